@@ -1,4 +1,4 @@
-//! One message after another as batches of rows.
+//! Decoder of Arrow IPC messages into record batches.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -15,45 +15,47 @@ use crate::layout::Layout;
 use crate::plain::is_plain;
 use crate::whole;
 
-/// What a byte of LZ4 can become at most.
+/// The largest ratio of decompressed to compressed bytes that LZ4 can reach.
 const MOST_LZ4: u64 = 255;
 
-/// The columns of a stream or a file, and what its batches need to be decoded.
+/// Decoder of the batches of one stream or file. It keeps the schema and the dictionaries that were read.
 #[derive(Debug)]
 pub struct Decoder {
     schema: SchemaRef,
-    /// Indices of the columns that are decoded; `None`: all.
+    /// Indices of the columns to decode; `None` decodes all.
     columns: Option<Vec<usize>>,
     dictionaries: HashMap<i64, ArrayRef>,
     most_bytes: u64,
 }
 
 impl Decoder {
-    /// For batches of which each, and all dictionaries together, may take `most_bytes`.
+    /// A decoder that refuses batches larger than `most_bytes`. The same limit applies to all dictionaries
+    /// together.
     ///
     /// # Errors
     ///
-    /// [`Error::Invalid`] if a column is of a type that is not decoded, or of another byte order;
-    /// [`Error::Damaged`].
+    /// [`Error::Invalid`] if the byte order is not that of this machine; [`Error::Damaged`].
     pub fn new(schema: arrow_ipc::Schema<'_>, most_bytes: u64) -> Result<Decoder> {
         if !schema.endianness().equals_to_target_endianness() {
-            return Err(Error::Invalid("its numbers are in the byte order of other machines".into()));
+            return Err(Error::Invalid(
+                "its byte order differs from this machine's, and Kubist does not convert it".into(),
+            ));
         }
         let schema = Arc::new(try_fb_to_schema(schema).map_err(Error::of_decoder)?);
         Ok(Decoder { schema, columns: None, dictionaries: HashMap::new(), most_bytes })
     }
 
-    /// All columns, those that are left out too.
+    /// The schema with all columns, also those that [`Decoder::take_only`] leaves out.
     pub fn schema(&self) -> &SchemaRef {
         &self.schema
     }
 
-    /// Leaves out all columns but those at these indices.
+    /// Decodes only the columns at these indices.
     pub fn take_only(&mut self, columns: Vec<usize>) {
         self.columns = Some(columns);
     }
 
-    /// Refuses what would take more bytes than the bound.
+    /// Checks a size against the limit.
     ///
     /// # Errors
     ///
@@ -65,11 +67,13 @@ impl Decoder {
         }
     }
 
-    /// Takes a message behind the schema; the rows, if it has any.
+    /// Decodes a message that follows the schema. Returns the rows of a record batch and `None` for a
+    /// dictionary.
     ///
     /// # Errors
     ///
-    /// [`Error::Damaged`]; [`Error::Invalid`] if a value is none of its type; [`Error::TooLarge`].
+    /// [`Error::Damaged`]; [`Error::Invalid`] if a value or the type of a decoded column is not valid here;
+    /// [`Error::TooLarge`].
     pub fn take(&mut self, metadata: &[u8], body: &Buffer) -> Result<Option<RecordBatch>> {
         let message = root_as_message(metadata).map_err(Error::damaged)?;
         match message.header_type() {
@@ -107,7 +111,7 @@ impl Decoder {
         let lengths = self.check(&batch, body)?;
         for values in self.values_of(dictionary.id()) {
             if !is_plain(&values) {
-                // No column that is decoded uses it.
+                // No decoded column uses this dictionary.
                 return Ok(());
             }
             Layout::new(&batch, message.version(), &lengths).check(&values)?;
@@ -118,9 +122,9 @@ impl Decoder {
         self.check_bytes("all dictionaries together", held)
     }
 
-    /// The types of a dictionary's values, as the columns that use it say.
+    /// The value types of a dictionary in each column that uses it.
     fn values_of(&self, id: i64) -> Vec<DataType> {
-        #[allow(deprecated)] // The id of a dictionary is nowhere else to be had.
+        #[allow(deprecated)] // arrow-ipc has no other way to find the fields of a dictionary.
         let fields = self.schema.fields_with_dict_id(id);
         let values = fields.into_iter().map(|field| match field.data_type() {
             DataType::Dictionary(_, values) => values.as_ref().clone(),
@@ -129,10 +133,10 @@ impl Decoder {
         values.collect()
     }
 
-    /// Holds what a batch says about itself against its body and the bound. Gives the bytes of
-    /// each buffer once it is inflated.
+    /// Checks the lengths and offsets of a batch against its body and the limit. Returns the decompressed
+    /// length of each buffer.
     fn check(&self, batch: &arrow_ipc::RecordBatch, body: &Buffer) -> Result<Vec<u64>> {
-        // Rows without a value, as nulls are, are not in the body.
+        // Columns of nulls need no bytes in the body, so the number of rows needs a limit of its own.
         self.check_bytes("a row for each byte", whole(batch.length(), "the number of rows")?)?;
         for node in batch.nodes().into_iter().flatten() {
             let (rows, nulls) = (whole(node.length(), "a length")?, whole(node.null_count(), "a number of nulls")?);
@@ -161,11 +165,11 @@ impl Decoder {
     }
 }
 
-/// What a packed buffer says that it inflates to, if that can be true.
+/// The decompressed length that a compressed buffer states. A length that LZ4 cannot reach is an error.
 fn inflated_bytes(codec: CompressionType, bytes: &[u8]) -> Result<u64> {
     let (says, packed) = bytes.split_first_chunk().ok_or_else(|| Error::damaged("a packed buffer has no length"))?;
     let says = match i64::from_le_bytes(*says) {
-        // It is not packed.
+        // -1 marks a buffer that is not compressed.
         -1 => packed.len() as u64,
         says => whole(says, "a length")?,
     };

@@ -1,4 +1,4 @@
-//! Why a message cannot be read.
+//! Errors of reading a message.
 
 use std::fmt;
 
@@ -6,21 +6,21 @@ use arrow_schema::ArrowError;
 
 pub type Result<T> = std::result::Result<T, Error>;
 
-/// Why a message cannot be read.
+/// A reason why a message cannot be read.
 #[derive(Debug)]
 pub enum Error {
     /// The source of the bytes failed.
     Io(std::io::Error),
-    /// The bytes end too early, or contradict themselves.
+    /// The bytes end too early or contradict each other.
     Damaged(String),
-    /// They are no message that is understood here.
+    /// The message is valid Arrow IPC that this crate does not decode, or a value is invalid for its type.
     Invalid(String),
-    /// What would take more bytes than the bound.
+    /// `what` needs more bytes than the limit.
     TooLarge { what: &'static str, bytes: u64, most: u64 },
 }
 
 impl Error {
-    /// What the decoder of `arrow-ipc` says.
+    /// Converts an error of the `arrow-ipc` decoder.
     pub(crate) fn of_decoder(error: ArrowError) -> Error {
         match error {
             ArrowError::IoError(_, error) => Error::Io(error),

@@ -1,41 +1,41 @@
-//! Which buffers of a message belong to which column, and how wide their values are.
+//! Assigns the buffers of a message to its columns and checks the width of their values.
 //!
-//! A buffer of numbers that ends within one of them makes the decoder panic, so it is refused
-//! here. Nested columns are only passed over.
+//! The decoder panics if a buffer of fixed-width values ends within a value, so such a buffer is refused
+//! here. Nested columns are skipped.
 
 use arrow_ipc::MetadataVersion;
 use arrow_schema::{DataType, UnionMode};
 
 use crate::error::{Error, Result};
 
-/// Bytes of a view, its own length among them.
+/// Bytes of one view of a string: its length and its prefix or its location.
 const VIEW_BYTES: u64 = 16;
 
-/// The buffers of a batch that are yet to be looked at.
+/// The buffers of a batch that were not yet assigned to a column.
 pub struct Layout<'a> {
     lengths: &'a [u64],
-    /// How many buffers each column of views has besides its validity and the views.
+    /// The number of data buffers of each view column, last column first.
     variadic: Vec<i64>,
-    /// In older versions a union has a validity.
+    /// Unions have a validity buffer before metadata version 5.
     has_union_validity: bool,
 }
 
 impl<'a> Layout<'a> {
-    /// Of a batch whose buffers have these lengths.
+    /// The layout of a batch with buffers of these lengths.
     pub fn new(batch: &arrow_ipc::RecordBatch, version: MetadataVersion, lengths: &'a [u64]) -> Layout<'a> {
         let mut variadic: Vec<i64> = batch.variadicBufferCounts().into_iter().flatten().collect();
         variadic.reverse();
         Layout { lengths, variadic, has_union_validity: version < MetadataVersion::V5 }
     }
 
-    /// Looks at the buffers of the next column, which is of a plain type.
+    /// Checks the buffers of the next column, which has a plain type.
     pub fn check(&mut self, data_type: &DataType) -> Result<()> {
         let width = match data_type {
             DataType::Utf8 | DataType::Binary => 4,
             DataType::LargeUtf8 | DataType::LargeBinary => 8,
             DataType::Utf8View | DataType::BinaryView => VIEW_BYTES,
             DataType::Dictionary(keys, _) => keys.primitive_width().unwrap_or(1) as u64,
-            // Bits, and bytes that mean something only together.
+            // Bits, and fixed-size binary values, have no width to check.
             other => other.primitive_width().unwrap_or(1) as u64,
         };
         let numbers = self.next_of(data_type)?.get(1).copied().unwrap_or(0);
@@ -45,7 +45,7 @@ impl<'a> Layout<'a> {
         Err(Error::Damaged(format!("{numbers} bytes are no whole number of values of {width} bytes ({data_type})")))
     }
 
-    /// Passes over the buffers of the next column.
+    /// Skips the buffers of the next column.
     pub fn pass(&mut self, data_type: &DataType) -> Result<()> {
         match data_type {
             DataType::List(item) | DataType::LargeList(item) | DataType::Map(item, _) => {
@@ -77,8 +77,7 @@ impl<'a> Layout<'a> {
         }
     }
 
-    /// The buffers of a column that is not nested: its validity, its numbers, and what these
-    /// point to.
+    /// The buffers of the next column, which is not nested: validity, then offsets or values, then data.
     fn next_of(&mut self, data_type: &DataType) -> Result<&'a [u64]> {
         let count = match data_type {
             DataType::Null => 0,

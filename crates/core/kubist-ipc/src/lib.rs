@@ -1,11 +1,10 @@
-//! Arrow IPC from untrusted sources: files, stored bytes, answers of a server.
+//! Arrow IPC from untrusted sources: files, stored bytes, responses of a server.
 //!
-//! The `arrow-ipc` crate decodes valid messages. It panics on some invalid ones (a buffer that
-//! ends behind its message or within a number, a union at an odd address, a negative width), and
-//! reserves memory for any length that a message states. Each message is therefore checked first:
-//! the offset and length of each buffer, and the length that it states to inflate to, are compared
-//! with the bytes that are there and with a bound. Only columns of plain types are decoded. The
-//! decoder then validates the values.
+//! The `arrow-ipc` crate panics on some invalid messages: a buffer that ends outside its message or within a
+//! number, a misaligned union, a negative width. It also allocates any length that a message states. This
+//! crate therefore checks each message first. It compares the offset, the length and the decompressed length
+//! of each buffer with the bytes that exist and with a limit. It decodes only columns of plain types, and the
+//! decoder validates their values.
 //!
 //! This crate knows no files and no tables.
 
@@ -20,14 +19,14 @@ pub use error::{Error, Result};
 pub use plain::is_plain;
 pub use stream::Stream;
 
-/// Metadata of a message, or of a file, longer than this describes no table.
+/// The longest metadata of a message or a file that is read, in bytes.
 pub const LONGEST_METADATA: u64 = 64 << 20;
 
-/// A length or an offset, which cannot be negative.
+/// A length or an offset as an unsigned number. `what` names it in the error.
 ///
 /// # Errors
 ///
-/// [`Error::Damaged`] if it is.
+/// [`Error::Damaged`] if it is negative.
 pub fn whole(number: i64, what: &str) -> Result<u64> {
     u64::try_from(number).map_err(|_| Error::Damaged(format!("{what} is {number}")))
 }

@@ -1,11 +1,11 @@
-//! Which types are decoded: those whose values stand beside each other, and whose parameters
-//! make sense. On others the decoder may panic.
+//! The column types that are decoded: types that are not nested and have valid parameters. The decoder may
+//! panic on others.
 
 use arrow_schema::{
     DECIMAL32_MAX_PRECISION, DECIMAL64_MAX_PRECISION, DECIMAL128_MAX_PRECISION, DECIMAL256_MAX_PRECISION, DataType,
 };
 
-/// Is it a type whose bytes the decoder either decodes or refuses, whatever they are?
+/// Returns whether the decoder either decodes or refuses any bytes of this type, without a panic.
 pub fn is_plain(data_type: &DataType) -> bool {
     let is_decimal = |precision: u8, scale: i8, most: u8| (1..=most).contains(&precision) && scale <= precision as i8;
     match data_type {

@@ -1,4 +1,4 @@
-//! A stream of messages, one behind the other, out of whatever gives bytes.
+//! Reader of a stream of messages.
 
 use std::io::{ErrorKind, Read};
 
@@ -12,10 +12,10 @@ use crate::error::{Error, Result};
 use crate::{LONGEST_METADATA, whole};
 
 const CONTINUATION: [u8; 4] = [0xff; 4];
-/// Memory that is taken before the first byte of a message has come; then it doubles.
+/// Bytes that are allocated before the first byte of a message arrives. The buffer then doubles.
 const FIRST_BYTES: usize = 1 << 20;
 
-/// Batches as they come. After an error nothing more can be had of it.
+/// The batches of a stream, in order. A stream cannot be used after an error.
 #[derive(Debug)]
 pub struct Stream<R> {
     source: R,
@@ -23,11 +23,11 @@ pub struct Stream<R> {
 }
 
 impl<R: Read> Stream<R> {
-    /// Reads the schema. Each batch, and all dictionaries together, may take `most_bytes`.
+    /// Reads the schema. `most_bytes` limits each batch, and all dictionaries together.
     ///
     /// # Errors
     ///
-    /// As of [`Decoder::new`] and [`Decoder::take`]; [`Error::Io`] if the source fails.
+    /// The errors of [`Decoder::new`] and [`Decoder::take`]; [`Error::Io`] if the source fails.
     pub fn begin(mut source: R, most_bytes: u64) -> Result<Stream<R>> {
         let none = || Error::damaged("there is no schema");
         let first = metadata(&mut source)?.ok_or_else(none)?;
@@ -42,17 +42,18 @@ impl<R: Read> Stream<R> {
         self.decoder.schema()
     }
 
-    /// Leaves out all columns but those at these indices.
+    /// Decodes only the columns at these indices.
     pub fn take_only(&mut self, columns: Vec<usize>) {
         self.decoder.take_only(columns);
     }
 
-    /// The next rows; `None` at the end, behind which the source stands then.
+    /// Returns the next batch, or `None` at the end of the stream. The source is then positioned after the
+    /// end mark.
     ///
     /// # Errors
     ///
-    /// As of [`Decoder::take`]; [`Error::Io`] if the source fails.
-    #[allow(clippy::should_implement_trait)] // An iterator has no errors of its own.
+    /// The errors of [`Decoder::take`]; [`Error::Io`] if the source fails.
+    #[allow(clippy::should_implement_trait)] // `Iterator::next` cannot return an error of its own.
     pub fn next(&mut self) -> Result<Option<RecordBatch>> {
         while let Some(metadata) = metadata(&mut self.source)? {
             let length = root_as_message(&metadata).map_err(Error::damaged)?.bodyLength();
@@ -65,7 +66,7 @@ impl<R: Read> Stream<R> {
     }
 }
 
-/// The next message's metadata; none at the end of the stream.
+/// The metadata of the next message; `None` at the end of the stream.
 fn metadata(source: &mut impl Read) -> Result<Option<Buffer>> {
     let Some(mut head) = head(source)? else { return Ok(None) };
     if head == CONTINUATION {
@@ -78,7 +79,7 @@ fn metadata(source: &mut impl Read) -> Result<Option<Buffer>> {
     }
 }
 
-/// Four bytes, unless there are no more.
+/// The next four bytes; `None` at the end of the source.
 fn head(source: &mut impl Read) -> Result<Option<[u8; 4]>> {
     let (mut head, mut filled) = ([0; 4], 0);
     while filled < head.len() {
@@ -99,7 +100,7 @@ fn body(source: &mut impl Read, decoder: &mut Decoder, length: i64) -> Result<Bu
     exactly(source, length)
 }
 
-/// The next `length` bytes. A wrong length costs no more memory than twice what is there.
+/// The next `length` bytes. A wrong length allocates at most twice the bytes that exist.
 fn exactly(source: &mut impl Read, length: u64) -> Result<Buffer> {
     let length = usize::try_from(length).map_err(Error::damaged)?;
     let no_memory = |error| Error::Invalid(format!("{length} bytes: {error}"));

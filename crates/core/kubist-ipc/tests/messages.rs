@@ -1,5 +1,4 @@
-//! Streams from anybody: read, or refused, whatever their bytes; and never more memory than the
-//! bound.
+//! Streams from untrusted sources: each is read or refused, and memory stays within the limit.
 
 use std::sync::Arc;
 
@@ -46,7 +45,6 @@ fn written(column: &ArrayRef, compression: Option<CompressionType>) -> Vec<u8> {
     writer.into_inner().unwrap()
 }
 
-/// All rows, or why there are none.
 fn read(bytes: &[u8], columns: Option<Vec<usize>>) -> Result<Vec<RecordBatch>> {
     let mut stream = Stream::begin(bytes, MOST)?;
     columns.into_iter().for_each(|columns| stream.take_only(columns));
@@ -76,7 +74,7 @@ fn columns_of_other_types_can_be_left_out_and_not_read() {
     }
 }
 
-/// What a byte may become: another type or kind, another length, one bit changed.
+/// Replacements of a byte: another type, another length, or one changed bit.
 fn odd(byte: u8) -> impl Iterator<Item = u8> {
     [0, 1, 14, 17, 255].into_iter().chain((0..8).step_by(3).map(move |bit| byte ^ 1 << bit))
 }
@@ -89,7 +87,7 @@ fn a_changed_byte_is_an_error_or_another_value() {
             for value in odd(bytes[offset]) {
                 let mut changed = bytes.clone();
                 changed[offset] = value;
-                // Without checksums another value passes.
+                // There is no checksum: a changed value may be read without an error. It must not panic.
                 let _ = read(&changed, None);
                 let _ = read(&changed, Some(vec![1]));
             }
@@ -102,7 +100,7 @@ fn packed_bytes_inflate_to_no_more_than_the_bound() {
     let long: ArrayRef = Arc::new(StringArray::from(vec!["x".repeat(100_000), "".into(), "".into()]));
     for codec in [CompressionType::LZ4_FRAME, CompressionType::ZSTD] {
         let bytes = written(&long, Some(codec));
-        // The last: an offset may look the same.
+        // The last occurrence is the length: an offset can have the same value.
         let says = bytes.windows(8).rposition(|window| window == 100_000i64.to_le_bytes()).unwrap();
         let mut changed = bytes.clone();
         changed[says..says + 8].copy_from_slice(&(1i64 << 40).to_le_bytes());
@@ -116,7 +114,7 @@ fn packed_bytes_inflate_to_no_more_than_the_bound() {
 fn a_length_that_is_not_there_takes_no_memory() {
     let bytes = written(&plain()[0], None);
     for length in 0..bytes.len() - 8 {
-        // A stream may end without a mark between two messages.
+        // A stream may end between two messages without an end mark.
         assert!(
             read(&bytes[..length], None).is_ok_and(|batches| batches.is_empty())
                 || read(&bytes[..length], None).is_err()

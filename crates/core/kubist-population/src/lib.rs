@@ -1,10 +1,10 @@
-//! Records of which a sample can be read: what an estimate knows of a table, or of files of other programs.
+//! The trait [`Population`]: records that an estimate can sample.
 //!
-//! Each record has a priority, uniform in [0, 2^64): those with priorities in a range are a sample of all of them.
-//! Records may share a priority, and then come together.
+//! Each record has a priority, uniform in [0, 2^64). The records with priorities in a range are a uniform
+//! sample. Records that share a priority are always sampled together.
 //!
-//! An estimate (`kubist-estimate`) knows records by this trait alone; tables and files of other programs (`kubist-blocks`)
-//! implement it.
+//! `kubist-estimate` reads records through this trait only. Tables implement it, and `kubist-blocks`
+//! implements it for files of other programs.
 
 pub mod seek;
 
@@ -18,44 +18,45 @@ use kubist_types::{Cancel, Result, Stats, Thinned};
 
 use seek::Seek;
 
-/// What a scan is to bring.
+/// The columns that a scan returns.
 #[derive(Clone, Default)]
 pub struct Wanted {
-    /// Stored columns, in the order of the answer.
+    /// Indices of stored columns, in the order of the result.
     pub columns: Vec<usize>,
     pub priorities: bool,
 }
 
-/// Records that a scan found at one place.
+/// The records that a scan found in one unit of reading, such as a run.
 pub struct Scanned {
     pub rows: usize,
     pub columns: Vec<ArrayRef>,
-    /// If they were wanted.
+    /// Empty unless [`Wanted::priorities`] is set.
     pub priorities: Vec<u64>,
     pub stats: Stats,
 }
 
-/// What a scan reads, and until when.
+/// The parameters of a scan.
 pub struct Scan {
     pub wanted: Wanted,
     pub range: PriorityRange,
-    /// Places that can hold nothing better may be left out, and others come twice.
+    /// Lets the scan skip zones that cannot improve the minimum or maximum. A zone may be scanned twice.
     pub seek: Option<Arc<Seek>>,
     pub deadline: Option<Instant>,
 }
 
-/// Steps of which only a sample was written, and the column that says of records whether they were kept whatever
-/// their priority.
+/// Steps that were written as a sample only.
+///
+/// `column` marks the records that were kept regardless of their priority.
 pub struct Kept {
     pub whole: Thinned,
     pub column: String,
 }
 
-/// How many records there are, as far as that is known.
+/// The number of records, exact or estimated.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Number {
     pub rows: f64,
-    /// Its standard error; 0 where it is exact.
+    /// The standard error; 0 if the number is exact.
     pub error: f64,
 }
 
@@ -69,113 +70,115 @@ impl Number {
     }
 }
 
-/// The part of the square of figures' error that may come from the number of records.
+/// The largest fraction of an estimate's variance that the number of records may contribute.
 pub const MOST_PART: f64 = 0.6;
 
-/// What it is worth to know a number of records.
+/// The benefit of knowing the number of records.
 #[derive(Clone, Copy, Debug)]
 pub struct Worth {
-    /// The standard error that figures will have which rest on it, as a share of them.
+    /// The relative standard error of the results that use the number.
     pub error: f64,
-    /// Records that are looked at for them, about, if the number is known.
+    /// Records that must be examined, approximately, if the number is known.
     pub known: f64,
-    /// And if it is not.
+    /// Records that must be examined, approximately, if the number is unknown.
     pub unknown: f64,
 }
 
 impl Worth {
-    /// Does a number serve that has an error of its own?
+    /// Returns whether an inexact number is precise enough to save reading.
     pub fn serves(&self, number: Number) -> bool {
         let part = self.part(number).powi(2);
         part <= MOST_PART && self.known / (1.0 - part) <= self.unknown
     }
 
-    /// The part of the figures' error that is the number's.
+    /// The number's fraction of the standard error of the results.
     pub fn part(&self, number: Number) -> f64 {
         if number.is_exact() { 0.0 } else { number.error / number.rows.max(1.0) / self.error }
     }
 }
 
-/// Parts of space of which it is known about how many records they have, and what these may be like.
+/// Regions of space with an estimated number of records and typical values of the columns.
 pub struct Parcels {
-    /// How many records each has, about.
+    /// Estimated number of records of each region.
     pub rows: Vec<f64>,
-    /// The variance of that number for each record.
+    /// Variance of the number of records, per record.
     pub variances: Vec<f64>,
-    /// By column: [`LIKE`] values for each parcel, between the ends of what it holds.
+    /// For each column, [`LIKE`] representative values per region, between the region's minimum and maximum.
     pub like: Vec<ArrayRef>,
     pub places: Arc<dyn Places>,
 }
 
-/// So many records stand for those of a parcel.
+/// The number of representative values for each region.
 pub const LIKE: usize = 8;
 
-/// Says in which parcel records lie.
+/// Assigns records to regions.
 pub trait Places: Send + Sync {
-    /// The parcels of records, from the columns of [`Population::located_by`]; of some of them none.
+    /// The region of each record, from the columns of [`Population::located_by`]; `None` if no region
+    /// contains it.
     fn of(&self, columns: &[ArrayRef]) -> Vec<Option<u32>>;
 }
 
-/// Records of which a sample can be read.
+/// Records that can be sampled by priority.
 pub trait Population: Clone + Send + Sync + 'static {
     /// The columns that aggregates, groups and conditions can name, with their units.
     fn visible(&self) -> Schema;
 
-    /// The columns that scans bring: these may be more.
+    /// The columns that scans can return. They include all visible columns.
     fn stored(&self) -> &SchemaRef;
 
-    /// The stored column of a visible one.
+    /// The index of the stored column of a visible column.
     fn place(&self, visible: usize) -> usize;
 
-    /// The stored column that the user calls so.
+    /// The index of the stored column with this name.
     ///
     /// # Errors
     ///
-    /// `Expression` says which columns there are.
+    /// `Expression`, with a list of the columns.
     fn find(&self, name: &str) -> Result<usize>;
 
-    /// The same records, of which these stored columns will be read.
+    /// The same records, prepared for reading these stored columns.
     ///
     /// # Errors
     ///
-    /// `Invalid`: they have no place in common.
+    /// `Invalid` if the columns cannot be read together.
     fn reading(&self, _columns: &[usize]) -> Result<Self> {
         Ok(self.clone())
     }
 
-    /// What records of one priority belong to, so that one tells something of the other, as it is counted in
-    /// messages: 30 "of `pid`", 30 "blocks".
+    /// The unit that records of one priority belong to, as messages name it: 30 "of `pid`", 30 "blocks". Such
+    /// records are correlated.
     fn identity(&self) -> Option<String>;
 
-    /// About how many records share a priority.
+    /// Mean number of records that share a priority.
     ///
     /// # Errors
     ///
-    /// `Invalid`: it cannot be said of these columns.
+    /// `Invalid` if it cannot be computed for these columns.
     fn together(&self) -> Result<f64> {
         Ok(1.0)
     }
 
-    /// Whether all records are asked for: no condition, no box, no part.
+    /// Returns whether all records are selected: no condition, no box and no fraction.
     fn is_all(&self) -> bool;
 
     fn cancel(&self) -> Cancel;
 
-    /// About how many records there are, whatever their priorities.
+    /// Estimated number of records of all priorities.
     ///
     /// # Errors
     ///
     /// A storage error, or damage.
     fn rough_rows(&self) -> Result<f64>;
 
-    /// Exactly how many there are, and what that took, if at most so many have to be looked at.
+    /// The exact number of records and the cost of counting, or `None` if counting must examine more than
+    /// `most` records.
     ///
     /// # Errors
     ///
     /// A storage error, or damage; `Cancelled` after the deadline.
     fn counted(&self, most: u64, deadline: Option<Instant>) -> Result<Option<(u64, Stats)>>;
 
-    /// About how many there are, if that is worth what it takes, and what it took.
+    /// The number of records, if it is worth its cost, and that cost.
     ///
     /// # Errors
     ///
@@ -185,13 +188,13 @@ pub trait Population: Clone + Send + Sync + 'static {
         Ok((rows.map(Number::exact), stats.unwrap_or_default()))
     }
 
-    /// The stored columns that say in which parcel a record lies, if there may be parcels.
+    /// The stored columns that locate a record in a region; `None` if there are no regions.
     fn located_by(&self) -> Option<Vec<usize>> {
         None
     }
 
-    /// Parcels, with what these stored columns of theirs may hold, if that is known and takes no longer than to look at
-    /// so many records of a sample.
+    /// The regions with representative values of these stored columns. `None` if they are unknown, or if
+    /// computing them costs more than examining `most` records.
     ///
     /// # Errors
     ///
@@ -200,41 +203,42 @@ pub trait Population: Clone + Send + Sync + 'static {
         Ok(None)
     }
 
-    /// Whether it is known that each record has a value of a stored column: neither null nor NaN.
+    /// Returns whether every value of a stored column is known to be neither null nor NaN.
     ///
     /// # Errors
     ///
     /// A storage error, or damage; `Cancelled` after the deadline.
     fn is_complete(&self, column: usize, deadline: Option<Instant>) -> Result<bool>;
 
-    /// Those of them that fulfil a condition too.
+    /// The records that also fulfil a condition.
     ///
     /// # Errors
     ///
-    /// `Expression`: the condition does not fit.
+    /// `Expression` if the condition does not fit the columns.
     fn narrowed(&self, filter: &str) -> Result<Self>;
 
-    /// The condition that leaves some of the records of [`Population::frame`] out.
+    /// The condition that selects these records from [`Population::frame`].
     fn filter(&self) -> Option<String>;
 
-    /// The same records without that condition.
+    /// The records without that condition.
     ///
     /// # Errors
     ///
-    /// As of what made them.
+    /// The errors of opening the population.
     fn frame(&self) -> Result<Self>;
 
-    /// What is known of records that were not written.
+    /// The totals of records that were not written; `None` if all were.
     fn kept(&self) -> Option<Kept> {
         None
     }
 
-    /// Reads records. `each` is done with what is found on the thread that has read it; `take` has its results in
-    /// the order of places, as they come. The answer is what planning has cost; each place has costs of its own.
+    /// Reads records. The reading threads call `each` on every part of the result. The calling thread passes
+    /// the outcomes to `take`, in the order of the parts. Returns the cost of planning; each part has its own
+    /// cost in [`Scanned`].
     ///
     /// # Errors
     ///
-    /// A storage error, or damage; `Cancelled` after the deadline; what `each` and `take` report.
+    /// A storage error, or damage; `Cancelled` after the deadline; errors of `each` and `take`.
     fn scan<T: Send + 'static>(
         &self,
         scan: Scan,

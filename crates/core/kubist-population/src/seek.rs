@@ -1,5 +1,5 @@
-//! The search for the least and the largest values of columns: what the best so far is, and which places may hold a
-//! better one.
+//! Search for the minimum and maximum of columns: the best values so far, and the zones that may contain
+//! better ones.
 
 use std::sync::{Mutex, PoisonError};
 
@@ -7,7 +7,7 @@ use arrow_schema::DataType;
 use kubist_expr::{Nulls, Zone};
 use kubist_index::order;
 
-/// Which end of a column's values.
+/// The minimum or the maximum of a column.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum End {
     Least,
@@ -15,22 +15,23 @@ pub enum End {
 }
 
 impl End {
-    /// A key so that the better ones are the lower ones; turned twice it is the same again.
+    /// Maps an order key so that lower is better. Applying it twice returns the original key. Keys in this
+    /// form are called *turned*.
     pub fn turned(self, key: u64) -> u64 {
         if self == End::Least { key } else { !key }
     }
 }
 
-/// The search for one end of a stored column.
+/// Search for the minimum or the maximum of one stored column.
 #[derive(Debug)]
 pub struct Reach {
     pub column: usize,
     pub end: End,
-    /// The order keys of the type's numbers; others stand for no values.
+    /// The lowest and the highest order key of the type's numbers. Keys outside stand for NaN or null.
     numbers: (u64, u64),
-    /// The keys of both zeros, which are one number, if they have two.
+    /// The keys of -0.0 and 0.0, which are equal numbers; `None` for types with one zero.
     zeros: Option<(u64, u64)>,
-    /// Values that share a key may differ.
+    /// Different values can have the same key.
     may_differ: bool,
     /// The best key so far, turned.
     best: Mutex<Option<u64>>,
@@ -42,7 +43,7 @@ impl Reach {
         Reach { column, end, numbers, zeros: order::zero_keys(data_type), may_differ, best: Mutex::new(None) }
     }
 
-    /// The same key for both zeros.
+    /// The turned key, with -0.0 replaced by 0.0.
     fn settled(&self, turned: u64) -> u64 {
         match self.zeros {
             Some((negative, zero)) if self.end.turned(turned) == negative => self.end.turned(zero),
@@ -55,14 +56,14 @@ impl Reach {
         *self.best.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Takes the key of a value, turned.
+    /// Adds the turned key of a value.
     pub fn take(&self, turned: u64) {
         let (mut best, turned) = (self.best.lock().unwrap_or_else(PoisonError::into_inner), self.settled(turned));
         *best = Some(best.map_or(turned, |known| known.min(turned)));
     }
 
-    /// The best key that a value of a zone can have, turned; `None` if there are no values. Where a NaN hides the end
-    /// it is that of the infinity.
+    /// The best turned key that a value of a zone can have; `None` if the zone has no numbers. If a NaN hides
+    /// the bound, this is the key of the infinity.
     pub fn promise(&self, zone: &Zone) -> Option<u64> {
         let (first, last) = self.numbers;
         let has_numbers = zone.nulls != Nulls::All && zone.min <= last && zone.max >= first;
@@ -72,33 +73,33 @@ impl Reach {
         })
     }
 
-    /// May a value with this key be better than the best?
+    /// Returns whether a value with this turned key can be better than the best so far.
     pub fn may_gain(&self, turned: u64) -> bool {
         let turned = self.settled(turned);
         self.best().is_none_or(|best| turned < best || (turned == best && self.may_differ))
     }
 }
 
-/// The search for some ends.
+/// A search for several minima and maxima.
 #[derive(Debug)]
 pub struct Seek {
     pub reaches: Vec<Reach>,
-    /// Where the values of a zone end is good enough: no record is read.
+    /// The bounds of zones suffice: no record is read.
     by_zones: bool,
 }
 
 impl Seek {
-    /// A search among records: what is read of them is told by [`Reach::take`].
+    /// A search that reads records. The caller adds their values with [`Reach::take`].
     pub fn of_records(reaches: Vec<Reach>) -> Seek {
         Seek { reaches, by_zones: false }
     }
 
-    /// A search among zones, which ends where no record can lie outside.
+    /// A search that uses the bounds of zones only. The result bounds all records.
     pub fn of_zones(reaches: Vec<Reach>) -> Seek {
         Seek { reaches, by_zones: true }
     }
 
-    /// Are the records of a place to be read, of which these are the zones?
+    /// Returns whether the records of a run or page must be read. `zone_of` returns its zone of a column.
     pub fn reads(&self, zone_of: impl Fn(usize) -> Zone) -> bool {
         let mut promises =
             self.reaches.iter().filter_map(|reach| Some((reach, reach.promise(&zone_of(reach.column))?)));

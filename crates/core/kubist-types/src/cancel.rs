@@ -1,4 +1,4 @@
-//! A switch that stops a long call from another thread.
+//! Cancellation of a long call from another thread.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -7,22 +7,22 @@ use kubist_index::gradual::Stop;
 
 use crate::error::{Error, Result};
 
-/// A switch that stops a long call from another thread. Calls look at it at least after
-/// each few hundredths of a second of work.
+/// A switch that stops a long call from another thread. Calls check it at least every few hundredths of a
+/// second of work.
 #[derive(Clone, Default)]
 pub struct Cancel(Arc<Switch>);
 
 #[derive(Default)]
 struct Switch {
     set: AtomicBool,
-    /// One that stops this one's calls too.
+    /// A switch that also cancels the calls of this one.
     outer: Option<Cancel>,
     asks: Option<Box<dyn Fn() -> bool + Send + Sync>>,
 }
 
 impl Cancel {
-    /// A switch that is also set once `asks` says true, and says so from then on. It is asked
-    /// at each point where a call can stop, on any of its threads, so it should be quick.
+    /// A switch that is set as soon as `asks` returns true. `asks` must be fast and must stay true: all
+    /// threads of a call run it at each point where the call can stop.
     pub fn asking(asks: impl Fn() -> bool + Send + Sync + 'static) -> Cancel {
         Cancel(Arc::new(Switch { asks: Some(Box::new(asks)), ..Switch::default() }))
     }
@@ -38,7 +38,7 @@ impl Cancel {
             || asks.as_ref().is_some_and(|asks| asks())
     }
 
-    /// `Err(Cancelled)` once it is set.
+    /// Returns an error if the switch is set.
     ///
     /// # Errors
     ///
@@ -47,7 +47,7 @@ impl Cancel {
         if self.is_set() { Err(Error::Cancelled) } else { Ok(()) }
     }
 
-    /// A switch of its own that this one also sets.
+    /// A new switch that is also set when this one is set.
     pub fn linked(&self) -> Cancel {
         Cancel(Arc::new(Switch { outer: Some(self.clone()), ..Switch::default() }))
     }

@@ -1,24 +1,24 @@
-//! How hard a table's numbers are pressed.
+//! Compression levels of a table.
 
 use std::fmt;
 use std::str::FromStr;
 
 use serde::{Deserialize, Serialize};
 
-/// Which encodings a writer may choose from, for each column of each page.
+/// The encodings that a writer may choose for each column of each page.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Compression {
-    /// Frames of reference alone: the least work for writers.
+    /// Frame-of-reference encoding only: the least work for writers.
     Fast,
-    /// Whatever takes the fewest bytes of what is read at about the speed of memory.
+    /// The smallest encoding that decodes at about memory speed.
     #[default]
     Balanced,
-    /// The fewest bytes, however long the choice takes and whatever it costs to read.
+    /// The smallest encoding, regardless of the time to write and read.
     Small,
 }
 
-/// The names, from the fastest to the smallest.
+/// All levels, from the fastest to the smallest.
 pub const COMPRESSIONS: [Compression; 3] = [Compression::Fast, Compression::Balanced, Compression::Small];
 
 impl Compression {
@@ -37,7 +37,7 @@ impl fmt::Display for Compression {
     }
 }
 
-/// A text that names no compression.
+/// The error for a name that is not a compression level.
 #[derive(Clone, Debug, PartialEq)]
 pub struct NoCompression(String);
 

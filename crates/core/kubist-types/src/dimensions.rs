@@ -1,7 +1,7 @@
 //! Dimensions of a table in JSON: `{"x": [0, 1], "y": null, "z": "quantile"}`, or a list of names.
 //!
-//! The order of the names is the order of the dimensions. `null` learns a domain, `"quantile"` learns it by
-//! quantiles, and a pair gives it; its ends are written as the ends of a box in a query.
+//! The order of the names is the order of the dimensions. `null` learns a domain from the data, `"quantile"`
+//! learns quantiles, and a pair sets the domain. The pair has the syntax of a range in a query.
 
 use std::fmt;
 
@@ -35,7 +35,7 @@ impl<'de> Deserialize<'de> for Domain {
 ///
 /// # Errors
 ///
-/// Names the dimension whose domain is none, or that is there twice.
+/// Names the dimension whose domain is invalid or that occurs twice.
 pub fn dimensions_from_json<'de, D: Deserializer<'de>>(from: D) -> Result<Vec<Dimension>, D::Error> {
     struct Dimensions;
     impl<'de> Visitor<'de> for Dimensions {

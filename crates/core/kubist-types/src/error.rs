@@ -1,16 +1,14 @@
-//! What can go wrong, by what the caller can do about it.
+//! Errors of the engine, classified by the caller's next action.
 //!
-//! Every message names what it is about: the table, the file and offset, the
-//! column, the row, the value. Nothing in the engine panics on input.
+//! Every message names the table, the file and offset, the column, the row or the value. The engine does not
+//! panic on any input.
 //!
-//! [`Error::kind`] is what doors decide by: exit codes, HTTP status and exception classes.
-//! `# Errors` sections name variants of [`Error`]. They call `Unavailable`, `NoSpace`, `Permission`
-//! and `Unsupported` together a **storage error**: an operation of the storage failed, which says
-//! nothing of the bytes in it.
+//! [`Error::kind`] determines exit codes, HTTP status codes and exception classes. `# Errors` sections name
+//! variants of [`Error`]. A **storage error** means `Unavailable`, `NoSpace`, `Permission` or `Unsupported`:
+//! an operation of the storage failed, and the stored bytes may be intact.
 //!
-//! No error of a foreign crate becomes one of these by itself: the code that meets it decides what it
-//! means, for the same failure of a library is a mistake of the caller in one context and
-//! damage in another.
+//! Errors of other crates are never converted automatically. The same error of a library is the caller's
+//! mistake in one context and damage in another, so the code that receives it decides.
 
 use std::fmt::Display;
 use std::io;
@@ -20,43 +18,41 @@ use kubist_expr::ExprError;
 
 pub type Result<T> = std::result::Result<T, Error>;
 
-/// The error that was the cause, of whatever crate.
+/// The cause of an error, from any crate.
 pub type Source = Box<dyn std::error::Error + Send + Sync>;
 
-/// What a caller can do about an error.
+/// The caller's next action after an error.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum ErrorKind {
-    /// Fix the input and call again; nothing was written.
+    /// Fix the input and call again. Nothing was written.
     InvalidInput,
-    /// Stored bytes are not what was written: reading them again gives the same answer.
+    /// Stored bytes differ from the bytes that were written. Reading them again gives the same error.
     Corrupt,
-    /// The storage does not answer, or an operation of it failed. It says nothing of the
-    /// bytes that are kept there: try again.
+    /// The storage does not respond, or an operation failed. The stored bytes may be intact: try again.
     Unavailable,
-    /// The disk or the quota is full: make room.
+    /// The disk or the quota is full: free space.
     NoSpace,
-    /// Who runs this may not do that.
+    /// The user has no permission for this operation.
     Permission,
-    /// Someone else holds it: wait, or use another name.
+    /// Another process holds it: wait, or use another name.
     Busy,
-    /// A handle or a snapshot that cannot be used any more: take a fresh one.
+    /// The handle or snapshot is no longer valid: open a new one.
     Expired,
-    /// The caller stopped it; the table is as before.
+    /// The caller cancelled the call. The table is unchanged.
     Cancelled,
-    /// This version of Kubist cannot do it: upgrade.
+    /// This version of Kubist does not support it: upgrade.
     Unsupported,
-    /// There is no table here.
+    /// There is no table at this location.
     NotFound,
-    /// Something is already here.
+    /// Something already exists at this location.
     Exists,
-    /// A mistake in Kubist itself: report it.
+    /// A bug in Kubist: report it.
     Internal,
 }
 
 impl ErrorKind {
-    /// What a failed operation of the operating system means, when it was asked to read or
-    /// write what should be there.
+    /// The kind of a failed operation of the operating system on a file that should exist.
     pub fn of_io(error: &io::Error) -> ErrorKind {
         use io::ErrorKind as Io;
         match error.kind() {
@@ -68,7 +64,7 @@ impl ErrorKind {
     }
 }
 
-/// A failure of the storage: what was tried, and the error that came of it.
+/// A failure of the storage: the operation, and the error that it caused.
 #[derive(Debug, thiserror::Error)]
 #[error("{message}")]
 pub struct Failure {
@@ -77,65 +73,63 @@ pub struct Failure {
     source: Source,
 }
 
-/// An error of the engine. The variants say what happened, [`Error::kind`] what a caller can
-/// do next.
+/// An error of the engine. The variant says what happened; [`Error::kind`] says what a caller can do.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum Error {
-    /// Fix the input and call again; nothing was written.
+    /// Fix the input and call again. Nothing was written.
     #[error("{0}")]
     Invalid(String),
-    /// A condition or an expression makes no sense: fix it and call again.
+    /// A condition or an expression is invalid.
     #[error("{0}")]
     Expression(#[source] ExprError),
-    /// There is no table here.
+    /// There is no table at this location.
     #[error("{location} is not a Kubist table: {why}")]
     NotATable { location: String, why: String },
-    /// There is nothing here at all. `hint` says what may be meant, or is empty.
+    /// Nothing exists at this location. `hint` suggests another location, or is empty.
     #[error("{location} does not exist{hint}")]
     Missing { location: String, hint: String },
-    /// Something is already here.
+    /// Something already exists at this location.
     #[error("{location} already exists: {why}")]
     Exists { location: String, why: String },
-    /// Bytes on disk are not what was written. Other parts may still be sound.
+    /// Stored bytes differ from the bytes that were written. Other parts of the table may be intact.
     #[error("damaged data in {file} at byte {offset}: {what}")]
     Damaged { file: String, offset: u64, what: String },
-    /// The table was written by a newer Kubist: upgrade.
+    /// A newer Kubist wrote the table: upgrade.
     #[error("{0}")]
     Newer(String),
-    /// Someone else holds it: wait, or use another name.
+    /// Another process holds it: wait, or use another name.
     #[error("{0}")]
     Busy(String),
-    /// The files of this snapshot were cleaned away: take a fresh snapshot.
+    /// The files of this snapshot were deleted by `clean`: open a new snapshot.
     #[error("the snapshot of {location} has expired: {why}")]
     SnapshotExpired { location: String, why: String },
-    /// Another table is at the location, or another history of the same one: open it again.
+    /// Another table is at the location, or another history of the same table: open it again.
     #[error("the table at {location} was replaced by another: {why}; open it again")]
     Replaced { location: String, why: String },
-    /// The call was cancelled; the table is as before.
+    /// The call was cancelled. The table is unchanged.
     #[error("cancelled")]
     Cancelled,
-    /// A handle was used in a process forked from the one that opened it.
+    /// A handle was used in a process that was forked from the process that opened it.
     #[error("this handle of {location} was opened before a fork: open the table again in this process")]
     Forked { location: String },
-    /// An earlier write or sync failed: this writer refuses to go on. What was
-    /// acknowledged is safe; open a new writer to continue.
+    /// An earlier write or sync failed, so this writer stops. Acknowledged commits are safe. Open a new
+    /// writer to continue.
     #[error("{0}")]
     Refused(String),
-    /// The storage could not be asked, or failed to answer. Nothing is known of the bytes
-    /// that were to be read or written: try again.
+    /// The storage could not be reached, or it failed. The state of the bytes is unknown: try again.
     #[error(transparent)]
     Unavailable(Failure),
     /// The disk or the quota is full.
     #[error(transparent)]
     NoSpace(Failure),
-    /// The operating system does not permit it.
+    /// The operating system denies it.
     #[error(transparent)]
     Permission(Failure),
-    /// The operating system or the storage cannot do it.
+    /// The operating system or the storage does not support it.
     #[error(transparent)]
     Unsupported(Failure),
-    /// A mistake in Kubist itself.
+    /// A bug in Kubist.
     #[error("{0}")]
     Internal(String),
 }
@@ -145,13 +139,13 @@ impl Error {
         Error::Invalid(message.to_string())
     }
 
-    /// What must not happen, whatever the input.
+    /// An error that no input may cause.
     pub fn internal(message: impl Display) -> Error {
         Error::Internal(message.to_string())
     }
 
-    /// A failed kernel of Arrow, over values that fit it by the way they were made. Only that
-    /// they are more than one array can hold is the caller's.
+    /// An error of an Arrow kernel. The inputs fit the kernel by construction, so every error is internal,
+    /// except that a result can exceed the largest array.
     pub fn kernel(error: ArrowError) -> Error {
         match error {
             ArrowError::OffsetOverflowError(_) => Error::invalid(format!("{error}: ask for fewer records at once")),
@@ -159,12 +153,12 @@ impl Error {
         }
     }
 
-    /// A failed operation of the operating system; `message` says which, and why.
+    /// A failed operation of the operating system. `message` names the operation and its reason.
     pub fn io(message: impl Display, source: io::Error) -> Error {
         Error::storage(ErrorKind::of_io(&source), message, source)
     }
 
-    /// A failure of the storage, of one of its kinds; of any other it is unavailable.
+    /// A failure of the storage. A kind that is not a storage error becomes `Unavailable`.
     pub fn storage(kind: ErrorKind, message: impl Display, source: impl Into<Source>) -> Error {
         let failure = Failure { message: message.to_string(), source: source.into() };
         match kind {
@@ -175,7 +169,7 @@ impl Error {
         }
     }
 
-    /// What a caller can do about it.
+    /// The caller's next action.
     pub fn kind(&self) -> ErrorKind {
         match self {
             Error::Invalid(_) | Error::Expression(_) => ErrorKind::InvalidInput,
@@ -196,8 +190,8 @@ impl Error {
     }
 }
 
-/// A filter or a value that is wrong is the caller's. A batch that does not fit the schema that an
-/// expression was bound to is the engine's.
+/// Wrong filters and values are the caller's mistake. A batch that does not fit the schema of a bound
+/// expression is internal.
 impl From<ExprError> for Error {
     fn from(error: ExprError) -> Error {
         match error {

@@ -1,6 +1,6 @@
-//! Numbers as people read them: grouped digits, binary bytes, short durations.
+//! Numbers for people: grouped digits, binary units, short durations.
 //!
-//! Every door prints with these, so that the same number reads the same everywhere.
+//! Every interface prints with these functions, so a number looks the same everywhere.
 
 /// `1234567` as `1,234,567`.
 pub fn count(number: u64) -> String {
@@ -80,16 +80,16 @@ pub fn fraction(value: f64) -> String {
     if text.contains('.') { text.trim_end_matches('0').trim_end_matches('.').to_string() } else { text }
 }
 
-/// A whole number with all digits, any other with at most seven: `0.1273`, `481,000`, `3.02e-7`.
+/// An integer with all digits, any other number with at most seven: `0.1273`, `481,000`, `3.02e-7`.
 pub fn number(value: f64) -> String {
     if !value.is_finite() {
         return value.to_string();
     }
     if value.fract() == 0.0 && value.abs() < 1e15 {
-        // Zero has no sign.
+        // Removes the sign of -0.0.
         return grouped(&(value + 0.0).to_string());
     }
-    // Through text, so that what is printed is the shortest that says as much.
+    // The round trip through text gives the shortest decimal form of the rounded number.
     let rounded = format!("{value:.6e}").parse::<f64>().unwrap_or(value);
     match exponent(rounded) {
         PLAIN_FROM..PLAIN_TO => grouped(&rounded.to_string()),
@@ -97,17 +97,17 @@ pub fn number(value: f64) -> String {
     }
 }
 
-/// Powers of ten of numbers that are written without an exponent.
+/// Numbers with an exponent in this range are written without one.
 const PLAIN_FROM: i32 = -4;
 const PLAIN_TO: i32 = 12;
 
-/// The power of ten of a number's first digit; of zero the lowest there is.
+/// The power of ten of a number's first digit; `i32::MIN` for zero.
 fn exponent(value: f64) -> i32 {
     let text = format!("{value:e}");
     text.split_once('e').filter(|_| value != 0.0).and_then(|(_, power)| power.parse().ok()).unwrap_or(i32::MIN)
 }
 
-/// Commas between groups of three digits before the point.
+/// Inserts commas between groups of three digits before the decimal point.
 pub fn grouped(number: &str) -> String {
     let (sign, digits) = number.split_at(usize::from(number.starts_with('-')));
     let (whole, rest) = digits.split_at(digits.find('.').unwrap_or(digits.len()));
@@ -119,18 +119,18 @@ pub fn grouped(number: &str) -> String {
     format!("{sign}{}{rest}", groups.join(","))
 }
 
-/// Numbers side by side, all with the decimals and the power of ten that suit an error of one of
-/// them: two digits of the error, and no more of the numbers.
+/// Formats numbers with the decimals and the power of ten that fit an error of one of them: the error has two
+/// significant digits, and the numbers have the same decimals.
 pub fn alike(numbers: &[f64], error: f64) -> Vec<String> {
     let finite = || numbers.iter().copied().filter(|number| number.is_finite());
     let highest = finite().map(exponent).max().unwrap_or(0);
     if !(error.is_finite() && error > 0.0) || highest == i32::MIN {
         return numbers.iter().map(|value| number(*value)).collect();
     }
-    // By way of text: 0.0996 has two digits as 0.10.
+    // Rounding first: an error of 0.0996 is shown as 0.10.
     let last = exponent(format!("{error:.1e}").parse().unwrap_or(error)) - 1;
     let power = if (PLAIN_FROM..PLAIN_TO).contains(&highest) { 0 } else { highest };
-    // A double has no more than 17 digits.
+    // A double has at most 17 significant digits.
     let decimals = (power - last).clamp(0, (power - highest + 17).max(0)) as usize;
     let step = 10f64.powi(last.max(0));
     let shown = |value: &f64| match (value.is_finite(), power) {
@@ -142,7 +142,7 @@ pub fn alike(numbers: &[f64], error: f64) -> Vec<String> {
     numbers.iter().map(shown).collect()
 }
 
-/// A number divided by a power of ten; that of subnormal numbers is none of its own.
+/// A number divided by a power of ten. Two steps avoid a divisor that is itself subnormal.
 fn over(value: f64, power: i32) -> f64 {
     const SUBNORMAL: i32 = -300;
     match power < SUBNORMAL {
@@ -151,7 +151,7 @@ fn over(value: f64, power: i32) -> f64 {
     }
 }
 
-/// A number with so many decimals; without a sign where that leaves zeros alone.
+/// A number with a fixed number of decimals. Zeros have no sign.
 fn fixed(value: f64, decimals: usize) -> String {
     let text = format!("{value:.decimals$}");
     match text.strip_prefix('-') {

@@ -1,21 +1,21 @@
-//! A column's name, type, unit and metadata.
+//! The description of a column for people.
 
 use crate::metadata::Metadata;
 
-/// A column as it is described to people.
+/// A column's name, type, unit and metadata.
 #[derive(Clone, Debug, serde::Serialize)]
 pub struct ColumnInfo {
     pub name: String,
     pub data_type: String,
     pub nullable: bool,
     pub unit: Option<String>,
-    /// How far its stored values may be from those that were given, in its unit: a number, or one
-    /// with `rel` behind it. `None`: they are the same.
+    /// The error bound of stored values: a number in the column's unit, or one followed by `rel`. `None`:
+    /// values are stored exactly.
     pub accuracy: Option<String>,
     /// The column's other metadata.
     pub metadata: Metadata,
-    /// It came after the creation: data may lack it, and has its default then.
+    /// The column was added after creation. Older rows have its default.
     pub added: bool,
-    /// In words; none is null.
+    /// The default as text; `None` means null.
     pub default: Option<String>,
 }

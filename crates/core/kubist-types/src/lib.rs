@@ -1,8 +1,6 @@
-//! The plain types that all layers of the engine speak of: errors and their kinds, options,
-//! what reading cost, the switch that cancels.
+//! Types that all layers of the engine share: errors, options, queries, costs and cancellation.
 //!
-//! Nothing here reads, writes or decides anything, and nothing here may know a store, a
-//! format or a table.
+//! This crate does no I/O and knows no store, format or table.
 
 pub mod cancel;
 pub mod compression;

@@ -1,5 +1,3 @@
-//! Metadata of a table or a column: values by key.
-
 use std::collections::BTreeMap;
 
 /// Metadata of a table or a column, by key.

@@ -1,19 +1,18 @@
-//! What is asked of a table: one description for all doors, which can be written as JSON.
+//! The description of a query, shared by all interfaces, with a JSON form.
 //!
-//! A [`QuerySpec`] says which records are meant and nothing about how they are read: who may
-//! cancel, which part of it one process reads and what is traced are options of a run. The
-//! same JSON is part of a split, and its names are those of a request over HTTP.
+//! A [`QuerySpec`] says which records to return. Options of a run say how to read them: cancellation, the
+//! part that one process reads, tracing. Splits and HTTP requests contain the same JSON.
 //!
 //! ```json
 //! {"spec": 1, "box": {"x": [0.1, 0.2], "n": [null, 7]}, "where": "y > 1", "sample": 0.01}
 //! ```
 //!
-//! An end of a box is `null` where it is open, a boolean, a number or text. What JSON has no
-//! word for is an object with one key: `{"float": "inf"}`, `{"int": "…"}` for integers of
-//! more than 64 bits, `{"binary": [0, 255]}`, `{"null": {}}`.
+//! A bound of a range is `null` (open), a boolean, a number or a string. Values that JSON cannot express are
+//! objects with one key: `{"float": "inf"}`, `{"int": "…"}` for integers of more than 64 bits, `{"binary":
+//! [0, 255]}`, `{"null": {}}`.
 //!
-//! Here is the only declaration of these names. [`QuerySpec::schemas`] gives it as JSON Schema, from
-//! which `make generate` writes what the other languages know of a query.
+//! These names are declared only here. [`QuerySpec::schemas`] returns them as JSON Schema, and `make
+//! generate` writes the types of the other languages from it.
 
 mod described;
 mod words;
@@ -25,12 +24,11 @@ pub use self::words::bounds;
 pub(crate) use self::words::end;
 use crate::options::Value;
 
-/// The number of the form below. What a later one says is refused, never half understood.
+/// Version of the JSON form. Other versions are refused.
 const VERSION: u32 = 1;
 
-/// One closed range of a box: `low <= column <= high`, compared in the
-/// column's own type. A missing end is open; NaN and null are never inside a
-/// range that has an end.
+/// A closed range of a box: `low <= column <= high`, compared in the column's type. `None` is an open end.
+/// NaN and null are never in a range that has an end.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Bound {
     pub column: String,
@@ -38,7 +36,7 @@ pub struct Bound {
     pub high: Option<Value>,
 }
 
-/// How wide a cell is: a number in the column's unit, or text with a unit, as `1 mm`.
+/// Width of a cell: a number in the column's unit, or text with a unit, such as `1 mm`.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(untagged)]
 pub enum Width {
@@ -139,8 +137,8 @@ described! {
 }
 
 impl QuerySpec {
-    /// The schemas of a query's JSON, by their names below `#/components/schemas`: what the
-    /// description of the HTTP interface, the types of the page and those of Python are made of.
+    /// The JSON Schemas of a query, by their names below `#/components/schemas`. The OpenAPI description, the
+    /// TypeScript types and the Python types are generated from them.
     pub fn schemas() -> Vec<(&'static str, serde_json::Value)> {
         vec![
             ("OtherEnd", words::end::other_schema()),
@@ -151,7 +149,7 @@ impl QuerySpec {
         ]
     }
 
-    /// Everything, to be restricted by the methods below.
+    /// A query for all records, which the methods below restrict.
     pub fn new() -> QuerySpec {
         QuerySpec::default()
     }
@@ -167,7 +165,7 @@ impl QuerySpec {
         self
     }
 
-    /// Only records for which this SQL expression holds, beside the conditions set before.
+    /// Adds an SQL condition. Several conditions are joined by AND.
     pub fn filter(mut self, expression: impl Into<String>) -> QuerySpec {
         let expression = expression.into();
         self.filter = Some(match self.filter {
@@ -187,18 +185,18 @@ impl QuerySpec {
         QuerySpec { window: Some((low, high)), ..self }
     }
 
-    /// At most this many records: the first in the order of [`QuerySpec::order_by`], or without an
-    /// order those of lowest priority.
+    /// At most this many records: the first in the order of [`QuerySpec::order_by`], or without an order the
+    /// records of lowest priority.
     pub fn limit(self, rows: u64) -> QuerySpec {
         QuerySpec { limit: Some(rows), ..self }
     }
 
-    /// In the order of these columns, as `"diameter desc"`, or of `"priority"`.
+    /// Sorts by these columns, such as `"diameter desc"`, or by `"priority"`.
     pub fn order_by<Term: Into<String>>(self, terms: impl IntoIterator<Item = Term>) -> QuerySpec {
         QuerySpec { order_by: Some(terms.into_iter().map(Into::into).collect()), ..self }
     }
 
-    /// Only the lowest priorities of every cell of a grid with these widths.
+    /// Only the records of lowest priority in every cell of a grid with these widths.
     pub fn per_cell<W: Into<Width>>(self, rows: u64, widths: Vec<(String, W)>) -> QuerySpec {
         let widths = widths.into_iter().map(|(column, width)| (column, width.into())).collect();
         QuerySpec { per_cell: Some(PerCell { rows, widths }), ..self }
@@ -214,18 +212,18 @@ impl QuerySpec {
         QuerySpec { steps: Some((low.into(), high.into())), ..self }
     }
 
-    /// How many records of lowest priority are asked for: `limit`, where no order says which records come first.
+    /// The number of records of lowest priority to return: `limit`, if there is no order.
     pub fn sample_rows(&self) -> Option<u64> {
         self.limit.filter(|_| self.order_by.is_none())
     }
 
-    /// One more column of this name: the probability of each record.
+    /// Adds a column with this name: the inclusion probability of each record.
     pub fn inclusion(self, name: impl Into<String>) -> QuerySpec {
         QuerySpec { inclusion: Some(name.into()), ..self }
     }
 }
 
-/// The form in which a [`QuerySpec`] is written: the only one that there is.
+/// The version of the JSON form. There is only one.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(try_from = "u32", into = "u32")]
 pub struct SpecVersion;

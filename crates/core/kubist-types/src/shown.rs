@@ -1,14 +1,14 @@
-//! Text for people: what foreign names may not do to a terminal, and what no message shows.
+//! Safe text for terminals and messages.
 //!
-//! Names of columns, units, metadata, values and files come from untrusted sources. A terminal
-//! takes some of their characters for commands, and others turn or hide the text around them.
-//! Every door passes what it prints for people through [`printable`], and every location
-//! through [`without_password`]. What programs read (JSON, CSV, Arrow) stays as it is.
+//! Names of columns, units, metadata, values and files come from untrusted sources. Some of their characters
+//! control a terminal, and others reorder or hide the text around them. Every interface passes text for
+//! people through [`printable`] and locations through [`without_password`]. Output for programs (JSON, CSV,
+//! Arrow) is unchanged.
 
 use std::borrow::Cow;
 
-/// The text with each character that does something escaped: controls, the line's end too,
-/// and marks that change the direction of writing or cannot be seen.
+/// Escapes control characters (also line ends), invisible characters, and marks that change the direction of
+/// text.
 pub fn printable(text: &str) -> Cow<'_, str> {
     if !text.contains(acts) {
         return Cow::Borrowed(text);
@@ -23,7 +23,7 @@ pub fn printable(text: &str) -> Cow<'_, str> {
     Cow::Owned(shown)
 }
 
-/// The same for several lines of ours, whose ends stay.
+/// The same for several lines of Kubist's own text: line ends stay.
 pub fn printable_lines(text: &str) -> Cow<'_, str> {
     match text.contains(|character| acts(character) && character != '\n') {
         true => Cow::Owned(text.split('\n').map(printable).collect::<Vec<_>>().join("\n")),
@@ -38,19 +38,19 @@ fn acts(character: char) -> bool {
             | '\u{2060}'..='\u{206f}' | '\u{feff}' | '\u{fff9}'..='\u{fffb}' | '\u{e0000}'..='\u{e007f}')
 }
 
-/// Settings of a location that are secrets.
+/// URL parameters of a location that are secret.
 const SECRETS: [&str; 2] = ["token", "password"];
 
-/// A location as messages show it: the same, but for its password and its token, if it has one.
+/// A location for messages, without its password and its token.
 pub fn without_password(location: &str) -> String {
-    // A library of paths makes one slash of two.
+    // Path libraries may replace `//` by `/`.
     let split = location.split_once("://").or_else(|| location.split_once(":/"));
     let named = |scheme: &str| !scheme.contains('/') && scheme != "file";
     let Some((scheme, rest)) = split.filter(|(scheme, _)| named(scheme)) else {
         return location.into();
     };
     let slashes = &location[scheme.len()..location.len() - rest.len()];
-    // What follows the last @ is no password, however strange the one before it is.
+    // The last @ ends the password, so the text after it is no part of it.
     let (login, rest) = match rest.rsplit_once('@') {
         Some((login, rest)) => (format!("{}@", login.split(':').next().unwrap_or_default()), rest),
         None => (String::new(), rest),

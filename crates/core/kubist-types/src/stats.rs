@@ -1,15 +1,15 @@
-//! Rows, bytes, pages and round trips that a read took.
+//! Costs of reads and queries.
 
 use std::ops::AddAssign;
 
-/// What reading cost.
+/// The cost of reading.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Cost {
-    /// Gaps between pieces included.
+    /// Bytes that were read, also the gaps between requested ranges.
     pub bytes: u64,
-    /// Of these, those of copies on this machine, or of pages that are kept decoded.
+    /// The part of `bytes` that came from local copies or decoded pages.
     pub bytes_cached: u64,
-    /// How often the store was asked.
+    /// Requests to the store.
     pub round_trips: u64,
 }
 
@@ -21,36 +21,35 @@ impl AddAssign for Cost {
     }
 }
 
-/// What a query cost. Counts grow while its batches are taken.
+/// The cost of a query. It grows while the caller takes batches.
 #[derive(Clone, Copy, Debug, Default, PartialEq, serde::Serialize)]
 pub struct Stats {
     pub rows_returned: u64,
-    /// Every row of every zone that was decoded in at least one column.
+    /// Rows in zones of which at least one column was decoded.
     pub rows_read: u64,
     pub bytes_read: u64,
-    /// Of these, those that the local cache had, or of pages that are kept decoded.
+    /// The part of `bytes_read` that came from the local cache or from decoded pages.
     pub bytes_cached: u64,
     pub pages_read: u64,
     pub cubes_visited: u64,
-    /// Runs of which a lookup told which zones hold the values asked for, if any do; the
-    /// others were read by their zone maps.
+    /// Runs in which a secondary index selected the zones. The other runs used their zone maps.
     pub runs_looked_up: u64,
-    /// How often the store was asked for bytes, each time for all that was known to be
-    /// needed of one file; tasks ask side by side.
+    /// Requests to the store. One request reads everything that is known to be needed from one file. Tasks
+    /// send requests concurrently.
     pub round_trips: u64,
-    /// Since the query began, until its last batch (or now).
+    /// Seconds from the start of the query to its last batch, or until now.
     pub seconds: f64,
 }
 
 impl Stats {
-    /// Adds what reading cost.
+    /// Adds the cost of a read.
     pub fn spend(&mut self, cost: Cost) {
         self.bytes_read += cost.bytes;
         self.bytes_cached += cost.bytes_cached;
         self.round_trips += cost.round_trips;
     }
 
-    /// Adds the counts of a part; time and rows returned are the caller's.
+    /// Adds the counts of a part of the query. The caller sets the time and the rows returned.
     pub fn add(&mut self, part: &Stats) {
         self.rows_read += part.rows_read;
         self.bytes_read += part.bytes_read;

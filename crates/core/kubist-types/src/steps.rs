@@ -1,30 +1,31 @@
-//! Round steps and even parts of a range of numbers: marks of axes and edges of bins.
+//! Round steps and equal parts of a range: tick marks of axes and edges of bins.
 //!
-//! Everything here is total. Of any two finite numbers it gives finite, ascending numbers, in a bounded number of steps:
-//! of subnormal ones, of ranges that are longer than a float can say, of ranges in which few floats lie. Multiples of a
-//! step are made of their digits, so each is the float nearest to what it reads as.
+//! For any two finite numbers, every function returns finite, ascending numbers in a bounded number of steps.
+//! This includes subnormal numbers, ranges longer than the largest float, and ranges that contain few floats.
+//! A multiple of a step is computed from its decimal digits, so it is the float nearest to its printed form.
 
 use std::ops::RangeInclusive;
 
-/// The first digits of round numbers, times ten.
+/// Leading digits of round numbers, times ten.
 pub type Leading = &'static [u8];
 
-/// 1, 2 and 5: of marks.
+/// 1, 2 and 5, for tick marks.
 pub const MARKS: Leading = &[10, 20, 50];
-/// 1, 2, 2.5 and 5: of edges.
+/// 1, 2, 2.5 and 5, for edges.
 pub const EDGES: Leading = &[10, 20, 25, 50];
 
-/// The least positive float.
+/// The smallest positive float.
 pub const LEAST: f64 = f64::from_bits(1);
 
-/// Multiples of a step that are looked for, at most.
+/// Maximum number of multiples that are computed.
 const MOST_MULTIPLES: i64 = 1000;
-/// Steps that are tried for round edges: those of two powers of ten.
+/// Maximum number of steps that are tried for round edges: two powers of ten.
 const MOST_TRIES: usize = 8;
-/// Multiples this near to the ends of a range, in steps, lie in it: the ends are rounded themselves.
+/// Multiples within this many steps outside a range count as inside, because the ends of the range are
+/// rounded.
 const SLACK: f64 = 1e-6;
 
-/// A round step: a few digits times a power of ten.
+/// A round step: one or two digits times a power of ten.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Step {
     digits: u8,
@@ -33,13 +34,13 @@ pub struct Step {
 }
 
 impl Step {
-    /// The smallest step of at least this size; of a size that is no positive number the smallest there is.
+    /// The smallest step of at least this size. A size that is not positive gives the smallest step.
     pub fn at_least(size: f64, leading: Leading) -> Step {
         let size = if size > 0.0 { size.min(f64::MAX) } else { LEAST };
         let guess = size.log10().floor() as i32 - 1;
         let steps = (guess - 1..=guess + 2).flat_map(|power| leading.iter().map(move |digits| (*digits, power)));
         let steps = steps.map(|(digits, power)| Step { digits, power, leading });
-        // A size that rounding made a little more than a step is that step.
+        // Tolerates a size that rounding made slightly larger than a step.
         let fits = |step: &Step| step.value() >= size * (1.0 - 1e-9);
         steps.into_iter().find(fits).unwrap_or(Step { digits: leading[0], power: guess + 2, leading })
     }
@@ -53,7 +54,7 @@ impl Step {
         }
     }
 
-    /// The next smaller step; `None` where floats have none.
+    /// The next smaller step; `None` if it is zero as a float.
     pub fn finer(self) -> Option<Step> {
         let place = self.leading.iter().position(|digits| *digits == self.digits).unwrap_or(0);
         let finer = match place.checked_sub(1) {
@@ -63,16 +64,17 @@ impl Step {
         (finer.value() > 0.0).then_some(finer)
     }
 
-    /// Its size: infinite where no float is as large.
+    /// The size of the step, or infinity if it exceeds the largest float.
     pub fn value(self) -> f64 {
         self.times(1)
     }
 
-    /// The float nearest to so many steps.
+    /// The float nearest to `count` steps.
     pub fn times(self, count: i64) -> f64 {
         const EXACT: i128 = 1 << 53;
         let digits = i128::from(count) * i128::from(self.digits);
-        // Numbers and powers of ten that floats have exactly make one rounding, as reading the digits does.
+        // Digits and powers of ten that floats represent exactly need one rounding, the same as parsing the
+        // digits.
         match (digits.abs() < EXACT, self.power) {
             (true, 0..=22) => digits as f64 * 10f64.powi(self.power) + 0.0,
             (true, -22..=-1) => digits as f64 / 10f64.powi(-self.power) + 0.0,
@@ -80,7 +82,7 @@ impl Step {
         }
     }
 
-    /// So many steps, divided by a power of ten, as a decimal number with the decimals of the step.
+    /// `count` steps divided by a power of ten, as a decimal number with the decimals of the step.
     pub fn text(self, count: i64, power: i32) -> String {
         let (digits, shift) = self.shortest();
         let shift = shift - power;
@@ -96,7 +98,7 @@ impl Step {
         format!("{sign}{before}.{after}")
     }
 
-    /// Its digits without zeros behind them, and the power of ten that they count.
+    /// The digits without trailing zeros, and the power of ten that they count.
     pub fn shortest(self) -> (u8, i32) {
         if self.digits % 10 == 0 { (self.digits / 10, self.power + 1) } else { (self.digits, self.power) }
     }
@@ -113,11 +115,11 @@ impl Step {
         near.find(|count| self.times(*count) >= number).unwrap_or(i64::MAX)
     }
 
-    /// About how many steps a number is, and some to either side.
+    /// The approximate number of steps to a number, and a few on either side.
     fn near(self, number: f64) -> RangeInclusive<i64> {
-        /// Roundings of a few in 2^53 steps.
+        /// Rounding error in steps: a few of 2^53.
         const OFF: i64 = 8;
-        /// Powers of ten from which on steps are subnormal, of few digits.
+        /// From this power of ten, steps are near the subnormal range, where floats have few digits.
         const SUBNORMAL: i32 = -290;
         let steps = match self.power < SUBNORMAL {
             true => number * 1e300 / f64::from(self.digits) * power_of_ten(-300 - self.power),
@@ -127,7 +129,8 @@ impl Step {
         steps.saturating_sub(OFF)..=steps.saturating_add(OFF)
     }
 
-    /// The multiples within a range, and how many steps they are: ascending, of equal ones the first.
+    /// The multiples in a range and their counts, ascending. If rounding makes multiples equal, the first is
+    /// returned.
     pub fn within(self, low: f64, high: f64) -> Vec<(i64, f64)> {
         let slack = if self.value() * SLACK < f64::MAX { self.value() * SLACK } else { 0.0 };
         let first = self.above((low - slack).max(f64::MIN));
@@ -141,8 +144,8 @@ impl Step {
     }
 }
 
-/// The step of about `most` round numbers in a range (finite, ascending), and these numbers: at least `fewest`, where so
-/// many floats lie in it.
+/// A step with about `most` multiples in a range (finite, ascending), and these multiples. There are at least
+/// `fewest`, if the range contains so many floats.
 pub fn marks(low: f64, high: f64, most: usize, fewest: usize) -> (Step, Vec<(i64, f64)>) {
     let least = resolution(low, high);
     let mut step = Step::at_least(part(low, high, most.max(1) as f64).max(least), MARKS);
@@ -155,13 +158,13 @@ pub fn marks(low: f64, high: f64, most: usize, fewest: usize) -> (Step, Vec<(i64
     }
 }
 
-/// The distance of two numbers, divided; the distance itself need not be a float.
+/// The length of a range divided by `count`. The length itself may exceed the largest float.
 pub fn part(low: f64, high: f64, count: f64) -> f64 {
     let distance = high - low;
     if distance.is_finite() { distance / count } else { high / count - low / count }
 }
 
-/// Where a number lies between two others: 0 at the low one, 1 at the high one.
+/// The relative position of a number in a range: 0 at `low`, 1 at `high`.
 pub fn share(low: f64, high: f64, number: f64) -> f64 {
     let (below, all) = (number - low, high - low);
     if below.is_finite() && all.is_finite() {
@@ -170,19 +173,19 @@ pub fn share(low: f64, high: f64, number: f64) -> f64 {
     (number / 4.0 - low / 4.0) / (high / 4.0 - low / 4.0)
 }
 
-/// How far floats as large as these lie apart.
+/// The distance between floats of this magnitude.
 pub fn resolution(low: f64, high: f64) -> f64 {
     let largest = low.abs().max(high.abs());
     largest - largest.next_down()
 }
 
-/// A range around a number alone: half of 1 to either side, or as much as floats as large as it can tell apart.
+/// A range around a single number: 0.5 on either side, or more if floats of its magnitude are farther apart.
 pub fn around(number: f64) -> (f64, f64) {
     let half = (4.0 * resolution(number, number)).max(0.5);
     ((number - half).max(f64::MIN), (number + half).min(f64::MAX))
 }
 
-/// The edges of so many equal parts of a range.
+/// The edges of `count` equal parts of a range.
 pub fn equal(low: f64, high: f64, count: usize) -> Vec<f64> {
     let (distance, parts) = (high - low, count.max(1) as f64);
     let is_short = (distance * parts).is_finite();
@@ -193,13 +196,13 @@ pub fn equal(low: f64, high: f64, count: usize) -> Vec<f64> {
     ends_kept((0..=count.max(1)).map(edge).collect(), low, high)
 }
 
-/// The edges of so many parts of equal ratio of a range of positive numbers.
+/// The edges of `count` parts of equal ratio of a range of positive numbers.
 pub fn geometric(low: f64, high: f64, count: usize) -> Vec<f64> {
     let edges = equal(low.ln(), high.ln(), count).into_iter().map(f64::exp);
     ends_kept(edges.collect(), low, high)
 }
 
-/// Multiples of a round step around a range: about `count` parts, and no more.
+/// Multiples of a round step around a range: close to `count` parts, never more.
 pub fn round(low: f64, high: f64, count: usize) -> Vec<f64> {
     let least = resolution(low, high).max(part(low, high, count.max(1) as f64));
     let mut step = Step::at_least(least, EDGES);
@@ -214,10 +217,10 @@ pub fn round(low: f64, high: f64, count: usize) -> Vec<f64> {
     equal(low, high, count)
 }
 
-/// Whole powers of ten around a range of positive numbers, and the same number of parts in each decade, or of decades in
-/// each part.
+/// Powers of ten around a range of positive numbers. Each decade has the same number of parts, or each part
+/// the same number of decades.
 pub fn decades(low: f64, high: f64, count: usize) -> Vec<f64> {
-    // Logarithms are rounded.
+    // Logarithms are rounded, so both ends are checked.
     let first = low.log10().floor() as i32;
     let first = if power_of_ten(first) > low { first - 1 } else { first };
     let last = (high.log10().ceil() as i32).max(first + 1);
@@ -237,14 +240,14 @@ pub fn decades(low: f64, high: f64, count: usize) -> Vec<f64> {
     ascending(edges.chain([power_of_ten(last)]))
 }
 
-/// Multiples of a width around a range, so many parts at most, and whether there would be more. Parts narrower than floats
-/// can tell apart are as narrow as these.
+/// Multiples of a width around a range, at most `most` parts, and whether there would be more. A width below
+/// the resolution of floats is increased to it.
 pub fn widths(low: f64, high: f64, width: f64, most: usize) -> (Vec<f64>, bool) {
     let width = width.max(resolution(low, high));
-    // Where widths are parts of 1 the edges are the nearest numbers to what they read as.
+    // If the width is 1 divided by an integer, dividing gives the float nearest to the printed edge.
     let (inverse, is_part) = ((1.0 / width).round(), 1.0 / (1.0 / width).round() == width);
     let edge = |index: f64| if is_part { index / inverse } else { index * width };
-    // Divisions are rounded.
+    // Divisions are rounded, so both ends are checked.
     let (first, last) = ((low / width).floor(), (high / width).ceil());
     let first = if edge(first) > low { first - 1.0 } else { first };
     let last = if edge(last) < high { last + 1.0 } else { last };
@@ -253,12 +256,12 @@ pub fn widths(low: f64, high: f64, width: f64, most: usize) -> (Vec<f64>, bool) 
     (ascending(edges), parts > most as f64)
 }
 
-/// A power of ten, or the nearest number to it that is positive and finite.
+/// A power of ten, clamped to positive finite floats.
 pub fn power_of_ten(power: i32) -> f64 {
     format!("1e{power}").parse().unwrap_or(1.0f64).clamp(LEAST, f64::MAX)
 }
 
-/// Rounding does not move the ends, nor edges beyond them.
+/// Sets the ends exactly and clamps the other edges to them.
 fn ends_kept(mut edges: Vec<f64>, low: f64, high: f64) -> Vec<f64> {
     if let [first, .., last] = &mut edges[..] {
         (*first, *last) = (low, high);
@@ -266,7 +269,7 @@ fn ends_kept(mut edges: Vec<f64>, low: f64, high: f64) -> Vec<f64> {
     ascending(edges.into_iter().map(|edge| edge.clamp(low, high)))
 }
 
-/// Edges that rounding made equal are one; one alone has another behind it.
+/// Removes edges that rounding made equal. A single remaining edge gets a neighbour.
 fn ascending(edges: impl IntoIterator<Item = f64>) -> Vec<f64> {
     let mut kept: Vec<f64> = Vec::new();
     for edge in edges {

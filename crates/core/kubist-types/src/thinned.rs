@@ -1,39 +1,39 @@
-//! What is known of all records of a step of which only a sample was written.
+//! Exact totals of a step that was written as a sample only.
 
 use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
 
-/// What a writer says of a step that it thinned.
+/// A writer's description of a subsampled step.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Thinned {
-    /// Records with a priority below this fraction are there, and of the others only those that are
-    /// kept always.
+    /// The sample fraction. Of records with a higher priority, only records that are always kept were
+    /// written.
     pub below: f64,
-    /// How many records there were.
+    /// Number of records before sampling.
     pub rows: u64,
-    /// How many of them were kept whatever their priority.
+    /// Number of records that were kept regardless of their priority.
     pub always: u64,
-    /// What the values of the records that were kept took, before they were encoded.
+    /// Bytes of the values of the kept records, before encoding.
     pub bytes: u64,
-    /// Of columns of numbers: how many values there were, and their sum. A column that is not here
-    /// has a sum that is not finite, or that a float does not hold exactly enough.
+    /// Numeric columns: number of values and their sum over all records. A column is missing if its sum is
+    /// not finite or not exact enough as a float.
     pub sums: BTreeMap<String, ColumnSum>,
 }
 
 /// The sum of all values of a column.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 pub struct ColumnSum {
-    /// Values that are neither null nor NaN.
+    /// Number of values that are neither null nor NaN.
     pub values: u64,
     pub sum: f64,
 }
 
 impl Thinned {
-    /// What two writers say of the same step, as one.
+    /// Joins the descriptions of two writers of the same step.
     pub fn join(mut self, other: &Thinned) -> Thinned {
         self.below = self.below.min(other.below);
-        // A writer without records has no sums, and takes none away.
+        // A writer without records has no sums and must not remove the other's.
         match (self.rows, other.rows) {
             (_, 0) => {}
             (0, _) => self.sums = other.sums.clone(),

@@ -1,12 +1,12 @@
-//! Names of column types, as people say them on the command line and in Python.
+//! Names of column types on the command line and in Python.
 
 use arrow_schema::{DataType, TimeUnit};
 
-/// The type of a name: Arrow's, NumPy's or SQL's, in any case.
+/// The type with this name in Arrow, NumPy or SQL. Case is ignored.
 ///
 /// # Errors
 ///
-/// A message that lists the types, if it names none.
+/// A message that lists the types, if the name is unknown.
 pub fn data_type(name: &str) -> Result<DataType, String> {
     let lower = name.trim().to_ascii_lowercase();
     if let Some(found) = lower.strip_suffix(']').and_then(|text| text.split_once('[')).and_then(of_unit) {
@@ -41,7 +41,7 @@ pub fn data_type(name: &str) -> Result<DataType, String> {
     })
 }
 
-/// `timestamp[us]`, in parts.
+/// The type of a name with a unit, such as `timestamp[us]`.
 fn of_unit((kind, unit): (&str, &str)) -> Option<DataType> {
     let unit = match unit {
         "s" => TimeUnit::Second,

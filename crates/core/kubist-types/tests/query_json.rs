@@ -1,4 +1,4 @@
-//! What a query is in JSON: written and read back, and as its schema says.
+//! Queries in JSON: written, read back, and valid for their schema.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -41,7 +41,7 @@ fn each_name_is_written_and_read() {
     assert_eq!(names, BTreeSet::from_iter(QuerySpec::NAMES.iter().copied()));
     let cell: BTreeSet<&str> = written["per_cell"].as_object().unwrap().keys().map(String::as_str).collect();
     assert_eq!(cell, BTreeSet::from_iter(PerCell::NAMES.iter().copied()));
-    // What serde refuses a name with lists those that it knows.
+    // serde's error lists the names that it accepts.
     let error = serde_json::from_str::<QuerySpec>(r#"{"other": 1}"#).unwrap_err().to_string();
     let listed: BTreeSet<&str> = error.split('`').skip(1).step_by(2).filter(|name| *name != "other").collect();
     assert_eq!(listed, names);
@@ -104,8 +104,8 @@ fn the_schema_allows_what_is_read_and_nothing_else() {
     }
 }
 
-/// Whether a value is of the form that a schema describes. How large real numbers may be
-/// depends on the table, and is not looked at here.
+/// Returns whether a value is valid for a schema. Limits of real numbers depend on the table and are not
+/// checked.
 fn allows(schemas: &BTreeMap<&str, Json>, schema: &Json, value: &Json) -> bool {
     let of = |schema: &Json, value: &Json| allows(schemas, schema, value);
     if let Some(target) = schema["$ref"].as_str() {

@@ -1,12 +1,12 @@
 //! One declaration for a struct, its names in JSON and its JSON Schema.
 //!
-//! The comments of the fields are the descriptions in the schema, so what Rust, HTTP, the
-//! page and Python say of a field is written once, in `query.rs`.
+//! The comments of the fields are the descriptions in the schema. Rust, HTTP, TypeScript and Python therefore
+//! share one text, in `query.rs`.
 
 use serde_json::{Map, Value, json};
 
-/// Declares a struct that is written as a JSON object. Each field has its name in JSON and,
-/// behind `=`, what its value can be: JSON Schema, without what the comment says.
+/// Declares a struct that is written as a JSON object. Each field has its JSON name and, after `=`, the JSON
+/// Schema of its value without a description.
 macro_rules! described {
     (
         $(#[doc = $about:literal])*
@@ -33,12 +33,11 @@ macro_rules! described {
         }
 
         impl $name {
-            /// The names of all that it can say, as they stand in JSON.
+            /// The JSON names of all fields.
             pub const NAMES: &[&str] = &[$($json),*];
 
-            /// What its JSON can be, as JSON Schema. References lead into
-            /// `#/components/schemas`, where [`QuerySpec::schemas`](crate::query::QuerySpec::schemas)
-            /// belong.
+            /// The JSON Schema of this object. Its references point into `#/components/schemas`, which
+            /// [`QuerySpec::schemas`](crate::query::QuerySpec::schemas) fills.
             fn schema() -> serde_json::Value {
                 let fields = [$(($json, $crate::query::described::field(&[$($said),*], serde_json::json!($schema)))),*];
                 $crate::query::described::object(&[$($about),*], serde_json::json!($required), fields)
@@ -49,13 +48,13 @@ macro_rules! described {
 
 pub(crate) use described;
 
-/// The schema of a field with its comment.
+/// The schema of a field with its comment as description.
 pub fn field(said: &[&str], mut schema: Value) -> Value {
     schema["description"] = text(said).into();
     schema
 }
 
-/// The schema of an object of these fields and no others.
+/// The schema of an object with exactly these fields.
 pub fn object<const COUNT: usize>(said: &[&str], required: Value, fields: [(&str, Value); COUNT]) -> Value {
     let properties: Map<String, Value> = fields.map(|(name, schema)| (name.to_string(), schema)).into_iter().collect();
     json!({
@@ -67,7 +66,7 @@ pub fn object<const COUNT: usize>(said: &[&str], required: Value, fields: [(&str
     })
 }
 
-/// The lines of a comment as one text.
+/// Joins the lines of a comment.
 fn text(said: &[&str]) -> String {
     said.iter().map(|line| line.trim()).collect::<Vec<_>>().join(" ")
 }

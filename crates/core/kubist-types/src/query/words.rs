@@ -1,14 +1,13 @@
-//! The words of a query in JSON: ends of ranges, ranges of columns, widths of cells, and what
-//! each of them can be, as JSON Schema.
+//! The JSON forms of ranges and widths in a query, with their JSON Schemas.
 
-/// An end of a range as JSON has it.
+/// An end of a range in JSON.
 pub mod end {
     use serde::{Deserialize, Serialize};
     use serde_json::{Value as Json, json};
 
     use crate::options::Value;
 
-    /// Any end.
+    /// The schema of any end.
     pub fn schema() -> Json {
         json!({
             "description": "An end of a range: a number, text (ISO 8601 against dates and times, digits against \
@@ -21,7 +20,7 @@ pub mod end {
         })
     }
 
-    /// An end that JSON has no word for.
+    /// The schema of an end that plain JSON cannot express.
     pub fn other_schema() -> Json {
         let text = |about: &str| json!({"type": "string", "description": about});
         json!({
@@ -47,7 +46,7 @@ pub mod end {
         })
     }
 
-    /// What JSON has no word for.
+    /// Values that plain JSON cannot express.
     #[derive(Serialize, Deserialize)]
     #[serde(rename_all = "lowercase", deny_unknown_fields)]
     enum Other {
@@ -101,8 +100,7 @@ pub mod end {
     }
 }
 
-/// Ranges as an object: column to `[low, high]`, to a value that is both ends, or to a list of
-/// ranges.
+/// Ranges as an object: column to `[low, high]`, to a single value, or to a list of ranges.
 pub mod bounds {
     use std::fmt;
 
@@ -114,7 +112,7 @@ pub mod bounds {
     use super::end;
     use crate::query::Bound;
 
-    /// One range.
+    /// The schema of one range.
     pub fn schema() -> Json {
         json!({
             "type": "array",
