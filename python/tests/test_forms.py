@@ -48,7 +48,7 @@ def test_numpy_by_frame_and_atom(table: kubist.Table) -> None:
     expected = sorted_rows(table).column("x").to_numpy().reshape(FRAMES, ATOMS)
     np.testing.assert_array_equal(found["x"], expected)
     with pytest.raises(
-        kubist.InvalidInput, match="time 1.5, pid 20 has 0 records, and 1 of 35 places"
+        kubist.InvalidInput, match="time 1.5, pid 20 has 0 records, and 1 of 35 combinations"
     ):
         table.query(where="NOT (time = 1.5 AND pid = 20)").to_numpy(frames="time", atoms="pid")
     with pytest.raises(kubist.InvalidInput, match="there is no column 'atom'; there are x"):

@@ -487,7 +487,7 @@ for what, name in [(lambda: t.query().to_arrow(), "pyarrow"), (lambda: t.sql("SE
         (np.zeros((3, 2)), r"column x: expected one dimension, not an array of shape \(3, 2\)"),
         (np.zeros(3, "M8[h]"), r"column x: .*datetime64\[h\].* \[D\]"),
         (np.zeros(3, "m8[D]"), r"column x: .*timedelta64\[D\]"),
-        (np.array([2**40], "M8[D]"), "column x: a date lies beyond"),
+        (np.array([2**40], "M8[D]"), "column x: a date exceeds 32 bits"),
         (np.zeros(3, np.longdouble), "column x: NumPy's .* is not a column type"),
         (np.zeros(4), "y has 3"),
     ],

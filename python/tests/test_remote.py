@@ -239,7 +239,7 @@ def test_errors_are_those_of_the_directory(server: Server) -> None:
         kubist.connect(server.url, "u")
     with pytest.raises(kubist.InvalidInput, match="http://HOST:PORT"):
         kubist.connect("localhost:80")
-    with pytest.raises(kubist.InvalidInput, match="token: behind ssh"):
+    with pytest.raises(kubist.InvalidInput, match="token: ssh:// generates its own"):
         kubist.connect("ssh://cluster/t.kubist", token="0123456789abcdef")
 
 
