@@ -1,9 +1,9 @@
-//! Steps within a budget: how many of the records of all writers are kept, and which.
+//! Budgets: how many records of a step are kept over all writers, and which.
 //!
-//! A record is kept if its priority is below a threshold, which is the same for all writers of a
-//! step. Each writer makes its **share** of the decision: a histogram of its records' priorities,
-//! and what the conditions ask for. Whoever connects the writers adds the shares up; the sum tells
-//! every writer the same. What is known of all records, kept or not, is stored with the step.
+//! A record is kept if its priority is below a threshold that all writers of a step share. Each writer
+//! contributes a **share** to the decision: a histogram of its records' priorities, and the inputs of the
+//! conditions. The caller that connects the writers sums the shares. From the same sum, every writer derives
+//! the same decision. Totals of all records, kept or not, are stored with the step.
 
 use std::collections::BTreeMap;
 use std::hash::{DefaultHasher, Hash, Hasher};
@@ -20,8 +20,8 @@ use crate::failure::{Failure, Result};
 use crate::persist::{self, Persist};
 use crate::sample;
 
-/// What a share begins with: writers that cannot end the step, writers, what they agree on, records,
-/// what is kept always; then counts for conditions, then the bins.
+/// Words at the start of a share: writers that cannot end the step, number of writers, hash of the options,
+/// number of records, and cost of always-kept records. Counts for conditions follow, then the histogram.
 const FAILED: usize = 0;
 const WRITERS: usize = 1;
 const PLAN: usize = 2;
@@ -29,57 +29,56 @@ const ALWAYS: usize = 3;
 const COUNTS: usize = 4;
 const FIRST_BIN: usize = COUNTS + persist::MOST;
 
-/// Numbers of a share that are added up, and those of which the largest counts. All of them are less
-/// than 64 KiB.
+/// Numbers of summed words and of maxima in a share; together they take less than 64 KiB.
 pub const SHARE_WORDS: usize = FIRST_BIN + BINS;
 pub const SHARE_LARGEST: usize = persist::MOST;
 
-/// What is kept of each step. By default everything is.
+/// Limits of each step. By default everything is kept.
 #[derive(Clone, Debug, Default, PartialEq, Hash)]
 pub struct BudgetOptions {
-    /// Records of all writers in a step, at most.
+    /// Limit of records of all writers in a step.
     pub rows_per_step: Option<u64>,
-    /// Bytes of their values, before they are encoded.
+    /// Limit of bytes of their values, before encoding.
     pub bytes_per_step: Option<u64>,
-    /// Bytes of so many steps together.
+    /// Limit of bytes of `steps` steps together.
     pub bytes: Option<u64>,
     pub steps: Option<u64>,
-    /// A condition on columns: these records are kept whatever their priority.
+    /// A condition on columns; matching records are kept at any priority.
     pub always_keep: Option<String>,
-    /// A condition on numbers of all records: a step for which it does not hold is not kept.
+    /// A condition on aggregates of all records; a step that does not meet it is not kept.
     pub persist_when: Option<String>,
-    /// What is kept of an identity in one step is kept in all before; by default so, unless one of
-    /// several identity columns is a dimension.
+    /// Keep whole paths: an identity kept in one step is kept in all earlier steps. The default is true with
+    /// a limit, unless one of several identity columns is a dimension.
     pub whole_paths: Option<bool>,
-    /// Other writers write the same steps: the budget is of all.
+    /// Other writers write the same steps, and share the budget.
     pub shared: bool,
 }
 
-/// What the sum over all writers is made of.
+/// The contribution of one writer to a decision.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Share {
-    /// Added up.
+    /// Summed over all writers.
     pub words: Vec<u64>,
-    /// Of these the largest counts.
+    /// The maximum over all writers is taken.
     pub largest: Vec<f64>,
 }
 
 impl Share {
-    /// Of a writer that has no records.
+    /// The share of a writer without records.
     pub fn empty() -> Share {
         let mut words = vec![0; SHARE_WORDS];
         words[WRITERS] = 1;
         Share { words, largest: vec![f64::NEG_INFINITY; SHARE_LARGEST] }
     }
 
-    /// Of a writer that cannot end the step: then none does.
+    /// The share of a writer that cannot end the step; then no writer ends it.
     pub fn failed() -> Share {
         let mut share = Share::empty();
         share.words[FAILED] = 1;
         share
     }
 
-    /// Refuses a sum that some writer had no share in, or one of another `plan`: 0 without a budget.
+    /// Checks the sum of all shares. `plan` is the hash of the options, 0 without a budget.
     ///
     /// # Errors
     ///
@@ -105,16 +104,16 @@ impl Share {
     }
 }
 
-/// What became of a step by the sum of all shares.
+/// The decision about a step.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Decision {
-    /// Records below this priority are kept, and those that always are.
+    /// Keep records below this priority, and the always-kept ones.
     Keep(Threshold),
-    /// Nothing is, and no writer has anything for the step.
+    /// Keep nothing; every writer abandons the step.
     Drop,
 }
 
-/// What the records of some batch are, beside their values.
+/// The records of a batch with the inputs of the decision.
 pub struct Offer {
     pub batch: RecordBatch,
     pub priorities: Vec<u64>,
@@ -131,39 +130,38 @@ enum Limit {
     InAll { bytes: u64, steps: u64 },
 }
 
-/// A writer's budget, and what it has used of it.
+/// A writer's budget and its use so far.
 pub struct Budget {
     table: Table,
-    /// The table's columns: conditions are about their units.
+    /// The table's columns, with the units that conditions use.
     schema: SchemaRef,
-    /// What all writers must agree on; 0 if there is nothing to decide together.
+    /// Hash of the options that all writers must share; 0 if nothing is decided together.
     plan: u64,
     limit: Limit,
     always: Option<String>,
     persist: Option<Persist>,
     whole_paths: bool,
-    /// The table knows what was kept of its steps.
+    /// The table stores the threshold of each step.
     thins: bool,
     pub shared: bool,
-    /// What was kept of the steps so far, once that was looked up.
+    /// Thresholds and costs of the steps so far, once they were read.
     known: Option<BTreeMap<i64, Charge>>,
     offers: Option<Vec<Offer>>,
     decision: Option<Decision>,
 }
 
-/// What a step takes of the budget. One that is written again takes it once.
+/// The use of the budget by a step. A repeated step counts once.
 struct Charge {
     below: Threshold,
     bytes: u64,
 }
 
 impl Budget {
-    /// `None` if everything is kept, and always can be: `thins` says that a step may be thinned
-    /// for another reason.
+    /// `None` if every step is always kept whole. `thins`: a full queue may subsample a step.
     ///
     /// # Errors
     ///
-    /// `Invalid` names the option that makes no sense, or a budget that is smaller than a record.
+    /// `Invalid` names the wrong option, or a budget smaller than one record.
     pub fn of(table: &Table, options: &BudgetOptions, thins: bool) -> Result<Option<Budget>> {
         let nothing = BudgetOptions { shared: options.shared, ..BudgetOptions::default() };
         if *options == nothing && !thins {
@@ -191,7 +189,7 @@ impl Budget {
         }
         let thins = thins || has_limit;
         if thins {
-            // Refuses a table whose priorities only its writers know.
+            // Fails for a table without identity, whose priorities depend on the writer.
             table.priorities(&RecordBatch::new_empty(schema.clone()))?;
             table.keep_below()?;
         }
@@ -200,12 +198,12 @@ impl Budget {
         Ok(Some(Budget {
             table: table.clone(),
             schema,
-            // Sums of it do not wrap.
+            // The shift prevents sums from overflowing.
             plan: if is_plain { 0 } else { plan.finish() >> 24 },
             limit,
             always: options.always_keep.clone(),
             persist,
-            // Without a limit only a full queue leaves records out: that is no threshold of a step.
+            // Without a limit, only a full queue subsamples; its threshold is not that of the step.
             whole_paths: whole_paths && has_limit,
             thins,
             shared: options.shared && !is_plain,
@@ -215,22 +213,22 @@ impl Budget {
         }))
     }
 
-    /// What all writers together have decided of the step that is ended.
+    /// The decision about the open step.
     pub fn decision(&self) -> Option<Decision> {
         self.decision
     }
 
-    /// Whether the step's rows are here: nothing more can be put.
+    /// True once the rows were offered; no more rows can be put.
     pub fn is_offered(&self) -> bool {
         self.offers.is_some()
     }
 
-    /// The records that the step has, once they were offered.
+    /// The offered records of the step.
     pub fn offers(&self) -> &[Offer] {
         self.offers.as_deref().unwrap_or_default()
     }
 
-    /// Forgets the step.
+    /// Discards the step.
     pub fn forget(&mut self) {
         (self.offers, self.decision) = (None, None);
     }
@@ -239,7 +237,7 @@ impl Budget {
     ///
     /// # Errors
     ///
-    /// `Invalid` if a condition cannot be computed; as of `Table::priorities`.
+    /// `Invalid` if a condition cannot be evaluated; as `Table::priorities`.
     pub fn offer(&mut self, batches: Vec<RecordBatch>) -> Result<()> {
         let offer = |batch: RecordBatch| {
             let batch = self.measured(&batch)?;
@@ -247,7 +245,7 @@ impl Budget {
                 let held = Predicate::parse(condition, &batch.schema()).and_then(|held| held.evaluate(&batch, &never));
                 held.map_err(|error| Failure::invalid(format!("always_keep {condition:?}: {error}")))
             });
-            // Where everything is kept nobody asks for them.
+            // Without a threshold, priorities are not used.
             let priorities = match self.thins {
                 true => self.table.priorities(&batch)?,
                 false => vec![0; batch.num_rows()],
@@ -258,8 +256,8 @@ impl Budget {
         Ok(())
     }
 
-    /// The batch with the units of the table's columns, which whoever puts values need not say, and the
-    /// values that the table stores, which are what is judged and summed up.
+    /// The batch with the units of the table's columns and with rounded values. Conditions and sums use the
+    /// values that the table stores.
     fn measured(&self, batch: &RecordBatch) -> Result<RecordBatch> {
         let batch = &self.table.rounded(batch)?;
         let fields = batch.schema_ref().fields().iter().map(|field| match self.schema.field_with_name(field.name()) {
@@ -272,11 +270,11 @@ impl Budget {
         measured.map_err(|error| Failure::from(kubist::Error::internal(error)))
     }
 
-    /// This writer's share, of records that were offered.
+    /// This writer's share of the offered records.
     ///
     /// # Errors
     ///
-    /// As of [`Budget::offer`]; as of `Table::snapshot`.
+    /// As [`Budget::offer`]; as `Table::snapshot`.
     pub fn share(&mut self, step: i64) -> Result<Share> {
         self.look_up(step)?;
         let mut share = Share::empty();
@@ -298,8 +296,8 @@ impl Budget {
         Ok(share)
     }
 
-    /// Which steps the table knows: a restarted solver goes on, and one that goes back finds some of them
-    /// taken back.
+    /// Reads which steps the table has. A restarted solver continues its budget; one that goes back may find
+    /// steps retracted.
     fn look_up(&mut self, step: i64) -> Result<()> {
         let goes_back = |known: &BTreeMap<i64, Charge>| known.range(step..).next().is_some();
         if self.decision.is_some() || self.known.as_ref().is_some_and(|known| !goes_back(known)) {
@@ -307,7 +305,7 @@ impl Budget {
         }
         let there = self.table.snapshot()?.thinned();
         match &mut self.known {
-            // What was decided is the same for all writers; what they have written by now need not be.
+            // The decision is the same for all writers, but the table may not have all of their steps yet.
             Some(known) => known.retain(|at, _| *at < step || there.contains_key(at)),
             None => {
                 let charge = |(step, thinned): (i64, Thinned)| {
@@ -319,12 +317,12 @@ impl Budget {
         Ok(())
     }
 
-    /// Decides by the sum of all shares.
+    /// Decides from the sum of all shares.
     ///
     /// # Errors
     ///
-    /// `Invalid` if writers have different budgets; `NoSpace` if what is always kept takes more than the
-    /// budget, or there is none left.
+    /// `Invalid` if writers have different budgets; `NoSpace` if always-kept records exceed the budget, or if
+    /// none is left.
     pub fn decide(&mut self, words: &[u64], largest: &[f64], step: i64) -> Result<()> {
         Share::check(words, largest, self.plan, step)?;
         if self.decision.is_some() {
@@ -375,17 +373,16 @@ impl Budget {
         Ok(())
     }
 
-    /// The rows of the step that are below a threshold, or kept always, and what is known of all, if some
-    /// may be missing.
+    /// The kept rows of the step, and the totals of all rows if some may be missing.
     ///
     /// # Errors
     ///
-    /// `Internal` if Arrow cannot take them apart.
+    /// `Internal` if Arrow cannot filter them.
     pub fn kept(&self, below: Threshold) -> Result<(Vec<RecordBatch>, Option<Thinned>)> {
         if !self.thins {
             return Ok((self.offers().iter().map(|offer| offer.batch.clone()).collect(), None));
         }
-        // As it is stored: a record is judged by the very number that the table knows.
+        // Rounded as it is stored, so that the table and the writer use the same threshold.
         let fraction = below.to_fraction();
         let below = Threshold::from_fraction(fraction);
         let mut thinned = Thinned { below: fraction, rows: 0, always: 0, bytes: 0, sums: BTreeMap::new() };
@@ -416,7 +413,7 @@ impl Offer {
     }
 }
 
-/// What a budget allows.
+/// The limit that the options describe.
 fn limit(options: &BudgetOptions, schema: &Schema) -> Result<Limit> {
     let BudgetOptions { rows_per_step, bytes_per_step, bytes, steps, .. } = *options;
     let record = sample::least_bytes(schema);

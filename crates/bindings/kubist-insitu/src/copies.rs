@@ -1,8 +1,8 @@
-//! Memory for copies of what a solver hands over, which one step leaves to the next.
+//! Reusable memory for copies of the solver's columns.
 //!
-//! Memory that is new to a process is given page by page as it is written to, which takes about as long
-//! as the copying itself, and the solver waits for it. So what a commit is done with is kept: never
-//! more than has been in use at once.
+//! The kernel provides new memory page by page on first write, which takes about as long as the copy itself.
+//! Buffers of committed steps are therefore reused. The pool never holds more than was in use at the same
+//! time.
 
 use std::sync::{Arc, Mutex, PoisonError};
 
@@ -11,19 +11,19 @@ use kubist::ErrorKind;
 
 use crate::failure::{Failure, Result};
 
-/// A copy may lie in memory that is larger than itself, up to so many times.
+/// A buffer is reused if it is at most this many times larger than the copy.
 const ROOMY: usize = 2;
 
-/// Memory that nobody uses now.
+/// The unused buffers.
 #[derive(Clone, Default)]
 pub struct Copies(Arc<Mutex<Vec<Vec<u8>>>>);
 
 impl Copies {
-    /// An empty buffer with room for so many bytes.
+    /// An empty buffer with capacity for `bytes`.
     ///
     /// # Errors
     ///
-    /// `Unavailable` if there is no memory for them.
+    /// `Unavailable` if memory is short.
     pub fn take(&self, bytes: usize) -> Result<Vec<u8>> {
         if bytes == 0 {
             return Ok(Vec::new());
@@ -31,26 +31,26 @@ impl Copies {
         let mut kept = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         let fits = |capacity: usize| capacity >= bytes && capacity / ROOMY <= bytes;
         let best = (0..kept.len()).filter(|at| fits(kept[*at].capacity())).min_by_key(|at| kept[*at].capacity());
-        // A new one takes the place of one that fits no longer: there are never more than were in use.
+        // Without a fitting buffer the smallest one is freed, so the pool does not grow.
         let place = best.or_else(|| (0..kept.len()).min_by_key(|at| kept[*at].capacity()));
         let found = place.map(|at| kept.swap_remove(at)).filter(|_| best.is_some());
         drop(kept);
         found.map_or_else(|| buffer(bytes), Ok)
     }
 
-    /// The bytes of a buffer, whose memory comes back here once nobody uses them.
+    /// Wraps bytes in a buffer whose memory returns to the pool after the last use.
     pub fn lend(&self, bytes: Vec<u8>) -> Buffer {
         let length = bytes.len();
         let lent = Arc::new(Lent { bytes, home: self.clone() });
         match std::ptr::NonNull::new(lent.bytes.as_ptr().cast_mut()) {
-            // SAFETY: the bytes are there, and nobody changes them, as long as the buffer holds `lent`.
+            // SAFETY: the bytes exist unchanged as long as the buffer owns `lent`.
             Some(first) => unsafe { Buffer::from_custom_allocation(first, length, lent) },
             None => Buffer::from_vec(Vec::<u8>::new()),
         }
     }
 }
 
-/// Bytes that others use.
+/// Bytes in use.
 struct Lent {
     bytes: Vec<u8>,
     home: Copies,
@@ -66,11 +66,11 @@ impl Drop for Lent {
     }
 }
 
-/// An empty buffer with room for so many bytes.
+/// An empty buffer with capacity for `bytes`.
 ///
 /// # Errors
 ///
-/// `Unavailable` if there is no memory for them: a solver must not end for that.
+/// `Unavailable` if memory is short, because a solver must not abort for that.
 pub fn buffer(bytes: usize) -> Result<Vec<u8>> {
     let mut buffer = Vec::new();
     let refused = |_| Failure::new(ErrorKind::Unavailable, format!("there is no memory for a copy of {bytes} bytes"));
@@ -97,7 +97,7 @@ mod tests {
         let copies = Copies::default();
         let (first, second) = (copied(&copies, &[1; 1000]), copied(&copies, &[2; 4000]));
         let (of_first, of_second) = (first.as_ptr(), second.as_ptr());
-        // A slice holds it as well.
+        // A slice keeps the buffer in use.
         let part = second.slice(10);
         drop((first, second));
         assert_eq!(kept(&copies), 1);

@@ -1,5 +1,4 @@
-//! Why a call failed: a kind that says what the caller can do, and a message. It can be kept
-//! and told again, also by another process.
+//! An error: its kind and a message. It can be cloned, and passed to another process.
 
 use kubist::{Error, ErrorKind};
 
@@ -16,7 +15,7 @@ impl Failure {
         Failure { kind, message: message.into() }
     }
 
-    /// The same, for calls that follow: waiting would not help them.
+    /// The same error for later calls, of a kind that tells the caller not to wait.
     pub fn lasting(self) -> Failure {
         match self.kind {
             ErrorKind::Busy | ErrorKind::Cancelled => Failure { kind: ErrorKind::Unavailable, ..self },

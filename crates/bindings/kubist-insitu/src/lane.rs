@@ -1,8 +1,7 @@
-//! One rank's end of a ring: what it puts goes straight into the memory that it shares with the
-//! leader.
+//! A rank's side of a ring: writes columns directly into the memory that it shares with the leader.
 //!
-//! A call may end early, for lack of time or because somebody says stop. What it began to say is then
-//! filled up and taken back by the next call: the step is as if that call had not been.
+//! A call may end early by a timeout or a cancellation. The next call then pads and voids the partial
+//! message, so the step is as if the failed call had not happened.
 
 use std::collections::VecDeque;
 
@@ -15,33 +14,33 @@ use crate::ring::{HEADER, Header, Ring, What};
 use crate::step::WhenFull;
 use crate::values::Values;
 
-/// The lane of one rank, as that rank writes to it.
+/// The lane of one rank.
 pub struct Lane {
     ring: Ring,
     rank: u32,
     leader: Watched,
     home: Home,
-    /// The step that was begun, while the leader has not been told: it is with its first column,
-    /// so that beginning needs no room.
+    /// The begun step until the leader is informed. The message is sent with the first column, so `begin`
+    /// needs no space.
     begun: Option<i64>,
     owed: Owed,
     ended: Option<i64>,
     closed: bool,
 }
 
-/// What calls that ended early leave to the next.
+/// Work that interrupted calls leave to the next call.
 #[derive(Default)]
 struct Owed {
-    /// Bytes that a message lacks.
+    /// Missing bytes of a partial message.
     filling: usize,
-    /// Columns that the leader has, and that do not count.
+    /// Columns that the leader must discard.
     void: VecDeque<usize>,
 }
 
 impl Lane {
     /// # Errors
     ///
-    /// `Invalid` if there is no such rank, `Busy` if another process has the lane.
+    /// `Invalid` if there is no such rank, `Busy` if another process uses the lane.
     pub fn take(ring: Ring, rank: u32) -> Result<Lane> {
         ring.claim(rank)?;
         let (leader, home) = (Watched::new(ring.leader()), Home::here());
@@ -62,7 +61,7 @@ impl Lane {
         }
     }
 
-    /// Bytes that can be put without waiting, and those that all of the lane has.
+    /// The free bytes of the lane, and its size.
     pub fn space(&self) -> (usize, usize) {
         (self.free(), self.ring.lane_bytes())
     }
@@ -71,30 +70,30 @@ impl Lane {
         self.ring.lane_bytes() - self.ring.waiting(self.rank) as usize
     }
 
-    /// Refuses what does not fit now, if the caller does not want to wait.
+    /// Checks that a column fits now, if the caller does not wait.
     ///
     /// # Errors
     ///
-    /// `Busy`; `Invalid` if it never fits; what stops the leader.
+    /// `Busy`; `Invalid` if it never fits; the leader's error.
     pub fn check_room(&self, values: &Values<'_>, when_full: WhenFull) -> Result<()> {
         self.check_space(HEADER + values.bytes().next_multiple_of(8), when_full)
     }
 
-    /// The same for messages of so many bytes.
+    /// Checks that `bytes` of messages fit now.
     ///
     /// # Errors
     ///
-    /// As of [`Lane::check_room`].
+    /// As [`Lane::check_room`].
     pub fn check_space(&self, bytes: usize, when_full: WhenFull) -> Result<()> {
         self.room(self.beginning() + bytes, when_full)
     }
 
-    /// What is to be told before anything else.
+    /// Bytes of messages that must be sent first.
     fn beginning(&self) -> usize {
         self.begun.map_or(0, |_| HEADER) + self.owed.filling + self.owed.void.len() * HEADER
     }
 
-    /// Tells the leader what calls that ended early left, and of the step.
+    /// Completes interrupted messages and informs the leader of the step.
     fn open(&mut self, patience: &Patience) -> Result<()> {
         self.settle(patience)?;
         if let Some(step) = self.begun {
@@ -130,7 +129,7 @@ impl Lane {
         }
     }
 
-    /// Waits for so many bytes of room; how many there are.
+    /// Waits for at least `bytes` of free space, and returns the free space.
     fn wait_for_room(&self, bytes: usize, patience: &Patience) -> Result<usize> {
         patience.poll(&|| "room in the ring of the node".into(), || {
             self.check()?;
@@ -138,7 +137,7 @@ impl Lane {
         })
     }
 
-    /// Writes the bytes that are left, as there is room: `copy` fills place after place.
+    /// Writes the remaining bytes as space becomes free; `copy` fills each range.
     fn write(&self, left: &mut usize, patience: &Patience, mut copy: impl FnMut(&mut [u8])) -> Result<()> {
         while *left > 0 {
             let some = self.wait_for_room(1, patience)?.min(*left);
@@ -148,7 +147,7 @@ impl Lane {
         Ok(())
     }
 
-    /// Writes a header, whole or not at all.
+    /// Writes a header, completely or not at all.
     fn send(&self, header: Header, patience: &Patience) -> Result<()> {
         let (bytes, mut at) = (header.encode(), 0);
         self.wait_for_room(HEADER, patience)?;
@@ -159,7 +158,8 @@ impl Lane {
         Ok(())
     }
 
-    /// Writes a header and its values, of which `copy` gives those from a byte on, filled up to 8.
+    /// Writes a header and its values, padded to 8 bytes. `copy` fills a range with the values from a byte
+    /// offset.
     fn send_values(&mut self, header: Header, patience: &Patience, copy: impl Fn(usize, &mut [u8])) -> Result<()> {
         let (bytes, mut at) = (header.bytes as usize, 0);
         self.send(header, patience)?;
@@ -176,7 +176,7 @@ impl Lane {
 
     /// # Errors
     ///
-    /// `Invalid` if the step is not later than the last; what stops the leader.
+    /// `Invalid` if the step is not later than the last; the leader's error.
     pub fn begin(&mut self, step: i64) -> Result<()> {
         self.check()?;
         if let Some(last) = self.ended.filter(|last| *last >= step) {
@@ -188,8 +188,8 @@ impl Lane {
 
     /// # Errors
     ///
-    /// `Busy` if the ring stays full; `Cancelled`: the column is not put, and can be again. What stops the
-    /// leader.
+    /// `Busy` if the ring stays full, `Cancelled`: the column was not put, and can be put again. The leader's
+    /// error.
     pub fn put(&mut self, column: usize, values: &Values<'_>, patience: &Patience) -> Result<()> {
         let (bytes, rows) = (values.bytes() as u64, values.count() as u64);
         let header = Header { what: What::Column, column: column as u32, step: 0, bytes, rows };
@@ -201,16 +201,16 @@ impl Lane {
         sent
     }
 
-    /// Takes a column back that was put.
+    /// Discards a column that was put.
     pub fn void(&mut self, column: usize) {
         self.owed.void.push_back(column);
     }
 
-    /// Tells what is known of all records of the step: what stands for it as words. What is told last counts.
+    /// Sends the totals of all records of the step, as words. The last message counts.
     ///
     /// # Errors
     ///
-    /// As of [`Lane::put`].
+    /// As [`Lane::put`].
     pub fn tell(&mut self, words: &[u64], patience: &Patience) -> Result<()> {
         let bytes: Vec<u8> = words.iter().flat_map(|word| word.to_le_bytes()).collect();
         let header = Header { what: What::Thinned, column: 0, step: 0, bytes: bytes.len() as u64, rows: 0 };
@@ -218,11 +218,11 @@ impl Lane {
         self.send_values(header, patience, |from, into| into.copy_from_slice(&bytes[from..from + into.len()]))
     }
 
-    /// Says that the columns so far are whole, and that others of more rows may follow.
+    /// Ends a batch of the step; columns of further rows may follow.
     ///
     /// # Errors
     ///
-    /// As of [`Lane::put`].
+    /// As [`Lane::put`].
     pub fn end_part(&mut self, step: i64, patience: &Patience) -> Result<()> {
         self.open(patience)?;
         self.send(Header::of_step(What::Part, step), patience)
@@ -230,7 +230,7 @@ impl Lane {
 
     /// # Errors
     ///
-    /// As of [`Lane::put`].
+    /// As [`Lane::put`].
     pub fn end(&mut self, step: i64, patience: &Patience, when_full: WhenFull) -> Result<()> {
         self.room(self.beginning() + HEADER, when_full)?;
         self.open(patience)?;
@@ -241,7 +241,7 @@ impl Lane {
 
     /// # Errors
     ///
-    /// As of [`Lane::put`].
+    /// As [`Lane::put`].
     pub fn abandon(&mut self, step: i64, patience: &Patience) -> Result<()> {
         self.settle(patience)?;
         self.send(Header::of_step(What::Abandon, step), patience)?;
@@ -250,16 +250,16 @@ impl Lane {
         Ok(())
     }
 
-    /// Waits until the leader has committed all that was ended up to `step`.
+    /// Waits until the leader has committed all ended steps up to `step`.
     ///
     /// # Errors
     ///
-    /// `Busy` at the deadline; `Cancelled`; what stops the leader.
+    /// `Busy` at the deadline; `Cancelled`; the leader's error.
     pub fn wait(&self, step: i64, patience: &Patience) -> Result<()> {
         self.home.check()?;
         let Some(last) = self.ended.map(|last| last.min(step)) else { return Ok(()) };
         patience.poll(&|| format!("the commit of step {last} by the leader of this node"), || {
-            // In this order: a leader that has ended said before what is durable.
+            // The order matters: a leader publishes the durable step before it ends.
             let there = self.check();
             match self.ring.is_durable(last) {
                 true => Ok(Some(())),
@@ -268,11 +268,11 @@ impl Lane {
         })
     }
 
-    /// Waits for all that was ended, and says that nothing more will come.
+    /// Waits for all ended steps, and informs the leader that this rank has closed.
     ///
     /// # Errors
     ///
-    /// As of [`Lane::wait`]; after a failure too the leader knows that nothing more will come.
+    /// As [`Lane::wait`]; the leader is informed also after an error.
     pub fn close(&mut self, patience: &Patience) -> Result<()> {
         self.home.check()?;
         if !self.closed {
@@ -289,7 +289,7 @@ impl Lane {
 }
 
 impl Drop for Lane {
-    /// A rank that ends without a word would be waited for.
+    /// Without a final message the leader would wait for this rank.
     fn drop(&mut self) {
         if !self.closed && self.home.is_here() {
             self.ring.lose(self.rank);

@@ -1,4 +1,4 @@
-//! The columns of a table, as what is put must fit them.
+//! The columns of a table, to check the columns and batches of a step.
 
 use arrow_array::{Array, RecordBatch};
 use arrow_schema::{DataType, SchemaRef};
@@ -10,25 +10,25 @@ use crate::values::Kind;
 pub struct Layout {
     table: Table,
     schema: SchemaRef,
-    /// Columns that came after the creation: a step may lack them.
+    /// Columns added after the creation; a step may omit them.
     added: Vec<bool>,
 }
 
 impl Layout {
     /// # Errors
     ///
-    /// As of `Table::snapshot`.
+    /// As `Table::snapshot`.
     pub fn of(table: &Table) -> Result<Layout> {
         let snapshot = table.snapshot()?;
         let added = snapshot.columns().iter().map(|column| column.added).collect();
         Ok(Layout { table: table.clone(), schema: snapshot.schema(), added })
     }
 
-    /// Looks again: somebody may have added columns.
+    /// Reads the columns again, because some may have been added.
     ///
     /// # Errors
     ///
-    /// As of [`Layout::of`].
+    /// As [`Layout::of`].
     pub fn refresh(&mut self) -> Result<()> {
         *self = Layout::of(&self.table)?;
         Ok(())
@@ -54,7 +54,7 @@ impl Layout {
         self.schema.field(column).data_type()
     }
 
-    /// Which column has this name. Somebody may have added it a moment ago.
+    /// The index of a column by name. Refreshes the layout first if the name is unknown.
     ///
     /// # Errors
     ///
@@ -70,11 +70,11 @@ impl Layout {
         })
     }
 
-    /// Refuses values of another kind than the column's.
+    /// Checks that values have the column's type.
     ///
     /// # Errors
     ///
-    /// `Invalid` names both.
+    /// `Invalid` names both types.
     pub fn check_kind(&self, column: usize, kind: Kind) -> Result<()> {
         let wanted = self.data_type(column);
         match *wanted == kind.data_type() {
@@ -87,7 +87,7 @@ impl Layout {
         }
     }
 
-    /// Refuses a batch that is not of the table's columns.
+    /// Checks that a batch fits the table.
     ///
     /// # Errors
     ///
@@ -117,11 +117,11 @@ impl Layout {
         self.check_complete(&given, "the batch")
     }
 
-    /// Refuses rows without a column that all rows must have.
+    /// Checks that all required columns are given.
     ///
     /// # Errors
     ///
-    /// `Invalid` names the columns.
+    /// `Invalid` names the missing columns.
     pub fn check_complete(&self, given: &[bool], what: &str) -> Result<()> {
         let is_missing = |column: &usize| !given.get(*column).is_some_and(|given| *given) && !self.added[*column];
         let missing: Vec<&str> = (0..self.columns()).filter(is_missing).map(|column| self.name(column)).collect();

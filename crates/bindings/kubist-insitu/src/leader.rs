@@ -1,9 +1,9 @@
-//! The leader of a node: takes the ranks' columns out of the ring, and commits each step once all
-//! of them ended it.
+//! The leader of a node: reads the ranks' columns from the ring, and commits each step once all ranks have
+//! ended or abandoned it.
 //!
-//! A step is sealed by the ranks' own words: each has ended or abandoned it. A rank that dies in
-//! a step, closes in it, or passes it by, takes the node's step with it: what the others put is not
-//! written either, for it would be taken for the whole. The leader says so to all of them and ends.
+//! A rank that dies in a step, closes in it, or skips it, stops the leader: the step of the node is not
+//! written, because readers would take the partial step for the whole. The leader reports the error to all
+//! ranks and ends.
 
 use std::collections::BTreeMap;
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -29,15 +29,15 @@ use crate::step::{Level, StepOptions};
 use crate::values::Kind;
 use crate::writer::open_writer;
 
-/// Between two looks at rings that are empty; up to so many times as long, if they stay so.
+/// Pause between polls of empty rings, and its largest multiple.
 const PAUSE: Duration = Duration::from_micros(500);
 const LONGER: u32 = 8;
-/// So many looks in vain, and it is asked whether all ranks are still there.
+/// After this many empty polls, the leader checks whether all ranks still run.
 const LOOKS: u32 = 200;
-/// Of one rank's bytes, so many are taken before the next rank's turn.
+/// Bytes of one rank to read before the next rank's turn.
 const TURN_BYTES: usize = 4 << 20;
 
-/// Commits what ranks put into a ring, on threads of its own.
+/// Commits the steps of a ring, on its own threads.
 pub struct Leader {
     ring: Ring,
     stop: Arc<AtomicBool>,
@@ -47,12 +47,12 @@ pub struct Leader {
 }
 
 impl Leader {
-    /// Takes the writer's log, and begins.
+    /// Takes the writer's log, and starts the threads.
     ///
     /// # Errors
     ///
-    /// `Busy` if another writer keeps the name; as of `Table::writer`; `Unavailable` if the system
-    /// gives no threads.
+    /// `Busy` if another writer uses the name; as `Table::writer`; `Unavailable` if the system has no
+    /// threads.
     pub fn start(table: &Table, ring: Ring, options: &StepOptions, patience: &Patience) -> Result<Leader> {
         let layout = Layout::of(table)?;
         let writer = open_writer(table, options, patience)?;
@@ -70,19 +70,19 @@ impl Leader {
         Ok(Leader { ring, stop, queue, thread: Some(thread.map_err(refused)?), home: Home::here() })
     }
 
-    /// Waits until all ranks have closed and everything is durable, and ends. If something stopped it,
-    /// ranks may compute on without it: they are waited for as well.
+    /// Waits until all ranks have closed and everything is durable. After an error of the leader, waits for
+    /// the ranks as well, because they may still use the memory.
     ///
     /// # Errors
     ///
-    /// `Busy` at the deadline, `Cancelled`: it goes on and can be closed again. What stopped it.
+    /// `Busy` at the deadline, `Cancelled`: it continues and can be closed again. The error that stopped it.
     pub fn close(&mut self, patience: &Patience) -> Result<()> {
         self.home.check()?;
         let what = || "the end of all ranks of this node".into();
         let ended = || self.thread.as_ref().is_none_or(JoinHandle::is_finished);
         patience.poll(&what, || Ok(ended().then_some(()))).inspect_err(|_| self.queue.let_go())?;
         if let Some(thread) = self.thread.take() {
-            // It catches panics; what it could not catch is none of the solver's.
+            // The thread catches panics itself.
             let _ = thread.join();
         }
         let Some(failure) = self.ring.failure() else { return Ok(()) };
@@ -90,22 +90,22 @@ impl Leader {
             (0..self.ring.ranks()).map(|rank| (rank, self.ring.producer(rank).map(Watched::new))).collect();
         let is_gone = |process: &Option<Watched>| process.as_ref().is_none_or(Watched::is_gone);
         let have_ended = || lanes.iter().all(|(rank, process)| self.ring.has_ended(*rank) || is_gone(process));
-        // What stopped it says more than that somebody was late.
+        // The leader's error is more important than a timeout.
         let _ = patience.poll(&what, || Ok(have_ended().then_some(())));
         Err(failure)
     }
 
-    /// What happened on the way since this was last asked.
+    /// Events since the last call.
     pub fn take_events(&self) -> Vec<(Level, String)> {
         self.queue.take_events()
     }
 }
 
 impl Drop for Leader {
-    /// Ranks that still write are told.
+    /// Stops the leader; ranks that still write get an error.
     fn drop(&mut self) {
         if !self.home.is_here() {
-            // The thread is the other process's.
+            // In a fork, the thread belongs to the other process.
             std::mem::forget(self.thread.take());
             return;
         }
@@ -116,18 +116,18 @@ impl Drop for Leader {
     }
 }
 
-/// What has come of one rank.
+/// The state of one rank.
 struct Incoming {
     rank: u32,
     staged: Option<Staged>,
-    /// The column whose values are coming, and those that are here.
+    /// The column that is arriving, and its values so far.
     column: Option<(Header, Vec<u8>)>,
-    /// What is known of all records of the step, as words.
+    /// Totals of all records of the step, as words.
     thinned: Option<Vec<u64>>,
-    /// A step that waits for the other ranks; without batches it is abandoned.
+    /// A step that waits for the other ranks; `None` if it was abandoned.
     ended: Option<(i64, Option<Part>)>,
     closed: bool,
-    /// Its process, from its first word on.
+    /// Its process, known from its first message.
     process: Option<Watched>,
 }
 
@@ -153,7 +153,7 @@ impl Serving {
         match served.unwrap_or_else(panicked) {
             Ok(()) => self.ring.close(),
             Err(failure) => {
-                // Steps that all ranks ended are written before the failure is told.
+                // Steps that all ranks have ended are written before the error is reported.
                 let _ = self.finish();
                 self.ring.fail(&failure.lasting());
             }
@@ -166,7 +166,7 @@ impl Serving {
             let mut moved = false;
             let look = in_vain > 0 && in_vain.is_multiple_of(LOOKS);
             for lane in &mut self.lanes {
-                // Asked before the last of what it said is taken.
+                // Checked before the last bytes are read: a rank may write and then end.
                 let loss = lane.loss(&self.ring, look);
                 let has_moved = lane.receive(&self.ring, &mut self.layout)?;
                 moved |= has_moved;
@@ -200,7 +200,7 @@ impl Serving {
         waited
     }
 
-    /// Queues the lowest step, if no rank has more for it.
+    /// Queues the lowest step once no rank can add to it.
     fn seal(&mut self) -> Result<bool> {
         let Some(step) = lowest(&self.lanes) else { return Ok(false) };
         let has_rows = |lane: &Incoming| lane.ended.as_ref().is_some_and(|(at, rows)| *at == step && rows.is_some());
@@ -222,8 +222,8 @@ impl Serving {
     }
 }
 
-/// What is known of all records of a step, if some rank thinned it. Of ranks that did not, nobody has added
-/// the values up.
+/// The combined totals of a step, if a rank subsampled it. Sums are dropped if another rank did not compute
+/// them.
 fn joined(parts: &[Part]) -> Option<Thinned> {
     let mut all: Option<Thinned> = None;
     for thinned in parts.iter().filter_map(|part| part.thinned.as_ref()) {
@@ -237,7 +237,7 @@ fn joined(parts: &[Part]) -> Option<Thinned> {
     })
 }
 
-/// The lowest step that a rank ended, if every rank has said all that it will ever say of it.
+/// The lowest ended step, if no rank can still add to it.
 fn lowest(lanes: &[Incoming]) -> Option<i64> {
     let ended = lanes.iter().filter_map(|lane| lane.ended.as_ref().map(|(step, _)| *step)).min()?;
     let is_through = |lane: &Incoming| match (&lane.ended, &lane.staged) {
@@ -253,7 +253,7 @@ impl Incoming {
         Incoming { rank, staged: None, column: None, thinned: None, ended: None, closed: false, process: None }
     }
 
-    /// Takes what has come, up to the end of a step; whether there was something.
+    /// Reads available bytes, up to the end of a step; true if there were any.
     fn receive(&mut self, ring: &Ring, layout: &mut Layout) -> Result<bool> {
         let mut taken = 0;
         while self.ended.is_none() && !self.closed && taken < TURN_BYTES {
@@ -269,7 +269,7 @@ impl Incoming {
         Ok(taken > 0)
     }
 
-    /// Takes values of a column, and keeps it when all are here.
+    /// Reads values of a column, and stores the column once it is complete.
     fn values(&mut self, ring: &Ring, layout: &mut Layout, header: Header, mut values: Vec<u8>) -> Result<usize> {
         let left = header.bytes as usize - values.len();
         let some = (ring.waiting(self.rank) as usize).min(left);
@@ -281,7 +281,7 @@ impl Incoming {
         }
         ring.skip(self.rank, filling as usize);
         if header.what == What::Thinned {
-            // Read at the end of the step: a message that was cut off is told again.
+            // Decoded at the end of the step, because an interrupted message is sent again.
             self.thinned = Some(values.as_chunks().0.iter().map(|word| u64::from_le_bytes(*word)).collect());
             return Ok(some + 1);
         }
@@ -291,7 +291,7 @@ impl Incoming {
             staged.note(column, header.rows as usize);
             staged.keep(column, kind.array(Buffer::from_vec(values)));
         }
-        // A column without values has moved too.
+        // A column without values also counts as progress.
         Ok(some + 1)
     }
 
@@ -351,7 +351,7 @@ impl Incoming {
         Ok(HEADER)
     }
 
-    /// What has become of a rank that says nothing more than what waits, if that is known.
+    /// Describes the loss of a rank, if it has ended without closing.
     fn loss(&mut self, ring: &Ring, look: bool) -> Option<String> {
         if self.process.is_none() {
             self.process = ring.producer(self.rank).map(Watched::new);
@@ -363,7 +363,7 @@ impl Incoming {
         (look && process.is_gone()).then(|| format!("process {}, has died", process.number()))
     }
 
-    /// Whether it owes no word: it has closed, or its step waits for the others.
+    /// True if no message is expected: it has closed, or its step waits for other ranks.
     fn is_through(&self) -> bool {
         self.closed || self.ended.is_some()
     }

@@ -1,18 +1,18 @@
-//! Steps of a running simulation, on their way into a table.
+//! In-situ output: writes the steps of a running simulation into a table.
 //!
-//! A solver says `begin`, hands over its columns, says `end`, and goes on computing.
-//! [`StepWriter`] is that one interface for three ways of writing:
+//! A solver calls `begin`, puts its columns, calls `end`, and continues. [`StepWriter`] is the interface for
+//! three modes:
 //!
-//! * at once: `end` returns when the step is durable;
-//! * queued: `end` hands the step to a thread of low priority, [`StepWriter::wait`] waits for it;
-//! * through a [`ring`] in memory that the processes of a node share: a [`Leader`] in one of
-//!   them commits the steps of all.
+//! * direct: `end` returns when the step is durable;
+//! * queued: `end` passes the step to a thread of low priority, and [`StepWriter::wait`] waits for it;
+//! * through a [`ring`] in memory that the processes of a node share: a [`Leader`] in one of them commits the
+//!   steps of all.
 //!
-//! A [budget](BudgetOptions) keeps a sample of each step, the same for all writers that add up
-//! their [shares](Share).
+//! A [budget](BudgetOptions) keeps a sample of each step. All writers that sum their [shares](Share) keep the
+//! same sample.
 //!
-//! What is put is copied before the call returns. Nothing here knows MPI: whoever shares the
-//! memory of a ring says where it is. No thread of this crate calls back into the solver.
+//! Values are copied before a call returns. This crate does not use MPI; the caller provides the shared
+//! memory of a ring. None of its threads calls the solver.
 
 mod budget;
 mod copies;

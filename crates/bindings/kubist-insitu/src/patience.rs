@@ -1,4 +1,4 @@
-//! How long a call may wait, and who may stop it.
+//! Timeout and cancellation of a waiting call.
 
 use std::time::{Duration, Instant};
 
@@ -6,13 +6,12 @@ use kubist::ErrorKind;
 
 use crate::failure::{Failure, Result};
 
-/// Between two looks at what is waited for: short at first, for a rank that waits for memory
-/// which another process is just emptying.
+/// Poll interval. It starts short, because a rank often waits for memory that another process is just
+/// freeing.
 const SHORTEST: Duration = Duration::from_micros(20);
 const LONGEST: Duration = Duration::from_millis(2);
 
-/// The end of a wait, and a question that is asked meanwhile, on the caller's own thread:
-/// whether to stop.
+/// A deadline, and a cancellation callback that runs on the caller's thread.
 pub struct Patience<'a> {
     timeout: Duration,
     deadline: Option<Instant>,
@@ -24,12 +23,12 @@ impl<'a> Patience<'a> {
         Patience { timeout, deadline: Instant::now().checked_add(timeout), stop }
     }
 
-    /// Time that is left; a long one if there is no end.
+    /// Remaining time; one hour if there is no deadline.
     pub fn left(&self) -> Duration {
         self.deadline.map_or(Duration::from_secs(3600), |end| end.saturating_duration_since(Instant::now()))
     }
 
-    /// Whether to go on waiting for `what`.
+    /// Returns an error if waiting for `what` must end.
     ///
     /// # Errors
     ///
@@ -47,11 +46,11 @@ impl<'a> Patience<'a> {
         }
     }
 
-    /// Waits until `ready` has an answer; looks at it more and more seldom.
+    /// Polls `ready` at increasing intervals until it has a result.
     ///
     /// # Errors
     ///
-    /// As of [`Patience::check`], and what `ready` says.
+    /// As [`Patience::check`], and the errors of `ready`.
     pub fn poll<T>(&self, what: &dyn Fn() -> String, mut ready: impl FnMut() -> Result<Option<T>>) -> Result<T> {
         let mut pause = SHORTEST;
         loop {

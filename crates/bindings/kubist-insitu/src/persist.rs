@@ -1,8 +1,8 @@
-//! Whether a step is worth keeping: a condition on what all its records amount to.
+//! The condition that decides whether a step is kept, on aggregates of all its records.
 //!
-//! `max(diameter) > 5e-5 AND count(deposited) >= 10` is a condition on two numbers. Each writer
-//! finds them for its records; the largest values and the counts of all writers are joined by
-//! whoever joins their shares, and every writer comes to the same answer.
+//! For example, `max(diameter) > 5e-5 AND count(deposited) >= 10` uses two aggregates. Each writer computes
+//! them for its records. The maxima and counts of all writers are combined with their shares, so every writer
+//! gets the same result.
 
 use std::sync::Arc;
 
@@ -12,10 +12,10 @@ use kubist_expr::{Expression, Predicate, never};
 
 use crate::failure::{Failure, Result};
 
-/// Numbers of one condition, at most.
+/// Limit of aggregates in a condition.
 pub const MOST: usize = 8;
 
-/// A condition on numbers of a whole step.
+/// A condition on aggregates of a whole step.
 #[derive(Debug)]
 pub struct Persist {
     text: String,
@@ -41,11 +41,11 @@ enum What {
 const NAMES: [(&str, What); 3] = [("max", What::Max), ("min", What::Min), ("count", What::Count)];
 
 impl Persist {
-    /// Understands a condition on columns of this schema.
+    /// Parses a condition on columns of this schema.
     ///
     /// # Errors
     ///
-    /// `Invalid` says what cannot be understood.
+    /// `Invalid` names the wrong part.
     pub fn new(text: &str, schema: &Schema) -> Result<Persist> {
         let wrong = |why: String| Failure::invalid(format!("persist_when {text:?}: {why}"));
         let (numbers, rest) = numbers(text).map_err(wrong)?;
@@ -60,7 +60,7 @@ impl Persist {
             let mut field = Field::new(name(place), DataType::Float64, true);
             if let Some(of) = &number.of {
                 let of = Expression::parse(of, schema).map_err(|error| wrong(error.to_string()))?;
-                // The largest value of a column has its unit, a number of records has none.
+                // A minimum or maximum has the unit of its column, a count has none.
                 if number.what != What::Count {
                     field = field.with_metadata(of.metadata());
                 }
@@ -72,8 +72,7 @@ impl Persist {
         Ok(Persist { text: text.into(), numbers, condition, schema })
     }
 
-    /// Adds records: their number to `counts`, and, if they are larger, their values to `largest`,
-    /// where smallest values stand with the other sign.
+    /// Adds records to `counts` and `largest`. A minimum is stored as the maximum of negated values.
     ///
     /// # Errors
     ///
@@ -90,7 +89,7 @@ impl Persist {
             let is_condition = Expression::parse(of, &batch.schema()).is_ok_and(|of| of.is_condition());
             let there = values.iter().filter(|value| !value.is_nan());
             match what {
-                // Of a condition, the records that meet it.
+                // For a condition, counts the records that meet it.
                 What::Count => counts[place] += there.filter(|value| !is_condition || **value != 0.0).count() as u64,
                 What::Max => largest[place] = there.fold(largest[place], |most, value| most.max(*value)),
                 What::Min => largest[place] = there.fold(largest[place], |most, value| most.max(-value)),
@@ -99,11 +98,11 @@ impl Persist {
         Ok(())
     }
 
-    /// Whether the condition holds for what all writers added; it does not where a number is not known.
+    /// Evaluates the condition on the combined aggregates; false if one has no value.
     ///
     /// # Errors
     ///
-    /// `Invalid` if it cannot be computed.
+    /// `Invalid` if it cannot be evaluated.
     pub fn holds(&self, counts: &[u64], largest: &[f64]) -> Result<bool> {
         let number = |(place, number): (usize, &Number)| match number.what {
             What::Count => Some(counts[place] as f64),
@@ -128,7 +127,7 @@ fn name(number: usize) -> String {
     format!("number_{number}")
 }
 
-/// The numbers that a condition is about, and the condition with names in their places.
+/// Extracts the aggregates of a condition, and replaces them by column names.
 fn numbers(text: &str) -> std::result::Result<(Vec<Number>, String), String> {
     let (mut found, mut rest, mut left) = (Vec::new(), String::new(), text);
     while let Some(open) = left.find('(') {
@@ -157,7 +156,7 @@ fn numbers(text: &str) -> std::result::Result<(Vec<Number>, String), String> {
     Ok((found, rest))
 }
 
-/// Where the parenthesis that is open closes.
+/// The position of the closing parenthesis.
 fn closing(text: &str) -> Option<usize> {
     let (mut depth, mut quote) = (0u32, None);
     for (place, letter) in text.char_indices() {
@@ -208,7 +207,7 @@ mod tests {
             assert!(!holds(text, &[batch()]), "{text}");
         }
         assert!(holds("count() = 6", &[batch(), batch()]));
-        // Nothing is known of the values of no records.
+        // Minima and maxima of no records are unknown.
         assert!(!holds("max(d) > -1e300", &[]) && !holds("max(d) <= 1e300", &[]) && holds("count() = 0", &[]));
     }
 

@@ -1,7 +1,7 @@
-//! Which process something belongs to, and whether another process is still there.
+//! Identifies processes, and detects whether another process still runs.
 //!
-//! A number alone does not say: an ended process that nobody has waited for keeps it, and a new
-//! one may get it. A process tells its time of birth and its space of numbers beside it.
+//! A process id alone is not enough: a zombie keeps its id, and a new process may reuse it. A process is
+//! therefore identified by its id, its start time and its PID namespace.
 
 use std::os::unix::fs::MetadataExt;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -12,16 +12,16 @@ use rustix::process::{Pid, getpid, test_kill_process};
 
 use crate::failure::{Failure, Result};
 
-/// Between two looks at another process: a look reads a file.
+/// Interval between checks of another process, each of which reads a file.
 const LOOK: Duration = Duration::from_millis(20);
 
-/// What a process says of itself; zeros where the system does not tell.
+/// The identity of a process; zeros where the system does not provide it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Process {
     pub number: u32,
-    /// When it was born, in ticks since the system was.
+    /// Start time in ticks since boot.
     pub born: u64,
-    /// The space that its number is of: another container may have one of its own.
+    /// Its PID namespace; containers can have their own.
     pub space: u64,
 }
 
@@ -41,23 +41,23 @@ impl Process {
     }
 }
 
-/// When a process was born, if it is one that has not ended.
+/// The start time of a process that has not ended.
 fn born(number: u32) -> Option<u64> {
     let told = std::fs::read_to_string(format!("/proc/{number}/stat")).ok()?;
-    // The second field is a name in parentheses, which may have any character.
+    // The second field is a name in parentheses that may contain any character.
     let mut fields = told.get(told.rfind(')')? + 1..)?.split_ascii_whitespace();
     let state = fields.next()?;
-    // The state is the third field, the time of birth the 22nd.
+    // The state is field 3, the start time field 22.
     fields.nth(18)?.parse().ok().filter(|_| !matches!(state, "Z" | "X"))
 }
 
-/// Another process, as this one watches it.
+/// Another process, under observation.
 pub struct Watched {
     process: Process,
-    /// It can be seen from here: when it is gone, that is known.
+    /// It is in the same PID namespace, so its end can be detected.
     is_visible: bool,
     since: Instant,
-    /// When it was looked for last, in milliseconds.
+    /// Time of the last check, in milliseconds.
     looked: AtomicU64,
 }
 
@@ -75,7 +75,7 @@ impl Watched {
         self.process.number
     }
 
-    /// Whether it has ended; looks from time to time only.
+    /// True if it has ended; at most one check per [`LOOK`].
     pub fn is_gone(&self) -> bool {
         let now = self.since.elapsed().as_millis() as u64;
         let is_early = now < self.looked.load(Ordering::Relaxed) + LOOK.as_millis() as u64;
@@ -87,7 +87,7 @@ impl Watched {
     }
 }
 
-/// The process that has the threads of something: a fork of it has not.
+/// The process that owns the threads of an object; a fork does not.
 pub struct Home(u32);
 
 impl Home {
@@ -126,7 +126,7 @@ mod tests {
         Process { number, born: born(number).unwrap_or(0), ..Process::here() }
     }
 
-    /// Ended and not waited for: its number is still taken.
+    /// A zombie keeps its process id.
     #[test]
     #[cfg(target_os = "linux")]
     fn a_process_that_has_ended_is_gone_although_nobody_has_waited_for_it() {
@@ -149,7 +149,7 @@ mod tests {
         let here = Process::here();
         assert!(here.is_there());
         assert!(!Process { born: here.born + 1, ..here }.is_there());
-        // One of another space cannot be seen, and is never said to be gone.
+        // A process of another namespace is invisible, and never reported as gone.
         let elsewhere = Process { born: here.born + 1, space: here.space + 1, ..here };
         assert!(!Watched::new(elsewhere).is_visible && !Watched::new(elsewhere).is_gone());
     }

@@ -1,7 +1,7 @@
-//! Steps that wait to be committed, and the thread of low priority that commits them.
+//! A bounded queue of steps, and the low-priority thread that commits them.
 //!
-//! The queue is bounded. After a failure nothing more is committed: later steps would be seen
-//! without the one that failed. The failure is told to every call that follows.
+//! After an error nothing more is committed, because readers would see later steps without the failed one.
+//! Every later call returns the error.
 
 use std::collections::VecDeque;
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -18,29 +18,29 @@ use crate::patience::Patience;
 use crate::presence::Home;
 use crate::step::{Level, Report, StepOptions};
 
-/// How much nicer than the solver the thread is.
+/// The nice value of the thread, relative to the solver.
 const NICE: i32 = 10;
-/// How often a waiting call asks whether to stop.
+/// Interval at which a waiting call checks for cancellation.
 const LOOK: Duration = Duration::from_millis(50);
-/// Events that nobody has asked for are kept up to so many.
+/// Limit of unread events.
 const EVENTS: usize = 1000;
 
-/// A step as the table is to have it.
+/// A complete step.
 pub struct Ready {
     pub step: i64,
-    /// A step that has one is written once, however often it is said. So is an abandonment.
+    /// A step with a token is written or abandoned once, however often it is repeated.
     pub token: Option<String>,
-    /// `None`: this writer has nothing for the step and never will.
+    /// `None`: this writer abandons the step.
     pub batches: Option<Vec<RecordBatch>>,
-    /// What is known of all records of the step, if only some are in the batches.
+    /// Totals of all records of the step, if the batches hold only a sample.
     pub thinned: Option<Thinned>,
 }
 
-/// Commits a step, whole.
+/// Commits a whole step.
 ///
 /// # Errors
 ///
-/// As of `Writer::append` and `Writer::commit_as`; nothing of the step is in the table then.
+/// As `Writer::append` and `Writer::commit_as`; the table then has nothing of the step.
 pub fn commit(writer: &mut Writer, ready: Ready) -> Result<Report> {
     let Ready { step, token, batches, thinned } = ready;
     let committed = match &batches {
@@ -76,7 +76,7 @@ pub struct Queue {
     cancel: Cancel,
     room: usize,
     thread: Option<JoinHandle<()>>,
-    /// Nobody waits for a commit that is at work, when this is dropped.
+    /// A drop does not wait for a running commit.
     let_go: AtomicBool,
     home: Home,
 }
@@ -92,7 +92,7 @@ struct State {
     waiting: VecDeque<Ready>,
     working: Option<i64>,
     durable: Option<i64>,
-    /// The step that was not written, and why.
+    /// The step that was not written, and its error.
     failed: Option<(i64, Failure)>,
     closing: bool,
     events: VecDeque<(Level, String)>,
@@ -110,7 +110,7 @@ impl State {
         self.check_up_to(i64::MAX)
     }
 
-    /// Refuses if a step up to this one was not written: steps go up.
+    /// Returns the error if a step up to this one failed; step numbers increase.
     fn check_up_to(&self, step: i64) -> Result<()> {
         self.failed.as_ref().filter(|(at, _)| *at <= step).map_or(Ok(()), |(_, failure)| Err(failure.clone()))
     }
@@ -121,20 +121,20 @@ impl State {
     }
 }
 
-/// The thread that commits is not to take the solver's cores, unless the process is dedicated to it.
+/// Lowers the priority of a commit thread, unless the process is dedicated to commits.
 pub fn step_back(options: &StepOptions) {
     if !options.dedicated {
-        // Where the system refuses, it only works at the solver's own priority.
+        // If the system refuses, the thread keeps the solver's priority.
         let _ = rustix::process::nice(NICE);
     }
 }
 
 impl Queue {
-    /// Starts the thread, which has as many more as the options say for sorting and encoding.
+    /// Starts the thread, with a pool of `options.threads` threads for sorting and encoding.
     ///
     /// # Errors
     ///
-    /// `Unavailable` if the system gives no threads.
+    /// `Unavailable` if the system has no threads.
     pub fn start(writer: Writer, options: &StepOptions) -> Result<Queue> {
         let refused = |error: String| Failure::new(ErrorKind::Unavailable, format!("no thread for commits: {error}"));
         let shared = Arc::new(Shared::default());
@@ -154,11 +154,11 @@ impl Queue {
         Ok(Queue { shared, cancel, room, thread: Some(thread), let_go, home })
     }
 
-    /// Waits until a step could be pushed, beside `thinned` that are pushed where there is no room.
+    /// Waits until a step can be pushed; `thinned` is the number of extra places for subsampled steps.
     ///
     /// # Errors
     ///
-    /// The failure of an earlier step; `Busy` if the queue is full and stays so; `Cancelled`.
+    /// The error of an earlier step; `Busy` if the queue stays full; `Cancelled`.
     pub fn wait_for_room(&self, step: i64, thinned: usize, patience: &Patience) -> Result<()> {
         self.home.check()?;
         let room = self.room + thinned;
@@ -176,11 +176,11 @@ impl Queue {
         }
     }
 
-    /// Hands a step over, also where there is no room for it.
+    /// Pushes a step, even if the queue is full.
     ///
     /// # Errors
     ///
-    /// The failure of an earlier step: this one is dropped.
+    /// The error of an earlier step: this one is dropped.
     pub fn push(&self, ready: Ready) -> Result<()> {
         self.home.check()?;
         let mut state = self.shared.state();
@@ -195,7 +195,7 @@ impl Queue {
     ///
     /// # Errors
     ///
-    /// The failure of a step; `Busy` at the deadline; `Cancelled`.
+    /// The error of a step; `Busy` at the deadline; `Cancelled`.
     pub fn wait(&self, step: i64, patience: &Patience) -> Result<()> {
         self.home.check()?;
         let mut state = self.shared.state();
@@ -213,7 +213,7 @@ impl Queue {
     ///
     /// # Errors
     ///
-    /// As of [`Queue::wait`]; after `Busy` and `Cancelled` the work goes on.
+    /// As [`Queue::wait`]; after `Busy` and `Cancelled` the thread continues.
     pub fn close(&mut self, patience: &Patience) -> Result<()> {
         let waited = self.wait(i64::MAX, patience);
         match &waited {
@@ -228,29 +228,28 @@ impl Queue {
         waited
     }
 
-    /// Whoever waited in vain once is not to wait again when this is dropped: a commit that is at
-    /// work ends by itself.
+    /// Lets a later drop return without waiting for a running commit, after a timeout.
     pub fn let_go(&self) {
         self.let_go.store(true, Ordering::Relaxed);
     }
 
-    /// The last step that is durable.
+    /// The last durable step.
     pub fn durable(&self) -> Option<i64> {
         self.shared.state().durable
     }
 
-    /// Whether a step could be pushed now, or why none ever will.
+    /// True if a step can be pushed now.
     ///
     /// # Errors
     ///
-    /// The failure of a step.
+    /// The error of a step.
     pub fn has_room(&self) -> Result<bool> {
         self.home.check()?;
         let state = self.shared.state();
         state.check().map(|()| state.waiting.len() < self.room)
     }
 
-    /// Steps that may wait.
+    /// The capacity of the queue.
     pub fn room(&self) -> usize {
         self.room
     }
@@ -258,7 +257,7 @@ impl Queue {
     pub fn take_events(&self) -> Vec<(Level, String)> {
         match self.home.is_here() {
             true => self.shared.state().events.drain(..).collect(),
-            // The lock may be one that the other process held.
+            // In a fork, another process may hold the lock.
             false => vec![],
         }
     }
@@ -267,17 +266,17 @@ impl Queue {
         self.shared.state().closing = true;
         self.shared.changed.notify_all();
         if let Some(thread) = self.thread.take() {
-            // It catches panics; what it could not catch is none of the solver's.
+            // The thread catches panics itself.
             let _ = thread.join();
         }
     }
 }
 
 impl Drop for Queue {
-    /// What is queued is dropped; a commit that is at work stops soon.
+    /// Queued steps are dropped, and a running commit is cancelled.
     fn drop(&mut self) {
         if !self.home.is_here() {
-            // The thread is the other process's.
+            // In a fork, the thread belongs to the other process.
             std::mem::forget(self.thread.take());
             return;
         }
@@ -297,8 +296,7 @@ impl Drop for Queue {
 }
 
 impl Shared {
-    /// A poisoned lock only means that a panic passed by: the state is whole after every
-    /// statement that changes it.
+    /// A poisoned lock only means that a panic occurred; each statement leaves the state consistent.
     fn state(&self) -> MutexGuard<'_, State> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }

@@ -1,7 +1,7 @@
-//! The writers of an attempt that a simulation starts again from a checkpoint of.
+//! Waits for the writers of an earlier attempt when a simulation restarts from a checkpoint.
 //!
-//! A job names its writers `rank-0`, `rank-1`, ... or `node-0`, ...: one that goes on with fewer, or
-//! with the other kind, does not open them all, and one that is left may still commit.
+//! A job names its writers `rank-0`, `rank-1`, ... or `node-0`, .... A job that restarts with fewer writers,
+//! or with the other kind, does not open all of them, so a remaining old writer could still commit.
 
 use kubist::Table;
 
@@ -11,11 +11,11 @@ use crate::patience::Patience;
 /// The kinds of a job's writers.
 const KINDS: [&str; 2] = ["rank", "node"];
 
-/// Waits until no writer of a job is at work but those of the caller's: `count` of a kind.
+/// Waits until no job writer is active except the caller's own: `count` of `kind`.
 ///
 /// # Errors
 ///
-/// `Busy` names one that stays at work; `Cancelled`; a storage error.
+/// `Busy` names an active writer; `Cancelled`; a storage error.
 pub fn await_other_writers(table: &Table, kind: &str, count: u64, patience: &Patience) -> Result<()> {
     for name in table.writer_names()? {
         if is_other(&name, kind, count) {
@@ -26,7 +26,7 @@ pub fn await_other_writers(table: &Table, kind: &str, count: u64, patience: &Pat
     Ok(())
 }
 
-/// Is this a writer of a job, and not one of so many of a kind?
+/// True for a job writer that is not one of the first `count` of `kind`.
 fn is_other(name: &str, kind: &str, count: u64) -> bool {
     let Some((of_kind, number)) = name.rsplit_once('-') else { return false };
     let Ok(number) = number.parse::<u64>() else { return false };

@@ -1,16 +1,14 @@
-//! Memory that the processes of a node share: a ring for each rank, and what the leader says to
-//! all.
+//! Shared memory of the processes of a node: a ring buffer for each rank, and the leader's status.
 //!
 //! ```text
 //! head (2048 bytes) | lane of rank 0 | lane of rank 1 | ...
-//! lane: its head (256 bytes) | bytes of messages, around and around
-//! message: 32 bytes (what, column, step, bytes, rows) | bytes of values, filled up to 8
+//! lane: its head (256 bytes) | ring buffer of messages
+//! message: 32 bytes (what, column, step, bytes, rows) | values, padded to 8 bytes
 //! ```
 //!
-//! A lane has one producer, the rank, and one consumer, the leader. Each counts the bytes that it
-//! has written or taken; the other reads the count. A column that is longer than the lane
-//! passes through it in pieces. Both ends are the same build of Kubist: [`MAGIC`] changes with
-//! the layout.
+//! A lane has one producer, the rank, and one consumer, the leader. Each counts the bytes that it has written
+//! or read, and the other reads the count. A column longer than the lane passes through it in parts. Both
+//! sides must be the same build of Kubist: [`MAGIC`] changes with the layout.
 
 use std::fs::File;
 use std::io::Read;
@@ -29,17 +27,17 @@ const MAGIC: u64 = u64::from_le_bytes(*b"KUBRING4");
 const MESSAGE: usize = 1024;
 const HEAD: usize = 2048;
 const LANE_HEAD: usize = 256;
-/// A lane holds a few messages at least.
+/// Smallest lane; it holds several messages.
 const SMALLEST_LANE: usize = 4096;
-/// What a message says before its values.
+/// Bytes of a message header.
 pub const HEADER: usize = 32;
 
-/// What the leader does.
+/// States of the leader.
 const SERVING: u32 = 1;
 const FAILED: u32 = 2;
 const CLOSED: u32 = 3;
 
-/// What a rank does that has a lane, beside writing.
+/// End states of a rank.
 const LOST: u32 = 1;
 const LEFT: u32 = 2;
 
@@ -61,7 +59,7 @@ struct Head {
     message: [AtomicU8; MESSAGE],
 }
 
-/// The counts stand in cache lines of their own.
+/// Each counter has its own cache line.
 #[repr(C)]
 struct LaneHead {
     written: AtomicU64,
@@ -70,11 +68,11 @@ struct LaneHead {
     apart_too: [u64; 7],
     born: AtomicU64,
     space: AtomicU64,
-    /// The rank's process; 0 as long as nobody has the lane.
+    /// The process id of the rank; 0 if the lane is free.
     process: AtomicU32,
-    /// [`LOST`] or [`LEFT`]: nothing more will come.
+    /// [`LOST`] or [`LEFT`]: the rank sends no more messages.
     end: AtomicU32,
-    /// Not 0: what is said above of the process is whole.
+    /// Not 0 once all process fields are set.
     told: AtomicU32,
 }
 
@@ -88,12 +86,12 @@ pub struct Ring {
     ranks: u32,
 }
 
-// SAFETY: all of it is atomics, and bytes of lanes, whose owners the counts tell.
+// SAFETY: all fields are atomics, and the counters define which side owns the bytes of a lane.
 unsafe impl Send for Ring {}
 // SAFETY: as above.
 unsafe impl Sync for Ring {}
 
-/// What a message says.
+/// Types of messages.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum What {
     Begin,
@@ -101,18 +99,18 @@ pub enum What {
     End,
     Abandon,
     Close,
-    /// The columns so far are whole; more rows follow.
+    /// A batch is complete; more rows may follow.
     Part,
-    /// What is known of all records of the step.
+    /// Totals of all records of the step.
     Thinned,
-    /// A column does not count, for the call that put it has failed.
+    /// Discard a column whose call has failed.
     Void,
 }
 
 const WHATS: [What; 8] =
     [What::Begin, What::Column, What::End, What::Abandon, What::Close, What::Part, What::Thinned, What::Void];
 
-/// The first bytes of a message.
+/// The header of a message.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Header {
     pub what: What,
@@ -145,11 +143,11 @@ impl Header {
     }
 }
 
-/// The kind of a column's values, which a ring takes.
+/// The kind of a column's values, if a ring supports it.
 ///
 /// # Errors
 ///
-/// `Unsupported` for other types than those of [`Kind`], and for nulls.
+/// `Unsupported` for types that are no [`Kind`], and for nulls.
 pub fn kind_of_values(name: &str, array: &ArrayRef) -> Result<Kind> {
     let unsupported = |what: String| Err(Failure::new(ErrorKind::Unsupported, what));
     let Some(kind) = Kind::of(array.data_type()) else {
@@ -162,11 +160,11 @@ pub fn kind_of_values(name: &str, array: &ArrayRef) -> Result<Kind> {
     }
 }
 
-/// The bytes of values that lie in an array, a byte each for booleans.
+/// The bytes of an array's values; booleans take one byte each.
 ///
 /// # Errors
 ///
-/// `Unsupported` for types of columns that a ring does not take, and for nulls.
+/// `Unsupported` for types that are no [`Kind`], and for nulls.
 pub fn bytes_of(name: &str, array: &ArrayRef) -> Result<Vec<u8>> {
     let kind = kind_of_values(name, array)?;
     let mut bytes = buffer(array.len() * kind.bytes())?;
@@ -180,19 +178,19 @@ pub fn bytes_of(name: &str, array: &ArrayRef) -> Result<Vec<u8>> {
     Ok(bytes)
 }
 
-/// Has the system provide memory that it has promised, full of zeros. Shared memory often lies in /dev/shm:
-/// where that is full, the first to touch a page would be killed (SIGBUS). The system itself, which copies
-/// zeros there, only fails.
+/// Allocates the pages of mapped memory and fills them with zeros. Shared memory is often in /dev/shm. If
+/// that is full, the first write to a page kills the process (SIGBUS), but a read of /dev/zero into the page
+/// only fails.
 ///
 /// # Errors
 ///
-/// `Unavailable` if there is not as much.
+/// `Unavailable` if there is too little memory.
 ///
 /// # Safety
 ///
-/// The memory is mapped, and nobody else uses it yet.
+/// The memory is mapped, and no other process uses it yet.
 unsafe fn provide(base: *mut u8, bytes: usize) -> Result<()> {
-    // SAFETY: as the caller promises.
+    // SAFETY: guaranteed by the caller.
     let memory = unsafe { std::slice::from_raw_parts_mut(base, bytes) };
     let filled = File::open("/dev/zero").and_then(|mut zeros| zeros.read_exact(memory));
     filled.map_err(|error| {
@@ -205,25 +203,25 @@ unsafe fn provide(base: *mut u8, bytes: usize) -> Result<()> {
 }
 
 impl Ring {
-    /// The memory that lanes of so many bytes take; the largest number if no memory is that large.
+    /// Bytes of memory for `ranks` lanes of `lane_bytes`; saturates at the largest number.
     pub fn bytes_for(ranks: u32, lane_bytes: u64) -> u64 {
         let lane = lane_bytes.max(SMALLEST_LANE as u64).checked_next_multiple_of(64).unwrap_or(u64::MAX);
         let lanes = u64::from(ranks).saturating_mul(lane.saturating_add(LANE_HEAD as u64));
         lanes.saturating_add(HEAD as u64)
     }
 
-    /// Makes a ring for `ranks` ranks in `bytes` bytes of memory. The process that will lead does
-    /// so before any other looks.
+    /// Creates a ring for `ranks` ranks in `bytes` bytes of memory. The leader does this before any other
+    /// process reads the memory.
     ///
     /// # Errors
     ///
-    /// `Invalid` if the memory is too small, or does not begin at a multiple of 8; `Unavailable` if
-    /// the system does not have it all.
+    /// `Invalid` if the memory is too small or not aligned to 8 bytes; `Unavailable` if the system cannot
+    /// provide all of it.
     ///
     /// # Safety
     ///
-    /// All of the memory can be mapped as long as any copy of this is used, by this
-    /// process and those that [`Ring::find`] it.
+    /// The memory stays mapped as long as this process, or one that calls [`Ring::find`], uses a copy of the
+    /// ring.
     pub unsafe fn make(base: *mut u8, bytes: u64, ranks: u32) -> Result<Ring> {
         let least = Ring::bytes_for(ranks, 0);
         if base.is_null() || !(base as usize).is_multiple_of(8) || ranks == 0 || bytes < least {
@@ -232,7 +230,7 @@ impl Ring {
             )));
         }
         let lane_bytes = ((bytes as usize - HEAD) / ranks as usize - LANE_HEAD) & !63;
-        // SAFETY: as the caller promises.
+        // SAFETY: guaranteed by the caller.
         unsafe { provide(base, bytes as usize) }?;
         let ring = Ring { base, lane_bytes, ranks };
         let head = ring.head();
@@ -248,15 +246,15 @@ impl Ring {
         Ok(ring)
     }
 
-    /// The ring that another process made in this memory.
+    /// Opens the ring that another process created in this memory.
     ///
     /// # Errors
     ///
-    /// `Invalid` if there is none, `Unsupported` if another version of Kubist made it.
+    /// `Invalid` if there is none, `Unsupported` if another version of Kubist created it.
     ///
     /// # Safety
     ///
-    /// As of [`Ring::make`].
+    /// As [`Ring::make`].
     pub unsafe fn find(base: *mut u8, bytes: u64) -> Result<Ring> {
         if base.is_null() || !(base as usize).is_multiple_of(8) || bytes < HEAD as u64 {
             return Err(Failure::invalid(format!("there is no ring in {bytes} bytes at {base:p}")));
@@ -281,7 +279,7 @@ impl Ring {
     }
 
     fn head(&self) -> &Head {
-        // SAFETY: the memory is there, and all of a head is atomics.
+        // SAFETY: the memory is mapped, and a head consists of atomics.
         unsafe { &*self.base.cast::<Head>() }
     }
 
@@ -296,7 +294,7 @@ impl Ring {
         unsafe { &*self.lane_base(rank).cast::<LaneHead>() }
     }
 
-    /// The stretches of memory that `length` bytes of a lane lie in, from `position` on.
+    /// The one or two memory ranges of `length` bytes of a lane, from `position` on.
     fn stretches(&self, rank: u32, position: u64, length: usize) -> [(*mut u8, usize); 2] {
         let at = (position % self.lane_bytes as u64) as usize;
         let first = length.min(self.lane_bytes - at);
@@ -306,7 +304,7 @@ impl Ring {
         [(unsafe { data.add(at) }, first), (data, length - first)]
     }
 
-    /// Says why no step will be written any more.
+    /// Publishes the error that stopped the leader.
     pub fn fail(&self, failure: &Failure) {
         let head = self.head();
         let bytes = failure.message.as_bytes();
@@ -317,7 +315,7 @@ impl Ring {
         head.state.store(FAILED, Ordering::Release);
     }
 
-    /// Says that the leader has ended.
+    /// Publishes that the leader has ended.
     pub fn close(&self) {
         self.head().state.store(CLOSED, Ordering::Release);
     }
@@ -326,12 +324,12 @@ impl Ring {
         self.head().durable.store(step, Ordering::Release);
     }
 
-    /// Whether the leader has ended.
+    /// True if the leader has ended.
     pub fn is_closed(&self) -> bool {
         self.head().state.load(Ordering::Acquire) == CLOSED
     }
 
-    /// What stopped the leader, if something did.
+    /// The error that stopped the leader, if there is one.
     pub fn failure(&self) -> Option<Failure> {
         let head = self.head();
         if head.state.load(Ordering::Acquire) != FAILED {
@@ -343,11 +341,11 @@ impl Ring {
         Some(Failure::new(kind, format!("the leader of this node stopped: {}", String::from_utf8_lossy(&bytes))))
     }
 
-    /// Takes a lane for this process.
+    /// Claims a lane for this process.
     ///
     /// # Errors
     ///
-    /// `Invalid` if there is no such rank, `Busy` if another process has the lane.
+    /// `Invalid` if there is no such rank, `Busy` if another process uses the lane.
     pub fn claim(&self, rank: u32) -> Result<()> {
         self.check_rank(rank)?;
         let (lane, Process { number, born, space }) = (self.lane(rank), Process::here());
@@ -360,17 +358,17 @@ impl Ring {
         Ok(())
     }
 
-    /// Says that nothing more will come from a rank, which has not closed.
+    /// Marks a rank as ended without closing.
     pub fn lose(&self, rank: u32) {
         self.lane(rank).end.store(LOST, Ordering::Release);
     }
 
-    /// Whether a rank has ended without closing.
+    /// True if a rank has ended without closing.
     pub fn is_lost(&self, rank: u32) -> bool {
         self.lane(rank).end.load(Ordering::Acquire) == LOST
     }
 
-    /// Says that a rank ends, unless it has ended: its process leaves the memory.
+    /// Marks a rank as lost, unless it has closed; its process is about to unmap the memory.
     ///
     /// # Errors
     ///
@@ -388,17 +386,17 @@ impl Ring {
         }
     }
 
-    /// Says that a rank has closed, whether or not the leader still listens.
+    /// Marks a rank as closed.
     pub fn leave(&self, rank: u32) {
         self.lane(rank).end.store(LEFT, Ordering::Release);
     }
 
-    /// Whether nothing more will come from a rank than what waits.
+    /// True if a rank sends no more messages.
     pub fn has_ended(&self, rank: u32) -> bool {
         self.lane(rank).end.load(Ordering::Acquire) != 0
     }
 
-    /// The process that leads.
+    /// The leader's process.
     pub fn leader(&self) -> Process {
         let head = self.head();
         Process {
@@ -408,35 +406,34 @@ impl Ring {
         }
     }
 
-    /// Whether a step and all before it are durable.
+    /// True if a step and all earlier ones are durable.
     pub fn is_durable(&self, step: i64) -> bool {
         self.head().durable.load(Ordering::Acquire) >= step
     }
 
-    /// Bytes that a lane holds at most.
+    /// The capacity of a lane in bytes.
     pub fn lane_bytes(&self) -> usize {
         self.lane_bytes
     }
 
-    /// Writes the next bytes of a rank, for which there is room: `copy` fills place after place.
+    /// Writes the next bytes of a rank, for which there must be space; `copy` fills each range.
     pub fn give(&self, rank: u32, bytes: usize, mut copy: impl FnMut(&mut [u8])) {
         let lane = self.lane(rank);
         let at = lane.written.load(Ordering::Relaxed);
         for (stretch, length) in self.stretches(rank, at, bytes) {
-            // SAFETY: these bytes are free: the leader has taken what was there.
+            // SAFETY: these bytes are free, because the leader has read their previous content.
             copy(unsafe { std::slice::from_raw_parts_mut(stretch, length) });
         }
         lane.written.store(at + bytes as u64, Ordering::Release);
     }
 
-    /// Bytes of a rank that wait to be taken. Both sides ask: each sees the other's bytes as they
-    /// were when the other counted them.
+    /// Unread bytes of a rank. Both sides call it; the acquire loads make the other side's bytes visible.
     pub fn waiting(&self, rank: u32) -> u64 {
         let lane = self.lane(rank);
         lane.written.load(Ordering::Acquire).saturating_sub(lane.taken.load(Ordering::Acquire))
     }
 
-    /// The process that has a lane.
+    /// The process that uses a lane.
     pub fn producer(&self, rank: u32) -> Option<Process> {
         let lane = self.lane(rank);
         (lane.told.load(Ordering::Acquire) != 0).then(|| Process {
@@ -446,27 +443,27 @@ impl Ring {
         })
     }
 
-    /// Takes the next bytes of a rank, which wait, behind `into`.
+    /// Reads the next bytes of a rank, which must be available, and appends them to `into`.
     pub fn take(&self, rank: u32, bytes: usize, into: &mut Vec<u8>) {
         let lane = self.lane(rank);
         let from = lane.taken.load(Ordering::Relaxed);
         for (stretch, length) in self.stretches(rank, from, bytes) {
-            // SAFETY: the producer has written them, and waits until they are taken.
+            // SAFETY: the producer has written them, and does not overwrite unread bytes.
             into.extend_from_slice(unsafe { std::slice::from_raw_parts(stretch, length) });
         }
         lane.taken.store(from + bytes as u64, Ordering::Release);
     }
 
-    /// Passes over the bytes that fill a message up.
+    /// Skips padding.
     pub fn skip(&self, rank: u32, bytes: usize) {
         self.lane(rank).taken.fetch_add(bytes as u64, Ordering::Release);
     }
 
-    /// The next message's header, if all of it is there.
+    /// The next message header, if it is complete.
     ///
     /// # Errors
     ///
-    /// `Internal` if the bytes are no header.
+    /// `Internal` if the bytes are not a header.
     pub fn header(&self, rank: u32) -> Result<Option<Header>> {
         if self.waiting(rank) < HEADER as u64 {
             return Ok(None);
@@ -480,7 +477,7 @@ impl Ring {
     }
 }
 
-/// The kind of this number, as [`Ring::fail`] wrote it.
+/// The error kind with this number, as [`Ring::fail`] stores it.
 fn kind_of(number: u32) -> ErrorKind {
     use ErrorKind as E;
     let all = [

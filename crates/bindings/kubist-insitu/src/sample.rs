@@ -1,4 +1,4 @@
-//! Rows as a budget sees them: what they take, their sums, and some of them.
+//! Sizes, sums and subsets of rows, for budgets.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -13,14 +13,14 @@ use kubist::{ColumnSum, ErrorKind, KEPT_BELOW, Thinned};
 use crate::failure::{Failure, Result};
 use crate::layout::Layout;
 
-/// Whole numbers up to this are floats exactly.
+/// Integers up to 2^53 are exact as floats.
 const MOST_WHOLE: i128 = 1 << 53;
 
 fn internal(error: ArrowError) -> Failure {
     Failure::from(kubist::Error::internal(error))
 }
 
-/// Bytes of a value of a type, where all have the same.
+/// Bytes of a value, for types of fixed width.
 fn width(data_type: &DataType) -> Option<u64> {
     match data_type {
         DataType::Boolean => Some(1),
@@ -28,7 +28,7 @@ fn width(data_type: &DataType) -> Option<u64> {
     }
 }
 
-/// Bytes of a record whose texts are empty.
+/// Bytes of a record with empty strings.
 pub fn least_bytes(schema: &Schema) -> u64 {
     let columns = schema.fields().iter().filter(|field| field.name() != KEPT_BELOW);
     columns.filter_map(|field| width(field.data_type())).sum()
@@ -38,7 +38,7 @@ pub fn least_bytes(schema: &Schema) -> u64 {
 ///
 /// # Errors
 ///
-/// `Unsupported` for columns whose values have neither one width nor a length.
+/// `Unsupported` for types without a width or length.
 pub fn bytes(batch: &RecordBatch) -> Result<Vec<u64>> {
     let mut all = vec![0; batch.num_rows()];
     for (field, array) in batch.schema().fields().iter().zip(batch.columns()) {
@@ -71,11 +71,11 @@ fn lengths(array: &ArrayRef) -> ArrayRef {
     Arc::new(arrow_array::Int64Array::from_iter_values((0..array.len()).map(|row| length(row) as i64)))
 }
 
-/// Some rows of a batch, with the priorities below which each of them was kept.
+/// The kept rows of a batch, with a column of the priorities below which each was kept.
 ///
 /// # Errors
 ///
-/// `Internal` if Arrow cannot take them apart.
+/// `Internal` if Arrow cannot filter them.
 pub fn taken(batch: &RecordBatch, kept: &BooleanArray, below: Vec<f64>) -> Result<RecordBatch> {
     let columns = batch.columns().iter().map(|array| filter(array, kept).map_err(internal));
     let mut columns = columns.collect::<Result<Vec<ArrayRef>>>()?;
@@ -86,7 +86,7 @@ pub fn taken(batch: &RecordBatch, kept: &BooleanArray, below: Vec<f64>) -> Resul
     RecordBatch::try_new_with_options(Arc::new(Schema::new(fields)), columns, &options).map_err(internal)
 }
 
-/// Sums of columns of numbers.
+/// Sums of numeric columns.
 #[derive(Default)]
 pub struct Sums(BTreeMap<String, Sum>);
 
@@ -97,7 +97,7 @@ struct Sum {
 
 enum Total {
     Whole(i128),
-    /// The sum, and what rounding has taken from it (Neumaier, ZAMM 54, 1974).
+    /// The sum and its compensation (Neumaier, ZAMM 54, 1974).
     Float(f64, f64),
 }
 
@@ -143,7 +143,7 @@ impl Sums {
         Ok(())
     }
 
-    /// Those that a float holds.
+    /// The sums that a float represents.
     pub fn finish(self) -> BTreeMap<String, ColumnSum> {
         let held = |(name, sum): (String, Sum)| {
             let total = match sum.total {
@@ -156,7 +156,7 @@ impl Sums {
     }
 }
 
-/// What is known of all records of a step as words, for a leader that has the same columns.
+/// Encodes the totals of a step as words, for a leader with the same columns.
 pub fn words(thinned: &Thinned, layout: &Layout) -> Vec<u64> {
     let Thinned { below, rows, always, bytes, sums } = thinned;
     let mut words = vec![below.to_bits(), *rows, *always, *bytes];
@@ -168,11 +168,11 @@ pub fn words(thinned: &Thinned, layout: &Layout) -> Vec<u64> {
     words
 }
 
-/// The inverse.
+/// Decodes the words of [`words`].
 ///
 /// # Errors
 ///
-/// `Internal` if they are no such words.
+/// `Internal` if they are malformed.
 pub fn thinned(words: &[u64], layout: &mut Layout) -> Result<Thinned> {
     let garbled = || Failure::new(ErrorKind::Internal, "a rank says of a step what cannot be");
     let (head, sums) = words.split_first_chunk::<4>().ok_or_else(garbled)?;

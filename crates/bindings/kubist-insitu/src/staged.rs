@@ -1,4 +1,4 @@
-//! A step while it is being put together: which columns are there, how many rows they have.
+//! A step under construction: its columns so far and their number of rows.
 
 use std::sync::Arc;
 
@@ -13,10 +13,10 @@ fn internal(error: ArrowError) -> Failure {
     Failure::from(kubist::Error::internal(error))
 }
 
-/// The columns of a step that were put, and batches beside them.
+/// The columns and batches of a step.
 pub struct Staged {
     pub step: i64,
-    /// The rows of the columns, and the one that was put first.
+    /// The number of rows, and the column that was put first.
     rows: Option<(usize, usize)>,
     given: Vec<bool>,
     columns: Vec<(usize, ArrayRef)>,
@@ -28,11 +28,11 @@ impl Staged {
         Staged { step, rows: None, given: vec![], columns: vec![], batches: vec![] }
     }
 
-    /// Refuses a column that cannot be one of the step.
+    /// Checks that a column can be added.
     ///
     /// # Errors
     ///
-    /// `Invalid` if it was put before, or another has another number of values.
+    /// `Invalid` if it was put before, or if its number of values differs from other columns.
     pub fn check_column(&self, layout: &Layout, column: usize, rows: usize) -> Result<()> {
         let (step, name) = (self.step, layout.name(column));
         if self.given.get(column).is_some_and(|given| *given) {
@@ -47,14 +47,14 @@ impl Staged {
         Ok(())
     }
 
-    /// Notes that a column has been put, with so many values.
+    /// Records that a column was put.
     pub fn note(&mut self, column: usize, rows: usize) {
         self.given.resize(self.given.len().max(column + 1), false);
         self.rows.get_or_insert((rows, column));
         self.given[column] = true;
     }
 
-    /// Forgets a column that was put.
+    /// Discards a column.
     pub fn forget(&mut self, column: usize) {
         if let Some(given) = self.given.get_mut(column) {
             *given = false;
@@ -64,16 +64,16 @@ impl Staged {
         self.rows = self.rows.and_then(|(rows, _)| Some((rows, first?)));
     }
 
-    /// Keeps the values of a column that was noted.
+    /// Stores the values of a recorded column.
     pub fn keep(&mut self, column: usize, values: ArrayRef) {
         self.columns.push((column, values));
     }
 
-    /// Keeps a copy of rows.
+    /// Stores a copy of a batch.
     ///
     /// # Errors
     ///
-    /// `Internal` if Arrow cannot copy them.
+    /// `Internal` if Arrow cannot copy it.
     pub fn keep_batch(&mut self, batch: &RecordBatch) -> Result<()> {
         let copied = |array: &ArrayRef| {
             let data = array.to_data();
@@ -88,11 +88,11 @@ impl Staged {
         Ok(())
     }
 
-    /// Refuses a step of which some columns are missing. One without any is empty.
+    /// Checks that no column is missing. A step without columns is empty.
     ///
     /// # Errors
     ///
-    /// `Invalid` names the columns.
+    /// `Invalid` names the missing columns.
     pub fn check(&self, layout: &Layout) -> Result<()> {
         match self.rows {
             None | Some((0, _)) => Ok(()),
@@ -100,18 +100,18 @@ impl Staged {
         }
     }
 
-    /// Forgets the columns so far, for others of more rows.
+    /// Discards the columns so far, before those of further rows.
     pub fn begin_part(&mut self) {
         self.rows = None;
         self.given.clear();
         self.columns.clear();
     }
 
-    /// Makes a batch of the columns so far; others may follow.
+    /// Combines the columns so far into a batch.
     ///
     /// # Errors
     ///
-    /// `Internal` if Arrow finds that they do not fit each other.
+    /// `Internal` if Arrow cannot combine them.
     pub fn end_part(&mut self, layout: &Layout) -> Result<()> {
         let columns = std::mem::take(&mut self.columns);
         if let Some((rows, _)) = self.rows.filter(|(rows, _)| *rows > 0) {
@@ -125,17 +125,17 @@ impl Staged {
         Ok(())
     }
 
-    /// All rows so far; there are none after that.
+    /// Takes all rows so far.
     ///
     /// # Errors
     ///
-    /// As of [`Staged::end_part`].
+    /// As [`Staged::end_part`].
     pub fn take_batches(&mut self, layout: &Layout) -> Result<Vec<RecordBatch>> {
         self.end_part(layout)?;
         Ok(std::mem::take(&mut self.batches))
     }
 
-    /// Rows that were taken, and are the step's after all.
+    /// Restores rows that were taken.
     pub fn put_back(&mut self, batches: Vec<RecordBatch>) {
         self.batches = batches;
     }

@@ -1,4 +1,4 @@
-//! How steps are written, and what is said of each.
+//! Options and reports of steps.
 
 use std::fmt;
 use std::time::Duration;
@@ -7,29 +7,29 @@ use kubist::Cancel;
 
 use crate::budget::BudgetOptions;
 
-/// How steps are written.
+/// Options of a writer of steps.
 #[derive(Clone, Debug)]
 pub struct StepOptions {
-    /// The writer's name in the table; `None`: the first free one.
+    /// The writer's name in the table; by default the first free one.
     pub name: Option<String>,
-    /// How long a call waits: for the name while another has it, for room in a full queue.
+    /// Time limit of waiting calls: for the writer's name, or for space in a full queue.
     pub timeout: Duration,
-    /// As of `kubist::WriterOptions`.
+    /// As in `kubist::WriterOptions`.
     pub memory_bytes: Option<usize>,
     pub optimize: bool,
-    /// Steps that may wait while the solver goes on; `None`: a step is durable when it ends.
+    /// Capacity of the queue; `None`: a step is durable when it ends.
     pub queue: Option<usize>,
     pub when_full: WhenFull,
-    /// Threads that commit what is queued.
+    /// Number of threads that commit queued steps.
     pub threads: usize,
-    /// The process does nothing but commit: its threads need not give way to a solver.
+    /// The process only commits, so its threads keep their priority.
     pub dedicated: bool,
-    /// Each step's commit has a token of its own: a step that is in the table already, of the
-    /// same writer, is not written again.
+    /// Each commit gets a token from its step, so a step that this writer has already written is not written
+    /// again.
     pub tokens: bool,
-    /// What is kept of each step.
+    /// Limits of each step.
     pub budget: BudgetOptions,
-    /// Stops commits.
+    /// Cancels commits.
     pub cancel: Cancel,
 }
 
@@ -51,32 +51,32 @@ impl Default for StepOptions {
     }
 }
 
-/// What happens to a step that finds the queue full; doors name it in lower case.
+/// The behaviour of a step when the queue is full; bindings use the names in lower case.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, serde::Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum WhenFull {
     /// The call waits, up to the timeout.
     #[default]
     Block,
-    /// Fewer of the step's records are kept, those of lowest priority, and an event says so. Where
-    /// even an eighth finds no room the call waits.
+    /// Subsample: keep only the records of lowest priority, and report an event. The call waits if even an
+    /// eighth does not fit.
     Thin,
-    /// The call fails at once as `Busy`; the step stays open, to be ended later or abandoned.
+    /// The call fails immediately with `Busy`; the step stays open.
     Fail,
 }
 
-/// What became of a step.
+/// The outcome of a step.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Report {
     pub step: i64,
     pub rows: u64,
-    /// Bytes written, where it is durable.
+    /// Bytes written, if it is durable.
     pub bytes: u64,
-    /// Time that the commit took.
+    /// Duration of the commit.
     pub seconds: f64,
     /// It survives a crash; otherwise it is queued.
     pub durable: bool,
-    /// Its token was known: it had been written before, and was not again.
+    /// Its token was already committed, so nothing was written.
     pub repeated: bool,
     pub abandoned: bool,
 }
@@ -92,7 +92,7 @@ impl fmt::Display for Report {
     }
 }
 
-/// How much an event matters.
+/// The severity of an event.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Level {
     Info,

@@ -1,5 +1,4 @@
-//! Ranks and their leader in one process, over memory of its own: who waits for whom, and what is
-//! written.
+//! Ranks and their leader in one process: waiting, errors, and the rows that are written.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -36,11 +35,11 @@ fn rows(table: &Table) -> u64 {
     table.snapshot().unwrap().count(Query::default()).unwrap()
 }
 
-/// A ring in memory that stays.
+/// A ring in leaked memory.
 fn ring(ranks: u32, lane_bytes: u64) -> Ring {
     let bytes = Ring::bytes_for(ranks, lane_bytes);
     let memory: &'static mut [u64] = vec![0; bytes as usize / 8].leak();
-    // SAFETY: so it does, and nobody else knows it.
+    // SAFETY: the memory is leaked, and nothing else uses it.
     unsafe { Ring::make(memory.as_mut_ptr().cast(), bytes, ranks) }.unwrap()
 }
 
@@ -54,7 +53,7 @@ fn attach(table: &Table, ring: Ring, rank: u32) -> StepWriter {
 }
 
 fn put<T>(writer: &mut StepWriter, column: &str, kind: Kind, values: &[T], seconds: u64) -> Result<()> {
-    // SAFETY: the values are of this kind, and there.
+    // SAFETY: the values have this kind and outlive the call.
     let values = unsafe { Values::from_raw(kind, values.as_ptr().cast(), values.len() as u64, 0) }?;
     writer.put(column, values, &patience(seconds))
 }
@@ -80,7 +79,7 @@ fn refused<T>(done: Result<T>, kind: ErrorKind, words: &[&str]) {
     words.iter().for_each(|word| assert!(failure.message.contains(word), "{failure} lacks {word}"));
 }
 
-/// Calls what fails at once where there is no room, until there is.
+/// Repeats a call that fails while the ring is full.
 fn until_there_is_room(writer: &mut StepWriter, mut act: impl FnMut(&mut StepWriter) -> Result<()>) {
     let once = || match act(writer) {
         Err(failure) if failure.kind == ErrorKind::Busy => Ok(None),
@@ -98,7 +97,7 @@ fn a_column_that_found_no_room_is_put_again() {
     writer.begin(1).unwrap();
     put_x(&mut writer, 400);
     refused(put(&mut writer, "n", Kind::I64, &n, 60), ErrorKind::Busy, &["the ring is full"]);
-    // It is not there: the step cannot end without it.
+    // The column is missing, so the step cannot end.
     refused(writer.end(None, &patience(60)), ErrorKind::InvalidInput, &["lacks columns", "n"]);
     let mut leader = lead(&table, ring);
     until_there_is_room(&mut writer, |writer| put(writer, "n", Kind::I64, &n, 60));
@@ -108,7 +107,7 @@ fn a_column_that_found_no_room_is_put_again() {
     assert_eq!(rows(&table), 400);
 }
 
-/// Both write step 1; then rank 0 ends step 2, and rank 1 does something else.
+/// Both ranks write step 1. Then rank 0 ends step 2, and rank 1 does `other`.
 fn one_of_two(name: &str, other: impl FnOnce(StepWriter), told: &[&str]) {
     let (table, ring) = (table(name), ring(2, 1 << 16));
     let mut leader = lead(&table, ring);
@@ -118,7 +117,7 @@ fn one_of_two(name: &str, other: impl FnOnce(StepWriter), told: &[&str]) {
     write(&mut first, 2, 3);
     other(second);
     refused(first.wait(2, &patience(60)), ErrorKind::Unavailable, told);
-    // What all had ended is written.
+    // The step that all ranks ended is written.
     first.wait(1, &patience(60)).unwrap();
     drop(first);
     refused(leader.close(&patience(60)), ErrorKind::Unavailable, told);
@@ -144,7 +143,7 @@ fn a_rank_that_closes_in_a_step_stops_its_node() {
     let close_it = |mut second: StepWriter| {
         second.begin(2).unwrap();
         put_x(&mut second, 3);
-        // Whether it hears of it is up to chance.
+        // Whether it gets the error depends on timing.
         let _ = second.close(&patience(60));
     };
     one_of_two("closed", close_it, &["rank 1 of this node, which closed in a step: step 2 is not written"]);
@@ -159,7 +158,7 @@ fn a_rank_that_passes_a_step_by_stops_its_node() {
     one_of_two("silent", close_it, &[silent]);
     let go_on = |mut second: StepWriter| {
         second.begin(3).unwrap();
-        // Whether it hears of it is up to chance.
+        // Whether it gets the error depends on timing.
         let _ = put(&mut second, "x", Kind::F64, &[0.5], 60);
         let _ = put(&mut second, "n", Kind::I64, &[1i64], 60);
         let _ = second.end(None, &patience(60));
@@ -168,14 +167,14 @@ fn a_rank_that_passes_a_step_by_stops_its_node() {
     one_of_two("later", go_on, &[silent]);
 }
 
-/// A leader that stopped is still there for ranks that go on without it: their node's memory is its process's.
+/// A stopped leader waits for the remaining ranks, because it owns the memory of the node.
 #[test]
 fn a_leader_that_stopped_ends_once_all_ranks_have() {
     let (table, ring) = (table("stopped"), ring(2, 1 << 16));
     let mut leader = lead(&table, ring);
     let (first, mut second) = (attach(&table, ring, 0), attach(&table, ring, 1));
     drop(first);
-    // Whether it hears of it is up to chance.
+    // Whether it gets the error depends on timing.
     let _ = second.close(&patience(60));
     refused(leader.close(&patience(60)), ErrorKind::Unavailable, &["rank 0 of this node"]);
 }
@@ -190,7 +189,7 @@ fn a_column_that_was_cut_off_is_put_again_with_other_values() {
     }
     refused(writer.end(None, &patience(0)), ErrorKind::Busy, &["room in the ring"]);
     let mut leader = lead(&table, ring);
-    // Fewer rows this time: nothing is left of the others.
+    // Fewer rows this time; none of the earlier ones remain.
     put(&mut writer, "x", Kind::F64, &[0.75; 1200], 60).unwrap();
     put(&mut writer, "n", Kind::I64, &[3i64; 1200], 60).unwrap();
     writer.end(None, &patience(60)).unwrap();
@@ -222,7 +221,7 @@ fn batch(rows: usize) -> RecordBatch {
     RecordBatch::try_from_iter(columns).unwrap()
 }
 
-/// Of a batch all is put or nothing, whichever column finds no room, or only the word that it is whole.
+/// A batch is put completely or not at all, whichever message does not fit.
 #[test]
 fn a_batch_that_found_no_room_is_put_again() {
     for (rows_of_batch, when_full) in [
@@ -251,7 +250,6 @@ fn a_batch_that_found_no_room_is_put_again() {
     }
 }
 
-/// The last byte of a lane is as good as any other.
 #[test]
 fn a_ring_that_is_exactly_full_takes_the_call_again() {
     for when_full in [WhenFull::Block, WhenFull::Fail] {
@@ -259,7 +257,7 @@ fn a_ring_that_is_exactly_full_takes_the_call_again() {
         let options = StepOptions { when_full, ..StepOptions::default() };
         let mut writer = StepWriter::attach(&table, ring, 0, &options).unwrap();
         writer.begin(1).unwrap();
-        // With its header, and the beginning's before it.
+        // With its header and the header of the step.
         put(&mut writer, "x", Kind::F64, &vec![0.5; (4096 - 2 * 32) / 8], 0).unwrap();
         refused(writer.end(None, &patience(0)), ErrorKind::InvalidInput, &["lacks columns"]);
         let n: Vec<i64> = (0..504).collect();
@@ -291,7 +289,7 @@ fn a_column_that_was_added_meanwhile_is_taken() {
     put_n(&mut writer, 5);
     put(&mut writer, "age", Kind::F64, &[2.0; 5], 60).unwrap();
     writer.end(None, &patience(60)).unwrap();
-    // A step may lack it.
+    // A step may omit it.
     write(&mut writer, 2, 3);
     writer.close(&patience(60)).unwrap();
     leader.close(&patience(60)).unwrap();
@@ -310,7 +308,7 @@ fn a_step_takes_several_batches_through_a_ring() {
             vec![("x", Arc::new(x)), ("n", Arc::new(Int64Array::from_iter_values(0..rows as i64)))];
         writer.put_batch(&RecordBatch::try_from_iter(columns).unwrap(), &patience(60)).unwrap();
     }
-    // And columns beside them.
+    // Columns after the batches.
     put_x(&mut writer, 2);
     put_n(&mut writer, 2);
     writer.end(None, &patience(60)).unwrap();
@@ -331,7 +329,7 @@ fn a_token_is_refused_where_a_leader_commits() {
     leader.close(&patience(60)).unwrap();
 }
 
-/// The leader may end at any moment after the step is durable.
+/// The leader may end immediately after the step is durable.
 #[test]
 fn a_rank_that_closes_hears_of_its_last_step_although_the_leader_ends_then() {
     let table = table("closing");
@@ -392,9 +390,9 @@ fn a_step_that_is_durable_is_so_although_a_later_one_failed() {
     let table = table("later-failed");
     let writer = table.writer(&WriterOptions { name: Some("w".into()), ..WriterOptions::default() }).unwrap();
     let queue = Queue::start(writer, &StepOptions { queue: Some(4), ..StepOptions::default() }).unwrap();
-    // The second of step 6 is one too many.
+    // The second step 6 is an error.
     for step in [5, 6, 6] {
-        // Whether it is still taken, after the failure, is up to chance.
+        // Whether it is accepted after the error depends on timing.
         let _ = queue.push(Ready { step, token: None, batches: Some(vec![]), thinned: None });
     }
     refused(queue.wait(i64::MAX, &patience(60)), ErrorKind::InvalidInput, &["step 6 was not written"]);

@@ -1,4 +1,4 @@
-//! A column's values where the solver keeps them, and their copies.
+//! A column's values in the solver's memory, and their copies.
 
 use std::marker::PhantomData;
 use std::sync::Arc;
@@ -10,7 +10,7 @@ use arrow_schema::DataType;
 use crate::copies::Copies;
 use crate::failure::{Failure, Result};
 
-/// The types of values that solvers have.
+/// The value types of solvers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Kind {
     F32,
@@ -18,7 +18,7 @@ pub enum Kind {
     I32,
     I64,
     U8,
-    /// A byte each; anything but 0 is true.
+    /// One byte each; any value but 0 is true.
     Bool,
 }
 
@@ -55,12 +55,12 @@ impl Kind {
         }
     }
 
-    /// The kind that a column of a table has, if it is one of these.
+    /// The kind of a column type, if it is one of these.
     pub fn of(data_type: &DataType) -> Option<Kind> {
         Kind::ALL.into_iter().find(|kind| kind.data_type() == *data_type)
     }
 
-    /// An array of values that lie side by side.
+    /// An array of contiguous values.
     pub fn array(self, buffer: Buffer) -> ArrayRef {
         let count = buffer.len() / self.bytes();
         match self {
@@ -77,7 +77,7 @@ impl Kind {
     }
 }
 
-/// An allocation of bytes need not begin where such values may: then it is copied once more.
+/// A byte allocation may not be aligned for the type; then it is copied.
 fn aligned<T: arrow_buffer::ArrowNativeType>(buffer: Buffer, count: usize) -> ScalarBuffer<T> {
     match (buffer.as_ptr() as usize).is_multiple_of(align_of::<T>()) {
         true => ScalarBuffer::new(buffer, 0, count),
@@ -85,7 +85,7 @@ fn aligned<T: arrow_buffer::ArrowNativeType>(buffer: Buffer, count: usize) -> Sc
     }
 }
 
-/// `count` values, `stride` bytes apart, in memory that somebody else owns.
+/// `count` values, `stride` bytes apart, in the caller's memory.
 #[derive(Clone, Copy)]
 pub struct Values<'a> {
     kind: Kind,
@@ -95,7 +95,7 @@ pub struct Values<'a> {
     owner: PhantomData<&'a u8>,
 }
 
-// SAFETY: the values are only read, and are there as long as this lives.
+// SAFETY: the values are only read, and outlive this object.
 unsafe impl Send for Values<'_> {}
 // SAFETY: as above.
 unsafe impl Sync for Values<'_> {}
@@ -103,12 +103,12 @@ unsafe impl Sync for Values<'_> {}
 impl Values<'_> {
     /// # Errors
     ///
-    /// `Invalid` for no memory and some values, a stride that is smaller than a value, and a
-    /// count that no memory can hold.
+    /// `Invalid` for a null pointer with values, a stride below the size of a value, or a count that exceeds
+    /// the address space.
     ///
     /// # Safety
     ///
-    /// All values can be read as long as this lives.
+    /// All values are readable as long as this object lives.
     pub unsafe fn from_raw<'a>(kind: Kind, first: *const u8, count: u64, stride: u64) -> Result<Values<'a>> {
         let stride = match stride {
             0 => kind.bytes() as u64,
@@ -139,12 +139,12 @@ impl Values<'_> {
         self.count * self.kind.bytes()
     }
 
-    /// Copies the bytes from `from` on, of the values side by side, as many as fit.
+    /// Copies a range of bytes, from offset `from` of the contiguous values.
     pub fn copy(&self, from: usize, into: &mut [u8]) {
         debug_assert!(from + into.len() <= self.bytes());
         let width = self.kind.bytes();
         if self.stride == width {
-            // SAFETY: the values can be read, and these bytes are among theirs.
+            // SAFETY: the values are readable, and the range is within them.
             unsafe { std::ptr::copy_nonoverlapping(self.first.add(from), into.as_mut_ptr(), into.len()) };
             return;
         }
@@ -152,7 +152,7 @@ impl Values<'_> {
         while done < into.len() {
             let (row, inside) = ((from + done) / width, (from + done) % width);
             let some = (width - inside).min(into.len() - done);
-            // SAFETY: as above, for a part of the value of one row.
+            // SAFETY: as above, for part of one value.
             unsafe {
                 let value = self.first.add(row * self.stride + inside);
                 std::ptr::copy_nonoverlapping(value, into.as_mut_ptr().add(done), some);
@@ -161,15 +161,15 @@ impl Values<'_> {
         }
     }
 
-    /// An array of their copies, in memory that is used again.
+    /// An array of copies, in memory from the pool.
     ///
     /// # Errors
     ///
-    /// `Unavailable` if there is no memory for them.
+    /// `Unavailable` if memory is short.
     pub fn to_array(&self, copies: &Copies) -> Result<ArrayRef> {
         let mut bytes = copies.take(self.bytes())?;
         if self.count > 0 && self.stride == self.kind.bytes() {
-            // SAFETY: all values can be read, and lie side by side.
+            // SAFETY: all values are readable and contiguous.
             bytes.extend_from_slice(unsafe { std::slice::from_raw_parts(self.first, self.bytes()) });
         } else {
             bytes.resize(self.bytes(), 0);
@@ -192,7 +192,7 @@ mod tests {
         let second = unsafe { Values::from_raw(Kind::F64, rows.as_ptr().cast::<u8>().add(8), 4, 24) }.unwrap();
         let array = second.to_array(&Copies::default()).unwrap();
         assert_eq!(array.as_primitive::<Float64Type>().values().to_vec(), [1.0, 4.0, 7.0, 10.0]);
-        // In pieces that end inside of values.
+        // In parts that end inside values.
         let mut pieces = vec![0; 32];
         pieces.chunks_mut(5).enumerate().for_each(|(n, piece)| second.copy(5 * n, piece));
         assert_eq!(&Kind::F64.array(pieces.into()), &array);
@@ -201,7 +201,7 @@ mod tests {
     #[test]
     fn bytes_are_booleans_and_integers() {
         let bytes = [0u8, 1, 0, 255];
-        // SAFETY: four bytes.
+        // SAFETY: there are four bytes.
         let values = |kind| unsafe { Values::from_raw(kind, bytes.as_ptr(), 4, 0) }.unwrap();
         let flags = values(Kind::Bool).to_array(&Copies::default()).unwrap();
         assert_eq!(flags.as_boolean().iter().map(Option::unwrap).collect::<Vec<_>>(), [false, true, false, true]);
@@ -210,7 +210,7 @@ mod tests {
 
     #[test]
     fn what_cannot_be_read_is_refused() {
-        // SAFETY: nothing is read of any of them.
+        // SAFETY: no value is read.
         let refused = |pointer, count, stride| unsafe { Values::from_raw(Kind::F64, pointer, count, stride) }.err();
         let value = 1.0f64;
         let here = (&raw const value).cast::<u8>();

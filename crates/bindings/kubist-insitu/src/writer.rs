@@ -1,4 +1,4 @@
-//! The interface of a solver: begin a step, put its columns, end it.
+//! The solver's interface: begin a step, put its columns, end it.
 
 mod thinned;
 
@@ -18,8 +18,7 @@ use crate::staged::Staged;
 use crate::step::{Level, Report, StepOptions, WhenFull};
 use crate::values::{Kind, Values};
 
-/// Nothing more can be put once the writers have begun to decide what of the step is kept; and they say
-/// themselves below which priority they keep records.
+/// Refuses columns once the decision of the budget has begun, and the column that the budget itself writes.
 fn check_open(budget: &Option<Budget>, step: i64, column: &str) -> Result<()> {
     match budget {
         Some(budget) if budget.is_offered() => {
@@ -32,21 +31,21 @@ fn check_open(budget: &Option<Budget>, step: i64, column: &str) -> Result<()> {
     }
 }
 
-/// Steps in, commits out.
+/// A writer of steps.
 pub struct StepWriter {
     name: String,
     layout: Layout,
     staged: Option<Staged>,
-    /// The last step that was handed to the queue.
+    /// The last step that was queued.
     queued: Option<i64>,
     sink: Sink,
     when_full: WhenFull,
     tokens: bool,
     budget: Option<Budget>,
-    /// What is kept of the step and on its way into a ring.
+    /// The kept records of the step while they are sent through a ring.
     handing: Option<Handing>,
     copies: Copies,
-    /// What was thinned, and why.
+    /// Events about subsampled steps.
     events: Vec<(Level, String)>,
 }
 
@@ -56,11 +55,11 @@ enum Sink {
     Lane(Lane),
 }
 
-/// The engine's writer; a name that another writer has is waited for.
+/// Opens the engine's writer, and waits while another writer has its name.
 ///
 /// # Errors
 ///
-/// `Busy` if it stays taken; as of `Table::writer`.
+/// `Busy` if the name stays in use; as `Table::writer`.
 pub fn open_writer(table: &Table, options: &StepOptions, patience: &Patience) -> Result<Writer> {
     let of_engine = WriterOptions {
         name: options.name.clone(),
@@ -77,11 +76,11 @@ pub fn open_writer(table: &Table, options: &StepOptions, patience: &Patience) ->
 }
 
 impl StepWriter {
-    /// Takes a writer's log.
+    /// Opens a writer with its own log.
     ///
     /// # Errors
     ///
-    /// `Busy` if another writer keeps the name; as of `Table::writer`.
+    /// `Busy` if another writer uses the name; as `Table::writer`.
     pub fn open(table: &Table, options: &StepOptions, patience: &Patience) -> Result<StepWriter> {
         let budget = Budget::of(table, &options.budget, options.when_full == WhenFull::Thin)?;
         let layout = Layout::of(table)?;
@@ -108,13 +107,13 @@ impl StepWriter {
         })
     }
 
-    /// Writes through the ring of a node, as its rank `rank` there. A [`Leader`](crate::Leader)
-    /// commits.
+    /// Opens a writer that sends its steps through the ring of a node, as rank `rank`. A
+    /// [`Leader`](crate::Leader) commits them.
     ///
     /// # Errors
     ///
-    /// `Invalid` if the ring has no such rank, `Busy` if another process has it; `Invalid` for a
-    /// budget that makes no sense; as of `Table::snapshot`.
+    /// `Invalid` if the ring has no such rank, `Busy` if another process uses it; `Invalid` for a wrong
+    /// budget; as `Table::snapshot`.
     pub fn attach(table: &Table, ring: Ring, rank: u32, options: &StepOptions) -> Result<StepWriter> {
         let when_full = options.when_full;
         let budget = Budget::of(table, &options.budget, when_full == WhenFull::Thin)?;
@@ -140,7 +139,7 @@ impl StepWriter {
         &self.name
     }
 
-    /// The step that is begun and not ended.
+    /// The open step.
     pub fn step(&self) -> Option<i64> {
         self.staged.as_ref().map(|staged| staged.step)
     }
@@ -149,8 +148,8 @@ impl StepWriter {
     ///
     /// # Errors
     ///
-    /// `Invalid` if another is begun, or, where steps are queued, if it is not later than the last
-    /// one; the failure of a step that was queued.
+    /// `Invalid` if a step is open, or, with a queue, if it is not later than the last one; the error of a
+    /// queued step.
     pub fn begin(&mut self, step: i64) -> Result<()> {
         if let Some(open) = self.step() {
             return Err(Failure::invalid(format!("step {open} is begun: end or abandon it before step {step}")));
@@ -180,9 +179,8 @@ impl StepWriter {
     ///
     /// # Errors
     ///
-    /// `Invalid` without a step, for a column that the table does not have or that was put
-    /// already, another type or another number of values; `Unavailable` without memory; through
-    /// a ring, what stops the leader.
+    /// `Invalid` without a step, for an unknown or repeated column, another type or another number of values;
+    /// `Unavailable` without memory; through a ring, the leader's error.
     pub fn put(&mut self, column: &str, values: Values<'_>, patience: &Patience) -> Result<()> {
         let staged = StepWriter::staged(&mut self.staged, "putting a column")?;
         check_open(&self.budget, staged.step, column)?;
@@ -196,17 +194,17 @@ impl StepWriter {
             }
             _ => staged.keep(index, values.to_array(&self.copies)?),
         }
-        // Only now: what failed can be put again.
+        // Recorded last, so that a failed column can be put again.
         staged.note(index, values.count());
         Ok(())
     }
 
-    /// Copies a batch of rows that has all columns. A step may have several.
+    /// Copies a batch with all columns. A step may have several.
     ///
     /// # Errors
     ///
-    /// `Invalid` as of [`StepWriter::put`]; through a ring, `Unsupported` for columns of other
-    /// types than those of [`Kind`], and for nulls, and `Busy`, `Cancelled`. Nothing of the batch is put then.
+    /// `Invalid` as for [`StepWriter::put`]; through a ring, `Unsupported` for types that are no [`Kind`] and
+    /// for nulls, and `Busy`, `Cancelled`. Nothing of the batch is put after an error.
     pub fn put_batch(&mut self, batch: &RecordBatch, patience: &Patience) -> Result<()> {
         let staged = StepWriter::staged(&mut self.staged, "putting rows")?;
         for field in batch.schema().fields() {
@@ -215,7 +213,7 @@ impl StepWriter {
         self.layout.check_batch(batch)?;
         let is_lane = matches!(self.sink, Sink::Lane(_));
         if self.budget.is_some() || !is_lane {
-            // Now: once the writers have decided it would be too late.
+            // Checked now, because after the decision it would be too late.
             for (field, array) in batch.schema_ref().fields().iter().zip(batch.columns()).filter(|_| is_lane) {
                 kind_of_values(field.name(), array)?;
             }
@@ -224,7 +222,7 @@ impl StepWriter {
         let mut there = vec![];
         let sent = self.put_through_ring(batch, &mut there, patience);
         if let (Err(_), Sink::Lane(lane), Some(staged)) = (&sent, &mut self.sink, &mut self.staged) {
-            // All of a batch is put, or nothing.
+            // A batch is put completely or not at all.
             for column in there {
                 staged.forget(column);
                 lane.void(column);
@@ -233,12 +231,12 @@ impl StepWriter {
         sent
     }
 
-    /// Puts a batch column by column, and says which are `there`.
+    /// Puts a batch column by column, and adds those that are complete to `there`.
     fn put_through_ring(&mut self, batch: &RecordBatch, there: &mut Vec<usize>, patience: &Patience) -> Result<()> {
         for (field, array) in batch.schema().fields().iter().zip(batch.columns()) {
             let bytes = bytes_of(field.name(), array)?;
             let kind = Kind::of(array.data_type()).expect("its bytes are of one of the kinds");
-            // SAFETY: the bytes are there until the call is over.
+            // SAFETY: the bytes outlive the call.
             let values = unsafe { Values::from_raw(kind, bytes.as_ptr(), array.len() as u64, 0) }?;
             self.put(field.name(), values, patience)?;
             there.push(self.layout.column(field.name())?);
@@ -250,15 +248,13 @@ impl StepWriter {
         Ok(())
     }
 
-    /// Ends the step: durable when this returns, or queued.
+    /// Ends the step: it is then durable or queued.
     ///
     /// # Errors
     ///
-    /// `Invalid` if no step is begun or a column is missing, `Unsupported` for a token where a
-    /// leader commits the steps of many ranks: the step stays begun. `Busy` if the
-    /// queue is full, `Cancelled` while waiting: it stays begun too. The failure of a step that
-    /// was queued, and as of `Writer::commit_as`: nothing of this step is in the table, and
-    /// it is no longer begun.
+    /// The step stays open after `Invalid` (no step is open, or a column is missing), `Unsupported` (a token
+    /// with a ring), `Busy` (the queue is full) and `Cancelled`. After the error of a queued step, and errors
+    /// of `Writer::commit_as`, the table has nothing of this step, and it is no longer open.
     pub fn end(&mut self, token: Option<&str>, patience: &Patience) -> Result<Report> {
         let staged = StepWriter::staged(&mut self.staged, "ending it")?;
         if self.budget.is_some() {
@@ -283,7 +279,7 @@ impl StepWriter {
         self.hand_over(Ready { step, token: self.token(token, step), batches, thinned: None })
     }
 
-    /// A step stays begun until there is room for it.
+    /// The step stays open until there is space for it.
     fn wait_for_room(&self, queue: &Queue, step: i64, patience: &Patience) -> Result<()> {
         match self.when_full {
             WhenFull::Fail if !queue.has_room()? => {
@@ -295,7 +291,7 @@ impl StepWriter {
         }
     }
 
-    /// The name of a step's commit.
+    /// The token of a step's commit.
     fn token(&self, token: Option<&str>, step: i64) -> Option<String> {
         token.map(str::to_owned).or_else(|| self.tokens.then(|| format!("step {step}")))
     }
@@ -314,15 +310,15 @@ impl StepWriter {
         }
     }
 
-    /// Forgets the step that is begun, and says in the table that this writer has nothing for it.
+    /// Discards the open step, and records in the table that this writer has nothing for it.
     ///
     /// # Errors
     ///
-    /// `Invalid` if no step is begun; as of [`StepWriter::end`].
+    /// `Invalid` if no step is open; as [`StepWriter::end`].
     pub fn abandon(&mut self, patience: &Patience) -> Result<Report> {
         let step = StepWriter::staged(&mut self.staged, "abandoning it")?.step;
         if let Sink::Lane(lane) = &mut self.sink {
-            // Without room in the ring the step stays begun, and what was decided of it stands.
+            // If the ring is full the step stays open, with its decision.
             lane.abandon(step, patience)?;
             self.forget_offers();
             self.staged = None;
@@ -333,11 +329,11 @@ impl StepWriter {
         self.hand_over(Ready { step, token: self.token(None, step), batches: None, thinned: None })
     }
 
-    /// Waits until all steps up to `step` that were ended are durable.
+    /// Waits until all ended steps up to `step` are durable.
     ///
     /// # Errors
     ///
-    /// The failure of one; `Busy` at the deadline; `Cancelled`.
+    /// The error of a step; `Busy` at the deadline; `Cancelled`.
     pub fn wait(&self, step: i64, patience: &Patience) -> Result<()> {
         match &self.sink {
             Sink::Direct(_) => Ok(()),
@@ -346,13 +342,12 @@ impl StepWriter {
         }
     }
 
-    /// Waits for what is queued and gives the name back. A step that is begun is forgotten.
-    /// Dropping it instead drops what is queued.
+    /// Waits for queued steps and frees the name. An open step is discarded. A drop without close also
+    /// discards queued steps.
     ///
     /// # Errors
     ///
-    /// `Busy` at the deadline, `Cancelled`: it goes on and can be closed again. The failure of a
-    /// step.
+    /// `Busy` at the deadline, `Cancelled`: it continues and can be closed again. The error of a step.
     pub fn close(&mut self, patience: &Patience) -> Result<()> {
         self.staged = None;
         match &mut self.sink {
@@ -362,7 +357,7 @@ impl StepWriter {
         }
     }
 
-    /// What happened on the way since this was last asked.
+    /// Events since the last call.
     pub fn take_events(&mut self) -> Vec<(Level, String)> {
         let mut events = std::mem::take(&mut self.events);
         if let Sink::Queue(queue) = &self.sink {

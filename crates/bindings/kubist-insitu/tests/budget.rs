@@ -1,6 +1,6 @@
-//! Steps within a budget, by experiment: how much is kept, what, and what estimates make of it.
+//! Budgets by experiment: the number of kept records, their selection, and the intervals of estimates.
 //!
-//! `SEEDS` says over how many seeds of the table intervals are judged (`make stress-budget`: 1000).
+//! `SEEDS` is the number of table seeds over which intervals are judged (`make stress-budget`: 1000).
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -49,7 +49,7 @@ fn table_within(seed: u64, identity: &[&str], accuracy: Vec<(String, Value)>) ->
     Table::create_in(Arc::new(MemoryStore::new("budget")), Arc::new(Schema::new(fields)), &options).unwrap()
 }
 
-/// A uniform number of a particle in a step.
+/// A uniform pseudorandom value of a particle in a step.
 fn x(pid: i64, step: i64) -> f64 {
     let mut number = (pid * 1000 + step) as u64;
     for factor in [0xbf58_476d_1ce4_e5b9_u64, 0x94d0_49bb_1331_11eb] {
@@ -99,7 +99,7 @@ fn alone(table: &Table, writers: usize, budget: &BudgetOptions) -> Vec<StepWrite
     (0..writers).map(open).collect()
 }
 
-/// Each particle is some writer's, and not the same in every step.
+/// Particles move between writers from step to step.
 fn write(writers: &mut [StepWriter], step: i64, pids: impl Iterator<Item = i64> + Clone) -> kubist_insitu::Result<u64> {
     let count = writers.len() as i64;
     for (n, writer) in (0..).zip(writers.iter_mut()) {
@@ -110,7 +110,7 @@ fn write(writers: &mut [StepWriter], step: i64, pids: impl Iterator<Item = i64> 
     end_together(writers)
 }
 
-/// Step, particle, and below which priority it was kept.
+/// Step, particle, and the priority below which it was kept.
 fn found(table: &Table, query: Query) -> Vec<(i64, i64, Option<f64>)> {
     let mut all = vec![];
     for batch in table.snapshot().unwrap().query(&query).unwrap() {
@@ -162,7 +162,7 @@ fn ring(ranks: u32) -> Ring {
 fn ring_of(ranks: u32, lane_bytes: u64) -> Ring {
     let bytes = Ring::bytes_for(ranks, lane_bytes);
     let memory: &'static mut [u64] = vec![0; bytes as usize / 8].leak();
-    // SAFETY: it stays, and nobody else knows it.
+    // SAFETY: the memory is leaked, and nothing else uses it.
     unsafe { Ring::make(memory.as_mut_ptr().cast(), bytes, ranks) }.unwrap()
 }
 
@@ -184,7 +184,7 @@ fn the_same_records_are_kept_however_many_ranks_write() {
         }
         kept.insert(format!("{:?}", everything(&table)));
     }
-    // Of a node's ranks too.
+    // The same through a ring.
     let (table, ring) = (table(7, &["pid", "step"]), ring(4));
     let mut leader = lead(&table, ring);
     let attach = |rank| StepWriter::attach(&table, ring, rank, &options(&by_rows(300), "")).unwrap();
@@ -196,7 +196,7 @@ fn the_same_records_are_kept_however_many_ranks_write() {
     leader.close(&patience(60)).unwrap();
     kept.insert(format!("{:?}", everything(&table)));
     assert_eq!(kept.len(), 1);
-    // What is known of all records is stored with each step, and outlives a copy.
+    // Totals of all records are stored with each step, and copied with the table.
     let copy = Arc::new(MemoryStore::new("copy"));
     table.snapshot().unwrap().copy_in(copy.clone(), &CopyOptions::default(), &mut |_, _| {}).unwrap();
     let copied = Table::open_in(copy.clone()).unwrap();
@@ -216,7 +216,7 @@ fn the_same_records_are_kept_however_many_ranks_write() {
     assert_eq!(table.snapshot().unwrap().thinned().into_keys().collect::<Vec<i64>>(), [1]);
 }
 
-/// Values that are rounded are judged and summed up as they are stored.
+/// Conditions and sums use values as they are stored, after rounding.
 #[test]
 fn conditions_and_sums_are_about_the_stored_values() {
     let table = table_within(7, &["pid", "step"], vec![("y".into(), Value::Float(0.25))]);
@@ -235,7 +235,7 @@ fn a_budget_in_all_is_for_all_steps_and_a_restart_goes_on_with_it() {
     let budget = BudgetOptions { bytes: Some(1000 * RECORD), steps: Some(4), ..BudgetOptions::default() };
     let mut kept = 0;
     for step in 1..=4 {
-        // Each a new attempt.
+        // A new attempt for each step.
         kept += write(&mut alone(&table, 2, &budget), step, 0..10_000).unwrap();
     }
     assert!((950..=1000).contains(&kept), "{kept} of 1000");
@@ -243,7 +243,7 @@ fn a_budget_in_all_is_for_all_steps_and_a_restart_goes_on_with_it() {
     refused(write(&mut writers, 5, 0..10), ErrorKind::NoSpace, &["for 4 steps"]);
 }
 
-/// A solver that repeats steps after a restart finds its budget as it was.
+/// A solver that repeats steps after a restart continues with the same budget.
 #[test]
 fn a_repeated_step_counts_once() {
     let table = table(3, &["pid", "step"]);
@@ -264,7 +264,7 @@ fn a_repeated_step_counts_once() {
     }
     let kept = everything(&table);
     assert!((950..=1000).contains(&kept.len()), "{}", kept.len());
-    // All steps are written, and repeating one takes nothing.
+    // All steps are written, so repeating one takes nothing.
     drop(writers);
     let mut writers = again();
     for step in 1..=4 {
@@ -273,7 +273,7 @@ fn a_repeated_step_counts_once() {
     assert_eq!(everything(&table), kept);
     refused(write(&mut writers, 5, 0..10), ErrorKind::NoSpace, &["for 4 steps"]);
     writers.iter_mut().for_each(|writer| assert!(writer.abandon(&patience(60)).unwrap().abandoned));
-    // What is taken back is given back.
+    // A retraction returns its part of the budget.
     table.retract(2, &Cancel::default()).unwrap();
     for step in 3..=4 {
         write(&mut writers, step, 0..10_000).unwrap();
@@ -281,7 +281,7 @@ fn a_repeated_step_counts_once() {
     assert_eq!(everything(&table), kept);
 }
 
-/// What a ring cannot take is refused before the writers decide, and a step is decided once.
+/// Unsupported columns are refused before the decision, and each step is decided once.
 #[test]
 fn a_step_that_could_not_be_handed_over_is_ended_again() {
     let (there, shared) = (table(8, &["pid", "step"]), ring(1));
@@ -313,7 +313,7 @@ fn a_step_that_could_not_be_handed_over_is_ended_again() {
     refused(put, ErrorKind::Unsupported, &["name", "ring"]);
 }
 
-/// Sums are known of all, also if a writer had nothing to add; and counts where nothing was left out.
+/// Sums include all records, also if a writer has none. Counts are exact if nothing was left out.
 #[test]
 fn a_writer_without_records_takes_nothing_away() {
     let table = table(6, &["pid", "step"]);
@@ -335,7 +335,7 @@ fn a_writer_without_records_takes_nothing_away() {
     let figure = &snapshot.estimate(&options).unwrap().figures[0];
     let inside = pids.iter().filter(|pid| (0.25..=0.5).contains(&x(**pid, 1))).count();
     assert_eq!((figure.exact, figure.value), (true, Some(inside as f64)));
-    // Of a part of the table, here half of the domain of x, nobody has counted the records.
+    // For a part of the table, here half of the domain of x, no stored count applies.
     let high = std::array::from_fn(|dimension| if dimension == 0 { u32::MAX / 2 } else { u32::MAX });
     let part = Part { grid: 0, low: high.map(|_| 0), high, priorities: (0, u64::MAX), tokens: None };
     let of_part = EstimateOptions {
@@ -348,12 +348,12 @@ fn a_writer_without_records_takes_nothing_away() {
     assert_eq!(snapshot.estimate(&of_part).unwrap().figures[0].value, Some(inside as f64));
 }
 
-/// Whoever is kept in a step was kept in all before.
+/// An identity kept in one step is kept in all earlier ones.
 #[test]
 fn kept_paths_are_whole() {
     let table = table(5, &["pid"]);
     let mut writers = alone(&table, 2, &by_rows(400));
-    // More come, and most go again.
+    // The number of particles rises and falls.
     let counts = [3000, 9000, 4000, 1000, 12_000];
     for (step, count) in (1..).zip(counts) {
         if step == 4 {
@@ -394,12 +394,12 @@ fn some_are_kept_always_and_a_step_may_be_passed_by() {
         assert_eq!(always, large(step));
         assert_eq!(snapshot.thinned()[&step].always, always.len() as u64);
     }
-    // They are counted, not guessed; of others a sample has seen none.
+    // Always-kept records are counted exactly; the sample has no others.
     let figure = &estimate(&there, "count()", where_("y > 7.9")).figures[0];
     let all = (large(1).len() + large(3).len()) as f64;
     assert_eq!((figure.low, figure.value), (all, Some(all)));
     assert!(figure.high < all + 400.0, "{figure:?}");
-    // Without room for them no step is written, and it can be abandoned.
+    // If always-kept records do not fit, the step is not written, and can be abandoned.
     let greedy = BudgetOptions { always_keep: Some("y > 0".into()), ..by_rows(500) };
     let mut writers = alone(&table(9, &["pid", "step"]), 2, &greedy);
     refused(write(&mut writers, 1, 0..1000), ErrorKind::NoSpace, &["always_keep", "1000 records", "500"]);
@@ -453,7 +453,7 @@ fn inclusion_fraction_and_estimates_are_those_of_the_sample() {
         let figure = &estimate(&table, aggregate, where_("x < 2")).figures[0];
         assert!(!figure.exact && figure.low <= truth && truth <= figure.high, "{figure:?} of {truth}");
     }
-    // Zone maps know only what was kept.
+    // Zone maps describe only the kept records.
     assert!(!estimate(&table, "min(x)", Query::default()).figures[0].exact);
     let above = EstimateOptions {
         aggregates: vec!["mean(y)".into()],
@@ -484,16 +484,16 @@ fn budgets_that_make_no_sense_are_refused() {
     let stranger = BudgetOptions { persist_when: Some("max(y) ≥ (5e-5)".into()), ..BudgetOptions::default() };
     refused(open(&there, stranger), invalid, &["persist_when"]);
     refused(open(&table(1, &[]), by_rows(5)), invalid, &["no identity"]);
-    // Whoever keeps whole steps needs no priorities.
+    // Without a limit, no priorities are needed.
     let whole = BudgetOptions { persist_when: Some("max(y) > 0".into()), ..BudgetOptions::default() };
     let mut writers = vec![open(&table(1, &[]), whole).unwrap()];
     assert_eq!(write(&mut writers, 1, 0..9).unwrap(), 9);
-    // One rank's full queue would break paths that are to be whole.
+    // One rank's full queue would break whole paths.
     let thin = StepOptions { when_full: WhenFull::Thin, ..options(&by_rows(5), "w") };
     let torn = StepWriter::open(&table(1, &["pid"]), &thin, &patience(60));
     refused(torn, invalid, &["whole_paths", "thin"]);
     assert!(everything(&there).is_empty() && there.snapshot().unwrap().columns().len() == COLUMNS.len());
-    // One rank cannot end a step of all.
+    // One rank cannot end a shared step alone.
     let mut writers = alone(&there, 2, &by_rows(5));
     writers.iter_mut().for_each(|writer| writer.begin(1).unwrap());
     refused(writers[0].end(None, &patience(60)), invalid, &["kubist_mpi_end_step"]);
@@ -502,7 +502,7 @@ fn budgets_that_make_no_sense_are_refused() {
     let ended = writers[0].settle(&sum.words, &sum.largest, None, &patience(60));
     refused(ended, ErrorKind::Unavailable, &["1 of 2 writers", "step 1"]);
     refused(writers[0].put_batch(&rows(&[1], 1), &patience(60)), invalid, &["being ended"]);
-    // It is still begun, and so it ends.
+    // The step is still open, and can end.
     assert_eq!(end_together(&mut writers).unwrap(), 0);
     let other = StepWriter::open(&there, &options(&by_rows(6), "other"), &patience(60)).unwrap();
     let mut unlike = vec![writers.remove(0), other];
@@ -512,12 +512,12 @@ fn budgets_that_make_no_sense_are_refused() {
 #[test]
 fn a_full_queue_thins_and_says_so() {
     let (table, ring) = (table(4, &["pid", "step"]), ring(1));
-    // A queue that may thin is nothing that the ranks decide together.
+    // A queue that may subsample needs no common decision.
     let thin = StepOptions { when_full: WhenFull::Thin, ..options(&BudgetOptions::default(), "") };
     let mut writer = StepWriter::attach(&table, ring, 0, &thin).unwrap();
     let pids: Vec<i64> = (0..1200).collect();
     let mut kept = 0;
-    // The leader has not begun: the second step finds less than half of the lane free.
+    // No leader reads yet: the second step finds less than half of the lane free.
     for step in [1, 2] {
         writer.begin(step).unwrap();
         writer.put_batch(&rows(&pids, step), &patience(60)).unwrap();
@@ -537,7 +537,7 @@ fn a_full_queue_thins_and_says_so() {
     assert_eq!((count.value, count.exact), (Some(2400.0), true));
 }
 
-/// A ring may be full exactly where a message ends: the step is ended again, and goes on from there.
+/// The ring can be full exactly at the end of a message; ending the step again continues there.
 #[test]
 fn a_step_goes_on_wherever_the_ring_was_full() {
     let table = table(9, &["pid", "step"]);
@@ -549,7 +549,7 @@ fn a_step_goes_on_wherever_the_ring_was_full() {
         writer.begin(count).unwrap();
         writer.put_batch(&rows(&pids, count), &patience(60)).unwrap();
         let Share { words, largest } = writer.share().unwrap();
-        // No leader takes anything yet.
+        // No leader reads yet.
         if writer.settle(&words, &largest, None, &patience(0)).is_ok() {
             continue;
         }
@@ -567,7 +567,7 @@ fn a_step_goes_on_wherever_the_ring_was_full() {
     assert!(steps >= 400, "{steps} rings were full");
 }
 
-/// How often intervals hold the truth, and how far estimates are from it.
+/// Coverage of the intervals, and errors of the estimates.
 struct Judged {
     question: &'static str,
     held: u32,
@@ -575,8 +575,8 @@ struct Judged {
     squares: f64,
 }
 
-/// Over many seeds of the table intervals of 95 % hold the truth as often as that, and estimates err to
-/// neither side: of records, and of paths, with some kept always.
+/// Over many seeds, 95 % intervals cover the truth in 95 % of cases, and estimates are unbiased: for records,
+/// paths, and always-kept records.
 #[test]
 fn over_many_seeds_intervals_hold_and_nothing_leans() {
     let mut wrong = vec![];
@@ -611,7 +611,7 @@ fn over_many_seeds_intervals_hold_and_nothing_leans() {
             let share = f64::from(held) / n;
             let z = sum / n / ((squares / n - (sum / n).powi(2)) / n).sqrt();
             println!("{identity:?} {always:?} {question}: {:.1} % hold, z = {z:.2}", 100.0 * share);
-            // 94 to 96 % of many; beside that what so many draws are off by chance.
+            // 94 to 96 % for many seeds, plus the random error for few.
             let by_chance = (0.95 * 0.05 / n).sqrt() * if seeds < 1000 { 3.0 } else { 1.0 };
             if (share - 0.95).abs() > 0.01 + by_chance || z.abs() >= 3.0 {
                 wrong.push(format!("{identity:?} {always:?} {question}: {share}, z = {z}"));

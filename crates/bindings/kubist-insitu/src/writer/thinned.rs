@@ -1,5 +1,5 @@
-//! The end of a step of which, perhaps, only a sample is kept: within the budget of all writers, and
-//! with `Thin` as the room in the queue allows.
+//! Ends a step that may be subsampled: by the budget of all writers, or with `Thin` by the free space of the
+//! queue.
 
 use arrow_array::RecordBatch;
 use kubist::{ErrorKind, Thinned};
@@ -16,25 +16,26 @@ use crate::sample::words;
 use crate::step::{Level, Report, WhenFull};
 use crate::values::{Kind, Values};
 
-/// Of a step that finds a full queue, and of a lane's memory, one to so many is kept at least.
+/// At least one of this many records is kept when the queue is full, and at least this part of a lane is
+/// used.
 const LEAST_PART: u64 = 8;
 
-/// What a budget keeps of a step, on its way into a ring. The way may end between two messages for
-/// lack of time: it is gone on from there, for the leader has what was sent before.
+/// The kept records of a step while they are sent through a ring. After a timeout, sending continues with the
+/// next message.
 pub(super) struct Handing {
     batches: Vec<RecordBatch>,
     thinned: Option<Thinned>,
     rows: u64,
-    /// How many messages are sent.
+    /// The number of messages sent.
     sent: usize,
 }
 
 impl StepWriter {
-    /// What this writer adds to the sum over all writers of the step, which stays begun.
+    /// This writer's share of the step, which stays open.
     ///
     /// # Errors
     ///
-    /// `Invalid` if no step is begun, a column is missing, or a condition cannot be computed.
+    /// `Invalid` if no step is open, a column is missing, or a condition cannot be evaluated.
     pub fn share(&mut self) -> Result<Share> {
         let staged = StepWriter::staged(&mut self.staged, "ending it")?;
         let step = staged.step;
@@ -53,14 +54,13 @@ impl StepWriter {
         budget.share(step)
     }
 
-    /// Ends the step by the sum of all writers' shares: what is kept of it is durable when this
-    /// returns, or queued.
+    /// Ends the step from the sum of all shares: its kept records are then durable or queued.
     ///
     /// # Errors
     ///
-    /// `Unavailable` if another writer cannot end it, `Invalid` if the writers have different budgets,
-    /// `NoSpace` if what must be kept is more than the budget: it stays begun. As of
-    /// [`StepWriter::end`]; after `Busy` it is ended by that.
+    /// The step stays open after `Unavailable` (another writer cannot end it), `Invalid` (different budgets)
+    /// and `NoSpace` (always-kept records exceed the budget). As [`StepWriter::end`], which also ends it
+    /// after `Busy`.
     pub fn settle(
         &mut self,
         words: &[u64],
@@ -76,7 +76,7 @@ impl StepWriter {
         self.end(token, patience)
     }
 
-    /// Ends a step of which the budget decides what is kept.
+    /// Ends a step with a budget.
     pub(super) fn end_in_budget(&mut self, token: Option<&str>, patience: &Patience) -> Result<Report> {
         let step = StepWriter::staged(&mut self.staged, "ending it")?.step;
         let budget = |writer: &StepWriter| writer.budget.as_ref().map(|budget| (budget.shared, budget.decision()));
@@ -138,7 +138,7 @@ impl StepWriter {
         self.hand_over(Ready { step, token, batches: Some(batches), thinned })
     }
 
-    /// Goes on putting what is kept into the ring, and ends the step there.
+    /// Continues to send the kept records, and ends the step.
     fn hand_on(&mut self, step: i64, patience: &Patience) -> Result<Report> {
         let Some(mut handing) = self.handing.take() else { return Ok(Report { step, ..Report::default() }) };
         if let Err(failure) = self.put_kept(step, &mut handing, patience) {
@@ -157,8 +157,7 @@ impl StepWriter {
         }
     }
 
-    /// Below which priority records find room now, where a full queue thins; otherwise room is waited
-    /// for.
+    /// The threshold below which records fit the free space. Without `Thin` it waits for space.
     fn threshold_of_room(&self, step: i64, patience: &Patience) -> Result<Threshold> {
         match &self.sink {
             Sink::Direct(_) => Ok(Threshold::ALL),
@@ -170,7 +169,7 @@ impl StepWriter {
             }
             Sink::Lane(lane) => {
                 let offers = self.budget.as_ref().map_or(&[][..], Budget::offers);
-                // Columns are filled up to 8 bytes, each with a header; one says below what it was kept.
+                // Each column has a header and is padded to 8 bytes; one extra column holds the thresholds.
                 let columns = self.layout.columns() as u64 + 1;
                 let around = (offers.len() as u64 + 1) * (columns + 2) * (HEADER as u64 + 8) + 32 * columns;
                 let all: u64 = offers.iter().flat_map(|offer| &offer.bytes).map(|bytes| bytes + 8).sum();
@@ -190,11 +189,11 @@ impl StepWriter {
         }
     }
 
-    /// Sends the messages that are not sent yet, the end of the step last.
+    /// Sends the remaining messages, the end of the step last.
     fn put_kept(&mut self, step: i64, handing: &mut Handing, patience: &Patience) -> Result<()> {
         let Handing { batches, thinned, sent, .. } = handing;
         for name in batches.iter().flat_map(|batch| batch.schema_ref().fields()).map(|field| field.name()) {
-            // Somebody may have added it a moment ago.
+            // Refreshes the layout if a column was just added.
             self.layout.column(name)?;
         }
         let Sink::Lane(lane) = &mut self.sink else { return Ok(()) };
@@ -206,7 +205,7 @@ impl StepWriter {
             for (field, array) in batch.schema().fields().iter().zip(batch.columns()) {
                 let bytes = bytes_of(field.name(), array)?;
                 let kind = Kind::of(array.data_type()).expect("its bytes are of one of the kinds");
-                // SAFETY: the bytes are there until the call is over.
+                // SAFETY: the bytes outlive the call.
                 let values = unsafe { Values::from_raw(kind, bytes.as_ptr(), array.len() as u64, 0) }?;
                 let column = self.layout.column(field.name())?;
                 once(&mut message, sent, || lane.put(column, &values, patience))?;
@@ -217,7 +216,7 @@ impl StepWriter {
     }
 }
 
-/// Sends a message unless it is among those that are sent.
+/// Sends a message unless it was sent before.
 fn once(message: &mut usize, sent: &mut usize, send: impl FnOnce() -> Result<()>) -> Result<()> {
     if *message == *sent {
         send()?;
