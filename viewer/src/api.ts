@@ -1,4 +1,4 @@
-/** Requests to the server. docs/http.md describes the interface. */
+/** Requests to the server, see docs/http.md. */
 
 import { FrameReader, type Frame } from "./frames";
 import type {
@@ -6,11 +6,11 @@ import type {
 } from "./generated/query";
 import { host } from "./host";
 
-/** Which records: what all questions can say. */
-/** The page gives both ends of each range. */
+/** The rows of a request: fields that all requests share. */
+/** The page gives both bounds of each range. */
 export type Region = Omit<CountRequest, "box"> & { box?: Record<string, Range> };
 
-/** What records are sent as. */
+/** The format of downloaded rows. */
 export type RecordFormat = NonNullable<QueryRequest["format"]>;
 
 export interface Column {
@@ -35,17 +35,17 @@ export interface TableInfo {
   identity: string[];
   lookup: string[];
   steps: number[];
-  /** Those of which a simulation wrote a sample: all their records, of which those of priorities below this are here. */
+  /** Subsampled steps. The table contains their rows with priorities below `below`, out of `rows`. */
   thinned_steps?: { step: number; below: number; rows: number }[];
   commits: number;
 }
 
-/** How a table is laid out, which takes the server longer to find out. */
+/** The layout of a table, which the server computes more slowly. */
 export interface Layout {
   rows: number;
-  /** About how many records the domain of the newest grid does not hold. */
+  /** Approximate number of rows outside of the newest grid's domain. */
   rows_outside: number;
-  /** How many lie by older grids, and wait for the optimizer. */
+  /** Rows in older grids that wait for the optimizer. */
   rows_to_move: number;
 }
 
@@ -68,7 +68,7 @@ export interface Histograms {
   columns: Histogram[];
 }
 
-/** The server's answer to a request that failed. */
+/** The server's error response. */
 export class ApiError extends Error {
   constructor(
     readonly status: number,
@@ -86,7 +86,7 @@ async function request(path: string, init: RequestInit): Promise<Response> {
   throw new ApiError(response.status, body?.error?.code ?? "", body?.error?.message ?? response.statusText);
 }
 
-/** Whatever can be asked. */
+/** The body of any request. */
 type Asked = CountRequest | EstimateRequest | HistogramRequest | PointsRequest | QueryRequest;
 
 async function post(path: string, body: Asked, signal?: AbortSignal): Promise<Response> {
@@ -104,7 +104,7 @@ export async function layout(table: string, version: string): Promise<Layout> {
   return (await request(`${of(table)}/info?version=${encodeURIComponent(version)}`, {})).json();
 }
 
-/** Waits until the table has another version than this one, or for the time the server allows. */
+/** Waits until the table's version differs from this one, or for the server's time limit. */
 export async function changes(table: string, version: string, signal: AbortSignal): Promise<TableInfo> {
   return (await request(`${of(table)}/changes?version=${encodeURIComponent(version)}`, { signal })).json();
 }
@@ -120,7 +120,7 @@ export async function histogram(
   return (await post(`${of(table)}/histogram`, body, signal)).json();
 }
 
-/** What must be known of a table before any of it can be drawn. */
+/** Everything that must be loaded before a table can be drawn. */
 export interface Opened {
   tables: string[];
   info: TableInfo;
@@ -129,12 +129,12 @@ export interface Opened {
 
 const FIRST_SAMPLE = 10_000;
 
-/** Opens the table of this name, or the first that is served. */
+/** Opens the table of this name, or the first one. */
 export async function open(wanted: string): Promise<Opened> {
   const { tables } = await (await request("/v1/tables", {})).json();
   const names = tables.map((table: { name: string }) => table.name);
   const { name, version } = tables[Math.max(0, names.indexOf(wanted))];
-  // Both at once, of one version.
+  // Both requests use the same version.
   const [about, found] = await Promise.all([info(name), histogram(name, { version }, FIRST_SAMPLE)]);
   return { tables: names, info: about, histograms: found.columns };
 }
@@ -151,13 +151,13 @@ export interface Figure {
   exact: boolean;
 }
 
-/** Figures with intervals of 95 %, in about half a second or as soon as they are good to 1 %. */
+/** Estimates with 95 % intervals, after about half a second or at 1 % error. */
 export async function estimate(table: string, region: Region, aggregates: string[], signal: AbortSignal): Promise<Figure[]> {
   const body: EstimateRequest = { ...region, aggregates, error: 0.01, within: 0.5 };
   return (await (await post(`${of(table)}/estimate`, body, signal)).json()).figures;
 }
 
-/** Records of lowest priority as rows of text; the first row has the columns' names. */
+/** Rows of lowest priority as text; the first element has the column names. */
 export async function records(
   table: string,
   region: Region,
@@ -169,7 +169,7 @@ export async function records(
   return rowsOf(await (await post(`${of(table)}/query`, body, signal)).text());
 }
 
-/** The rows of a CSV text: a value in quotes may hold commas, ends of lines and doubled quotes. */
+/** Parses CSV. Quoted values may contain commas, line ends and doubled quotes. */
 export function rowsOf(text: string): string[][] {
   const rows: string[][] = [];
   let row: string[] = [];
@@ -182,7 +182,7 @@ export function rowsOf(text: string): string[][] {
   return rows;
 }
 
-/** An address that downloads records. */
+/** The URL of a download. */
 export function download(
   table: string,
   region: Region,
@@ -193,7 +193,7 @@ export function download(
   return `${of(table)}/query?ask=${encodeURIComponent(JSON.stringify(body))}`;
 }
 
-/** Streams the frames of cells to `take` as they come. */
+/** Streams the frames of cells to `take` as they arrive. */
 export async function points(
   table: string,
   query: PointsRequest,

@@ -1,6 +1,6 @@
 /**
- * What the user can do. Each action changes the state, and then asks for the requests and
- * the drawing that follow from it. The parts of the page are created here.
+ * The user's actions. Each changes the state, then starts the requests and the drawing that follow. Also
+ * creates the parts of the page.
  */
 
 import * as api from "./api";
@@ -25,16 +25,16 @@ import { State } from "./state";
 import { Trails } from "./trails";
 import { fromAddress, type ViewSpec } from "./view";
 
-/** How long the page waits until it looks again how a table that has changed is laid out. */
+/** Milliseconds between two requests for the layout of a changed table. */
 const LAYOUT_MS = 60_000;
 
-/** What the page does with what happens here. */
+/** Callbacks of the page. */
 export interface Page {
-  /** Brings the panel's values up to date. */
+  /** Updates the panel's values. */
   redraw(): void;
-  /** Makes the panel's controls anew. */
+  /** Creates the panel's controls again. */
   rebuild(): void;
-  /** Other points than before are on the screen, or elsewhere. */
+  /** The points on the screen were replaced or moved. */
   otherPoints(): void;
 }
 
@@ -47,12 +47,12 @@ export class App {
   readonly live: Live;
   readonly trails: Trails;
   readonly marking: Marking;
-  /** The figure that is saved next. */
+  /** The settings of the next saved figure. */
   readonly figure: FigureSpec = { width: 1200, height: 900, title: "", style: "as shown", form: "png", isClear: false };
   readonly selecting: Selecting;
   readonly keeping: Keeping;
   readonly roi: RoiBox;
-  /** How often a table was chosen. */
+  /** Number of tables opened so far. */
   private choices = 0;
 
   constructor(
@@ -71,7 +71,7 @@ export class App {
       this.trails.cameraMoved();
       page.otherPoints();
     });
-    // Drawing in software is slower than a graphics card.
+    // Software rendering is slower than a graphics card.
     if (this.scene.software && !host.address().includes("limit=")) state.view.limit = 250_000;
     this.roi = new RoiBox(stage.querySelector(".layer")!, this.scene, (roi, done) => this.selecting.moved(roi, done));
     this.requests = new Requests(state, this.scene, () => this.replaced());
@@ -98,7 +98,7 @@ export class App {
     await this.go(this.state.view.table, window.kubistFirst?.opened);
   }
 
-  /** Opens a table. A failure is tried again until another table is chosen. */
+  /** Opens a table. Retries after a failure until another table is chosen. */
   async go(table: string, opened?: ReturnType<typeof api.open>): Promise<void> {
     const choice = ++this.choices;
     for (; choice === this.choices; opened = undefined) {
@@ -128,11 +128,11 @@ export class App {
     this.requests.reload();
     this.live.begin();
     void this.followLayout(choice);
-    // The first points are drawn before the panel is made.
+    // The first points are drawn before the panel is created.
     requestAnimationFrame(() => setTimeout(() => state.rebuild()));
   }
 
-  /** Learns how the table is laid out, and again a while after it has changed. */
+  /** Loads the layout of the table, and again some time after a change. */
   private async followLayout(choice: number): Promise<void> {
     const { state } = this;
     for (let seen = ""; choice === this.choices; await pause(LAYOUT_MS)) {
@@ -140,7 +140,7 @@ export class App {
       if (choice !== this.choices) return;
       const { name, version } = state.profile!.info;
       if (version === seen) continue;
-      // Without it only a remark is missing.
+      // Without it only a note is missing.
       const layout = await api.layout(name, version).catch(() => null);
       if (choice !== this.choices) return;
       if (!layout) continue;
@@ -155,7 +155,7 @@ export class App {
     this.trails.clear();
   }
 
-  /** Other points than before are on the screen. */
+  /** The points on the screen were replaced. */
   private replaced(): void {
     this.drawing.showCurrent();
     this.page.otherPoints();
@@ -165,7 +165,7 @@ export class App {
 
   /* Actions */
 
-  /** Shows a view that was kept. */
+  /** Shows a saved view. */
   showView(number: number): void {
     const { kept, theme } = this.state.view;
     if (!kept[number]) return;
@@ -210,13 +210,13 @@ export class App {
     this.state.rebuild();
   }
 
-  /** The colour map, its range or its scale has changed. */
+  /** Applies a new colormap, range or scale. */
   recolor(): void {
     this.drawing.applyColors();
     this.state.changed();
   }
 
-  /** Sizes follow another column, or are in other units. */
+  /** Sets the unit and the column of point sizes. */
   setSizes(sizeIn: ViewSpec["sizeIn"], sizeBy: string | null): void {
     const { view } = this.state;
     const isOther = sizeBy !== view.sizeBy;
@@ -226,7 +226,7 @@ export class App {
     this.state.rebuild();
   }
 
-  /** Opens another second view, or closes it. */
+  /** Opens or closes the second view. */
   setSecond(second: Second | null): void {
     this.state.view.second = second;
     this.state.changed();
@@ -250,19 +250,19 @@ export class App {
     this.state.changed();
   }
 
-  /** Clicks are the ends of a distance from now on, or records again. */
+  /** Clicks measure a distance, or select rows again. */
   setMeasuring(isMeasuring: boolean): void {
     this.marking.isMeasuring = isMeasuring;
     this.state.view.measure = null;
     this.state.changed();
   }
 
-  /** What is on the screen as a figure. */
+  /** The current picture as a figure. */
   async picture(): Promise<Blob> {
     return capture(this, this.figure);
   }
 
-  /** Saves it as a file of the table's name. */
+  /** Saves the figure as a file with the table's name. */
   async savePicture(): Promise<void> {
     try {
       const link = document.createElement("a");
@@ -282,10 +282,10 @@ export class App {
     this.state.rebuild();
   }
 
-  /** How far back trails go where one time is shown. */
+  /** Sets how far back trails go. */
   setTail(tail: number): void {
     const { view } = this.state;
-    // Whole ones are of what is seen at that time, others go on while time does.
+    // Whole trails show the particles at one time; shorter ones continue as time changes.
     const isOther = view.tail >= 1 !== tail >= 1;
     view.tail = tail;
     if (isOther) this.trails.updateLater();
@@ -305,12 +305,12 @@ export class App {
     else this.live.stop();
   }
 
-  /** Looks along an axis of three, without perspective. */
+  /** Looks along one of three axes, without perspective. */
   lookAlong(axis: number): void {
     if (this.state.view.axes.length === 3) this.scene.lookAlong(axis);
   }
 
-  /** Looks along the axis of this name or, if none has one of these names, of this place among them. */
+  /** Looks along the axis of this name, or else along the axis with this index. */
   lookAlongNamed(name: "x" | "y" | "z"): void {
     const { axes } = this.state.view;
     const names = ["x", "y", "z"];

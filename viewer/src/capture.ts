@@ -1,4 +1,7 @@
-/** Takes a figure of what is on the screen, at any size: the same points, in the figure's colours, as pixels, SVG or PDF. */
+/**
+ * Renders the current picture as a figure of any size: the same points in the figure's colours, as PNG, SVG
+ * or PDF.
+ */
 
 import type { Drawing } from "./drawing";
 import { FAMILY, Figure, FIGURE_INKS, type Content, type Ends, type FigureSpec } from "./figure";
@@ -13,7 +16,7 @@ import { paint, type Shape } from "./shapes";
 import type { State } from "./state";
 import { svgOf } from "./svg";
 
-/** What the figure is taken of. */
+/** The parts of the page that a figure shows. */
 export interface Subject {
   state: State;
   scene: Scene;
@@ -22,10 +25,10 @@ export interface Subject {
   requests: Requests;
 }
 
-/** Records keep this share of an axis from its ends, as in `kubist plot`. */
+/** Empty fraction at each end of an axis, as in `kubist plot`. */
 const MARGIN = 0.025;
 
-/** What must be known of the records that are drawn. */
+/** The caption: number of points, fraction and filters. */
 function captionOf({ view, profile, shown, total }: State, seen: number): string {
   const [least, most] = shown.fraction;
   const fraction = most > 1.02 * least ? `fraction ${brief(least)} to ${brief(most)}, points are weighted` : `fraction ${brief(least)}`;
@@ -35,7 +38,7 @@ function captionOf({ view, profile, shown, total }: State, seen: number): string
   return [points, ...ranges, view.where && `where ${view.where}`, view.even && "even detail", profile?.thinned].filter(Boolean).join(", ");
 }
 
-/** The ends of a flat view: those of its records, or of what is on the screen if somebody has moved the camera. */
+/** The axis ranges of a flat view: those of its rows, or of the screen if the user has moved the camera. */
 function endsOf({ scene, requests: { current } }: Subject): Ends | null {
   if (!scene.isFlat) return null;
   if (!scene.isPlaced && current) {
@@ -47,7 +50,7 @@ function endsOf({ scene, requests: { current } }: Subject): Ends | null {
   return { low, high };
 }
 
-/** The figure as a file's content. */
+/** The content of the figure's file. */
 export function capture(subject: Subject, spec: FigureSpec): Promise<Blob> {
   const { canvas, context } = newCanvas(spec.width, spec.height);
   const { shapes, background, caption } = taken(subject, spec, context);
@@ -61,7 +64,7 @@ export function capture(subject: Subject, spec: FigureSpec): Promise<Blob> {
     context.fillRect(0, 0, spec.width, spec.height);
   }
   paint(context, FAMILY, shapes);
-  return new Promise((resolve, reject) => canvas.toBlob((blob) => (blob ? resolve(blob) : reject(new Error("the picture is too large for this browser"))), "image/png"));
+  return new Promise((resolve, reject) => canvas.toBlob((blob) => (blob ? resolve(blob) : reject(new Error("the figure is too large for this browser: choose a smaller size"))), "image/png"));
 }
 
 function newCanvas(width: number, height: number) {
@@ -76,14 +79,14 @@ interface Taken {
   caption: string;
 }
 
-/** Draws the points in the size of the figure. Afterwards the page is as it was. */
+/** Draws the points in the figure's size, then restores the page. */
 function taken(subject: Subject, spec: FigureSpec, measuring: CanvasRenderingContext2D): Taken {
   const { state, scene, drawing } = subject;
   const { view, profile, shown } = state;
   const kept = { mode: view.mode, inks: drawing.inks };
   const inks = spec.style === "as shown" ? { ...drawing.inks, grid: null } : FIGURE_INKS[spec.style];
   const ends = endsOf(subject);
-  // What is shown as points stays points, however large the figure is.
+  // A figure keeps the current mode at any size.
   view.mode = shown.dense ? "density" : "points";
   drawing.useInks(inks);
   const columns = view.axes.map((axis) => profile!.column(axis));
@@ -94,7 +97,7 @@ function taken(subject: Subject, spec: FigureSpec, measuring: CanvasRenderingCon
   if (ends) scene.box.visible = false;
   try {
     const [picture, over] = scene.inSize(plot.width, plot.height, scale, ends, () => {
-      // What a shade of a density means is known once it is drawn in this size. A grid is seen behind the points.
+      // The legend of a density is known once it is drawn in this size. A grid is visible behind the points.
       const drawn = spec.isClear || ends ? clear(subject, inks) : painted(subject);
       if (shown.dense) content.legend = drawing.legend();
       return [drawn, marksOver(subject, inks, spec.isClear ? null : inks.background, measuring)] as const;
@@ -125,7 +128,7 @@ function clear(subject: Subject, { ink, accent }: Inks): HTMLCanvasElement {
   return withoutGround(on("#000000"), on("#ffffff"));
 }
 
-/** One picture without its ground, from the same on black and on white. */
+/** Derives a transparent image from the same image on black and on white. */
 function withoutGround(onBlack: HTMLCanvasElement, onWhite: HTMLCanvasElement): HTMLCanvasElement {
   const { width, height } = onBlack;
   const [context, other] = [onBlack, onWhite].map((canvas) => canvas.getContext("2d")!);
@@ -142,7 +145,7 @@ function withoutGround(onBlack: HTMLCanvasElement, onWhite: HTMLCanvasElement): 
   return onBlack;
 }
 
-/** Lines that were drawn by hand, and what stands beside the axes of a view of three columns. */
+/** Hand-drawn lines, and the axis labels of a view of three columns. */
 function marksOver({ state, scene, marking }: Subject, inks: Inks, ground: string | null, measuring: CanvasRenderingContext2D): Shape[] {
   const columns = scene.isFlat ? [] : state.view.axes.map((axis) => state.profile!.column(axis));
   return new Overlay(measuring, FAMILY).draw({ scene, columns, captions: [], marks: marking.marks(), inks, ground, legend: null, head: 0, foot: 0 });

@@ -1,8 +1,8 @@
-/** A cell: the records of a part of space in one window of the priorities, and how they are drawn. */
+/** A cell: the rows of a region of space in one window of priorities, and its drawing state. */
 
 /**
- * What lies beside a part, by half of it along each axis (bits of the number) and by axis: the fraction across
- * the side of that axis, if it is less than the part's; Infinity otherwise. Empty: nothing beside it is coarser.
+ * The fractions of coarser regions next to a region, indexed by half along each axis (bits) and by axis;
+ * Infinity if the neighbour is not coarser. Empty: no neighbour is coarser.
  */
 export type Beside = Float64Array;
 
@@ -10,33 +10,33 @@ export interface Cell {
   depth: number;
   parent: Cell | null;
   octant: number;
-  /** Its part of space, in the table's units. */
+  /** Its region of space, in the table's units. */
   low: number[];
   high: number[];
-  /** A side at the border of the whole is open: the cell also holds the records beyond it. */
+  /** Cells at the border of the view are open: they also contain the rows beyond. */
   openLow: boolean[];
   openHigh: boolean[];
   window: [number, number];
   state: "new" | "requested" | "ready";
   rows: number;
-  /** In an order by chance, which is the same whenever the cell comes. */
+  /** In a random order that depends only on the cell. */
   positions: Float32Array;
   columns: Float32Array[];
-  /** The fraction to which its part of space is drawn by it and the cells above. */
+  /** The fraction up to which its region is drawn by it and its ancestors. */
   end: number;
-  /** How many of its rows are drawn: the first ones. */
+  /** Number of drawn rows: the first ones. */
   count: number;
-  /** In [0, 1): where its rows lie between the steps of `count`. */
+  /** In [0, 1): rounding offset of `count`. */
   offset: number;
-  /** Below this size on the screen, in pixels, it may be drawn to a lower fraction. */
+  /** Below this size on the screen, in pixels, its fraction may decrease. */
   least: number;
-  /** The weights of its points are not those of the present cells. */
+  /** Its weights are outdated. */
   stale: boolean;
-  /** The choice that last changed it, or what is beside it, as a part of what is drawn. */
+  /** The choice that last changed it or its neighbours. */
   changedAt: number;
-  /** What is drawn less finely beside it; null: not known. */
+  /** Coarser neighbours; null if unknown. */
   beside: Beside | null;
-  /** By octant: how many records of it are here and above. */
+  /** By octant: number of rows in this cell and its ancestors. */
   below: Uint32Array;
   children: (Cell | null)[];
   drawn: boolean;
@@ -46,11 +46,11 @@ export interface Cell {
   /** The choice at which it came onto the screen. */
   cameAt: number;
   pixels: number;
-  /** When it was last in view, in choices. */
+  /** The choice at which it was last on the screen. */
   seen: number;
 }
 
-/** A cell without records yet. */
+/** A cell without rows. */
 export function newCell(
   parent: Cell | null,
   octant: number,

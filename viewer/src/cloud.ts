@@ -1,7 +1,6 @@
 /**
- * The points of one view: a tree of cells of one version, one region and one set of
- * columns, and the requests that load it. A request is cancelled once none of its cells
- * is wanted any more.
+ * The points of one view: a tree of cells of one version, region and set of columns, and the requests that
+ * load it. A request is cancelled once none of its cells is needed.
  */
 
 import type { Group, Points } from "three";
@@ -15,7 +14,7 @@ import type { Cell } from "./cell";
 import { Tree, type Choice } from "./tree";
 import { SAME, Weights } from "./weights";
 
-/** Cells of a request, and requests at a time. */
+/** Cells per request, and concurrent requests. */
 const CELLS = 12;
 const REQUESTS = 2;
 
@@ -33,7 +32,7 @@ export class PointCloud {
   private readonly requests = new Set<Request>();
   private greatest = 0;
   private closed = false;
-  /** All cells that the last choice wanted have arrived. */
+  /** All cells of the last choice have arrived. */
   settled = false;
   /** Rows received. */
   received = 0;
@@ -57,7 +56,7 @@ export class PointCloud {
     this.tree = new Tree(low, high, total, added, (cell) => this.remove(cell));
     this.weights = new Weights(this.tree);
     this.fading = new Fading(this.weights);
-    // The root is drawn first, wherever the camera is.
+    // The root is drawn first, for any camera.
     void this.request([this.tree.root]);
   }
 
@@ -69,7 +68,7 @@ export class PointCloud {
     this.fading.forget(cell);
   }
 
-  /** Chooses the cells to draw at this time and requests those that are missing. */
+  /** Chooses the cells to draw and requests missing ones. */
   update(budget: number, even: boolean, isSpaced: boolean, now: number): Choice {
     const choice = (this.choice = this.tree.choose(this.scene.eye, budget, even));
     this.weighted = choice.fraction[1] > SAME * choice.fraction[0];
@@ -92,7 +91,7 @@ export class PointCloud {
     return choice;
   }
 
-  /** The greatest spacing of points. It stays while a change would be small. */
+  /** The greatest spacing of points. It is constant while changes are small. */
   private spacing(): number {
     const found = this.weights.greatestSpacing(this.scene.frame);
     if (found < 1.25 * this.greatest && found > 0.8 * this.greatest) return this.greatest;
@@ -100,7 +99,7 @@ export class PointCloud {
     return (this.greatest = found);
   }
 
-  /** Cancels requests whose outstanding cells are all out of view. */
+  /** Cancels requests whose remaining cells are all off the screen. */
   private cancelUnseen(): void {
     for (const request of this.requests) {
       const open = request.cells.filter((cell) => cell.state === "requested");
@@ -136,7 +135,7 @@ export class PointCloud {
     if (!this.closed) this.changed();
   }
 
-  /** The answer to this query, if src/first.ts has already requested it. */
+  /** The response to this query, if src/first.ts has already requested it. */
   private async prefetched(query: PointsRequest): Promise<WireFrame[] | null> {
     const ahead = await window.kubistFirst?.ahead.catch(() => null);
     window.kubistFirst = undefined;
@@ -144,12 +143,12 @@ export class PointCloud {
     return ahead.frames.catch(() => null);
   }
 
-  /** Each cell that is drawn, with its points and their weights. */
+  /** Calls `what` for each drawn cell with its points and weights. */
   each(what: (cell: Cell, mesh: Points, ink: Ink) => void): void {
     for (const [cell, mesh] of this.meshes) if (mesh.visible) what(cell, mesh, this.fading.inkOf(cell));
   }
 
-  /** Places all cells by the scene's present frame. */
+  /** Positions all cells in the scene's current frame. */
   place(): void {
     for (const [cell, mesh] of this.meshes) {
       this.scene.place(mesh, cell.low);

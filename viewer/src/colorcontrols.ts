@@ -1,4 +1,4 @@
-/** The part of the panel that says what colours mean: of points by a column, of densities also records per area. */
+/** The colour controls of the panel. Densities can also show rows per area. */
 
 import type { App } from "./app";
 import type { Histogram } from "./api";
@@ -7,18 +7,18 @@ import { brief } from "./numbers";
 import { shadesOf } from "./shades";
 import { Brush, choice, el, row, section, tick } from "./widgets";
 
-/** What is chosen in place of a column. */
+/** The choice without a column. */
 const PER_AREA = "records per area";
 
 export class ColorControls {
   private root = el("section");
   private gradient: HTMLElement | null = null;
-  /** Whether the controls are those of densities. */
+  /** Whether the controls are for densities. */
   private isDense = false;
 
   constructor(private readonly app: App) {}
 
-  /** Makes the controls anew. */
+  /** Creates the controls again. */
   rebuild(): HTMLElement {
     const { state } = this.app;
     this.isDense = state.shown.dense;
@@ -43,7 +43,7 @@ export class ColorControls {
     return (this.root = made);
   }
 
-  /** The column that colours are of, or that they are of none. */
+  /** The choice of the colour column. */
   private column(): HTMLElement {
     const { app, isDense } = this;
     const { view, profile, shade } = app.state;
@@ -114,7 +114,7 @@ export class ColorControls {
     return el("div", { className: "swatches" }, ...parts);
   }
 
-  /** Limits of the colours by shares of the records. */
+  /** Colour ranges given by quantiles. */
   private limits(histogram: Histogram): HTMLElement | null {
     const { view } = this.app.state;
     const { quantiles, low, high } = histogram;
@@ -137,7 +137,7 @@ export class ColorControls {
     return row("limits", of);
   }
 
-  /** Brings up to date what changes often. */
+  /** Updates values that change often. */
   redraw(): void {
     const { app, gradient } = this;
     if (this.isDense !== app.state.shown.dense) {

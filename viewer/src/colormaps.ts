@@ -1,7 +1,6 @@
 /**
- * Colours for numbers: perceptually even maps by equidistant stops of sRGB
- * (matplotlib's viridis, magma, inferno, plasma: CC0; cividis; Google's turbo:
- * Apache-2.0; Moreland's coolwarm), as the command line's `plot` has them.
+ * Colormaps by equidistant sRGB stops, the same as in `kubist plot` (matplotlib's viridis, magma, inferno,
+ * plasma: CC0; cividis; Google's turbo: Apache-2.0; Moreland's coolwarm).
  */
 
 export const COLORMAPS: Record<string, number[]> = {
@@ -26,16 +25,16 @@ export const COLORMAPS: Record<string, number[]> = {
   gray: [0x000000, 0xffffff],
 };
 
-/** Maps whose middle means zero, or neither. */
+/** Diverging maps. */
 export const DIVERGING = ["coolwarm"];
 
 export type Rgb = [number, number, number];
 
-/** The least ratio of luminances of a colour and its background, as WCAG defines it. */
+/** Smallest contrast ratio to the background, as defined by WCAG. */
 const CONTRAST = 2;
-/** On a light background a higher ratio is black, whatever the hue. */
+/** On a light background a higher ratio is black for any hue. */
 const BLACK = 14;
-/** Categories that get a colour of their own: more cannot be told apart. */
+/** Number of categories with their own colour; more could not be distinguished. */
 export const CATEGORIES = 24;
 
 const channels = (color: number): Rgb => [(color >> 16) & 255, (color >> 8) & 255, color & 255];
@@ -58,7 +57,7 @@ function at(stops: number[], share: number): Rgb {
   return mixed(channels(stops[below]), channels(stops[below + 1]), place - below);
 }
 
-/** The colour, or one away from the background that can be seen on it. */
+/** The colour, shifted away from the background until it is visible. */
 function visible(color: Rgb, background: Rgb): Rgb {
   const away: Rgb = luminance(background) > 0.18 ? [0, 0, 0] : [255, 255, 255];
   let shown = color;
@@ -66,7 +65,7 @@ function visible(color: Rgb, background: Rgb): Rgb {
   return shown;
 }
 
-/** 256 colours of a map, without the ends that would vanish in the background. */
+/** 256 colours of a map, without the ends that are too close to the background. */
 export function ramp(name: string, background: Rgb): Uint8Array {
   const stops = COLORMAPS[name] ?? COLORMAPS.viridis;
   const most = luminance(background) > 0.18 ? BLACK : Infinity;
@@ -77,7 +76,7 @@ export function ramp(name: string, background: Rgb): Uint8Array {
   let [from, to] = [0, 1];
   while (from < 0.5 && !isSeen(from)) from += 0.01;
   while (to > 0.5 && !isSeen(to)) to -= 0.01;
-  // A map that vanishes in its middle keeps its ends.
+  // A map whose middle is close to the background keeps its ends.
   if (from >= 0.5) from = 0;
   if (to <= 0.5) to = 1;
   const colors = new Uint8Array(256 * 4);
@@ -85,7 +84,7 @@ export function ramp(name: string, background: Rgb): Uint8Array {
   return colors;
 }
 
-/** The same for densities: what is more stands out more, dark on a light background and light on a dark one. */
+/** 256 colours for densities: higher density has more contrast to the background. */
 export function densityRamp(name: string, background: Rgb): Uint8Array {
   const colors = ramp(name, background);
   const away = (k: number) => contrast([colors[4 * k], colors[4 * k + 1], colors[4 * k + 2]], background);
@@ -95,7 +94,7 @@ export function densityRamp(name: string, background: Rgb): Uint8Array {
   return turned;
 }
 
-/** A colour of OKLCH as sRGB (Ottosson, A perceptual color space for image processing, 2020). */
+/** Converts OKLCH to sRGB (Ottosson, A perceptual color space for image processing, 2020). */
 function fromLch(lightness: number, chroma: number, hue: number): Rgb {
   const [a, b] = [chroma * Math.cos(hue), chroma * Math.sin(hue)];
   const l = (lightness + 0.3963377774 * a + 0.2158037573 * b) ** 3;
@@ -110,17 +109,17 @@ function fromLch(lightness: number, chroma: number, hue: number): Rgb {
   return linear.map((value) => Math.round(255 * gamma(Math.min(1, Math.max(0, value))))) as Rgb;
 }
 
-/** Colours for categories: eight hues, then the same lighter and darker; no two are alike. */
+/** Category colours: eight hues, each also lighter and darker; all differ. */
 export function categories(background: Rgb): Rgb[] {
   const lightness = luminance(background) > 0.18 ? [0.58, 0.42, 0.7] : [0.74, 0.58, 0.88];
   return Array.from({ length: CATEGORIES }, (_, k) => {
-    // Neighbours in a list are far apart on the circle.
+    // Adjacent categories have distant hues.
     const hue = ((((3 * k) % 8) + 0.6 + Math.floor(k / 8) / 3) * Math.PI) / 4;
     return fromLch(lightness[Math.floor(k / 8)], 0.14 - 0.02 * Math.floor(k / 8), hue);
   });
 }
 
-/** 256 colours by the number of a category; numbers without one of their own are grey. */
+/** 256 colours by category number; numbers without a colour are grey. */
 export function palette(numbers: number[], background: Rgb): Uint8Array {
   const own = categories(background);
   const colors = new Uint8Array(256 * 4);

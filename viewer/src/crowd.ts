@@ -1,21 +1,21 @@
-/** How crowded points are on the screen, from some of them. */
+/** Estimates the density of points on the screen from a sample of them. */
 
 import { Vector3 } from "three";
 import type { PointCloud } from "./cloud";
 import type { Scene } from "./scene";
 
-/** How many points are looked at. */
+/** Sample size. */
 const SOME = 8000;
-/** The side of the squares in which they are counted, in pixels. */
+/** Side of the counting squares in pixels. */
 const SIDE = 16;
 
 const at = new Vector3();
 let counts = new Uint32Array(0);
 
 export interface Crowd {
-  /** Points per square pixel around a point, in the mean. */
+  /** Points per pixel around a point: the mean. */
   around: number;
-  /** The same in the middle one of the squares that have points. */
+  /** Points per pixel: the median of the occupied squares. */
   middle: number;
 }
 
@@ -40,7 +40,7 @@ export function crowdOf(scene: Scene, cloud: PointCloud): Crowd {
     skip -= cell.count;
   });
   if (seen === 0) return { around: 0, middle: 0 };
-  // Around each point those beside itself.
+  // Around each point, without itself.
   let others = 0;
   for (const count of counts) others += count * (count - 1);
   const taken = counts.subarray(0, wide * tall).filter((count) => count > 0).sort();

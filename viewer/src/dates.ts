@@ -1,4 +1,4 @@
-/** Points in time on axes: round ones between two ends, as short a text as tells them apart. */
+/** Date and time marks of axes, with the shortest texts that distinguish them. */
 
 import { resolution, stepOf, times } from "./steps";
 
@@ -7,12 +7,12 @@ const [MINUTE, HOUR, DAY] = [60 * SECOND, 3600 * SECOND, 86400 * SECOND];
 const STEPS = [1, 10, 100, SECOND, 5 * SECOND, 15 * SECOND, 30 * SECOND, MINUTE, 5 * MINUTE, 15 * MINUTE, 30 * MINUTE]
   .concat([HOUR, 3 * HOUR, 6 * HOUR, 12 * HOUR, DAY, 2 * DAY, 7 * DAY, 14 * DAY]);
 
-/** Beyond these milliseconds no type has a time. */
+/** No timestamp type exceeds these milliseconds. */
 const LAST = 9.3e21;
-/** Marks, at most. */
+/** Most marks. */
 const MOST = 50;
 
-/** Milliseconds of one unit of a column of this type; null: it has no dates. */
+/** Milliseconds per unit of a column of this type; null if it has no dates. */
 export function millisecondsOf(type: string): number | null {
   if (type.startsWith("Date32")) return DAY;
   if (type.startsWith("Date64")) return 1;
@@ -20,7 +20,10 @@ export function millisecondsOf(type: string): number | null {
   return { s: 1000, ms: 1, us: 1e-3, "µs": 1e-3, ns: 1e-6 }[unit ?? ""] ?? null;
 }
 
-/** Year, month from 0 and day of the proleptic Gregorian calendar from days since 1970 (Hinnant, "chrono-compatible low-level date algorithms"). */
+/**
+ * Year, month (from 0) and day of the proleptic Gregorian calendar from days since 1970 (Hinnant,
+ * "chrono-compatible low-level date algorithms").
+ */
 function civil(days: number): { year: number; month: number; day: number } {
   const shifted = days + 719_468;
   const era = Math.floor(shifted / 146_097);
@@ -32,7 +35,7 @@ function civil(days: number): { year: number; month: number; day: number } {
   return { year: yearOfEra + era * 400 + (month < 2 ? 1 : 0), month, day: ofYear - Math.floor((153 * from3 + 2) / 5) + 1 };
 }
 
-/** Days since 1970 of a month's first day; months count from the year 0. */
+/** Days since 1970 of a month's first day; `months` counts from the year 0. */
 function firstDay(months: number): number {
   const month = months - 12 * Math.floor(months / 12);
   const year = Math.floor(months / 12) - (month < 2 ? 1 : 0);
@@ -42,7 +45,7 @@ function firstDay(months: number): number {
   return era * 146_097 + ofEra * 365 + Math.floor(ofEra / 4) - Math.floor(ofEra / 100) + ofYear - 719_468;
 }
 
-/** The beginnings of months, every `months` of them. */
+/** Starts of every `months`-th month. */
 function monthly(low: number, high: number, months: number): number[] {
   const out: number[] = [];
   const { year, month } = civil(Math.floor(low / DAY));
@@ -68,7 +71,7 @@ function textsOf(at: number): { year: string; month: string; day: string; time: 
   return { year: yearText(year), month: two(month + 1), day: two(day), time };
 }
 
-/** The text of a point in time to the accuracy of a step. */
+/** The text of a time with the precision of a step. */
 function told(at: number, step: number): string {
   const { year, month, day, time } = textsOf(at);
   if (step >= 365 * DAY) return year;
@@ -77,7 +80,7 @@ function told(at: number, step: number): string {
   return step >= MINUTE ? time.slice(0, 5) : step >= SECOND ? time.slice(0, 8) : time;
 }
 
-/** Round points in time, `about` this many but two at least, and their texts; all in units of the column. */
+/** About `about` round times, at least two, with their texts, in the column's unit. */
 export function dateTicks(low: number, high: number, about: number, unit: number): { at: number; text: string }[] {
   const [from, to] = [Math.max(-LAST, low * unit), Math.min(LAST, high * unit)];
   const rough = (to - from) / Math.max(1, about);
@@ -92,13 +95,13 @@ export function dateTicks(low: number, high: number, about: number, unit: number
     const months = [1, 3, 6, 12, 24, 60, 120, 240, 600, 1200, 2400, 6000, 12000].find((count) => count * 30.4 * DAY >= rough) ?? 12 * times(stepOf(rough / (365.25 * DAY)), 1);
     out.push(...monthly(from, to, months).map((at) => of(at, months * 30.4 * DAY)));
   }
-  // Of a column that has fewer digits several are one.
+  // Rounding to the column's unit can make marks equal.
   const found = out.filter(({ at }, k) => k === 0 || at > out[k - 1].at);
-  // One alone would say nothing of the scale.
+  // A single mark would not show the scale.
   return found.length < 2 && about < 30 ? dateTicks(low, high, 2 * Math.max(1, about), unit) : found;
 }
 
-/** One point in time, to the second. */
+/** The text of a time, to the second. */
 export function dateOf(value: number, unit: number): string {
   const at = value * unit;
   if (!(Math.abs(at) <= LAST)) return String(value);

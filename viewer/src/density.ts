@@ -1,7 +1,6 @@
 /**
- * The picture of densities: weights are added up on a raster and toned. A graphics card adds
- * them up if it can blend floats; otherwise, and where the browser draws in software, the
- * processor does.
+ * Density rendering: adds up weights on a raster and maps the sums to shades. The graphics card adds if it
+ * can blend floats. Otherwise, and with software rendering, the processor does.
  */
 
 import {
@@ -25,19 +24,19 @@ import { SHADES } from "./shades";
 import { Raster, type Coloring } from "./sums";
 import { sumOf, toning, type Tone, type Toning } from "./tones";
 
-/** Points that a place of the raster should have where points are: fewer are noise. */
+/** Target number of points per raster place; fewer would be noise. */
 const PER_PLACE = 6;
 const LARGEST_PLACE = 5;
-/** Pixels of the card's sums that are looked at to choose the shades. */
+/** Size of the sampled part of the card's sums for choosing shades. */
 const LOOKED_AT = [256, 160];
 
 export class Density {
-  /** Whether the card adds up; a test can have it otherwise. */
+  /** Whether the card adds up. Tests can override it. */
   onCard: boolean;
-  /** The width of a place of the raster, in pixels of the canvas. */
+  /** Width of a raster place in canvas pixels. */
   place = 1;
   toning: Toning = toning("log", new Float32Array(0), 4, 3);
-  /** The sums, four for each place: the last one of weights. On a card only some places. */
+  /** Four sums per place, the last one of weights. On a card only sampled places. */
   sums: Float32Array<ArrayBuffer> = new Float32Array(4);
   private readonly shades = new DataTexture(new Float32Array(256), 256, 1, RedFormat, FloatType);
   private readonly resolve;
@@ -66,12 +65,12 @@ export class Density {
     this.sheet.visible = false;
   }
 
-  /** Adds up what a cloud draws, and shows it in place of the points. `crowd`: points on a pixel, where points are. */
+  /** Shows the density of a cloud instead of its points. `crowd`: points per occupied pixel. */
   show(cloud: PointCloud, tone: Tone, coloring: Coloring, crowd: number): void {
     const { canvas } = this.scene;
     this.place = Math.min(LARGEST_PLACE, Math.max(1, Math.round(Math.sqrt(PER_PLACE / Math.max(crowd, 1e-9)))));
     const [wide, tall] = [canvas.width, canvas.height].map((pixels) => Math.ceil(pixels / this.place));
-    // A card has no way to tell which of many sums is the greatest.
+    // Blending on a card cannot determine the largest of many sums.
     if (this.onCard && coloring.shade !== "dominant") this.byCard(cloud, coloring, wide, tall);
     else this.byProcessor(cloud, coloring, wide, tall);
     this.toning = toning(tone, this.sums, 4, 3);
@@ -93,7 +92,7 @@ export class Density {
       this.texture = new DataTexture(new Float32Array(length), wide, tall, RGBAFormat, FloatType);
     }
     this.sums = this.texture.image.data as unknown as Float32Array<ArrayBuffer>;
-    // A last place may reach beyond the canvas.
+    // The last place may extend beyond the canvas.
     const { canvas } = this.scene;
     const [across, down] = [canvas.width / this.place, canvas.height / this.place];
     const { hasWeights, share } = cloud.fading;
@@ -136,7 +135,7 @@ export class Density {
     this.lookAt(target, small!);
   }
 
-  /** Reads some of the card's sums, spread evenly. */
+  /** Reads an evenly spaced sample of the card's sums. */
   private lookAt(target: WebGLRenderTarget, small: WebGLRenderTarget): void {
     const { renderer } = this.scene;
     const gl = renderer.getContext() as WebGL2RenderingContext;
@@ -150,7 +149,7 @@ export class Density {
     renderer.readRenderTargetPixels(small, 0, 0, small.width, small.height, this.sums);
   }
 
-  /** Records on a place that have these shades. */
+  /** Rows per place for these shades. */
   sumsOf(shades: number[]): number[] {
     return shades.map((shade) => sumOf(this.toning, shade));
   }

@@ -1,4 +1,4 @@
-/** How sums of weights become a picture on the graphics card. */
+/** Shaders that map sums of weights to colours. */
 
 import { GLSL3, RawShaderMaterial, type Color, type DataTexture, type Texture } from "three";
 import { SHADES, type Shade } from "./shades";

@@ -1,7 +1,7 @@
 /**
- * Eye-dome lighting: a place that lies behind its neighbours on the screen is darker, so that
- * forms are seen in points without normals (Boucheny, Interactive scientific visualization of
- * large datasets, 2009). It needs the depth of the picture: all is drawn to a texture first.
+ * Eye-dome lighting: darkens pixels that are farther away than their neighbours, so that shapes are visible
+ * without normals (Boucheny, Interactive scientific visualization of large datasets, 2009). It renders to a
+ * texture first, because it needs the depth.
  */
 
 import {
@@ -21,10 +21,10 @@ import {
   WebGLRenderTarget,
 } from "three";
 
-/** How dark a step in depth is, and how far away the neighbours are, in pixels. */
+/** Darkness of a depth step, and distance of the neighbours in pixels. */
 const STRENGTH = 90;
 const RADIUS = 1.4;
-/** At most so much darker: a point behind others keeps its colour's hue. */
+/** Limit of the darkening, so that the hue stays visible. */
 const DARKEST = 0.32;
 
 const vertex = /* glsl */ `
@@ -90,7 +90,9 @@ export class DepthShading {
     this.sheet.frustumCulled = false;
   }
 
-  /** Draws the scene with its shades; `reach`: how far away a view without perspective is, 0 of one that has it. */
+  /**
+   * Renders the scene with shading. `reach`: view distance of an orthographic camera, 0 with perspective.
+   */
   render(scene: Scene, camera: PerspectiveCamera | OrthographicCamera, reach: number): void {
     const { renderer, samples } = this;
     const { width, height } = renderer.domElement;

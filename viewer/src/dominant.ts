@@ -1,11 +1,11 @@
-/** The most frequent category of each place of a raster, by the weights of its records. */
+/** Determines the most frequent category of each raster place, by row weights. */
 
 export class Dominant {
   private places = new Uint32Array(1 << 12);
   private numbers = new Uint8Array(1 << 12);
   private weights = new Float32Array(1 << 12);
   private count = 0;
-  /** By place: the records of one category, of the most frequent one, and which it is. */
+  /** By place: rows of the current category, rows of the most frequent one, and its number. */
   private own = new Float32Array(0);
   private most = new Float32Array(0);
   private best = new Uint8Array(0);
@@ -26,7 +26,7 @@ export class Dominant {
     this.weights[this.count++] = records;
   }
 
-  /** Writes each place's colour times its records to the first three of its four sums. */
+  /** Writes each place's colour times its rows to the first three of its sums. */
   finish(sums: Float32Array, colors: Uint8Array): void {
     const length = sums.length / 4;
     if (this.own.length !== length) [this.own, this.most, this.best] = [new Float32Array(length), new Float32Array(length), new Uint8Array(length)];
@@ -47,7 +47,7 @@ export class Dominant {
     }
   }
 
-  /** The rows of each category, one after the other. */
+  /** The rows of each category, one category after another. */
   private *byCategory() {
     const ends = new Uint32Array(257);
     for (let row = 0; row < this.count; row++) ends[this.numbers[row] + 1]++;

@@ -1,8 +1,7 @@
 /**
- * Draws the state: points, box of interest and axes, in the colours of the theme.
+ * Draws the state: points, box of interest and axes, in the theme's colours.
  *
- * A change of appearance (colours, a narrower filter) is applied to the points that are
- * on the screen; it needs no request.
+ * A change of appearance (colours, a narrower filter) applies to the points on the screen without a request.
  */
 
 import { densityRamp, palette, ramp, type Rgb } from "./colormaps";
@@ -25,27 +24,27 @@ import type { State } from "./state";
 import type { Coloring } from "./sums";
 import { tailOf } from "./tail";
 
-/** Densities are shown where points lie on each other more often than this, */
+/** Densities appear when points overlap more than this on average, */
 const CROWDED = 3;
-/** and until it is less than this. */
+/** and disappear below this. */
 const SPARSE = 1.5;
-/** Values beyond it have the colours of the ends. */
+/** Larger values get the colours of the ends. */
 const FARTHEST = 1e38;
-/** The letters of marks over the points. */
+/** Font of marks over the points. */
 const FAMILY = "ui-sans-serif, system-ui, sans-serif";
-/** What the page's own texts take at the top, in pixels. */
+/** Height of the page's text at the top, in pixels. */
 const HEAD = 46;
 
 export class Drawing {
-  /** A moving average of the milliseconds that drawing takes. */
+  /** Moving average of the drawing time in milliseconds. */
   frameTime = 0;
   frames = 0;
-  /** Milliseconds from the start of the page to the first points on the screen. */
+  /** Milliseconds from the start of the page to the first drawn points. */
   firstPoints: number | null = null;
   readonly density: Density;
   private readonly over: CanvasRenderingContext2D;
   private readonly overlay: Overlay;
-  /** The height of the page's own line at the bottom, in pixels. */
+  /** Height of the line at the bottom, in pixels. */
   foot = 40;
   private scheduled = false;
   private counted = { at: -1, points: 0 };
@@ -66,14 +65,14 @@ export class Drawing {
     this.density = new Density(scene);
   }
 
-  /** How many points are on the screen. */
+  /** Number of points on the screen. */
   get seen(): number {
     const { current } = this.requests;
     if (this.counted.at !== this.frames) this.counted = { at: this.frames, points: current ? seenOf(this.scene, current) : 0 };
     return this.counted.points;
   }
 
-  /** Draws a frame soon, however often it is called. */
+  /** Schedules one frame. */
   invalidate(): void {
     if (this.scheduled) return;
     this.scheduled = true;
@@ -86,7 +85,7 @@ export class Drawing {
   private draw(): void {
     const { state, scene, requests } = this;
     const { view, profile, shown } = state;
-    // The first frame waits for the first points, which should come as early as possible.
+    // No frame is drawn before the first points, so that they appear early.
     if (!profile || !requests.hasPoints) return;
     if (!scene.isDrawn()) {
       this.invalidate();
@@ -109,7 +108,7 @@ export class Drawing {
     scene.setTail(tailOf(view, profile));
     this.paint();
     const isEven = view.even || view.sizeIn === "spacing";
-    const even = !isEven || shown.dense ? "" : `${view.even ? "even detail" : "sizes by spacing"}: crowded and empty parts look alike`;
+    const even = !isEven || shown.dense ? "" : `${view.even ? "even detail" : "sizes by spacing"}: dense and sparse parts look the same`;
     const captions = [even, profile.thinned].filter(Boolean);
     this.write(this.overlay.draw({
       scene, columns: view.axes.map((axis) => profile.column(axis)), captions, marks: this.marking.marks(), inks: this.inks, ground: this.inks.background,
@@ -121,7 +120,7 @@ export class Drawing {
     state.redraw();
   }
 
-  /** Puts shapes over the points, in place of those before. */
+  /** Replaces the shapes over the points. */
   private write(shapes: Shape[]): void {
     const { over, scene: { width, height } } = this;
     const ratio = devicePixelRatio || 1;
@@ -132,21 +131,21 @@ export class Drawing {
     paint(over, FAMILY, shapes);
   }
 
-  /** Draws the points or their densities, the box and the trails, without marks. */
+  /** Draws the points or densities, the box and the trails, without marks. */
   paint(): void {
     this.showPoints();
-    // Densities have no depth. In software shading costs more than the points.
+    // Densities have no depth, and shading is slow in software.
     this.scene.isShaded = (this.state.view.shaded ?? !this.scene.software) && !this.state.shown.dense;
     this.scene.render();
   }
 
-  /** Points, or their densities where too many lie on each other. */
+  /** Shows the points, or their density if too many overlap. */
   private showPoints(): void {
     const { scene, state: { view, shown, profile } } = this;
     const { current } = this.requests;
     if (!current?.choice) return;
     const wide = applySizes(view, profile!, scene, this.slot(view.sizeBy), view.sizeBy === null ? 0 : this.origin(view.sizeBy));
-    // In depth points that hide others are what is to be seen.
+    // With three axes, occlusion is wanted, so points stay.
     const isOpen = view.mode === "auto" && view.axes.length === 2;
     const crowd = isOpen || view.mode === "density" ? crowdOf(scene, current) : { around: 0, middle: 0 };
     const overlap = (crowd.around * Math.PI * wide ** 2) / 4;
@@ -178,7 +177,7 @@ export class Drawing {
     };
   }
 
-  /** What the colours of the picture mean. */
+  /** The legend of the picture. */
   legend(): Legend | null {
     const { state: { view, profile, shown, categories, shade }, scene } = this;
     const colors = this.colors();
@@ -191,12 +190,12 @@ export class Drawing {
     if (categories) return legendOfCategories(column, colors, categories);
     const range = this.state.colorRange;
     const { low, high } = profile!.histograms.get(view.color) ?? {};
-    // Without any value no colour means one.
+    // Without values there is no legend.
     if (low === undefined || high === undefined) return null;
     return legendOf(column, shown.dense ? `${shade} of ` : "", colors, range, view.log, [low, high]);
   }
 
-  /** Draws the points that have replaced those on the screen. */
+  /** Draws the points that replaced the previous ones. */
   showCurrent(): void {
     const { current } = this.requests;
     if (!current) return;
@@ -217,8 +216,8 @@ export class Drawing {
   }
 
   /**
-   * Fits the scene to the extremes of the records that have come; `anew`: of those alone that
-   * are on the screen. Returns whether the cells lie badly by the new frame.
+   * Fits the scene to the extremes of the loaded rows; with `anew` only of rows on the screen. Returns
+   * whether the cells suit the new frame badly.
    */
   refit(anew: boolean): boolean {
     const { current } = this.requests;
@@ -250,14 +249,14 @@ export class Drawing {
     this.state.changed();
   }
 
-  /** Draws in these colours from now on. */
+  /** Sets the theme's colours. */
   useInks(inks: Inks): void {
     this.inks = inks;
     this.scene.setColors(inks.background, inks.ink, inks.accent);
     this.applyColors();
   }
 
-  /** The 256 colours of the map on the present background. They are asked for with each frame, and made where they change. */
+  /** The 256 colours of the map on the current background. Called in each frame, so cached. */
   colors(): Uint8Array {
     const { categories, shade, shown, view } = this.state;
     const isDensity = shown.dense && shade === "records";
@@ -295,7 +294,7 @@ export class Drawing {
     if (slot < 0 || color === null) return;
     const origin = this.origin(color);
     const [low, high] = this.state.colorRange;
-    // As far as the card can tell numbers apart, and their distance is one.
+    // Clamped, so that the card's float32 can represent them and their difference.
     const [from, to] = [low, high].map((end) => Math.min(FARTHEST, Math.max(-FARTHEST, end - origin)));
     uniforms.colorRange.value.set(from, to);
     uniforms.colorOrigin.value = origin;
@@ -303,7 +302,7 @@ export class Drawing {
     uniforms.colorNames.value = this.state.categories !== null;
   }
 
-  /** Hides points on the graphics card that the filters exclude and the query did not. */
+  /** Hides points that the filters exclude but the query does not. */
   applyRanges(): void {
     const ranges = this.scene.material.uniforms.ranges.value;
     for (const range of ranges) range.set(-OPEN, OPEN);
@@ -314,7 +313,7 @@ export class Drawing {
       const slot = this.slot(column);
       if (slot < 0) continue;
       const queried = (spec.region.box?.[column] ?? [null, null]) as [number | null, number | null];
-      // If the query holds nothing of the new range, its points stay until others replace them.
+      // If the query contains nothing of the new range, its points stay until others arrive.
       const below = high !== null && queried[0] !== null && high < queried[0];
       const above = low !== null && queried[1] !== null && low > queried[1];
       if (below || above) continue;

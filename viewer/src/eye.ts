@@ -1,4 +1,4 @@
-/** How large, how far and how interesting cells are from a viewpoint: what decides their fraction. */
+/** Size, distance and importance of cells for a camera, which determine their fraction. */
 
 import { Frustum, Matrix4, OrthographicCamera, PerspectiveCamera, Sphere } from "three";
 import type { Cell } from "./cell";
@@ -9,12 +9,12 @@ export class CellEye implements Eye {
   private readonly frustum = new Frustum();
   private readonly sphere = new Sphere();
   private readonly matrix = new Matrix4();
-  /** The box of interest: cells outside of it have a lower priority. */
+  /** The box of interest: cells outside have a lower priority. */
   roi: { low: number[]; high: number[] } | null = null;
 
   constructor(private readonly viewpoint: Viewpoint) {}
 
-  /** The camera has moved, or may have. */
+  /** Call after the camera may have moved. */
   update(): void {
     const { camera } = this.viewpoint;
     this.matrix.multiplyMatrices(camera.projectionMatrix, camera.matrixWorldInverse);
@@ -38,13 +38,13 @@ export class CellEye implements Eye {
     return widest;
   }
 
-  /** How far the nearest part of that sphere is away. */
+  /** Distance of the sphere's nearest point. */
   private distance(): number {
     const { sphere, viewpoint: { camera } } = this;
     return Math.max(camera.near, sphere.center.distanceTo(camera.position) - 0.5 * sphere.radius);
   }
 
-  /** How wide a cell is on the screen, in pixels; 0 out of view. */
+  /** Width of a cell on the screen in pixels; 0 off the screen. */
   pixels(cell: Cell): number {
     const { camera, height } = this.viewpoint;
     const widest = this.around(cell);
@@ -58,7 +58,7 @@ export class CellEye implements Eye {
     return this.isOutside(cell) ? 0.3 * size : size;
   }
 
-  /** Within the zone records appear equally large, beyond it as perspective has it, in steps of two. */
+  /** 1 within the zone; beyond it decreases with perspective, in steps of two. */
   nearness(cell: Cell): number {
     if (this.viewpoint.isOrthographic) return 1;
     this.around(cell);
@@ -70,7 +70,7 @@ export class CellEye implements Eye {
     return this.isOutside(cell) ? 0.1 : 1;
   }
 
-  /** In a flat view the share of its area; otherwise all of a cell that is in view at all. */
+  /** In a flat view the visible fraction of its area, otherwise 1 if any part is visible. */
   visible(cell: Cell): number {
     const { camera, frame } = this.viewpoint;
     if (!(camera instanceof OrthographicCamera) || !this.viewpoint.isFlat) return 1;

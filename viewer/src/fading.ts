@@ -1,35 +1,35 @@
 /**
- * How points take over other weights: within a quarter of a second, and not at once.
+ * Transitions of point weights, over a quarter of a second.
  *
- * A cell that comes makes its part of space finer: its points appear, and those that are there already stand for
- * fewer records each. Where it goes, the other way round. In between each point's weight is a mean of the old and
- * the new one, of a point that comes of 0 and the new one. Both make up the records of a place, so each mean does:
- * nothing appears or vanishes at once, and the sum of ink is as true as before. A change on the way begins anew
- * from what is shown.
+ * When a cell arrives, its points appear, and existing points of its region represent fewer rows each; when
+ * it leaves, the reverse. During the transition each weight is a mean of the old and the new one; new points
+ * start at 0. Both sets of weights represent all rows of the region, so their mean does too: nothing appears
+ * or vanishes abruptly, and the total stays correct. A change during a transition starts from the current
+ * weights.
  *
- * What the camera brings onto the screen has its new weights at once: nobody saw it with others. Where all points
- * have one weight and keep it, and no others come where one looks, nothing is done.
+ * Regions that the camera brings onto the screen get their weights at once. If all points have one constant
+ * weight and no others arrive, nothing is done.
  */
 
 import type { Cell } from "./cell";
 import { SAME, type Weights } from "./weights";
 
-/** Milliseconds that it takes. */
+/** Duration in milliseconds. */
 export const FADE = 250;
 
 const NONE = new Float32Array(0);
 
 /** The weights of a cell's rows. */
 export class Ink {
-  /** What they go over to, and what they come from; the same unless `isMoving`. */
+  /** Target and start of the transition; the same array unless `isMoving`. */
   weights = NONE;
   before = NONE;
-  /** Rows that are drawn: more than the cell's count while some go. */
+  /** Drawn rows: more than the cell's count while some fade out. */
   rows = 0;
   isMoving = false;
   /** The arrays have changed since this was last set to false. */
   isNew = false;
-  /** The cell's count that `weights` were made for; 0: they are not those of the tree before its last choice. */
+  /** The cell's count for `weights`; 0 if they are older than the tree's last choice. */
   count = 0;
 }
 
@@ -39,13 +39,13 @@ interface Chosen {
 }
 
 export class Fading {
-  /** How far all have gone over: from 0 to 1. */
+  /** Progress of the transition, from 0 to 1. */
   share = 1;
-  /** The fraction of a point of usual ink. */
+  /** The fraction of a point with standard ink. */
   reference = 1;
   private readonly inks = new Map<Cell, Ink>();
   private begun = -Infinity;
-  /** The fraction of all points where they are alike; 0: each has its own weight. */
+  /** The fraction of all points if it is the same; 0 if each has its own weight. */
   private alike = 0;
   private referenceBefore = 1;
 
@@ -55,7 +55,7 @@ export class Fading {
     return this.share < 1;
   }
 
-  /** Whether points have weights of their own. */
+  /** Whether points have individual weights. */
   get hasWeights(): boolean {
     return this.alike === 0;
   }
@@ -66,7 +66,7 @@ export class Fading {
     return ink;
   }
 
-  /** The weight of a row that is drawn, at present. */
+  /** The current weight of a drawn row. */
   weightOf(cell: Cell, row: number): number {
     if (this.alike > 0) return 1 / this.alike;
     const { before, weights } = this.inkOf(cell);
@@ -77,7 +77,7 @@ export class Fading {
     this.inks.delete(cell);
   }
 
-  /** After each choice of the tree, at this time; `isSeen`: its points were on the screen before. */
+  /** Call after each choice of the tree. `isSeen`: its points were on the screen before. */
   update(cells: Iterable<Cell>, chosen: Chosen, now: number, isSeen: boolean): void {
     const [least, most] = chosen.fraction;
     const alike = most > SAME * least ? 0 : least;
@@ -93,18 +93,18 @@ export class Fading {
     this.reference = this.referenceBefore + this.share * (target - this.referenceBefore);
   }
 
-  /** Whether no other points are drawn than before, except of what has come onto the screen or left it. */
+  /** Whether the drawn points are unchanged, except for those that came onto the screen or left it. */
   private isQuiet(cells: Iterable<Cell>): boolean {
     for (const cell of cells) if (cell.count !== this.inkOf(cell).rows && !this.by.comesOrGoes(cell)) return false;
     return true;
   }
 
-  /** What was going has gone. */
+  /** Removes the points that have faded out. */
   private cut(): void {
     for (const ink of this.inks.values()) if (ink.isMoving) ink.rows = ink.count;
   }
 
-  /** All points are alike, and nothing is known of each. */
+  /** All points have one weight; individual weights are dropped. */
   private keep(cells: Iterable<Cell>, alike: number): void {
     this.alike = alike;
     for (const cell of cells) {
@@ -115,7 +115,7 @@ export class Fading {
     }
   }
 
-  /** Takes over all weights at once. */
+  /** Applies all weights at once. */
   private jump(cells: Iterable<Cell>): void {
     this.begin(cells);
     this.begun = -Infinity;
@@ -135,7 +135,7 @@ export class Fading {
     return false;
   }
 
-  /** From here on weights go over from those that are shown to those of the tree. */
+  /** Starts a transition from the current weights to those of the tree. */
   private begin(cells: Iterable<Cell>): void {
     this.referenceBefore = this.reference;
     for (const cell of cells) {
@@ -150,7 +150,7 @@ export class Fading {
     this.alike = 0;
   }
 
-  /** The old weights are those that are shown. */
+  /** The current weights become the old ones. */
   private rebase(cell: Cell, ink: Ink): void {
     if (ink.weights.length === 0) {
       if (cell.count === 0 && ink.rows === 0) return;
@@ -165,7 +165,7 @@ export class Fading {
     ink.isNew = true;
   }
 
-  /** The new weights are those of the tree. */
+  /** The tree's weights become the new ones. */
   private aim(cell: Cell, ink: Ink): void {
     if (cell.count > 0) this.by.weigh(cell, ink.weights, ink.count > 0, ink.before);
     if (ink.rows > cell.count) ink.weights.fill(0, cell.count, ink.rows);

@@ -1,4 +1,7 @@
-/** A figure for a paper: the picture at any size, with axes, scale bar, colours, title and caption, as `kubist plot` draws it. */
+/**
+ * A figure for a paper: the picture at any size, with axes, scale bar, colours, title and caption, like
+ * `kubist plot`.
+ */
 
 import type { Column } from "./api";
 import { labelOf, marksOf } from "./axismarks";
@@ -15,7 +18,7 @@ export type Style = (typeof STYLES)[number];
 export const FORMS = ["png", "svg", "pdf"] as const;
 export type Form = (typeof FORMS)[number];
 
-/** Verdana has nearly the widths of DejaVu Sans, by which `kubist plot` places everything. */
+/** `kubist plot` uses the widths of DejaVu Sans. Verdana is nearly as wide. */
 export const FAMILY = "'DejaVu Sans', Verdana, Geneva, sans-serif";
 
 export interface FigureSpec {
@@ -24,14 +27,14 @@ export interface FigureSpec {
   title: string;
   style: Style;
   form: Form;
-  /** Without a ground: what is behind it is seen through it. */
+  /** Transparent background. */
   isClear: boolean;
 }
 
-/** A side of a figure, in pixels. */
+/** Allowed side lengths of a figure in pixels. */
 export const SIDES = [160, 8192] as const;
 
-/** Those of a figure: its grid may be none. */
+/** The colours of a figure; the grid is optional. */
 export type FigureInks = Inks & { grid: string | null };
 
 /** The colours of `kubist plot`. */
@@ -40,16 +43,16 @@ export const FIGURE_INKS: Record<"paper" | "dark", FigureInks> = {
   dark: { ink: "#e4e7ec", faint: "#7a808a", background: "#111318", accent: "#f2a65a", grid: "#262a32" },
 };
 
-/** Ends of a flat view's axes. */
+/** Axis ranges of a flat view. */
 export interface Ends {
   low: number[];
   high: number[];
 }
 
 export interface Content {
-  /** Two of a flat view, which has axes around it. */
+  /** Two columns of a flat view, which has axes around it. */
   columns: Column[];
-  /** What a flat view shows; null: a view of three columns. */
+  /** Range of a flat view; null for a view of three columns. */
   ends: Ends | null;
   /** Whether both axes have one scale. */
   isEqual: boolean;
@@ -57,7 +60,7 @@ export interface Content {
   caption: string;
 }
 
-/** Where everything stands, and what is drawn there. */
+/** Layout and drawing of a figure. */
 export class Figure {
   readonly layout: Layout;
   private readonly shapes: Shape[] = [];
@@ -99,7 +102,7 @@ export class Figure {
     }
   }
 
-  /** Everything of it: the picture of the points, what is written over that, and what is around it. */
+  /** All shapes: the points, the marks over them, and everything around. */
   finish(image: HTMLCanvasElement, over: Shape[]): Shape[] {
     const { plot, scale } = this.layout;
     const { ends, legend } = this.content;
@@ -115,7 +118,7 @@ export class Figure {
     return this.shapes;
   }
 
-  /** As many digits behind the point in all of them, and a minus that is as wide as a digit. */
+  /** Pads labels to the same number of decimals, with a minus as wide as a digit. */
   private aligned<Mark extends { text: string }>(marks: Mark[]): Mark[] {
     if (!marks.every(({ text }) => /^-?\d+(\.\d+)?$/.test(text))) return marks;
     const digits = Math.max(0, ...marks.map(({ text }) => text.split(".")[1]?.length ?? 0));
@@ -136,7 +139,7 @@ export class Figure {
       .map((mark) => ({ ...mark, place: plot.top + (1 - share(low, high, mark.at)) * plot.height }));
   }
 
-  /** Below the points. */
+  /** The grid below the points. */
   private grid(ends: Ends): void {
     const { plot, scale } = this.layout;
     const { grid } = this.inks;
@@ -164,12 +167,12 @@ export class Figure {
     this.write(y, TEXT.label, [plot.left - labelDistance - 4 * scale, plot.top + plot.height / 2], "center", ink, true);
   }
 
-  /** A length in the unit of both axes, if a length across is one up. */
+  /** A scale bar in the common unit, if both axes have one scale. */
   private scaleBar(ends: Ends): void {
     const { columns: [a, b], isEqual } = this.content;
     const { plot, scale } = this.layout;
     if (!isEqual || !a.unit || a.unit !== b.unit || /^(deg|rad|arc|°|mas)/.test(a.unit)) return;
-    // The longest round one of a quarter of the plot.
+    // The longest round length within a quarter of the plot.
     const step = finer(stepOf(part(ends.low[0], ends.high[0], 4) * 1.000001));
     if (!step) return;
     const length = times(step, 1);
@@ -187,7 +190,7 @@ export class Figure {
     this.write(text, TEXT.mark, [plot.left + wide + 8 * scale, plot.top + plot.height + 54 * scale], "left", this.inks.ink);
   }
 
-  /** What colours mean, beside the plot: a bar with round values, arrows where values lie beyond it; or each category. */
+  /** The legend next to the plot: a colour bar with marks and arrows for values beyond, or categories. */
   private colors(legend: Legend): void {
     const { plot, scale } = this.layout;
     const left = Math.round(plot.left + plot.width + 24 * scale);
@@ -217,7 +220,7 @@ export class Figure {
     }
   }
 
-  /** As many as have room, from the top. */
+  /** The categories that fit, from the top. */
   private keys({ keys }: Legend, left: number): void {
     const { plot, scale } = this.layout;
     const line = Math.min(26 * scale, plot.height / keys.length);

@@ -1,12 +1,12 @@
 /**
- * Where everything of a figure stands, as crates/bindings/kubist-plot/src/layout.rs has it: lengths are those of a
- * picture of 1200 x 900 pixels, and grow with it.
+ * Layout of a figure, the same as crates/bindings/kubist-plot/src/layout.rs: lengths are for 1200 x 900
+ * pixels and grow with the figure.
  */
 
 const [WIDTH, HEIGHT] = [1200, 900];
 const [LEAST_SCALE, MOST_SCALE] = [0.65, 8];
 
-/** Sizes of text. */
+/** Text sizes. */
 export const TEXT = { mark: 16, label: 18, caption: 15, title: 25 };
 
 export interface Rect {
@@ -19,25 +19,25 @@ export interface Rect {
 export interface Layout {
   scale: number;
   plot: Rect;
-  /** From the plot's left side to where the name of the axis upwards stands. */
+  /** Distance from the plot's left side to the label of the y axis. */
   labelDistance: number;
 }
 
 export const scaleOf = (width: number, height: number) =>
   Math.min(MOST_SCALE, Math.max(LEAST_SCALE, Math.sqrt((width * height) / (WIDTH * HEIGHT))));
 
-/** How many marks have room along an axis. */
+/** Number of marks that fit along an axis. */
 export const fitting = (length: number, spacing: number, scale: number) => Math.min(12, Math.max(2, Math.floor(length / (spacing * scale))));
 
 export interface Room {
   width: number;
   height: number;
   hasTitle: boolean;
-  /** The widest text beside the axis upwards, in pixels; null: there are no axes around the plot. */
+  /** Width of the widest y axis label in pixels; null without axes. */
   marks: number | null;
-  /** The widest text beside the colours, in pixels; null: there are no colours to be told. */
+  /** Width of the widest legend text in pixels; null without a legend. */
   colors: number | null;
-  /** Height by width of what is shown, if both axes have one scale. */
+  /** Height divided by width of the data range, if both axes have one scale. */
   ratio: number | null;
 }
 

@@ -1,8 +1,7 @@
 /**
- * Requests what the page needs first, while its main script is still loading: the
- * table's description and the points of the first cell.
+ * Requests the table's description and the points of the first cell while the main script is still loading.
  *
- * It is a small script of its own, so that it runs as early as possible.
+ * It is a small separate script, so that it starts as early as possible.
  */
 
 import { open, points, type Opened } from "./api";
@@ -14,7 +13,7 @@ import { fromAddress } from "./view";
 import { pointsSpec, extentOf, pointsQuery, complete } from "./query";
 import { Tree } from "./tree";
 
-/** Points that were requested before the page needs them. */
+/** Points requested before the page needs them. */
 export interface Prefetched {
   query: PointsRequest;
   frames: Promise<Frame[]>;
@@ -43,6 +42,6 @@ function firstPoints(opened: Opened): Prefetched {
 const opened = open(fromAddress(host.address()).table);
 const ahead = opened.then(firstPoints);
 window.kubistFirst = { opened, ahead };
-// The code that awaits these promises reports a failure.
+// The code that awaits these promises reports failures.
 opened.catch(() => {});
 ahead.then(({ frames }) => frames).catch(() => {});

@@ -1,4 +1,4 @@
-/** The line below the points: which share of the records is drawn, and the times that are played. */
+/** The line below the points: the drawn fraction, and the time slider. */
 
 import type { App } from "./app";
 import { brief, counted, grouped, percent } from "./numbers";
@@ -7,10 +7,10 @@ import type { State } from "./state";
 import { SPEEDS } from "./view";
 import { el } from "./widgets";
 
-/** Milliseconds between two counts of the points on the screen, which take some where they are many. */
+/** Milliseconds between two counts of the points on the screen, which are slow for many points. */
 const COUNTED_EVERY = 400;
 
-/** Which share of the records in view is drawn; a narrow screen leaves out what goes without saying. */
+/** The drawn fraction of the rows in view; shorter on a narrow screen. */
 function shareShown({ shown, view, total, profile }: State): (Node | string)[] {
   if (total === 0) return [profile!.info.rows === 0 ? "the table has no records yet" : "no record matches"];
   const [least, most] = shown.fraction;
@@ -23,7 +23,7 @@ function shareShown({ shown, view, total, profile }: State): (Node | string)[] {
   return [...share, how, matching];
 }
 
-/** The line below the points: what is shown, and the time slider. */
+/** The line below the points. */
 export class Foot {
   readonly root = el("footer", { className: "foot" });
   private readonly readout = el("span", { className: "readout", role: "status" });
@@ -31,7 +31,7 @@ export class Foot {
   private readonly button = el("button", { ariaLabel: "play", onclick: () => this.app.player.play(!this.app.player.playing) });
   private readonly slider = el("input", { type: "range", ariaLabel: "time", step: "any" });
   private readonly value = el("output", { className: "faint" });
-  private readonly speed = el("select", { ariaLabel: "speed", title: "how fast time is played", onchange: () => this.app.setSpeed(Number(this.speed.value)) });
+  private readonly speed = el("select", { ariaLabel: "speed", title: "playback speed", onchange: () => this.app.setSpeed(Number(this.speed.value)) });
   private readonly all = el("button", { className: "plain", textContent: "all", title: "all times", onclick: () => {
     this.app.player.play(false);
     this.app.setTime(null);
@@ -48,7 +48,7 @@ export class Foot {
     this.root.append(this.readout, this.player);
   }
 
-  /** How many points are on the screen, or were a moment ago. */
+  /** The last count of points on the screen. */
   private get seen(): number {
     const { drawing } = this.app;
     if (drawing.frames !== this.counted.frames) {

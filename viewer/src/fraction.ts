@@ -1,21 +1,21 @@
 /**
- * The fraction that a budget of points allows.
+ * The fraction that a point budget allows.
  *
- * A view is made of regions. A region of `records` records that is drawn at fraction p takes
- * about records * p points. Each region asks for a multiple of a common level, its
- * importance; the level is the greatest with which all regions together fit the budget.
+ * A view consists of regions. Drawing a region of `records` rows at fraction p takes about records * p
+ * points. Each region asks for a multiple of a common level, its importance. The solver finds the greatest
+ * level at which all regions fit the budget.
  */
 
-/** Points are neither asked for nor dropped for a smaller change of the level than this. */
+/** Smaller relative changes of the level are ignored. */
 const RISE = 1.25;
-/** More than the budget is drawn while a view moves, up to this, rather than that points vanish. */
+/** While a view moves, up to this multiple of the budget is drawn, so that points do not vanish. */
 const EXCESS = 1.4;
 
 interface Region {
-  /** About how many records it has in view. */
+  /** Approximate number of its rows in view. */
   records: number;
   importance: number;
-  /** The fraction at which it is drawn and stays drawn. */
+  /** The fraction that stays drawn. */
   kept: number;
 }
 
@@ -25,7 +25,7 @@ export class Level {
   private count = 0;
   private budget = 0;
 
-  /** Forgets the regions; their places are used again, so that frames allocate nothing. */
+  /** Removes the regions. Their objects are reused, so frames allocate nothing. */
   clear(): void {
     this.count = 0;
   }
@@ -37,7 +37,7 @@ export class Level {
     region.kept = kept;
   }
 
-  /** Points at this level; without what is kept, if that is to be left out. */
+  /** Points at this level, with or without kept points. */
   private points(level: number, withKept: boolean): number {
     let points = 0;
     for (let k = 0; k < this.count; k++) {
@@ -58,7 +58,7 @@ export class Level {
     return low;
   }
 
-  /** Finds the level for this budget. It stays while a change would be small. */
+  /** Finds the level for this budget. It is constant while changes are small. */
   solve(budget: number): number {
     if (this.count === 0) return this.value;
     let all = 0;
@@ -66,7 +66,7 @@ export class Level {
     const isSame = budget === this.budget;
     this.budget = budget;
     if (this.points(all, false) <= budget) return (this.value = all);
-    // What is kept takes at most half of what the others would get.
+    // Kept points take at most half of the level of the others.
     const found = Math.max(this.within(budget, all, true), 0.5 * this.within(budget, all, false));
     const stays = isSame && found < RISE * this.value && this.points(this.value, true) <= EXCESS * budget;
     return stays ? this.value : (this.value = found);

@@ -1,9 +1,9 @@
-/** The box that is looked at: from a table's coordinates to the scene's, and its edges. */
+/** The displayed box: maps table coordinates to scene coordinates, and draws its edges. */
 
 import { BufferAttribute, BufferGeometry, type Vector3 } from "three";
 import { middle, part } from "./steps";
 
-/** Maps a table's coordinates to the scene's, where all lies within about one unit of 0. */
+/** Maps table coordinates to scene coordinates, which are within about one unit of 0. */
 export class Frame {
   readonly center: number[];
   readonly scale: number[];
@@ -12,19 +12,19 @@ export class Frame {
     readonly low: number[],
     readonly high: number[],
     stretch: boolean,
-    /** The ratio of width to height of a stretched view. */
+    /** Width divided by height of a stretched view. */
     aspect = 1,
-    /** Whether the third axis points away from the viewer, so that space is not seen in a mirror. */
+    /** Whether the third axis points away from the viewer, so that space is not mirrored. */
     mirrored = false,
   ) {
-    // What is narrower has a scale beyond numbers.
+    // A narrower range would have an infinite scale.
     const halves = low.map((value, k) => Math.max(part(value, high[k], 2), 1e-307));
     const widest = Math.max(...halves);
     this.center = low.map((value, k) => middle(value, high[k]));
     this.scale = halves.map((half, k) => (1 / (stretch ? half : widest)) * (stretch && k === 0 ? aspect : 1) * (mirrored && k === 2 ? -1 : 1));
   }
 
-  /** The scene's coordinate of a table's one. */
+  /** Converts a table coordinate to the scene. */
   along(value: number, axis: number): number {
     return (value - this.center[axis]) * this.scale[axis];
   }
@@ -34,7 +34,7 @@ export class Frame {
     return into;
   }
 
-  /** The table's coordinate of a point in the scene. */
+  /** Converts a scene coordinate to the table. */
   toTable(at: Vector3, axis: number): number {
     return at.getComponent(axis) / this.scale[axis] + this.center[axis];
   }

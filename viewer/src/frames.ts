@@ -1,15 +1,15 @@
 /**
- * Decodes points from the network: frames of little-endian float32 columns.
- * The stream may be cut anywhere; only complete frames are handed on.
+ * Decodes points from the network: frames of little-endian float32 columns. The stream may be cut anywhere;
+ * only complete frames are returned.
  */
 
 export interface Frame {
-  /** The number of its cell in the request. */
+  /** The index of its cell in the request. */
   cell: number;
   rows: number;
   /** Whether this is the last frame of its cell. */
   last: boolean;
-  /** [rows][axes], less the cell's origin. */
+  /** [rows][axes], relative to the cell's origin. */
   positions: Float32Array;
   columns: Float32Array[];
 }
@@ -46,19 +46,19 @@ export class FrameReader {
     }
   }
 
-  /** The stream ended: nothing may be left over. */
+  /** Ends the stream, which must not contain a partial frame. */
   end(): void {
-    if (this.held > 0) throw new Error("the answer ends within a frame");
+    if (this.held > 0) throw new Error("the response ends in the middle of a frame");
   }
 
-  /** Reads the frame that begins here; its length, or 0 if it is not all there. */
+  /** Reads the frame at this offset; returns its length, or 0 if it is incomplete. */
   private frameAt(begin: number): number {
     if (this.held - begin < HEADER) return 0;
     const header = new DataView(this.waiting.buffer, begin, HEADER);
     const rows = header.getUint32(4, true);
     const length = HEADER + 4 * rows * (this.axes + this.columns);
     if (this.held - begin < length) return 0;
-    // One copy aligns the columns, so that they can be uploaded as they are.
+    // One copy aligns the columns, so they can be uploaded directly.
     const body = this.waiting.slice(begin + HEADER, begin + length).buffer;
     const at = 4 * rows * this.axes;
     this.take({
@@ -72,7 +72,7 @@ export class FrameReader {
   }
 }
 
-/** All parts as one. */
+/** Concatenates arrays. */
 export function joined(parts: Float32Array[]): Float32Array {
   if (parts.length === 1) return parts[0];
   const all = new Float32Array(parts.reduce((length, part) => length + part.length, 0));

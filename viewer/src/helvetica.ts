@@ -1,14 +1,14 @@
 /**
- * Helvetica, which every reader of PDF has: the codes of its characters (WinAnsiEncoding) and how wide they are
- * (Adobe's metrics of its 14 standard fonts), in thousandths of the font's size.
+ * Helvetica, a standard PDF font: character codes (WinAnsiEncoding) and widths in thousandths of the font
+ * size (Adobe's metrics of the 14 standard fonts).
  */
 
-/** The characters of the codes from 128 to 159; a space: none. The others are those of Unicode. */
+/** The characters of codes 128 to 159; a space marks an unused code. Other codes equal Unicode. */
 const SPECIAL = "€ ‚ƒ„…†‡ˆ‰Š‹Œ Ž  ‘’“”•–—˜™š›œ žŸ";
-/** What looks the same in figures: a narrow space, a minus, a Greek mu. */
+/** Characters with the same look in figures: narrow space, minus, Greek mu. */
 const ALIKE: Record<string, string> = { "\u202f": "\u00a0", "\u2212": "–", "\u03bc": "µ" };
 
-/** From code 32 on. */
+/** From code 32. */
 const WIDTHS = [
   278, 278, 355, 556, 556, 889, 667, 191, 333, 333, 389, 584, 278, 333, 278, 278,
   556, 556, 556, 556, 556, 556, 556, 556, 556, 556, 278, 278, 584, 584, 584, 556,
@@ -26,7 +26,7 @@ const WIDTHS = [
   556, 556, 556, 556, 556, 556, 556, 584, 611, 556, 556, 556, 556, 500, 556, 500,
 ];
 
-/** The code of each character; null: Helvetica lacks one. */
+/** The code of each character; null if Helvetica lacks one. */
 export function codesOf(text: string): number[] | null {
   const codes = [...text].map((character) => {
     const known = ALIKE[character] ?? character;
@@ -38,5 +38,5 @@ export function codesOf(text: string): number[] | null {
   return codes.every((code) => code !== null) ? codes : null;
 }
 
-/** As a share of the font's size. */
+/** Width as a fraction of the font size. */
 export const widthOf = (codes: number[]) => codes.reduce((sum, code) => sum + WIDTHS[code - 32], 0) / 1000;

@@ -1,18 +1,18 @@
 /**
- * Where the page lives: what answers its requests, and what keeps its view.
+ * The environment of the page: it sends requests and stores the view.
  *
- * In a tab of its own that is the server that it came from, and the address of the tab. In a cell of
- * a notebook it is the kernel, over the notebook's own connection (python/kubist/widget.js).
+ * In a browser tab these are the server and the tab's URL. In a notebook cell they are the kernel and the
+ * notebook's connection (python/kubist/widget.js).
  */
 
 import type { CountRequest } from "./generated/query";
 
 export interface Host {
-  /** Answers a request to the HTTP interface, as `fetch` does. */
+  /** Sends a request to the HTTP interface, like `fetch`. */
   request(path: string, init: RequestInit): Promise<Response>;
-  /** The view that was kept, in the form of an address. */
+  /** The stored view, as URL parameters. */
   address(): string;
-  /** Keeps the view, and which records of which version it selects. */
+  /** Stores the view, and the selected rows with their version. */
   keep(address: string, selection: CountRequest | null): void;
   /** Python code that opens the table. */
   python(table: string): string;
@@ -20,7 +20,7 @@ export interface Host {
 
 declare global {
   interface Window {
-    /** Set before the page's scripts run, where it lives elsewhere than in a tab. */
+    /** Set before the page's scripts run, if the page is not in a tab. */
     kubistHost?: Host;
   }
 }
@@ -32,5 +32,5 @@ const tab: Host = {
   python: (table) => `kubist.connect("${location.origin}", ${JSON.stringify(table)})`,
 };
 
-/** Tests of the parts run without a window. */
+/** Unit tests have no window. */
 export const host: Host = (typeof window === "undefined" ? undefined : window.kubistHost) ?? tab;

@@ -1,4 +1,4 @@
-/** The colours of the present theme, of src/app.css. */
+/** The colours of the current theme, from src/app.css. */
 
 export interface Inks {
   ink: string;

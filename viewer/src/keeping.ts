@@ -1,4 +1,4 @@
-/** Views that are kept: the present one in the page's address, and those that were numbered. */
+/** Stores views: the current one in the page's URL, and numbered ones. */
 
 import { host } from "./host";
 import { selectionOf } from "./region";
@@ -6,7 +6,7 @@ import type { Scene } from "./scene";
 import type { State } from "./state";
 import { MOST_KEPT, toAddress } from "./view";
 
-/** Milliseconds that the view rests before the page's address follows it. */
+/** Milliseconds without change before the URL is updated. */
 const REST = 250;
 
 export class Keeping {
@@ -17,7 +17,7 @@ export class Keeping {
     private readonly scene: Scene,
   ) {}
 
-  /** Writes the place of the camera to the view. */
+  /** Writes the camera position to the view. */
   private place(): void {
     const { view } = this.state;
     view.camera = this.scene.isPlaced ? this.scene.where() : null;
@@ -25,7 +25,7 @@ export class Keeping {
     if (view.camera) view.frame = { low: this.scene.frame.low, high: this.scene.frame.high };
   }
 
-  /** The address follows the view once it rests. */
+  /** Updates the URL once the view is at rest. */
   follow(): void {
     clearTimeout(this.addressTimer);
     this.addressTimer = window.setTimeout(() => {
@@ -36,12 +36,12 @@ export class Keeping {
     }, REST);
   }
 
-  /** Keeps the present view, in the address too. */
+  /** Saves the current view. */
   keepView(): void {
     const { view } = this.state;
     if (view.kept.length >= MOST_KEPT) return;
     this.place();
-    // The camera stands where it stands, also for a table that grows.
+    // The saved camera position stays valid when the table grows.
     view.kept.push(toAddress({ ...view, camera: this.scene.where(), frame: { low: this.scene.frame.low, high: this.scene.frame.high }, kept: [] }));
     this.state.changed();
     this.state.rebuild();

@@ -1,23 +1,23 @@
-/** The kinds of a second view, and how an address says one. */
+/** The kinds of the second view, and their URL parameter. */
 
-/** How the records are shown: how many have which value, two columns, or the mean of one along another. */
+/** Distribution of one column, scatter plot of two, or mean of one along another. */
 export const KINDS = ["histogram", "scatter", "series"] as const;
 export type Kind = (typeof KINDS)[number];
 
 export interface Second {
   kind: Kind;
-  /** One column of a histogram; across and up of the others. */
+  /** One column for a histogram; horizontal and vertical columns for the others. */
   axes: string[];
-  /** Whether numbers of records are shown by their logarithm. */
+  /** Whether counts have a logarithmic axis. */
   log: boolean;
 }
 
-/** How many columns a kind has. */
+/** Number of columns of a kind. */
 export const columnsOf = (kind: Kind) => (kind === "histogram" ? 1 : 2);
 
 export const secondToText = ({ kind, axes, log }: Second) => [log ? `log-${kind}` : kind, ...axes].join(",");
 
-/** What an address says; null if that is none. */
+/** Parses the URL parameter; null if it is invalid. */
 export function secondFromText(text: string): Second | null {
   const [name, ...axes] = text.split(",");
   const log = name.startsWith("log-");

@@ -1,15 +1,15 @@
-/** A closed line around records of a flat view, as a condition on its two columns. */
+/** A polygon around rows of a flat view, as a condition on its two columns. */
 
-/** Corners that a lasso has at most: a condition grows with them. */
+/** Most corners of a lasso, because the condition grows with them. */
 const MOST = 48;
 
-/** Some of these places, evenly, so that a condition stays short. */
+/** Evenly chosen corners, so that the condition stays short. */
 export function thinned(places: number[][]): number[][] {
   const every = Math.max(1, Math.ceil(places.length / MOST));
   return places.filter((_, k) => k % every === 0);
 }
 
-/** The edges that are not level: from the lower end to the upper one, and how far across a step up goes. */
+/** The edges that are not horizontal, from lower to upper end, with dx/dy. */
 function edges(lasso: number[][]): { from: number[]; to: number[]; slope: number }[] {
   return lasso.flatMap((a, k) => {
     const b = lasso[(k + 1) % lasso.length];
@@ -18,12 +18,12 @@ function edges(lasso: number[][]): { from: number[]; to: number[]; slope: number
   });
 }
 
-/** Whether a place is inside: a line from it across meets an odd number of edges. */
+/** Even-odd rule: a point is inside if a horizontal ray crosses an odd number of edges. */
 export function isInside(lasso: number[][], [x, y]: number[]): boolean {
   return edges(lasso).filter(({ from, to, slope }) => y >= from[1] && y < to[1] && x < from[0] + (y - from[1]) * slope).length % 2 === 1;
 }
 
-/** The same as a condition on two columns. */
+/** The lasso as a condition on two columns. */
 export function conditionOf(lasso: number[][], axes: string[]): string {
   const [x, y] = axes.map((name) => `"${name.replaceAll('"', '""')}"`);
   const crossed = edges(lasso).map(
@@ -33,7 +33,7 @@ export function conditionOf(lasso: number[][], axes: string[]): string {
   return `(${crossed.join(" + ")}) % 2 = 1`;
 }
 
-/** The box around it. */
+/** Its bounding box. */
 export function around(lasso: number[][]): { low: number[]; high: number[] } {
   const along = (k: number) => lasso.map((place) => place[k]);
   return { low: [0, 1].map((k) => Math.min(...along(k))), high: [0, 1].map((k) => Math.max(...along(k))) };

@@ -1,4 +1,4 @@
-/** What the colours of a picture mean: round values along a bar of them, or the categories that have one each. */
+/** The legend of a picture: round values along a colour bar, or categories. */
 
 import type { Column } from "./api";
 import { labelOf, marksOf } from "./axismarks";
@@ -9,24 +9,24 @@ export interface Legend {
   title: string;
   /** 256 colours, four numbers each. */
   colors: Uint8Array;
-  /** Round values, and where along the colours they are: from 0 to 1. */
+  /** Round values and their positions on the colour bar, from 0 to 1. */
   marks: { share: number; text: string }[];
-  /** Whether values lie below the first colour's, and above the last one's. */
+  /** Whether values are below the first colour or above the last one. */
   beyond: [boolean, boolean];
-  /** In place of marks: categories and their colours. */
+  /** Categories and their colours, instead of marks. */
   keys: { text: string; color: string }[];
 }
 
-/** Marks are at least this far from each other. */
+/** Smallest distance of marks. */
 const APART = 0.13;
 
-/** Without those that stand too near to the one before. */
+/** Removes marks that are too close to the previous one. */
 function apart(marks: { share: number; text: string }[]): { share: number; text: string }[] {
   let last = -1;
   return marks.filter(({ share }) => share >= 0 && share <= 1 && share - last >= APART && ((last = share), true));
 }
 
-/** Of a column whose values from `low` to `high` have the colours. */
+/** Legend of a column whose range has the colours. */
 export function legendOf(column: Column, how: string, colors: Uint8Array, [low, high]: [number, number], log: boolean, extent: [number, number]): Legend {
   const marks = log
     ? logarithmicMarks(low, high).map((at) => ({ share: logarithmicShare(low, high, at), text: brief(at) }))
@@ -36,7 +36,7 @@ export function legendOf(column: Column, how: string, colors: Uint8Array, [low, 
   return { title: `${how}${labelOf(column)}`, colors, marks: kept.length > 1 ? kept : ends, beyond: [extent[0] < low, extent[1] > high], keys: [] };
 }
 
-/** Of shades that stand for more the farther they are along the colours: `valueAt` says of each for how much. */
+/** Legend of shades. `valueAt` gives the value of each shade. */
 export function legendOfShades(title: string, colors: Uint8Array, valueAt: (share: number) => number): Legend {
   const shareOf = (value: number) => {
     let [from, to] = [0, 1];

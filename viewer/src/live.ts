@@ -15,7 +15,7 @@ export class Live {
     private readonly requests: Requests,
   ) {}
 
-  /** A table was opened: counts what is added to it from now on. */
+  /** A table was opened: starts counting added rows. */
   begin(): void {
     this.state.added = this.state.lastAdded = 0;
     void this.follow();
@@ -34,7 +34,7 @@ export class Live {
       try {
         const { table } = state.view;
         const { version } = state.profile!.info;
-        // A server that is back is not waited for as long as a commit may take.
+        // After a lost connection, the server's state is requested at once.
         const info = isLost ? await api.info(table) : await api.changes(table, version, signal);
         if (signal.aborted) return;
         if (isLost) {

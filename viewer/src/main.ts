@@ -1,4 +1,4 @@
-/** The page: its elements, and the keyboard. */
+/** The page: its elements and the keyboard. */
 
 import "./app.css";
 import type { Layout } from "./api";
@@ -10,29 +10,29 @@ import { SecondView } from "./secondview";
 import { el } from "./widgets";
 
 const KEYS: [string, string][] = [
-  ["drag, wheel", "turn or move, zoom"],
+  ["drag, wheel", "rotate or move, zoom"],
   ["right drag", "move"],
-  ["click", "the record under the pointer"],
+  ["click", "show the record under the pointer"],
   ["Esc", "hide the record"],
-  ["H", "look at all of it"],
-  ["X, Y, Z", "along an axis, again: from the other side"],
-  ["O", "with perspective or without"],
+  ["H", "show everything"],
+  ["X, Y, Z", "look along an axis; again: from the other side"],
+  ["O", "perspective on or off"],
   ["B", "box of interest"],
-  ["shift drag", "a line around records of a flat view"],
-  ["M", "a distance: click on both ends"],
-  ["C", "only what is in the box"],
-  ["K", "keep this view"],
-  ["1 … 9", "a view that was kept"],
+  ["shift drag", "draw a lasso around records (two axes)"],
+  ["M", "measure a distance: click on both ends"],
+  ["C", "show only the inside of box and lasso"],
+  ["K", "save this view"],
+  ["1 … 9", "show a saved view"],
   ["space", "play or pause"],
-  ["← →", "a step of time"],
+  ["← →", "previous or next time step"],
   ["A", "all times"],
   ["S", "picture"],
   ["P", "panel"],
-  ["D", "dark or light"],
-  ["V", "a second view of the selection"],
+  ["D", "dark or light theme"],
+  ["V", "second view of the selection"],
   ["T", "trails"],
   ["L", "follow commits"],
-  ["?", "these keys"],
+  ["?", "show these keys"],
 ];
 
 const stage = el(
@@ -66,10 +66,10 @@ new ResizeObserver(() => {
   app.drawing.foot = foot.root.offsetHeight + 14;
   app.drawing.invalidate();
 }).observe(foot.root);
-// On a small screen the picture comes first.
+// On a small screen the panel starts hidden.
 if (matchMedia("(max-width: 700px)").matches) document.body.classList.add("wide");
 
-/** What makes boxes read more than they need to, if it is a good part of the records. */
+/** Notes about the layout if it slows down a large part of the rows. */
 function remarks({ rows, rows_outside, rows_to_move }: Layout): string[] {
   const share = (some: number) => `${Math.round((100 * some) / rows)} %`;
   const outside = rows_outside > 0.05 * rows ? [`${share(rows_outside)} outside of the domain`] : [];
@@ -78,7 +78,7 @@ function remarks({ rows, rows_outside, rows_to_move }: Layout): string[] {
 
 let told = "";
 
-/** Tells as much of this as there is room for, the first always; the pointer over it shows all. */
+/** Shows as many notes as fit, at least the first one; the tooltip shows all. */
 function head(parts: string[]): void {
   const line = rows.parentElement!;
   const all = parts.join(", ");
@@ -93,7 +93,7 @@ function head(parts: string[]): void {
 
 let waiting = false;
 
-/** At most every 60 ms, however often it is called, so that frames are not delayed. */
+/** Runs at most every 60 ms, so that frames are not delayed. */
 function redraw(): void {
   if (waiting) return;
   waiting = true;
@@ -163,7 +163,7 @@ addEventListener("keydown", (event) => {
   act();
 });
 
-/* A click that is not a drag shows the record under the pointer. */
+/* A click without a drag shows the row under the pointer. */
 let down: [number, number] | null = null;
 const points = stage.querySelector("canvas")!;
 points.addEventListener("pointerdown", (event) => {

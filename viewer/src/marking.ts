@@ -1,4 +1,4 @@
-/** What is drawn by hand over the points: a lasso around records of a flat view, and the line of a distance. */
+/** Lines drawn by hand over the points: a lasso in a flat view, and a measured distance. */
 
 import type { Column } from "./api";
 import { thinned } from "./lasso";
@@ -11,7 +11,7 @@ import type { State } from "./state";
 /** Pixels between the corners of a lasso. */
 const STEP = 5;
 
-/** A line through places of the table, over the points. */
+/** A line through table positions. */
 export interface Mark {
   places: number[][];
   isClosed: boolean;
@@ -19,12 +19,12 @@ export interface Mark {
 }
 
 export class Marking {
-  /** Whether clicks are the ends of a distance. */
+  /** Whether clicks measure a distance. */
   isMeasuring = false;
   /** The lasso that is being drawn. */
   private drawn: number[][] | null = null;
 
-  /** `encircled` is called with a lasso that was drawn. */
+  /** `encircled` is called with a finished lasso. */
   constructor(
     private readonly stage: HTMLElement,
     private readonly state: State,
@@ -32,11 +32,11 @@ export class Marking {
     private readonly requests: Requests,
     private readonly encircled: (lasso: number[][]) => void,
   ) {
-    // Before the camera's controls, which would move it.
+    // Captured before the camera's controls, which would move it.
     stage.addEventListener("pointerdown", (event) => this.begin(event), { capture: true });
   }
 
-  /** Whether records of this view can be encircled. */
+  /** Whether this view supports a lasso. */
   get canEncircle(): boolean {
     const { view, profile } = this.state;
     return view.axes.length === 2 && view.axes.every((axis) => profile?.column(axis).kind === "number");
@@ -66,13 +66,13 @@ export class Marking {
     stage.addEventListener("pointerup", up, { once: true });
   }
 
-  /** The place of the table under the pointer, in a flat view. */
+  /** The table position under the pointer, in a flat view. */
   private placeAt(event: MouseEvent): number[] {
     const around = this.scene.canvas.getBoundingClientRect();
     return this.scene.placeAt(event.clientX - around.left, event.clientY - around.top);
   }
 
-  /** Takes the point under the pointer, or in a flat view the place, as an end of a distance. */
+  /** Takes the point under the pointer, or in a flat view the position, as an end of a distance. */
   measureTo(event: PointerEvent): void {
     const { scene, state, requests: { current } } = this;
     const around = scene.canvas.getBoundingClientRect();
@@ -85,7 +85,7 @@ export class Marking {
     state.changed();
   }
 
-  /** What is to be drawn over the points. */
+  /** The lines to draw. */
   marks(): Mark[] {
     const { view, profile } = this.state;
     const marks: Mark[] = [];
@@ -99,7 +99,7 @@ export class Marking {
   }
 }
 
-/** The distance of two places, or how far they are away along each axis if units differ. */
+/** The distance of two positions, or the distance along each axis if units differ. */
 export function distanceOf([from, to]: number[][], columns: Column[]): string {
   const off = to.map((value, k) => value - from[k]);
   const unit = columns[0].unit;

@@ -1,11 +1,11 @@
-/** Formats numbers for readers. */
+/** Formats numbers for people. */
 
-// Made once: each toLocaleString would make its own, and texts are written with every frame.
+// Created once, because toLocaleString is slow and texts are written in every frame.
 const whole = new Intl.NumberFormat("en-US", { maximumFractionDigits: 0 });
 
 export const grouped = (value: number) => whole.format(Math.round(value)).replaceAll(",", "\u202f");
 
-/** A number of things. */
+/** A number with a noun. */
 export const counted = (value: number, thing: string) => `${grouped(value)} ${thing}${value === 1 ? "" : "s"}`;
 
 export const signed = (value: number) => `${value < 0 ? "−" : "+"}${grouped(Math.abs(value))}`;
@@ -18,7 +18,7 @@ export function brief(value: number): string {
   return String(Number(value.toPrecision(4)));
 }
 
-/** So many digits, and a power of ten. */
+/** This many digits and a power of ten. */
 export const powered = (value: number, digits: number) => value.toExponential(digits - 1).replace("e+", "e").replace(/\.?0+e/, "e");
 
 export function percent(share: number): string {

@@ -1,6 +1,6 @@
 /**
- * Names and numbers along the axes, over the points. Each text has a ground in the colour of the
- * background, so that it can be read on points; a text that would cover another one is left out.
+ * Names and numbers along the axes, over the points. Each text has a background, so that it is readable on
+ * points. A text that would overlap another one is left out.
  */
 
 import { Vector3 } from "three";
@@ -12,33 +12,33 @@ import type { Legend } from "./legend";
 import type { Scene } from "./scene";
 import { colorOf, fontOf, type Align, type Place, type Shape } from "./shapes";
 
-/** What is drawn, and how. */
+/** The content of the overlay. */
 export interface Content {
   scene: Scene;
-  /** Two or three that have axes. */
+  /** The two or three columns with axes. */
   columns: Column[];
-  /** What must be known of the picture, a line each. */
+  /** Notes about the picture, one per line. */
   captions: string[];
   marks: Mark[];
   inks: Inks;
-  /** What is behind each text; null: the points. */
+  /** Background of texts; null for none. */
   ground: string | null;
   legend: Legend | null;
-  /** What the page's own texts take at the top and at the bottom, in pixels. */
+  /** Heights of the page's own texts at the top and bottom, in pixels. */
   head: number;
   foot: number;
 }
 
-/** The height of a line of text, and of its letters. */
+/** Line height and letter height. */
 const LINE = 13;
 const SIZE = 12;
-/** Texts whose widths are known at most. */
+/** Size of the cache of text widths. */
 const KNOWN = 500;
 
 /** Left, top, right, bottom. */
 type Box = [number, number, number, number];
 
-/** What is written over one picture. */
+/** The texts over one picture. */
 export class Overlay {
   private readonly at = new Vector3();
   private readonly to = new Vector3();
@@ -53,7 +53,7 @@ export class Overlay {
   private readonly taken: Box[] = [];
   private readonly widths = new Map<string, number>();
 
-  /** `context` measures texts in letters of this family. */
+  /** `context` measures texts in this font. */
   constructor(
     private readonly context: CanvasRenderingContext2D,
     private readonly family: string,
@@ -71,7 +71,7 @@ export class Overlay {
     this.taken.length = 0;
     for (const mark of marks) this.mark(scene, mark);
     if (legend) this.legend(legend);
-    // Beside the legend, or below it.
+    // Next to the legend, or below it.
     for (const caption of captions) {
       [12, 12 + LINE, 62, 62 + LINE].some((below) => this.put(caption, this.width / 2, this.head + below, "center", inks.ink));
     }
@@ -80,7 +80,7 @@ export class Overlay {
     return this.shapes;
   }
 
-  /** The same texts are placed in frame after frame. */
+  /** The same texts are measured in every frame. */
   private widthOf(text: string): number {
     let wide = this.widths.get(text);
     if (wide === undefined) {
@@ -91,7 +91,7 @@ export class Overlay {
     return wide;
   }
 
-  /** Where a text would stand; null: it would cover another one or leave the picture. */
+  /** The rectangle of a text; null if it would overlap another one or leave the picture. */
   private room(text: string, x: number, y: number, align: Align): Box | null {
     const wide = this.widthOf(text);
     const left = align === "left" ? x : align === "right" ? x - wide : x - wide / 2;
@@ -100,7 +100,7 @@ export class Overlay {
     return this.taken.some(([l, t, r, b]) => box[0] < r && l < box[2] && box[1] < b && t < box[3]) ? null : box;
   }
 
-  /** Writes a text where there is room for it. */
+  /** Writes a text if there is space for it. */
   private put(text: string, x: number, y: number, align: Align, color: string): boolean {
     const box = this.room(text, x, y, align);
     if (!box) return false;
@@ -111,7 +111,7 @@ export class Overlay {
     return true;
   }
 
-  /** A line over the points, and its text in the middle. */
+  /** A line over the points, with its text in the middle. */
   private mark(scene: Scene, { places, isClosed, text }: Mark): void {
     const found = places.map((place) => scene.project(scene.frame.toScene(place, this.at)));
     if (found.some((place) => place === null)) return;
@@ -122,9 +122,9 @@ export class Overlay {
     if (text) this.put(text, (on[0][0] + on[1][0]) / 2, (on[0][1] + on[1][1]) / 2 - 12, "center", this.inks.ink);
   }
 
-  /** A bar of colours in the upper right corner. */
+  /** A colour bar in the upper right corner. */
   private legend({ title, colors, marks, beyond, keys }: Legend): void {
-    // The panel has the categories.
+    // The panel lists the categories.
     if (keys.length > 0) return;
     const { width, shapes } = this;
     const wide = Math.min(260, width - 48);
@@ -132,7 +132,7 @@ export class Overlay {
     this.put(title, left + wide, top - 14, "right", this.inks.ink);
     shapes.push({ kind: "ramp", rect: { left, top, width: wide, height: 9 }, colors, isUp: false });
     this.taken.push([left - 4, top - 4, left + wide + 4, top + 12]);
-    // Arrows where values lie beyond the colours.
+    // Arrows for values beyond the colours.
     const arrow = (end: number, by: number, share: number) =>
       shapes.push({ kind: "area", places: [[end, top], [end + by, top + 4.5], [end, top + 9]], color: colorOf(colors, share) });
     if (beyond[0]) arrow(left - 1, -6, 0);
@@ -144,7 +144,9 @@ export class Overlay {
     }
   }
 
-  /** Round numbers along the left and the lower side of the records or, where these reach beyond the picture, of that. */
+  /**
+   * Round numbers along the left and lower side of the rows, or of the picture if the rows extend beyond it.
+   */
   private flat(scene: Scene, columns: Column[]): void {
     const { at, width, height } = this;
     const { frame } = scene;
@@ -157,7 +159,7 @@ export class Overlay {
     const across = (value: number) => ((value - low[0]) / (high[0] - low[0])) * width;
     const down = (value: number) => (1 - (value - low[1]) / (high[1] - low[1])) * height;
     const tick = (left: number, top: number, width: number, height: number) => this.shapes.push({ kind: "fill", rect: { left, top, width, height }, color: faint });
-    /** Numbers stand along what is seen of the records, two at least; beyond them only where nothing else is seen. */
+    /** Marks are within the visible rows, at least two; beyond them only if nothing else is visible. */
     const marks = (axis: number, pixels: number, apart: number) => {
       const [from, to] = [Math.max(low[axis], frame.low[axis]), Math.min(high[axis], frame.high[axis])];
       if (from >= to) return marksOf(columns[axis], low[axis], high[axis], pixels / apart);
@@ -183,12 +185,12 @@ export class Overlay {
     }
   }
 
-  /** The width of the widest of these texts. */
+  /** Width of the widest text. */
   private widest(marks: { text: string }[]): number {
     return Math.max(0, ...marks.map(({ text }) => this.widthOf(text)));
   }
 
-  /** Names and round numbers of each axis, beside the edge of the box where they cover least. */
+  /** Names and round numbers of each axis, next to the edge of the box where they overlap least. */
   private deep(scene: Scene, columns: Column[]): void {
     const { at, to } = this;
     const { frame } = scene;
@@ -203,7 +205,7 @@ export class Overlay {
           at.setComponent(axis, 0).setComponent(p, a * frame.half(p)).setComponent(q, b * frame.half(q));
           const place = scene.project(at);
           if (!place) continue;
-          // The lowest on the screen, or the one farthest to the left.
+          // The lowest edge on the screen, or else the leftmost.
           const away = place[1] - middle[1] - 0.6 * (place[0] - middle[0]);
           if (best && away <= best.away) continue;
           const half = frame.half(axis);
@@ -214,7 +216,7 @@ export class Overlay {
       // An axis along the line of sight is a point.
       if (best && best.length > 8) edges.push({ axis, signs: best.signs, length: best.length });
     }
-    // Where there is no room for all, the longest are told.
+    // Longer axes have priority if space is short.
     edges.sort((a, b) => b.length - a.length);
     for (const write of [true, false]) for (const { axis, signs } of edges) this.edge(scene, columns[axis], axis, signs, middle, write);
   }
@@ -233,20 +235,20 @@ export class Overlay {
     const center = place((frame.low[axis] + frame.high[axis]) / 2);
     if (!low || !high || !center) return;
     const length = Math.hypot(high[0] - low[0], high[1] - low[1]);
-    // Across the edge, away from the middle of the box.
+    // Perpendicular to the edge, away from the middle of the box.
     const across = [-(high[1] - low[1]) / Math.max(1, length), (high[0] - low[0]) / Math.max(1, length)];
     const side = across[0] * (center[0] - middle[0]) + across[1] * (center[1] - middle[1]) < 0 ? -1 : 1;
     const off = [across[0] * side, across[1] * side];
-    // On the inner side texts are aligned the other way.
+    // Texts on the inner side are aligned in the opposite way.
     const alignOf = (by: number): Align => (off[0] * by < -0.35 * Math.abs(by) ? "right" : off[0] * by > 0.35 * Math.abs(by) ? "left" : "center");
     const beside = (where: [number, number], by: number) => [where[0] + off[0] * by, where[1] + off[1] * by] as const;
     if (name) {
       const label = labelOf(column);
-      // Beyond the numbers.
+      // Outside of the numbers.
       const numbers = alignOf(1) === "center" ? 22 : this.widest(marksOf(column, frame.low[axis], frame.high[axis], length / 80)) + 12;
       const away = length < 60 ? 14 : 12 + numbers;
       if (this.put(label, ...beside(center, away), alignOf(1), this.inks.ink)) return;
-      // Where there is no room beside it, beyond one of its ends.
+      // If there is no space next to it, beyond one of its ends.
       for (const [end, sign] of [[high, 1], [low, -1]] as const) {
         const by = (sign * 16) / Math.max(1, length);
         if (this.put(label, end[0] + by * (high[0] - low[0]), end[1] + by * (high[1] - low[1]), "center", this.inks.ink)) return;
@@ -254,8 +256,7 @@ export class Overlay {
       this.put(label, ...beside(center, -away), alignOf(-1), this.inks.ink);
       return;
     }
-    // A short edge has two numbers all the same, if need be of a finer step, for which there is more often room, or on
-    // its inner side.
+    // A short edge has two numbers too: on the inner side or with a finer step if necessary.
     const marks = [12, -12].flatMap((by) => [1, 2, 4].map((finer) => {
       const round = marksOf(column, frame.low[axis], frame.high[axis], finer * Math.max(length / 80, Math.min(2, length / 26)));
       const seen = round.map(({ at: value, text }) => ({ text, where: place(value) })).filter(({ where }) => where !== null);

@@ -1,4 +1,4 @@
-/** The panel beside the points: what is drawn, by what colours, which part of it. */
+/** The panel next to the points: axes, colours, filters and region. */
 
 import type { App } from "./app";
 import { download, type Column, type RecordFormat } from "./api";
@@ -31,7 +31,7 @@ export class Panel {
     this.region = new RegionControls(app);
   }
 
-  /** Makes all controls anew. */
+  /** Creates all controls again. */
   rebuild(): void {
     if (!this.app.state.profile) return;
     const focused = this.root.contains(document.activeElement) ? document.activeElement : null;
@@ -54,7 +54,7 @@ export class Panel {
           const other = axes.indexOf(value);
           if (!value) next.length = 2;
           else next[k] = value;
-          // Two axes change places rather than show the same column.
+          // Choosing a column that another axis has swaps the two.
           if (value && other >= 0 && axes[k]) next[other] = axes[k];
           app.setAxes(next);
         }),
@@ -68,7 +68,7 @@ export class Panel {
     const along = app.state.view.axes.map((name, axis) => el("button", { textContent: name, ariaLabel: `look along ${name}`, onclick: () => app.lookAlong(axis) }));
     const perspective = el("button", { textContent: "perspective", ariaLabel: "perspective", title: "O", onclick: () => app.scene.setParallel(false) });
     const look = along.length === 3 ? el("div", { className: "row views" }, el("span", { className: "name", textContent: "along" }), ...along, perspective) : null;
-    const keep = el("button", { textContent: "keep this view", title: "K", onclick: () => app.keeping.keepView(), disabled: app.state.view.kept.length >= MOST_KEPT });
+    const keep = el("button", { textContent: "save this view", title: "K", onclick: () => app.keeping.keepView(), disabled: app.state.view.kept.length >= MOST_KEPT });
     const kept = app.state.view.kept.map((_, k) =>
       el("span", { className: "kept" },
         el("button", { textContent: String(k + 1), ariaLabel: `view ${k + 1}`, title: String(k + 1), onclick: () => app.showView(k) }),
@@ -154,7 +154,7 @@ export class Panel {
       tick("even detail", view.even, (value) => {
         view.even = value;
         app.state.changed();
-      }, "as many points on equal areas: crowded and empty parts look alike"),
+      }, "equally many points on equal areas: dense and sparse parts look the same"),
       row("show", choice("show", [...MODES], view.mode, (mode) => {
         view.mode = mode;
         app.recolor();
@@ -166,7 +166,7 @@ export class Panel {
       tick("depth shading", view.shaded ?? !app.scene.software, (value) => {
         view.shaded = value;
         app.state.changed();
-      }, "of three columns: what lies behind its neighbours is darker"),
+      }, "for three axes: points behind their neighbours are darker"),
       ...(view.axes.length === 3 ? [slider("fog", 0, 1, view.fog, (value) => {
         view.fog = value;
         app.state.changed();
@@ -180,13 +180,13 @@ export class Panel {
     );
   }
 
-  /** The figure that is saved. */
+  /** The figure to save. */
   private picture(): HTMLElement {
     const { figure } = this.app;
-    const title = el("input", { type: "text", ariaLabel: "title of the picture", value: figure.title, oninput: () => (figure.title = title.value.trim()) });
+    const title = el("input", { type: "text", ariaLabel: "title of the figure", value: figure.title, oninput: () => (figure.title = title.value.trim()) });
     const side = (name: "width" | "height") => {
       const input = el("input", {
-        type: "text", inputMode: "numeric", ariaLabel: `${name} of the picture`, value: String(figure[name]),
+        type: "text", inputMode: "numeric", ariaLabel: `${name} of the figure`, value: String(figure[name]),
         onchange: () => {
           const pixels = Math.round(Number(input.value.trim() || NaN));
           if (pixels > 0) figure[name] = Math.min(SIDES[1], Math.max(SIDES[0], pixels));
@@ -195,19 +195,19 @@ export class Panel {
       });
       return input;
     };
-    const style = choice<Style>("style of the picture", [...STYLES], figure.style, (value) => (figure.style = value));
-    const form = choice<Form>("form of the picture", [...FORMS], figure.form, (value) => (figure.form = value));
-    form.title = "svg, pdf: lines and words as such, and the points as an image";
-    const isClear = tick("without a ground", figure.isClear, (value) => (figure.isClear = value), "what is behind the picture is seen through it");
-    const save = el("button", { textContent: "Save", title: "S", ariaLabel: "save the picture", onclick: () => void this.app.savePicture() });
+    const style = choice<Style>("style of the figure", [...STYLES], figure.style, (value) => (figure.style = value));
+    const form = choice<Form>("file format of the figure", [...FORMS], figure.form, (value) => (figure.form = value));
+    form.title = "svg, pdf: lines and text are vector graphics, points are an image";
+    const isClear = tick("transparent background", figure.isClear, (value) => (figure.isClear = value), "the page behind the figure shows through");
+    const save = el("button", { textContent: "Save", title: "S", ariaLabel: "save the figure", onclick: () => void this.app.savePicture() });
     return section("Picture", row("title", title), row("pixels", side("width"), side("height")), row("style", style), el("div", { className: "row" }, isClear, form, save));
   }
 
-  /** How large points are. */
+  /** Point sizes. */
   private sizes(): HTMLElement[] {
     const { app } = this;
     const { view, profile } = app.state;
-    const kinds: Record<string, SizeIn> = { pixels: "pixels", "units of the axes": "units", "of the spacing": "spacing" };
+    const kinds: Record<string, SizeIn> = { pixels: "pixels", "units of the axes": "units", "relative to spacing": "spacing" };
     const now = Object.keys(kinds).find((name) => kinds[name] === view.sizeIn)!;
     const names = profile!.numeric.filter((column) => column.kind === "number").map((column) => column.name);
     const sizes = [
@@ -232,7 +232,7 @@ export class Panel {
     return [...sizes, row(view.sizeBy === null ? "width" : "times", width)];
   }
 
-  /** Updates the values that change often. */
+  /** Updates values that change often. */
   redraw(): void {
     const { app } = this;
     if (!app.state.profile) return;
@@ -251,7 +251,7 @@ export class Panel {
   }
 }
 
-/** A condition on columns that the table has. */
+/** An example condition on the table's columns. */
 function example(profile: TableProfile): string {
   const name = (column: Column) => (/^[a-z_][a-z0-9_]*$/.test(column.name) ? column.name : `"${column.name.replaceAll('"', '""')}"`);
   const number = profile.info.columns.find((column) => column.kind === "number" && !profile.info.identity.includes(column.name));

@@ -1,19 +1,19 @@
 /**
- * A picture as PDF: one page, on which lines and words stay what they are, and the points are an image. Words are in
- * Helvetica, which readers have; those with other letters are images too.
+ * A picture as PDF: one page with vector lines and text; the points are an image. Text uses Helvetica; text
+ * with other characters becomes an image.
  */
 
 import { codesOf, widthOf } from "./helvetica";
 import { fontOf, paint, type Place, type Shape, type Sheet, type Words } from "./shapes";
 
-/** Points of a pixel, as on the web: 96 pixels are an inch. */
+/** Typographic points per pixel, as on the web: 96 pixels per inch. */
 const POINTS = 0.75;
-/** How far off its middle the ends of a curve's handles lie that makes a quarter of a circle. */
+/** Relative length of the control points of a Bézier quarter circle. */
 const ROUND = 0.5523;
-/** Pixels of an image of words for one of the picture. */
+/** Resolution of text images, relative to the picture. */
 const FINE = 4;
 
-/** Numbers of the objects; images follow. */
+/** Object numbers; images follow. */
 const [CATALOG, PAGES, PAGE, CONTENT, FONT, INFO, IMAGES] = [1, 2, 3, 4, 5, 6, 7];
 
 const encoder = new TextEncoder();
@@ -26,7 +26,7 @@ interface Pixels {
   height: number;
 }
 
-/** An object's dictionary without its brackets, and what its stream holds. */
+/** An object's dictionary without brackets, and its stream. */
 interface Part {
   about: string;
   stream: Uint8Array<ArrayBuffer> | null;
@@ -57,7 +57,7 @@ export async function pdfOf(sheet: Sheet, shapes: Shape[]): Promise<Blob> {
   return fileOf(parts);
 }
 
-/** Objects numbered from 1 on, and where each of them begins. */
+/** Writes numbered objects and their offsets. */
 function fileOf(parts: Part[]): Blob {
   const pieces: Uint8Array<ArrayBuffer>[] = [];
   let length = 0;
@@ -66,7 +66,7 @@ function fileOf(parts: Part[]): Blob {
     pieces.push(bytes);
     length += bytes.length;
   };
-  // Four bytes that are no text tell programs that the file has such.
+  // Four binary bytes mark the file as binary, as the PDF specification recommends.
   put(Uint8Array.of(...encoder.encode("%PDF-1.7\n%"), 0xe2, 0xe3, 0xcf, 0xd3, 10));
   const begins = parts.map(({ about, stream }, k) => {
     const begin = length;
@@ -86,7 +86,7 @@ function fileOf(parts: Part[]): Blob {
   return new Blob(pieces, { type: "application/pdf" });
 }
 
-/** Any text, as UTF-16. */
+/** A text as UTF-16. */
 function told(text: string): string {
   const hex = Array.from({ length: text.length }, (_, k) => text.charCodeAt(k).toString(16).padStart(4, "0"));
   return `<feff${hex.join("")}>`;
@@ -97,7 +97,7 @@ async function deflated(bytes: Uint8Array<ArrayBuffer>): Promise<Uint8Array<Arra
   return new Uint8Array(await new Response(packed).arrayBuffer());
 }
 
-/** An image's colours, and how solid each of its pixels is, which is the object of this number. */
+/** An image's colours, and its opacity, which is the object with this number. */
 async function partsOf({ data, width, height }: Pixels, solidIs: number): Promise<Part[]> {
   const [colors, solid] = [new Uint8Array(3 * width * height), new Uint8Array(width * height)];
   for (let at = 0; at < width * height; at++) {
@@ -111,7 +111,7 @@ async function partsOf({ data, width, height }: Pixels, solidIs: number): Promis
   ];
 }
 
-/** What is drawn, in the operators of PDF. Lengths are pixels and go down from the top. */
+/** PDF operators of the shapes. Lengths are pixels from the top. */
 class Page {
   readonly content: string[] = [];
   readonly images: Pixels[] = [];
@@ -157,7 +157,7 @@ class Page {
 
   private image(pixels: Pixels, { left, top, width, height }: { left: number; top: number; width: number; height: number }): void {
     this.images.push(pixels);
-    // An image is one unit wide and high, and stands on its lower side.
+    // A PDF image is a unit square with its origin at the bottom.
     this.add("q", `${numbers(width, 0, 0, -height, left, top + height)} cm /I${this.images.length - 1} Do`, "Q");
   }
 
@@ -171,7 +171,7 @@ class Page {
     this.add(`BT ${this.color(color)} rg ${shown} ET`);
   }
 
-  /** Words as an image, upright or not. */
+  /** Text as an image, horizontal or vertical. */
   private painted(words: Words): void {
     const { text, at: [x, y], size, align, isUp } = words;
     this.measuring.font = fontOf(size, this.family);
@@ -193,7 +193,7 @@ class Page {
     return places.map((place, k) => `${numbers(...place)} ${k === 0 ? "m" : "l"}`).join(" ");
   }
 
-  /** Any colour of CSS, as three numbers. */
+  /** Converts a CSS colour to three numbers. */
   private color(css: string): string {
     const { measuring } = this;
     measuring.fillStyle = css;

@@ -1,4 +1,4 @@
-/** Points by their place on the screen: the one under the pointer, those that are seen. */
+/** Finds points by their position on the screen. */
 
 import { Matrix4, Vector3, type Vector2 } from "three";
 import type { Scene } from "./scene";
@@ -9,7 +9,7 @@ const REACH = 8;
 export interface Found {
   /** In the table's units. */
   at: number[];
-  /** Relative to its cell's corner, as the float32 column holds it. */
+  /** Relative to its cell's corner, as stored in the float32 column. */
   offset: number[];
 }
 
@@ -42,12 +42,12 @@ export function nearest(scene: Scene, tree: Tree, x: number, y: number, ranges: 
   return best;
 }
 
-/** How many points on the screen decide where their middle is. */
+/** Number of points that determine the middle. */
 const SOME = 4000;
-/** The share of the extent of what is seen that a first box takes. */
+/** Size of a new box as a fraction of the visible extent. */
 const SHARE = 0.3;
 
-/** A box around the point in the middle of those on the screen; null if there are none. */
+/** A box around the median point on the screen; null if there are no points. */
 export function middleBox(scene: Scene, tree: Tree): { low: number[]; high: number[] } | null {
   const seen: number[][] = [];
   const at = new Vector3();

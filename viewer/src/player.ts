@@ -5,11 +5,11 @@ import type { Requests } from "./requests";
 import type { State } from "./state";
 import type { ViewSpec } from "./view";
 
-/** The least number of milliseconds that a picture stays, at the usual speed. */
+/** Shortest display time of a picture in milliseconds, at normal speed. */
 const PACE = 160;
 const MOST_STEPS = 1024;
 
-/** What the player causes. */
+/** Callbacks of the player. */
 export interface Actions {
   show(time: ViewSpec["time"]): void;
   stopped(): void;
@@ -29,7 +29,7 @@ export class Player {
     return this.state.profile && timeOf(this.state.view, this.state.profile);
   }
 
-  /** The times that can be stepped through; null: time is a sliding range. */
+  /** The times to step through; null if time is a sliding range. */
   get steps(): number[] | null {
     const distinct = this.state.profile?.histograms.get(this.column ?? "")?.distinct;
     return distinct && distinct.length > 1 && distinct.length <= MOST_STEPS ? distinct : null;
@@ -46,7 +46,7 @@ export class Player {
     return time ? time.high - time.low : (high - low) / 50;
   }
 
-  /** Shows this position of the slider: the step of this number, or the range that begins there. */
+  /** Shows this slider position: the step with this index, or the range that starts there. */
   show(at: number): void {
     const column = this.column!;
     const { steps } = this;
@@ -56,7 +56,7 @@ export class Player {
     this.actions.show({ column, low: from, high: steps ? from : from + wide });
   }
 
-  /** Goes on by this number of steps; after the last comes the first. */
+  /** Advances by this number of steps, cyclically. */
   step(by: number): void {
     if (!this.column) return;
     const { steps, width } = this;
@@ -85,7 +85,7 @@ export class Player {
     this.step(1);
   }
 
-  /** The step is on the screen: goes on to the next. */
+  /** The step is on the screen: schedules the next one. */
   continue(): void {
     if (!this.playing) return;
     const wait = Math.max(0, PACE / this.state.view.speed - (performance.now() - this.playedAt));

@@ -1,4 +1,4 @@
-/** The profile of a table: its columns and the distributions of their values. */
+/** The profile of a table: its columns and their distributions. */
 
 import type { Column, Histogram, Opened, TableInfo } from "./api";
 import { percent } from "./numbers";
@@ -22,17 +22,17 @@ export class TableProfile {
     return name !== null && this.histograms.has(name);
   }
 
-  /** That steps were thinned as they were written, and to which share; empty: none was. */
+  /** A note about subsampled steps; empty if there are none. */
   get thinned(): string {
     const { steps, thinned_steps: thinned = [] } = this.info;
     const rows = thinned.reduce((sum, step) => sum + step.rows, 0);
     if (rows === 0) return "";
     const kept = thinned.reduce((sum, step) => sum + step.below * step.rows, 0);
     const what = thinned.length === 1 ? "step is a sample" : "steps are samples";
-    return `${thinned.length} of ${steps.length} ${what}: ${percent(kept / rows)} of what was computed`;
+    return `${thinned.length} of ${steps.length} ${what}: ${percent(kept / rows)} of all records`;
   }
 
-  /** Columns whose values are ordered numbers. */
+  /** Columns with ordered numbers. */
   get numeric(): Column[] {
     return this.info.columns.filter((column) => ["number", "time", "boolean"].includes(column.kind));
   }
@@ -46,7 +46,7 @@ export class TableProfile {
     return this.column(name).kind === "time" || /^(t|time|step|timestep|tick|epoch|date)$/i.test(name);
   }
 
-  /** The column that time is played along, if there is one. */
+  /** The column of the time slider, if there is one. */
   get time(): string | null {
     const isSpread = ({ name }: Column) => {
       const { low, high } = this.histograms.get(name) ?? {};
@@ -55,7 +55,7 @@ export class TableProfile {
     return this.numeric.find((column) => this.isTimeLike(column.name) && isSpread(column))?.name ?? null;
   }
 
-  /** The column that identifies trajectories, if the table's identity or lookup names one. */
+  /** The column that identifies trajectories, if identity or lookup names one. */
   get path(): string | null {
     const { identity, lookup } = this.info;
     const candidates = (identity.length > 0 ? identity : lookup).filter((name) => !this.isTimeLike(name));
@@ -76,7 +76,7 @@ export class TableProfile {
     return [finite(low - margin), finite(high + margin)];
   }
 
-  /** Whether axes differ so much, in units, spans or by one of them being a time, that one scale for all would be useless. */
+  /** Whether axes differ so much in unit, span or type that a common scale would be useless. */
   differ(axes: string[]): boolean {
     const times = axes.filter((axis) => this.isTimeLike(axis)).length;
     if (times > 0 && times < axes.length) return true;
@@ -85,31 +85,31 @@ export class TableProfile {
     return units.size > 1 || Math.max(...spans) > 100 * Math.min(...spans);
   }
 
-  /** The axes that show the table best: its dimensions, but not time, and no identity. */
+  /** The default axes: the dimensions without time and identity. */
   get axes(): string[] {
     const numeric = this.axisColumns.map((column) => column.name).filter((name) => !this.identifies(name));
     const dimensions = this.info.dimensions.map((dimension) => dimension.column).filter((name) => numeric.includes(name));
     const spatial = dimensions.filter((name) => !this.isTimeLike(name));
     if (spatial.length >= 2) return spatial.slice(0, 3);
-    // A series: its dimensions, and what is measured.
+    // A time series: its dimensions and measured columns.
     const axes = [...dimensions, ...numeric.filter((name) => !dimensions.includes(name))].slice(0, 2);
     const any = axes[0] ?? this.axisColumns[0]?.name;
     return axes.length === 2 ? axes : any === undefined ? [] : [any, any];
   }
 
-  /** Whether a column only tells records apart. */
+  /** Whether a column only identifies rows. */
   private identifies(name: string): boolean {
     const { identity, dimensions } = this.info;
     return identity.includes(name) && !this.isTimeLike(name) && !dimensions.some((dimension) => dimension.column === name);
   }
 
-  /** Whether these axes, in this order, would show space as in a mirror. */
+  /** Whether these axes in this order would show space mirrored. */
   mirrors(axes: string[]): boolean {
     const [a, b, c] = axes.map((axis) => this.info.columns.findIndex((column) => column.name === axis));
     return axes.length === 3 && (b - a) * (c - b) * (c - a) < 0;
   }
 
-  /** Adds a later sample. Returns whether the range of a column has grown. */
+  /** Merges a later sample. Returns whether the range of a column has grown. */
   widen(found: Histogram[]): boolean {
     let grown = false;
     for (const histogram of found) {

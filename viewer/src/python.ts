@@ -1,4 +1,4 @@
-/** Python code that queries what is on the screen, or the trajectories through it. */
+/** Python code for the query on the screen, or for the trajectories through it. */
 
 import type { Region } from "./api";
 import { host } from "./host";

@@ -1,4 +1,4 @@
-/** The query for the points that show a view of a table. */
+/** The query for the points of a view. */
 
 import type { Region } from "./api";
 import type { PointsColumn, PointsRequest } from "./generated/query";
@@ -9,13 +9,13 @@ import type { ViewSpec } from "./view";
 import { regionOf } from "./region";
 import type { Cell } from "./cell";
 
-/** Columns that come with each point, at most. */
+/** Most columns returned with each point. */
 export const SLOTS = 8;
 
-/** Of these filters: others are the colour, the size and the time. */
+/** Most filters; the other columns are colour, size and time. */
 export const FILTERS = SLOTS - 3;
 
-/** What a point cloud shows. A query adds the cells. */
+/** The content of a point cloud. A query adds the cells. */
 export interface PointsSpec {
   table: string;
   region: Region;
@@ -23,7 +23,7 @@ export interface PointsSpec {
   columns: PointsColumn[];
 }
 
-/** Fills in what a view leaves open, and removes from it what this table cannot show. */
+/** Fills in open settings of a view, and removes those that this table cannot show. */
 export function complete(view: ViewSpec, profile: TableProfile): void {
   const possible = new Set(profile.axisColumns.map((column) => column.name));
   if (view.axes.length < 2 || !view.axes.every((axis) => possible.has(axis))) {
@@ -43,13 +43,13 @@ export function complete(view: ViewSpec, profile: TableProfile): void {
   if (view.second && !isPossible(view.second, profile)) view.second = null;
 }
 
-/** The column that time is played along, if there is one. */
+/** The column of the time slider, if there is one. */
 export const timeOf = (view: ViewSpec, profile: TableProfile): string | null => view.time?.column ?? profile.time;
 
-/** How a column's values come as float32. */
+/** How a column's values are converted to float32. */
 export function pointsOf(profile: TableProfile, name: string): PointsColumn {
   const { low = 0, high = 0, values } = profile.histograms.get(name) ?? {};
-  // Values far from 0 beside their spread would lose it as float32.
+  // Values far from 0 compared with their spread would lose it in float32.
   const origin = Math.abs(low) > 1e4 * (high - low) ? low : 0;
   return values ? { name, origin: 0, values: values.map(([value]) => value) } : { name, origin };
 }
@@ -66,7 +66,7 @@ export function pointsSpec(view: ViewSpec, profile: TableProfile): PointsSpec {
   };
 }
 
-/** The approximate extent of the records along each axis, or the one that the view refers to. */
+/** The approximate extent of the rows along each axis, or the one that the view stores. */
 export function extentOf(view: ViewSpec, profile: TableProfile): { low: number[]; high: number[] } {
   if (view.frame) return view.frame;
   const ends = view.axes.map((axis) => profile.extent(axis));

@@ -1,4 +1,4 @@
-/** The records that a view selects, as a region of the HTTP interface. */
+/** The rows that a view selects, as a region of the HTTP interface. */
 
 import type { Region } from "./api";
 import type { TableProfile } from "./profile";
@@ -7,7 +7,7 @@ import type { ViewSpec } from "./view";
 
 type End = number | boolean | null;
 
-/** The records that are looked at: of the box of interest, if only that is shown. */
+/** The displayed rows: only those of the box of interest if the view is clipped. */
 export function regionOf(view: ViewSpec, profile: TableProfile): Region {
   const region: Region = { box: {} };
   for (const { column, low, high } of [...view.filters, ...(view.time ? [view.time] : [])]) {
@@ -18,14 +18,14 @@ export function regionOf(view: ViewSpec, profile: TableProfile): Region {
   return region;
 }
 
-/** The same within the box of interest. */
+/** The displayed rows within the box of interest. */
 export function selectionOf(view: ViewSpec, profile: TableProfile): Region {
   const region = regionOf(view, profile);
   if (!view.clip) within(region, view, profile);
   return region;
 }
 
-/** Leaves only what also lies in the box of interest, and in the lasso. */
+/** Restricts the region to the box of interest and the lasso. */
 function within(region: Region, { roi, lasso, axes }: ViewSpec, profile: TableProfile): void {
   for (const box of [roi, lasso && around(lasso)]) {
     if (box) axes.forEach((axis, k) => narrow(region, profile, axis, box.low[k], box.high[k]));
@@ -33,7 +33,7 @@ function within(region: Region, { roi, lasso, axes }: ViewSpec, profile: TablePr
   if (lasso) region.where = [region.where && `(${region.where})`, conditionOf(lasso, axes)].filter(Boolean).join(" AND ");
 }
 
-/** Leaves only what also lies between these ends of a column. */
+/** Restricts the region to this range of a column. */
 export function narrow(region: Region, profile: TableProfile, column: string, low: number | null, high: number | null): void {
   if (low === null && high === null) return;
   const before = (region.box![column] ?? [null, null]) as [End, End];
@@ -42,7 +42,7 @@ export function narrow(region: Region, profile: TableProfile, column: string, lo
     region.box![column] = [low === null ? null : low > 0, high === null ? null : high >= 1];
     return;
   }
-  // Times are whole numbers of their unit.
+  // Times are integers in their unit.
   const ends = kind === "time" ? [low && Math.ceil(low), high && Math.floor(high)] : [low, high];
   region.box![column] = [
     tighter(before[0] as number | null, ends[0], Math.max),

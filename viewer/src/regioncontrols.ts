@@ -1,4 +1,4 @@
-/** The part of the panel about the region: its box, side by side, what of it is shown, counts, estimates and trails. */
+/** The region controls of the panel: box, clipping, counts, estimates and trails. */
 
 import type { App } from "./app";
 import type { Histogram } from "./api";
@@ -14,7 +14,7 @@ export class RegionControls {
 
   constructor(private readonly app: App) {}
 
-  /** Makes the controls anew. */
+  /** Creates the controls again. */
   rebuild(): HTMLElement {
     const { app } = this;
     const { view } = app.state;
@@ -27,18 +27,18 @@ export class RegionControls {
     const slab = choice("slab", ["", ...view.axes], "", (name) => name && app.selecting.showSlab(view.axes.indexOf(name)));
     slab.options[0].textContent = "across …";
     const lasso = !app.marking.canEncircle ? null : view.lasso
-      ? el("button", { className: "plain", textContent: "✕ the line around records", onclick: () => app.selecting.setLasso(null) })
-      : el("div", { className: "faint", textContent: "shift and drag: a line around records" });
-    const clip = view.roi || view.lasso ? tick("show only what is inside", view.clip, (value) => app.selecting.setClip(value), "C") : null;
+      ? el("button", { className: "plain", textContent: "✕ remove the lasso", onclick: () => app.selecting.setLasso(null) })
+      : el("div", { className: "faint", textContent: "shift and drag: draw a lasso around records" });
+    const clip = view.roi || view.lasso ? tick("show only the inside", view.clip, (value) => app.selecting.setClip(value), "C") : null;
     const trails = tick("trails: trajectories as lines", view.trails, (value) => app.setTrails(value), "T");
     this.trails = el("div", { className: "faint", ariaLabel: "trails" });
     const tail = slider("tail", SHORTEST_TAIL, 1, view.tail, (value) => app.setTail(value));
-    tail.title = "where one time is shown: how far back lines go before they have faded; to the right they are whole";
+    tail.title = "how far back trails go at one time; at the right end they are whole";
     const paths = app.trails.possible ? [trails, this.trails, ...(view.trails ? [tail] : [])] : [];
     return section("Region", toggle, this.selection, row("slab", slab), lasso, clip, ...sides, this.figures, ...paths);
   }
 
-  /** The ends of the box along an axis, on the histogram of its column. */
+  /** The range of the box along an axis, on the histogram of its column. */
   private side(name: string, axis: number): Brush {
     const { app } = this;
     const ends = this.ends(axis);
@@ -55,7 +55,7 @@ export class RegionControls {
     return brush;
   }
 
-  /** The ends of the box along an axis; null where it reaches as far as the picture. */
+  /** The range of the box along an axis; null where it reaches the edge of the view. */
   private ends(axis: number): [number | null, number | null] {
     const { roi } = this.app.state.view;
     const { low, high } = this.app.scene.frame;
@@ -63,7 +63,7 @@ export class RegionControls {
     return [roi.low[axis] > low[axis] ? roi.low[axis] : null, roi.high[axis] < high[axis] ? roi.high[axis] : null];
   }
 
-  /** Estimates of the colouring column, with their intervals. */
+  /** Estimates of the colour column, with intervals. */
   private figureRows(): HTMLElement[] {
     const { figures, view, profile } = this.app.state;
     if (!figures || view.color === null) return [];
@@ -71,21 +71,21 @@ export class RegionControls {
     return figures.map(({ aggregate, value, low, high, exact }) =>
       el(
         "tr",
-        { title: exact ? "of all records in the region" : "an estimate with its interval of 95 % confidence" },
+        { title: exact ? "exact, from all records in the region" : "estimate with its 95 % confidence interval" },
         el("td", { textContent: aggregate.replaceAll('"', "") }),
         el("td", { textContent: `${withInterval(value, low, high, exact)}${unit && value !== null ? ` ${unit}` : ""}` }),
       ),
     );
   }
 
-  /** Brings up to date what changes often. */
+  /** Updates values that change often. */
   redraw(): void {
     const { app } = this;
     const { roi, lasso, trails } = app.state.view;
     if (this.selection) {
-      const where = lasso ? "inside of the line" : "in the box";
+      const where = lasso ? "in the lasso" : "in the box";
       this.selection.textContent = !roi && !lasso
-        ? "B shows a box whose sides can be dragged"
+        ? "press B for a box with sides to drag"
         : app.state.inRoi === null ? "counting …" : `${counted(app.state.inRoi, "record")} ${where}`;
     }
     for (const { axis, brush } of this.sides) {
@@ -95,7 +95,7 @@ export class RegionControls {
     if (this.trails) {
       const { paths, records, busy } = app.trails;
       this.trails.textContent = !trails
-        ? "" : busy ? "…" : `${grouped(paths)} of what is ${roi ? "in the box" : "in view"}, ${counted(records, "record")}`;
+        ? "" : busy ? "…" : `${grouped(paths)} ${paths === 1 ? "trajectory" : "trajectories"} ${roi ? "in the box" : "in view"}, ${counted(records, "record")}`;
     }
     this.figures?.replaceChildren(...this.figureRows());
   }

@@ -1,9 +1,8 @@
 /**
- * The requests that follow from the state: points, counts, estimates and single records.
+ * The requests that follow from the state: points, counts, estimates and single rows.
  *
- * A change of the query (a column, a wider filter, a time, a new version of the table)
- * starts a new point cloud. It replaces the one on the screen once it shows about as
- * many points.
+ * A change of the query (a column, a wider filter, a time, a new version of the table) starts a new point
+ * cloud. It replaces the one on the screen once it has about as many points.
  */
 
 import * as api from "./api";
@@ -15,10 +14,10 @@ import { regionOf, selectionOf } from "./region";
 import type { Scene } from "./scene";
 import { isExpired, type State } from "./state";
 
-/** Milliseconds after its root cell has arrived until a cloud of another query is shown. */
+/** Milliseconds after its root cell until a cloud of another query is shown. */
 const PATIENCE = 700;
 const PATIENCE_PLAYING = 150;
-/** Milliseconds that a filter rests before its points are requested. */
+/** Milliseconds without change before a filter's points are requested. */
 const REST = 250;
 
 export class Requests {
@@ -27,11 +26,11 @@ export class Requests {
   /** The points that will replace them. */
   private next: PointCloud | null = null;
   private nextSince = 0;
-  /** Runs while a control rests, until `reload`; 0 otherwise. */
+  /** Timer until `reload` while a control is moved; 0 otherwise. */
   private timer = 0;
   private counting: AbortController | null = null;
 
-  /** `replaced` is called when other points than before are on the screen. */
+  /** `replaced` is called after the points on the screen were replaced. */
   constructor(
     private readonly state: State,
     private readonly scene: Scene,
@@ -53,7 +52,7 @@ export class Requests {
     return this.current !== null || this.next?.tree.root.state === "ready";
   }
 
-  /** The scene has another frame: places the points by it. */
+  /** Positions the points in the scene's new frame. */
   place(): void {
     this.current?.place();
     this.next?.place();
@@ -66,7 +65,7 @@ export class Requests {
     this.current = this.next = null;
   }
 
-  /** Requests the points and counts of the present view. */
+  /** Requests the points and counts of the current view. */
   reload(): void {
     clearTimeout(this.timer);
     this.timer = 0;
@@ -76,7 +75,7 @@ export class Requests {
     const before = this.current;
     this.next?.close();
     const { low, high } = this.scene.frame;
-    // A step of time holds about as many records as the one before.
+    // Successive time steps have about the same number of rows.
     const root = before?.tree.root;
     const guess = view.time && root?.state === "ready" ? root.rows / root.window[1] : 0;
     const total = guess > 0 && before?.spec.region.box?.[view.time!.column] ? guess : profile.info.rows;
@@ -90,15 +89,15 @@ export class Requests {
     state.changed();
   }
 
-  /** Reloads once a control rests; at once when it is let go. */
+  /** Reloads once a control is at rest, or at once when it is released. */
   reloadLater(done: boolean): void {
     clearTimeout(this.timer);
     this.timer = window.setTimeout(() => this.reload(), done ? 0 : REST);
-    // What is shown is not what the view asks for from now on.
+    // The picture is outdated from now on.
     this.state.shown.busy = true;
   }
 
-  /** After a failure: a rejected query ends here; otherwise the newest version is requested. */
+  /** After a failure: stops for an invalid query, otherwise requests the newest version. */
   private async retry(error: unknown): Promise<void> {
     const { state } = this;
     const rejected = error instanceof api.ApiError && error.status < 500 && !isExpired(error);
@@ -124,7 +123,7 @@ export class Requests {
     }
   }
 
-  /** Requests counts and estimates of the present view. */
+  /** Requests counts and estimates of the current view. */
   recount(): void {
     this.counting?.abort();
     const { signal } = (this.counting = new AbortController());
@@ -147,11 +146,11 @@ export class Requests {
       state.figures = await api.estimate(table, selection, aggregates, signal);
       state.redraw();
     };
-    // A failed count is not shown; the request for the points fails too and reports why.
+    // A failed count is not shown; the request for points fails too and reports the error.
     count().catch(() => {});
   }
 
-  /** Chooses the cells of this frame and requests those that are missing. */
+  /** Chooses the cells of this frame and requests missing ones. */
   update(now: number, playing: boolean): void {
     const { shown, view } = this.state;
     const isSpaced = view.sizeIn === "spacing";
@@ -169,12 +168,12 @@ export class Requests {
     if (isFading) this.state.invalidate();
   }
 
-  /** Shows the next cloud once it has enough points, or after the time given. */
+  /** Shows the next cloud once it has enough points, or after this time. */
   private replace(now: number, milliseconds: number): void {
     const { next, current } = this;
     if (!next || next.tree.root.state !== "ready") return;
     this.nextSince ||= now;
-    // For a newer version of the same query the older points are right until all have come.
+    // For a newer version of the same query, the old points stay until all new ones have arrived.
     const same = current && withoutVersion(current.spec) === withoutVersion(next.spec);
     const patience = same ? Infinity : milliseconds;
     const enough = next.settled || (next.choice?.rows ?? 0) >= 0.8 * (current?.choice?.rows ?? 0);
@@ -189,7 +188,7 @@ export class Requests {
     this.replaced();
   }
 
-  /** The record nearest to a position on the canvas. */
+  /** The row nearest to a canvas position. */
   async record(x: number, y: number): Promise<{ names: string[]; values: string[] } | null> {
     const { current } = this;
     const { view, profile } = this.state;
@@ -208,6 +207,6 @@ export class Requests {
   }
 }
 
-/** What is queried, in any version of the table. */
+/** The query without the version. */
 const withoutVersion = ({ axes, columns, region }: PointsSpec) =>
   JSON.stringify([axes, columns.map((column) => column.name), { ...region, version: null }]);

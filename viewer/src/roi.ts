@@ -1,6 +1,5 @@
 /**
- * The box of interest: six handles on its sides, dragged along their axes. It stays
- * inside the view's own box.
+ * The box of interest: six handles on its sides, dragged along their axes. It stays inside the view's box.
  */
 
 import { Vector3 } from "three";
@@ -65,7 +64,7 @@ export class RoiBox {
     return { root, axis, side };
   }
 
-  /** The middle of a side, in the scene. */
+  /** The centre of a side, in the scene. */
   private middle(axis: number, side: number, into: Vector3): Vector3 {
     const { low, high } = this.roi!;
     const point = low.map((value, k) => (k === axis ? (side ? high[k] : value) : (value + high[k]) / 2));
@@ -74,7 +73,7 @@ export class RoiBox {
 
   private drag(axis: number, side: number, dx: number, dy: number, done: boolean): void {
     if (!this.roi) return;
-    // How far a hundredth of a unit along the axis goes on the screen.
+    // The screen distance of a hundredth of a unit along the axis.
     const here = this.scene.project(this.middle(axis, side, this.at));
     this.to.copy(this.at).setComponent(axis, this.at.getComponent(axis) + 0.01);
     const there = this.scene.project(this.to);
@@ -96,7 +95,7 @@ export class RoiBox {
     this.changed(roi, done);
   }
 
-  /** Places the box and its handles; called for each frame. */
+  /** Positions the box and its handles; called for each frame. */
   show(): void {
     const { scene, roi } = this;
     scene.roiBox.visible = roi !== null;

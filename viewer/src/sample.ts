@@ -1,6 +1,6 @@
 /**
- * A uniform sample of the records that a view selects, as numbers of some columns: what the second
- * view is drawn from. It comes in windows of the priorities, so that nothing has to be counted first.
+ * A uniform sample of the selected rows, as numbers of some columns, for the second view. It is loaded in
+ * windows of priorities, so no count is needed first.
  */
 
 import { points, type Region } from "./api";
@@ -8,35 +8,35 @@ import type { PointsColumn } from "./generated/query";
 import { pointsOf } from "./query";
 import type { TableProfile } from "./profile";
 
-/** About so many records are asked for. */
+/** Target number of rows. */
 export const WANTED = 40_000;
-/** Fewer than this share of them are not enough. */
+/** A smaller fraction of the target is not enough. */
 const ENOUGH = 0.6;
-/** A window is at most so many times as wide as the ones before it. */
+/** Largest growth factor from one window to the next. */
 const WIDER = 20;
 
 export interface Sample {
   rows: number;
-  /** The share of the selected records that these are: each stands for 1/fraction. */
+  /** The sample fraction; each row represents 1/fraction rows. */
   fraction: number;
   /** By column and row. */
   values: Float64Array[];
 }
 
-/** What is asked of which table. */
+/** The table and columns to sample. */
 export interface Asked {
   table: string;
   region: Region;
-  /** Columns whose values are numbers: records without one are left out. */
+  /** Numeric columns; rows without a value are left out. */
   position: string[];
-  /** What else comes with each record. */
+  /** Additional columns. */
   columns: PointsColumn[];
 }
 
-/** About how many records of all are wanted first. */
+/** The first window's fraction of the table. */
 const first = (profile: TableProfile) => Math.min(1, WANTED / Math.max(1, profile.info.rows));
 
-/** Draws the sample; `taken` sees it grow. */
+/** Loads the sample; `taken` is called as it grows. */
 export async function draw(asked: Asked, profile: TableProfile, taken: (sample: Sample) => void, signal: AbortSignal): Promise<void> {
   const { table, region, position, columns } = asked;
   const origin = position.map((name) => pointsOf(profile, name).origin ?? 0);
@@ -54,7 +54,7 @@ export async function draw(asked: Asked, profile: TableProfile, taken: (sample: 
     taken({ rows, fraction: to, values: [...position, ...columns].map((_, k) => together(parts.map((part) => part[k]))) });
     if (to >= 1 || rows >= ENOUGH * WANTED) return;
     from = to;
-    // As wide as makes WANTED records, by those that have come.
+    // Extrapolates to WANTED rows.
     to = Math.min(WIDER * to, rows > 0 ? (WANTED / rows) * to : 1);
     if (to > 0.6) to = 1;
   }

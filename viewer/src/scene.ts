@@ -1,6 +1,5 @@
 /**
- * The points on the screen: one buffer and one draw call for each cell, and nothing that is
- * allocated while frames are drawn.
+ * The points on the screen: one buffer and one draw call for each cell. Drawing a frame allocates nothing.
  */
 
 import {
@@ -29,26 +28,26 @@ import type { Tail } from "./tail";
 import { Viewpoint } from "./viewpoint";
 import type { Weights } from "./weights";
 
-/** How much of a point's colour gives way to the background where lines are to be seen. */
+/** How much point colours are dimmed when lines are shown. */
 const DIM = 0.72;
 
 export class Scene extends Viewpoint {
   readonly renderer: WebGLRenderer;
-  /** Whether the browser draws without a graphics card. */
+  /** Whether the browser renders without a graphics card. */
   readonly software = drawsInSoftware();
   readonly material = makeMaterial(!this.software);
   private readonly trailMaterial = makeTrailMaterial(this.material);
   private readonly depth: DepthShading;
-  /** Whether forms are shaded by their depth. */
+  /** Whether depth shading is on. */
   isShaded = false;
-  /** How cells are seen: what decides their fraction. */
+  /** How cells are seen, which determines their fraction. */
   readonly eye = new CellEye(this);
   private readonly scene = new ThreeScene();
   readonly box: LineSegments;
   readonly roiBox: LineSegments;
   private readonly at = new Vector3();
   private readonly background = new Color();
-  /** The lines of trajectories, the corner that their coordinates are relative to, and when their times begin. */
+  /** Trail lines with the corner of their coordinates and their start time. */
   private readonly trails = new Map<LineSegments, { corner: number[]; begin: number }>();
   private readonly fence: Fence;
 
@@ -63,9 +62,9 @@ export class Scene extends Viewpoint {
     this.roiBox.renderOrder = 2;
     this.scene.add(this.box, this.roiBox);
     this.fence = new Fence(this.renderer);
-    // One material: there is nothing to sort, and no bounds to find.
+    // With one material there is nothing to sort, and bounds are not needed.
     this.renderer.sortObjects = false;
-    // Colours leave the shader as they are on the screen.
+    // The shader's colours are already sRGB.
     this.renderer.outputColorSpace = "srgb-linear";
     this.resize();
     this.warmUp();
@@ -116,7 +115,7 @@ export class Scene extends Viewpoint {
     return points;
   }
 
-  /** Draws the rows of a cell that were chosen, and those that are on their way out. */
+  /** Draws the chosen rows of a cell, and those that fade out. */
   show(points: Points, ink: Ink): void {
     const { geometry } = points;
     points.visible = ink.rows > 0;
@@ -127,7 +126,7 @@ export class Scene extends Viewpoint {
     ink.isNew = false;
   }
 
-  /** Tells each point of a cell how far its neighbours are away, up to `greatest`. */
+  /** Sets each point's distance to its neighbours, at most `greatest`. */
   space({ geometry }: Points, cell: Cell, by: Weights, greatest: number): void {
     if (geometry.userData.spacing) return;
     geometry.userData.spacing = true;
@@ -136,28 +135,33 @@ export class Scene extends Viewpoint {
     this.perRow(geometry, "spacing", values);
   }
 
-  /** An attribute's numbers, one a row, which have changed. */
+  /** Updates an attribute with one number per row. */
   private perRow(geometry: BufferGeometry, name: string, values: Float32Array): void {
     const known = geometry.getAttribute(name) as BufferAttribute | undefined;
     if (known) known.needsUpdate = true;
     else geometry.setAttribute(name, new BufferAttribute(values, 1));
   }
 
-  /** The fraction of a point of usual ink, 0: all have the same ink; and how far weights have gone over. */
+  /**
+   * The fraction of a point with standard ink (0 if all are the same), and the progress of the transition.
+   */
   setReference(reference: number, share: number): void {
     const { material, isFlat } = this;
     material.uniforms.reference.value = reference;
     material.uniforms.share.value = share;
-    // Points of a flat view are translucent, and do not hide each other.
+    // Points of a flat view are translucent and do not hide each other.
     const blended = isFlat && reference > 0;
     material.uniforms.blended.value = blended;
-    // Their smooth rims are: covered parts of pixels where they hide each other, translucent otherwise.
+    // Their smooth edges use coverage if they hide each other, otherwise translucency.
     material.transparent = blended || (isFlat && !this.software);
     material.alphaToCoverage = !isFlat && !this.software;
     material.depthTest = material.depthWrite = !material.transparent;
   }
 
-  /** Shows lines in the colours of the points; they carry this number of columns, and times after this one. */
+  /**
+   * Shows lines in the colours of the points. They have this number of columns, and times relative to
+   * `begin`.
+   */
   addTrails(geometry: BufferGeometry, columns: number, begin: number): LineSegments {
     this.trailMaterial.defines.USED = columns;
     this.trailMaterial.needsUpdate = true;
@@ -171,7 +175,7 @@ export class Scene extends Viewpoint {
     return lines;
   }
 
-  /** Lines end at a moment and fade; null: they are whole. */
+  /** Ends lines at a time and fades them; null for whole lines. */
   setTail(tail: Tail | null): void {
     const { uniforms } = this.trailMaterial;
     for (const { begin } of this.trails.values()) uniforms.now.value = tail ? tail.now - begin : 0;
@@ -185,7 +189,7 @@ export class Scene extends Viewpoint {
     lines.geometry.dispose();
   }
 
-  /** Places an object whose coordinates are relative to this corner. */
+  /** Positions an object whose coordinates are relative to this corner. */
   place(object: Object3D, corner: number[]): void {
     const { scale } = this.frame;
     this.frame.toScene(corner, this.at);
@@ -193,7 +197,7 @@ export class Scene extends Viewpoint {
     object.matrixWorldNeedsUpdate = true;
   }
 
-  /** Draws points that carry this number of columns. */
+  /** Draws points with this number of columns. */
   use(columns: number): void {
     if (this.material.defines.USED === columns) return;
     this.material.defines.USED = columns;
@@ -217,8 +221,8 @@ export class Scene extends Viewpoint {
   }
 
   /**
-   * Draws `width` times `height` pixels, of which `ratio` are one of the page's; in a flat view what lies between
-   * these ends. Afterwards all is as it was.
+   * Draws `width` x `height` pixels with `ratio` pixels per page pixel; in a flat view this range. Afterwards
+   * restores everything.
    */
   inSize<Drawn>(width: number, height: number, ratio: number, ends: { low: number[]; high: number[] } | null, draw: () => Drawn): Drawn {
     const { renderer, camera, frame } = this;
@@ -244,7 +248,7 @@ export class Scene extends Viewpoint {
     }
   }
 
-  /** Brings all that depends on the camera up to date; called before cells are chosen. */
+  /** Updates everything that depends on the camera; called before cells are chosen. */
   override updateCamera(): void {
     super.updateCamera();
     this.eye.update();

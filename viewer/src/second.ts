@@ -1,10 +1,10 @@
-/** The second view beside the points: what of the selection it shows, and what brushing it narrows. */
+/** The second view next to the points: what it shows of the selection, and how brushing narrows it. */
 
 import type { Kind, Second } from "./kinds";
 import type { TableProfile } from "./profile";
 import type { ViewSpec } from "./view";
 
-/** A view of this kind, of columns that the first one does not show if there are such. */
+/** A view of this kind, preferably of columns that the first view does not show. */
 export function proposed(kind: Kind, view: ViewSpec, profile: TableProfile): Second | null {
   const { identity } = profile.info;
   const names = profile.axisColumns.map((column) => column.name).filter((name) => !identity.includes(name) || profile.isTimeLike(name));
@@ -16,22 +16,24 @@ export function proposed(kind: Kind, view: ViewSpec, profile: TableProfile): Sec
   return { kind, axes: [across, value], log: false };
 }
 
-/** Whether a table has these columns, as numbers. */
+/** Whether the table has these columns as numbers. */
 export function isPossible({ axes }: Second, profile: TableProfile): boolean {
   const names = profile.axisColumns.map((column) => column.name);
   return axes.every((axis) => names.includes(axis));
 }
 
-/** The columns that can be brushed: a series has means upwards, which are no values of records. */
+/**
+ * The columns that can be brushed. The vertical axis of a series shows means, which are not values of rows.
+ */
 export const brushed = ({ kind, axes }: Second) => (kind === "scatter" ? axes : axes.slice(0, 1));
 
-/** The same view without what brushing these columns has left out: a brush does not hide what is beside it. */
+/** The view without the ranges brushed on these columns, so that a brush does not hide the rest. */
 export function withoutRanges(view: ViewSpec, columns: string[]): ViewSpec {
   const filters = view.filters.filter(({ column }) => !columns.includes(column));
   return { ...view, filters, time: view.time && columns.includes(view.time.column) ? null : view.time };
 }
 
-/** The ends of a column's range in a view; null where it is open. */
+/** The range of a column in a view; null for an open bound. */
 export function rangeOf(view: ViewSpec, column: string): [number | null, number | null] {
   if (view.time?.column === column) return [view.time.low, view.time.high];
   const filter = view.filters.find((filter) => filter.column === column);

@@ -1,29 +1,29 @@
-/** A pointer that draws a range over the second view, or moves one: all of it, or one of its sides. */
+/** Drags a new range over the second view, or moves a range or one of its sides. */
 
 import type { Plot } from "./secondplot";
 
-/** Pixels beside a side at which it is taken hold of. */
+/** Pixels around a side where it can be dragged. */
 const NEAR = 7;
-/** Less than this is a click. */
+/** A shorter movement is a click. */
 const STILL = 3;
 
 export type Range = [number | null, number | null];
 
 interface Axis {
-  /** Pixels from the lower end of the axis, and how many it has; the values at both ends. */
+  /** Pixels from the lower end of the axis, its length, and its range of values. */
   length: number;
   low: number;
   high: number;
   along(at: [number, number]): number;
 }
 
-/** What happens to an axis' range while the pointer moves. */
+/** The change of an axis' range while the pointer moves. */
 type Mode = "new" | "low" | "high" | "both" | "stays";
 
 export interface Drag {
   ranges: Range[];
   isMoved: boolean;
-  /** The pointer is here now. Returns whether the ranges have changed. */
+  /** Moves the pointer. Returns whether the ranges have changed. */
   to(at: [number, number]): boolean;
 }
 
@@ -41,7 +41,7 @@ function modeOf({ length, low, high, along }: Axis, range: Range, at: [number, n
   return here > place(range[0] ?? low) && here < place(range[1] ?? high) ? "both" : "new";
 }
 
-/** Of several axes one that is begun anew begins all, and a side that is moved leaves the others as they are. */
+/** With several axes, a new range on one starts a new one on all, and moving a side keeps the others. */
 function together(modes: Mode[]): Mode[] {
   if (modes.includes("new")) return modes.map(() => "new");
   const isSide = modes.some((mode) => mode !== "both");
@@ -64,7 +64,7 @@ function moved({ length, low, high, along }: Axis, mode: Mode, range: Range, fro
   return [a <= low ? null : a, b >= high ? null : b];
 }
 
-/** The pointer has gone down here; there is a range for each axis that can be brushed. */
+/** Starts a drag; there is a range for each axis that can be brushed. */
 export function beginDrag(plot: Plot, ranges: Range[], from: [number, number]): Drag {
   const axes = axesOf(plot).slice(0, ranges.length);
   const modes = together(axes.map((axis, k) => modeOf(axis, ranges[k], from)));

@@ -1,4 +1,4 @@
-/** Draws the second view: bars, dots or a line with its intervals, the axes around them, and what is brushed. */
+/** Draws the second view: bars, dots or a line with intervals, its axes, and the brushed range. */
 
 import type { Column } from "./api";
 import { labelOf, marksOf } from "./axismarks";
@@ -8,11 +8,11 @@ import { brief } from "./numbers";
 import type { Sample } from "./sample";
 import { around, equal, finite, logarithmicShare, middle, part, share } from "./steps";
 
-/** Bars and places of a line, at most. */
+/** Most bars, or points of a line. */
 const BINS = 60;
-/** Whole values of up to so many are a bar each. */
+/** Up to this many integer values get a bar each. */
 const FEW = 40;
-/** Of a normal distribution 95 % lie within so many standard deviations. */
+/** Half the width of a normal distribution's 95 % interval, in standard deviations. */
 const DEVIATIONS = 1.96;
 
 export interface Ends {
@@ -20,7 +20,7 @@ export interface Ends {
   high: number;
 }
 
-/** The rectangle between the axes, in CSS pixels, and their ends. */
+/** The rectangle between the axes in CSS pixels, and its range. */
 export interface Plot {
   left: number;
   top: number;
@@ -34,26 +34,26 @@ export interface Plot {
 export interface Bar {
   low: number;
   high: number;
-  /** Records or a mean, and its interval of 95 %; NaN: none is known. */
+  /** A count or mean, and its 95 % interval; NaN if unknown. */
   value: number;
   from: number;
   to: number;
 }
 
-/** What is drawn. */
+/** The content of the plot. */
 export interface Content {
   kind: Kind;
   columns: Column[];
   sample: Sample;
-  /** Whether the axis of records is that of their logarithm. */
+  /** Whether the count axis is logarithmic. */
   log: boolean;
-  /** Of bars and means. */
+  /** Counts or means. */
   bars: Bar[];
   x: Ends;
   y: Ends;
 }
 
-/** The extremes of values and of what is known of their column. */
+/** The extremes of the values and of the column's known range. */
 function endsOf(values: Float64Array, known: Ends): Ends {
   let { low, high } = known;
   for (const value of values) {
@@ -65,19 +65,19 @@ function endsOf(values: Float64Array, known: Ends): Ends {
   return { low, high };
 }
 
-/** Where bars end: between the values of a column that has few, at even steps otherwise. */
+/** Edges of bars: between the values of a column with few values, otherwise evenly spaced. */
 function edgesOf({ low, high }: Ends, distinct: number[] | null): number[] {
   if (distinct && distinct.length > 1 && distinct.length <= FEW) {
     const between = distinct.slice(1).map((value, k) => middle(value, distinct[k]));
     const [first, last] = [distinct[0], distinct[distinct.length - 1]];
     const edges = [finite(first - (between[0] - first)), ...between, finite(last + (last - between[between.length - 1]))];
-    // Between neighbours there is nothing.
+    // No number is between adjacent values.
     if (edges.every((edge, k) => k === 0 || edge > edges[k - 1])) return edges;
   }
   return equal(low, high, BINS);
 }
 
-/** The number of the bin that each value lies in; -1: none. */
+/** The bin of each value; -1 for none. */
 function binsOf(values: Float64Array, edges: number[]): Int32Array {
   const bins = new Int32Array(values.length).fill(-1);
   const last = edges.length - 1;
@@ -91,7 +91,7 @@ function binsOf(values: Float64Array, edges: number[]): Int32Array {
   return bins;
 }
 
-/** How many records have which values, by a sample: each count with its interval. */
+/** Estimated number of rows by value, each with an interval. */
 export function counted(values: Float64Array, fraction: number, edges: number[]): Bar[] {
   const counts = new Float64Array(edges.length - 1);
   for (const bin of binsOf(values, edges)) if (bin >= 0) counts[bin]++;
@@ -102,13 +102,13 @@ export function counted(values: Float64Array, fraction: number, edges: number[])
   });
 }
 
-/** Means of values along others, each with its interval; without one where fewer than two values are. */
+/** Means by position, each with an interval if there are at least two values. */
 export function averaged(along: Float64Array, values: Float64Array, fraction: number, edges: number[]): Bar[] {
   const length = edges.length - 1;
   const [counts, sums, squares] = [new Float64Array(length), new Float64Array(length), new Float64Array(length)];
   const bins = binsOf(along, edges);
   const known = (row: number) => bins[row] >= 0 && Number.isFinite(values[row]);
-  // Squares of extreme values are no numbers.
+  // Scaled, because squares of extreme values overflow.
   const largest = values.reduce((most, value) => (Number.isFinite(value) ? Math.max(most, Math.abs(value)) : most), 0);
   const size = largest > 1e100 || (largest > 0 && largest < 1e-100) ? largest : 1;
   values.forEach((value, row) => {
@@ -122,13 +122,13 @@ export function averaged(along: Float64Array, values: Float64Array, fraction: nu
   });
   return Array.from(means, (mean, k) => {
     const value = mean * size;
-    // Of all records, nothing is left to chance.
+    // With all rows there is no sampling error.
     const half = fraction >= 1 ? 0 : counts[k] > 1 ? DEVIATIONS * Math.sqrt(((1 - fraction) * squares[k]) / (counts[k] - 1) / counts[k]) * size : NaN;
     return { low: edges[k], high: edges[k + 1], value, from: value - half, to: value + half };
   });
 }
 
-/** What a sample shows; `known` and `distinct`: the extent and the few values of its columns. */
+/** The content for a sample. `known` and `distinct`: range and distinct values of its columns. */
 export function contentOf({ kind, log }: Second, columns: Column[], sample: Sample, known: Ends[], distinct: (number[] | null)[]): Content {
   const [along, up] = sample.values;
   let x = endsOf(along, known[0]);
@@ -150,14 +150,14 @@ export function downOf({ top, height, y, log }: Plot, value: number): number {
   return top + (1 - up) * height;
 }
 
-/** What a range leaves: all, where it has no ends. */
+/** A brushed range; null for an open bound. */
 type Range = [number | null, number | null];
 const meets = ([low, high]: Range, bar: Bar) => (low === null || bar.high > low) && (high === null || bar.low < high);
 const isWithin = ([low, high]: Range, value: number) => (low === null || value >= low) && (high === null || value <= high);
 
 const LINE = 14;
 
-/** Powers of ten between two ends. */
+/** Powers of ten in a range. */
 function powersOf({ low, high }: Ends): { at: number; text: string }[] {
   const [first, last] = [Math.ceil(Math.log10(low)), Math.floor(Math.log10(high))];
   const every = Math.max(1, Math.ceil((last - first) / 4));
@@ -171,7 +171,10 @@ export class SecondPlot {
     this.context = canvas.getContext("2d")!;
   }
 
-  /** Draws what there is, and returns where. `colorOf`: a row's colour, or that of a value of the first column. */
+  /**
+   * Draws the content and returns its plot area. `colorOf`: colour of a row, or of a value of the first
+   * column.
+   */
   draw(content: Content, ranges: Range[], inks: Inks, colorOf: (row: number, value: number) => string): Plot {
     const { canvas, context } = this;
     const ratio = devicePixelRatio || 1;
@@ -217,7 +220,7 @@ export class SecondPlot {
       const place = acrossOf(plot, at);
       const half = context.measureText(text).width / 2;
       context.fillRect(place, top + height + 1, 1, 4);
-      // Texts neither meet nor leave the picture.
+      // Labels do not overlap or leave the picture.
       if (place - half < end + 8 || place + half > this.canvas.clientWidth - 2) continue;
       end = place + half;
       context.fillText(text, place, top + height + 13);
@@ -247,7 +250,7 @@ export class SecondPlot {
 
   private dots(plot: Plot, { values: [along, up], rows }: Sample, ranges: Range[], colorOf: (row: number, value: number) => string): void {
     const { context } = this;
-    // Dots cover about a third of the plot at most, each of them more faintly the more there are.
+    // Dots cover at most about a third of the plot, and are fainter if there are many.
     const side = Math.min(3, Math.max(1.2, Math.sqrt((0.6 * plot.width * plot.height) / Math.max(1, rows))));
     const solid = rows > 4000 ? 0.55 : 0.8;
     for (let row = 0; row < rows; row++) {
@@ -277,7 +280,7 @@ export class SecondPlot {
     if (known.length <= 80) for (const bar of known) context.fillRect(middleOf(bar) - 1.5, downOf(plot, bar.value) - 1.5, 3, 3);
   }
 
-  /** The sides of what is brushed. */
+  /** The sides of the brushed range. */
   private brush(plot: Plot, [across, up]: Range[], kind: Kind, { ink }: Inks): void {
     const { context } = this;
     context.fillStyle = ink;

@@ -1,6 +1,6 @@
 /**
- * The second view, below the points: it shows what the first one selects, and what is brushed in it
- * is what the first one shows. It asks for its records anew whenever what is selected has changed.
+ * The second view, below the points. It shows the selection of the first view, and brushing it narrows that
+ * selection. It requests its rows again when the selection changes.
  */
 
 import type { App } from "./app";
@@ -15,7 +15,7 @@ import { beginDrag, type Drag } from "./seconddrag";
 import { contentOf, SecondPlot } from "./secondplot";
 import { choice, el, tick } from "./widgets";
 
-/** Milliseconds that a selection rests before its records are asked for. */
+/** Milliseconds without change before rows are requested. */
 const REST = 150;
 
 export class SecondView {
@@ -25,7 +25,7 @@ export class SecondView {
   private readonly canvas = el("canvas", { ariaLabel: "plot of the selection" });
   private readonly plot = new SecondPlot(this.canvas);
   private shown: Second | null = null;
-  /** What was asked last, and what was drawn last. */
+  /** The last request, and the last drawn content. */
   private asked = "";
   private drawn = "";
   private timer = 0;
@@ -42,7 +42,7 @@ export class SecondView {
     new ResizeObserver(() => this.redraw()).observe(canvas);
   }
 
-  /** Brings all up to date: what is asked for, what is drawn. */
+  /** Updates the request and the drawing. */
   redraw(): void {
     const { view, profile } = this.app.state;
     const second = profile ? view.second : null;
@@ -114,7 +114,8 @@ export class SecondView {
       if (signal.aborted) return;
       state.second.busy = false;
     } catch {
-      // The points are asked for the same region: what is wrong is said there, and asked again here after it.
+      // The points are requested for the same region and report the error; this request is repeated after
+      // them.
       if (!signal.aborted) this.asked = "";
     }
   }
@@ -124,7 +125,7 @@ export class SecondView {
     return second.kind === "scatter" ? ranges : [...ranges, [null, null]];
   }
 
-  /** Draws what has come, if anything of it has changed. */
+  /** Draws the content if it has changed. */
   private paint(second: Second): void {
     const { state } = this.app;
     const { view, shown } = state;
@@ -143,7 +144,7 @@ export class SecondView {
     this.caption.textContent = fraction >= 1 ? `all ${counted(rows, "record")} of the selection` : `a sample of ${grouped(rows)}: ${percent(fraction)} of the selection`;
   }
 
-  /** The colours of the first view, where they mean a column that is known here. */
+  /** The colours of the first view, if they show a column that this view has. */
   private coloring(second: Second, { accent, faint }: Inks): (row: number, value: number) => string {
     const { state, drawing } = this.app;
     const { color } = state.view;

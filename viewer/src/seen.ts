@@ -1,4 +1,4 @@
-/** How many of the points that are drawn are on the screen: cells reach beyond it. */
+/** Counts the drawn points that are on the screen; cells extend beyond it. */
 
 import { Matrix4 } from "three";
 import type { Cell } from "./cell";
@@ -10,7 +10,7 @@ export function seenOf(scene: Scene, cloud: PointCloud): number {
   const { least, most } = cloud.tree;
   const { elements: m } = new Matrix4().multiplyMatrices(camera.projectionMatrix, camera.matrixWorldInverse);
   const [sx, sy, sz] = frame.scale;
-  /** The sides of the picture that a place of the scene lies beyond, in bits. */
+  /** Bits of the screen sides that a position is beyond. */
   const beyond = (x: number, y: number, z: number) => {
     const w = m[3] * x + m[7] * y + m[11] * z + m[15];
     const px = m[0] * x + m[4] * y + m[8] * z + m[12];
@@ -19,7 +19,7 @@ export function seenOf(scene: Scene, cloud: PointCloud): number {
   };
   const within = ({ low, high, openLow, openHigh, positions, count }: Cell) => {
     const axes = low.length;
-    // A cell at the border of the whole also holds the records beyond it.
+    // A cell at the border also contains the rows beyond.
     const ends = low.map((end, k) => [openLow[k] ? Math.min(end, least[k]) : end, openHigh[k] ? Math.max(high[k], most[k]) : high[k]]);
     let [any, all] = [0, 31];
     for (let corner = 0; corner < 1 << axes; corner++) {

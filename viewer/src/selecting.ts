@@ -1,4 +1,4 @@
-/** Which records are of interest: filters, the box, a line around records, and what only these show. */
+/** The selection: filters, box, lasso and clipping. */
 
 import type { Drawing } from "./drawing";
 import { middleBox } from "./pick";
@@ -11,7 +11,7 @@ import type { State } from "./state";
 import type { Trails } from "./trails";
 import type { Filter, ViewSpec } from "./view";
 
-/** What follows a selection. */
+/** The parts that follow a selection. */
 interface Parts {
   scene: Scene;
   requests: Requests;
@@ -42,14 +42,14 @@ export class Selecting {
     this.state.rebuild();
   }
 
-  /** A filter was moved: the picture follows at once, the request once the filter rests. */
+  /** A filter moved: updates the picture at once and the request once the filter is at rest. */
   filtered(done: boolean): void {
     this.parts.drawing.applyRanges();
     this.state.changed();
     this.parts.requests.reloadLater(done);
   }
 
-  /** Leaves only what lies between these ends of a column; null: as far as there is anything. */
+  /** Restricts a column to this range; null for an open bound. */
   narrow(column: string, low: number | null, high: number | null): void {
     const { view, profile } = this.state;
     const isOpen = low === null && high === null;
@@ -65,7 +65,7 @@ export class Selecting {
     else this.state.report(new Error(`there are ${FILTERS} filters already: remove one first`));
   }
 
-  /** Columns were narrowed beside the points: as `filtered`, and the panel has other controls. */
+  /** Columns were restricted in another view: as `filtered`, and the panel's controls change. */
   narrowed(done: boolean): void {
     this.filtered(done);
     if (done) this.state.rebuild();
@@ -89,13 +89,13 @@ export class Selecting {
     this.state.rebuild();
   }
 
-  /** Shows a box of interest around the middle of what is on the screen, or none. */
+  /** Shows or removes a box of interest around the middle of the screen. */
   toggleRoi(): void {
     const { current } = this.parts.requests;
     this.setRoi(this.state.view.roi || !current ? null : middleBox(this.parts.scene, current.tree));
   }
 
-  /** A side of the box of interest is being dragged, or was let go. */
+  /** A side of the box of interest is dragged or was released. */
   moved(roi: ViewSpec["roi"], done: boolean): void {
     const { view } = this.state;
     view.roi = roi;
@@ -108,7 +108,7 @@ export class Selecting {
     this.state.changed();
   }
 
-  /** The ends of the box along an axis were brushed or typed; null: as far as the picture. */
+  /** The range of the box along an axis was brushed or typed; null for the edge of the view. */
   boxBrushed(axis: number, from: number | null, to: number | null, done: boolean): void {
     const { roi, axes } = this.state.view;
     const { low, high } = this.parts.scene.frame;
@@ -119,7 +119,7 @@ export class Selecting {
     this.moved(roi, done);
   }
 
-  /** Only what is in the box is shown, or all. */
+  /** Shows only the rows in the box, or all. */
   setClip(clip: boolean): void {
     const { view } = this.state;
     view.clip = clip && (view.roi !== null || view.lasso !== null);
@@ -127,7 +127,7 @@ export class Selecting {
     this.state.rebuild();
   }
 
-  /** The records inside of a line are those of interest, or of no line. */
+  /** Sets or removes the lasso. */
   setLasso(lasso: ViewSpec["lasso"]): void {
     const { view } = this.state;
     const wasClipped = view.clip;
@@ -141,7 +141,7 @@ export class Selecting {
     this.state.rebuild();
   }
 
-  /** Shows a slab across an axis alone: a tenth of the picture, around what is in the middle. */
+  /** Shows only a slab across an axis: a tenth of the view, around its middle. */
   showSlab(axis: number): void {
     const { current } = this.parts.requests;
     const { low, high } = this.parts.scene.frame;

@@ -1,4 +1,4 @@
-/** How a point is placed, chosen and coloured on the graphics card. */
+/** Shaders that position, filter and colour points. */
 
 import {
   AddEquation,
@@ -235,7 +235,7 @@ void main() {
 
 export const OPEN = 3.4e38;
 
-/** The points' material; `smooth`: with rims that are not jagged, which costs a card little. */
+/** The points' material; `smooth` gives anti-aliased edges, which are cheap on a graphics card. */
 export function makeMaterial(smooth: boolean) {
   const map = new DataTexture(new Uint8Array(1024), 256, 1, RGBAFormat, UnsignedByteType);
   map.magFilter = map.minFilter = LinearFilter;
@@ -251,23 +251,23 @@ export function makeMaterial(smooth: boolean) {
     roiOn: { value: false },
     roiClip: { value: false },
     size: { value: 2 },
-    // As src/sizes.ts has them: the unit of `size`, the column of sizes, and pixels of a unit of the scene.
+    // See src/sizes.ts: the unit of `size`, the column of sizes, and pixels per scene unit.
     sizeIn: { value: 0 },
     sizeSlot: { value: -1 },
     sizeOrigin: { value: 0 },
     sizeUsual: { value: 1 },
     perUnit: { value: 1 },
-    // The fraction of a point of usual ink; 0 where all points have the same.
+    // The fraction of a point with standard ink; 0 if all are the same.
     reference: { value: 0 },
-    // How far points have gone over from one weight to the next.
+    // Progress of the transition of weights.
     share: { value: 1 },
     zone: { value: 1 },
     dim: { value: 0 },
     blended: { value: false },
     isFlat: { value: false },
-    // Pixels across and up.
+    // Width and height in pixels.
     screen: { value: [1, 1] },
-    // How much of the colour of what is farthest away gives way to the background.
+    // How much distant colours fade into the background.
     fog: { value: 0 },
     fadeNear: { value: 0 },
     fadeFar: { value: 1 },
@@ -275,12 +275,12 @@ export function makeMaterial(smooth: boolean) {
     background: { value: new Color() },
     plain: { value: new Color() },
   };
-  // USED: the number of columns that the drawn points carry.
+  // USED: number of columns of the drawn points.
   const defines: { USED: number; SMOOTH?: string } = smooth ? { USED: 0, SMOOTH: "" } : { USED: 0 };
   return new RawShaderMaterial({ glslVersion: GLSL3, defines, vertexShader: vertex, fragmentShader: fragment, uniforms });
 }
 
-/** Neither ranges nor the box hide a part of a trajectory; it may fade with its age. */
+/** Filters and box do not hide parts of a trajectory; it may fade with age. */
 export function makeTrailMaterial({ uniforms }: PointMaterial) {
   const defines = { USED: 0, TRAIL: "" };
   return new RawShaderMaterial({
@@ -288,25 +288,25 @@ export function makeTrailMaterial({ uniforms }: PointMaterial) {
     defines,
     vertexShader: vertex,
     fragmentShader: trailFragment,
-    // The moment where lines end, and how long before it they vanish; 0: they are whole.
+    // The time where lines end, and the age at which they vanish; 0 for whole lines.
     uniforms: { ...uniforms, now: { value: 0 }, lasts: { value: 0 } },
     transparent: true,
   });
 }
 
-/** Adds up the weights of the same points: each is one pixel. */
+/** Adds up the weights of the same points, one pixel each. */
 export function makeSumMaterial({ uniforms }: PointMaterial) {
   return new RawShaderMaterial({
     glslVersion: GLSL3,
     defines: { USED: 0, SUM: "" },
     vertexShader: vertex,
     fragmentShader: sumFragment,
-    // The weight of each point where all have the same; 0: each has its own.
+    // The weight of each point if all are the same; 0 if each has its own.
     uniforms: { ...uniforms, alike: { value: 1 }, shade: { value: 0 } },
     transparent: true,
     blending: CustomBlending,
     blendEquation: AddEquation,
-    // Records are added up, whatever is done with values.
+    // Row weights are added for every shade.
     blendEquationAlpha: AddEquation,
     blendSrc: OneFactor,
     blendDst: OneFactor,

@@ -1,13 +1,16 @@
-/** What the colours of a picture of densities mean. */
+/** The meaning of colours in a density picture. */
 
-/** Records per area; of a column of numbers the mean or the maximum; of categories the mixture of their colours, or the most frequent one. */
+/**
+ * Rows per area; mean or maximum of a number column; mixture of category colours, or the most frequent
+ * category.
+ */
 export const SHADES = ["records", "mean", "maximum", "mixture", "dominant"] as const;
 export type Shade = (typeof SHADES)[number];
 
-/** What the colours can mean of a column. */
+/** The possible meanings for a column. */
 export const shadesOf = (isCategories: boolean): Shade[] => (isCategories ? ["mixture", "dominant"] : ["mean", "maximum"]);
 
-/** What they mean if this is wanted of a column, or of none. */
+/** The meaning for a column, or without one, if this one is wanted. */
 export function shadeOf(wanted: Shade, color: string | null, isCategories: boolean): Shade {
   if (wanted === "records" || color === null) return "records";
   const possible = shadesOf(isCategories);

@@ -1,4 +1,7 @@
-/** Lines, areas and words of a picture: painted on a canvas, or written as SVG by src/svg.ts, as PDF by src/pdf.ts. */
+/**
+ * Lines, areas and texts of a picture: painted on a canvas, or written as SVG (src/svg.ts) or PDF
+ * (src/pdf.ts).
+ */
 
 import type { Rect } from "./figurelayout";
 
@@ -8,35 +11,35 @@ export type Align = "left" | "center" | "right";
 export interface Words {
   kind: "words";
   text: string;
-  /** Where its line of letters begins, has its middle or ends. */
+  /** The anchor of the text on its baseline. */
   at: Place;
   size: number;
   align: Align;
   color: string;
-  /** From below upwards. */
+  /** From bottom to top. */
   isUp: boolean;
 }
 
 export type Shape =
   | Words
   | { kind: "fill"; rect: Rect; color: string }
-  /** 256 colours, four numbers each, from left to right or from below upwards. */
+  /** 256 colours, four numbers each, from left to right or bottom to top. */
   | { kind: "ramp"; rect: Rect; colors: Uint8Array; isUp: boolean }
   | { kind: "area"; places: Place[]; color: string }
-  /** Around each of its places may be a ring. */
+  /** Each position may have a ring. */
   | { kind: "line"; places: Place[]; isClosed: boolean; rings: number; width: number; color: string }
   | { kind: "image"; rect: Rect; image: HTMLCanvasElement }
-  /** In a rectangle, beyond which nothing is seen, whose corner is their place 0, 0. */
+  /** Shapes clipped to a rectangle, whose corner is their origin. */
   | { kind: "within"; rect: Rect; scale: number; shapes: Shape[] };
 
-/** What shapes are drawn on, as a file. */
+/** A file to draw shapes on. */
 export interface Sheet {
   width: number;
   height: number;
-  /** null: what is behind it is seen through it. */
+  /** null for a transparent background. */
   background: string | null;
   family: string;
-  /** What viewers show of it. */
+  /** Shown by viewers. */
   title: string;
   description: string;
 }

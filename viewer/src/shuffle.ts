@@ -1,6 +1,6 @@
-/** Puts the rows of a cell in an order by chance that depends on nothing but the cell. */
+/** Shuffles the rows of a cell in an order that depends only on the cell. */
 
-/** What the order follows from, and what is put in order. */
+/** The seed's source, and the rows. */
 interface Cell {
   readonly parent: Cell | null;
   readonly octant: number;
@@ -10,7 +10,7 @@ interface Cell {
   readonly columns: readonly Float32Array[];
 }
 
-/** A generator of numbers in [0, 1), the same for the same seed (mulberry32). */
+/** A random number generator in [0, 1) with a seed (mulberry32). */
 export function generator(seed: number): () => number {
   let state = seed | 0;
   return () => {
@@ -21,7 +21,7 @@ export function generator(seed: number): () => number {
   };
 }
 
-/** The cell's place in the tree as a number. */
+/** A seed from the cell's position in the tree. */
 function seedOf(cell: Cell): number {
   let seed = 1;
   for (let at: Cell | null = cell; at; at = at.parent) seed = (Math.imul(seed, 0x9e3779b1) + at.octant + at.depth) | 0;
@@ -36,7 +36,7 @@ function swap(values: Float32Array, a: number, b: number, width: number): void {
   }
 }
 
-/** Shuffles the rows; returns one more number of the same kind. */
+/** Shuffles the rows; returns one more random number. */
 export function shuffle(cell: Cell, axes: number): number {
   const next = generator(seedOf(cell));
   const offset = next();

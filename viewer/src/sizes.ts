@@ -1,17 +1,17 @@
-/** How large points are drawn: in pixels, in units of the axes, or as their neighbours are far away. */
+/** Point sizes: in pixels, in units of the axes, or relative to the distance of neighbours. */
 
 import type { TableProfile } from "./profile";
 import type { Scene } from "./scene";
 import { PLAIN, SIZES, type ViewSpec } from "./view";
 
-/** The points of a table with fewer records than this are larger, so that each of them is seen, up to so many times. */
+/** Tables with fewer rows have larger points, up to this factor. */
 const FEW = 2000;
 const LARGER = 2.5;
 
-/** A point's diameter in the middle of a view is this share of the picture's width unless another one is said. */
+/** Default diameter of a point as a fraction of the picture's width. */
 const USUAL = 1 / 150;
 
-/** The diameter in units of the axes, or what a column's values are multiplied by. */
+/** The diameter in units of the axes, or the factor of a column's values. */
 export function widthOf(view: ViewSpec, scene: Scene): number {
   if (view.width !== null) return view.width;
   const { low, high } = scene.frame;
@@ -19,7 +19,7 @@ export function widthOf(view: ViewSpec, scene: Scene): number {
   return view.sizeBy === null ? Number(usual.toPrecision(2)) : 1;
 }
 
-/** The value of the column at which a point has the size that is set; 1 where values are diameters. */
+/** The column value for which a point has the set size; 1 if values are diameters. */
 function usualOf({ sizeIn, sizeBy }: ViewSpec, profile: TableProfile): number {
   const { quantiles, high = 1 } = profile.histograms.get(sizeBy ?? "") ?? {};
   if (sizeBy === null || sizeIn === "units") return 1;
@@ -27,8 +27,8 @@ function usualOf({ sizeIn, sizeBy }: ViewSpec, profile: TableProfile): number {
 }
 
 /**
- * Tells the card how large points are, where the column of sizes is this one of theirs. Returns about how many
- * CSS pixels a point is wide; 0 where neighbours do not overlap.
+ * Sets the size uniforms; `slot` is the column of sizes. Returns the approximate width of a point in CSS
+ * pixels; 0 where neighbours do not overlap.
  */
 export function applySizes(view: ViewSpec, profile: TableProfile, scene: Scene, slot: number, origin: number): number {
   const { uniforms } = scene.material;
@@ -46,7 +46,7 @@ export function applySizes(view: ViewSpec, profile: TableProfile, scene: Scene, 
     return size;
   }
   if (view.sizeIn === "spacing") {
-    // A point of usual size just reaches its neighbours.
+    // A point of default size just reaches its neighbours.
     uniforms.size.value = view.size / 2.2;
     return 0;
   }

@@ -1,6 +1,6 @@
 /**
- * Browsers without a graphics card. They queue frames for seconds, and the picture would lag
- * behind the pointer: a frame is begun only when the one before it is on the screen.
+ * Support for browsers without a graphics card. They queue frames for seconds, so a frame starts only after
+ * the previous one is on the screen.
  */
 
 import type { WebGLRenderer } from "three";
@@ -14,7 +14,7 @@ export function drawsInSoftware(): boolean {
   return /swiftshader|llvmpipe|software|basic render/i.test(name);
 }
 
-/** Tells when what was drawn before it is done. */
+/** Reports when previous drawing is complete. */
 export class Fence {
   private sync: WebGLSync | null = null;
 

@@ -1,6 +1,6 @@
 /**
- * The state of the page: the view, the table's profile and what is known of the records
- * shown. It sends no request and draws nothing; it tells its observer what has changed.
+ * The state of the page: the view, the table's profile and facts about the displayed rows. It sends no
+ * request and draws nothing; it notifies its observer of changes.
  */
 
 import { ApiError, type Figure, type Layout, type TableInfo } from "./api";
@@ -11,31 +11,31 @@ import { shadeOf, type Shade } from "./shades";
 import { finite, logarithmicShare, share } from "./steps";
 import { fromAddress, type ViewSpec } from "./view";
 
-/** Whole numbers of up to so many values are categories. */
+/** Integers with up to this many values are categories. */
 const FEW = 12;
 
-/** What follows from a change of the state. */
+/** Reactions to changes of the state. */
 export interface Observer {
   /** Values in the panel have changed. */
   redraw(): void;
-  /** The panel has other controls than before. */
+  /** The controls of the panel have changed. */
   rebuild(): void;
   /** The picture has changed. */
   invalidate(): void;
-  /** The view has changed, and with it the page's address. */
+  /** The view has changed, and with it the page's URL. */
   viewChanged(): void;
 }
 
-/** What the picture shows at present. */
+/** Facts about the current picture. */
 export interface Shown {
   rows: number;
-  /** The least and the greatest fraction of the cells drawn. */
+  /** The smallest and the largest fraction of the drawn cells. */
   fraction: [number, number];
-  /** Whether points have more or less ink by the fraction of their part of the view. */
+  /** Whether points have individual weights. */
   weighted: boolean;
-  /** Densities are shown in place of points. */
+  /** Whether densities are shown instead of points. */
   dense: boolean;
-  /** Points that are wanted have not arrived yet. */
+  /** Whether requested points have not arrived yet. */
   busy: boolean;
 }
 
@@ -45,21 +45,21 @@ export class State {
   view: ViewSpec;
   /** The table's profile; null until a table is open. */
   profile: TableProfile | null = null;
-  /** How the table is laid out; null until that is known. */
+  /** The table's layout; null until it is loaded. */
   layout: Layout | null = null;
-  /** The names of all tables that are served. */
+  /** The names of all served tables. */
   tables: string[] = [];
   shown = nothing();
-  /** The number of matching records, and of those in the box of interest; null until counted. */
+  /** Number of matching rows, and of those in the box of interest; null until counted. */
   total: number | null = null;
   inRoi: number | null = null;
-  /** Estimates of the colouring column in the region. */
+  /** Estimates of the colour column in the region. */
   figures: Figure[] | null = null;
-  /** What the second view shows, where, and whether more is to come. */
+  /** Content and area of the second view, and whether more is loading. */
   second: { content: Content | null; plot: Plot | null; busy: boolean } = { content: null, plot: null, busy: false };
-  /** The error to show, if there is one. */
+  /** The error to show, if any. */
   message: string | null = null;
-  /** Records added since the table was opened, and by the last change. */
+  /** Rows added since the table was opened, and by the last change. */
   added = 0;
   lastAdded = 0;
 
@@ -70,7 +70,7 @@ export class State {
     this.view = fromAddress(address);
   }
 
-  /** Prepares for a table to be opened. The view of another table is dropped, apart from the theme. */
+  /** Prepares for opening a table. Another table's view is dropped, except for the theme. */
   reset(table: string): void {
     if (table !== this.view.table && this.view.table) this.view = { ...fromAddress(""), theme: this.view.theme };
     this.shown = nothing();
@@ -89,18 +89,18 @@ export class State {
     this.observer.invalidate();
   }
 
-  /** The view has changed: the address, the panel and the picture follow. */
+  /** The view has changed: updates the URL, the panel and the picture. */
   changed(): void {
     this.observer.viewChanged();
     this.redraw();
     this.invalidate();
   }
 
-  /** Shows an error. An expired version is none: the next request asks for a newer one. */
+  /** Shows an error. An expired version is not shown: the next request uses a newer one. */
   report(error: unknown): void {
     const unreachable = error instanceof TypeError;
     const text = String((error as Error).message ?? error);
-    this.message = unreachable ? "The server does not answer; trying again" : text;
+    this.message = unreachable ? "The server does not respond; trying again" : text;
     if (isExpired(error)) this.message = null;
     this.redraw();
   }
@@ -114,7 +114,7 @@ export class State {
     profile.info = info;
   }
 
-  /** The categories of the colouring column and the number that points carry for each; null: it has none. */
+  /** The categories of the colour column with their numbers; null if it has none. */
   get categories(): { number: number; name: string }[] | null {
     const { color } = this.view;
     if (color === null) return null;
@@ -126,12 +126,12 @@ export class State {
     return distinct.map((number) => ({ number, name: kind === "boolean" ? String(number > 0) : String(number) }));
   }
 
-  /** What the colours of densities mean. */
+  /** The meaning of density colours. */
   get shade(): Shade {
     return shadeOf(this.view.shade, this.view.color, this.categories !== null);
   }
 
-  /** The values of the colouring column at both ends of the colour map. */
+  /** The values of the colour column at both ends of the colormap. */
   get colorRange(): [number, number] {
     const { range, color, log } = this.view;
     const { quantiles, low = 0, high = 1, least_positive } = this.profile!.histograms.get(color ?? "") ?? {};
@@ -141,13 +141,13 @@ export class State {
     if (!range && !log && from < 0 && to > 0 && DIVERGING.includes(this.view.map)) [from, to] = [-Math.max(to, -from), Math.max(to, -from)];
     if (log) from = Math.max(from, range ? Number.MIN_VALUE : (least_positive ?? Number.MIN_VALUE));
     if (from < to) return [from, to];
-    // One value has the colour in the middle.
+    // A single value gets the middle colour.
     if (log) return [Math.max(Number.MIN_VALUE, from / 2), finite(from * 2)];
     const half = (Math.abs(from) || 1) / 2;
     return [finite(from - half), finite(from + half)];
   }
 
-  /** Where values of the colouring column are in the colour map: from 0 to 1, NaN if they are missing. */
+  /** Maps values of the colour column to the colormap: from 0 to 1, NaN if missing. */
   get placing(): (value: number) => number {
     const [low, high] = this.colorRange;
     const along = this.view.log
@@ -157,5 +157,5 @@ export class State {
   }
 }
 
-/** Whether the version that was requested is no longer kept by the server. */
+/** Whether the server no longer has the requested version. */
 export const isExpired = (error: unknown) => error instanceof ApiError && error.status === 410;

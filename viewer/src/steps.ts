@@ -1,19 +1,21 @@
 /**
- * Round steps and even parts of a range of numbers: marks of axes and edges of bins, as
- * crates/core/kubist-types/src/steps.rs has them.
+ * Round steps and equal parts of a range, for axis marks and bin edges, the same as
+ * crates/core/kubist-types/src/steps.rs.
  *
- * Everything here is total. Of any two finite numbers it gives finite, ascending numbers, in a bounded number of
- * steps: of subnormal ones, of ranges that are longer than a number can say, of ranges in which few numbers lie.
+ * All functions are total: for any two finite numbers, including subnormal ones and ranges whose length
+ * overflows, they return finite ascending numbers in a bounded number of steps.
  */
 
 const DIGITS = [1, 2, 5];
-/** Multiples of a step that are looked for, at most. */
+/** Most multiples of a step to search. */
 const MOST_MULTIPLES = 1000;
-/** Multiples this near to the ends of a range, in steps, lie in it: the ends are rounded themselves. */
+/**
+ * Multiples within this distance of a range's ends, in steps, count as inside, because the ends are rounded.
+ */
 const SLACK = 1e-9;
-/** Roundings of a few in 2^53 steps. */
+/** A few roundings, in units of 2^-53 steps. */
 const OFF = 8;
-/** Powers of ten from which on steps are subnormal, of few digits. */
+/** Steps below this power of ten may be subnormal, with few digits. */
 const SUBNORMAL = -290;
 
 /** A digit times a power of ten. */
@@ -22,13 +24,13 @@ export interface Step {
   power: number;
 }
 
-/** The number nearest to so many steps. */
+/** The number nearest to this many steps. */
 export function times({ digit, power }: Step, count: number): number {
   const whole = count * digit;
   return Number(`${Number.isSafeInteger(whole) ? whole : BigInt(count) * BigInt(digit)}e${power}`) + 0;
 }
 
-/** The smallest step of at least this size; of a size that is no positive number the smallest there is. */
+/** The smallest step of at least this size; for a size that is not positive, the smallest step. */
 export function stepOf(size: number): Step {
   const wanted = size > 0 ? Math.min(size, Number.MAX_VALUE) : Number.MIN_VALUE;
   const guess = Math.floor(Math.log10(wanted));
@@ -38,7 +40,7 @@ export function stepOf(size: number): Step {
   return { digit: 1, power: guess + 2 };
 }
 
-/** The next smaller step; null where there is none. */
+/** The next smaller step; null if there is none. */
 export function finer({ digit, power }: Step): Step | null {
   const place = DIGITS.indexOf(digit) - 1;
   const step = place < 0 ? { digit: 5, power: power - 1 } : { digit: DIGITS[place], power };
@@ -61,7 +63,7 @@ function within(step: Step, low: number, high: number): number[] {
   return found;
 }
 
-/** Round numbers in a range, about `most` of them: at least `fewest`, where so many numbers lie in it. */
+/** About `most` round numbers in a range, and at least `fewest` if the range contains so many numbers. */
 export function marks(low: number, high: number, most: number, fewest: number): number[] {
   if (!(Number.isFinite(low) && Number.isFinite(high) && low < high)) return [];
   const least = resolution(low, high);
@@ -74,7 +76,7 @@ export function marks(low: number, high: number, most: number, fewest: number): 
   }
 }
 
-/** 1, 2 and 5 times the powers of ten between two positive numbers, or the powers alone where these are many. */
+/** 1, 2 and 5 times the powers of ten between two positive numbers, or only the powers if there are many. */
 export function logarithmicMarks(low: number, high: number): number[] {
   if (!(low > 0 && Number.isFinite(high) && low < high)) return [];
   const digits = Math.log10(high) - Math.log10(low) > 2.5 ? [1] : DIGITS;
@@ -88,19 +90,19 @@ export function logarithmicMarks(low: number, high: number): number[] {
   return found;
 }
 
-/** The distance of two numbers, divided; the distance itself need not be a number. */
+/** The distance of two numbers divided by `count`; the distance itself may overflow. */
 export function part(low: number, high: number, count: number): number {
   const distance = high - low;
   return Number.isFinite(distance) ? distance / count : high / count - low / count;
 }
 
-/** Where a number lies between two others: 0 at the low one, 1 at the high one. */
+/** The position of a number between two others: 0 at `low`, 1 at `high`. */
 export function share(low: number, high: number, value: number): number {
   const [below, all] = [value - low, high - low];
   return Number.isFinite(below) && Number.isFinite(all) ? below / all : (value / 4 - low / 4) / (high / 4 - low / 4);
 }
 
-/** The same of positive numbers by their logarithms, where these tell them apart. */
+/** The position of positive numbers on a logarithmic scale, if logarithms distinguish the ends. */
 export function logarithmicShare(low: number, high: number, value: number): number {
   const [from, to] = [Math.log(low), Math.log(high)];
   return from < to ? share(from, to, Math.log(value)) : share(low, high, value);
@@ -108,27 +110,27 @@ export function logarithmicShare(low: number, high: number, value: number): numb
 
 export const middle = (low: number, high: number) => low / 2 + high / 2;
 
-/** The nearest number that is finite. */
+/** The nearest finite number. */
 export const finite = (value: number) => Math.min(Number.MAX_VALUE, Math.max(-Number.MAX_VALUE, value));
 
-/** How far numbers as large as these lie apart. */
+/** The distance of adjacent float64 numbers of this size. */
 export function resolution(low: number, high: number): number {
   const largest = Math.max(Math.abs(low), Math.abs(high));
   return largest === 0 ? Number.MIN_VALUE : 2 ** (Math.max(-1022, Math.floor(Math.log2(largest))) - 52);
 }
 
-/** A range around a number alone: half of 1 to either side, or as much as numbers as large as it can tell apart. */
+/** A range around one number: 0.5 to each side, or the resolution of float64 if that is larger. */
 export function around(value: number): [number, number] {
   const half = Math.max(0.5, 4 * resolution(value, value));
   return [finite(value - half), finite(value + half)];
 }
 
-/** The edges of so many equal parts of a range. */
+/** The edges of `count` equal parts of a range. */
 export function equal(low: number, high: number, count: number): number[] {
   const distance = high - low;
   const isShort = Number.isFinite(distance * count);
   const edges = Array.from({ length: count + 1 }, (_, k) => (isShort ? low + (distance * k) / count : low * (1 - k / count) + high * (k / count)));
   [edges[0], edges[count]] = [low, high];
-  // What rounding made equal is one.
+  // Removes edges that rounding made equal.
   return edges.map((edge) => Math.min(high, Math.max(low, edge))).filter((edge, k, all) => k === 0 || edge > all[k - 1]);
 }

@@ -1,10 +1,11 @@
 /**
- * Sums of weights by place of a raster, by the processor: what the shader of src/shader.ts adds up on
- * a graphics card. Each place has four numbers, the last one of records. The others are
+ * Sums of weights by raster place on the processor: the same as src/shader.ts computes on a graphics card.
+ * Each place has four numbers, the last one the row weight. The others are
  *
- * - mean: weights times the place of the value in the colour map, and weights of what has a value;
- * - maximum: the greatest place in the colour map, and whether there is a value;
- * - mixture, dominant: weights times red, green and blue, of all records or of the most frequent category's colour.
+ * - mean: weights times the value's position in the colormap, and weights of rows with a value;
+ * - maximum: the largest position in the colormap, and whether there is a value;
+ * - mixture, dominant: weights times red, green and blue, of all rows or of the most frequent category's
+ *   colour.
  */
 
 import { Matrix4, type Points, type Vector2, type Vector3 } from "three";
@@ -14,7 +15,7 @@ import type { Scene } from "./scene";
 import type { Shade } from "./shades";
 import type { Cell } from "./cell";
 
-/** How a point's value becomes a place in the colour map, or the number of a category. */
+/** Maps a point's value to a position in the colormap, or to a category number. */
 export interface Coloring {
   shade: Shade;
   slot: number;
@@ -22,13 +23,13 @@ export interface Coloring {
   high: number;
   origin: number;
   log: boolean;
-  /** Colours by the number of a category: red, green, blue, alpha. */
+  /** Colours by category number: red, green, blue, alpha. */
   colors: Uint8Array;
 }
 
 const matrix = new Matrix4();
 
-/** The place of a value in the colour map; NaN if it is missing. */
+/** The position of a value in the colormap; NaN if it is missing. */
 function placeIn({ low, high, origin, log }: Coloring, value: number): number {
   const share = log
     ? (Math.log(value + origin) - Math.log(low + origin)) / (Math.log(high + origin) - Math.log(low + origin))
@@ -36,7 +37,7 @@ function placeIn({ low, high, origin, log }: Coloring, value: number): number {
   return Math.min(1, Math.max(0, share));
 }
 
-/** Whether the ranges of the filters hide a row, as the card decides it. */
+/** Whether the filter ranges hide a row, as decided on the card. */
 export function isHidden(cell: Cell, row: number, ranges: { x: number; y: number }[]): boolean {
   for (let k = 0; k < cell.columns.length; k++) {
     const value = cell.columns[k][row];
@@ -46,13 +47,15 @@ export function isHidden(cell: Cell, row: number, ranges: { x: number; y: number
   return false;
 }
 
-/** Whether a point of a cell lies between two corners of the scene; cells are placed by a scale and a corner. */
+/**
+ * Whether a point of a cell is between two corners of the scene. `placed` is the cell's scale and corner.
+ */
 function isWithin(placed: number[], x: number, y: number, z: number, low: Vector3, high: Vector3): boolean {
   const [a, b, c] = [placed[0] * x + placed[12], placed[5] * y + placed[13], placed[10] * z + placed[14]];
   return a >= low.x && a <= high.x && b >= low.y && b <= high.y && c >= low.z && c <= high.z;
 }
 
-/** Sums over the picture: `across` times `down` places, of which the last ones may reach beyond it. */
+/** Sums over the picture: `across` x `down` places, of which the last ones may extend beyond it. */
 export class Raster {
   private readonly dominant = new Dominant();
   private sums = new Float32Array(0) as Float32Array;
@@ -60,7 +63,7 @@ export class Raster {
   private across = 0;
   private down = 0;
 
-  /** Begins anew, in these sums of `wide` places a row. */
+  /** Starts again with these sums of `wide` places per row. */
   begin(sums: Float32Array, wide: number, across: number, down: number): void {
     [this.wide, this.across, this.down] = [wide, across, down];
     this.sums = sums;
@@ -68,7 +71,9 @@ export class Raster {
     this.dominant.clear();
   }
 
-  /** Adds the drawn rows of a cell, each with this weight or with its own, which has gone over by this share. */
+  /**
+   * Adds the drawn rows of a cell, with this weight or with their own at this progress of the transition.
+   */
   add(scene: Scene, mesh: Points, cell: Cell, weight: number | null, ink: Ink, share: number, coloring: Coloring): void {
     const axes = cell.low.length;
     const { positions } = cell;
@@ -116,7 +121,7 @@ export class Raster {
     else for (let k = 0; k < 3; k++) sums[into + k] += (records * colors[4 * category + k]) / 255;
   }
 
-  /** All cells were added. */
+  /** Call after all cells were added. */
   end({ shade, colors }: Coloring): void {
     if (shade === "dominant") this.dominant.finish(this.sums, colors);
   }

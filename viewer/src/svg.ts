@@ -1,4 +1,4 @@
-/** A picture as SVG, as `kubist plot` writes it: lines and words stay what they are, and the points are an image. */
+/** A picture as SVG, as `kubist plot` writes it: vector lines and text; the points are an image. */
 
 import type { Align, Place, Shape, Sheet, Words } from "./shapes";
 
@@ -32,10 +32,10 @@ function element(name: string, attributes: Attributes, ...children: (Node | stri
   return made;
 }
 
-/** Without the characters that XML forbids. */
+/** Removes characters that XML forbids. */
 const allowed = (text: string) => text.replace(/[\u0000-\u0008\u000b\u000c\u000e-\u001f\ufffe\uffff\p{Surrogate}]/gu, "\ufffd");
 
-/** Adds to the definitions, and says how it is referred to. */
+/** Adds a definition and returns the reference to it. */
 function define(definitions: SVGElement, made: SVGElement): string {
   made.id = `part-${definitions.childElementCount + 1}`;
   definitions.append(made);

@@ -1,9 +1,9 @@
-/** How much of a trail is seen where one time is shown: what lies before that time, fading with its age. */
+/** How much of a trail is visible at one time: its past, fading with age. */
 
 import type { TableProfile } from "./profile";
 import type { ViewSpec } from "./view";
 
-/** Where trails end and how long ago they vanish, in units of the time; null: they are whole. */
+/** The time where trails end and the age at which they vanish, in units of time; null for whole trails. */
 export interface Tail {
   now: number;
   lasts: number;

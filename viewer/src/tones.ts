@@ -1,24 +1,24 @@
 /**
- * From sums of weights to shades: linear, logarithmic, or so that each shade is on equally
- * many places of the picture (equalised).
+ * Maps sums of weights to shades: linear, logarithmic, or so that each shade covers equally many places
+ * (equalised).
  */
 
 export const TONES = ["equalised", "log", "linear"] as const;
 export type Tone = (typeof TONES)[number];
 
 const STEPS = 256;
-/** Places that are looked at to equalise shades. */
+/** Most places examined to equalise shades. */
 const PLACES = 60_000;
 
 export interface Toning {
-  /** Logarithms of the least and of the greatest sum. */
+  /** Logarithms of the smallest and the largest sum. */
   low: number;
   high: number;
-  /** Shades from 0 to 1 by even steps of the logarithm from low to high. */
+  /** Shades from 0 to 1 at even steps of the logarithm from low to high. */
   shades: Float32Array;
 }
 
-/** The shades for these sums; sums of 0 are places without records. */
+/** The shades for these sums; sums of 0 are places without rows. */
 export function toning(tone: Tone, sums: Float32Array, stride: number, offset: number): Toning {
   let [least, most] = [Infinity, 0];
   for (let at = offset; at < sums.length; at += stride) {
@@ -35,7 +35,7 @@ export function toning(tone: Tone, sums: Float32Array, stride: number, offset: n
   if (tone === "equalised") {
     const counts = new Float64Array(STEPS);
     let all = 0;
-    // Some of many places tell as much as all.
+    // A sample of the places is enough.
     const step = stride * Math.ceil(sums.length / stride / PLACES);
     for (let at = offset; at < sums.length; at += step) {
       if (!(sums[at] > 0)) continue;
@@ -53,7 +53,7 @@ export function toning(tone: Tone, sums: Float32Array, stride: number, offset: n
   return { low, high, shades };
 }
 
-/** The sum that has this shade. */
+/** The sum with this shade. */
 export function sumOf({ low, high, shades }: Toning, shade: number): number {
   let above = 0;
   while (above < STEPS - 1 && shades[above] < shade) above++;

@@ -1,10 +1,9 @@
 /**
- * Trails: trajectories of some particles in the box of interest, or else in view, as
- * lines through a particle's records in the order of time. They are whole, or where one time is
- * shown end there and fade with their age.
+ * Trails: trajectories of some particles in the box of interest, or in view, as lines through a particle's
+ * rows in order of time. They are whole, or end at the displayed time and fade with age.
  *
- * The particles of the records of lowest priority are chosen. That is a uniform sample, it
- * stays the same while the camera moves a little, and its size is bounded.
+ * The particles of the rows of lowest priority are chosen. They are a uniform sample of bounded size that is
+ * stable under small camera movements.
  */
 
 import { BufferAttribute, BufferGeometry, LineSegments, Vector3 } from "three";
@@ -20,19 +19,19 @@ import { isExpired, type State } from "./state";
 import { tailOf } from "./tail";
 
 const MOST_PATHS = 200;
-/** Records among which the particles in view are searched. */
+/** Rows among which particles in view are searched. */
 const SAMPLE = 4000;
 const MOST_RECORDS = 400_000;
-/** Milliseconds that the view rests before trails follow it. */
+/** Milliseconds without change before trails are updated. */
 const REST = 350;
 
-/** The records of some trajectories, one a row. */
+/** The rows of some trajectories. */
 export interface Paths {
   positions: Float32Array;
   columns: Float32Array[];
-  /** The number of each record's trajectory among those requested. */
+  /** The index of each row's trajectory in the request. */
   of: Float32Array;
-  /** Of each record, less `begin`. */
+  /** Time of each row, relative to `begin`. */
   time: Float32Array;
   begin: number;
 }
@@ -54,12 +53,12 @@ export class Trails {
     private readonly player: Player,
   ) {}
 
-  /** Whether the table has a column that identifies trajectories and one that orders their records. */
+  /** Whether the table has a trajectory column and a time column. */
   get possible(): boolean {
     return Boolean(this.state.profile?.path && this.player.column);
   }
 
-  /** Follows the view once it rests. */
+  /** Updates the trails once the view is at rest. */
   updateLater(): void {
     clearTimeout(this.timer);
     if (!this.state.view.trails || !this.possible) {
@@ -99,7 +98,7 @@ export class Trails {
         const paths = particles.length > 0 ? await this.fetch(spec, particles, signal) : null;
         if (signal.aborted) return;
         if (particles.length > 0 && !paths) {
-          // Too many records for one picture: fewer trajectories, or none.
+          // Too many rows for one picture: requests fewer trajectories, or none.
           particles = particles.slice(0, Math.floor(particles.length / (particles.length > 4 ? 4 : 2)));
           continue;
         }
@@ -110,7 +109,7 @@ export class Trails {
     } catch (error) {
       if (signal.aborted) return;
       const rejected = error instanceof api.ApiError && error.status < 500;
-      // The request for the points fails too: it reports a wrong query, or asks for a newer version.
+      // The request for points fails too, and reports the error or requests a newer version.
       if (rejected) this.clear();
       else this.updateLater();
       if (isExpired(error)) this.requests.reload();
@@ -120,11 +119,11 @@ export class Trails {
     }
   }
 
-  /** Trajectories of the records of lowest priority that are in the box, or on the screen. */
+  /** Trajectories of the rows of lowest priority in the box or on the screen. */
   private async choose(spec: PointsSpec, signal: AbortSignal): Promise<string[]> {
     const { scene } = this;
     const profile = this.state.profile!;
-    // Those that fade go on while time does.
+    // Fading trails continue as time changes.
     const view = tailOf(this.state.view, profile) ? { ...this.state.view, time: null } : this.state.view;
     const region = { ...(view.roi ? selectionOf(view, profile) : regionOf(view, profile)), version: spec.region.version! };
     if (!view.roi) {
@@ -146,7 +145,7 @@ export class Trails {
     return [...new Set(found.map((row) => row[0]))].slice(0, MOST_PATHS);
   }
 
-  /** All their records; null if they are too many. */
+  /** All their rows; null if there are too many. */
   private async fetch(spec: PointsSpec, particles: string[], signal: AbortSignal): Promise<Paths | null> {
     const { player } = this;
     const profile = this.state.profile!;
@@ -206,8 +205,8 @@ export class Trails {
 const names = (spec: PointsSpec | null) => JSON.stringify(spec && [spec.axes, spec.columns]);
 
 /**
- * The ends of all lines, two by two: records of one trajectory that follow each other in
- * time. Records without a time are left out, and those of one time are not joined.
+ * Pairs of rows that are joined by a line: successive rows of one trajectory. Rows without a time are left
+ * out, and rows of equal time are not joined.
  */
 export function segments(of: Float32Array, time: Float32Array): Uint32Array {
   const known = Uint32Array.from(of.keys()).filter((row) => !Number.isNaN(time[row]));
@@ -223,7 +222,7 @@ export function segments(of: Float32Array, time: Float32Array): Uint32Array {
   return ends.subarray(0, length);
 }
 
-/** Rows in this order. */
+/** The rows in this order. */
 function gathered(values: Float32Array, rows: Uint32Array, width: number): Float32Array {
   const out = new Float32Array(rows.length * width);
   for (let at = 0; at < rows.length; at++) {

@@ -1,24 +1,21 @@
 /**
- * The cells of a view, coarse to fine.
+ * The cells of a view, from coarse to fine.
  *
- * Space is halved along each axis, again and again. A cell holds the records of its
- * part of space in one window of the priorities: its own begins where its parent's
- * ends, and is as wide as makes about ROWS of them. So
+ * Space is halved along each axis repeatedly. A cell contains the rows of its region in one window of
+ * priorities. Its window starts where its parent's ends, and is wide enough for about ROWS rows. Therefore
  *
- * - each record is in at most one cell of a branch: it is sent once;
- * - what a branch holds is every record below the end of its last window: a uniform
- *   sample of that part of space, as fine as the branch is deep;
- * - a cell can come and go without another one changing.
+ * - each row is in at most one cell of a branch and is sent once;
+ * - a branch contains every row below the end of its last window: a uniform sample of that region;
+ * - a cell can be added or removed without changing another one.
  *
- * A cell's records are shuffled when they come, so that the first n of them are a uniform
- * sample too: a cell can be drawn to any fraction within its window.
+ * A cell's rows are shuffled on arrival, so its first n rows are a uniform sample too, and a cell can be
+ * drawn to any fraction within its window.
  *
- * Each part of the view asks for a fraction: the same everywhere, less where it is far away
- * (see Eye.nearness), or, for even detail, so much that equal areas of the screen get equally
- * many points. The budget of points says how high it is (src/fraction.ts). What is drawn
- * stays so while it is in view and not much smaller than it was: panning takes away no point
- * that stays in view. Where parts of the view have different fractions, each point has the
- * weight of its part (src/weights.ts).
+ * Each part of the view asks for a fraction: the same everywhere, less at a distance (see Eye.nearness), or,
+ * for even detail, enough that equal screen areas get equally many points. The point budget sets the level
+ * (src/fraction.ts). Drawn points stay while they are in view and not much smaller than before, so panning
+ * removes no visible point. If parts of the view have different fractions, each point has the weight of its
+ * part (src/weights.ts).
  */
 
 import { type Cell, newCell } from "./cell";
@@ -27,60 +24,60 @@ import { shuffle } from "./shuffle";
 import { areBeside } from "./weights";
 
 export const ROWS = 8192;
-/** The first cell holds more: what is seen at once. */
+/** The first cell is larger, because it is visible at once. */
 export const FIRST_ROWS = 24576;
-/** What is drawn of a cell may be taken away once it is this much smaller on the screen. */
+/** A cell's points may be removed once it is smaller by this factor on the screen. */
 const SMALLER = 0.5;
-/** A window is at least this much wider than what came before, so that requests stay few. */
+/** Smallest growth factor of windows, which limits the number of requests. */
 const WIDER = 1.5;
 const DEEPEST = 40;
-/** More changed cells than this are all cells. */
+/** With more changed cells, all cells count as changed. */
 const MANY = 48;
-/** How much more ink than usual a point may have: beyond it is a blot. */
+/** Greatest ink of a point, relative to the standard; more would be a blot. */
 const MOST_INK = 9;
 
 /** How a cell appears from the camera. */
 export interface Eye {
-  /** Its size in pixels, or 0 if it is out of view. */
+  /** Its size in pixels; 0 off the screen. */
   pixels(cell: Cell): number;
-  /** How small a record in it appears: its area as a share of that of one near by, in (0, 1]. */
+  /** Apparent area of a row compared with a near one, in (0, 1]. */
   nearness(cell: Cell): number;
-  /** The fraction that it deserves beside others of the same nearness, in (0, 1]. */
+  /** Relative fraction among cells of the same nearness, in (0, 1]. */
   interest(cell: Cell): number;
-  /** About the share of it that is in view. */
+  /** Approximate visible fraction of the cell. */
   visible(cell: Cell): number;
 }
 
 export interface Choice {
   /** Cells to request, the most important first. */
   wanted: Cell[];
-  /** Rows that are drawn. */
+  /** Number of drawn rows. */
   rows: number;
-  /** Lowest and highest fraction in view. */
+  /** Smallest and largest fraction in view. */
   fraction: [number, number];
-  /** The fraction of a point of usual ink: of others some have more ink, some less. */
+  /** The fraction of a point with standard ink; others have more or less. */
   reference: number;
 }
 
 export class Tree {
   readonly root: Cell;
   readonly cells = new Set<Cell>();
-  /** The extremes of all records that have come. */
+  /** The extremes of all loaded rows. */
   readonly least: number[];
   readonly most: number[];
-  /** How often cells were chosen. */
+  /** Number of choices so far. */
   choices = 0;
   /** The cells that this choice has changed. */
   private readonly changed: Cell[] = [];
   private readonly level = new Level();
   private even = false;
-  /** About how many records are in view, far ones as the share that they appear. */
+  /** Approximate number of rows in view; far rows count by their apparent area. */
   private records = 0;
-  /** The least fraction in view, beside nearness. */
+  /** The smallest fraction in view, without nearness. */
   private coarsest = 1;
   private readonly choice: Choice = { wanted: [], rows: 0, fraction: [1, 1], reference: 1 };
 
-  /** `low` and `high`: about where the records lie; `total`: how many there are. */
+  /** `low` and `high`: approximate range of the rows; `total`: their number. */
   constructor(
     readonly low: number[],
     readonly high: number[],
@@ -95,7 +92,7 @@ export class Tree {
     this.root = newCell(null, 0, low, high, axes, axes, [0, end]);
   }
 
-  /** Stores the records of a cell. */
+  /** Stores the rows of a cell. */
   fill(cell: Cell, positions: Float32Array, columns: Float32Array[]): void {
     const axes = this.low.length;
     cell.rows = positions.length / axes;
@@ -115,7 +112,7 @@ export class Tree {
     this.added(cell);
   }
 
-  /** Counts the records of `above` that lie in each octant of `cell`. */
+  /** Counts the rows of `above` in each octant of `cell`. */
   private countInto(cell: Cell, above: Cell): void {
     const axes = this.low.length;
     const { positions } = above;
@@ -153,16 +150,16 @@ export class Tree {
     return newCell(parent, octant, low, high, openLow, openHigh, [begin, 1]);
   }
 
-  /** The end of the window of a cell that is about to be requested, and drawn to a fraction of `want`. */
+  /** The end of the window of a cell that will be requested and drawn to the fraction `want`. */
   private windowEnd({ window: [begin], parent, octant }: Cell, want: number): number {
-    // These records have come from here at this fraction; ROWS more are to come.
+    // Extrapolates from the rows seen so far to ROWS more.
     const most = begin * (1 + ROWS / (parent!.below[octant] + 1));
     const end = Math.min(most, Math.max(want, WIDER * begin));
-    // A small remainder is included rather than left for another cell.
+    // A small remainder is included instead of a further cell.
     return end > 0.6 ? 1 : end;
   }
 
-  /** Chooses the cells to draw and to fetch. Allocates nothing while no new cell is wanted. */
+  /** Chooses the cells to draw and to fetch. Allocates nothing while no new cell is needed. */
   choose(eye: Eye, budget: number, even = false): Choice {
     const { choice, root, level } = this;
     this.choices++;
@@ -185,29 +182,29 @@ export class Tree {
       if (cell.drawn && !cell.inView) this.hide(cell);
       cell.drawn = cell.inView;
     }
-    // Of many, all that is drawn is near one.
+    // If many cells changed, all drawn ones are close to a change.
     const all = this.changed.length > MANY;
     for (const cell of all ? [root] : this.changed) this.spread(cell);
     this.changed.length = 0;
     if (choice.fraction[1] === 0) choice.fraction[1] = choice.fraction[0];
     choice.reference = Math.min(choice.rows / Math.max(1, this.records), MOST_INK * this.coarsest, 1);
-    // The coarsest parts first, of these the largest on the screen.
+    // The coarsest first, then the largest on the screen.
     if (choice.wanted.length > 1) choice.wanted.sort((a, b) => a.window[0] - b.window[0] || b.pixels - a.pixels);
     return choice;
   }
 
-  /** What is drawn need not stay: the next choice is made as if it were the first. */
+  /** Forgets the drawn points: the next choice starts from scratch. */
   release(): void {
     this.level.reset();
     for (const cell of this.cells) cell.least = Infinity;
   }
 
-  /** Whether what is drawn of a cell stays. */
+  /** Whether the drawn points of a cell stay. */
   private stays(cell: Cell): boolean {
     return cell.drawn && cell.pixels >= cell.least;
   }
 
-  /** Counts the records in view, as far as is known: in the finest cells that have come. */
+  /** Counts the rows in view from the finest loaded cells. */
   private look(cell: Cell, eye: Eye, kept: number): void {
     const end = cell.window[1];
     const stays = this.stays(cell) ? cell.end : kept;
@@ -231,7 +228,7 @@ export class Tree {
     }
   }
 
-  /** About how many records a cell's part of space has. */
+  /** Approximate number of rows of a cell's region. */
   private recordsOf(cell: Cell): number {
     if (cell.state !== "ready") return (cell.parent?.below[cell.octant] ?? 0) / (cell.parent?.window[1] ?? 1);
     let records = 0;
@@ -242,18 +239,18 @@ export class Tree {
   /** The fraction that a cell asks for, as a multiple of the level. */
   private importance(cell: Cell, eye: Eye): number {
     const detail = eye.nearness(cell) * eye.interest(cell);
-    // As many points on equal areas.
+    // Equally many points on equal areas.
     return this.even ? (detail * cell.pixels * cell.pixels) / Math.max(1, this.recordsOf(cell)) : detail;
   }
 
-  /** Draws a cell, and those below it that the level or their presence on the screen asks for. */
+  /** Draws a cell and its descendants as the level or their kept points require. */
   private draw(cell: Cell, eye: Eye): void {
     const { choice } = this;
     const [begin, end] = cell.window;
     cell.inView = true;
     cell.seen = this.choices;
     let wanted = 0;
-    // What is drawn no finer than by this cell: its records, and the least 1/nearness.
+    // Octants drawn no finer than this cell: their rows, and the smallest 1/nearness.
     let shallow = 0;
     let coarsest = Infinity;
     if (end >= 1 || cell.depth >= DEEPEST) {
@@ -274,7 +271,7 @@ export class Tree {
         const near = eye.nearness(child);
         coarsest = Math.min(coarsest, 1 / near);
         shallow += this.recordsOf(child) * eye.visible(child) * near;
-        // Parts that are as good as drawn to what they ask for are not worth a request.
+        // Regions within 0.1 % of their target need no request.
         if (ready || want <= 1.001 * end) continue;
         if (child.state === "new") {
           child.window[1] = this.windowEnd(child, want);
@@ -295,7 +292,7 @@ export class Tree {
     return Math.min(1, this.level.value * this.importance(cell, eye));
   }
 
-  /** Draws a cell to this fraction, or leaves it as it is drawn if that is more. */
+  /** Draws a cell to this fraction, or keeps it if it is already finer. */
   private drawTo(cell: Cell, wanted: number): void {
     const stays = this.stays(cell) && cell.end > wanted;
     const to = stays ? cell.end : wanted;
@@ -303,7 +300,7 @@ export class Tree {
     if (cell.drawn && to === cell.end) return;
     const [begin, end] = cell.window;
     cell.end = to;
-    // Rows stand at even steps from 0 to 1, offset by chance: each is drawn with the same probability.
+    // Rows are at even steps from 0 to 1 with a random offset, so each is drawn with the same probability.
     cell.count = to >= end ? cell.rows : Math.floor((cell.rows * (to - begin)) / (end - begin) + cell.offset);
     this.changed.push(cell);
   }
@@ -315,7 +312,7 @@ export class Tree {
     this.changed.push(cell);
   }
 
-  /** The points in the parts of a cell, and beside them, have other weights than before. */
+  /** Marks the weights of a cell's region and its neighbours as outdated. */
   private spread(changed: Cell, at = this.root): boolean {
     if (!areBeside(at, changed)) return false;
     let isTouched = !at.drawn || at.children.every((child) => !child);
@@ -334,13 +331,13 @@ export class Tree {
     if (fraction > range[1]) range[1] = fraction;
   }
 
-  /** Removes the cells that have been out of view longest, until at most this number of rows is held. */
+  /** Removes the cells that have been off the screen longest, until at most this many rows remain. */
   forget(most: number): void {
     let held = 0;
     for (const cell of this.cells) held += cell.rows;
     if (held <= most) return;
     const leaves = [...this.cells].filter((cell) => cell.depth > 0 && !cell.inView);
-    // Finer ones first among those that were seen at the same time: children go before parents.
+    // Among cells seen at the same time, children go before parents.
     leaves.sort((a, b) => a.seen - b.seen || b.depth - a.depth);
     for (const cell of leaves) {
       if (held <= most) break;

@@ -1,4 +1,4 @@
-/** What is shown and how: everything that the address of the page keeps. */
+/** The view: everything that the page's URL stores. */
 
 import { secondFromText, secondToText, type Second } from "./kinds";
 import { SHADES, type Shade } from "./shades";
@@ -7,11 +7,11 @@ import { TONES, type Tone } from "./tones";
 export const MODES = ["auto", "points", "density"] as const;
 export type Mode = (typeof MODES)[number];
 
-/** Sizes of points: in pixels, in units of the axes, or beside the distance of their neighbours. */
+/** Point sizes: in pixels, in units of the axes, or relative to the distance of neighbours. */
 export const SIZES = ["pixels", "units", "spacing"] as const;
 export type SizeIn = (typeof SIZES)[number];
 
-/** How fast time can be played. */
+/** Playback speeds. */
 export const SPEEDS = [0.25, 0.5, 1, 2, 4];
 
 export const SHORTEST_TAIL = 0.02;
@@ -26,7 +26,7 @@ export interface ViewSpec {
   table: string;
   /** Two or three columns. */
   axes: string[];
-  /** Every axis fills the view, instead of all having one scale; null: where one scale would be useless. */
+  /** Whether each axis fills the view instead of sharing one scale; null chooses automatically. */
   stretch: boolean | null;
   color: string | null;
   map: string;
@@ -34,56 +34,56 @@ export interface ViewSpec {
   range: [number, number] | null;
   filters: Filter[];
   where: string;
-  /** The column that is played, and what part of it is shown. */
+  /** The time column and its displayed range. */
   time: { column: string; low: number; high: number } | null;
   roi: { low: number[]; high: number[] } | null;
-  /** Corners of a line around records of a flat view. */
+  /** Corners of a lasso in a flat view. */
   lasso: number[][] | null;
-  /** The ends of a distance: one or two places. */
+  /** The ends of a distance: one or two positions. */
   measure: number[][] | null;
-  /** Only what is in the box, and in the lasso, is shown. */
+  /** Whether only rows in the box and lasso are shown. */
   clip: boolean;
   limit: number;
-  /** As many points on equal areas, rather than as many as there are records. */
+  /** Whether equal areas get equally many points. */
   even: boolean;
-  /** In pixels, or beside the distance of neighbours; 2.2 is usual. */
+  /** In pixels, or relative to the distance of neighbours; 2.2 is the default. */
   size: number;
   sizeIn: SizeIn;
-  /** The column whose values sizes follow. */
+  /** The column of point sizes. */
   sizeBy: string | null;
-  /** The diameter in units of the axes, or the factor of the column's values; null: as the view needs it. */
+  /** The diameter in units of the axes, or the factor of the column's values; null chooses automatically. */
   width: number | null;
-  /** How much what is far away fades. */
+  /** How much distant points fade. */
   fog: number;
-  /** Whether forms are shaded by their depth; null: where a graphics card draws. */
+  /** Whether depth shading is on; null: only with a graphics card. */
   shaded: boolean | null;
-  /** Points, their density, or whichever can be read. */
+  /** Points, their density, or automatic. */
   mode: Mode;
   /** How densities become shades. */
   tone: Tone;
-  /** What the colours of densities mean. */
+  /** The meaning of density colours. */
   shade: Shade;
-  /** What else is shown of the selection, beside the points. */
+  /** The second view. */
   second: Second | null;
   theme: "dark" | "light" | "auto";
   live: boolean;
-  /** Trajectories, as lines. */
+  /** Whether trajectories are shown as lines. */
   trails: boolean;
-  /** How long they last where one time is shown, as a share of all times; 1: they are whole. */
+  /** Duration of trails at one time, as a fraction of all times; 1 for whole trails. */
   tail: number;
-  /** How fast time is played, beside the usual pace. */
+  /** Playback speed relative to normal. */
   speed: number;
-  /** Views that were kept: their addresses. */
+  /** Saved views: their URL parameters. */
   kept: string[];
-  /** What of the axes the camera's place refers to; null: all that the records take. */
+  /** The range of the axes that the camera position refers to; null for the range of all rows. */
   frame: { low: number[]; high: number[] } | null;
-  /** Whether three columns are looked at without perspective. */
+  /** Whether three columns are shown without perspective. */
   parallel: boolean;
-  /** Where the camera is, what it looks at, and how large a flat view is. */
+  /** Position and target of the camera, and the size of a flat view. */
   camera: number[] | null;
 }
 
-/** Views that an address keeps at most: browsers and mails cut long ones. */
+/** Most saved views, because browsers and mail programs cut long URLs. */
 export const MOST_KEPT = 9;
 
 export const PLAIN: ViewSpec = {
@@ -176,7 +176,7 @@ export function toAddress(view: ViewSpec): string {
   return out.toString();
 }
 
-/** The view that an address describes. A missing or invalid parameter keeps its default. */
+/** The view of a URL. A missing or invalid parameter keeps its default. */
 export function fromAddress(text: string): ViewSpec {
   const parameters = new URLSearchParams(text);
   const view: ViewSpec = { ...PLAIN, filters: [], kept: parameters.getAll("kept").slice(0, MOST_KEPT) };

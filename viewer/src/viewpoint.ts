@@ -1,23 +1,21 @@
-/**
- * The camera: where it stands, how it is moved, and what lies where on the screen. It draws nothing.
- */
+/** The camera: its position, its movement, and projections to the screen. It draws nothing. */
 
 import { MOUSE, OrthographicCamera, PerspectiveCamera, TOUCH, Vector3 } from "three";
 import { OrbitControls } from "three/examples/jsm/controls/OrbitControls.js";
 import { Frame } from "./frame";
 
-/** The angle that a perspective view is high. */
+/** Vertical field of view in degrees. */
 export const FIELD = 40;
-/** How many times farther away than what the camera looks at all is about equally far. */
+/** Points within this multiple of the camera's distance count as equally far. */
 const ZONE = 2.5;
 
-/** What texts beside the box of a view take, in CSS pixels. */
+/** CSS pixels for texts next to the box of a view. */
 const TEXTS = 130;
-/** What numbers beside a flat view take, on both sides. */
+/** CSS pixels for numbers on both sides of a flat view. */
 const MARKS = 110;
-/** What the legend and the texts above it take. */
+/** CSS pixels for the legend and the texts above it. */
 const LEGEND = 96;
-/** Half the height of a parallel view at zoom 1, and how far its camera is away from what it looks at. */
+/** Half the height of an orthographic view at zoom 1, and the distance of its camera. */
 const PARALLEL = 1.24;
 const AWAY = 10;
 const SLOPE = Math.tan((FIELD * Math.PI) / 360);
@@ -26,12 +24,12 @@ export class Viewpoint {
   camera: PerspectiveCamera | OrthographicCamera = new PerspectiveCamera();
   controls: OrbitControls;
   frame = new Frame([0, 0, 0], [1, 1, 1], false);
-  /** The size of the canvas, in CSS pixels. */
+  /** Size of the canvas in CSS pixels. */
   width = 1;
   height = 1;
-  /** Whether the camera is where somebody put it, rather than where it sees all. */
+  /** Whether the user moved the camera. */
   isPlaced = false;
-  /** Whether three columns are looked at without perspective. */
+  /** Whether three columns are shown without perspective. */
   isParallel = false;
   private isHoming = false;
   private readonly point = new Vector3();
@@ -43,17 +41,17 @@ export class Viewpoint {
     this.controls = new OrbitControls(this.camera, canvas);
   }
 
-  /** Whether two columns are looked at, straight from above. */
+  /** Whether two columns are shown, from straight above. */
   get isFlat(): boolean {
     return this.frame.low.length < 3;
   }
 
-  /** Whether all that is looked at appears equally large. */
+  /** Whether the camera is orthographic. */
   get isOrthographic(): boolean {
     return this.isFlat || this.isParallel;
   }
 
-  /** Looks at another box: all of it, or what the camera saw. */
+  /** Shows another box: all of it, or the given camera position. */
   setFrame(frame: Frame, camera: number[] | null): void {
     this.frame = frame;
     this.isParallel &&= camera !== null;
@@ -61,7 +59,7 @@ export class Viewpoint {
     this.home(camera);
   }
 
-  /** A camera and its controls. */
+  /** Creates a camera and its controls. */
   private setUp(): void {
     this.controls.dispose();
     this.camera = this.isOrthographic ? new OrthographicCamera() : new PerspectiveCamera(FIELD);
@@ -79,12 +77,12 @@ export class Viewpoint {
     }
   }
 
-  /** Looks along an axis without perspective, and from the other side if it did so before. */
+  /** Looks along an axis without perspective, and from the other side on a repeated call. */
   lookAlong(axis: number): void {
     const { frame, controls } = this;
     const [right, up] = [axis === 0 ? 2 : 0, axis === 1 ? 2 : 1];
     const toward = this.camera.position.clone().sub(controls.target).normalize();
-    // From where the third axis goes to the right, or up.
+    // From the side where the third axis points right or up.
     let side = axis === 2 ? 1 : -Math.sign(frame.scale[2]);
     if (this.isParallel && side * toward.getComponent(axis) > 0.9999) side = -side;
     const beside = Math.max(0.4, Math.min(0.86, 1 - TEXTS / this.width));
@@ -96,7 +94,7 @@ export class Viewpoint {
     this.standAt([...at, 0, 0, 0, PARALLEL / tall]);
   }
 
-  /** With perspective or without, as large as it was in the middle of the picture. */
+  /** Switches perspective and keeps the size of the picture's middle. */
   setParallel(isParallel: boolean): void {
     if (this.isFlat || isParallel === this.isParallel) return;
     const { camera, controls: { target } } = this;
@@ -107,14 +105,14 @@ export class Viewpoint {
     this.standAt([...toward.setLength(away).add(target).toArray(), ...target.toArray(), isParallel ? PARALLEL / half : 1]);
   }
 
-  /** Another kind of camera at this place. */
+  /** Creates the other kind of camera at this position. */
   private standAt(camera: number[]): void {
     this.setUp();
     this.home(camera);
     this.moved();
   }
 
-  /** Shows all of it, or what the camera saw. */
+  /** Shows the whole box, or the given camera position. */
   home(camera: number[] | null): void {
     const { controls } = this;
     this.isHoming = true;
@@ -135,7 +133,10 @@ export class Viewpoint {
     this.isHoming = false;
   }
 
-  /** From where all of the box is seen: the first axis across, the second one up, a little from the side and above. */
+  /**
+   * A position that shows the whole box: the first axis horizontal, the second one up, from slightly to the
+   * side and above.
+   */
   private viewOfAll(): Vector3 {
     const { frame } = this;
     const sides = [0, 1, 2].map((axis) => frame.half(axis));
@@ -145,10 +146,10 @@ export class Viewpoint {
     const up = toward.clone().cross(right);
     const tall = SLOPE;
     const wide = tall * (this.width / this.height);
-    // Texts take as many pixels on a narrow screen.
+    // Texts take the same number of pixels on a narrow screen.
     const beside = Math.min(0.86, 1 - TEXTS / this.width);
     const above = Math.min(0.78, 1 - (2 * LEGEND) / this.height);
-    // Far enough for each corner, with room for the texts around.
+    // Far enough for each corner and the texts around.
     let distance = 0.1;
     for (let corner = 0; corner < 8; corner++) {
       const at = new Vector3(...sides.map((side, axis) => (corner & (1 << axis) ? side : -side)));
@@ -167,7 +168,7 @@ export class Viewpoint {
     this.fit(this.canvas.clientWidth || 1, this.canvas.clientHeight || 1);
   }
 
-  /** Sees as much of the box in a picture of this size. */
+  /** Shows the same part of the box in a picture of this size. */
   protected fit(width: number, height: number): void {
     const { camera } = this;
     [this.width, this.height] = [width, height];
@@ -183,7 +184,7 @@ export class Viewpoint {
     camera.updateProjectionMatrix();
   }
 
-  /** Brings the camera's matrices up to date. */
+  /** Updates the camera's matrices. */
   updateCamera(): void {
     const { camera } = this;
     if (camera instanceof PerspectiveCamera) {
@@ -194,24 +195,24 @@ export class Viewpoint {
     camera.updateMatrixWorld();
   }
 
-  /** How far away a camera with perspective sees as much as this one. */
+  /** The distance at which a perspective camera sees as much as this one. */
   get distance(): number {
     return this.isParallel ? PARALLEL / this.camera.zoom / SLOPE : this.camera.position.distanceTo(this.controls.target);
   }
 
-  /** Records at up to this distance from the camera appear equally large. */
+  /** Rows up to this distance from the camera appear equally large. */
   get zone(): number {
     return ZONE * this.camera.position.distanceTo(this.controls.target);
   }
 
-  /** The place of the table at a position on the canvas of a flat view, in CSS pixels. */
+  /** The table position at a canvas position of a flat view, in CSS pixels. */
   placeAt(x: number, y: number): number[] {
     const { frame, point } = this;
     point.set((2 * x) / this.width - 1, 1 - (2 * y) / this.height, 0).unproject(this.camera);
     return frame.low.map((_, axis) => frame.toTable(point, axis));
   }
 
-  /** The area of a square of so many CSS pixels, and its unit. */
+  /** The area of a square of `side` CSS pixels, and its unit. */
   areaOf(side: number, axes: { unit: string | null; kind: string }[]): { area: number; unit: string } {
     const { camera, frame } = this;
     if (!(camera instanceof OrthographicCamera) || !this.isFlat || axes.some(({ kind }) => kind === "time")) {
@@ -223,7 +224,7 @@ export class Viewpoint {
     return { area: (step / frame.scale[0]) * (step / frame.scale[1]), unit };
   }
 
-  /** A box in the table's units around the visible part of the view's box. */
+  /** The visible part of the view's box, in the table's units. */
   seen(): { low: number[]; high: number[] } {
     const { frame, camera } = this;
     const axes = frame.low.map((_, axis) => axis);
@@ -243,7 +244,7 @@ export class Viewpoint {
     };
   }
 
-  /** The position on the canvas of a point in the scene, in CSS pixels; null behind the camera. */
+  /** The canvas position of a scene point in CSS pixels; null behind the camera. */
   project(at: Vector3): [number, number] | null {
     this.point.copy(at).project(this.camera);
     if (this.point.z > 1) return null;

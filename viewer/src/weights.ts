@@ -1,21 +1,20 @@
 /**
- * How many records a point stands for: 1/fraction of the part of space it lies in.
+ * The number of rows that a point represents: 1/fraction of its region.
  *
- * A cell's points lie in several parts if finer cells are drawn below it. Each point's part is
- * found by walking down the cells that are drawn.
+ * A cell's points are in several regions if finer cells are drawn below it. Each point's region is found by
+ * walking down the drawn cells.
  *
- * Beside a coarser part, within half of its own width, a finer part goes over to the coarser one's
- * fraction: its points below that fraction grow to the coarser one's weight, the others fade. In each
- * place the weights of all points make up as many records as before, so that neither the density nor
- * the grain of the picture has a step where parts meet.
+ * Next to a coarser region, within half of its own width, a finer region blends into the coarser one's
+ * fraction: its points below that fraction grow to the coarser weight, the others fade. Weights at each
+ * position still represent all rows, so that neither density nor grain has a visible step at borders.
  *
- * Weights are made anew only where a part, or one beside it, has changed (Tree.spread).
+ * Weights are computed again only where a region or its neighbour has changed (Tree.spread).
  */
 
 import type { Beside, Cell } from "./cell";
 import type { Frame } from "./frame";
 
-/** Precisions whose ratio is less are one. */
+/** Fractions with a smaller ratio count as equal. */
 export const SAME = 1.02;
 
 const NOTHING: Beside = new Float64Array(0);
@@ -31,7 +30,7 @@ export function areBeside(a: Box, b: Box): boolean {
   return true;
 }
 
-/** What lies beside a part that is drawn to this fraction. */
+/** The neighbours of a region that is drawn to this fraction. */
 function besideOf(part: Cell, end: number, root: Cell): Beside {
   const axes = part.low.length;
   let beside = NOTHING;
@@ -42,11 +41,11 @@ function besideOf(part: Cell, end: number, root: Cell): Beside {
     }
   };
   const look = (at: Cell) => {
-    // What is below a cell is at least as fine.
+    // Descendants of a cell are at least as fine.
     if (at.end * SAME >= end || !areBeside(part, at)) return;
     if (at.children.every((child) => !child)) put(at, at.end);
     for (const child of at.children) {
-      // What is not on the screen has no border there.
+      // Off the screen there is no border.
       if (!child || child.pixels === 0) continue;
       if (child.drawn) look(child);
       else if (areBeside(part, child)) put(child, at.end);
@@ -56,7 +55,7 @@ function besideOf(part: Cell, end: number, root: Cell): Beside {
   return beside;
 }
 
-/** Whether a box lies across the outer side along this axis of a half of a part. */
+/** Whether a box is across the outer side, along this axis, of a half of a region. */
 function isAcross(part: Box, half: number, axis: number, box: Box): boolean {
   for (let k = 0; k < part.low.length; k++) {
     const isUpper = (half >> k) & 1;
@@ -72,8 +71,8 @@ function isAcross(part: Box, half: number, axis: number, box: Box): boolean {
 }
 
 /**
- * The distance of neighbours in a part of a cell, in units of the scene, and how many points it has: as of points
- * that lie on a surface through it (as Potree assumes; Schütz, Potree, 2016).
+ * The distance of neighbours in a region in scene units, and its number of points, assuming that points lie
+ * on a surface (Schütz, Potree, 2016).
  */
 function spacingOf(at: Cell, part: Cell, frame: Frame): { spacing: number; points: number } {
   let widest = 0;
@@ -83,7 +82,7 @@ function spacingOf(at: Cell, part: Cell, frame: Frame): { spacing: number; point
   return { spacing: widest / Math.sqrt(Math.max(1, points)), points };
 }
 
-/** A point in a part with few others is at most as large as so many usual ones side by side. */
+/** Greatest size of a point in a sparse region, relative to the standard. */
 const LARGEST = 3;
 
 export class Weights {
@@ -94,9 +93,9 @@ export class Weights {
   }
 
   /**
-   * Brings the weights of a cell's points up to date; `known`: those that were right before the tree's last choice
-   * are made anew only in the parts that it has changed. `before` gets those of the parts that this choice has
-   * brought onto the screen.
+   * Updates the weights of a cell's points. With `known`, weights that were valid before the tree's last
+   * choice are updated only in changed regions. `before` receives the weights of regions that came onto the
+   * screen.
    */
   weigh(cell: Cell, weights: Float32Array, known = false, before?: Float32Array): void {
     const came = this.hasCome(cell);
@@ -120,13 +119,13 @@ export class Weights {
     }
   }
 
-  /** Whether the last choice has brought a cell onto the screen, or it is not on it. */
+  /** Whether the last choice brought a cell onto the screen, or it is off the screen. */
   comesOrGoes(cell: Cell): boolean {
     for (let at: Cell | null = cell; at; at = at.parent) if (at.pixels === 0 || at.cameAt === this.tree.choices) return true;
     return false;
   }
 
-  /** Whether the last choice has brought a part, or one around it up to `within`, onto the screen. */
+  /** Whether the last choice brought a region, or an ancestor up to `within`, onto the screen. */
   private hasCome(part: Cell, within: Cell | null = null): boolean {
     for (let at: Cell | null = part; at && at !== within; at = at.parent) if (at.cameAt === this.tree.choices) return true;
     return false;
@@ -136,7 +135,7 @@ export class Weights {
     return (part.beside ??= besideOf(part, drawnIn(part).end, this.tree.root));
   }
 
-  /** The greatest spacing that points are drawn with: LARGEST times that of the middle one of all points. */
+  /** The greatest spacing of drawn points: LARGEST times the median. */
   greatestSpacing(frame: Frame): number {
     const parts: { spacing: number; points: number }[] = [];
     const look = (at: Cell) => {
@@ -152,7 +151,7 @@ export class Weights {
     return LARGEST * (parts.find(({ points }) => (left -= points) <= 0)?.spacing ?? Infinity);
   }
 
-  /** How far neighbours are away of each of a cell's points, in units of the scene, up to this. */
+  /** The distance of neighbours for each point of a cell in scene units, at most `greatest`. */
   space(cell: Cell, frame: Frame, greatest: number, spacings: Float32Array): void {
     const { point } = this;
     for (let row = 0; row < cell.count; row++) {
@@ -162,7 +161,7 @@ export class Weights {
     }
   }
 
-  /** The part of the drawn cells that `point` lies in: a cell that has none below it, or one below that is not drawn. */
+  /** The finest drawn region that contains `point`. */
   private partAt(cell: Cell): Cell {
     const { point } = this;
     let at = cell;
@@ -175,7 +174,7 @@ export class Weights {
     }
   }
 
-  /** The weight of a record of this priority at `point`, which lies in this part. */
+  /** The weight of a row of this priority at `point` in this region. */
   private weightAt(part: Cell, priority: number): number {
     const { point } = this;
     const { end: finest } = drawnIn(part);
@@ -190,7 +189,7 @@ export class Weights {
     for (let k = 0; k < axes; k++) {
       const end = beside[half * axes + k];
       if (end === Infinity) continue;
-      // From 0 at the side to 1 in the middle of the part; records beyond the whole count as at its side.
+      // From 0 at the side to 1 in the middle of the region; rows beyond the view count as at its side.
       const off = ((half >> k) & 1 ? part.high[k] - point[k] : point[k] - part.low[k]) / (part.high[k] - part.low[k]);
       const share = Math.min(1, Math.max(0, 2 * off));
       const away = share * share * (3 - 2 * share);
@@ -202,5 +201,5 @@ export class Weights {
   }
 }
 
-/** The finest drawn cell that has this part. */
+/** The finest drawn cell that contains this region. */
 const drawnIn = (part: Cell): Cell => (part.drawn || !part.parent ? part : part.parent);

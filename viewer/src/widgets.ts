@@ -1,4 +1,4 @@
-/** Small parts of the panel: elements, choices, and histograms that are brushed. */
+/** Elements of the panel: choices, sliders, and histograms with a brush. */
 
 import type { Histogram } from "./api";
 import { brief } from "./numbers";
@@ -44,12 +44,12 @@ export function section(title: string, ...children: (Node | string | null)[]): H
   return el("section", { ariaLabel: title }, el("h2", {}, title, side), ...(side ? rest : children));
 }
 
-/** A line of controls behind their name. */
+/** A row of controls with a name. */
 export function row(name: string, ...children: Node[]): HTMLElement {
   return el("div", { className: "row" }, el("span", { className: "name", textContent: name }), ...children);
 }
 
-/** A number between two ends, by a knob. */
+/** A slider for a number in a range. */
 export function slider(label: string, low: number, high: number, value: number, changed: (value: number) => void): HTMLElement {
   const input = el("input", {
     type: "range", ariaLabel: label, min: String(low), max: String(high), step: "any", value: String(value),
@@ -61,17 +61,17 @@ export function slider(label: string, low: number, high: number, value: number, 
 export interface BrushOptions {
   histogram: Histogram;
   log?: boolean;
-  /** Colours by share of the range, in place of plain bars. */
+  /** Colours by position in the range, instead of plain bars. */
   colors?: (share: number) => string;
   low: number | null;
   high: number | null;
-  /** While it is dragged, and once it is let go. */
+  /** Called while it is dragged, and once it is released. */
   changed(low: number | null, high: number | null, done: boolean): void;
 }
 
 /**
- * A histogram with a range on it: drag an end, the range, or anew; a double click opens
- * it. The ends can be typed too.
+ * A histogram with a range: drag an end, the range, or a new one; a double click removes it. The bounds can
+ * also be typed.
  */
 export class Brush {
   readonly root: HTMLElement;
@@ -110,7 +110,7 @@ export class Brush {
     return low < high ? [low, high] : [low - 0.5, high + 0.5];
   }
 
-  /** The value at a share of the width. */
+  /** The value at a fraction of the width. */
   private value(share: number): number {
     const [low, high] = this.ends;
     return low + (high - low) * Math.min(1, Math.max(0, share));
@@ -201,7 +201,7 @@ export class Brush {
     counts.forEach((count, k) => {
       const middle = (k + 0.5) / counts.length;
       const inside = middle >= low && middle <= high;
-      // Few are seen beside many: bars grow with the root.
+      // Square root scale, so that small counts stay visible.
       const tall = count > 0 ? Math.max(1.5, (height - 2) * Math.sqrt(count / most)) : 0;
       const { colors } = this.options;
       context.fillStyle = colors ? colors(this.value(middle)) : style.getPropertyValue("--accent");

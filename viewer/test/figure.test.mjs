@@ -38,17 +38,17 @@ describe("a figure", { skip }, () => {
 
   /** The page's figure, saved as its button does. */
   async function saved(page, spec) {
-    const labels = { title: "title of the picture", width: "width of the picture", height: "height of the picture" };
+    const labels = { title: "title of the figure", width: "width of the figure", height: "height of the figure" };
     for (const [name, label] of Object.entries(labels)) {
       if (spec[name] === undefined) continue;
       await page.getByLabel(label).fill(String(spec[name]));
       await page.getByLabel(label).press("Tab");
     }
-    if (spec.form) await page.getByLabel("form of the picture").selectOption(spec.form);
-    if (spec.style) await page.getByLabel("style of the picture").selectOption(spec.style);
-    if (spec.isClear) await page.getByLabel("without a ground").check();
+    if (spec.form) await page.getByLabel("file format of the figure").selectOption(spec.form);
+    if (spec.style) await page.getByLabel("style of the figure").selectOption(spec.style);
+    if (spec.isClear) await page.getByLabel("transparent background").check();
     const file = page.waitForEvent("download");
-    await page.getByLabel("save the picture").click();
+    await page.getByLabel("save the figure").click();
     return readFileSync(await (await file).path());
   }
 

@@ -101,7 +101,7 @@ describe("the first look", { skip }, () => {
     await page.addInitScript(rememberTexts);
     await page.goto(`${server.url}#table=airway&limit=40000&even=1&theme=dark`);
     await settled(page);
-    const told = "2 of 3 steps are samples: 20 % of what was computed";
+    const told = "2 of 3 steps are samples: 20 % of all records";
     const written = () => page.evaluate(() => [...window.written]);
     assert((await written()).includes(told), `${await written()}`);
     assert((await written()).some((text) => /^even detail/.test(text)));
@@ -562,7 +562,7 @@ describe("the first look", { skip }, () => {
       });
     const pixels = await covered();
     assert(pixels < 0.25, `${pixels}`);
-    await page.getByLabel("sizes in").selectOption("of the spacing");
+    await page.getByLabel("sizes in").selectOption("relative to spacing");
     await settled(page);
     for (const zoom of [1, 4]) {
       await page.evaluate((zoom) => {

@@ -282,13 +282,13 @@ describe("the page", { skip }, () => {
     assert(expected > 100 && expected < all, `${expected} of ${all}`);
     // A record on the line itself may be on either side of it.
     assert(Math.abs(inRoi - expected) <= 2, `${inRoi} beside ${expected}`);
-    await page.getByText("show only what is inside").click();
+    await page.getByText("show only the inside").click();
     const alone = await settled(page, (status) => status.total === inRoi);
     assert(alone.rows <= inRoi);
     await page.waitForFunction(() => /lasso=[^&]+&clip=1/.test(location.hash));
     await page.reload();
     assert.equal((await settled(page)).total, inRoi);
-    await page.getByText("✕ the line around records").click();
+    await page.getByText("✕ remove the lasso").click();
     await settled(page, (status) => status.total === all && status.view.lasso === null);
     await close(page);
   });
@@ -405,7 +405,7 @@ describe("the page", { skip }, () => {
     await page.getByLabel("axis 3").selectOption("");
     await page.getByLabel("colour by").selectOption("diameter");
     await settled(page, ({ view }) => view.axes.length === 2 && view.color === "diameter");
-    await page.getByRole("button", { name: "keep this view" }).click();
+    await page.getByRole("button", { name: "save this view" }).click();
     await page.waitForFunction(() => new URLSearchParams(location.hash.slice(1)).getAll("kept").length === 2);
     await page.reload();
     await settled(page);
@@ -629,7 +629,7 @@ describe("the page", { skip }, () => {
     const page = await open("", { url: second.url });
     const { rows } = await status(page);
     await second.stop();
-    await page.waitForFunction(() => document.querySelector(".note").textContent.includes("does not answer"));
+    await page.waitForFunction(() => document.querySelector(".note").textContent.includes("does not respond"));
     assert.equal((await status(page)).rows, rows, "what is on the screen stays");
     second = await serve([table], second.port);
     await page.waitForFunction(() => !window.kubist.status().message);
