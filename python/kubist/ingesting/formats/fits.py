@@ -27,9 +27,6 @@ STRUCTURE = re.compile(
     r"|(TTYPE|TFORM|TUNIT|TNULL|TSCAL|TZERO|TDIM|TBCOL)\d+"
     r"|ZTABLE|ZTILELEN|ZNAXIS\d*|ZPCOUNT|ZTHEAP|ZHECKSUM|ZDATASUM|(ZFORM|ZCTYP)\d+"
 )
-DATES = re.compile(r"(^|_)([mbht]|bt)?jd(_|$)|^time$|^date", re.IGNORECASE)
-LATE = 10_000.0
-"""Numbers of days and seconds from here on are dates, no durations."""
 
 
 def look(path: Path, options: Options) -> Source:
@@ -63,7 +60,7 @@ def look(path: Path, options: Options) -> Source:
             for one, raw in zip(columns, stored, strict=True):
                 arrays |= one.arrays(raw, first)
             table = arrow_table(arrays)
-            _check_dates(table, units, state, first)
+            catalogue.check_dates(table, units, state, first)
             yield table
 
     schema = pa.schema(list(fields.values()))
@@ -224,27 +221,3 @@ def _check_nulls(
                 f"or the number {one.null}, and the column has both: leave it out (columns)"
             )
         one.shown_null = shown[one.name]
-
-
-def _check_dates(
-    table: pa.Table, units: Mapping[str, str | None], state: State, first: int
-) -> None:
-    """Raises InvalidInput: a date would lose digits in a column of 32-bit floats."""
-    import numpy as np
-    import pyarrow as pa
-
-    for field in state.schema or ():
-        if field.type != pa.float32() or field.name not in table.column_names:
-            continue
-        given = table.column(field.name)
-        said = (units.get(field.name) or "").strip()
-        if given.type != pa.float64() or not (said in ("d", "day", "s") or DATES.search(field.name)):
-            continue
-        values = given.to_numpy()
-        lost = (np.abs(values) >= LATE) & (values.astype("f4").astype("f8") != values)
-        if lost.any():
-            row = int(np.argmax(lost))
-            raise InvalidInput(
-                f"column {field.name}, row {first + row}: {values[row]} is a date, of which 32 bits "
-                f"keep {np.float32(values[row])}: give the column the type float64"
-            )

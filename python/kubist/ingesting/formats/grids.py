@@ -72,9 +72,10 @@ def look(path: Path, options: Options) -> Source:
             field = pa.field(names[name], _kind(nothing[name]))
             fields.append(unit(field, described.get(name, {}).get("unit")))
     schema = pa.schema([*fields, *(pa.field(names[name], pa.string()) for name in texts)])
-    rows_of = _Rows(files, axes, values, columns, short, texts, own.valid)
 
     def read(state: State) -> Iterator[pa.Table]:
+        known = {name: (found.axes, found.values()) for name, found in texts.items()}
+        rows_of = _Rows(files, axes, values, columns, short, known, own.valid)
         # A table may have numbers where this file has times.
         numbers = [f.name for f in state.schema or () if not pa.types.is_timestamp(f.type)]
         for part in _parts(axes, lengths):
@@ -113,7 +114,7 @@ class _Rows:
     values: Sequence[str]
     columns: Sequence[str]
     short: Sequence[str]
-    texts: Mapping[str, netcdf.Texts]
+    texts: Mapping[str, tuple[Sequence[str], Any]]
     valid: Mapping[str, netcdf.Valid]
 
     def read(self, part: Mapping[str, slice], shapes: Mapping[str, Sequence[int]]) -> pa.Table:
@@ -143,8 +144,8 @@ class _Rows:
                 if wrong.any():
                     column = pc.if_else(pa.array(wrong), None, found[name].combine_chunks())
                     found = found.set_column(found.column_names.index(name), name, column)
-        for name, texts in self.texts.items():
-            column = pa.array(netcdf.of_rows(texts, index), pa.string())
+        for name, (axes, texts) in self.texts.items():
+            column = pa.array(netcdf.of_rows(axes, texts, index), pa.string())
             found = found.append_column(name, column)
         if self.short or any(name in self.values for name in self.valid):
             known = [~np.asarray(pc.is_null(found[n], nan_is_null=True)) for n in self.values]

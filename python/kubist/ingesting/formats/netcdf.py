@@ -22,10 +22,24 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Texts:
-    """A variable of texts: its axes, and a text for each place; None is missing."""
+    """A variable of texts, and the lengths of its axes."""
 
+    path: Path
+    name: str
     axes: tuple[str, ...]
-    values: Array
+    shape: tuple[int, ...]
+
+    def values(self) -> Array:
+        """A text for each place; None is missing."""
+        import h5py
+        import numpy as np
+
+        with h5py.File(self.path, "r") as file:
+            data = file[self.name]
+            raw = data[()]
+            if _is_of_letters(data):
+                raw = np.ascontiguousarray(raw).view(f"S{data.shape[-1]}")
+        return np.array([_decoded(value) for value in raw.ravel()], object).reshape(self.shape)
 
 
 @dataclass(frozen=True)
@@ -70,7 +84,7 @@ def look(path: Path) -> Beside:
             grows[name] = tuple(s and most is None for s, most in zip(scales, limits, strict=True))
             if (found := _valid(item)) is not None:
                 valid[name] = found
-        elif item.ndim and (found_texts := _texts(item)) is not None:
+        elif item.ndim and (found_texts := _texts(path, item)) is not None:
             texts[name] = found_texts
 
     with h5py.File(path, "r") as file:
@@ -100,21 +114,21 @@ def _one(value: Any) -> float:
     return float(np.ravel(value)[0])
 
 
-def _texts(data: Any) -> Texts | None:
+def _texts(path: Path, data: Any) -> Texts | None:
     """Texts of variable length, and letters along a last axis."""
     import h5py
-    import numpy as np
 
-    axes = tuple(library.axes(data.file, data))
     if h5py.check_string_dtype(data.dtype) is None:
         return None
-    raw = data[()]
-    if data.dtype.kind == "S" and data.dtype.itemsize == 1 and data.ndim > 1 and data.shape[-1]:
-        width = data.shape[-1]
-        raw = np.ascontiguousarray(raw).view(f"S{width}").reshape(data.shape[:-1])
-        axes = axes[:-1]
-    values = np.array([_decoded(value) for value in raw.ravel()], object).reshape(raw.shape)
-    return Texts(axes, values)
+    axes, shape = tuple(library.axes(data.file, data)), data.shape
+    if _is_of_letters(data):
+        axes, shape = axes[:-1], shape[:-1]
+    return Texts(path, data.name.lstrip("/"), axes, shape)
+
+
+def _is_of_letters(data: Any) -> bool:
+    is_letter = data.dtype.kind == "S" and data.dtype.itemsize == 1
+    return bool(is_letter and data.ndim > 1 and data.shape[-1])
 
 
 def _decoded(value: Any) -> str | None:
@@ -122,23 +136,13 @@ def _decoded(value: Any) -> str | None:
     return said or None
 
 
-def of_rows(texts: Texts, places: Mapping[str, Array]) -> Array:
-    """The text of each row; None beyond the end of the variable.
+def of_rows(axes: Sequence[str], values: Array, places: Mapping[str, Array]) -> Array:
+    """The text of each row.
 
     Args:
         places: The position along each axis of each row.
     """
-    import numpy as np
-
-    rows = len(next(iter(places.values())))
-    inside = np.ones(rows, bool)
-    index = []
-    for axis, length in zip(texts.axes, texts.values.shape, strict=True):
-        inside &= places[axis] < length
-        index.append(np.minimum(places[axis], max(length - 1, 0)))
-    found: Array = np.full(rows, None, object)
-    if texts.values.size:
-        found[inside] = texts.values[tuple(index)][inside]
+    found: Array = values[tuple(places[axis] for axis in axes)]
     return found
 
 
@@ -146,5 +150,5 @@ def are_beside(texts: Texts, axes: Sequence[str], lengths: Sequence[int]) -> boo
     """Whether there is a text for each place of a grid, or for each place along some of its axes."""
     of_axes = dict(zip(axes, lengths, strict=True))
     return all(
-        length == of_axes.get(axis) for axis, length in zip(texts.axes, texts.values.shape, strict=True)
+        length == of_axes.get(axis) for axis, length in zip(texts.axes, texts.shape, strict=True)
     )
