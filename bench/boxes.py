@@ -41,14 +41,14 @@ Times = tuple[float, float, int]
 
 
 def page(load_before: float, repeats: int, tables: list[str]) -> str:
-    on, places = machine(), number("PLACES", 20)
+    on, locations = machine(), number("PLACES", 20)
     kubist, duckdb = load("kubist"), load("duckdb_table")
     body = "\n\n".join(tables)
     return f"""# Exact boxes and full scans
 
 `make bench-boxes` wrote this page. It compares Kubist {kubist.version()} with DuckDB {duckdb.version()}
 ({duckdb.settings}). All runs are warm, and each result is an Arrow table of all columns. Boxes are cubes
-around {places} locations. The systems take turns, {repeats} times per box. A time is the median of the
+around {locations} locations. The systems take turns, {repeats} times per box. A time is the median of the
 boxes' medians, "times as fast" the median of their ratios. A numpy copy writes each column to fresh
 memory. {time.strftime("%Y-%m-%d")}: {on["cpu"]}, {on["cores"]} cores, {on["memory_gib"]} GiB;
 load {load_before:.1f} before.

@@ -33,21 +33,21 @@ class Truth:
     def __post_init__(self) -> None:
         self._table = self.data.table()
         self._hashes = row_hashes(self._table)
-        self._places: dict[str, np.ndarray] = {}
+        self._positions: dict[str, np.ndarray] = {}
         self._sorted: dict[str, np.ndarray] = {}
 
-    def places(self, question: Question) -> np.ndarray:
+    def positions(self, question: Question) -> np.ndarray:
         """The matching rows without samples and limits; cached, because all systems share it."""
         key = replace(question, share=None, limit=None, any_rows=False)
         said = repr(key)
-        if said not in self._places:
-            self._places[said] = self._find(key)
-            self._sorted[said] = np.sort(self._hashes[self._places[said]])
-        return self._places[said]
+        if said not in self._positions:
+            self._positions[said] = self._find(key)
+            self._sorted[said] = np.sort(self._hashes[self._positions[said]])
+        return self._positions[said]
 
     def _among(self, question: Question, hashes: np.ndarray) -> bool:
         """Whether all rows match."""
-        self.places(question)
+        self.positions(question)
         true = self._sorted[repr(replace(question, share=None, limit=None, any_rows=False))]
         if not len(true):
             return not len(hashes)
@@ -69,40 +69,40 @@ class Truth:
 
     def judge(self, question: Question, answer: dict[str, Any], *, kubist: bool) -> str | None:
         """The error of a result, or None."""
-        places = self.places(question)
+        positions = self.positions(question)
         if question.share is None and question.limit is None:
-            return self._exact(places, answer)
+            return self._exact(positions, answer)
         found = np.load(answer["file"])
         if len(np.unique(found["hashes"])) != len(found["hashes"]):
             return "a row occurs twice"
         if not self._among(question, found["hashes"]):
             return "a row that is not in the data, or does not match"
-        if question.limit is not None and len(found["pid"]) != min(question.limit, len(places)):
-            return f"{len(found['pid'])} rows of {min(question.limit, len(places))}"
+        if question.limit is not None and len(found["pid"]) != min(question.limit, len(positions)):
+            return f"{len(found['pid'])} rows of {min(question.limit, len(positions))}"
         if kubist:
-            return self._by_priority(question, places, found)
+            return self._by_priority(question, positions, found)
         if question.limit is None:
-            return _by_chance(question.share or 1.0, len(places), len(found["pid"]))
+            return _by_chance(question.share or 1.0, len(positions), len(found["pid"]))
         return None
 
-    def _exact(self, places: np.ndarray, answer: dict[str, Any]) -> str | None:
-        total = int(self._hashes[places].sum(dtype=np.uint64))
-        if answer["rows"] != len(places):
-            return f"{answer['rows']} rows instead of {len(places)}"
+    def _exact(self, positions: np.ndarray, answer: dict[str, Any]) -> str | None:
+        total = int(self._hashes[positions].sum(dtype=np.uint64))
+        if answer["rows"] != len(positions):
+            return f"{answer['rows']} rows instead of {len(positions)}"
         return None if answer["checksum"] == total else "other values in some rows"
 
-    def _by_priority(self, question: Question, places: np.ndarray, found: Any) -> str | None:
+    def _by_priority(self, question: Question, positions: np.ndarray, found: Any) -> str | None:
         asked = (column(self._table, name) for name in self.data.identity)
         pid, when = asked
-        probes = places
+        probes = positions
         if len(probes) > PROBES:
-            probes = np.random.default_rng(self.seed).choice(places, PROBES, replace=False)
+            probes = np.random.default_rng(self.seed).choice(positions, PROBES, replace=False)
         mine = priorities(pid[probes], when[probes])
         got = priorities(found["pid"][:PROBES], found["time"][:PROBES])
         if question.share is not None:
             bound = int(np.ceil(question.share * 2.0**64)) - 1
         else:
-            complete = len(found["pid"]) == len(places)
+            complete = len(found["pid"]) == len(positions)
             bound = 2**64 - 1 if complete else int(got.max())
         if (got > np.uint64(bound)).any():
             return "a row whose priority is too high"

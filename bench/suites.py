@@ -51,7 +51,7 @@ class Suite:
 def suites() -> dict[str, Suite]:
     cache = os.environ.get("DATA") or "bench/data"
     rows = number("ROWS", 20_000_000)
-    places, readers = number("PLACES", 3), number("READERS", 8)
+    locations, readers = number("PLACES", 3), number("READERS", 8)
 
     def data(kind: str, count: int) -> Dataset:
         return Dataset(kind, count, cache)
@@ -69,7 +69,7 @@ def suites() -> dict[str, Suite]:
             title,
             data(kind, field_rows),
             EVERYBODY,
-            lambda made: work.field_cells(made, places),
+            lambda made: work.field_cells(made, locations),
         )
         for kind, title in (
             ("noise", "Uniform noise"),
@@ -82,7 +82,7 @@ def suites() -> dict[str, Suite]:
             "A clustered particle field in eight snapshots",
             data("zeldovich", rows),
             EVERYBODY,
-            lambda made: work.main_cells(made, places, readers),
+            lambda made: work.main_cells(made, locations, readers),
             parquet=True,
         ),
         Suite(
@@ -90,7 +90,7 @@ def suites() -> dict[str, Suite]:
             "One exact box",
             data("zeldovich", box_rows),
             EVERYBODY,
-            lambda made: work.box_cells(made, places),
+            lambda made: work.box_cells(made, locations),
         ),
         Suite(
             "examined",
@@ -104,14 +104,14 @@ def suites() -> dict[str, Suite]:
             "PostGIS, as in the thesis",
             data("zeldovich", postgis_rows),
             ["kubist", "postgis"],
-            lambda made: work.field_cells(made, places),
+            lambda made: work.field_cells(made, locations),
         ),
         Suite(
             "inhaler",
             "Droplets of an inhalation, compared with PostGIS",
             data("droplets", postgis_rows),
             ["kubist", "postgis"],
-            lambda made: work.droplet_cells(made, places),
+            lambda made: work.droplet_cells(made, locations),
         ),
         *fields,
         Suite(
@@ -119,7 +119,7 @@ def suites() -> dict[str, Suite]:
             "Droplets of an inhalation, as in the thesis",
             data("droplets", droplet_rows),
             EVERYBODY,
-            lambda made: work.droplet_cells(made, places),
+            lambda made: work.droplet_cells(made, locations),
         ),
         Suite(
             "stream",
@@ -138,7 +138,7 @@ def suites() -> dict[str, Suite]:
                 "postgis",
                 "postgis_unindexed",
             ],
-            lambda made: work.stream_cells(made, places),
+            lambda made: work.stream_cells(made, locations),
             load="stream",
             commits=commits,
         ),
@@ -161,7 +161,7 @@ def suites() -> dict[str, Suite]:
             "A table of four times the memory limit",
             data("zeldovich", large_rows),
             ["kubist", "duckdb_table", "arrow_scan"],
-            lambda made: work.memory_cells(made, places),
+            lambda made: work.memory_cells(made, locations),
             memory_bytes=lambda stored: stored // 4,
         ),
         Suite(

@@ -122,7 +122,7 @@ def _in_a_box(main: Results | None) -> list[Verdict]:
 
 
 def _examined(examined: Results | None) -> list[Verdict]:
-    work = "rows examined per row returned, median of the places"
+    work = "rows examined per row returned, median of the locations"
     said = []
     for size, most in ((1_000_000, 1.15), (100_000, 1.6), (10_000, 3.0), (1_000, 9.0)):
         target = f"boxes of {size:,}: <= {most:g}"

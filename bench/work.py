@@ -39,7 +39,7 @@ class Boxes:
     """Cubes with about the given numbers of rows, one per location."""
 
     data: Dataset
-    places: int
+    locations: int
     seed: int = 5
     found: dict[int, list[dict[str, tuple[float, float]]]] = field(default_factory=dict)
 
@@ -51,7 +51,7 @@ class Boxes:
         high = np.array([self.data.domain[name][1] for name in names])
         rng = np.random.default_rng(self.seed)
         self.found = {size: [] for size in sizes}
-        for _ in range(self.places):
+        for _ in range(self.locations):
             # Away from the edges, like a user's feature of interest.
             centre = (low + (high - low) * rng.uniform(0.15, 0.85, len(names))).astype(np.float32)
             far = np.zeros(len(values[0]), np.float32)
@@ -64,12 +64,12 @@ class Boxes:
                 self.found[size].append(dict(zip(names, ends, strict=True)))
 
 
-def main_cells(data: Dataset, places: int, readers: int) -> list[Cell]:
+def main_cells(data: Dataset, locations: int, readers: int) -> list[Cell]:
     """All queries of the large table."""
     large = min(1_000_000, data.rows // 20)
     sizes = {"A": large, "B": large // 10, "C": large // 1000}
     wide, narrow = data.rows // 4, large // 5
-    boxes = Boxes(data, places)
+    boxes = Boxes(data, locations)
     boxes.find([*sizes.values(), wide, narrow])
     cells = thesis_cells(boxes, sizes)
     for share in (0.0001, 0.001, 0.01):
@@ -131,10 +131,10 @@ def where_cells(data: Dataset, boxes: list[dict[str, tuple[float, float]]]) -> l
     ]
 
 
-def box_cells(data: Dataset, places: int) -> list[Cell]:
+def box_cells(data: Dataset, locations: int) -> list[Cell]:
     """The box with 250 k of 4 M rows."""
     size = data.rows // 16
-    boxes = Boxes(data, places)
+    boxes = Boxes(data, locations)
     boxes.find([size])
     asked = [Question(box=box) for box in boxes.found[size]]
     sampled = [Question(box=box, share=0.01) for box in boxes.found[size]]
@@ -144,10 +144,10 @@ def box_cells(data: Dataset, places: int) -> list[Cell]:
     ]
 
 
-def examined_cells(data: Dataset, places: int) -> list[Cell]:
+def examined_cells(data: Dataset, locations: int) -> list[Cell]:
     """Boxes of four sizes at many locations: rows examined and returned."""
     sizes = [size for size in (1_000_000, 100_000, 10_000, 1_000) if size <= data.rows // 4]
-    boxes = Boxes(data, places)
+    boxes = Boxes(data, locations)
     boxes.find(sizes)
     return [
         Cell(
@@ -160,16 +160,16 @@ def examined_cells(data: Dataset, places: int) -> list[Cell]:
     ]
 
 
-def field_cells(data: Dataset, places: int) -> list[Cell]:
+def field_cells(data: Dataset, locations: int) -> list[Cell]:
     """Queries A, B and C alone."""
     large = min(1_000_000, data.rows // 20)
     sizes = {"A": large, "B": large // 10, "C": large // 1000}
-    boxes = Boxes(data, places)
+    boxes = Boxes(data, locations)
     boxes.find(list(sizes.values()))
     return thesis_cells(boxes, sizes)
 
 
-def droplet_cells(data: Dataset, places: int) -> list[Cell]:
+def droplet_cells(data: Dataset, locations: int) -> list[Cell]:
     """Queries of an inhalation (thesis, 4.5): overview, a region, the inlet."""
     bend = {"x": (0.168, 0.222), "y": (-0.045, 0.095)}
     inlet = {"x": (0.0, 0.02)}
@@ -180,10 +180,10 @@ def droplet_cells(data: Dataset, places: int) -> list[Cell]:
     ]
 
 
-def stream_cells(data: Dataset, places: int) -> list[Cell]:
+def stream_cells(data: Dataset, locations: int) -> list[Cell]:
     """Queries after many small commits."""
     size = min(100_000, data.rows // 20)
-    boxes = Boxes(data, places)
+    boxes = Boxes(data, locations)
     boxes.find([size])
     asked = boxes.found[size]
     said = f"box of {_rows(size)}"
@@ -194,10 +194,10 @@ def stream_cells(data: Dataset, places: int) -> list[Cell]:
     ]
 
 
-def particle_cells(data: Dataset, places: int) -> list[Cell]:
+def particle_cells(data: Dataset, locations: int) -> list[Cell]:
     """All rows of single particles."""
     most = -(-data.rows // 1000)
-    pids = np.random.default_rng(6).integers(0, most, places)
+    pids = np.random.default_rng(6).integers(0, most, locations)
     asked = [Question(particle=int(pid)) for pid in pids]
     return [Cell("particle", "all rows of one particle", asked, target="particle")]
 
@@ -211,10 +211,10 @@ def sample_cells(data: Dataset, share: float) -> list[Cell]:
     ]
 
 
-def memory_cells(data: Dataset, places: int) -> list[Cell]:
+def memory_cells(data: Dataset, locations: int) -> list[Cell]:
     """Queries with too little memory for the table."""
     large = min(1_000_000, data.rows // 20)
-    boxes = Boxes(data, places)
+    boxes = Boxes(data, locations)
     boxes.find([large, large // 1000])
     return [
         Cell("A", f"box of {_rows(large)}", [Question(box=b) for b in boxes.found[large]]),

@@ -85,7 +85,7 @@ class Copc(System):
         shutil.rmtree(scratch)
 
     def start_stream(self) -> None:
-        raise Unable("a file that is made whole: it cannot be appended to")
+        raise Unable("a file is written as a whole: nothing can be appended to it")
 
     def open(self) -> None:
         self._reader = laspy.CopcReader.open(str(self.path / "all.copc.laz"))

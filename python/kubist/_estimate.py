@@ -211,10 +211,10 @@ class Estimate:
         """Names, cells and notes of the displayed table."""
         batch = self._figures.batch()
         rows = self._rows(_SHOWN)
-        places = [place for place, name in enumerate(batch.names()) if name not in _OF_FIGURES]
+        indices = [index for index, name in enumerate(batch.names()) if name not in _OF_FIGURES]
         units = batch.units()
-        names = [with_unit(batch.names()[place], units[place]) for place in places]
-        columns = [batch.texts(place, _SHOWN) for place in places]
+        names = [with_unit(batch.names()[index], units[index]) for index in indices]
+        columns = [batch.texts(index, _SHOWN) for index in indices]
         if any("bin_low" in row for row in rows):
             names.append("bin")
             columns.append([self._bin_as_text(row) for row in rows])

@@ -121,13 +121,13 @@ def grid(rows: dict[str, Array], axes: Sequence[str], what: str) -> dict[str, Ar
     for name in axes:
         if name not in rows:
             raise InvalidInput(f"{what}: there is no column {name!r}; there are {', '.join(rows)}")
-    values, places = [], []
+    values, indices = [], []
     for name in axes:
-        found, place = numpy.unique(rows[name], return_inverse=True)
+        found, index = numpy.unique(rows[name], return_inverse=True)
         values.append(found)
-        places.append(place)
+        indices.append(index)
     shape = tuple(len(found) for found in values)
-    flat = numpy.ravel_multi_index(places, shape) if len(places[0]) else numpy.empty(0, int)
+    flat = numpy.ravel_multi_index(indices, shape) if len(indices[0]) else numpy.empty(0, int)
     size = int(numpy.prod(shape))
     counts = numpy.bincount(flat, minlength=size)
     if size and (counts != 1).any():

@@ -237,8 +237,8 @@ class Frames:
         slots = found["frame"].astype(np.int64) * self.total_atoms + found["atom"]
         wanted = (frames[:, None] * self.total_atoms + atoms).ravel()
         rows, counts = np.unique(slots, return_counts=True)
-        places = np.minimum(np.searchsorted(rows, wanted), len(rows) - 1) if len(rows) else 0
-        of_wanted = np.where(rows[places] == wanted, counts[places], 0) if len(rows) else 0 * wanted
+        at = np.minimum(np.searchsorted(rows, wanted), len(rows) - 1) if len(rows) else 0
+        of_wanted = np.where(rows[at] == wanted, counts[at], 0) if len(rows) else 0 * wanted
         wrong = int(np.argmax(of_wanted != 1))
         frame, atom = divmod(int(wanted[wrong]), self.total_atoms)
         raise InvalidInput(

@@ -309,8 +309,8 @@ class FileIndex:
             confidence=confidence,
             tails=tails,
         )
-        places = _question.question(box, where=where, isel=isel)
-        asked = json.dumps(places), json.dumps(request)
+        region = _question.question(box, where=where, isel=isel)
+        asked = json.dumps(region), json.dumps(request)
         if progressive:
             return _estimate.steps(self._files.estimates(*asked))
         return Estimate(self._files.estimate(*asked))

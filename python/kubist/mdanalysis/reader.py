@@ -232,14 +232,14 @@ class KubistReader(ReaderBase):
             return super().timeseries(asel, atomgroup, start, stop, step, order)
         atomgroup = _one_group(asel, atomgroup)
         frames = list(range(*self.check_slice_indices(start, stop, step)))
-        places, back = np.arange(self.n_atoms), np.arange(self.n_atoms)
+        atoms, back = np.arange(self.n_atoms), np.arange(self.n_atoms)
         if atomgroup is not None:
-            places, back = np.unique(atomgroup.indices, return_inverse=True)
+            atoms, back = np.unique(atomgroup.indices, return_inverse=True)
         if frames:
-            found = self._frames.read(frames, ("positions",), places)["positions"]
+            found = self._frames.read(frames, ("positions",), atoms)["positions"]
         else:
-            found = np.empty((0, len(places), 3), np.float32)
-        if len(back) != len(places) or (back[1:] < back[:-1]).any():
+            found = np.empty((0, len(atoms), 3), np.float32)
+        if len(back) != len(atoms) or (back[1:] < back[:-1]).any():
             found = found[:, back]
         if self.convert_units:
             self.convert_pos_from_native(found)

@@ -301,10 +301,10 @@ class KubistTable(VTKPythonAlgorithmBase):
         if self._snapshot is None:
             return
         axes, time = axes_of(self._snapshot)
-        self._places = self._axes if any(self._axes) else axes
+        self._coordinates = self._axes if any(self._axes) else axes
         self._when = self._time or time
         known = self._known()
-        for name in filter(None, [*self._places, self._when]):
+        for name in filter(None, [*self._coordinates, self._when]):
             if name not in known:
                 raise ValueError(f"there is no column {name}; the table has {', '.join(known)}")
         if self._when:
@@ -379,7 +379,7 @@ class KubistTable(VTKPythonAlgorithmBase):
     def _question(self, place):
         box = {}
         if self._use_box:
-            ends = zip(self._places, self._position, self._length, strict=True)
+            ends = zip(self._coordinates, self._position, self._length, strict=True)
             box = {name: (low, low + length) for name, low, length in ends if name}
         where = [f"({self._where})"] if self._where.strip() else []
         if place is not None:
@@ -391,7 +391,7 @@ class KubistTable(VTKPythonAlgorithmBase):
             )
             if self._selection.ArrayIsEnabled(name)
         ]
-        columns = list(dict.fromkeys([*filter(None, self._places), *chosen]))
+        columns = list(dict.fromkeys([*filter(None, self._coordinates), *chosen]))
         sample = min(max(self._sample, 2.0**-60), 1.0)
         return Question(box, " AND ".join(where) or None, columns, sample, self._limit)
 
@@ -456,12 +456,12 @@ class KubistTable(VTKPythonAlgorithmBase):
             return np.concatenate([frame[name] for frame in frames]) if frames else np.array([])
 
         count = sum(len(next(iter(frame.values()))) for frame in frames)
-        places = [column(name) if name else np.zeros(count) for name in self._places]
+        axes = [column(name) if name else np.zeros(count) for name in self._coordinates]
         xyz = np.stack(
-            [seconds(p) if p.dtype.kind == "M" and len(p) else p.astype(float) for p in places],
+            [seconds(p) if p.dtype.kind == "M" and len(p) else p.astype(float) for p in axes],
             axis=1,
         )
-        single = all(not name or column(name).dtype == np.float32 for name in self._places)
+        single = all(not name or column(name).dtype == np.float32 for name in self._coordinates)
         points = vtkPoints()
         points.SetData(
             numpy_to_vtk(np.ascontiguousarray(xyz, np.float32 if single else np.float64), deep=1)

@@ -63,8 +63,8 @@ def axes_of(snapshot: Snapshot) -> tuple[list[str], str]:
     """The likely columns of x, y and z, and of time; empty: none."""
     dimensions = [dimension.column for dimension in snapshot._about().dimensions]
     times = [name for name in dimensions if name.lower() in ("t", "time", "step", "timestep")]
-    places = [name for name in dimensions if name not in times]
-    return [*places, "", "", ""][:3], (times or [""])[0]
+    spatial = [name for name in dimensions if name not in times]
+    return [*spatial, "", "", ""][:3], (times or [""])[0]
 
 
 def literal(value: Any) -> str:
