@@ -131,14 +131,14 @@ impl Grid {
         self.output.iter().map(|column| self.schema.field(*column).clone()).collect()
     }
 
-    /// Positions along an axis, for places in a rectangle.
+    /// Positions along an axis, for positions in a rectangle.
     pub fn index(rect: &Rect, axis: usize, places: &[u32]) -> ArrayRef {
         let below: u64 = rect.count[axis + 1..].iter().product();
         let at = |place: &u32| (rect.start[axis] + u64::from(*place) / below % rect.count[axis]) as i64;
         Arc::new(Int64Array::from_iter_values(places.iter().map(at)))
     }
 
-    /// Maps places in a rectangle to places in its projection onto some axes. With `whole`, to places in the
+    /// Maps positions in a rectangle to positions in its projection onto some axes. With `whole`, to positions in the
     /// full array of these axes, which has these lengths.
     pub fn projected(rect: &Rect, axes: &[usize], whole: Option<&[u64]>, places: &[u32]) -> Vec<u64> {
         let lengths: Vec<u64> = match whole {

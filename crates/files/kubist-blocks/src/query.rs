@@ -51,7 +51,7 @@ struct Cell {
     all: bool,
     /// The part of its sorted copy to read: block, and keys of the values.
     sorted: Option<(u64, u64, u64)>,
-    /// The places of the sample in it; `None` if they are not chosen yet, or there is no sample.
+    /// The positions of the sample in it; `None` if they are not chosen yet, or there is no sample.
     places: Option<Vec<u32>>,
 }
 
@@ -213,7 +213,7 @@ struct Asking<'a> {
     options: &'a RunOptions,
     rows: bool,
     drawn: Drawn,
-    /// Only places of a lower priority are examined; `None`: all.
+    /// Only positions of a lower priority are examined; `None`: all.
     below: Option<Threshold>,
     cancel: &'a Cancel,
     reads: Reads,

@@ -1,9 +1,9 @@
-//! Sorted copies of a few blocks: their numbers in ascending order, with their places in the block.
+//! Sorted copies of a few blocks: their numbers in ascending order, with their positions in the block.
 //!
 //! A block with a wide range of values is hit by most queries and contains few of their results. Of a sorted
 //! copy a query reads only the part that matches its condition (section 4.3 of the paper). The copy has
 //! segments of [`SEGMENT`] entries, with a table of their first keys. A segment has its values, then its
-//! places, so one request reads both.
+//! positions, so one request reads both.
 
 use std::borrow::Cow;
 use std::fs::File;
@@ -37,13 +37,13 @@ pub struct SortedBlock {
     pub offset: u64,
     /// The number of entries: neither missing nor NaN.
     pub count: u32,
-    /// Bytes of a place.
+    /// Bytes of a position.
     place_bytes: u8,
     /// The lowest key and the checksum of each segment.
     segments: Vec<(u64, u32)>,
 }
 
-/// Values and their places from a sorted copy.
+/// Values and their positions from a sorted copy.
 pub struct Slice {
     pub values: ArrayRef,
     pub places: Vec<u32>,
@@ -83,7 +83,7 @@ pub fn encode(variable: &Variable, found: &Found<'_>) -> Option<(SortedBlock, Ve
     Some((block, bytes))
 }
 
-/// The places of numbers in key order; places of equal keys ascend.
+/// The positions of numbers in key order; positions of equal keys ascend.
 fn in_order(keys: &[u64], values: &ArrayRef) -> Option<Vec<u32>> {
     let count = u32::try_from(keys.len()).ok()?;
     let (low, high) = order::number_keys(values.data_type());
@@ -92,7 +92,7 @@ fn in_order(keys: &[u64], values: &ArrayRef) -> Option<Vec<u32>> {
         |key: u64, place: u32| (low..=high).contains(&key) && nulls.is_none_or(|nulls| nulls.is_valid(place as usize));
     let numbers = keys.iter().copied().zip(0..count).filter(|(key, place)| is_number(*key, *place));
     if keys.iter().all(|key| *key <= u64::from(u32::MAX)) {
-        // Key and place in one word.
+        // Key and position in one word.
         let mut entries: Vec<u64> = numbers.map(|(key, place)| key << 32 | u64::from(place)).collect();
         sort(&mut entries, |entry| entry >> 32);
         return Some(entries.into_iter().map(|entry| entry as u32).collect());

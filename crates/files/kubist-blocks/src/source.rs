@@ -18,7 +18,7 @@ use crate::library::Library;
 use crate::model::Device;
 use crate::{netcdf3, npy, parquet};
 
-/// Bytes hashed at the beginning of a file and at each of the further places, and the number of places.
+/// Bytes hashed at the beginning of a file and at each of the further positions, and the number of positions.
 const HASHED: u64 = 4096;
 const PLACES: u64 = 16;
 /// HDF5's signature, at offset 0 or at a power of two from 512 on.
@@ -31,7 +31,7 @@ pub struct Key {
     pub bytes: u64,
     /// Nanoseconds since 1970.
     pub modified: i64,
-    /// Hash of its first bytes and of places spread over it.
+    /// Hash of its first bytes and of positions spread over it.
     pub hash: u64,
 }
 
@@ -177,7 +177,7 @@ impl Source {
         }
     }
 
-    /// Measures the file's device with `workers` concurrent reads: small and large ones, at places that the
+    /// Measures the file's device with `workers` concurrent reads: small and large ones, at positions that the
     /// page cache was asked to drop. Uses medians, because other programs delay some reads.
     ///
     /// # Errors

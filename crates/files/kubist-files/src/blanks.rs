@@ -1,21 +1,21 @@
-//! Text whose fields stand between runs of blanks, with one blank for each run.
+//! Reader that reduces each run of blanks between fields to one blank.
 //!
-//! A run of blanks and tabs inside a line becomes one blank; at a line's ends it goes. What stands
-//! in quotes stays as it is: a quote counts at a field's begin, and doubled it stands for itself.
+//! A run of blanks and tabs inside a line becomes one blank; at the ends of a line it is removed. Quoted text
+//! is unchanged: a quote counts at the start of a field, and a doubled quote stands for itself.
 
 use std::io::{BufRead, Read, Result};
 
-/// Where in a line the next byte stands.
+/// The position of the next byte in its line.
 #[derive(Clone, Copy, PartialEq)]
 enum State {
-    /// At its begin, perhaps behind blanks.
+    /// At the start of a line, perhaps after blanks.
     Begin,
-    /// In a field without quotes, or behind them.
+    /// In an unquoted field, or after the closing quote.
     Field,
-    /// Behind blanks that follow a field.
+    /// After blanks that follow a field.
     Blank,
     Quoted,
-    /// Behind a quote that closes the field, or is the first of two.
+    /// After a quote that closes the field or is the first of two.
     Quote,
 }
 
@@ -23,7 +23,7 @@ enum State {
 pub struct Blanks<R> {
     text: R,
     state: State,
-    /// What had no place any more behind its blank.
+    /// A byte that did not fit into the output after its blank.
     owed: Option<u8>,
 }
 
@@ -32,7 +32,7 @@ impl<R> Blanks<R> {
         Blanks { text, state: State::Begin, owed: None }
     }
 
-    /// Passes one more byte: whether a blank goes before it, and whether it goes itself.
+    /// Processes a byte. Returns whether to write a blank before it, and whether to write the byte.
     fn pass(&mut self, byte: u8) -> (bool, bool) {
         let is_blank = matches!(byte, b' ' | b'\t');
         let ends_line = matches!(byte, b'\r' | b'\n');

@@ -1,7 +1,7 @@
-//! Columns of numbers in a Parquet file, read by ranges of rows: for who keeps an index beside the file.
+//! Numeric columns of a Parquet file, read by ranges of rows, for an index next to the file.
 //!
-//! Where pages lie comes from the file's page index; where it has none, from the headers of the pages. The bytes of
-//! pages are the caller's to read, so that it can read neighbours together and count what it reads.
+//! Locations of pages come from the file's page index, or from the headers of the pages. The caller reads the
+//! bytes of pages, so that it can merge neighbours and count its reads.
 
 use std::io::{BufReader, Cursor};
 use std::ops::Range;
@@ -35,7 +35,7 @@ use crate::source;
 /// A page of a column.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Page {
-    /// The first of its rows, and how many there are: none in a dictionary, which all pages of its group may need.
+    /// The first row and the number of rows. A dictionary has no rows; all pages of its group may need it.
     pub first_row: u64,
     pub rows: u64,
     pub offset: u64,
@@ -44,13 +44,13 @@ pub struct Page {
     pub group: u32,
 }
 
-/// A column of numbers.
+/// A numeric column.
 #[derive(Clone, Debug)]
 pub struct Column {
     pub name: String,
     pub data_type: DataType,
     pub unit: Option<String>,
-    /// Its place among the file's leaves.
+    /// Its number among the file's leaf columns.
     pub leaf: usize,
 }
 
@@ -62,11 +62,11 @@ pub struct Columns {
 }
 
 impl Columns {
-    /// Reads a footer; `with_pages`: and its page index, which [`Columns::pages`] looks into.
+    /// Reads a footer; `with_pages`: also its page index, for [`Columns::pages`].
     ///
     /// # Errors
     ///
-    /// The file is damaged, or its footer is larger than the limits allow.
+    /// The file is damaged, or its footer exceeds the limits.
     pub fn open(path: &Path, with_pages: bool, limits: Limits) -> Result<Columns> {
         guarded(path, || {
             let mut file = source::open(path)?;
@@ -82,9 +82,11 @@ impl Columns {
         Error::invalid(format!("{}: the file is damaged: {why}", self.path.display()))
     }
 
+    /// The number of rows.
+    ///
     /// # Errors
     ///
-    /// Its row groups say that they have less than no rows.
+    /// A row group has a negative number of rows.
     pub fn rows(&self) -> Result<u64> {
         (0..self.groups())
             .try_fold(0u64, |all, group| all.checked_add(self.rows_of(group).ok()?))
@@ -100,7 +102,7 @@ impl Columns {
         u64::try_from(rows).map_err(|_| self.damaged(format!("row group {group} has {rows} rows")))
     }
 
-    /// Its columns of numbers, and what else it has, each with the reason why that is none.
+    /// Returns the numeric columns, and the names of the others with the reason.
     pub fn columns(&self) -> (Vec<Column>, Vec<String>) {
         let (mut columns, mut others) = (Vec::new(), Vec::new());
         let parquet = self.metadata.parquet_schema();
@@ -134,11 +136,11 @@ impl Columns {
         unknown.map(|codec| format!("compressed with {codec}, which is not read here"))
     }
 
-    /// The pages of a column, ascending.
+    /// Returns the pages of a column, ascending.
     ///
     /// # Errors
     ///
-    /// A page does not lie in the file, or is larger than the limits allow.
+    /// A page is outside the file, or exceeds the limits.
     pub fn pages(&self, leaf: usize) -> Result<Vec<Page>> {
         guarded(&self.path, || {
             let file = source::open(&self.path)?;
@@ -148,7 +150,7 @@ impl Columns {
             for group in 0..self.groups() {
                 let rows = self.rows_of(group)?;
                 let chunk = self.metadata.metadata().row_group(group).column(leaf);
-                // What lies before the first page is the dictionary.
+                // The bytes before the first page are the dictionary.
                 let (start, length) = chunk.byte_range();
                 let known = self.metadata.metadata().page_index_for_row_group(group);
                 let mut own: Vec<Page> = match known.page_locations(leaf).filter(|known| !known.is_empty()) {
@@ -195,12 +197,12 @@ impl Columns {
         })
     }
 
-    /// The values of a column in ranges of rows, which ascend. `table` are its pages, of which `held` has those that
-    /// are needed: pieces of the file with where they begin, ascending.
+    /// Returns the values of a column in ascending ranges of rows. `table` lists its pages. `held` has the
+    /// bytes of the needed pages: pieces of the file with their offsets, ascending.
     ///
     /// # Errors
     ///
-    /// The pages are damaged, or larger than the limits allow.
+    /// The pages are damaged, or exceed the limits.
     pub fn read(
         &self,
         leaf: usize,
@@ -248,13 +250,13 @@ fn located(page: &PageLocation, group: usize) -> Option<Page> {
     Some(Page { first_row, rows: 0, offset, bytes, group: group as u32 })
 }
 
-/// The rows of a row group, by its pages.
+/// The rows of a row group, from its pages.
 fn bounds(group: &[Page]) -> Range<u64> {
     let (first, last) = (&group[0], &group[group.len() - 1]);
     first.first_row..last.first_row.saturating_add(last.rows)
 }
 
-/// Integers in the type that the file says they have.
+/// Converts integers to the type in the file's schema.
 fn integers(data_type: &DataType, values: impl Iterator<Item = i64>, nulls: Option<NullBuffer>) -> Option<ArrayRef> {
     fn of<T: ArrowPrimitiveType>(values: impl Iterator<Item = T::Native>, nulls: Option<NullBuffer>) -> ArrayRef {
         Arc::new(PrimitiveArray::<T>::new(values.collect::<Vec<_>>().into(), nulls))
@@ -273,7 +275,7 @@ fn integers(data_type: &DataType, values: impl Iterator<Item = i64>, nulls: Opti
     })
 }
 
-/// What is read of a column.
+/// A read of a column.
 struct Reading<'a> {
     columns: &'a Columns,
     leaf: usize,
@@ -283,7 +285,7 @@ struct Reading<'a> {
 }
 
 impl Reading<'_> {
-    /// The values of all ranges; null ones are some number.
+    /// The values of all ranges; null values are arbitrary numbers.
     fn values<T: Stored>(&self) -> Result<(Vec<T::T>, Option<NullBuffer>)> {
         let rows = self.ranges.iter().map(|range| (range.end - range.start) as usize).sum();
         let (mut values, mut present) = (Vec::with_capacity(rows), BooleanBufferBuilder::new(0));
@@ -352,7 +354,7 @@ impl Reading<'_> {
     }
 }
 
-/// Moves the values from `start` on to their rows, those of a level above 0.
+/// Moves the values from `start` on to their rows, which have a level above 0.
 fn spread<T: Clone + Default>(levels: &[i16], values: &mut Vec<T>, start: usize, present: &mut BooleanBufferBuilder) {
     let mut there = values.split_off(start).into_iter();
     for level in levels {
@@ -362,9 +364,9 @@ fn spread<T: Clone + Default>(levels: &[i16], values: &mut Vec<T>, start: usize,
     }
 }
 
-/// Pieces of a file that are in memory.
+/// Pieces of a file in memory.
 struct Held {
-    /// With where they begin, ascending.
+    /// With their offsets, ascending.
     pieces: Vec<(u64, Bytes)>,
     limits: Limits,
 }
@@ -392,7 +394,7 @@ impl ChunkReader for Held {
         self.from(start).map(Cursor::new).ok_or_else(missing)
     }
 
-    /// A page, of which the header says how large it is once it is inflated.
+    /// Returns a page, after checking the inflated size in its header.
     fn get_bytes(&self, start: u64, length: usize) -> parquet::errors::Result<Bytes> {
         let missing = || ParquetError::General(format!("the page of {length} bytes at {start} was not read"));
         let page = self.from(start).filter(|bytes| bytes.len() >= length).ok_or_else(missing)?.slice(..length);
@@ -444,7 +446,7 @@ mod tests {
             assert_eq!(table.iter().filter(|page| page.rows == 100).count(), 25, "{with_index}");
             let ranges = [5..17, 950..1050, 2499..2500];
             let bytes = std::fs::read(&path).unwrap();
-            // Only the pages of these rows are there, with the dictionary of their groups.
+            // Only the pages of these rows are present, with the dictionaries of their groups.
             let is_needed = |page: &&Page| {
                 page.rows == 0
                     || ranges.iter().any(|range| range.start < page.first_row + page.rows && page.first_row < range.end)

@@ -1,11 +1,10 @@
-//! Text, with a line of names or names that are given: CSV, TSV, blanks; also gzipped.
+//! Delimited text (CSV, TSV, blanks), optionally gzipped. The first line or an option has the column names.
 //!
-//! Fields are read as text and then as the type that is asked for, so that a
-//! value that does not fit is named with its row and column. A type is guessed
-//! by the same rule: the narrowest that reads every value of the head.
-//! An empty field is a missing value. Rows count from 1, after the names.
+//! Fields are read as text and then converted to the requested type, so that an error names the row and
+//! column of the value. Types are inferred by the same rule: the narrowest type that reads every value of the
+//! head. An empty field is a missing value. Rows count from 1, after the names.
 //!
-//! A batch ends before its text grows large, however many rows it has by then.
+//! A batch ends before its text grows large, whatever its number of rows.
 
 use std::io::{BufRead, BufReader, Read};
 use std::path::Path;
@@ -28,27 +27,27 @@ use crate::records::Records;
 use crate::source::Counted;
 use crate::{Batches, Delimiter};
 
-/// Rows of the head that decide the types.
+/// Rows of the head that determine the types.
 const HEAD_ROWS: usize = 10_000;
-/// Text of a batch, bytes; the record in which it passes is its last.
+/// Bytes of text after which a batch ends with the current record.
 const BATCH_TEXT: usize = 16 << 20;
 const BUFFER: usize = 1 << 18;
-/// Fields of a batch: the decoder takes memory for all of them ahead.
+/// Maximum fields of a batch: the decoder allocates memory for all of them.
 const BATCH_FIELDS: usize = 1 << 21;
 
 type Bytes = BufReader<Box<dyn Read + Send>>;
 
-/// A file, and how its text is written.
+/// A file and the format of its text.
 #[derive(Clone, Copy)]
 pub struct Text<'a> {
     pub path: &'a Path,
     pub delimiter: Delimiter,
-    /// Of the columns, where no line has them.
+    /// The column names, if no line has them.
     pub names: Option<&'a [String]>,
 }
 
 impl Text<'_> {
-    /// As the text is once runs of blanks are one.
+    /// The delimiter after runs of blanks are reduced to one.
     fn delimiter(&self) -> u8 {
         match self.delimiter {
             Delimiter::Byte(byte) => byte,
@@ -65,7 +64,7 @@ impl Text<'_> {
     }
 }
 
-/// The columns, with the types that the head suggests.
+/// Returns the columns, with types inferred from the head.
 pub fn fields(text: &Text, limits: &Limits) -> Result<Vec<Field>> {
     let names = header(text, limits)?;
     let all: Vec<usize> = (0..names.len()).collect();
@@ -78,7 +77,7 @@ pub fn fields(text: &Text, limits: &Limits) -> Result<Vec<Field>> {
     Ok(fields.collect())
 }
 
-/// The wanted columns, read in the wanted types.
+/// Reads the wanted columns in the wanted types.
 pub fn batches(text: &Text, wanted: &Fields, consumed: Arc<AtomicU64>, limits: Limits) -> Result<Batches> {
     let names = header(text, &limits)?;
     let indices: Vec<usize> = (0..names.len()).filter(|index| wanted.find(&names[*index]).is_some()).collect();
@@ -93,25 +92,25 @@ pub fn batches(text: &Text, wanted: &Fields, consumed: Arc<AtomicU64>, limits: L
         let columns = columns.map(|(field, text)| typed(text.as_string(), field, first_row));
         let columns = columns.collect::<Result<Vec<ArrayRef>>>()?;
         first_row += texts.num_rows();
-        // Missing values are judged where they meet the table.
+        // The table decides whether missing values are allowed.
         let schema = Schema::new(fields.iter().map(|f| f.as_ref().clone().with_nullable(true)).collect::<Fields>());
         RecordBatch::try_new(Arc::new(schema), columns).map_err(Error::invalid)
     };
     Ok(Box::new(rows.map(move |texts| typed_batch(texts).map_err(|error| error.within(path.display())))))
 }
 
-/// The most frequent of the usual delimiters in the header line.
+/// Returns the most frequent common delimiter of the first line.
 pub fn sniff_delimiter(path: &Path, limits: &Limits) -> Result<Delimiter> {
     const LONGEST_HEADER: u64 = 1 << 20;
     let mut line = Vec::new();
     let reader = open(path, Arc::default(), limits)?;
     reader.take(LONGEST_HEADER).read_until(b'\n', &mut line).map_err(|error| Error::io(path, error))?;
     let times = |delimiter: &u8| line.iter().filter(|byte| *byte == delimiter).count();
-    // Of equals the last wins: the comma.
+    // Of equal counts the last wins: the comma.
     Ok(Delimiter::Byte([b'|', b';', b'\t', b','].into_iter().max_by_key(times).unwrap_or(b',')))
 }
 
-/// The names of the columns: given, or those of the first line.
+/// The column names: given, or from the first line.
 fn header(text: &Text, limits: &Limits) -> Result<Vec<String>> {
     let (path, delimiter) = (text.path, text.delimiter());
     let refused = |what: String| Err(Error::invalid(what).within(path.display()));
@@ -148,7 +147,7 @@ fn header(text: &Text, limits: &Limits) -> Result<Vec<String>> {
     Ok(found)
 }
 
-/// Batches of text, the columns of `indices` alone. Errors do not name the file.
+/// Batches of text of the columns in `indices`. Errors do not name the file.
 struct Texts {
     records: Records<Bytes>,
     decoder: Decoder,
@@ -188,7 +187,7 @@ impl Texts {
                 if batch.is_some() || decoded == 0 {
                     return Ok(batch);
                 }
-                // Nothing but empty lines, and more text behind them.
+                // Only empty lines so far, and more text follows.
                 bytes = 0;
             }
         }
@@ -203,7 +202,7 @@ impl Iterator for Texts {
     }
 }
 
-/// What the decoder says, without the file's name.
+/// The decoder's error, without the file's name.
 fn unplaced(error: ArrowError) -> Error {
     match error {
         ArrowError::CsvError(what) | ArrowError::ParseError(what) => Error::invalid(what),
@@ -211,7 +210,7 @@ fn unplaced(error: ArrowError) -> Error {
     }
 }
 
-/// The text, inflated if need be, without a byte order mark.
+/// Opens the text, inflated if necessary, without a byte order mark.
 fn open(path: &Path, consumed: Arc<AtomicU64>, limits: &Limits) -> Result<Bytes> {
     let failed = |error: std::io::Error| Error::io(path, error);
     let gzipped = {
@@ -233,7 +232,7 @@ fn open(path: &Path, consumed: Arc<AtomicU64>, limits: &Limits) -> Result<Bytes>
     Ok(text)
 }
 
-/// Text out of a packed file, up to the limit of inflation, whether or not it has records.
+/// Inflated text, up to the inflation limit, whether or not it has records.
 struct Inflated<R> {
     reader: R,
     packed: u64,
@@ -250,14 +249,14 @@ impl<R: Read> Read for Inflated<R> {
     }
 }
 
-/// `None` stands for a value that cannot be read so.
+/// Converts text; `None` marks a value that cannot be converted.
 fn read_as(text: &StringArray, data_type: &DataType) -> Result<ArrayRef> {
     let options = CastOptions { safe: true, ..CastOptions::default() };
     cast_with_options(text, data_type, &options)
         .map_err(|_| Error::invalid(format!("text cannot be read as {data_type}")))
 }
 
-/// `text` as the field's type, or a failure that names row, column and value.
+/// Converts `text` to the field's type. The error names row, column and value.
 fn typed(text: &StringArray, field: &Field, first_row: usize) -> Result<ArrayRef> {
     let data_type = field.data_type();
     let parsed = read_as(text, data_type).map_err(|error| error.within(format!("column {:?}", field.name())))?;
@@ -280,7 +279,7 @@ fn typed(text: &StringArray, field: &Field, first_row: usize) -> Result<ArrayRef
     }
 }
 
-/// Refuses numbers that are infinite or zero only because the type is too narrow for them.
+/// Refuses numbers that became infinite or zero because the type is too narrow.
 fn check_range(text: &StringArray, parsed: &ArrayRef, field: &Field, first_row: usize) -> Result<()> {
     let floats = cast_with_options(parsed, &DataType::Float64, &CastOptions::default());
     let floats = floats.map_err(Error::invalid)?;
@@ -314,7 +313,7 @@ fn excerpt(value: &str) -> String {
     }
 }
 
-/// The narrowest type that reads every value; `Null` if there is none.
+/// The narrowest type that reads every value; `Null` if there is no value.
 fn suggested(text: &StringArray) -> DataType {
     let text = trimmed(text);
     let all = |test: &dyn Fn(&str) -> bool| text.iter().flatten().all(test);
@@ -323,7 +322,7 @@ fn suggested(text: &StringArray) -> DataType {
         return DataType::Null;
     }
     if all(&is_whole) {
-        // Digits beyond 64 bits are names, not numbers: a float would lose some.
+        // Integers beyond 64 bits are identifiers: a float would lose digits.
         return [DataType::Int64, DataType::UInt64].into_iter().find(reads).unwrap_or(DataType::Utf8);
     }
     if reads(&DataType::Float64) {
@@ -352,7 +351,7 @@ fn is_whole(value: &str) -> bool {
     !unsigned.is_empty() && unsigned.bytes().all(|byte| byte.is_ascii_digit())
 }
 
-/// Leading digits.
+/// The number of leading digits.
 fn digits(value: &str) -> usize {
     value.bytes().take_while(u8::is_ascii_digit).count()
 }

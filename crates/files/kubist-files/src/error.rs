@@ -1,4 +1,4 @@
-//! Why a file cannot be read, by what can be done about it.
+//! Errors of files, grouped by how the caller can react.
 
 use std::fmt::{self, Display};
 use std::io::ErrorKind;
@@ -9,22 +9,21 @@ use parquet::errors::ParquetError;
 
 pub type Result<T, E = Error> = std::result::Result<T, E>;
 
-/// What can be done about an [`Error`].
+/// How the caller can react to an [`Error`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Kind {
-    /// The file is damaged, of another format, or lacks what was asked for: give another one.
+    /// The file is damaged, has another format, or lacks a requested column: use another file.
     Invalid,
-    /// The file is larger in some respect than [`crate::Limits`] allow: raise that limit, if
-    /// the file comes from a source that you trust.
+    /// The file exceeds one of [`crate::Limits`]: raise that limit, if the source is trusted.
     Limit,
     /// There is no such file.
     Missing,
-    /// The operating system refused: the source says why.
+    /// The operating system refused; the source has the reason.
     System,
 }
 
-/// Why a file cannot be read. The message is one line and names the file.
+/// The error of a file. The message is one line and names the file.
 #[derive(Debug)]
 pub struct Error {
     kind: Kind,
@@ -41,13 +40,13 @@ impl Error {
         Error { kind: Kind::Invalid, message: message.to_string(), source: None }
     }
 
-    /// `what` is more than `limit`, which the option of this name sets.
+    /// The error that `what` exceeds `limit`, which the option of this name sets.
     pub(crate) fn limit(what: impl Display, limit: impl Display, option: &str) -> Error {
         let message = format!("{what}, and the limit is {limit} ({option} sets it)");
         Error { kind: Kind::Limit, message, source: None }
     }
 
-    /// A failed system call, or what a reader of ours reported through one.
+    /// Wraps a failed system call, or unwraps an error of this crate that passed through one.
     pub(crate) fn system(error: std::io::Error) -> Error {
         let error = match error.downcast::<Error>() {
             Ok(own) => return own,
@@ -55,7 +54,7 @@ impl Error {
         };
         let kind = match error.kind() {
             ErrorKind::NotFound => Kind::Missing,
-            // A decoder found the bytes wanting.
+            // A decoder refused the bytes.
             ErrorKind::InvalidData | ErrorKind::InvalidInput | ErrorKind::UnexpectedEof => Kind::Invalid,
             ErrorKind::Other if error.raw_os_error().is_none() => Kind::Invalid,
             _ => Kind::System,
@@ -67,12 +66,12 @@ impl Error {
         Error { kind, message, source: Some(error) }
     }
 
-    /// The same, on the file at `path`.
+    /// Wraps a failed system call on the file at `path`.
     pub(crate) fn io(path: &Path, error: std::io::Error) -> Error {
         Error::system(error).within(path.display())
     }
 
-    /// What a reader of Arrow data reported about `path`.
+    /// Wraps an error of Arrow about `path`.
     pub(crate) fn arrow(path: &Path, error: ArrowError) -> Error {
         match error {
             ArrowError::IoError(_, error) => Error::io(path, error),
@@ -83,7 +82,7 @@ impl Error {
         }
     }
 
-    /// What the Parquet reader reported about `path`.
+    /// Wraps an error of the Parquet reader about `path`.
     pub(crate) fn parquet(path: &Path, error: ParquetError) -> Error {
         match error {
             ParquetError::External(error) => match error.downcast::<std::io::Error>() {
@@ -94,7 +93,7 @@ impl Error {
         }
     }
 
-    /// The same error, with where it happened in front.
+    /// Prepends the location of the error to its message.
     pub(crate) fn within(self, context: impl Display) -> Error {
         Error { message: format!("{context}: {}", self.message), ..self }
     }
@@ -112,7 +111,7 @@ impl std::error::Error for Error {
     }
 }
 
-/// An error of ours on its way through a foreign reader.
+/// Carries an error of this crate through a foreign reader.
 impl From<Error> for std::io::Error {
     fn from(error: Error) -> std::io::Error {
         std::io::Error::other(error)

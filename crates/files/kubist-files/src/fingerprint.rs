@@ -1,4 +1,4 @@
-//! What is in files, in a few letters: by it a table knows what was ingested.
+//! Short fingerprints of files, by which a table recognizes ingested files.
 
 use std::io::{Read, Seek, SeekFrom};
 use std::path::{Path, PathBuf};
@@ -8,18 +8,18 @@ use blake2b_simd::Params;
 use crate::error::{Error, Result};
 use crate::source::open;
 
-/// Files up to this size are read whole.
+/// Files up to this size are read completely.
 const SMALL: u64 = 1 << 26;
-/// Of larger ones so many pieces of so many bytes are read, the first at the begin, the last at the end.
+/// Of larger files this many pieces are read, the first at the start, the last at the end.
 const PIECES: u64 = 64;
 const PIECE: usize = 1 << 16;
 const DIGEST_BYTES: usize = 12;
 
-/// The digest of names, sizes and contents of files, of large ones of many parts of them.
+/// Returns the digest of names, sizes and contents; of large files only some pieces count.
 ///
 /// # Errors
 ///
-/// As of [`open`], and where a file cannot be read.
+/// As for [`open`], and if a file cannot be read.
 pub fn fingerprint(files: &[PathBuf]) -> Result<String> {
     let mut state = Params::new().hash_length(DIGEST_BYTES).to_state();
     for path in files {
@@ -48,11 +48,11 @@ pub fn fingerprint(files: &[PathBuf]) -> Result<String> {
     Ok(state.finalize().to_hex().to_string())
 }
 
-/// The name under which a table knows a file that was ingested whole: what it is called and what is in it.
+/// The name that a table records for a completely ingested file: its name and fingerprint.
 ///
 /// # Errors
 ///
-/// As of [`fingerprint`].
+/// As for [`fingerprint`].
 pub fn known_as(path: &Path) -> Result<String> {
     Ok(format!("{}:{}", name(path), fingerprint(&[path.to_path_buf()])?))
 }

@@ -1,8 +1,7 @@
-//! Whether a file's columns fit the table's, and their conversion.
+//! Matches a file's columns to the table's, and converts them.
 //!
-//! A table has one schema. A file that lacks a column, brings one more or has
-//! another type is refused with file and column named; a type that the table's
-//! can hold without loss is widened. Nothing is ever narrowed or rounded.
+//! A table has one schema. A file with a missing column, an extra one or another type is refused with file
+//! and column. A type that the table's type contains without loss is widened. Nothing is narrowed or rounded.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -13,15 +12,15 @@ use arrow_array::{Array, ArrayRef, RecordBatch};
 use arrow_cast::{CastOptions, cast_with_options};
 use arrow_schema::{DataType, Field, Fields, Schema, SchemaRef, TimeUnit};
 
-/// Where the metadata of a column has its unit.
+/// The metadata key of a column's unit.
 const UNIT: &str = "unit";
 
-/// The schema of a new table that takes all these files: the first one's, with
-/// every column wide enough for the others. `types` overrides what is found.
+/// The schema of a new table for all these files: the first one's, with every column wide enough for the
+/// others. `types` overrides the found types.
 ///
 /// # Errors
 ///
-/// `Invalid` names the file and the column that do not fit the others.
+/// `Invalid` names the file and the column that do not match the others.
 pub fn common(inputs: &[&Input], types: &[(String, DataType)]) -> Result<SchemaRef> {
     let Some((first, others)) = inputs.split_first() else {
         return Err(Error::invalid("no files were given"));
@@ -60,7 +59,7 @@ pub fn common(inputs: &[&Input], types: &[(String, DataType)]) -> Result<SchemaR
     Ok(schema)
 }
 
-/// The columns of a file as a table can have them: text for one that showed no value.
+/// The columns of a file as a table can store them: a column without any value becomes text.
 pub fn settled(input: &Input) -> SchemaRef {
     settle(&input.fields.iter().map(|field| field.as_ref().clone()).collect::<Vec<_>>())
 }
@@ -73,8 +72,8 @@ fn settle(fields: &[Field]) -> SchemaRef {
     Arc::new(Schema::new(fields.iter().map(settled).collect::<Fields>()))
 }
 
-/// The narrower of two types that holds both. Guesses from text may also meet
-/// in a float: the digits are read again.
+/// The narrower of two types that contains both. Types that were inferred from text may also widen from
+/// integer to float, because the digits are read again.
 fn wider(one: &DataType, other: &DataType, from_text: bool) -> Option<DataType> {
     if widens(other, one) {
         return Some(one.clone());
@@ -87,11 +86,11 @@ fn wider(one: &DataType, other: &DataType, from_text: bool) -> Option<DataType> 
         .then(|| if one.is_floating() { one.clone() } else { other.clone() })
 }
 
-/// Whether the file's columns fit the table's.
+/// Checks that the file's columns match the table's.
 ///
 /// # Errors
 ///
-/// `Invalid` names the file and the column that do not.
+/// `Invalid` names the file and the column that do not match.
 pub fn check(input: &Input, table: &Schema) -> Result<()> {
     same_columns(input, table.fields(), "the table has")?;
     for field in table.fields() {
@@ -130,8 +129,8 @@ fn same_columns(input: &Input, expected: &Fields, owner: &str) -> Result<()> {
     Ok(())
 }
 
-/// The table's columns in the units of the file, so that whoever stores the values converts them. A column of which
-/// the file says no unit, and one that is `stated`, is in the table's.
+/// The table's columns with the file's units, so that the writer converts the values. Columns without a unit
+/// in the file, and `stated` ones, are in the table's unit.
 pub fn in_units_of(input: &Input, table: &Schema, stated: &[String]) -> SchemaRef {
     let own = |name: &String| input.fields.find(name).and_then(|(_, own)| own.metadata().get(UNIT));
     let measured = |field: &Arc<Field>| match own(field.name()).filter(|_| !stated.contains(field.name())) {
@@ -143,11 +142,11 @@ pub fn in_units_of(input: &Input, table: &Schema, stated: &[String]) -> SchemaRe
     Arc::new(Schema::new(table.fields().iter().map(measured).collect::<Fields>()))
 }
 
-/// The batch in this schema. `first_row` counts from 1, for messages.
+/// Converts a batch to this schema. `first_row` counts from 1, for messages.
 ///
 /// # Errors
 ///
-/// `Invalid` names the file, the column and the value that has no place there.
+/// `Invalid` names the file, the column and the value that does not fit.
 pub fn fitted(path: &Path, batch: &RecordBatch, table: &SchemaRef, first_row: u64) -> Result<RecordBatch> {
     let columns = table.fields().iter().map(|field| column(path, batch, field, first_row));
     RecordBatch::try_new(table.clone(), columns.collect::<Result<_>>()?)
@@ -177,7 +176,7 @@ fn column(path: &Path, batch: &RecordBatch, field: &Field, first_row: u64) -> Re
     Ok(array)
 }
 
-/// Whether every value of `from` is one of `to`.
+/// Whether the type `to` contains every value of `from`.
 fn widens(from: &DataType, to: &DataType) -> bool {
     use DataType::*;
     let integer = |data_type: &DataType| data_type.is_integer();

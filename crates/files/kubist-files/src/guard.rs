@@ -1,7 +1,6 @@
-//! A panic while decoding a foreign file is an error of that file.
+//! Turns panics of decoders into errors of the file.
 //!
-//! Decoders of other crates check much, not everything: a crafted or damaged file may still
-//! run into an assertion.
+//! Decoders of other crates check much, but a crafted or damaged file may still trigger an assertion.
 
 use std::cell::Cell;
 use std::panic::{AssertUnwindSafe, catch_unwind, set_hook, take_hook};
@@ -26,7 +25,7 @@ pub fn guarded<T>(path: &Path, work: impl FnOnce() -> Result<T>) -> Result<T> {
         }));
     });
     let outer = GUARDED.replace(true);
-    // Whatever `work` was building is dropped, so nothing half-made is seen.
+    // Everything that `work` was building is dropped, so no partial state remains.
     let outcome = catch_unwind(AssertUnwindSafe(work));
     GUARDED.set(outer);
     outcome.unwrap_or_else(|panic| {

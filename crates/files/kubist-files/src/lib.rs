@@ -1,14 +1,13 @@
-//! Files of records: what is in them, and their rows as Arrow batches.
+//! Readers of record files, as Arrow batches.
 //!
 //! Formats: Parquet, Arrow IPC (files and streams), CSV (also gzipped) and NPZ.
 //!
-//! [`Input::inspect`] looks at a file's head, [`Input::read`] reads its rows. Every reader
-//! streams: what it holds in memory is a batch of rows, however long the file.
+//! [`Input::inspect`] reads a file's head, [`Input::read`] its rows. Every reader streams: it holds one batch
+//! of rows in memory, however long the file is.
 //!
-//! Files are not trusted. What a file says about its own lengths is compared with its size
-//! and the [`Limits`] before memory is taken for it; values are validated (UTF-8, offsets, keys of
-//! dictionaries); a panic in a decoder is an error too. A file that is damaged, or too large
-//! in some respect, is an error of one line that names it.
+//! Files are not trusted. Lengths in a file are compared with its size and the [`Limits`] before memory is
+//! allocated. Values are validated (UTF-8, offsets, keys of dictionaries), and a panic in a decoder becomes
+//! an error. A damaged or too large file gives a one-line error that names it.
 //!
 //! This crate knows nothing of tables.
 
@@ -47,7 +46,7 @@ pub use limits::Limits;
 pub use npy::Header as NpyHeader;
 pub use source::open;
 
-/// Batches that a reader may be ahead of its consumer.
+/// Number of batches that a reader may be ahead of its consumer.
 const READ_AHEAD: usize = 2;
 
 /// Batches of a file, in its order, with the wanted columns (in any order).
@@ -62,18 +61,18 @@ enum Format {
     Npz,
 }
 
-/// What stands between the fields of text.
+/// The delimiter between the fields of text.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Delimiter {
     Byte(u8),
-    /// Blanks and tabs: a run of them is one delimiter, and none at the ends of a line is any.
+    /// Blanks and tabs: a run of them is one delimiter, and none at the ends of a line counts.
     Blanks,
 }
 
 impl std::str::FromStr for Delimiter {
     type Err = String;
 
-    /// A character, `tab`, or `space` for runs of blanks.
+    /// Parses a character, `tab`, or `space` for runs of blanks.
     fn from_str(text: &str) -> std::result::Result<Delimiter, String> {
         match text {
             "tab" | "\\t" => Ok(Delimiter::Byte(b'\t')),
@@ -86,7 +85,7 @@ impl std::str::FromStr for Delimiter {
     }
 }
 
-/// As it is read.
+/// The text that `from_str` parses.
 impl std::fmt::Display for Delimiter {
     fn fmt(&self, out: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         match self {
@@ -96,44 +95,44 @@ impl std::fmt::Display for Delimiter {
     }
 }
 
-/// How to read.
+/// Options for reading.
 #[derive(Clone, Debug, Default)]
 pub struct Options {
-    /// The columns to take; `None`: all.
+    /// The columns to read; `None`: all.
     pub columns: Option<Vec<String>>,
-    /// Between the fields of a CSV file; `None`: seen from its first line.
+    /// The delimiter of a CSV file; `None`: detected from its first line.
     pub delimiter: Option<Delimiter>,
-    /// The columns of a CSV file whose first line is a record; `None`: that line has their names.
+    /// The column names of a CSV file whose first line is a record; `None`: that line has the names.
     pub names: Option<Vec<String>>,
-    /// It is CSV, whatever it is called.
+    /// Read as CSV, whatever the file's name.
     pub text: bool,
-    /// How large the parts of a file may be.
+    /// The size limits of a file.
     pub limits: Limits,
 }
 
-/// A file that has been looked at.
+/// An inspected file.
 #[derive(Debug)]
 pub struct Input {
     pub path: PathBuf,
     pub bytes: u64,
-    /// The chosen columns as the file has them. In a CSV file a type is what
-    /// the head suggests, `Null` where the head has no value.
+    /// The chosen columns as in the file. In a CSV file types are inferred from the head, `Null` if the head
+    /// has no value.
     pub fields: Fields,
-    /// False for text, whose values are read in any type asked for.
+    /// False for text, whose values can be read in any requested type.
     pub typed: bool,
     format: Format,
-    /// Of text without a line with names.
+    /// For text without a line of names.
     names: Option<Vec<String>>,
     limits: Limits,
 }
 
 impl Input {
-    /// Looks at a file's head: which format, which columns.
+    /// Reads a file's head: its format and columns.
     ///
     /// # Errors
     ///
-    /// The file cannot be opened, is of no known format, is damaged, exceeds a limit, or
-    /// lacks a column that the options name.
+    /// The file cannot be opened, has an unknown format, is damaged, exceeds a limit, or lacks a column that
+    /// the options name.
     pub fn inspect(path: &Path, options: &Options) -> Result<Input> {
         guarded(path, || {
             let mut file = open(path)?;
@@ -157,9 +156,8 @@ impl Input {
         })
     }
 
-    /// Starts to read the columns that `wanted` names (text is read in their
-    /// types). `consumed` follows how many of the file's bytes are behind. An error is the
-    /// last that is received.
+    /// Starts reading the columns in `wanted` (text is read in their types). `consumed` follows the number of
+    /// bytes read from the file. An error is the last item.
     pub fn read(&self, wanted: &Fields, consumed: Arc<AtomicU64>) -> Receiver<Result<RecordBatch>> {
         let (sender, receiver) = sync_channel(READ_AHEAD);
         let (path, bytes, format, wanted) = (self.path.clone(), self.bytes, self.format, wanted.clone());
@@ -194,7 +192,7 @@ impl Input {
                 Ok(())
             });
             if let Err(error) = outcome {
-                // The receiver is gone: the reading was given up.
+                // The receiver is gone: reading was abandoned.
                 let _ = sender.send(Err(error));
             }
         });
@@ -202,13 +200,13 @@ impl Input {
     }
 }
 
-/// Whether a file is there that this crate has no reader for: another crate's business.
-/// A file that cannot be opened is not; reading it says why.
+/// Whether a file exists that this crate has no reader for. A file that cannot be opened is not foreign;
+/// reading it gives the reason.
 pub fn is_foreign(path: &Path) -> bool {
     const OURS: [&str; 6] = ["parquet", "arrow", "arrows", "feather", "ipc", "npz"];
     let ending = path.extension().map(|ending| ending.to_string_lossy().to_ascii_lowercase());
     if ending.is_some_and(|ending| OURS.contains(&ending.as_str())) {
-        // Whatever it begins with: then it is damaged.
+        // With another beginning it is a damaged file.
         return false;
     }
     let Ok(mut file) = open(path) else { return path.is_dir() };
@@ -216,7 +214,7 @@ pub fn is_foreign(path: &Path) -> bool {
     !head.is_empty() && magic(path, &head).is_none()
 }
 
-/// What a file's first bytes, or its name, say that it is.
+/// The format according to a file's first bytes or name.
 enum Magic {
     Parquet,
     ArrowFile,
@@ -299,13 +297,13 @@ fn choose(path: &Path, fields: Vec<Field>, columns: Option<&[String]>) -> Result
 
 #[cfg(test)]
 pub(crate) mod testing {
-    //! Reading a small file whole.
+    //! Reads a small file completely.
 
     use super::*;
 
     pub fn read_all(path: &Path, options: &Options) -> Result<RecordBatch> {
         let input = Input::inspect(path, options)?;
-        // Text for a column that showed no value.
+        // Text for a column without any value.
         let settled = |field: &std::sync::Arc<Field>| match field.data_type().is_null() {
             true => Field::clone(field).with_data_type(arrow_schema::DataType::Utf8),
             false => Field::clone(field),

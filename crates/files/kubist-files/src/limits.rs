@@ -1,33 +1,32 @@
-//! How large the parts of a file may be.
+//! Size limits of files.
 //!
-//! Files may come from strangers. Lengths that a file names, and what its bytes inflate to, are
-//! compared with these limits before memory is taken for them. Memory is therefore bounded by
-//! [`Limits::batch_bytes`] and a few pieces, whatever the file says.
+//! Files may come from untrusted sources. Lengths in a file, and the size of inflated data, are compared with
+//! these limits before memory is allocated. Memory is therefore bounded by [`Limits::batch_bytes`] and a few
+//! pieces, whatever the file contains.
 
 use arrow_array::RecordBatch;
 use kubist_index::plain;
 
 use crate::error::{Error, Result};
 
-/// Rows in a batch that goes to the table.
+/// Maximum rows of a batch that goes to the table.
 pub const BATCH_ROWS: usize = 64 * 1024;
-/// Bytes, written out, that such a batch should not exceed; one record may.
+/// Target size of such a batch in bytes, in plain encoding; a single record may exceed it.
 pub const PIECE_BYTES: usize = 64 << 20;
-/// Inflation is judged once this many bytes have come out: small files may be very regular.
+/// Inflation is checked only beyond this many bytes: small files may be very regular.
 const INFLATION_FLOOR: u64 = 256 << 20;
 
-/// How large the parts of a file may be.
+/// Size limits of a file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Limits {
     /// Bytes of one record: of its line, its row, or its values.
     pub record_bytes: u64,
     /// Columns, or arrays, of a file.
     pub columns: usize,
-    /// Bytes that a file's records take, for each byte of the file. Files that give less than
-    /// 256 MiB are not judged.
+    /// Bytes of records per byte of the file. Files with less than 256 MiB of records are not checked.
     pub inflation: u64,
-    /// Bytes of what can only be read as one: a batch of Arrow IPC, inflated; the pages of
-    /// Parquet that are read at once; all dictionaries.
+    /// Bytes that can only be read as one: an inflated batch of Arrow IPC; the Parquet pages that are read at
+    /// once; all dictionaries.
     pub batch_bytes: u64,
 }
 
@@ -67,7 +66,7 @@ impl Limits {
         }
     }
 
-    /// `inflated` bytes have come of a file of `bytes`.
+    /// Checks that `inflated` bytes came from a file of `bytes`.
     pub(crate) fn check_inflation(&self, inflated: u64, bytes: u64) -> Result<()> {
         match inflated > INFLATION_FLOOR.max(bytes.saturating_mul(self.inflation)) {
             true => Err(Error::limit(
@@ -79,8 +78,8 @@ impl Limits {
         }
     }
 
-    /// A batch in pieces, each of at most [`BATCH_ROWS`] rows and, if it has several, of at
-    /// most [`PIECE_BYTES`] written out. A record beyond the limit is an error.
+    /// Splits a batch into pieces of at most [`BATCH_ROWS`] rows and, if a piece has several rows, at most
+    /// [`PIECE_BYTES`] in plain encoding. A record beyond the limit is an error.
     pub(crate) fn pieces(
         &self,
         batch: &RecordBatch,

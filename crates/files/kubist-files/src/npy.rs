@@ -1,4 +1,4 @@
-//! One NumPy array inside an NPZ file: its header, and its bytes as columns.
+//! A NumPy array in an NPZ file: its header, and its bytes as columns.
 
 use std::io::Read;
 use std::sync::Arc;
@@ -11,7 +11,7 @@ use arrow_array::types::{
 use arrow_array::{ArrayRef, BooleanArray, Date32Array, PrimitiveArray, StringArray};
 use arrow_schema::{DataType, TimeUnit};
 
-/// What one element is.
+/// The type of an element.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Element {
     pub data_type: DataType,
@@ -30,15 +30,15 @@ pub struct Header {
     pub bytes: u64,
 }
 
-/// Longer headers are not written by NumPy.
+/// NumPy writes no longer headers.
 const LONGEST_HEADER: usize = 1 << 20;
 
 impl Header {
-    /// Reads a header; the reader then stands at the first element.
+    /// Reads a header and leaves the reader at the first element.
     ///
     /// # Errors
     ///
-    /// What is wrong with it, or that it has another type of elements than are read.
+    /// The fault of the header, or an unsupported type of elements.
     pub fn read(reader: &mut dyn Read) -> Result<Header, String> {
         let mut fixed = [0; 8];
         let mut take = |bytes: &mut [u8]| reader.read_exact(bytes).map_err(|error| error.to_string());
@@ -74,7 +74,7 @@ impl Header {
     }
 }
 
-/// `(3, 2)` as numbers.
+/// Parses `(3, 2)`.
 fn shape(text: &str) -> Result<Vec<u64>, String> {
     let damaged = || "its header's shape is damaged".to_string();
     let inner = text.strip_prefix('(').and_then(|text| text.split_once(')')).ok_or_else(damaged)?.0;
@@ -83,7 +83,7 @@ fn shape(text: &str) -> Result<Vec<u64>, String> {
 }
 
 impl Element {
-    /// A type as NumPy writes it: `'<f4'`, `'|b1'`, `'<M8[ns]'`.
+    /// Parses a type as NumPy writes it: `'<f4'`, `'|b1'`, `'<M8[ns]'`.
     fn parse(text: &str) -> Result<Element, String> {
         if text.starts_with('[') {
             return Err("structured arrays are not read; save each field as an array of its own".to_string());
@@ -127,7 +127,6 @@ impl Element {
         Ok(Element { data_type, bytes, kind: kind as u8, big_endian: order == '>' })
     }
 
-    /// Whether the byte of highest value comes first.
     pub fn is_big_endian(&self) -> bool {
         self.big_endian
     }
@@ -169,14 +168,14 @@ impl Element {
     }
 }
 
-/// Equal cells at equal distances.
+/// Cells of equal size at equal distances.
 struct Cells<'a> {
     big_endian: bool,
     cell: &'a dyn Fn(usize) -> &'a [u8],
     count: usize,
 }
 
-/// NumPy's missing moment.
+/// NumPy's missing timestamp.
 const NOT_A_TIME: i64 = i64::MIN;
 
 impl Cells<'_> {

@@ -1,9 +1,8 @@
-//! NumPy archives: arrays of one length are columns.
+//! NumPy archives: arrays of equal length are columns.
 //!
-//! An array of shape `(n, k)` named `u` gives the columns `u_0` to `u_{k-1}`; a
-//! single number (shape `()`) is repeated in every row. All arrays are read side
-//! by side, each through a stream of its own, so a file of any length takes
-//! little memory: as many rows at once as fit into a piece.
+//! An array of shape `(n, k)` named `u` gives the columns `u_0` to `u_{k-1}`; a single number (shape `()`) is
+//! repeated in every row. All arrays are read in parallel, each through its own stream, so memory does not
+//! grow with the file: one piece of rows at a time.
 
 use std::io::Read;
 use std::path::Path;
@@ -27,7 +26,7 @@ const MOST_COLUMNS: u64 = 1024;
 struct Stored {
     name: String,
     member: Member,
-    /// `Err` says why it cannot be columns.
+    /// `Err` is the reason why it cannot be columns.
     shape: Result<Shape, String>,
 }
 
@@ -40,7 +39,7 @@ struct Shape {
 }
 
 impl Stored {
-    /// The columns it gives; of an array that gives none, its own name.
+    /// The names of its columns; for an unsuitable array, its own name.
     fn columns(&self) -> Vec<String> {
         match &self.shape {
             Ok(Shape { width: Some(width), .. }) => (0..*width).map(|index| format!("{}_{index}", self.name)).collect(),
@@ -49,7 +48,7 @@ impl Stored {
     }
 }
 
-/// The columns; arrays that cannot be columns matter only when they are chosen.
+/// Returns the columns. Arrays that cannot be columns are errors only if they are chosen.
 pub fn fields(path: &Path, chosen: Option<&[String]>, limits: &Limits) -> Result<Vec<Field>> {
     let mut fields = Vec::new();
     for array in arrays(path, limits)? {
@@ -65,7 +64,7 @@ pub fn fields(path: &Path, chosen: Option<&[String]>, limits: &Limits) -> Result
     Ok(fields)
 }
 
-/// The one length that all arrays which give these columns share.
+/// The common length of all arrays with these columns.
 fn length(path: &Path, fields: &[Field], limits: &Limits) -> Result<u64> {
     let mut length: Option<(u64, String)> = None;
     let mut constants = 0;
@@ -138,7 +137,7 @@ pub fn batches(path: &Path, wanted: &Fields, consumed: Arc<AtomicU64>, limits: L
             return None;
         }
         done += count as u64;
-        // Texts are padded: what comes out of the batches may be much less.
+        // Text is padded, so the batches may be much smaller than the data read.
         if let Err(error) = limits.check_inflation(done.saturating_mul(row_bytes), file_bytes) {
             return Some(Err(error.within(path.display())));
         }
@@ -149,20 +148,20 @@ pub fn batches(path: &Path, wanted: &Fields, consumed: Arc<AtomicU64>, limits: L
     })))
 }
 
-/// A stream of rows of one array.
+/// A stream of the rows of one array.
 struct Strand {
     header: Header,
     /// Elements in a row.
     width: usize,
     /// The same value in every row.
     constant: bool,
-    /// Index in the row and name of the columns to take.
+    /// Index in the row and name of each column to read.
     columns: Vec<(usize, String)>,
     reader: Box<dyn Read + Send>,
 }
 
 impl Strand {
-    /// Bytes of a row, as they are read.
+    /// Bytes of a row in the file.
     fn row_bytes(&self) -> u64 {
         (self.width as u64).saturating_mul(self.header.element.bytes as u64)
     }
@@ -174,7 +173,7 @@ impl Strand {
             let mut value = vec![0; element.bytes];
             self.reader.read_exact(&mut value).map_err(failed)?;
             let repeated = value.repeat(count);
-            // Put back for the next batch.
+            // Kept for the next batch.
             self.reader = Box::new(std::io::Cursor::new(value));
             repeated
         } else {
@@ -193,7 +192,7 @@ impl Strand {
 fn arrays(path: &Path, limits: &Limits) -> Result<Vec<Stored>> {
     let failed = |error: std::io::Error| Error::io(path, error);
     let members = members(&mut source::open(path)?).map_err(failed)?;
-    // Each is opened.
+    // Checked first, because each one is opened.
     limits.check_columns(members.len()).map_err(|error| error.within(path.display()))?;
     let mut arrays = Vec::new();
     for member in members {
@@ -241,7 +240,7 @@ mod tests {
     use crate::testing::read_all;
     use crate::{Input, Options};
 
-    /// Written by NumPy 2: see the program beside it.
+    /// Written by NumPy 2 with `tests/data/make_npz.py`.
     const PLAIN: &[u8] = include_bytes!("../tests/data/numpy-plain.npz");
     const DEFLATED: &[u8] = include_bytes!("../tests/data/numpy-deflated.npz");
 
@@ -308,7 +307,7 @@ mod tests {
                 std::fs::write(&path, &bytes[..length]).unwrap();
                 assert!(read_all(&path, &columns).is_err());
             }
-            // The head of the first member and the directory, where structure lies.
+            // The head of the first member and the directory, which contain the structure.
             let indices = (0..200).chain(bytes.len() - 1000..bytes.len());
             for index in indices.skip(seed).step_by(7) {
                 let mut damaged = bytes.to_vec();

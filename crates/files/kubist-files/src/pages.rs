@@ -1,8 +1,7 @@
-//! The lengths in a Parquet file, looked at before its reader takes memory for them.
+//! Checks of the lengths in a Parquet file before its reader allocates memory for them.
 //!
-//! The schema in the footer may nest without end, and each page says how long it is once it is
-//! inflated. Both are read here, and compared with the file and the limits; the pages also
-//! tell how many rows can be read at once.
+//! The schema in the footer may be nested without limit, and each page states its inflated length. Both are
+//! compared with the file and the limits. The pages also determine how many rows can be read at once.
 
 use std::fs::File;
 use std::io::{BufReader, Read, Seek, SeekFrom};
@@ -13,20 +12,20 @@ use crate::error::{Error, Result};
 use crate::limits::Limits;
 use crate::thrift::{Thrift, Trouble, kind};
 
-/// A longer footer describes no table.
+/// Maximum length of a footer.
 const LONGEST_FOOTER: u64 = 256 << 20;
-/// A longer header of a page is none: statistics in it may be long.
+/// Maximum length of a page header, which may contain statistics.
 const LONGEST_HEADER: u64 = 16 << 20;
-/// Columns within columns.
+/// Maximum nesting of columns.
 const DEEPEST_SCHEMA: usize = 64;
-/// The footer's length, and `PAR1`.
+/// Size of the footer's length and `PAR1`.
 const TRAILER_BYTES: u64 = 8;
 
 fn damaged(why: impl std::fmt::Display) -> Error {
     Error::invalid(format!("the file is damaged or cut short: {why}"))
 }
 
-/// Looks at the footer's schema.
+/// Checks the footer's schema.
 pub fn check_schema(file: &mut File, limits: &Limits) -> Result<()> {
     let total = file.metadata().map_err(Error::system)?.len();
     let end = total.checked_sub(TRAILER_BYTES).ok_or_else(|| damaged("it has no footer"))?;
@@ -41,8 +40,7 @@ pub fn check_schema(file: &mut File, limits: &Limits) -> Result<()> {
     check_tree(&children, limits)
 }
 
-/// How many children each element of the schema says it has; the elements stand in the order
-/// of a walk through the tree.
+/// The number of children of each element of the schema, in depth-first order.
 fn children(footer: &[u8]) -> Result<Vec<i64>, Trouble> {
     let mut elements = Vec::new();
     Thrift::new(footer).fields(&mut |thrift, id, found| {
@@ -71,7 +69,7 @@ fn children(footer: &[u8]) -> Result<Vec<i64>, Trouble> {
 
 fn check_tree(children: &[i64], limits: &Limits) -> Result<()> {
     limits.check_columns(children.len().saturating_sub(1))?;
-    // Of each element around the next: how many of its children are to come.
+    // Remaining children of each enclosing element.
     let mut around: Vec<i64> = Vec::new();
     for (index, number) in children.iter().enumerate() {
         if let Some(left) = around.last_mut() {
@@ -94,16 +92,16 @@ fn check_tree(children: &[i64], limits: &Limits) -> Result<()> {
     Ok(())
 }
 
-/// What the pages of a column in a row group say.
+/// Sizes of a column's pages in a row group.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct Pages {
-    /// Bytes of the largest page, and of the dictionary, inflated.
+    /// Inflated bytes of the largest page and the dictionary.
     pub held_bytes: u64,
-    /// Bytes of a value where they are most.
+    /// Maximum bytes per value of any page.
     pub value_bytes: f64,
 }
 
-/// What one page says.
+/// The header of a page.
 #[derive(Debug, Default)]
 struct Header {
     bytes: u64,
@@ -113,7 +111,7 @@ struct Header {
     is_dictionary: bool,
 }
 
-/// Looks at a page, with its header.
+/// Checks a page by its header.
 pub fn check_page(page: &[u8], limits: &Limits) -> Result<()> {
     let header = parsed(page).map_err(|_| damaged("a page cannot be read"))?;
     match u64::try_from(header.inflated) {
@@ -122,8 +120,8 @@ pub fn check_page(page: &[u8], limits: &Limits) -> Result<()> {
     }
 }
 
-/// Looks at every page of a column in a row group; `each` is told where those with values lie, how many bytes they
-/// have with their headers, and how many values.
+/// Checks every page of a column in a row group. `each` gets the offset, the bytes (with header) and the
+/// number of values of each page with values.
 pub fn check_pages(
     file: &mut BufReader<File>,
     total: u64,
@@ -189,7 +187,8 @@ fn parsed(bytes: &[u8]) -> Result<Header, Trouble> {
         match (id, found) {
             (2, kind::I32) => header.inflated = thrift.number()?,
             (3, kind::I32) => header.packed = thrift.number()?,
-            // Headers of data, of a dictionary, of data again: how many values is first.
+            // Headers of data pages (two versions) and of a dictionary: the first field is the number of
+            // values.
             (5 | 7 | 8, kind::STRUCT) => {
                 header.is_dictionary = id == 7;
                 thrift.fields(&mut |thrift, id, found| {

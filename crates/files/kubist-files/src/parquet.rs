@@ -1,8 +1,7 @@
-//! Parquet files: row groups stream through, only the wanted columns are read.
+//! Parquet files: row groups are streamed, and only the wanted columns are read.
 //!
-//! Text and binary columns are read as views: a value that stands in a dictionary once and
-//! is named a hundred thousand times is in memory once, until pieces of bounded size
-//! are written out.
+//! Text and binary columns are read as views. A value that is once in a dictionary and referenced a hundred
+//! thousand times is in memory once, until pieces of bounded size are converted.
 
 use std::collections::VecDeque;
 use std::fs::File;
@@ -72,7 +71,7 @@ fn open(path: &Path, limits: &Limits) -> Result<(File, ArrowReaderMetadata)> {
     Ok((file, metadata.map_err(|error| Error::parquet(path, error))?))
 }
 
-/// Looks at all pages of the columns, and says how many rows can be read at once.
+/// Checks all pages of the columns, and returns how many rows can be read at once.
 fn rows_at_once(file: &File, metadata: &ArrowReaderMetadata, roots: &[usize], limits: &Limits) -> Result<usize> {
     let total = file.metadata().map_err(Error::system)?.len();
     let mut file = BufReader::with_capacity(1 << 16, file.try_clone().map_err(Error::system)?);
@@ -94,7 +93,7 @@ fn rows_at_once(file: &File, metadata: &ArrowReaderMetadata, roots: &[usize], li
     Ok(((PIECE_BYTES as f64 / row_bytes.max(1.0)) as usize).clamp(1, BATCH_ROWS))
 }
 
-/// Bytes of a value in memory, where all have as many.
+/// Bytes of a value in memory, for types of fixed width.
 fn width(data_type: &DataType) -> f64 {
     match data_type {
         DataType::FixedSizeBinary(width) => f64::from(*width),
@@ -121,7 +120,7 @@ fn written_out(batch: &RecordBatch, schema: &SchemaRef) -> Result<RecordBatch, a
     RecordBatch::try_new(schema.clone(), columns.collect::<Result<Vec<ArrayRef>, _>>()?)
 }
 
-/// The column without what only this file's format needed.
+/// The column without metadata of the Parquet format.
 fn without_parquet_marks(field: &Field) -> Field {
     let mut metadata = field.metadata().clone();
     metadata.retain(|key, _| !key.starts_with("PARQUET:"));
@@ -183,7 +182,7 @@ mod tests {
                 Err(error) => outcome = Err(error),
             }
         }
-        // What it inflates to is bounded, too.
+        // The inflated size is limited, too.
         let error = outcome.unwrap_err().to_string();
         assert!(rows < 300 && error.contains("read option max_inflation"), "{rows}: {error}");
     }
@@ -204,7 +203,7 @@ mod tests {
             let mut damaged = whole.clone();
             damaged[bit / 8] ^= 1 << (bit % 8);
             std::fs::write(&path, &damaged).unwrap();
-            // Pages of this file have no checksums: a flipped value passes unseen.
+            // Pages of this file have no checksums: a flipped value is not detected.
             let _ = read_all(&path, &Options::default());
         }
     }

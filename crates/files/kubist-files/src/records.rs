@@ -1,10 +1,9 @@
-//! Where the records of a text begin and end, and whether its quotes close.
+//! Finds the boundaries of records in text, and unclosed quotes.
 //!
-//! The decoder behind this keeps a record in memory until it ends, and takes the end of the
-//! text for the end of a quote. So the text passes through here first, by the same rules
-//! (RFC 4180 as csv-core reads it: a quote counts at a field's begin, doubled it stands for
-//! itself, lines end with CR, LF or both): a record that is too long or has too many
-//! fields is an error before it is gathered, and so is a quote that never closes.
+//! The decoder holds a record in memory until it ends, and treats the end of the text as the end of a quote.
+//! So the text passes through here first, with the same rules: RFC 4180 as csv-core reads it. A quote counts
+//! at the start of a field, a doubled quote stands for itself, and lines end with CR, LF or both. A record
+//! that is too long or has too many fields is an error before it is collected, and so is an unclosed quote.
 
 use std::io::Read;
 
@@ -13,35 +12,35 @@ use crate::limits::Limits;
 
 const BUFFER: usize = 1 << 18;
 
-/// Where in a record the next byte stands.
+/// The position of the next byte in a record.
 #[derive(Clone, Copy, Debug, PartialEq)]
 enum State {
     /// Before a record.
     Outside,
-    /// At a field's begin, behind a delimiter.
+    /// At the start of a field, after a delimiter.
     Begin,
-    /// In a field without quotes, or behind them.
+    /// In an unquoted field, or after the closing quote.
     Plain,
     Quoted,
-    /// Behind a quote that closes the field, or is the first of two.
+    /// After a quote that closes the field or is the first of two.
     Quote,
 }
 
-/// A text in parts, each looked at before it is handed out.
+/// Text in parts, each checked before it is returned.
 pub struct Records<R> {
     reader: R,
     delimiter: u8,
     limits: Limits,
     buffer: Vec<u8>,
-    /// The part of the buffer that has not been consumed.
+    /// The unconsumed part of the buffer.
     unread: std::ops::Range<usize>,
-    /// Where in the buffer its last whole record ends.
+    /// The end of the last complete record in the buffer.
     whole: usize,
     state: State,
     /// Lines before the next byte.
     lines: u64,
     after_return: bool,
-    /// Where the record and the last quote began, and what the record has so far.
+    /// The lines where the record and the last quote began, and the record's size so far.
     record_line: u64,
     quote_line: u64,
     record_bytes: u64,
@@ -72,8 +71,8 @@ impl<R: Read> Records<R> {
         }
     }
 
-    /// What has not been consumed of the text's next part; nothing at its end. Of `whole`
-    /// records alone, if there is one in this part.
+    /// Returns the unconsumed text of the next part; empty at the end. With `whole`, only complete records,
+    /// if this part has one.
     pub fn part(&mut self, whole: bool) -> Result<&[u8]> {
         if self.unread.is_empty() {
             let length = loop {
@@ -97,12 +96,12 @@ impl<R: Read> Records<R> {
         self.unread.start += bytes;
     }
 
-    /// Does what was consumed end with a whole record?
+    /// Whether the consumed text ends with a complete record.
     pub fn at_end_of_record(&self) -> bool {
         self.unread.start == self.whole
     }
 
-    /// The text of the first record. Of no use once something was consumed.
+    /// Returns the text of the first record. Only valid before anything is consumed.
     pub fn first(&mut self) -> Result<Vec<u8>> {
         let mut text = Vec::new();
         while !self.part(false)?.is_empty() {
@@ -131,7 +130,7 @@ impl<R: Read> Records<R> {
             let before = self.state;
             self.state = match before {
                 State::Outside if ends_line => {
-                    // An empty line, or the second byte of an end.
+                    // An empty line, or the second byte of a line end.
                     self.whole = at;
                     record_begin = at;
                     continue;
@@ -175,7 +174,7 @@ impl<R: Read> Records<R> {
         Ok(())
     }
 
-    /// Holds the record, with `more` bytes, against the limit.
+    /// Checks the record, with `more` bytes, against the limit.
     fn check(&self, more: usize) -> Result<()> {
         if self.record_bytes + more as u64 <= self.limits.record_bytes {
             return Ok(());
@@ -196,7 +195,7 @@ impl<R: Read> Records<R> {
 mod tests {
     use super::*;
 
-    /// Hands out its text in bits of this size.
+    /// Returns its text in parts of this size.
     struct Bits<'a>(&'a [u8], usize);
 
     impl Read for Bits<'_> {
@@ -208,7 +207,7 @@ mod tests {
         }
     }
 
-    /// The text as it comes through, or why it does not.
+    /// The text that passes through, or the error.
     fn through(text: &str, bits: usize, limits: Limits) -> Result<String> {
         let mut records = Records::new(Bits(text.as_bytes(), bits), b',', limits);
         let mut seen = Vec::new();

@@ -1,4 +1,4 @@
-//! A file's bytes: regular files only, opened without waiting, and counted.
+//! Opens regular files without blocking, and counts the bytes read.
 
 use std::fs::{File, FileType, Metadata};
 use std::io::{Read, Seek, SeekFrom};
@@ -11,17 +11,17 @@ use rustix::fs::{Mode, OFlags};
 
 use crate::error::{Error, Result};
 
-/// Opens a regular file. A directory, a pipe, a socket or a device is refused: to open or
-/// to read one may take for ever.
+/// Opens a regular file. Directories, pipes, sockets and devices are refused, because opening or reading one
+/// may block for ever.
 ///
 /// # Errors
 ///
-/// There is no such file, it is no regular one, or the system does not let us read it.
+/// The file does not exist, is not a regular file, or may not be read.
 pub fn open(path: &Path) -> Result<File> {
     let failed = |error: std::io::Error| Error::io(path, error);
-    // Opening a device may do something: look first.
+    // Opening a device may have side effects, so the type is checked first.
     regular(path, &std::fs::metadata(path).map_err(failed)?)?;
-    // A pipe may have replaced it meanwhile; opening it must not block.
+    // A pipe may have replaced the file since; opening it must not block.
     let flags = OFlags::RDONLY | OFlags::CLOEXEC | OFlags::NONBLOCK | OFlags::NOCTTY;
     let file = File::from(rustix::fs::open(path, flags, Mode::empty()).map_err(|error| failed(error.into()))?);
     regular(path, &file.metadata().map_err(failed)?)?;

@@ -1,17 +1,17 @@
-//! Just enough of Thrift's compact protocol to look at the lengths in a Parquet file before
-//! its reader takes memory for them.
+//! A subset of Thrift's compact protocol, enough to check the lengths in a Parquet file before its reader
+//! allocates memory for them.
 
-/// Why bytes cannot be read so.
+/// Why bytes cannot be parsed.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Trouble {
-    /// They end too soon.
+    /// They end too early.
     Short,
     Damaged,
 }
 
 pub type Result<T> = std::result::Result<T, Trouble>;
 
-/// Structs in structs deeper than this are not Parquet's.
+/// Maximum nesting of structs.
 const DEEPEST: usize = 64;
 
 /// Types of fields and elements.
@@ -31,7 +31,7 @@ impl<'a> Thrift<'a> {
         Thrift { bytes, at: 0 }
     }
 
-    /// Bytes that were read.
+    /// The number of bytes read.
     pub fn position(&self) -> usize {
         self.at
     }
@@ -64,24 +64,24 @@ impl<'a> Thrift<'a> {
         Err(Trouble::Damaged)
     }
 
-    /// A number of any width.
+    /// Reads an integer of any width.
     pub fn number(&mut self) -> Result<i64> {
         let folded = self.unsigned()?;
         Ok((folded >> 1) as i64 ^ -((folded & 1) as i64))
     }
 
-    /// The elements of a list, and their type.
+    /// Reads the head of a list: the number and type of its elements.
     pub fn list(&mut self) -> Result<(u64, u8)> {
         let head = self.byte()?;
         let size = if head >> 4 == 15 { self.unsigned()? } else { u64::from(head >> 4) };
-        // Each has a byte at least.
+        // Each element has at least one byte.
         if size > (self.bytes.len() - self.at) as u64 {
             return Err(Trouble::Short);
         }
         Ok((size, head & 15))
     }
 
-    /// Reads a struct: `each` is told a field's number and type, and reads it or says no.
+    /// Reads a struct. `each` gets a field's number and type, and reads it or returns `false` to skip it.
     pub fn fields(&mut self, each: &mut dyn FnMut(&mut Thrift<'a>, i64, u8) -> Result<bool>) -> Result<()> {
         self.fields_below(DEEPEST, each)
     }
@@ -110,7 +110,7 @@ impl<'a> Thrift<'a> {
     fn skip(&mut self, kind: u8, deepest: usize) -> Result<()> {
         let deeper = deepest.checked_sub(1).ok_or(Trouble::Damaged)?;
         match kind {
-            // Truths, which are in the type.
+            // Booleans, whose value is in the type.
             1 | 2 => Ok(()),
             3 => self.pass(1),
             4..=6 => self.unsigned().map(|_| ()),
@@ -139,7 +139,7 @@ impl<'a> Thrift<'a> {
         }
     }
 
-    /// In lists and maps a truth is a byte of its own.
+    /// In lists and maps a boolean is a byte of its own.
     fn skip_element(&mut self, kind: u8, deepest: usize) -> Result<()> {
         match kind {
             1 | 2 => self.pass(1),
@@ -154,7 +154,7 @@ mod tests {
 
     #[test]
     fn structs_are_read_and_passed_over() {
-        // 1: i32 = 150; 3: list of two binaries; 4: a struct with a truth; 20: i64 = -1.
+        // 1: i32 = 150; 3: list of two binaries; 4: a struct with a boolean; 20: i64 = -1.
         let bytes = [0x15, 0xac, 0x02, 0x29, 0x28, 1, b'a', 0, 0x1c, 0x11, 0, 0x06, 40, 1, 0];
         let mut found = Vec::new();
         let mut thrift = Thrift::new(&bytes);

@@ -1,6 +1,5 @@
-//! Just enough of the ZIP format to read an NPZ file's members, each as a
-//! stream of its own: the central directory, stored and deflated members, and
-//! the 64-bit extension that NumPy always writes.
+//! A subset of the ZIP format, enough to read each member of an NPZ file as a stream: the central directory,
+//! stored and deflated members, and the 64-bit extension that NumPy always writes.
 
 use std::fs::File;
 use std::io::{BufReader, Error, ErrorKind, Read, Result, Seek, SeekFrom};
@@ -12,7 +11,7 @@ use flate2::read::DeflateDecoder;
 #[derive(Clone, Debug, PartialEq)]
 pub struct Member {
     pub name: String,
-    /// Bytes of it, inflated.
+    /// Its inflated size in bytes.
     pub bytes: u64,
     compressed_bytes: u64,
     deflated: bool,
@@ -30,16 +29,16 @@ const ENTRY_BYTES: usize = 46;
 const LOCAL: &[u8] = b"PK\x03\x04";
 const LOCAL_BYTES: usize = 30;
 const LONGEST_COMMENT: u64 = u16::MAX as u64;
-/// A directory beyond this is not an archive of arrays.
+/// Maximum length of a directory.
 const LONGEST_DIRECTORY: u64 = 64 << 20;
-/// What a byte of deflated data can become at most, and then some.
+/// Maximum inflated bytes per deflated byte, with a margin.
 const MOST_DEFLATED: u64 = 1040;
 
 fn damaged(why: &str) -> Error {
     Error::new(ErrorKind::InvalidData, format!("the archive is damaged or cut short: {why}"))
 }
 
-/// Little-endian numbers at fixed offsets, `InvalidData` past the end.
+/// Little-endian numbers at fixed offsets; `InvalidData` past the end.
 struct Record<'a>(&'a [u8]);
 
 impl Record<'_> {
@@ -53,7 +52,7 @@ impl Record<'_> {
     }
 }
 
-/// The members, in the archive's order.
+/// Returns the members, in the archive's order.
 pub fn members(file: &mut File) -> Result<Vec<Member>> {
     let total = file.metadata()?.len();
     let (offset, length) = directory(file)?;
@@ -100,7 +99,7 @@ pub fn members(file: &mut File) -> Result<Vec<Member>> {
     Ok(members)
 }
 
-/// The 64-bit numbers that stand in where a 32-bit one is all ones.
+/// The 64-bit numbers that replace 32-bit ones of all ones.
 struct Wide<'a>(&'a [u8]);
 
 impl<'a> Wide<'a> {
@@ -127,7 +126,7 @@ impl<'a> Wide<'a> {
     }
 }
 
-/// Where the directory lies, and its length.
+/// The offset and length of the directory.
 fn directory(file: &mut File) -> Result<(u64, u64)> {
     let total = file.metadata()?.len();
     let tail_bytes = total.min(LONGEST_COMMENT + (END_BYTES + END_64_LOCATOR_BYTES) as u64);
@@ -153,7 +152,7 @@ fn directory(file: &mut File) -> Result<(u64, u64)> {
 }
 
 impl Member {
-    /// The member's bytes from `skip` on. `source` is a handle of its own.
+    /// Returns the member's bytes from `skip` on. `source` must be a separate handle.
     pub fn read<R: Read + Seek + Send + 'static>(&self, mut source: R, skip: u64) -> Result<Box<dyn Read + Send>> {
         let mut header = [0; LOCAL_BYTES];
         source.seek(SeekFrom::Start(self.header_offset))?;
@@ -183,7 +182,7 @@ impl Member {
     }
 }
 
-/// Checks length and checksum when the last byte has passed.
+/// Checks length and checksum after the last byte.
 struct Checked<R> {
     reader: R,
     left: u64,

@@ -92,7 +92,7 @@ impl Asking<'_> {
         Ok(found.into_iter().map(|(_, found)| found).collect())
     }
 
-    /// The matching places of a cell, restricted to the sample.
+    /// The matching positions of a cell, restricted to the sample.
     fn places(&self, values: &Values<'_>, cell: &Cell, member: &Member) -> Result<Vec<u32>> {
         let places = match (&cell.places, self.below) {
             (Some(places), _) => places.clone(),

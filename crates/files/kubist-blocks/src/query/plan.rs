@@ -45,7 +45,7 @@ impl Asking<'_> {
         Ok(cells)
     }
 
-    /// Restricts cells to those with places of the sample, and groups them into tasks.
+    /// Restricts cells to those with positions of the sample, and groups them into tasks.
     pub(super) fn tasks(&self, cells: Vec<Placed>, report: &mut Report) -> Result<Vec<Task>> {
         let cells = self.sampled(cells)?;
         let mut tasks = Vec::new();
@@ -96,7 +96,7 @@ impl Asking<'_> {
     }
 
     /// The keys of selected rows in the driver, if sorted copies suffice: no other variable must be read at
-    /// each place.
+    /// each position.
     fn sortable(&self, member: &Member, grid: &Grid) -> Option<(u64, u64)> {
         let is_near = |column: &usize| match &grid.columns[*column] {
             Column::Index { .. } => true,

@@ -1,8 +1,9 @@
-//! Selects the places of a sample from their positions alone, before anything is read.
+//! Selects the positions of a sample by their hash alone, before anything is read. In the code a `place` is the
+//! linear number of a position within its rectangle.
 //!
-//! A place is in a sample if its priority is below a threshold. So a sample contains every sample of a lower
+//! A position is in a sample if its priority is below a threshold. So a sample contains every sample of a lower
 //! threshold. If a sample has enough results, the results of lowest priority among all are among them. Blocks
-//! without a place of the sample are not read; of the others only the rectangle around their places.
+//! without a position of the sample are not read; of the others only the rectangle around their positions.
 
 use kubist_index::priority::{PriorityRange, Threshold, priorities};
 use kubist_types::{Error, Result};
@@ -12,10 +13,10 @@ use crate::fetch;
 use crate::schedule::{self, Policy};
 use crate::shape::{Rect, unravel};
 
-/// If blocks have at least this many places of the sample on average, they are read completely and the places
+/// If blocks have at least this many positions of the sample on average, they are read completely and the positions
 /// are chosen afterwards.
 const MANY: f64 = 64.0;
-/// Blocks whose places are chosen in one task.
+/// Blocks whose positions are chosen in one task.
 const TOGETHER: usize = 32;
 /// Minimum number of results for a usable estimate of the selectivity.
 const TRUSTED: u64 = 16;
@@ -51,11 +52,11 @@ impl Chain {
     }
 }
 
-/// The places of a rectangle below a threshold.
+/// The positions of a rectangle below a threshold.
 ///
 /// # Errors
 ///
-/// `Invalid` if there are more than 2^32 places.
+/// `Invalid` if there are more than 2^32 positions.
 pub(super) fn chosen(rect: &Rect, below: Threshold) -> Result<Vec<u32>> {
     let mut places = Vec::new();
     countable(rect)?;
@@ -74,7 +75,7 @@ pub(super) fn chosen(rect: &Rect, below: Threshold) -> Result<Vec<u32>> {
     Ok(places)
 }
 
-/// The number of places of a rectangle.
+/// The number of positions of a rectangle.
 ///
 /// # Errors
 ///
@@ -83,7 +84,7 @@ pub(super) fn countable(rect: &Rect) -> Result<u32> {
     u32::try_from(rect.len()).map_err(|_| Error::invalid("a block has more than 2^32 positions"))
 }
 
-/// The bounding rectangle of some places, and the places within it.
+/// The bounding rectangle of some positions, and the positions within it.
 fn around(rect: &Rect, places: &[u32]) -> (Rect, Vec<u32>) {
     let positions: Vec<Vec<u64>> = places.iter().map(|place| unravel(u64::from(*place), &rect.count)).collect();
     let along = |axis: usize| {
@@ -102,7 +103,7 @@ fn around(rect: &Rect, places: &[u32]) -> (Rect, Vec<u32>) {
 }
 
 impl Asking<'_> {
-    /// Restricts cells to places of the sample. If all have many, they stay unchanged.
+    /// Restricts cells to positions of the sample. If all have many, they stay unchanged.
     pub(super) fn sampled(&self, cells: Vec<Placed>) -> Result<Vec<Placed>> {
         let Some(below) = self.below else { return Ok(cells) };
         let positions: f64 = cells.iter().map(|(_, _, cell)| cell.rect.len() as f64).sum();
@@ -132,7 +133,7 @@ impl Asking<'_> {
         Ok(Some((*at, extent, Cell { rect, places: Some(places), ..cell.clone() })))
     }
 
-    /// The threshold of the first try for `limit` results, as if all places matched.
+    /// The threshold of the first try for `limit` results, as if all positions matched.
     pub(super) fn first_look(&self, limit: u64, cells: &[Placed]) -> Option<Threshold> {
         let positions: f64 = cells.iter().map(|(_, _, cell)| cell.rect.len() as f64).sum();
         self.no_more_than_asked(enough(limit) / positions.max(1.0))
@@ -147,7 +148,7 @@ impl Asking<'_> {
         }
         let positions: f64 = cells.iter().map(|(_, _, cell)| cell.rect.len() as f64).sum();
         let in_a_block = share * WIDER * positions / (cells.len() as f64).max(1.0);
-        // If most blocks are read anyway, all their places are examined.
+        // If most blocks are read anyway, all their positions are examined.
         if in_a_block > 1.0 { self.asked() } else { self.no_more_than_asked(share * WIDER) }
     }
 
@@ -183,7 +184,7 @@ mod tests {
     use super::*;
 
     proptest! {
-        /// The chosen places are those whose positions hash below the threshold, and narrowed rectangles keep
+        /// The chosen positions are those whose positions hash below the threshold, and narrowed rectangles keep
         /// them.
         #[test]
         fn places_of_a_sample_are_those_of_low_priority(

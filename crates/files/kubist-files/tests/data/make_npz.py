@@ -1,5 +1,6 @@
-"""Writes numpy-plain.npz and numpy-deflated.npz: every kind of array that the
-NPZ reader takes, and some that it refuses. Needs NumPy 2."""
+"""Writes numpy-plain.npz and numpy-deflated.npz, with every kind of array that the NPZ reader accepts and some
+that it refuses. Needs NumPy 2.
+"""
 import numpy as np
 
 n = 40
