@@ -174,7 +174,6 @@ class Explanation:
 
     @classmethod
     def parse(cls, text: str) -> Explanation:
-        """Parses the engine's JSON."""
         values = json.loads(text)
         parts = {"stats": _of(Stats, values["stats"]), "stages": _of(Stages, values["stages"])}
         return _of(cls, {**values, **parts})
@@ -642,7 +641,6 @@ class Regridded:
 
     @classmethod
     def parse(cls, text: str) -> Regridded:
-        """Parses the engine's JSON."""
         values = json.loads(text)
         return cls(values["grid"], _of(OptimizeReport, values["optimized"]))
 

@@ -14,14 +14,14 @@ from .._spec import End
 Ranges = Mapping[str, Any]
 
 
-class Places(TypedDict, total=False):
+class Positions(TypedDict, total=False):
     """The positions of a query, as for `FileIndex.query`."""
 
     where: str | None
     isel: Ranges | None
 
 
-class Counted(Places, total=False):
+class Counted(Positions, total=False):
     """Parameters of `FileIndex.count`."""
 
     sample: float | str | None
@@ -40,7 +40,7 @@ class Asked(Part, total=False):
     limit: int | None
 
 
-class Goal(Places, total=False):
+class Goal(Positions, total=False):
     """The positions and the goal of an estimate, as for `FileIndex.estimate`."""
 
     box: Ranges | None
