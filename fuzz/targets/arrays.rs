@@ -1,4 +1,4 @@
-//! Any bytes as a file of arrays that somebody wants to ask: its header, and a question to all of it.
+//! Arbitrary bytes as an array file: its header, and a query of all its variables.
 #![no_main]
 
 use std::path::PathBuf;

@@ -1,5 +1,5 @@
-//! Any bytes as the keys of a column of a page, of every kind of type: the first four bytes are
-//! its rows, where those begin that are wanted, and how many and which of them.
+//! Arbitrary bytes as the keys of a page's column, of every kind of type. The first four bytes are its rows,
+//! the start, the number and the selection of the wanted ones.
 #![no_main]
 
 use arrow_schema::DataType;

@@ -1,5 +1,5 @@
-//! Any bytes as the parts of a digest behind their checksums: its head, the page about pages, the list of places and a block of
-//! it; and as the index of a lookup's directory, with a chunk and a stretch.
+//! Arbitrary bytes as the parts of a digest after their checksums: its head, the page about pages, the list
+//! of places and a block of it. Also as the index of a lookup's directory, with a chunk and a stretch.
 #![no_main]
 
 use kubist_format::digest::{Head, Places, decode_abstracts};

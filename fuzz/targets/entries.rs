@@ -1,4 +1,4 @@
-//! Any bytes as the entries of logs, rewrites, checkpoints' pages, and the table's header.
+//! Arbitrary bytes as entries of logs, rewrites, checkpoint pages, and the table's header.
 #![no_main]
 
 use kubist_format::alteration::Alteration;

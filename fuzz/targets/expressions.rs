@@ -1,6 +1,5 @@
-//! Any text as a condition and as an expression: parsed, bound, judged and evaluated. A
-//! condition and its negation never hold for the same row, and it means the same in
-//! parentheses.
+//! Arbitrary text as a condition and as an expression: parsed, bound, judged and evaluated. A condition and
+//! its negation never hold for the same row, and parentheses do not change the meaning.
 #![no_main]
 
 use std::sync::{Arc, LazyLock};
@@ -26,7 +25,7 @@ static ROWS: LazyLock<RecordBatch> = LazyLock::new(|| {
     RecordBatch::try_from_iter(columns).expect("columns of one length")
 });
 
-/// What was computed, unless an integer is too large.
+/// The result, unless an integer overflowed.
 fn computed<T>(found: Result<T, ExprError>) -> Option<T> {
     match found {
         Err(ExprError::Overflow { .. }) => None,
@@ -57,7 +56,7 @@ fuzz_target!(|text: &str| {
         predicate.keys_of(column);
         predicate.values_of(column, rows.schema_ref().field(column).data_type());
     }
-    // One more pair of parentheses may be one too many.
+    // Another pair of parentheses may exceed the nesting limit.
     if let Ok(not) = Predicate::parse(&format!("NOT ({text})"), rows.schema_ref()) {
         let Some(not) = computed(not.evaluate(rows, &never)) else { return };
         assert!((0..rows.num_rows()).all(|row| !(found.value(row) && not.value(row))));

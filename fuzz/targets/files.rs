@@ -1,7 +1,7 @@
-//! Any bytes as a file that somebody wants to ingest: its head, and all of its batches.
+//! Arbitrary bytes as a file to ingest: its head, and all of its batches.
 //!
-//! Panics of the libraries that decode are caught by the readers and are errors of the file, so
-//! here they are no failure; memory and time are.
+//! The readers turn panics of decoding libraries into errors of the file, so they are no failures here;
+//! excessive memory and time are.
 #![no_main]
 
 use std::path::PathBuf;
@@ -10,7 +10,7 @@ use std::sync::{Arc, LazyLock};
 use kubist_files::{Input, Options};
 use libfuzzer_sys::fuzz_target;
 
-/// What the name of a file may end in; content decides, where it can.
+/// File name suffixes; the content decides where it can.
 const SUFFIXES: [&str; 5] = ["csv", "npz", "parquet", "arrow", "tsv"];
 
 static FOLDER: LazyLock<PathBuf> = LazyLock::new(|| {

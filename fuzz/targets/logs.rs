@@ -1,4 +1,4 @@
-//! Any bytes as a log: where its entries begin and end.
+//! Arbitrary bytes as a log: the boundaries of its entries.
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;

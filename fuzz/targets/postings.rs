@@ -1,5 +1,5 @@
-//! Any bytes as the postings of a lookup: a directory that ends with the offset of one block,
-//! and the block, cut where the first byte says.
+//! Arbitrary bytes as the postings of a lookup: a directory that ends with the offset of one block, and the
+//! block. The second byte decides where they are split.
 #![no_main]
 
 use kubist_format::lookup::postings::Directory;

@@ -1,4 +1,4 @@
-//! Any bytes as the body of a request to the server.
+//! Arbitrary bytes as the body of a request to the server.
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;

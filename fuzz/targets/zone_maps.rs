@@ -1,4 +1,4 @@
-//! Any bytes, behind a right checksum, as the zone map of a run.
+//! Arbitrary bytes, after a correct checksum, as the zone map of a run.
 #![no_main]
 
 use kubist_format::zone_map::ZoneMap;

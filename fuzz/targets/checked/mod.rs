@@ -1,6 +1,6 @@
-//! Where bytes carry a checksum, it is made right here: a fuzzer would not get past it.
+//! Adds correct checksums, which a fuzzer would not find.
 
-/// Bytes behind their checksum.
+/// The bytes after their checksum.
 pub fn checked(bytes: &[u8]) -> Vec<u8> {
     let mut checked = crc32c::crc32c(bytes).to_le_bytes().to_vec();
     checked.extend_from_slice(bytes);

@@ -1,4 +1,4 @@
-//! Rows and measures that the benchmarks share.
+//! Rows and measurements that the benchmarks share.
 
 use std::sync::Arc;
 use std::time::Instant;
@@ -22,7 +22,7 @@ pub fn schema() -> SchemaRef {
     Arc::new(Schema::new(COLUMNS.iter().map(field).collect::<Vec<_>>()))
 }
 
-/// Rows `first..first + rows`; every second one lies in one of 400 clusters.
+/// Rows `first..first + rows`; every second one is in one of 400 clusters.
 pub fn batch(first: usize, rows: usize) -> RecordBatch {
     let mut rng = SmallRng::seed_from_u64(first as u64);
     let mut centres = SmallRng::seed_from_u64(77);
@@ -33,7 +33,7 @@ pub fn batch(first: usize, rows: usize) -> RecordBatch {
             std::array::from_fn(|_| rng.random())
         } else {
             let centre = &centres[rng.random_range(0..centres.len())];
-            // A sum of uniforms is close enough to a normal deviate.
+            // A sum of uniform numbers approximates a normal deviate.
             let mut normal = || (0..6).map(|_| rng.random::<f32>() - 0.5).sum::<f32>() / 0.707;
             std::array::from_fn(|d| (centre[d] + (0.002 + 0.02 * centre[3]) * normal()).clamp(0.0, 1.0))
         };
@@ -49,7 +49,8 @@ pub fn batch(first: usize, rows: usize) -> RecordBatch {
     RecordBatch::try_new(schema(), std::iter::once(id).chain(columns).collect()).expect("columns fit the schema")
 }
 
-/// Peak resident memory of this process in MB (10^6 bytes, as in all tables of benchmarks), if the system says.
+/// Peak resident memory of this process in MB (10^6 bytes, as in all tables of benchmarks), if the system
+/// reports it.
 pub fn peak_memory() -> u64 {
     let status = std::fs::read_to_string("/proc/self/status").unwrap_or_default();
     let line = status.lines().find_map(|line| line.strip_prefix("VmHWM:"));
@@ -90,8 +91,8 @@ pub fn cube_box(centre: &[f64; 3], half: f64) -> Vec<Bound> {
     ["x", "y", "z"].into_iter().zip(centre).map(range).collect()
 }
 
-/// The half width of a box around `centre` that returns about `wanted` rows, found by estimates: exact counts of large
-/// boxes would fill the memory of the machine with a large table before anything is measured.
+/// The half width of a box around `centre` with about `wanted` rows, from estimates: exact counts of large
+/// boxes would fill the page cache with a large table before the measurement.
 pub fn half_width(table: &Table, centre: &[f64; 3], wanted: u64) -> f64 {
     let snapshot = table.snapshot().expect("readable");
     let (mut low, mut high) = (0.0, 1.0);

@@ -1,14 +1,14 @@
-//! Files and directories as two things at once: what processes see (the cache)
-//! and what a crash leaves (the disk), and the changes between them.
+//! Simulated files and directories: the view of processes (the cache), the content after a crash (the disk),
+//! and the changes between them.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::ops::Range;
 
 use crate::chance::{Chance, Survival};
 
-/// What a disk writes whole or not at all.
+/// Size of an atomic disk write.
 const SECTOR_BYTES: usize = 512;
-/// What a hole consists of.
+/// Size of a block of a hole.
 const BLOCK_BYTES: usize = 4096;
 
 #[derive(Debug, Default)]
@@ -32,8 +32,7 @@ impl CachedFile {
         (offset / BLOCK_BYTES..(offset + bytes.len()).div_ceil(BLOCK_BYTES)).for_each(|block| {
             self.holes.remove(&block);
         });
-        // The rest of a write that came up short: what it adds to a sector reaches the disk
-        // with the bytes before it in there, as one.
+        // The rest of a short write: within a sector it reaches the disk together with the bytes before it.
         if let Some(Change::Write { offset: first, bytes: before }) = self.unsynced.last_mut()
             && *first + before.len() == offset
             && !offset.is_multiple_of(SECTOR_BYTES)
@@ -51,7 +50,7 @@ impl CachedFile {
         self.unsynced.push(Change::Truncate { bytes });
     }
 
-    /// Whole blocks become zeros, in any part once the power fails.
+    /// Zeros whole blocks. A power failure may undo any part of it.
     pub fn punch(&mut self, blocks: Range<usize>) {
         let blocks = blocks.start..blocks.end.min(self.seen.len());
         if !blocks.is_empty() {
@@ -60,13 +59,13 @@ impl CachedFile {
         }
     }
 
-    /// What takes space of its bytes.
+    /// The bytes that occupy space.
     pub fn taken(&self) -> u64 {
         let holes = self.holes.iter().map(|block| (self.seen.len() - block * BLOCK_BYTES).min(BLOCK_BYTES) as u64);
         self.seen.len() as u64 - holes.sum::<u64>()
     }
 
-    /// Shows what the disk has.
+    /// Sets the view to the disk's content.
     fn look_again(&mut self) {
         self.seen.clone_from(&self.on_disk);
         let seen = &self.seen;
@@ -85,8 +84,7 @@ impl CachedFile {
         }
     }
 
-    /// Some of the changes reach the disk, the others never will, although the
-    /// cache may go on showing them.
+    /// Some changes reach the disk and the others never will, although the cache may still show them.
     pub fn fail_to_sync(&mut self, chance: &mut Chance) {
         self.keep_some(chance);
         if chance.once_in(2) {
@@ -100,7 +98,7 @@ impl CachedFile {
         self.look_again();
     }
 
-    /// The device or a careless hand changes the bytes.
+    /// Changes the bytes durably, like a failing device or a user's mistake.
     pub fn damage(&mut self, change: impl FnOnce(&mut Vec<u8>)) {
         self.sync();
         change(&mut self.seen);
@@ -110,7 +108,7 @@ impl CachedFile {
 
     fn keep_some(&mut self, chance: &mut Chance) {
         let survival = Survival::draw(chance);
-        // A lost sector inside the file shows zeros, or what its block held before.
+        // A lost sector inside the file shows zeros, or old content of its block.
         let gap = if chance.once_in(4) { 0xa5 } else { 0 };
         for change in std::mem::take(&mut self.unsynced) {
             match change {
@@ -136,7 +134,7 @@ impl CachedFile {
                 }
             }
         }
-        // The length is kept elsewhere than the bytes, and may outlive them.
+        // The length is stored separately from the bytes, and may survive without them.
         if self.on_disk.len() < self.seen.len() && survival.spares(chance) {
             self.on_disk.resize(self.seen.len(), gap);
         }
@@ -158,7 +156,7 @@ pub(crate) type Node = usize;
 pub(crate) struct CachedDirectory {
     pub seen: BTreeMap<String, Node>,
     on_disk: BTreeMap<String, Node>,
-    /// For each name what became of it, in order.
+    /// The unsynced changes of each name, in order.
     unsynced: BTreeMap<String, Vec<Option<Node>>>,
 }
 
@@ -179,8 +177,7 @@ impl CachedDirectory {
         self.on_disk.clone_from(&self.seen);
     }
 
-    /// The cache is lost. Changes of one name keep their order, those of
-    /// different names do not.
+    /// The cache is lost. Changes of one name stay in order, changes of different names do not.
     pub fn crash(&mut self, chance: &mut Chance) {
         let survival = Survival::draw(chance);
         for (name, changes) in std::mem::take(&mut self.unsynced) {

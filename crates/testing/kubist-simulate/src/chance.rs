@@ -1,5 +1,5 @@
-//! The simulation's only source of chance: the SplitMix64 generator of Steele,
-//! Lea and Flood (2014), which is a few lines and the same everywhere.
+//! The simulation's only source of randomness: the SplitMix64 generator of Steele, Lea and Flood (2014),
+//! which is short and the same on every machine.
 
 #[derive(Debug, Clone)]
 pub(crate) struct Chance(u64);
@@ -17,7 +17,7 @@ impl Chance {
         mixed ^ (mixed >> 31)
     }
 
-    /// A number below `end`; 0 if there is none.
+    /// A random number below `end`; 0 if `end` is 0.
     pub fn below(&mut self, end: usize) -> usize {
         match end as u64 {
             0 => 0,
@@ -25,19 +25,18 @@ impl Chance {
         }
     }
 
-    /// True once in `times`, on average.
+    /// True with probability 1 / `times`.
     pub fn once_in(&mut self, times: usize) -> bool {
         self.below(times) == 0
     }
 }
 
-/// How much of what was not synced outlives a crash. Real crashes are often all
-/// or nothing; the mixtures are what finds bugs.
+/// How much unsynced data survives a crash. Real crashes often keep all or nothing; the mixtures find bugs.
 #[derive(Debug, Clone, Copy)]
 pub(crate) enum Survival {
     Nothing,
     Everything,
-    /// Each piece on its own, once in this many.
+    /// Each piece independently, with probability 1 in this number.
     OnceIn(usize),
 }
 

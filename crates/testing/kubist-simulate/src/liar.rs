@@ -1,4 +1,4 @@
-//! A disk that says that it synced, and did not: what tests must notice.
+//! A disk that reports a sync without doing it, which tests must detect.
 
 use std::io::Result;
 use std::ops::Range;
@@ -9,22 +9,22 @@ use std::time::Duration;
 use kubist_store::claims::Life;
 use kubist_store::disk::{Disk, DiskFile, Found, Listed, Open};
 
-/// What a [`Liar`] does not sync.
+/// The guarantee that a [`Liar`] breaks.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Lie {
-    /// The bytes of files whose path has this in it; all, if it is empty.
+    /// Bytes are not synced for files whose path contains this text; an empty text matches all.
     Bytes(&'static str),
-    /// The names in directories.
+    /// Names in directories are not synced.
     Names,
-    /// Nothing is left out, but errors of syncing and closing files are not passed on.
+    /// Errors of syncing and closing files are hidden.
     Errors,
-    /// Nothing is left out, but every file is said to have one name.
+    /// Every file is reported to have one name.
     OneName,
-    /// Nothing is left out, but the file system is said to be this machine's alone.
+    /// The file system is reported to belong to this machine alone.
     OneMachine,
 }
 
-/// A disk that leaves out some syncs and reports them done, or hides what the disk said.
+/// A disk that breaks one guarantee and reports success.
 #[derive(Debug)]
 pub struct Liar {
     disk: Arc<dyn Disk>,
@@ -32,7 +32,7 @@ pub struct Liar {
 }
 
 impl Liar {
-    /// `disk`, with one of its promises broken.
+    /// Wraps `disk` and breaks one of its guarantees.
     pub fn new(disk: Arc<dyn Disk>, lie: Lie) -> Liar {
         Liar { disk, lie }
     }

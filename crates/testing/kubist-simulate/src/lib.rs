@@ -1,24 +1,22 @@
-//! A simulated disk: everything a crash, a full disk or a failing device may do,
-//! from a seed, so that every failure can be played again.
+//! A simulated disk with crashes, full disks and failing devices. A seed determines everything, so each
+//! failure can be reproduced.
 //!
-//! A [`SimDisk`] is the machine; each [`SimProcess`] on it is a [`Disk`] to give
-//! to [`LocalStore::on_disk`](kubist_store::LocalStore::on_disk). It is as mean as POSIX
-//! allows:
+//! A [`SimDisk`] is the machine; each [`SimProcess`] on it is a [`Disk`] for
+//! [`LocalStore::on_disk`](kubist_store::LocalStore::on_disk). It uses all the freedom of POSIX:
 //!
-//! - what was written but not synced is, after a crash, there, lost, or there in
-//!   part: any sectors of any writes, in any order, with zeros or old bytes in
-//!   the gaps;
-//! - names are lost unless their directory was synced, one without the other;
-//! - a failed sync may have lost the bytes and called them clean: readers see
-//!   them or not, and the next sync succeeds without them;
-//! - reads and writes come up short; a failing or interrupted write leaves part
-//!   of itself, a failing link may have happened;
-//! - locks go with the handle or the process that holds them.
+//! - after a crash, unsynced writes are complete, lost, or partial: any sectors of any writes, in any order,
+//!   with zeros or old bytes in the gaps;
+//! - names are lost unless their directory was synced, each independently;
+//! - a failed sync may have lost the bytes and marked them clean: readers see them or not, and the next sync
+//!   succeeds without them;
+//! - reads and writes may be short; a failed or interrupted write may be partly done, and a failed link may
+//!   have succeeded;
+//! - locks end with their handle or process.
 //!
-//! Tests of stores and of the engine alone depend on it: programs that users build do not contain it.
+//! Only tests of stores and of the engine depend on this crate; users' programs do not contain it.
 //!
-//! A [`Network`] makes it a file server, and a [`Mount`] a machine that has it mounted, with
-//! all that such file systems do ([`Rule`]). Time is counted in calls, a millisecond each.
+//! A [`Network`] turns it into a file server, and a [`Mount`] is a machine that mounts it, with the
+//! weaknesses of network file systems ([`Rule`]). Time counts calls, one millisecond each.
 //!
 //! ```
 //! use std::path::Path;
@@ -60,15 +58,14 @@ use kubist_store::disk::{Disk, DiskFile, Found, Listed, Open};
 use machine::Machine;
 use state::{HandleId, ProcessId};
 
-/// A machine with a disk, whose fate follows from its seed. Clones are the same
-/// machine.
+/// A machine with a disk, determined by its seed. Clones are the same machine.
 #[derive(Debug, Clone)]
 pub struct SimDisk {
     machine: Arc<Machine>,
 }
 
 impl SimDisk {
-    /// A machine with an empty disk.
+    /// Creates a machine with an empty disk.
     pub fn new(seed: u64) -> SimDisk {
         let machine = Arc::new(Machine::new(seed));
         SimDisk { machine }
@@ -79,57 +76,53 @@ impl SimDisk {
         Arc::new(SimProcess { id: self.machine.state().start_process(), machine: self.machine.clone() })
     }
 
-    /// The power fails: all processes die, and of what was not synced the seed
-    /// decides what is left. Processes started from now on see that.
+    /// Power failure: all processes die, and the seed decides which unsynced changes survive. New processes
+    /// see the result.
     pub fn crash(&self) {
         self.machine.state().crash();
     }
 
-    /// The power fails during a later system call, `calls` from now (the next
-    /// is 0).
+    /// Schedules a power failure during the system call that is `calls` from now (the next is 0).
     pub fn crash_after(&self, calls: u64) {
         self.machine.state().crash_after(calls);
     }
 
-    /// How often the power failed.
+    /// The number of power failures.
     pub fn crashes(&self) -> u64 {
         self.machine.state().crashes()
     }
 
-    /// How many system calls were made.
+    /// The number of system calls.
     pub fn calls(&self) -> u64 {
         self.machine.state().calls()
     }
 
-    /// Lets one `call` of any process fail, after `successes` of them that do
-    /// not.
+    /// Makes one `call` of any process fail, after `successes` successful ones.
     pub fn fail(&self, call: Call, successes: u64) {
         self.machine.state().fail(call, successes);
     }
 
-    /// Whether failures are still to come that [`SimDisk::fail`] asked for.
+    /// Whether failures scheduled by [`SimDisk::fail`] are still pending.
     pub fn failures_left(&self) -> bool {
         self.machine.state().failures_left()
     }
 
-    /// Takes back what was asked of [`SimDisk::fail`] and
-    /// [`SimDisk::crash_after`].
+    /// Cancels everything scheduled by [`SimDisk::fail`] and [`SimDisk::crash_after`].
     pub fn calm(&self) {
         self.machine.state().calm();
     }
 
-    /// How many bytes fit on the disk, in all files together; `None` for no
-    /// end.
+    /// Sets the capacity of the disk in bytes; `None` is unlimited.
     pub fn set_capacity(&self, bytes: Option<u64>) {
         self.machine.state().capacity = bytes;
     }
 
-    /// How many bytes all files have together.
+    /// The bytes of all files together.
     pub fn used(&self) -> u64 {
         self.machine.state().used()
     }
 
-    /// The time by the machine's clock: a call takes a millisecond.
+    /// The machine's clock: a call takes a millisecond.
     pub fn clock(&self) -> Duration {
         self.machine.state().clock()
     }
@@ -139,15 +132,14 @@ impl SimDisk {
         self.machine.state().contents(path)
     }
 
-    /// Changes a file's bytes behind everyone's back, durably: what a failing
-    /// device or a careless hand does. `false` if there is no such file.
+    /// Changes a file's bytes durably, like a failing device or a user's mistake. Returns `false` if there is
+    /// no such file.
     pub fn damage(&self, path: &Path, change: impl FnOnce(&mut Vec<u8>)) -> bool {
         self.machine.state().damage(path, change)
     }
 
-    /// Runs each task in a process of its own, all at the same time: before
-    /// every system call the seed decides who goes on. Gives their results in
-    /// order. A task keeps to one thread.
+    /// Runs each task in its own process, all concurrently: before every system call the seed decides which
+    /// process continues. Returns the results in task order. A task must use one thread.
     pub fn interleave<'a, T: Send>(&self, tasks: Vec<Task<'a, T>>) -> Vec<T> {
         let processes: Vec<_> = tasks.iter().map(|_| self.process()).collect();
         let turns = self.machine.turns();
@@ -173,11 +165,10 @@ impl SimDisk {
     }
 }
 
-/// What a process does in [`SimDisk::interleave`].
+/// The work of a process in [`SimDisk::interleave`].
 pub type Task<'a, T> = Box<dyn FnOnce(Arc<SimProcess>) -> T + Send + 'a>;
 
-/// A process on a simulated machine. Dead after [`SimProcess::kill`] or a crash:
-/// then every call fails.
+/// A process on a simulated machine. After [`SimProcess::kill`] or a crash every call fails.
 #[derive(Debug)]
 pub struct SimProcess {
     machine: Arc<Machine>,
@@ -185,13 +176,12 @@ pub struct SimProcess {
 }
 
 impl SimProcess {
-    /// Ends the process, as kill -9 does: what it wrote stays in the system's
-    /// cache, its locks are free.
+    /// Ends the process like kill -9: its writes stay in the cache, its locks are released.
     pub fn kill(&self) {
         self.machine.state().kill(self.id);
     }
 
-    /// What is known of a holder, which is registered under another text.
+    /// The state of a holder, which is registered under another text.
     fn life_of(&self, holder: &str, registered: &str) -> Life {
         let [_, number, boot, _] = holder.split(' ').collect::<Vec<_>>()[..] else { return Life::Unknown };
         let (Ok(number), Ok(boot)) = (number.parse(), boot.parse()) else { return Life::Unknown };
@@ -203,7 +193,7 @@ impl SimProcess {
         }
     }
 
-    /// Ends the process during a later system call of its own, `calls` from now.
+    /// Ends the process during the system call of its own that is `calls` from now.
     pub fn kill_after(&self, calls: u64) {
         self.machine.state().kill_after(self.id, calls);
     }
@@ -275,7 +265,7 @@ impl Disk for SimProcess {
         self.life_of(holder, holder)
     }
 
-    /// Else a seed would not say when it goes on.
+    /// Otherwise the seed would not determine the order.
     fn has_threads(&self) -> bool {
         false
     }
@@ -318,7 +308,7 @@ impl DiskFile for SimFile {
     }
 
     fn start_writeback(&self, _range: Range<u64>) {
-        // Unsynced bytes reach the disk, or not, at the seed's whim anyway.
+        // The seed decides anyway which unsynced bytes reach the disk.
     }
 
     fn try_lock(&self) -> io::Result<bool> {

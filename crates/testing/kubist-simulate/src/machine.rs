@@ -1,5 +1,4 @@
-//! The simulated machine's system calls: what each does to the state when it
-//! succeeds, and what it may leave behind when it does not.
+//! The simulated system calls: their effect on success, and their possible effects on failure.
 
 use std::io;
 use std::ops::Range;
@@ -13,7 +12,7 @@ use crate::state::{Call, Fate, Handle, HandleId, Inode, ProcessId, State, dead};
 use crate::turns::Turns;
 use kubist_store::disk::{Found, Listed, Open, Sort, irregular};
 
-/// The time that goes by in one part of a pause.
+/// The time that passes in one step of a pause.
 const PAUSE: Duration = Duration::from_millis(50);
 
 #[derive(Debug)]
@@ -107,7 +106,7 @@ impl Machine {
         self.call(process, Call::Find, |state, _| state.node(path).map(|node| state.names_of(node)))
     }
 
-    /// Lets time go by in small parts, others between them.
+    /// Waits in small steps, so that others run in between.
     pub fn pause(&self, process: ProcessId, time: Duration) {
         if !self.turns.takes_part(process) {
             return self.state().pass(time);
@@ -130,7 +129,7 @@ impl Machine {
             let seen = state.directory(node)?.seen.clone();
             let mut listed: Vec<Listed> =
                 seen.into_iter().map(|(name, node)| Listed { name, sort: state.nodes[node].sort() }).collect();
-            // Real ones are in no order either.
+            // Real listings are unordered too.
             for last in (1..listed.len()).rev() {
                 let other = state.chance.below(last + 1);
                 listed.swap(last, other);
@@ -259,7 +258,7 @@ impl Machine {
             match (&mut state.nodes[node], fate) {
                 (Inode::File(file), Fate::Succeeds) => file.sync(),
                 (Inode::File(file), Fate::Fails) => file.fail_to_sync(&mut state.chance),
-                // The crash decides; a process that is killed changes nothing.
+                // The crash decides; killing a process changes nothing.
                 (Inode::File(_), Fate::Dies) | (Inode::Directory(_), _) => {}
             }
             Ok(())

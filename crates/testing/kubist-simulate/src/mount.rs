@@ -1,7 +1,7 @@
-//! A machine that has a file server mounted: what it remembers, and what its processes see.
+//! A machine that mounts a file server: its cache, and the view of its processes.
 //!
-//! It is right about its own changes at once, as real ones are: whoever makes, links or deletes
-//! a name on a machine makes it forget what it knew of that name and its directory.
+//! As on real machines, its own changes are visible at once: creating, linking or deleting a name invalidates
+//! the cache of that name and its directory.
 
 use std::collections::HashMap;
 use std::io::{self, ErrorKind, Result};
@@ -17,12 +17,12 @@ use crate::{SimDisk, SimProcess};
 use kubist_store::claims::Life;
 use kubist_store::disk::{Disk, DiskFile, Found, Listed, Open, Sort};
 
-/// A machine remembers something for less than this, in milliseconds.
+/// Maximum age of a cache entry, in milliseconds.
 const LONGEST: usize = 400;
-/// One answer to a link of so many is lost.
+/// One of this many responses to a link is lost.
 const LOST: usize = 6;
 
-/// A machine that has a [`Network`]'s server mounted.
+/// A machine that mounts a [`Network`]'s server.
 #[derive(Debug)]
 pub struct Mount {
     network: Arc<Network>,
@@ -30,18 +30,18 @@ pub struct Mount {
     memory: Mutex<Memory>,
 }
 
-/// What a machine remembers, each until a time.
+/// A machine's cache; each entry has an expiry time.
 #[derive(Debug)]
 struct Memory {
     chance: Chance,
-    /// Whether a name leads to a file, and to which.
+    /// The file of a name, or its absence.
     names: HashMap<PathBuf, (Option<Node>, Duration)>,
     lengths: HashMap<PathBuf, (Found, Duration)>,
     listings: HashMap<PathBuf, (Vec<Listed>, Duration)>,
 }
 
 impl Mount {
-    /// Mounts a network's server on a machine of its own.
+    /// Mounts a network's server on a new machine.
     pub fn new(network: &Arc<Network>) -> Arc<Mount> {
         let number = network.next_mount();
         let memory = Memory {
@@ -58,7 +58,7 @@ impl Mount {
         self.of(self.network.server.process())
     }
 
-    /// A process of the server's, as one of this machine.
+    /// Treats a process of the server as one of this machine.
     pub fn of(self: &Arc<Mount>, process: Arc<SimProcess>) -> Arc<MountedProcess> {
         Arc::new(MountedProcess { mount: self.clone(), process })
     }
@@ -71,7 +71,7 @@ impl Mount {
         self.memory.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Until when something that was just learnt is remembered.
+    /// The expiry time of a new cache entry.
     fn until(&self) -> Duration {
         let chance = self.memory().chance.below(LONGEST);
         self.server().clock() + Duration::from_millis(chance as u64)
@@ -84,7 +84,7 @@ impl Mount {
         }
     }
 
-    /// What is remembered of a name, unless it is too old: nothing is below a folder that is not there.
+    /// The cached file of a name, unless it has expired. If a folder is absent, everything below it is.
     fn name(&self, path: &Path) -> Option<Option<Node>> {
         let now = self.server().clock();
         let memory = self.memory();
@@ -95,14 +95,14 @@ impl Mount {
         }
     }
 
-    /// Nothing was found at a path: it is remembered of the first name on the way that is not there.
+    /// Caches the absence of the first missing name on a path.
     fn remember_absent(&self, path: &Path) {
         if let Some(first) = path.ancestors().take_while(|above| !self.network.is_there(above)).last() {
             self.remember_name(first, None);
         }
     }
 
-    /// This machine has changed a name, or was told that another one has.
+    /// Invalidates a name that this machine changed, or that it learned was changed.
     fn forget(&self, path: &Path) {
         let mut memory = self.memory();
         memory.names.remove(path);
@@ -113,7 +113,7 @@ impl Mount {
     }
 }
 
-/// A process on a machine that has the server mounted.
+/// A process on a machine that mounts the server.
 #[derive(Debug)]
 pub struct MountedProcess {
     mount: Arc<Mount>,
@@ -121,14 +121,14 @@ pub struct MountedProcess {
 }
 
 impl MountedProcess {
-    /// The same process as the server knows it, to be killed.
+    /// The same process on the server, to be killed.
     pub fn process(&self) -> &SimProcess {
         &self.process
     }
 
     fn file(&self, path: &Path, how: Open, inner: Box<dyn DiskFile>) -> Box<dyn DiskFile> {
         let (mount, network) = (self.mount.number, &self.mount.network);
-        // Nobody else has had a turn since it was opened.
+        // No other process has run since it was opened.
         let node = network.node(path).unwrap_or_default();
         let seen = match network.has(Rule::AfterClose) {
             true => network.closed_before(mount, node).unwrap_or_else(|| network.bytes(node)),
@@ -170,7 +170,7 @@ impl Disk for MountedProcess {
                 self.mount.forget(path);
                 if error.kind() == ErrorKind::NotFound && how != Open::Create {
                     self.mount.remember_absent(path);
-                    // The name is remembered; its file is not there any more.
+                    // The name is cached, but its file is gone.
                     if known.is_some() && self.mount.network.has(Rule::Gone) {
                         return Err(ErrorKind::StaleNetworkFileHandle.into());
                     }
@@ -294,7 +294,7 @@ impl Disk for MountedProcess {
 
     fn life(&self, holder: &str) -> Life {
         match holder.strip_prefix(&format!("mount{} ", self.mount.number)) {
-            // As it is registered, so that a handle of this very process is known.
+            // By its registered text, so that a handle of this process is found.
             Some(rest) => self.process.life_of(&format!("simulated {rest}"), holder),
             None => Life::Unknown,
         }
@@ -312,10 +312,10 @@ struct MountedFile {
     process: Arc<SimProcess>,
     path: PathBuf,
     node: Node,
-    /// Its bytes when it was opened, as the machine saw them then.
+    /// Its bytes at the time of opening, as the machine saw them.
     seen: Arc<Vec<u8>>,
     writable: bool,
-    /// What failed and was not said yet.
+    /// An error that is not reported yet.
     error: Mutex<Option<io::Error>>,
     /// The machine's own lock.
     lock: Mutex<Option<Box<dyn DiskFile>>>,
@@ -330,13 +330,13 @@ impl MountedFile {
         self.inner.as_deref().ok_or_else(|| ErrorKind::BrokenPipe.into())
     }
 
-    /// What it sees if not the server's bytes.
+    /// The bytes that it sees instead of the server's, if any.
     fn seen(&self) -> Option<&[u8]> {
         let old = self.mount.network.has(Rule::AfterClose) && !self.mount.network.writes(self.mount.number, self.node);
         old.then_some(&**self.seen)
     }
 
-    /// Its own machine knows how long it is.
+    /// The writing machine knows the length.
     fn begin(&self) {
         self.mount.network.begin(self.mount.number, self.node);
         self.mount.memory().lengths.remove(&self.path);

@@ -1,8 +1,8 @@
-//! A file server, and what file systems of several machines do to those who use it.
+//! A file server, and the weaknesses of network file systems.
 //!
-//! The server is a [`SimDisk`]: it orders all calls, and link and create are atomic there. What
-//! is between it and a process is the machine's own memory ([`Mount`](crate::Mount)), which is
-//! right about what that machine does, and behind with what others do.
+//! The server is a [`SimDisk`]: it orders all calls, and link and create are atomic there. Between it and a
+//! process is the machine's cache ([`Mount`](crate::Mount)), which is current about the machine's own changes
+//! and late about others'.
 
 use std::collections::HashMap;
 use std::path::Path;
@@ -12,30 +12,30 @@ use crate::SimDisk;
 use crate::cached::Node;
 use crate::state::Inode;
 
-/// Something that a file system of several machines does.
+/// A weakness of network file systems.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Rule {
-    /// A machine remembers for a while which names are there, and which are not.
+    /// A machine caches names and their absence for a while.
     OldNames,
-    /// A machine remembers for a while how long a file is.
+    /// A machine caches lengths of files for a while.
     OldLengths,
-    /// A machine remembers for a while what is in a directory.
+    /// A machine caches listings of directories for a while.
     OldListings,
-    /// What is written is seen by other machines once the file was closed, and by those that
-    /// opened it before not at all.
+    /// Other machines see writes only after the file is closed, and not through handles that were opened
+    /// before.
     AfterClose,
-    /// A lock holds on its own machine only.
+    /// A lock works on its own machine only.
     OwnLocks,
-    /// A file that another machine deleted cannot be read any more.
+    /// A file that another machine deleted can no longer be read.
     Gone,
-    /// That bytes could not be written shows when the file is synced or closed.
+    /// Write errors are reported only when the file is synced or closed.
     LateErrors,
-    /// The answer to a link is lost at times, and its repetition finds the name taken.
+    /// The response to a link is sometimes lost, and the repeated link finds the name taken.
     LostAnswers,
 }
 
 impl Rule {
-    /// All of them.
+    /// All rules.
     pub const ALL: [Rule; 8] = [
         Rule::OldNames,
         Rule::OldLengths,
@@ -48,7 +48,7 @@ impl Rule {
     ];
 }
 
-/// A file server with the rules that hold between it and its machines.
+/// A file server, with the rules that apply to its machines.
 #[derive(Debug)]
 pub struct Network {
     pub(crate) server: SimDisk,
@@ -56,18 +56,18 @@ pub struct Network {
     files: Mutex<Files>,
 }
 
-/// What the server knows of files beyond their bytes.
+/// The server's additional state of files.
 #[derive(Debug, Default)]
 struct Files {
     mounts: u64,
-    /// The machine that has written to a file which is not closed, and what others see of it.
+    /// The machine that has written to an open file, and the view of the others.
     open: HashMap<Node, (u64, Arc<Vec<u8>>)>,
-    /// The machine that took a file's last name.
+    /// The machine that removed a file's last name.
     deleted: HashMap<Node, u64>,
 }
 
 impl Network {
-    /// A server on a simulated machine, on which these rules hold.
+    /// Creates a server on a simulated machine, with these rules.
     pub fn new(server: &SimDisk, rules: &[Rule]) -> Arc<Network> {
         Arc::new(Network { server: server.clone(), rules: rules.to_vec(), files: Mutex::default() })
     }
@@ -83,7 +83,7 @@ impl Network {
         self.rules.contains(&rule)
     }
 
-    /// Is anything at a path?
+    /// Whether anything is at a path.
     pub(crate) fn is_there(&self, path: &Path) -> bool {
         self.server.machine.state().node(path).is_ok()
     }
@@ -95,18 +95,18 @@ impl Network {
         matches!(&state.nodes[node], Inode::File(_)).then_some(node)
     }
 
-    /// What a machine sees of a file that another one has not closed yet.
+    /// A machine's view of a file that another machine has not closed yet.
     pub(crate) fn closed_before(&self, mount: u64, node: Node) -> Option<Arc<Vec<u8>>> {
         let files = self.files();
         files.open.get(&node).filter(|(writer, _)| *writer != mount).map(|(_, bytes)| bytes.clone())
     }
 
-    /// Does the machine have bytes of the file that others do not see?
+    /// Whether the machine has bytes of the file that others do not see.
     pub(crate) fn writes(&self, mount: u64, node: Node) -> bool {
         self.files().open.get(&node).is_some_and(|(writer, _)| *writer == mount)
     }
 
-    /// The machine begins to write to a file.
+    /// The machine starts writing to a file.
     pub(crate) fn begin(&self, mount: u64, node: Node) {
         if self.has(Rule::AfterClose) && !self.writes(mount, node) {
             let before = self.bytes(node);
@@ -122,19 +122,19 @@ impl Network {
         }
     }
 
-    /// The machine has taken a name of a file.
+    /// The machine has removed a name of a file.
     pub(crate) fn unlinked(&self, mount: u64, node: Node) {
         if self.server.machine.state().names_of(node) == 0 {
             self.files().deleted.insert(node, mount);
         }
     }
 
-    /// Has another machine deleted the file?
+    /// Whether another machine has deleted the file.
     pub(crate) fn is_gone(&self, mount: u64, node: Node) -> bool {
         self.has(Rule::Gone) && self.files().deleted.get(&node).is_some_and(|by| *by != mount)
     }
 
-    /// Its bytes, as the server has them.
+    /// Its bytes on the server.
     pub(crate) fn bytes(&self, node: Node) -> Arc<Vec<u8>> {
         match &self.server.machine.state().nodes[node] {
             Inode::File(file) => Arc::new(file.seen.clone()),

@@ -1,5 +1,5 @@
-//! The simulated machine's state: what is on its disk, which processes live,
-//! which files they have open and locked, and the fate of every system call.
+//! The state of the simulated machine: its disk, its processes, their open and locked files, and the fate of
+//! every system call.
 
 use std::collections::BTreeMap;
 use std::io;
@@ -10,26 +10,26 @@ use crate::cached::{CachedDirectory, CachedFile, Node};
 use crate::chance::Chance;
 use kubist_store::disk::{Sort, irregular};
 
-/// A kind of system call, to let one fail.
+/// A kind of system call, to make one fail.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Call {
-    /// Open a file that is there.
+    /// Open an existing file.
     Open,
-    /// Open a file that is not there yet.
+    /// Create a file.
     Create,
-    /// Look at what a path leads to.
+    /// Get the metadata of a path.
     Find,
     /// Read the names in a directory.
     List,
-    /// Make a directory.
+    /// Create a directory.
     CreateDirectory,
     /// Make a directory's names durable.
     SyncDirectory,
     /// Give a file a second name.
     Link,
-    /// Take a name away, a directory's too.
+    /// Remove a name of a file or directory.
     Unlink,
-    /// Ask for a file's length.
+    /// Get a file's length.
     Length,
     /// Read from a file.
     Read,
@@ -37,7 +37,7 @@ pub enum Call {
     Write,
     /// Set a file's length.
     Truncate,
-    /// Make a hole in a file.
+    /// Punch a hole into a file.
     Punch,
     /// Make a file's bytes durable.
     Sync,
@@ -46,7 +46,7 @@ pub enum Call {
 }
 
 impl Call {
-    /// All of them.
+    /// All calls.
     pub const ALL: [Call; 15] = [
         Call::Open,
         Call::Create,
@@ -66,7 +66,7 @@ impl Call {
     ];
 }
 
-/// A process, and which boot of the machine it belongs to.
+/// A process, and the boot of the machine that it belongs to.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) struct ProcessId {
     pub number: u32,
@@ -81,16 +81,16 @@ pub(crate) struct State {
     pub chance: Chance,
     pub nodes: Vec<Inode>,
     pub handles: BTreeMap<HandleId, Handle>,
-    /// For each started process whether and when it dies.
+    /// Whether and when each started process dies.
     processes: BTreeMap<ProcessId, Life>,
     boot: u64,
     started: u32,
     unique: u64,
     calls: u64,
-    /// Time that went by without a call, in milliseconds.
+    /// Time that passed without a call, in milliseconds.
     paused: u64,
     crash_at: Option<u64>,
-    /// What is to fail, and after how many successes.
+    /// The calls that will fail, and after how many successes.
     failures: Vec<(Call, u64)>,
     pub capacity: Option<u64>,
 }
@@ -125,13 +125,13 @@ enum Life {
     Over,
 }
 
-/// How a system call goes.
+/// The outcome of a system call.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Fate {
     Succeeds,
-    /// It answers with an error, but may have done part of its work.
+    /// It returns an error, but may have done part of its work.
     Fails,
-    /// The process does not live to see the answer; the same goes for the work.
+    /// The process dies during the call, which may have done part of its work.
     Dies,
 }
 
@@ -210,7 +210,7 @@ impl State {
         matches!(self.processes.get(&process), Some(Life::Long | Life::CallsLeft(_)))
     }
 
-    /// How many names a file has, as processes see them.
+    /// The number of names of a file, as processes see them.
     pub fn names_of(&self, node: Node) -> u64 {
         let of = |inode: &Inode| match inode {
             Inode::Directory(directory) => directory.seen.values().filter(|named| **named == node).count() as u64,
@@ -253,7 +253,7 @@ impl State {
         }
     }
 
-    /// How the next system call goes; an error if there can be none any more.
+    /// The outcome of the next system call; an error if the process is dead.
     pub fn fate(&mut self, process: ProcessId, call: Call) -> io::Result<Fate> {
         let life = self.processes.get_mut(&process);
         let mut fate = match life {
@@ -287,7 +287,7 @@ impl State {
         Ok(fate)
     }
 
-    /// The process ends, alone or with the machine.
+    /// Ends the process, alone or with the machine.
     pub fn die(&mut self, process: ProcessId) {
         if self.crash_at.is_some_and(|at| at < self.calls) {
             self.crash();
@@ -296,7 +296,7 @@ impl State {
         }
     }
 
-    /// A call that is not to succeed may still have done its work.
+    /// A call that does not succeed may still have done its work.
     pub fn stops_here(&mut self, fate: Fate) -> io::Result<()> {
         if fate != Fate::Succeeds && self.chance.once_in(2) {
             return Err(dead());
@@ -304,7 +304,7 @@ impl State {
         Ok(())
     }
 
-    /// How much of `bytes` a read or write does this time.
+    /// How many of `bytes` a read or write handles this time.
     pub fn perhaps_short(&mut self, bytes: usize) -> io::Result<usize> {
         match self.chance.below(16) {
             0 if bytes > 1 => Ok(1 + self.chance.below(bytes - 1)),
@@ -328,7 +328,7 @@ impl State {
         self.nodes.iter().zip(counted).map(bytes).sum()
     }
 
-    /// What is at `path`.
+    /// The file or directory at `path`.
     pub fn node(&self, path: &Path) -> io::Result<Node> {
         let mut node = ROOT;
         let mut passed = PathBuf::from("/");
@@ -342,7 +342,7 @@ impl State {
         Ok(node)
     }
 
-    /// The directory in which `path` is or would be, and its name there.
+    /// The directory of `path`, and the name in it.
     pub fn parent<'a>(&self, path: &'a Path) -> io::Result<(Node, &'a str)> {
         let name = parts(path)?.pop().ok_or(io::ErrorKind::AlreadyExists)?;
         Ok((self.folder(path.parent().unwrap_or(Path::new("")))?, name))
@@ -399,7 +399,7 @@ impl State {
     }
 }
 
-/// The names on the way to `path`, relative paths beginning at the root.
+/// The components of `path`; relative paths start at the root.
 fn parts(path: &Path) -> io::Result<Vec<&str>> {
     let mut parts = Vec::new();
     for component in path.components() {

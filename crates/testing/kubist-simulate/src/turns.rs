@@ -1,9 +1,7 @@
-//! Taking turns: processes that run at the same time, one system call each,
-//! in an order that the seed decides.
+//! Scheduler of concurrent processes: one system call each, in an order that the seed decides.
 //!
-//! Each process is a thread, but only the one whose turn it is runs; it keeps
-//! its turn until its next system call. So a race is a number, to be played
-//! again.
+//! Each process is a thread, but only one runs at a time, until its next system call. So a seed determines a
+//! race, which can be reproduced.
 
 use std::collections::BTreeSet;
 use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
@@ -20,9 +18,9 @@ pub(crate) struct Turns {
 #[derive(Debug)]
 struct Table {
     chance: Chance,
-    /// Who takes part.
+    /// The participating processes.
     members: BTreeSet<ProcessId>,
-    /// Who stands before a system call.
+    /// The processes that wait before a system call.
     waiting: BTreeSet<ProcessId>,
     running: Option<ProcessId>,
 }
@@ -40,26 +38,24 @@ impl Turns {
         }
     }
 
-    /// From now on no other process goes on before this one waits, too.
+    /// From now on no other process continues before this one also waits.
     pub fn join(&self, process: ProcessId) {
         self.table().members.insert(process);
     }
 
-    /// Waits for the first turn. The process takes part until the answer is
-    /// dropped.
+    /// Waits for the first turn. The process participates until the result is dropped.
     pub fn begin(&self, process: ProcessId) -> TakingPart<'_> {
         let taking_part = TakingPart { turns: self, process };
         self.wait(process);
         taking_part
     }
 
-    /// Does the process take turns with others?
+    /// Whether the process participates.
     pub fn takes_part(&self, process: ProcessId) -> bool {
         self.table().members.contains(&process)
     }
 
-    /// Gives the turn away and waits for the next. Returns at once to a process
-    /// that does not take part.
+    /// Ends the turn and waits for the next. Returns at once for other processes.
     pub fn wait(&self, process: ProcessId) {
         let mut table = self.table();
         if !table.members.contains(&process) {

@@ -1,16 +1,15 @@
-//! Tables of 10 million, 100 million and a billion rows beside each other: what grows with the
-//! answer, and what with the table.
+//! Compares tables of 10 million, 100 million and a billion rows: which costs grow with the result, and which
+//! with the table.
 //!
 //!     cargo run --release -p kubist-bench --bin bench_billion
 //!         [-- --rows 10000000,100000000,1000000000 --rewritten 100000000 --keep --at DIR]
 //!
-//! Rows are those of `bench`: 36 bytes, half of them in clusters; records are found by their id
-//! through a lookup. They come in commits of 4 million; the optimizer works behind them and old
-//! files are cleaned away. Each step runs in a process of its own, so that its peak memory is its
-//! own. Questions are asked of each table for as many records; the first asking of each, when
-//! nothing of the table is in the process, is not left out of its median of many places. Tables
-//! of more than `--rewritten` rows are not rewritten whole, which takes their space once more.
-//! Prints a table for each size, then all sizes side by side; asserts nothing.
+//! The rows are those of `bench`: 36 bytes, half of them in clusters, with a secondary index on the id. They
+//! arrive in commits of 4 million rows while the optimizer runs and old files are cleaned. Each step runs in
+//! its own process, so that its peak memory is its own. Each table gets the same queries with equal result
+//! sizes. Medians over many locations include the first query, when the process has nothing of the table in
+//! memory. Tables of more than `--rewritten` rows are not rewritten completely, which would need their space
+//! again. Prints a table for each size, then all sizes; asserts nothing.
 
 use std::collections::BTreeMap;
 use std::io::Write;
@@ -30,7 +29,7 @@ const STEPS: [&str; 8] = ["ingest", "settle", "fresh", "ask", "verify", "info", 
 /// Rows of a small commit.
 const FEW_ROWS: usize = 1000;
 
-/// One line of a report, which the first process puts beside those of other tables.
+/// One line of a report; the parent process compares it with those of other tables.
 fn line(label: &str, value: f64, unit: &str) {
     println!("{label}\t{value}\t{unit}");
     std::io::stdout().flush().expect("an open pipe");
@@ -40,7 +39,7 @@ fn memory() -> f64 {
     peak_memory() as f64
 }
 
-/// The optimizer works behind the writer, as a server's or a command's of its own does.
+/// The optimizer runs in the background of the writer, as in a server.
 fn ingest(at: &str, rows: usize) {
     let options = TableOptions { lookup: vec!["id".into()], ..options() };
     let table = Table::create(at, schema(), &options).expect("an empty directory");
@@ -61,7 +60,7 @@ fn ingest(at: &str, rows: usize) {
     line("peak memory of both", memory(), "MB");
 }
 
-/// What the optimizer had left.
+/// Finishes the optimizer's remaining work.
 fn settle(at: &str, _: usize) {
     let begin = Instant::now();
     behind(at, &OptimizeOptions::default());
@@ -69,7 +68,7 @@ fn settle(at: &str, _: usize) {
     line("peak memory of it", memory(), "MB");
 }
 
-/// Seconds that making the rows took.
+/// Seconds spent on generating the rows.
 fn commits(table: &Table, rows: usize) -> f64 {
     let mut writer = table.writer(&WriterOptions::default()).expect("a free name");
     let (mut making, mut since) = (0.0, 0);
@@ -94,7 +93,7 @@ fn behind(at: &str, options: &OptimizeOptions) {
     table.clean(Duration::ZERO).expect("a cleaned table");
 }
 
-/// What a process asks that has asked nothing before.
+/// Queries of a new process.
 fn fresh(at: &str, rows: usize) {
     let table = Table::open(at).expect("a table");
     line("one record by its id, in a fresh process", by_id(&table, rows / 3), "ms");
@@ -187,7 +186,7 @@ fn info(at: &str, _: usize) {
     line("peak memory of info", memory(), "MB");
 }
 
-/// Small commits to all that is there.
+/// Small commits to the complete table.
 fn commit(at: &str, rows: usize) {
     let begin = Instant::now();
     let table = Table::open(at).expect("a table");
@@ -205,7 +204,7 @@ fn commit(at: &str, rows: usize) {
     line("a commit of 1,000 rows", median(times), "ms");
 }
 
-/// The lines of one step, done by a process of its own.
+/// Runs one step in its own process and returns its lines.
 fn apart(step: &str, at: &str, rows: usize, rewritten: usize) -> Vec<(String, String)> {
     let program = std::env::current_exe().expect("this program");
     let arguments = ["--step", step, "--at", at, "--rows", &rows.to_string(), "--rewritten", &rewritten.to_string()];

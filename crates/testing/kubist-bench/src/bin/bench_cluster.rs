@@ -1,11 +1,11 @@
-//! A table on a Cassandra cluster beside the same rows as CQL rows, one by one: writing,
-//! samples, small boxes and their round trips, before and after the optimizer.
+//! Compares a table on a Cassandra cluster with the same rows as single CQL rows: writing, samples, small
+//! boxes and their round trips, before and after the optimizer.
 //!
 //!     cargo run --release -p kubist-bench --bin bench_cluster -- --at cassandra://127.0.0.1/bench
 //!         [--rows 10000000] [--single-rows 500000] [--repeats 5]
 //!
-//! `--at` names a keyspace, which is made, with as many replicas as it says. Drops what it made
-//! before and leaves what it makes. Prints tables; asserts nothing.
+//! `--at` names a keyspace, which is created with the location's replication. Drops the tables of an earlier
+//! run and keeps its own. Prints tables; asserts nothing.
 
 use std::collections::HashSet;
 use std::time::Instant;
@@ -21,9 +21,9 @@ use scylla::client::session::Session;
 use scylla::client::session_builder::SessionBuilder;
 
 const COMMIT_ROWS: usize = 500_000;
-/// Statements on their way at once, for rows one by one.
+/// Concurrent statements for single rows.
 const AT_ONCE: usize = 256;
-/// Parts of the ring in which all CQL rows are read, side by side.
+/// Ranges of the ring in which all CQL rows are read in parallel.
 const RANGES: i128 = 64;
 
 type Failure = Box<dyn std::error::Error>;
@@ -36,7 +36,7 @@ fn number(name: &str, usual: usize) -> usize {
     argument(name).map_or(usual, |text| text.parse().expect("a number"))
 }
 
-/// The same rows in a CQL table with a primary key, and how many a second were written.
+/// Writes the same rows to a CQL table with a primary key. Returns rows per second.
 async fn write_one_by_one(session: &Session, keyspace: &str, rows: usize) -> Result<f64, Failure> {
     session.query_unpaged(format!("DROP TABLE IF EXISTS {keyspace}.rows"), ()).await?;
     let columns = "x float, y float, z float, a float, b float, c float, d float";
@@ -63,7 +63,7 @@ async fn write_one_by_one(session: &Session, keyspace: &str, rows: usize) -> Res
     Ok(rows as f64 / begin.elapsed().as_secs_f64())
 }
 
-/// Reads all CQL rows and keeps 1 % of them; seconds, and how many were kept.
+/// Reads all CQL rows and keeps 1 % of them. Returns seconds and the number kept.
 async fn read_and_filter(session: &Session, keyspace: &str) -> Result<(f64, u64), Failure> {
     let select = format!("SELECT id, x, y, z, a, b, c, d FROM {keyspace}.rows WHERE token(id) >= ? AND token(id) < ?");
     let select = session.prepare(select).await?;

@@ -1,11 +1,11 @@
-//! A table of very many runs: what writers, readers and the optimizer hold of them, and how often a
-//! small question asks the store.
+//! A table of very many runs: the memory of writers, readers and the optimizer, and the number of store
+//! requests of a small query.
 //!
 //!     cargo run --release -p kubist-bench --bin bench_directory [-- --runs 10000000 --at LOCATION --settle]
 //!
-//! Each commit fills a slab of space, as a rank of a simulation does, with cubes of a few
-//! rows, so that there are many runs. Readers are processes of their own, and so are, if asked
-//! for, `info` and the optimizer. Prints tables; asserts nothing.
+//! Each commit fills a slab of space, as a rank of a simulation does, with cubes of a few rows, so that there
+//! are many runs. Readers run in their own processes, and so do `info` and the optimizer if requested. Prints
+//! tables; asserts nothing.
 
 use std::process::Command;
 use std::time::Instant;
@@ -19,7 +19,7 @@ use std::sync::Arc;
 
 const CAPACITY: u32 = 16;
 const COMMIT_ROWS: usize = 400_000;
-/// Rows of a rewrite, so that their memory does not hide that of the runs.
+/// Rows of a rewrite, few enough that their memory does not hide that of the runs.
 const ROWS_AT_ONCE: u64 = 100_000;
 
 fn argument(name: &str) -> Option<String> {
@@ -27,7 +27,7 @@ fn argument(name: &str) -> Option<String> {
     arguments.nth(1)
 }
 
-/// Rows whose x lies in one of `slabs` slabs.
+/// Rows whose x is in one of `slabs` slabs.
 fn slab(slab: usize, slabs: usize) -> RecordBatch {
     let made = batch(slab * COMMIT_ROWS, COMMIT_ROWS);
     let x = made.column(1).as_any().downcast_ref::<Float32Array>().expect("x is a float");
@@ -95,7 +95,7 @@ fn main() {
         Table::create(&at, schema(), &TableOptions { capacity: Some(CAPACITY), ..options() }).expect("an empty folder");
     let mut writer = table.writer(&WriterOptions::default()).expect("a free name");
     let (begin, mut made, mut commits) = (Instant::now(), 0, 0);
-    // How many runs a commit makes is known after the first.
+    // The first commit shows how many runs a commit creates.
     let mut slabs = 64;
     while made < runs {
         writer.append(&slab(commits, slabs)).expect("rows of the schema");

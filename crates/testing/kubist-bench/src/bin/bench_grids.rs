@@ -1,10 +1,11 @@
-//! Tables whose data leave the domain that the first step showed: what boxes examine beside a
-//! table that knew its grid beforehand, what following costs, what goes on meanwhile.
+//! Tables whose data leave the domain of the first step: rows examined by boxes compared with a table that
+//! had the right grid, the cost of following, and commits and queries during a move.
 //!
-//!     cargo run --release -p kubist-bench --bin bench_grids [-- --steps 27 --rows 40000 --at DIR --airway DIR]
+//!     cargo run --release -p kubist-bench --bin bench_grids [-- --steps 27 --rows 40000 --at DIR --airway
+//!     DIR]
 //!
-//! `--airway` is a folder of Parquet files, one a step, with columns x, y, z; the demo's by
-//! default. Prints tables; asserts nothing.
+//! `--airway` is a folder of Parquet files, one per step, with columns x, y, z; by default that of the demo.
+//! Prints tables; asserts nothing.
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -25,12 +26,12 @@ use rand::rngs::SmallRng;
 use rand::{Rng, SeedableRng};
 
 const DIMENSIONS: [&str; 3] = ["x", "y", "z"];
-/// Shares of all rows that boxes return.
+/// Fractions of all rows that boxes return.
 const SHARES: [f64; 4] = [0.01, 0.03, 0.1, 0.3];
 const BOXES: usize = 15;
 /// Rows of a small commit.
 const COMMIT: usize = 2_000;
-/// What maintenance beside commits and questions takes of a core.
+/// Fraction of a core for maintenance next to commits and queries.
 const CORE_SHARE: f64 = 0.5;
 
 fn schema() -> SchemaRef {
@@ -38,7 +39,7 @@ fn schema() -> SchemaRef {
     Arc::new(Schema::new([vec![Field::new("id", DataType::Int64, false)], double.to_vec()].concat()))
 }
 
-/// A batch of points, numbered on from `first`.
+/// A batch of points, numbered from `first`.
 fn rows(first: usize, points: &[[f64; 3]]) -> RecordBatch {
     let ids = Int64Array::from_iter_values(first as i64..(first + points.len()) as i64);
     let mut columns: Vec<ArrayRef> = vec![Arc::new(ids)];
@@ -48,15 +49,15 @@ fn rows(first: usize, points: &[[f64; 3]]) -> RecordBatch {
     RecordBatch::try_new(schema(), columns).expect("columns fit the schema")
 }
 
-/// A sum of uniforms, close enough to a normal deviate.
+/// A sum of uniform numbers approximates a normal deviate.
 fn normal(rng: &mut SmallRng) -> f64 {
     (0..6).map(|_| rng.random::<f64>() - 0.5).sum::<f64>() / 0.707
 }
 
-/// The points of a step; `at` goes from 0 to 1.
+/// The points of a step; `at` increases from 0 to 1.
 type Drift = fn(at: f64, rng: &mut SmallRng) -> [f64; 3];
 
-/// What changes while the steps come in.
+/// The changes during the steps.
 const DRIFTS: [(&str, Drift); 4] = [
     ("a cloud grows 50 times", |at, rng| std::array::from_fn(|_| (0.02 + 0.98 * at) * normal(rng))),
     ("a cloud moves on", |at, rng| std::array::from_fn(|d| [20.0, -5.0, 3.0][d] * at + 0.3 * normal(rng))),
@@ -80,7 +81,7 @@ fn drifting(drift: Drift, steps: usize, size: usize) -> Vec<Vec<[f64; 3]>> {
     (0..steps).map(step).collect()
 }
 
-/// The steps in a folder of files, in the order of their names.
+/// The steps in a folder of files, in name order.
 fn from_files(folder: &Path) -> Option<Vec<Vec<[f64; 3]>>> {
     let mut files: Vec<PathBuf> = std::fs::read_dir(folder).ok()?.filter_map(|file| Some(file.ok()?.path())).collect();
     files.retain(|file| file.extension().is_some_and(|extension| extension == "parquet"));
@@ -102,7 +103,7 @@ fn from_files(folder: &Path) -> Option<Vec<Vec<[f64; 3]>>> {
     Some(files.iter().map(step).collect()).filter(|steps: &Vec<_>| !steps.is_empty())
 }
 
-/// Makes a table and commits the steps; the table, and the bytes that commits wrote.
+/// Creates a table and commits the steps. Returns the table and the bytes written.
 fn commit_all(at: &str, domain: impl Fn(usize) -> Domain, steps: &[Vec<[f64; 3]>]) -> (Table, u64) {
     let dimensions = DIMENSIONS.iter().enumerate();
     let dimensions = dimensions.map(|(d, name)| Dimension { column: name.to_string(), domain: domain(d) }).collect();
@@ -118,7 +119,7 @@ fn commit_all(at: &str, domain: impl Fn(usize) -> Domain, steps: &[Vec<[f64; 3]>
     (table, bytes)
 }
 
-/// Boxes around random records that return about a share of all.
+/// Boxes around random records that return about a fraction `share` of all.
 fn boxes(table: &Table, all: &[[f64; 3]], share: f64) -> Vec<Vec<Bound>> {
     let (snapshot, mut rng) = (table.snapshot().expect("readable"), SmallRng::seed_from_u64(3));
     let wanted = (all.len() as f64 * share) as u64;
@@ -145,7 +146,7 @@ fn folder_bytes(folder: &Path) -> u64 {
     files.map(|file| file.and_then(|file| file.metadata()).expect("a file").len()).sum()
 }
 
-/// Rows examined for each row returned, the median of some boxes.
+/// Rows examined per row returned, the median over boxes.
 fn examined(table: &Table, boxes: &[Vec<Bound>]) -> f64 {
     let ratio = |bounds: &Vec<Bound>| {
         let (stats, _) = kubist_bench::run(table, &Query { bounds: bounds.clone(), ..Query::default() });
@@ -154,7 +155,7 @@ fn examined(table: &Table, boxes: &[Vec<Bound>]) -> f64 {
     median(boxes.iter().map(ratio).collect())
 }
 
-/// How long `upkeep` takes, and how often `work` is done meanwhile, at least once.
+/// The duration of `upkeep`, and how often `work` runs during it, at least once.
 fn beside(upkeep: impl FnOnce() + Send, work: &mut dyn FnMut()) -> (usize, Duration) {
     let going = AtomicBool::new(true);
     std::thread::scope(|scope| {
@@ -171,14 +172,14 @@ fn beside(upkeep: impl FnOnce() + Send, work: &mut dyn FnMut()) -> (usize, Durat
     })
 }
 
-/// The time of doing `work` so often.
+/// The duration of `often` runs of `work`.
 fn timed(often: usize, work: &mut dyn FnMut()) -> Duration {
     let begin = Instant::now();
     (0..often).for_each(|_| work());
     begin.elapsed()
 }
 
-/// Commits of 2,000 records that look like the last step's.
+/// Commits of 2,000 records that resemble the last step.
 fn committing<'a>(table: &Table, last: &'a [[f64; 3]], mut first: usize) -> impl FnMut() + 'a {
     let mut writer = table.writer(&WriterOptions::default()).expect("a free name");
     let mut rng = SmallRng::seed_from_u64(9);
@@ -190,7 +191,7 @@ fn committing<'a>(table: &Table, last: &'a [[f64; 3]], mut first: usize) -> impl
     }
 }
 
-/// The table as it is now, once more.
+/// A copy of the table.
 fn copied(table: &Table) -> Table {
     fn copy(from: &Path, to: &Path) -> std::io::Result<()> {
         std::fs::create_dir_all(to)?;
@@ -212,7 +213,7 @@ fn scenario(at: &str, name: &str, steps: &[Vec<[f64; 3]>]) {
         let of_dimension = || all.iter().map(|point| point[d]);
         (of_dimension().fold(f64::INFINITY, f64::min), of_dimension().fold(f64::NEG_INFINITY, f64::max))
     };
-    // Values that differ a thousandfold in density have no good even division.
+    // Values whose density varies a thousandfold have no good even division.
     let is_even = |d: usize| {
         let (low, high) = ends(d);
         let mut of_dimension: Vec<f64> = all.iter().map(|point| point[d]).collect();
@@ -224,7 +225,7 @@ fn scenario(at: &str, name: &str, steps: &[Vec<[f64; 3]>]) {
         true => Domain::Linear(Value::Float(ends(d).0), Value::Float(ends(d).1)),
         false => Domain::Quantile,
     };
-    // Quantiles are learned by the first commit: the right table gets all at once.
+    // The first commit determines the quantiles, so the reference table gets all rows at once.
     let whole = [all.clone()];
     let (right, _) = match (0..3).all(is_even) {
         true => commit_all(&format!("{at}/right"), known, steps),
@@ -249,7 +250,7 @@ fn scenario(at: &str, name: &str, steps: &[Vec<[f64; 3]>]) {
         kubist_bench::run(&table, &Query { bounds: all_boxes[0][number % BOXES].clone(), ..Query::default() });
     };
     let asked_alone = 200.0 / timed(200, &mut ask).as_secs_f64();
-    // As a writer's own thread does: on a part of one core.
+    // As a writer's own thread: a fraction of one core.
     let optimize = OptimizeOptions { core_share: CORE_SHARE, ..OptimizeOptions::default() };
     let (asked, time) = beside(|| assert!(table.optimize(&optimize, &mut |_, _| {}).is_ok()), &mut ask);
     let asked_beside = asked as f64 / time.as_secs_f64();
@@ -265,8 +266,8 @@ fn scenario(at: &str, name: &str, steps: &[Vec<[f64; 3]>]) {
         written as f64 / ingested,
         committed as f64 / ingested
     );
-    // Commits beside a move of everything, to one more grid; then as many to a copy on which
-    // nobody works, because a commit takes the longer, the more small ones went before.
+    // Commits during a complete move to another grid. Then the same number to an idle copy, because a commit
+    // takes longer after many small ones.
     let (alone, last) = (copied(&table), steps.last().expect("a step"));
     let by_quantiles = DIMENSIONS.map(|name| Dimension { column: name.to_string(), domain: Domain::Quantile });
     let grid = GridOptions { dimensions: Some(by_quantiles.into()), core_share: CORE_SHARE, ..GridOptions::default() };

@@ -1,5 +1,5 @@
-//! A table that grows by many small commits: what queries examine before and after
-//! the optimizer, what it writes, how fast opening stays, how soon a watcher sees.
+//! A table that grows by many small commits: rows examined before and after the optimizer, bytes that it
+//! writes, time to open, and latency of a watcher.
 //!
 //!     cargo run --release -p kubist-bench --bin bench_live [-- --commits 2000 --rows 10000 --at DIR]
 //!
@@ -21,7 +21,7 @@ fn make(at: &str, name: &str, replication: Replication) -> (String, Table) {
     (path, table)
 }
 
-/// Records read per record returned, for samples of everything and for boxes.
+/// Records read per record returned, for samples of the whole table and for boxes.
 fn ratios(table: &Table, bulk: &Table, boxes: usize) -> Vec<f64> {
     let ratio = |query: &Query| {
         let (stats, _) = run(table, query);
@@ -51,8 +51,7 @@ fn show(label: &str, ratios: &[f64], bulk: &[f64]) {
     println!();
 }
 
-/// Commits at most this many rows a second; the rate that it came to, without what
-/// `after` each commit took.
+/// Commits at up to this rate, in rows per second. Returns the actual rate, without the time of `after`.
 fn commit_all(
     table: &Table,
     options: &WriterOptions,
@@ -75,7 +74,7 @@ fn commit_all(
     size.all() as f64 / seconds
 }
 
-/// What a table is like, in a line.
+/// Describes a table in one line.
 fn shape(table: &Table) {
     let info = table.snapshot().expect("readable").info().expect("readable");
     let (runs, cubes) = (info.runs, info.cubes);
@@ -98,8 +97,8 @@ impl Size {
     }
 }
 
-/// Small commits against a bulk build, before and after the optimizer. Gives the rate
-/// of commits alone, in rows a second.
+/// Compares small commits with a bulk build, before and after the optimizer. Returns the rate of commits
+/// alone, in rows per second.
 fn layout(at: &str, size: &Size) -> f64 {
     let (_, bulk) = make(at, "bulk", Replication::None);
     let mut writer = bulk.writer(&WriterOptions::default()).expect("a free name");
@@ -137,8 +136,7 @@ fn layout(at: &str, size: &Size) -> f64 {
     alone
 }
 
-/// Boxes a second from a pinned snapshot, alone and while the background optimizer
-/// works on the same table.
+/// Boxes per second from a pinned snapshot, alone and while the background optimizer runs on the same table.
 fn reading_beside(path: &str) {
     let table = Table::open(path).expect("a table");
     let snapshot = table.snapshot().expect("readable");
@@ -169,7 +167,7 @@ fn reading_beside(path: &str) {
     println!("boxes beside it          {beside:8.1} a second, {:.2} of those alone", beside / alone);
 }
 
-/// Commits as fast as they go while an optimizer works in the background, by policy.
+/// Commits at full rate while an optimizer runs in the background, by policy.
 fn writing_beside(at: &str, size: &Size, alone: f64) {
     println!("\ncommits beside the background optimizer, by replication policy");
     for policy in ["none", "outlook(-1)", "outlook(0)", "full"] {
@@ -188,7 +186,7 @@ fn writing_beside(at: &str, size: &Size, alone: f64) {
             cancel.set();
             beside
         });
-        // Nothing was cleaned away: what was written is there.
+        // Nothing was cleaned, so all written bytes are there.
         let segments = std::fs::read_dir(format!("{path}/segments")).expect("a table");
         let written: u64 =
             segments.map(|file| file.and_then(|file| file.metadata()).map_or(0, |data| data.len())).sum();
@@ -201,7 +199,7 @@ fn writing_beside(at: &str, size: &Size, alone: f64) {
     }
 }
 
-/// Does a writer's own optimizer keep up with a part of the full rate?
+/// Whether a writer's own optimizer keeps up with a fraction of the full rate.
 fn keeping_up(at: &str, size: &Size, alone: f64) {
     println!("\na writer with optimize=True: debt as a share of the rows, sampled twenty times");
     for share in [0.5, 1.0] {
@@ -225,7 +223,7 @@ fn keeping_up(at: &str, size: &Size, alone: f64) {
     }
 }
 
-/// How soon a handle that holds a long list of runs answers after others changed it.
+/// How soon a handle with many runs in memory responds after others changed the table.
 fn following(at: &str) {
     let path = format!("{at}/long");
     let few = TableOptions { capacity: Some(16), replication: Replication::None, ..options() };

@@ -1,13 +1,12 @@
-//! All records of one particle: what a lookup costs and saves.
+//! All records of one particle: costs and savings of a secondary index.
 //!
 //!     cargo run --release -p kubist-bench --bin bench_lookup
 //!         [-- --particles 100000 --steps 200 --commits 1 --at DIR --compare]
 //!
-//! Particles move on smooth paths through a box; rows of 36 bytes (an int64 id, the
-//! time, a position, a velocity), ingested step by step in bounded memory, in one commit
-//! or several. Prints storage and time with the lookup, and with `--compare` also what
-//! a table without it needs. Pages hold about 3,000 rows; a page counts once, however
-//! many of its rows are asked for.
+//! Particles move on smooth paths through a box. Rows of 36 bytes (an int64 id, the time, a position, a
+//! velocity) are ingested step by step in bounded memory, in one or several commits. Prints storage and time
+//! with the index, and with `--compare` also of a table without it. Pages hold about 3,000 rows; a page
+//! counts once, however many of its rows are requested.
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -29,7 +28,7 @@ fn schema() -> SchemaRef {
     Arc::new(Schema::new(NAMES.iter().map(field).collect::<Vec<_>>()))
 }
 
-/// Where each particle begins, and how fast it moves, in boxes a run.
+/// Start and velocity of each particle, in boxes per run.
 struct Particles {
     positions: Vec<[f32; 3]>,
     velocities: Vec<[f32; 3]>,
@@ -43,7 +42,7 @@ impl Particles {
         Particles { positions, velocities }
     }
 
-    /// All of them at one time in `[0, 1]`; walls reflect, and the stream meanders.
+    /// All particles at one time in `[0, 1]`; walls reflect, and the stream meanders.
     fn at(&self, time: f32) -> RecordBatch {
         let mut columns: [Vec<f32>; 6] = Default::default();
         for (position, velocity) in self.positions.iter().zip(&self.velocities) {
@@ -122,7 +121,7 @@ fn ask(table: &Table, pid: usize) -> (Stats, f64) {
     run(table, &Query { filter: Some(format!("pid = {pid}")), ..Query::default() })
 }
 
-/// Has the system forget what it holds of a table's files in memory.
+/// Drops a table's files from the page cache.
 fn forget(at: &Path) -> std::io::Result<()> {
     for entry in std::fs::read_dir(at)? {
         let path = entry?.path();

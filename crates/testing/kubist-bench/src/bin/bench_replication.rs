@@ -1,5 +1,5 @@
-//! What each replication policy costs and saves: one table for each policy, of the same
-//! rows; storage, and what boxes and samples read.
+//! Costs and savings of each replication policy: one table per policy with the same rows, its storage, and
+//! the reads of boxes and samples.
 //!
 //!     cargo run --release -p kubist-bench --bin bench_replication [-- --rows 20000000 --at DIR]
 //!
@@ -14,8 +14,8 @@ use rand::{Rng, SeedableRng};
 
 const POLICIES: [&str; 5] = ["none", "outlook(-1)", "outlook(0)", "outlook(1)", "full"];
 
-/// Medians over `boxes` boxes of about `wanted` rows: pages, bytes and rows examined a
-/// row returned, and milliseconds.
+/// Medians over `boxes` boxes of about `wanted` rows: pages, bytes and rows examined per row returned, and
+/// milliseconds.
 fn boxes(table: &Table, bulk: &Table, wanted: u64, sample: Option<f64>, boxes: usize) -> [f64; 4] {
     let mut rng = SmallRng::seed_from_u64(wanted);
     let mut found: [Vec<f64>; 4] = Default::default();

@@ -1,12 +1,11 @@
-//! How often intervals hold the truth, and whether estimates lean to a side: `make coverage`.
+//! Coverage of intervals and bias of estimates: `make coverage`.
 //!
-//! A population of clustered points with values of named distributions, which correlate with
-//! the density of points (a normal copula), is stored many times under different seeds, so
-//! that each time other records are in its samples. Every estimate is compared with the exact
-//! value. Prints docs/coverage.md.
+//! A population of clustered points has values of named distributions that correlate with the density of
+//! points (a normal copula). It is stored many times under different seeds, so that each time other records
+//! are in the samples. Every estimate is compared with the exact value. Prints docs/coverage.md.
 //!
-//! `SEEDS` (2000), `ROWS` of a table (100,000), `FROM` (0), the first seed, and `ONLY`, the name of
-//! one table of kinds, can be set.
+//! Environment variables: `SEEDS` (2000), `ROWS` of a table (100,000), `FROM` (0), the first seed, and
+//! `ONLY`, the name of one table of kinds.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -26,13 +25,13 @@ use statrs::distribution::{ContinuousCDF, Normal};
 #[global_allocator]
 static ALLOCATOR: kubist_memory::Allocator = kubist_memory::Allocator;
 
-/// How strongly a value goes with the density around it.
+/// Correlation of a value with the density around it.
 const CORRELATION: f64 = 0.7;
 const CLUSTERS: usize = 200;
 /// Records that share an identity in the table of trajectories.
 const STEPS: i64 = 50;
 
-/// Records of a run where runs are small.
+/// Records of a run in tables with small runs.
 const FINE: u32 = 64;
 
 const DISTRIBUTIONS: [(&str, fn(f64) -> f64); 5] = [
@@ -64,7 +63,7 @@ fn population(rows: usize) -> RecordBatch {
             }
         });
     }
-    // The rank of the density, and chance, make the rank of the value.
+    // The value's rank depends on the density's rank and on chance.
     let mut order: Vec<usize> = (0..rows).collect();
     let jitter: Vec<f64> = (0..rows).map(|_| random.random::<f64>() * 1e-3).collect();
     order.sort_by(|a, b| (points[*a].1 + jitter[*a]).total_cmp(&(points[*b].1 + jitter[*b])));
@@ -79,7 +78,7 @@ fn population(rows: usize) -> RecordBatch {
         vec![("x".into(), of(0)), ("y".into(), of(1)), ("z".into(), of(2))];
     columns.push(("pid".into(), Arc::new((0..rows as i64).map(|row| row / STEPS).collect::<Int64Array>())));
     columns.push(("time".into(), Arc::new((0..rows as i64).map(|row| row % STEPS).collect::<Int64Array>())));
-    // Trajectories have values at even quantiles, so that none is far off by chance.
+    // Trajectories have values at even quantiles, so that none is extreme by chance.
     let trajectories = rows.div_ceil(STEPS as usize);
     let mut of_trajectories: Vec<f64> = (0..trajectories).map(|at| (at as f64 + 0.5) / trajectories as f64).collect();
     of_trajectories.shuffle(&mut random);
@@ -88,19 +87,19 @@ fn population(rows: usize) -> RecordBatch {
         let along = (0..rows).map(|row| value(of_trajectories[row / STEPS as usize]));
         columns.push((format!("path_{name}"), Arc::new(along.collect::<Float64Array>())));
     }
-    // What goes with the place, and chance.
+    // A part that depends on the position, and noise.
     let wave =
         points.iter().map(|(at, _)| 10.0 + 3.0 * (6.0 * at[0]).sin() * (5.0 * at[1]).cos() + normal(&mut random));
     columns.push(("wave".into(), Arc::new(wave.collect::<Float64Array>())));
     RecordBatch::try_from_iter(columns).expect("columns of one length")
 }
 
-/// How a table is stored.
+/// The layout of a table.
 #[derive(Clone, Copy, Debug, PartialEq)]
 enum Stored {
     Records,
     Trajectories,
-    /// In small runs, so that there are as many of them at the edge of a box as a table of millions has.
+    /// Small runs, so that a box's boundary crosses as many of them as in a table of millions of rows.
     Fine,
 }
 
@@ -123,7 +122,7 @@ fn build(rows: &RecordBatch, stored: Stored, seed: u64) -> Snapshot {
     table.snapshot().expect("a snapshot")
 }
 
-/// What happened to one kind of estimate over all seeds.
+/// The results of one kind of estimate over all seeds.
 #[derive(Default)]
 struct Cell {
     held: u32,
@@ -149,7 +148,7 @@ impl Cell {
         self.errors.push(value - truth);
     }
 
-    /// The mean error in its own standard errors.
+    /// The mean error, in its own standard errors.
     fn lean(&self) -> f64 {
         let n = self.errors.len() as f64;
         let mean = self.errors.iter().sum::<f64>() / n;
@@ -178,7 +177,7 @@ fn kinds(rows: usize) -> Vec<Kind> {
             kinds.push(Kind { table, title, stored, boxed, options, watched });
         };
     let share = |n: f64, of: f64| move |options: &mut EstimateOptions| options.query.sample = Some(n / of);
-    // Of a window of priorities the number of records is not known.
+    // For a window of priorities the number of records is unknown.
     let alone = |n: f64, of: f64| move |options: &mut EstimateOptions| options.query.window = Some((0.0, n / of));
     for boxed in [false, true] {
         let (of, region) = if boxed { (boxed_rows, "a box") } else { (rows as f64, "everything") };
@@ -259,7 +258,7 @@ fn kinds(rows: usize) -> Vec<Kind> {
             );
         }
     }
-    // Of a whole table or a box the number of records is known, and a sum is a mean.
+    // For a whole table or a box the number of records is known, and a sum is a mean.
     add(
         "others",
         "sum(normal), everything, number known".into(),
@@ -384,7 +383,7 @@ fn kinds(rows: usize) -> Vec<Kind> {
 fn asked(snapshot: &Snapshot, kind: &Kind, truth: f64, cell: &mut Cell) {
     let mut options = kind.options.clone();
     if kind.boxed {
-        // A quarter of the records, a few clusters among them; or two thirds.
+        // A quarter of the records, with a few clusters; or two thirds.
         let bound = |column: &str, low: f64, high: f64| Bound {
             column: column.into(),
             low: Some(Value::Float(low)),
@@ -397,7 +396,7 @@ fn asked(snapshot: &Snapshot, kind: &Kind, truth: f64, cell: &mut Cell) {
     }
     match kind.watched {
         false => cell.add(&snapshot.estimate(&options).expect("an estimate"), truth),
-        // Held only if all looks hold.
+        // Counts as covered only if every intermediate interval covers.
         true => {
             let all: Vec<Estimate> =
                 snapshot.estimates(&options).expect("a question").map(|each| each.expect("an estimate")).collect();

@@ -1,6 +1,6 @@
-//! Clients that pan over a large table, all at once: how long each waits for its first
-//! points, and what the server takes. `make bench-view`; ROWS, CLIENTS and SECONDS say
-//! how much, TABLE names one with three dimensions that is there already.
+//! Concurrent clients that pan over a large table: the time to their first points, and the server's load.
+//! `make bench-view`; ROWS, CLIENTS and SECONDS set the size, TABLE names an existing table with three
+//! dimensions.
 
 use std::io::{Read, Write};
 use std::net::{SocketAddr, TcpStream};
@@ -16,10 +16,10 @@ use rand::rngs::SmallRng;
 use rand::{Rng, SeedableRng};
 use serde_json::json;
 
-/// As the page asks: cells of a view, each of about this many points.
+/// Like the page's requests: cells of a view, each of about this many points.
 const CELLS: usize = 12;
 const CELL_ROWS: f64 = 8192.0;
-/// The share of each axis that a cell covers.
+/// Fraction of each axis that a cell covers.
 const CELL: f64 = 1.0 / 16.0;
 
 fn number(name: &str, otherwise: u64) -> u64 {
@@ -62,7 +62,7 @@ fn main() {
     println!("at most {} MB of memory", peak_memory());
 }
 
-/// Where clients walk about.
+/// The space in which clients move.
 struct Ground {
     name: String,
     rows: u64,
@@ -145,8 +145,7 @@ struct Done {
     failures: u64,
 }
 
-/// Moves through space, asks for the cells in view at each position, and sometimes leaves before
-/// all have come.
+/// Moves through space and requests the visible cells at each position; sometimes disconnects early.
 fn pan(address: SocketAddr, client: u64, ground: &Ground, over: &AtomicBool) -> Done {
     let mut random = SmallRng::seed_from_u64(100 + client);
     let mut position: [f64; 3] = random.random();
@@ -176,13 +175,13 @@ fn pan(address: SocketAddr, client: u64, ground: &Ground, over: &AtomicBool) -> 
             }
             None => done.failures += 1,
         }
-        // The next picture of a camera that moves.
+        // The next frame of a moving camera.
         std::thread::sleep(Duration::from_millis(200));
     }
     done
 }
 
-/// The time to the first points, and all bytes; `None` if it was refused or cut off.
+/// The time to the first points, and all bytes; `None` if the request was refused or cut off.
 fn ask(address: SocketAddr, table: &str, body: &str, leaves: bool) -> Option<(Duration, u64)> {
     let begin = Instant::now();
     let mut socket = TcpStream::connect(address).ok()?;
@@ -217,7 +216,7 @@ fn ask(address: SocketAddr, table: &str, body: &str, leaves: bool) -> Option<(Du
     }
 }
 
-/// MB (10^6 bytes) that the process held at most, clients and server.
+/// Peak memory of clients and server together, in MB (10^6 bytes).
 fn peak_memory() -> u64 {
     let status = std::fs::read_to_string("/proc/self/status").unwrap_or_default();
     let line = status.lines().find_map(|line| line.strip_prefix("VmHWM:"));

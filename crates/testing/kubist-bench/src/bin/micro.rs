@@ -1,9 +1,9 @@
-//! Five small works whose instructions `make instructions` counts.
+//! Five small workloads whose instructions `make instructions` counts.
 //!
 //!     cargo run --release -p kubist-bench --bin micro -- WORK TIMES
 //!
-//! Does one of `commit`, `scan`, `box`, `sample`, `where` a number of times, on a table of
-//! 200,000 clustered rows that it makes first.
+//! Runs one of `commit`, `scan`, `box`, `sample`, `where` a number of times, on a table of 200,000 clustered
+//! rows that it creates first.
 
 use kubist::{Query, Table, WriterOptions};
 use kubist_bench::*;
@@ -11,7 +11,7 @@ use kubist_bench::*;
 const ROWS: usize = 200_000;
 const COMMITTED_ROWS: usize = 50_000;
 
-/// Of a handle that was not asked before: it keeps what it decodes.
+/// Uses a new handle, because a handle caches decoded pages.
 fn count(at: &str, query: &Query) -> usize {
     let snapshot = Table::open(at).expect("a table").snapshot().expect("readable");
     snapshot.query(query).expect("a query").map(|batch| batch.expect("sound").num_rows()).sum()

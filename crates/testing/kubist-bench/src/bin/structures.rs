@@ -1,11 +1,11 @@
-//! The papers' structures side by side: how many nodes they have and how many rows
-//! they store, on the same points; and what copies cost on uniform data.
+//! Compares the papers' structures: their numbers of nodes and stored rows on the same points, and the cost
+//! of replicas on uniform data.
 //!
 //!     cargo run --release -p kubist-bench --bin structures
 //!
-//! Points are two-dimensional, half of them uniform and half Zipf-distributed, as in
-//! figure 4.6 of the thesis. Its printed counts cannot hold (10,000 points at capacity
-//! 100 need at least 100 leaves), so these are our own.
+//! Points are two-dimensional, half of them uniform and half Zipf-distributed, as in figure 4.6 of the
+//! thesis. Its printed counts cannot be right (10,000 points at capacity 100 need at least 100 leaves), so
+//! these are our own.
 
 use std::sync::Arc;
 
@@ -24,7 +24,7 @@ fn schema(dimensions: usize) -> SchemaRef {
     Arc::new(Schema::new(std::iter::once(id).chain(coordinates).collect::<Vec<_>>()))
 }
 
-/// A table of these points after the optimizer, made by one commit.
+/// A table of these points after the optimizer, from one commit.
 fn table(points: &[Vec<f64>], capacity: u32, replication: Replication) -> Table {
     let schema = schema(points.len());
     let dimension =
@@ -49,8 +49,8 @@ fn table(points: &[Vec<f64>], capacity: u32, replication: Replication) -> Table 
     table
 }
 
-/// Nodes of a tree that keeps points in its leaves only and divides those that hold
-/// more than `capacity` into four.
+/// The number of nodes of a tree that keeps points only in its leaves and divides nodes with more than
+/// `capacity` points into four.
 fn quadtree(points: Vec<[f64; 2]>, capacity: usize, low: [f64; 2], side: f64) -> u64 {
     if points.len() <= capacity || side < 1e-9 {
         return 1;
@@ -68,7 +68,7 @@ fn quadtree(points: Vec<[f64; 2]>, capacity: usize, low: [f64; 2], side: f64) ->
     1 + below.sum::<u64>()
 }
 
-/// Ranks with a probability that falls as `1 / rank`, spread over [0, 1).
+/// Ranks with a probability proportional to `1 / rank`, spread over [0, 1).
 fn zipf(rng: &mut SmallRng) -> f64 {
     // The inverse of the distribution function of 1/x on [1, e^7], scaled.
     let most = 7.0f64;
