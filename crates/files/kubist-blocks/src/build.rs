@@ -40,7 +40,6 @@ const FIRST: usize = 16;
 /// Maximum bytes of sorted copies in memory before the choice is known.
 const HELD: u64 = 256 << 20;
 
-/// Options of a build.
 #[derive(Clone, Debug)]
 pub struct BuildOptions {
     /// Only these variables; `None`: those of an existing index, otherwise all.
@@ -143,7 +142,6 @@ fn wanted(source: &Source, options: &BuildOptions) -> Result<Vec<usize>> {
     }
 }
 
-/// Bytes of the file that store a variable.
 pub fn stored_bytes(source: &Source, variable: &Variable) -> u64 {
     variable.stored_bytes(Rect::whole(&source.layout.shape(variable)).len())
 }

@@ -124,7 +124,6 @@ fn unshuffle(bytes: &[u8], element: usize) -> Vec<u8> {
     out
 }
 
-/// Takes one byte from each plane.
 fn gathered<const N: usize>(bytes: &[u8], count: usize) -> Vec<u8> {
     let planes: [&[u8]; N] = std::array::from_fn(|place| &bytes[place * count..][..count]);
     let mut out = vec![0; count * N];
@@ -134,7 +133,6 @@ fn gathered<const N: usize>(bytes: &[u8], count: usize) -> Vec<u8> {
     out
 }
 
-/// Checks and removes the checksum.
 fn checked(bytes: Cow<'_, [u8]>) -> Result<Cow<'_, [u8]>, String> {
     let Some(length) = bytes.len().checked_sub(4) else { return Err("its checksum is missing".into()) };
     let sum = fletcher32(&bytes[..length]);

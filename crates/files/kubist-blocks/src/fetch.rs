@@ -259,7 +259,6 @@ fn is_plain(chunk: &Chunk, filters: usize) -> bool {
 }
 
 impl Fetched<'_> {
-    /// Decodes each chunk that a rectangle needs.
     fn decode(&mut self, rects: &[Rect]) -> Result<()> {
         let Storage::Chunks { shape, filters, table, .. } = &self.variable.storage else { return Ok(()) };
         let width = self.variable.number.bytes();
@@ -362,7 +361,6 @@ impl Fetched<'_> {
         Err(Error::internal(format!("rows from {} on were not read", rect.start[0])))
     }
 
-    /// The bytes of a part, if they are contiguous.
     fn in_one_piece(&self, part: &Part, rect: &Rect) -> Result<Option<&[u8]>> {
         let width = self.variable.number.bytes();
         let (mut count, mut first) = (0, 0);

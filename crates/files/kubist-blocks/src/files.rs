@@ -199,7 +199,6 @@ pub fn index(
     Ok(built(path, index, true))
 }
 
-/// Whether an index satisfies the options.
 fn is_as_asked(index: &Index, options: &BuildOptions) -> bool {
     let has = |name: &String| {
         let at = index.layout.variables.iter().position(|variable| variable.name == *name);

@@ -39,7 +39,6 @@ pub struct Question {
     pub split: Option<(u64, u64)>,
 }
 
-/// A column of a grid.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Column {
     /// A variable, and its axes among those of the grid.
@@ -59,13 +58,10 @@ pub struct Grid {
     pub schema: SchemaRef,
     pub columns: Vec<Column>,
     pub predicate: Predicate,
-    /// The columns that the condition reads.
     pub read: Vec<usize>,
-    /// The columns of the result.
     pub output: Vec<usize>,
     /// Whether the result has a column with the file of each record.
     pub names_files: bool,
-    /// The examined region.
     pub region: Rect,
 }
 

@@ -24,7 +24,6 @@ const MOST_BLOCK_BYTES: u64 = 16 << 20;
 const MOST_CHUNK_BYTES: u64 = 4 << 30;
 /// Maximum number of variables in a file.
 const MOST_VARIABLES: usize = 100_000;
-/// Values per block of a coordinate.
 const COORDINATE_BLOCK: u64 = 16;
 /// Maximum number of axes of an array.
 const MOST_AXES: usize = 32;
@@ -145,7 +144,6 @@ pub enum Filter {
     Other(String),
 }
 
-/// A stored chunk.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Chunk {
     /// Its linear number in the grid of chunks.
@@ -160,10 +158,14 @@ pub struct Chunk {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Storage {
-    /// Contiguous.
-    Contiguous { offset: u64 },
+    Contiguous {
+        offset: u64,
+    },
     /// One piece per index of the first axis, `stride` bytes apart.
-    Records { offset: u64, stride: u64 },
+    Records {
+        offset: u64,
+        stride: u64,
+    },
     /// In chunks of one shape. Chunks that are absent contain `fill` everywhere.
     Chunks {
         shape: Vec<u64>,
@@ -181,7 +183,9 @@ pub enum Storage {
         table: Vec<Page>,
     },
     /// Readable only by the library; `why` is the reason.
-    Library { why: String },
+    Library {
+        why: String,
+    },
 }
 
 /// An array of numbers.

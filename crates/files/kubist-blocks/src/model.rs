@@ -26,13 +26,11 @@ impl Device {
         if gap.is_finite() && gap > 0.0 { (gap as u64).min(MOST_GAP) } else { 0 }
     }
 
-    /// Seconds that requests take on all workers.
     pub fn seconds(&self, requests: f64, bytes: f64) -> f64 {
         (requests * self.latency + bytes / self.bandwidth.max(1.0)) / self.workers.max(1) as f64
     }
 }
 
-/// The expected reads.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize)]
 pub struct Expected {
     pub blocks: f64,
@@ -68,7 +66,6 @@ fn short_gap_share(hit: f64, apart: f64) -> f64 {
     1.0 - miss.powf(apart) * (1.0 + apart * hit)
 }
 
-/// A piece of a file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Piece {
     pub offset: u64,

@@ -80,7 +80,6 @@ fn assemble(
     file_bytes: u64,
 ) -> Outcome<Layout> {
     let is_record = |variable: &Raw| record.is_some() && variable.axes.first().copied() == record;
-    // The bytes of one record of a variable, or of the whole variable.
     let bytes = |variable: &Raw| {
         let width = number(variable.kind).map_or(1, Number::bytes);
         let skip = usize::from(is_record(variable));

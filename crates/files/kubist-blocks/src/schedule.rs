@@ -35,7 +35,6 @@ impl Default for Policy {
     }
 }
 
-/// Tasks that wait for workers.
 pub struct Schedule {
     /// The tasks assigned to each worker in advance.
     dealt: Vec<Range<usize>>,

@@ -114,7 +114,6 @@ pub struct Tiling {
     shape: Vec<u64>,
     chunk: Vec<u64>,
     block: Vec<u64>,
-    /// Chunks along each axis.
     chunks: Vec<u64>,
     /// Blocks along each axis of a chunk.
     inner: Vec<u64>,
@@ -216,7 +215,6 @@ impl Tiling {
         if rect.is_empty() { 0 } else { self.spans(rect).len() }
     }
 
-    /// The chunks that overlap `rect`, ascending.
     pub fn chunks_over(&self, rect: &Rect) -> Vec<u64> {
         let mut found = Vec::new();
         if rect.is_empty() {
@@ -229,7 +227,6 @@ impl Tiling {
         found
     }
 
-    /// The blocks of a chunk that overlap `rect`, ascending.
     pub fn blocks_of(&self, chunk: u64, rect: &Rect) -> impl Iterator<Item = u64> {
         let mut found = Vec::new();
         let of = self.chunk_rect(chunk);
@@ -249,7 +246,6 @@ impl Tiling {
         found.into_iter()
     }
 
-    /// The blocks that overlap `rect`, ascending.
     pub fn blocks_over(&self, rect: &Rect) -> Vec<u64> {
         self.chunks_over(rect).into_iter().flat_map(|chunk| self.blocks_of(chunk, rect)).collect()
     }

@@ -31,12 +31,10 @@ const HEADER: usize = 120;
 const FIRST_READ: u64 = 64 << 10;
 /// Bytes of a chunk or page in the tables of locations.
 const PIECE: usize = 28;
-/// Maximum length of the description, which is JSON.
 const LONGEST_DESCRIPTION: u64 = 64 << 20;
 /// Maximum length of the tables of chunks and blocks.
 const LONGEST_SECTION: u64 = 2 << 30;
 
-/// The index of a variable.
 #[derive(Clone, Debug)]
 pub struct Indexed {
     pub tiling: Tiling,
@@ -44,7 +42,6 @@ pub struct Indexed {
     pub sorted: Option<Sorted>,
 }
 
-/// The index of a file.
 #[derive(Clone, Debug)]
 pub struct Index {
     pub key: Key,

@@ -22,7 +22,6 @@ use crate::reading::Reading;
 /// The error is a message without the file's name.
 type Outcome<T> = std::result::Result<T, String>;
 
-/// Entries of a segment.
 pub const SEGMENT: usize = 256;
 
 /// The sorted blocks of a variable, ascending.
@@ -56,7 +55,6 @@ impl Sorted {
     }
 }
 
-/// Encodes the sorted copy of a block.
 pub fn encode(variable: &Variable, found: &Found<'_>) -> Option<(SortedBlock, Vec<u8>)> {
     let width = variable.number.bytes() as usize;
     let (stored, values): (Cow<'_, [u8]>, ArrayRef) = match found {
@@ -197,7 +195,6 @@ impl SortedBlock {
         Ok((block, SortedBlock { offset, count, place_bytes, segments }))
     }
 
-    /// The segments with keys from `low` to `high`.
     fn segments_of(&self, low: u64, high: u64) -> Range<usize> {
         // The segment before the first one at or above `low` may contain it.
         let first = self.segments.partition_point(|(key, _)| *key < low).saturating_sub(1);

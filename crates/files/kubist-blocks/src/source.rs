@@ -280,7 +280,6 @@ fn key(path: &Path, file: &File) -> Result<Key> {
     Ok(Key { bytes, modified, hash: hash.digest() })
 }
 
-/// The format of a file, by its first bytes.
 fn format(path: &Path, file: &File) -> Result<FileFormat> {
     let mut head = [0; 8];
     let failed = |error: std::io::Error| Error::io(format!("cannot read {}: {error}", path.display()), error);
@@ -308,7 +307,6 @@ fn format(path: &Path, file: &File) -> Result<FileFormat> {
     )))
 }
 
-/// Whether a file has one of these formats.
 pub fn is_array_file(path: &Path) -> bool {
     open(path).and_then(|file| format(path, &file)).is_ok()
 }

@@ -17,7 +17,6 @@ const NAN: u8 = 1;
 /// Bytes of a summary in an index.
 pub const BYTES: usize = 22;
 
-/// The summary of a block.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Summary {
     /// Order keys of the minimum and maximum; `least` is above `greatest` if there is no number.
@@ -31,7 +30,6 @@ pub struct Summary {
 }
 
 impl Summary {
-    /// Summarizes values.
     pub fn of(values: &ArrayRef) -> Summary {
         let Some(keys) = order::keys(values) else { return Summary::unknown() };
         let (low, high) = order::number_keys(values.data_type());
@@ -50,7 +48,6 @@ impl Summary {
         summary
     }
 
-    /// The summary of `values` values before any is examined.
     fn counted(values: usize, missing: usize) -> Summary {
         let any = missing < values;
         Summary { missing: u32::try_from(missing).unwrap_or(u32::MAX), any, ..Summary::nothing() }
@@ -103,7 +100,6 @@ impl Summary {
         }
     }
 
-    /// The summary of an unreadable block.
     pub fn unknown() -> Summary {
         Summary { least: 0, greatest: u64::MAX, missing: 1, flags: UNREADABLE | NAN, any: true }
     }
@@ -248,7 +244,6 @@ impl Summaries {
         self.place(block).and_then(|place| self.own.get(place)).copied().unwrap_or(self.fill)
     }
 
-    /// Sets the summary of a block that has its own.
     pub fn set(&mut self, block: u64, summary: Summary) {
         if let Some(own) = self.place(block).and_then(|place| self.own.get_mut(place)) {
             *own = summary;

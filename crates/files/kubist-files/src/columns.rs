@@ -32,7 +32,6 @@ use crate::limits::Limits;
 use crate::pages;
 use crate::source;
 
-/// A page of a column.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Page {
     /// The first row and the number of rows. A dictionary has no rows; all pages of its group may need it.
@@ -40,11 +39,9 @@ pub struct Page {
     pub rows: u64,
     pub offset: u64,
     pub bytes: u64,
-    /// The row group.
     pub group: u32,
 }
 
-/// A numeric column.
 #[derive(Clone, Debug)]
 pub struct Column {
     pub name: String,
@@ -250,7 +247,6 @@ fn located(page: &PageLocation, group: usize) -> Option<Page> {
     Some(Page { first_row, rows: 0, offset, bytes, group: group as u32 })
 }
 
-/// The rows of a row group, from its pages.
 fn bounds(group: &[Page]) -> Range<u64> {
     let (first, last) = (&group[0], &group[group.len() - 1]);
     first.first_row..last.first_row.saturating_add(last.rows)
@@ -275,7 +271,6 @@ fn integers(data_type: &DataType, values: impl Iterator<Item = i64>, nulls: Opti
     })
 }
 
-/// A read of a column.
 struct Reading<'a> {
     columns: &'a Columns,
     leaf: usize,

@@ -71,7 +71,6 @@ impl Error {
         Error::system(error).within(path.display())
     }
 
-    /// Wraps an error of Arrow about `path`.
     pub(crate) fn arrow(path: &Path, error: ArrowError) -> Error {
         match error {
             ArrowError::IoError(_, error) => Error::io(path, error),
@@ -82,7 +81,6 @@ impl Error {
         }
     }
 
-    /// Wraps an error of the Parquet reader about `path`.
     pub(crate) fn parquet(path: &Path, error: ParquetError) -> Error {
         match error {
             ParquetError::External(error) => match error.downcast::<std::io::Error>() {

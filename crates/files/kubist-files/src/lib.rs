@@ -95,7 +95,6 @@ impl std::fmt::Display for Delimiter {
     }
 }
 
-/// Options for reading.
 #[derive(Clone, Debug, Default)]
 pub struct Options {
     /// The columns to read; `None`: all.

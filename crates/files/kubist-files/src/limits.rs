@@ -21,7 +21,6 @@ const INFLATION_FLOOR: u64 = 256 << 20;
 pub struct Limits {
     /// Bytes of one record: of its line, its row, or its values.
     pub record_bytes: u64,
-    /// Columns, or arrays, of a file.
     pub columns: usize,
     /// Bytes of records per byte of the file. Files with less than 256 MiB of records are not checked.
     pub inflation: u64,
@@ -66,7 +65,6 @@ impl Limits {
         }
     }
 
-    /// Checks that `inflated` bytes came from a file of `bytes`.
     pub(crate) fn check_inflation(&self, inflated: u64, bytes: u64) -> Result<()> {
         match inflated > INFLATION_FLOOR.max(bytes.saturating_mul(self.inflation)) {
             true => Err(Error::limit(

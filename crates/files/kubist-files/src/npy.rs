@@ -11,7 +11,6 @@ use arrow_array::types::{
 use arrow_array::{ArrayRef, BooleanArray, Date32Array, PrimitiveArray, StringArray};
 use arrow_schema::{DataType, TimeUnit};
 
-/// The type of an element.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Element {
     pub data_type: DataType,

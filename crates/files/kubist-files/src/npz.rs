@@ -161,7 +161,6 @@ struct Strand {
 }
 
 impl Strand {
-    /// Bytes of a row in the file.
     fn row_bytes(&self) -> u64 {
         (self.width as u64).saturating_mul(self.header.element.bytes as u64)
     }

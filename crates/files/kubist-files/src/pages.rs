@@ -12,7 +12,6 @@ use crate::error::{Error, Result};
 use crate::limits::Limits;
 use crate::thrift::{Thrift, Trouble, kind};
 
-/// Maximum length of a footer.
 const LONGEST_FOOTER: u64 = 256 << 20;
 /// Maximum length of a page header, which may contain statistics.
 const LONGEST_HEADER: u64 = 16 << 20;
@@ -25,7 +24,6 @@ fn damaged(why: impl std::fmt::Display) -> Error {
     Error::invalid(format!("the file is damaged or cut short: {why}"))
 }
 
-/// Checks the footer's schema.
 pub fn check_schema(file: &mut File, limits: &Limits) -> Result<()> {
     let total = file.metadata().map_err(Error::system)?.len();
     let end = total.checked_sub(TRAILER_BYTES).ok_or_else(|| damaged("it has no footer"))?;
@@ -101,7 +99,6 @@ pub struct Pages {
     pub value_bytes: f64,
 }
 
-/// The header of a page.
 #[derive(Debug, Default)]
 struct Header {
     bytes: u64,
@@ -111,7 +108,6 @@ struct Header {
     is_dictionary: bool,
 }
 
-/// Checks a page by its header.
 pub fn check_page(page: &[u8], limits: &Limits) -> Result<()> {
     let header = parsed(page).map_err(|_| damaged("a page cannot be read"))?;
     match u64::try_from(header.inflated) {

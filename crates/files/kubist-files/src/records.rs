@@ -174,7 +174,6 @@ impl<R: Read> Records<R> {
         Ok(())
     }
 
-    /// Checks the record, with `more` bytes, against the limit.
     fn check(&self, more: usize) -> Result<()> {
         if self.record_bytes + more as u64 <= self.limits.record_bytes {
             return Ok(());
@@ -207,7 +206,6 @@ mod tests {
         }
     }
 
-    /// The text that passes through, or the error.
     fn through(text: &str, bits: usize, limits: Limits) -> Result<String> {
         let mut records = Records::new(Bits(text.as_bytes(), bits), b',', limits);
         let mut seen = Vec::new();

@@ -49,7 +49,6 @@ fn called(kind: FileType) -> &'static str {
     }
 }
 
-/// A file that counts the bytes read from it.
 pub(crate) struct Counted {
     file: File,
     consumed: Arc<AtomicU64>,

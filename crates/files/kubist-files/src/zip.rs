@@ -29,7 +29,6 @@ const ENTRY_BYTES: usize = 46;
 const LOCAL: &[u8] = b"PK\x03\x04";
 const LOCAL_BYTES: usize = 30;
 const LONGEST_COMMENT: u64 = u16::MAX as u64;
-/// Maximum length of a directory.
 const LONGEST_DIRECTORY: u64 = 64 << 20;
 /// Maximum inflated bytes per deflated byte, with a margin.
 const MOST_DEFLATED: u64 = 1040;

@@ -18,7 +18,6 @@ use uuid::Uuid;
 
 use crate::cluster::{Agreed, Link};
 
-/// Maximum size of a block, in bytes.
 pub const BLOCK: u64 = 32 << 10;
 /// Size of a partition, in bytes.
 const BUCKET: u64 = 1 << 20;

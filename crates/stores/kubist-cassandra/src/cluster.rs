@@ -95,7 +95,6 @@ impl Link {
         Ok(Link { location: Arc::new(location), cluster, limiter, process: std::process::id() })
     }
 
-    /// Runs work on the process's runtime and waits for it.
     pub fn wait<T>(&self, work: impl Future<Output = Result<T>>) -> Result<T> {
         self.check_process()?;
         here(&self.location)?.runtime.block_on(work)
@@ -179,7 +178,6 @@ impl Link {
         Ok(Decision { applied, found })
     }
 
-    /// Returns all rows.
     pub async fn all<T>(&self, cql: &'static str, values: Values<'_>, agreed: Agreed) -> Result<Vec<T>>
     where
         T: for<'r> DeserializeRow<'r, 'r>,
@@ -193,7 +191,6 @@ impl Link {
         Ok(rows)
     }
 
-    /// Returns the first row.
     pub async fn first<T>(&self, cql: &'static str, values: Values<'_>, agreed: Agreed) -> Result<Option<T>>
     where
         T: for<'r> DeserializeRow<'r, 'r>,

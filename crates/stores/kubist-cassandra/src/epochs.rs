@@ -64,7 +64,6 @@ impl Epochs {
         self.0.first()
     }
 
-    /// Returns the epoch of a position.
     pub fn of(&self, position: u64) -> Option<i64> {
         let own = self.0.iter().find(|epoch| epoch.start.is_some_and(|start| start <= position));
         own.map(|epoch| epoch.number)

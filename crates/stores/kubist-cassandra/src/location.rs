@@ -169,13 +169,11 @@ impl Location {
         Ok(())
     }
 
-    /// The key that distinguishes the sessions of a process.
     pub fn session_key(&self) -> String {
         format!("{:?} {:?} {:?} {:?} {}", self.hosts, self.user, self.password, self.authorities, self.keyspace)
     }
 }
 
-/// A host with its port.
 fn host(text: &str) -> Result<String, String> {
     let (name, port) = match text.rsplit_once(':') {
         // The colons of an IPv6 address are in brackets.

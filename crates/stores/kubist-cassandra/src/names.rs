@@ -47,7 +47,6 @@ pub async fn list(link: &Link, store: Uuid, kind: Kind) -> Result<Vec<String>> {
     Ok(found.into_iter().map(|(name,)| name).collect())
 }
 
-/// Returns the names from `low` to before `high`.
 pub async fn between(link: &Link, store: Uuid, kind: Kind, low: &str, high: &str) -> Result<Vec<String>> {
     let found: Vec<(String,)> = link.all(BETWEEN, &(store, kind.word(), low, high), Agreed::Enough).await?;
     Ok(found.into_iter().map(|(name,)| name).collect())

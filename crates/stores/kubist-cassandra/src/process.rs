@@ -23,7 +23,6 @@ pub struct Process {
 static PROCESS: AtomicPtr<Process> = AtomicPtr::new(null_mut());
 
 impl Process {
-    /// The state of this process.
     pub fn here() -> std::io::Result<&'static Process> {
         let id = std::process::id();
         let known = PROCESS.load(Ordering::Acquire);

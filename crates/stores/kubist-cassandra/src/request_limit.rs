@@ -10,7 +10,6 @@
 //!
 //! Pure: times are arguments.
 
-/// The factor of a step.
 const STEP: f64 = 1.5;
 /// A step up is kept if the rate grows by at least this fraction of the step.
 const WORTH: f64 = 0.3;
@@ -21,7 +20,6 @@ const WINDOW: usize = 8;
 /// Windows between a failed step and the next.
 const REST: u32 = 8;
 
-/// The limit of concurrent requests, and its measurements.
 #[derive(Debug)]
 pub struct RequestLimit {
     limit: usize,
@@ -51,14 +49,12 @@ struct Before {
 }
 
 impl RequestLimit {
-    /// Starts with `limit`, and stays between `least` and `most`.
     pub fn new(limit: usize, least: usize, most: usize) -> RequestLimit {
         let limit = limit.clamp(least, most);
         let (answers, work, seconds) = (0, 0.0, 0.0);
         RequestLimit { limit, least, most, old: 0, answers, work, seconds, trial: Trial::Rest(0), up_next: true }
     }
 
-    /// The current limit.
     pub fn now(&self) -> usize {
         self.limit
     }
@@ -82,7 +78,6 @@ impl RequestLimit {
         }
     }
 
-    /// Reports that the cluster failed a request.
     pub fn failed(&mut self) {
         // Other concurrent requests fail for the same reason.
         if self.old == 0 {

@@ -22,7 +22,6 @@ use tokio::sync::OnceCell;
 use crate::location::{Location, PASSWORD_VARIABLE};
 use crate::tls;
 
-/// Timeout of a connection.
 const CONNECT: Duration = Duration::from_secs(3);
 /// Timeout of one attempt; the nodes themselves give up earlier.
 const ATTEMPT: Duration = Duration::from_secs(6);
@@ -37,7 +36,6 @@ pub struct Cluster {
     pub in_keyspace: OnceCell<()>,
 }
 
-/// Connects to the nodes of a location.
 pub async fn connect(location: &Location) -> Result<Arc<Cluster>> {
     let profile = ExecutionProfile::builder()
         .consistency(location.agreement.consistency())

@@ -10,7 +10,6 @@ use rustls::pki_types::CertificateDer;
 use rustls::pki_types::pem::{self, PemObject};
 use rustls::{ClientConfig, RootCertStore};
 
-/// Returns a configuration that trusts the certificates in a PEM file.
 pub fn trusting(authorities: &str) -> Result<Arc<ClientConfig>> {
     let io = |source| Error::Io { operation: "read certificates from", file: authorities.to_owned(), source };
     let unusable = |what: String| io(std::io::Error::new(std::io::ErrorKind::InvalidData, what));

@@ -11,7 +11,6 @@ use uuid::Uuid;
 
 const KEYSPACE: &str = "kubist_tests";
 
-/// A store, its location, and its id.
 fn known_store(database: &Database) -> (Arc<CassandraStore>, Location, Uuid) {
     let location = fresh("");
     let store = Arc::new(CassandraStore::create(location.clone()).unwrap());
@@ -30,7 +29,6 @@ fn forget_holder(database: &Database, id: Uuid) {
     database.run(&forget, (id,));
 }
 
-/// Writes a row of a log as an owner of that epoch would.
 fn write_row(database: &Database, id: Uuid, position: u64, epoch: i64, bytes: &[u8]) {
     let insert = format!(
         "INSERT INTO {KEYSPACE}.kubist_log (store, writer, bucket, position, epoch, part, length, checksum, bytes) \

@@ -51,7 +51,6 @@ pub struct Link {
     pub road: Arc<Road>,
     /// Limits the concurrent requests.
     pub permits: Arc<Semaphore>,
-    /// The host of the service.
     pub host: Arc<str>,
     process: u32,
     /// The store was erased through this handle, so nothing more may be put.
@@ -255,7 +254,6 @@ impl Link {
         }
     }
 
-    /// Reads a range of an object.
     pub async fn get_part(&self, key: &str, range: std::ops::Range<u64>) -> object_store::Result<Part> {
         let _permit = self.permit().await;
         let _way = self.traffic.send();

@@ -17,7 +17,6 @@ use object_store::client::{
     HttpClient, HttpConnector, HttpError, HttpErrorKind, HttpRequest, HttpResponse, HttpService, ReqwestConnector,
 };
 
-/// How long connecting is retried.
 const CONNECTING: Duration = Duration::from_secs(5);
 /// How long the first response is awaited: the service may be busy.
 const ANSWERING: Duration = Duration::from_secs(10);

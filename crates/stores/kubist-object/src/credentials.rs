@@ -27,7 +27,6 @@ const ANSWERING: Duration = Duration::from_secs(2);
 /// The pause after a failed request.
 const PAUSE: Duration = Duration::from_secs(5);
 
-/// The settings of a profile.
 type Profile = BTreeMap<String, String>;
 
 /// Returns a builder with credentials, region and endpoint.
@@ -117,7 +116,6 @@ struct WithinSeconds {
     last: Mutex<Last>,
 }
 
-/// The last results.
 #[derive(Debug, Default)]
 struct Last {
     had: Option<Arc<AwsCredential>>,
@@ -160,7 +158,6 @@ impl CredentialProvider for WithinSeconds {
     }
 }
 
-/// Returns a profile. A named profile must exist; `default` is optional.
 fn profile(chosen: Option<&str>) -> Result<Option<Profile>, String> {
     let name = chosen.unwrap_or("default");
     let mut found: Option<Profile> = None;

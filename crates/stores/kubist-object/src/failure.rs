@@ -38,11 +38,9 @@ const FULL: &[&str] = &["QuotaExceeded", "XMinioStorageFull", "InsufficientStora
 pub struct Asked<'a> {
     /// A verb.
     pub operation: &'static str,
-    /// The key.
     pub key: &'a str,
 }
 
-/// The error code in a response.
 pub fn code(error: &object_store::Error) -> Option<String> {
     let text = error.to_string();
     let (_, behind) = text.split_once("<Code>")?;
@@ -81,7 +79,6 @@ pub fn may_pass(error: &object_store::Error) -> bool {
     }
 }
 
-/// Converts a service error to a store error.
 pub fn failed(location: &Location, asked: Asked<'_>, error: object_store::Error) -> Error {
     use object_store::Error as Of;
     let file = format!("{location} ({})", asked.key);

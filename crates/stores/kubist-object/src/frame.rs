@@ -18,7 +18,6 @@ use uuid::Uuid;
 
 const MAGIC: &[u8; 8] = b"KUBISTs3";
 const VERSION: u32 = 1;
-/// Size of the head.
 pub const HEAD_BYTES: usize = 33;
 
 /// The kind of an object.

@@ -22,7 +22,6 @@ use crate::frame::{Framed, Kind};
 use crate::writers::Writers;
 
 pub const FOLDER: &str = "logs";
-/// Numbers that the first read of a log requests at once.
 const AT_FIRST: u64 = 4;
 /// Maximum numbers requested at once.
 const AHEAD: u64 = 64;

@@ -15,7 +15,6 @@ struct Process {
 
 static PROCESS: AtomicPtr<Process> = AtomicPtr::new(null_mut());
 
-/// The runtime of this process.
 pub fn runtime() -> std::io::Result<&'static Runtime> {
     let id = std::process::id();
     let known = PROCESS.load(Ordering::Acquire);

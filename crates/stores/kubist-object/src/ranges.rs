@@ -31,7 +31,6 @@ pub fn requests(ranges: &[Range<u64>], gap: u64) -> Vec<Range<u64>> {
     merged.into_iter().flat_map(cut).collect()
 }
 
-/// Cuts a range from the responses to the requests that cover it.
 pub fn cut_out(range: &Range<u64>, requests: &[Range<u64>], answers: &[Bytes]) -> Option<Bytes> {
     let first = requests.partition_point(|request| request.end <= range.start);
     let within = |index: usize| {

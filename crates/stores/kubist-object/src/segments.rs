@@ -40,7 +40,6 @@ pub fn of_key(key: &str) -> Option<(&str, Option<u64>)> {
     Some((name, piece.parse().ok()))
 }
 
-/// The end offset of the last piece.
 pub fn end(pieces: impl Iterator<Item = (u64, u64)>) -> u64 {
     pieces.max().map_or(0, |(piece, length)| (piece << PIECE_BITS) + length)
 }

@@ -25,7 +25,6 @@ use crate::segments::Reach;
 use crate::writers::{self, Writers};
 use crate::{probe, segments};
 
-/// The object that marks a store.
 const MARK: &str = "kubist.store";
 
 /// A store in a bucket. See the crate's documentation.
@@ -283,7 +282,6 @@ impl Service for ObjectStore {
     }
 }
 
-/// Sizes from a listing of all keys.
 fn sizes(listed: &[(String, u64)]) -> Vec<Size> {
     let mut found = Vec::new();
     let mut segments_found: BTreeMap<&str, u64> = BTreeMap::new();

@@ -6,7 +6,6 @@ use crate::common::{Bucket, address, fresh_at, store};
 use kubist_object::{Location, ObjectStore};
 use kubist_store::{Error, LogTail, Store, StoreExt, conformance};
 
-/// A store, its location, and its bucket.
 fn known_store() -> (Arc<ObjectStore>, Location, Bucket) {
     let location = fresh_at(&address(), "");
     let store = Arc::new(ObjectStore::create(location.clone()).unwrap());

@@ -10,7 +10,6 @@ use crate::common::service::{Asked, Does, Service};
 use kubist_object::{Location, ObjectStore};
 use kubist_store::{Error, Result, Store, conformance, stoppable};
 
-/// A store on a service.
 fn at(service: &Service, settings: &str) -> Location {
     fresh_on(&service.address, &format!("&region=us-east-1{settings}"))
 }

@@ -19,7 +19,6 @@ const OBJECT_HEAD_BYTES: usize = 12;
 /// Size of an acknowledgement file.
 pub(crate) const ACKNOWLEDGEMENT_BYTES: usize = HEADER_BYTES as usize + 12;
 
-/// The kind of a file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Kind {
     Object,
@@ -55,7 +54,6 @@ impl Kind {
     }
 }
 
-/// Returns the header of a file of this kind.
 pub(crate) fn header(kind: Kind) -> [u8; HEADER_BYTES as usize] {
     let mut header = [0; HEADER_BYTES as usize];
     header[..8].copy_from_slice(kind.magic());
@@ -65,7 +63,6 @@ pub(crate) fn header(kind: Kind) -> [u8; HEADER_BYTES as usize] {
     header
 }
 
-/// Checks the header of a file of this kind.
 pub(crate) fn check_header(kind: Kind, bytes: &[u8], file: &str) -> Result<()> {
     let Some(header) = bytes.get(..HEADER_BYTES as usize) else {
         let what = format!("its header should have {HEADER_BYTES} bytes, the file has {}", bytes.len());
@@ -96,7 +93,6 @@ pub(crate) fn object(value: &[u8]) -> Vec<u8> {
     file
 }
 
-/// Returns the value in the complete file of an object.
 pub(crate) fn object_value(bytes: Bytes, file: &str) -> Result<Bytes> {
     check_header(Kind::Object, &bytes, file)?;
     let damaged = |what: String| Err(Error::damaged(file, HEADER_BYTES, what));
@@ -120,7 +116,6 @@ fn object_checksum(length: &[u8], value: &[u8]) -> u32 {
     crc32c::crc32c_append(crc32c::crc32c(length), value)
 }
 
-/// Returns the file that acknowledges the first `length` bytes of a log.
 pub(crate) fn acknowledgement(length: u64) -> [u8; ACKNOWLEDGEMENT_BYTES] {
     let mut file = [0; ACKNOWLEDGEMENT_BYTES];
     file[..16].copy_from_slice(&header(Kind::Acknowledgement));
@@ -130,7 +125,6 @@ pub(crate) fn acknowledgement(length: u64) -> [u8; ACKNOWLEDGEMENT_BYTES] {
     file
 }
 
-/// Returns the length in an acknowledgement file.
 pub(crate) fn acknowledged(bytes: &[u8], file: &str) -> Result<u64> {
     check_header(Kind::Acknowledgement, bytes, file)?;
     if bytes.len() != ACKNOWLEDGEMENT_BYTES {
@@ -165,7 +159,6 @@ impl Says {
     const ALL: [Says; 5] = [Says::Entry, Says::Fence, Says::Held, Says::Free, Says::Sealed];
 }
 
-/// Returns a complete numbered file.
 pub(crate) fn numbered(says: Says, number: u64, payload: &[u8]) -> Vec<u8> {
     let mut file = Vec::with_capacity(HEADER_BYTES as usize + NUMBERED_HEAD_BYTES + payload.len());
     file.extend_from_slice(&header(Kind::Numbered));

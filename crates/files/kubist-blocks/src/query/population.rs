@@ -44,7 +44,6 @@ impl Positions {
         Positions { files: files.clone(), question, schema, options, cancel: cancel.clone() }
     }
 
-    /// The grids of the files, with these result columns.
     fn grids(&self, output: &[usize]) -> Result<Vec<Grid>> {
         let mut grids = self.files.grids(&self.question)?;
         for grid in &mut grids {
@@ -250,7 +249,6 @@ impl Population for Positions {
 }
 
 impl Asking<'_> {
-    /// A task without the cells that are not needed.
     fn needed(&self, task: &Task, seek: Option<&Seek>) -> Task {
         let (member, grid) = (&self.files.members[task.member], &self.grids[task.member]);
         let is_needed = |rect: &Rect| seek.is_none_or(|seek| seek.reads(|column| zone(member, grid, column, rect)));

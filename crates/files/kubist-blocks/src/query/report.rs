@@ -10,13 +10,11 @@ use crate::schedule::{Balance, Policy};
 pub struct Report {
     pub rows: u64,
     pub files: usize,
-    /// Files with at least one block read.
     pub files_read: usize,
     /// Files without an index.
     pub files_scanned: usize,
     pub positions: u64,
     pub blocks: u64,
-    /// Blocks whose values were read.
     pub blocks_read: u64,
     /// Blocks that match completely.
     pub blocks_all: u64,
@@ -27,7 +25,6 @@ pub struct Report {
     /// Bytes read from sorted copies in indexes.
     pub sorted_bytes: u64,
     pub sorted_requests: u64,
-    /// Stored bytes of the queried variables.
     pub stored_bytes: u64,
     pub by_library: u64,
     pub selectivity: f64,
@@ -43,7 +40,6 @@ pub struct Report {
     pub damaged: Vec<String>,
 }
 
-/// Options of a query.
 #[derive(Clone, Debug)]
 pub struct RunOptions {
     pub workers: usize,

@@ -8,7 +8,6 @@ use kubist_cassandra::{CassandraStore, Location};
 
 static COUNT: AtomicU32 = AtomicU32::new(0);
 
-/// A certificate that no node has.
 pub const STRANGER: &str = "\
 -----BEGIN CERTIFICATE-----
 MIIBPzCB5qADAgECAgkAnEPm1txZ9pYwCgYIKoZIzj0EAwIwEzERMA8GA1UEAxMI
@@ -25,7 +24,6 @@ pub fn hosts() -> String {
     std::env::var("KUBIST_TEST_CASSANDRA").expect("KUBIST_TEST_CASSANDRA names no hosts: see scripts/cassandra.py")
 }
 
-/// An unused location with these settings.
 pub fn fresh(settings: &str) -> Location {
     let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default().as_nanos();
     let table = format!("t{now:x}-{}", COUNT.fetch_add(1, Ordering::Relaxed));
@@ -56,7 +54,6 @@ impl Database {
         self.runtime.block_on(self.session.query_unpaged(cql, values)).unwrap();
     }
 
-    /// The id of a location's store.
     pub fn id(&self, location: &Location) -> uuid::Uuid {
         let cql = format!("SELECT id FROM {}.kubist_tables WHERE name = ?", location.keyspace);
         let found = self.runtime.block_on(self.session.query_unpaged(cql, (&location.table,))).unwrap();

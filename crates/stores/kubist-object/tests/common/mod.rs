@@ -61,7 +61,6 @@ impl Bucket {
         Path::from(format!("{}/{key}", self.prefix))
     }
 
-    /// All keys below a folder.
     pub fn keys(&self, folder: &str) -> Vec<String> {
         use object_store::ObjectStore as _;
         let listed = self.bucket.list(Some(&self.path(folder))).try_collect::<Vec<_>>();

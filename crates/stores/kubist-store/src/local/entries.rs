@@ -64,7 +64,6 @@ impl Known {
         self.lock().clear();
     }
 
-    /// The known writers.
     pub fn writers(&self) -> Vec<String> {
         self.lock().keys().cloned().collect()
     }
@@ -89,7 +88,6 @@ fn sealed(store: &LocalStore, writer: &str) -> Result<u64> {
     })
 }
 
-/// Seals the log of a writer on one machine.
 pub(super) fn seal(store: &LocalStore, writer: &str) -> Result<()> {
     sealed(store, writer).map(drop)
 }
@@ -227,7 +225,6 @@ fn start_of(store: &LocalStore, writer: &str) -> Result<Option<u64>> {
     Ok(start)
 }
 
-/// A part of a log.
 struct Followed {
     tail: LogTail,
     /// Files of all numbers before this one were found.
@@ -294,7 +291,6 @@ fn is_there(store: &LocalStore, writer: &str) -> Result<bool> {
     Ok(found.is_some() || store.known.of(writer).there > 0)
 }
 
-/// Reads the intact entries of a log, before and after its damage.
 pub(super) fn read_sound(store: &LocalStore, writer: &str, from: u64) -> Result<SoundLog> {
     let nothing = |damage| SoundLog { entries: Vec::new(), broken: Vec::new(), next: from, damage: Some(damage) };
     let Followed { tail, number, damage } = match follow(store, writer, from, u64::MAX) {
@@ -351,7 +347,6 @@ struct SharedLog {
     claim: Arc<Claim>,
     _renewal: Option<Arc<Renewal>>,
     standing: Standing,
-    /// The number of the next entry.
     number: u64,
     /// The end of the last entry.
     position: u64,

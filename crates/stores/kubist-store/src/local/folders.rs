@@ -103,7 +103,6 @@ fn create_or_find(disk: &dyn Disk, path: &Path) -> Result<()> {
     outcome.map_err(|error| Error::io("create the directory", path, error))
 }
 
-/// Creates a directory and its parents, durably.
 pub(super) fn create_with_parents(disk: &dyn Disk, path: &Path) -> Result<()> {
     let mut missing = Vec::new();
     for above in path.ancestors().filter(|above| !above.as_os_str().is_empty()) {

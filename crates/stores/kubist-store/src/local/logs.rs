@@ -285,7 +285,6 @@ pub(super) fn read(store: &LocalStore, writer: &str, from: u64, most: u64) -> Re
     }
 }
 
-/// Reads the intact entries of a log, before and after its damage.
 pub(super) fn read_sound(store: &LocalStore, writer: &str, from: u64) -> Result<SoundLog> {
     let nothing = |damage| SoundLog { entries: Vec::new(), broken: Vec::new(), next: from, damage: Some(damage) };
     let damage = match read(store, writer, from, u64::MAX) {
@@ -402,7 +401,6 @@ fn walk(
     }
 }
 
-/// The position after an entry.
 fn behind(entry: &LogEntry) -> u64 {
     entry.position + (FRAME_HEAD_BYTES + entry.bytes.len()) as u64
 }
@@ -413,7 +411,6 @@ fn length(file: &dyn DiskFile, path: &Path) -> Result<u64> {
     file.bytes().map_err(|error| Error::io("measure", path, error))
 }
 
-/// Reads a range, up to the end of the file.
 fn bytes_of(file: &dyn DiskFile, path: &Path, range: Range<u64>) -> Result<Bytes> {
     let mut bytes = vec![0; range.end.saturating_sub(range.start) as usize];
     let got = read_up_to(file, &mut bytes, range.start).map_err(|error| Error::io("read", path, error))?;

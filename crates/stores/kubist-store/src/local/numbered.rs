@@ -29,7 +29,6 @@ pub(super) const SEAL: &str = ".seal";
 pub(super) const MARK: &str = "kubist.shared.log";
 pub(super) const NO_WRITER: &str = "kubist.shared";
 
-/// The name of a folder below `logs/`.
 pub(super) fn folder(writer: &str, suffix: &str) -> String {
     format!("{LOGS}/{writer}{suffix}")
 }
@@ -86,7 +85,6 @@ pub(super) fn mark(place: &Place) -> Result<()> {
     place.folders.sync(&folder)
 }
 
-/// Returns whether the mark exists.
 pub(super) fn is_marked(place: &Place) -> Result<bool> {
     let path = place.root.join(LOGS).join(MARK);
     match place.whole(&path) {

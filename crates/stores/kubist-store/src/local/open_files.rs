@@ -106,7 +106,6 @@ impl OpenFiles {
 }
 
 impl OpenFile {
-    /// The file's current length.
     pub fn length(&self) -> Result<u64> {
         let length = self.file.bytes().map_err(|error| Error::io("measure", &self.path, error))?;
         self.length.store(length, Ordering::Relaxed);
@@ -161,7 +160,6 @@ impl OpenFile {
         together.into_iter().for_each(|one| self.file.start_reading(one));
     }
 
-    /// Returns exactly the bytes of `range`.
     fn read(&self, range: &Range<u64>) -> Result<Bytes> {
         if range.end > self.length.load(Ordering::Relaxed) || range.start > range.end {
             // Checked before memory is allocated: the range may come from damaged data.
@@ -177,7 +175,6 @@ impl OpenFile {
     }
 }
 
-/// Checks that a range is within a file of `length` bytes.
 pub(super) fn check_range(range: &Range<u64>, length: u64, path: &Path) -> Result<()> {
     let Range { start, end } = *range;
     let what = if start > end {

@@ -29,7 +29,6 @@ const STALENESS: Duration = Duration::from_secs(60);
 pub(super) const STALENESS_VARIABLE: &str = "KUBIST_STALE_SECONDS";
 /// The first pause between retries is 1 / 256 of the total time. Pauses double.
 const FIRST_PAUSE: u32 = 256;
-/// The longest pause between retries.
 const LONGEST_PAUSE: Duration = Duration::from_secs(1);
 /// Interval of cancellation checks while waiting.
 const LOOK: Duration = Duration::from_millis(200);
@@ -50,7 +49,6 @@ pub struct Place {
     pub(super) staleness: Duration,
     /// When the handle last learned of something, in milliseconds of the disk's clock.
     learned: AtomicU64,
-    /// The objects that it has read.
     read: Mutex<HashSet<String>>,
     /// Whether only this machine uses the file system.
     is_ours: OnceLock<bool>,
@@ -89,7 +87,6 @@ impl Place {
         self.shared.load(Ordering::Relaxed)
     }
 
-    /// Marks the store as shared.
     pub fn set_shared(&self) {
         self.shared.store(true, Ordering::Relaxed);
     }

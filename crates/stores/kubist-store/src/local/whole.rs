@@ -76,7 +76,6 @@ fn sizes_of_numbered(store: &LocalStore) -> Result<Vec<Size>> {
     Ok(sizes)
 }
 
-/// The folders of writers in a shared store, each with its writer.
 fn folders_of_writers(store: &LocalStore) -> Result<Vec<(String, String)>> {
     let listed = store.folders.list(&store.root.join(LOGS))?;
     let folders = listed.into_iter().filter(|listed| listed.sort == Sort::Directory);
@@ -88,7 +87,6 @@ fn folders_of_writers(store: &LocalStore) -> Result<Vec<(String, String)>> {
         .collect())
 }
 
-/// The numbered files of a folder.
 fn numbered(store: &LocalStore, folder: &Path) -> Result<Vec<String>> {
     let listed = store.folders.list(folder)?.into_iter().filter(|listed| listed.sort != Sort::Directory);
     let is_number = |name: &String| name.len() == 20 && name.bytes().all(|byte| byte.is_ascii_digit());

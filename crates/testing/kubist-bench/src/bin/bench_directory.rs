@@ -27,7 +27,6 @@ fn argument(name: &str) -> Option<String> {
     arguments.nth(1)
 }
 
-/// Rows whose x is in one of `slabs` slabs.
 fn slab(slab: usize, slabs: usize) -> RecordBatch {
     let made = batch(slab * COMMIT_ROWS, COMMIT_ROWS);
     let x = made.column(1).as_any().downcast_ref::<Float32Array>().expect("x is a float");

@@ -39,7 +39,6 @@ fn schema() -> SchemaRef {
     Arc::new(Schema::new([vec![Field::new("id", DataType::Int64, false)], double.to_vec()].concat()))
 }
 
-/// A batch of points, numbered from `first`.
 fn rows(first: usize, points: &[[f64; 3]]) -> RecordBatch {
     let ids = Int64Array::from_iter_values(first as i64..(first + points.len()) as i64);
     let mut columns: Vec<ArrayRef> = vec![Arc::new(ids)];
@@ -71,7 +70,6 @@ const DRIFTS: [(&str, Drift); 4] = [
     }),
 ];
 
-/// The steps of a drift.
 fn drifting(drift: Drift, steps: usize, size: usize) -> Vec<Vec<[f64; 3]>> {
     let step = |number: usize| {
         let mut rng = SmallRng::seed_from_u64(number as u64);
@@ -103,7 +101,6 @@ fn from_files(folder: &Path) -> Option<Vec<Vec<[f64; 3]>>> {
     Some(files.iter().map(step).collect()).filter(|steps: &Vec<_>| !steps.is_empty())
 }
 
-/// Creates a table and commits the steps. Returns the table and the bytes written.
 fn commit_all(at: &str, domain: impl Fn(usize) -> Domain, steps: &[Vec<[f64; 3]>]) -> (Table, u64) {
     let dimensions = DIMENSIONS.iter().enumerate();
     let dimensions = dimensions.map(|(d, name)| Dimension { column: name.to_string(), domain: domain(d) }).collect();
@@ -172,7 +169,6 @@ fn beside(upkeep: impl FnOnce() + Send, work: &mut dyn FnMut()) -> (usize, Durat
     })
 }
 
-/// The duration of `often` runs of `work`.
 fn timed(often: usize, work: &mut dyn FnMut()) -> Duration {
     let begin = Instant::now();
     (0..often).for_each(|_| work());
@@ -191,7 +187,6 @@ fn committing<'a>(table: &Table, last: &'a [[f64; 3]], mut first: usize) -> impl
     }
 }
 
-/// A copy of the table.
 fn copied(table: &Table) -> Table {
     fn copy(from: &Path, to: &Path) -> std::io::Result<()> {
         std::fs::create_dir_all(to)?;

@@ -157,7 +157,6 @@ impl Cell {
     }
 }
 
-/// One kind of estimate.
 struct Kind {
     table: &'static str,
     title: String,
