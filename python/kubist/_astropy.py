@@ -1,4 +1,7 @@
-"""Columns of astropy as Arrow columns: a masked value is null, a unit is in the column's metadata."""
+"""Arrow columns from columns of astropy and other arrays with units.
+
+Masked values become null. The unit is in the column's metadata.
+"""
 
 from __future__ import annotations
 
@@ -13,16 +16,19 @@ if TYPE_CHECKING:
 
 
 class Unreadable(Exception):
-    """A column that no column type holds; the text is the reason."""
+    """A column that a table cannot store; the text is the reason."""
 
 
 def is_table(value: Any) -> bool:
-    """A Table or QTable."""
+    """Whether a value is a Table or QTable of astropy."""
     return is_a(value, "astropy.table", "Table")
 
 
 def is_measured(value: Any) -> bool:
-    """An array with a unit: a Quantity or Column of astropy, a Quantity of pint, an array of xarray."""
+    """Whether a value is an array that may have a unit.
+
+    These are a Quantity or Column of astropy, a Quantity of pint, and a DataArray of xarray.
+    """
     if is_a(value, "astropy.units", "Quantity") or is_a(value, "pint", "Quantity"):
         return True
     if is_a(value, "astropy.table", "Column") or is_a(value, "astropy.table", "MaskedColumn"):
@@ -31,10 +37,12 @@ def is_measured(value: Any) -> bool:
 
 
 def table(source: Any) -> pa.Table:
-    """A Table or QTable as Arrow.
+    """A Table or QTable as a `pyarrow.Table`.
 
-    Raises:
-        InvalidInput: A column has no place in a table; the message names it.
+    Raises
+    ------
+    InvalidInput
+        A column cannot be stored; the message names it.
     """
     made: dict[str, tuple[pa.Array, str | None]] = {}
     for name in source.colnames:
@@ -46,7 +54,7 @@ def table(source: Any) -> pa.Table:
 
 
 def assembled(made: Mapping[str, tuple[pa.Array, str | None]]) -> pa.Table:
-    """Columns with their units."""
+    """A table of arrays and their units, by column."""
     import pyarrow as pa
 
     fields = [
@@ -57,10 +65,15 @@ def assembled(made: Mapping[str, tuple[pa.Array, str | None]]) -> pa.Table:
 
 
 def columns(name: str, values: Any) -> dict[str, tuple[pa.Array, str | None]]:
-    """A column, or one for each element of a vector and each part of a complex number.
+    """The array and unit of a column, by name.
 
-    Raises:
-        Unreadable: It has no place in a table.
+    A vector gives one column ``name_i`` per element, and complex numbers the columns ``name_re``
+    and ``name_im``.
+
+    Raises
+    ------
+    Unreadable
+        A table cannot store the column.
     """
     import numpy as np
 
@@ -72,7 +85,7 @@ def columns(name: str, values: Any) -> dict[str, tuple[pa.Array, str | None]]:
     if isinstance(values, np.ndarray):
         values = _plain(values)
     else:
-        # Such as a Time or a SkyCoord, whose numbers alone do not say what they mean.
+        # Such as a Time or SkyCoord: their numbers are ambiguous without the format or frame.
         raise Unreadable(
             f"no column type holds a {type(values).__name__}: give its numbers or texts as columns"
         )
@@ -95,7 +108,7 @@ def columns(name: str, values: Any) -> dict[str, tuple[pa.Array, str | None]]:
 
 
 def _plain(values: Any) -> Any:
-    """The numbers of a Quantity, with its mask if it has one."""
+    """The values of a Quantity as an array, which is masked if it has a mask."""
     import numpy as np
 
     mask, numbers = getattr(values, "mask", None), getattr(values, "unmasked", values)
@@ -133,7 +146,7 @@ def _decoded(text: bytes) -> str:
 
 
 def unit_text(unit: Any) -> str | None:
-    """A unit in the words of FITS, or in its own; None if there is none."""
+    """A unit as text, in the notation of FITS if it has one; None without a unit."""
     if unit is None:
         return None
     if isinstance(unit, str):

@@ -16,7 +16,8 @@ if TYPE_CHECKING:
 
 ACCEPTED = (
     "a pyarrow Table, RecordBatch or RecordBatchReader, a pandas or Polars DataFrame, "
-    "a dict of columns, an astropy Table, a numpy structured array, or anything with __arrow_c_stream__"
+    "a dict of columns, an astropy Table, a numpy structured array, or anything with "
+    "__arrow_c_stream__"
 )
 
 
@@ -122,7 +123,7 @@ def _from_columns(columns: Mapping[Any, Any], like: Callable[[], pa.Schema] | No
 
 
 def _unit(values: Any) -> str | None:
-    """The unit that an array says."""
+    """The unit of an array; None if it has none."""
     if is_a(values, "xarray", "DataArray"):
         return _astropy.unit_text(values.attrs.get("units"))
     if not _astropy.is_measured(values):

@@ -215,10 +215,10 @@ class Table(InDirectory["Table"]):
         ----------
         data
             A pyarrow Table, RecordBatch or RecordBatchReader, a pandas or Polars DataFrame, a dict
-            of columns (numpy arrays or lists), a numpy structured array, or any object with
-            ``__arrow_c_stream__``. Readers are consumed batch by batch, in bounded memory. The
-            columns are those of the table, in any order. Values of another type or unit are
-            converted without loss, or refused (docs/values.md).
+            of columns (numpy arrays, arrays with units, or lists), a Table or QTable of astropy, a
+            numpy structured array, or any object with ``__arrow_c_stream__``. Readers are consumed
+            batch by batch, in bounded memory. The columns are those of the table, in any order.
+            Values of another type or unit are converted without loss, or refused (docs/values.md).
         step, token
             As for `Writer.commit`.
 
