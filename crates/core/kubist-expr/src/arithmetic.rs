@@ -1,5 +1,5 @@
-//! Binding of operators and functions: which kind of number they work in, and
-//! what they come to if no column takes part.
+//! Binding of operators and functions: the kind of number that they compute in, and the results of constant
+//! expressions.
 
 mod periods;
 
@@ -19,7 +19,7 @@ use arrow_array::{RecordBatch, RecordBatchOptions};
 use arrow_schema::{DataType, Schema};
 use std::sync::Arc;
 
-/// Operators, functions and how many operands they take.
+/// Names of operators and functions with the minimum and maximum number of operands.
 const FUNCTIONS: &[(&str, Function, usize, usize)] = &[
     ("+", Function::Add, 2, 2),
     ("-", Function::Subtract, 2, 2),
@@ -57,7 +57,7 @@ const KNOWN_FUNCTIONS: &str = "abs, acos, asin, atan, atan2, bin, ceil, cos, dat
                                greatest, hypot, isfinite, isnan, least, ln, log10, log2, pi, power, radians, round, \
                                sign, sin, sqrt, tan";
 
-/// An operator or a function; `units` are those of the expression.
+/// Binds an operator or a function. `units` are the units of the expression.
 pub(crate) fn call(name: &str, mut operands: Vec<Meaning>, units: &Arc<Units>) -> Result<Meaning, ExprError> {
     let lower = name.to_ascii_lowercase();
     if lower == "isnan" || lower == "isfinite" {
@@ -110,7 +110,7 @@ fn rounded(mut operands: Vec<Meaning>, units: &Arc<Units>) -> Result<Meaning, Ex
     arithmetic("round", function, operands, units)
 }
 
-/// `bin(x, width)`: the greatest multiple of the width that is not above x.
+/// `bin(x, width)`: the largest multiple of the width that is not above x.
 fn binned(mut operands: Vec<Meaning>, units: &Arc<Units>) -> Result<Meaning, ExprError> {
     let width = match (operands.pop(), operands.as_slice()) {
         (Some(width), [of]) => Some(measured::width(of, width)?),
@@ -127,7 +127,7 @@ fn binned(mut operands: Vec<Meaning>, units: &Arc<Units>) -> Result<Meaning, Exp
     arithmetic("bin", Function::Bin(found), operands, units)
 }
 
-/// What is true or false as 1 or 0.
+/// A condition as 1 or 0.
 pub(crate) fn truth(test: Test) -> Operand {
     Operand::Compute(Compute::new(Kind::Int, Step::Truth(Box::new(test))))
 }
@@ -153,7 +153,7 @@ fn class_of(name: &str, operand: Meaning) -> Result<Test, ExprError> {
     Ok(Test::IsFinite { operand, span })
 }
 
-/// A value that takes part in arithmetic.
+/// A value in arithmetic.
 pub(crate) enum Numeric {
     Null,
     Literal(Number),
@@ -209,7 +209,7 @@ fn arithmetic(
     if constant { folded(&compute) } else { Ok(Operand::Compute(compute).into()) }
 }
 
-/// An operand of arithmetic in this kind; nothing for null.
+/// An operand of arithmetic converted to this kind; `None` for null.
 pub(crate) fn step(operand: Numeric, kind: Kind) -> Option<Compute> {
     match operand {
         Numeric::Null => None,
@@ -224,7 +224,7 @@ pub(crate) fn step(operand: Numeric, kind: Kind) -> Option<Compute> {
     }
 }
 
-/// The kind in which a function works whose operands have a kind in common.
+/// The kind of number that a function computes in, from the common kind of its operands.
 fn kind_of_call(function: Function, common: Kind) -> Kind {
     match function {
         Function::Divide if common == Kind::Int => Kind::F64,
@@ -250,7 +250,7 @@ fn kind_of_call(function: Function, common: Kind) -> Kind {
     }
 }
 
-/// Is it 1 or 0, which are numbers of every kind?
+/// Returns whether the operand is 1 or 0, which fit every kind.
 fn is_truth(operand: &Operand) -> bool {
     match operand {
         Operand::Column(_) => family(operand) == Family::Bool,
@@ -281,7 +281,7 @@ pub(crate) fn common_kind(operands: &[Numeric]) -> Kind {
         }),
         _ => None,
     });
-    // Conditions alone count as integers.
+    // Conditions without other operands are integers.
     literals.chain(columns).reduce(meet).unwrap_or(Kind::Int)
 }
 

@@ -1,8 +1,7 @@
-//! From names and literals to columns and typed tests.
+//! Binding of names and literals to columns and typed tests.
 //!
-//! All mistakes of meaning are found here, once, so that evaluation and zones
-//! have nothing left to doubt. What is bound is linear in the text: `IN` and `BETWEEN` compare
-//! one operand with several others, and hold it once.
+//! All type errors are found here, so evaluation and zones can rely on correct types. The bound form is
+//! linear in the text: `IN` and `BETWEEN` compare one operand with several others, and store it once.
 
 mod case;
 mod cast;
@@ -24,7 +23,8 @@ use arrow_schema::Schema;
 use kubist_index::gradual::Never;
 use std::sync::Arc;
 
-/// Tests and steps of one expression: each takes some hundred bytes, and time for each row.
+/// Maximum number of tests and steps of an expression. Each takes some hundred bytes of memory, and time for
+/// each row.
 const MOST_PARTS: usize = 1 << 18;
 
 /// Binds an expression.
@@ -54,13 +54,13 @@ pub(crate) fn column_against(op: Op, column: Arc<Column>, literal: &Literal) -> 
     against(op, Operand::Column(column), literal)
 }
 
-/// The error that `literal` does not go with what `subject` describes.
+/// The error that `literal` does not fit `subject`.
 pub(crate) fn mismatch(subject: &str, literal: &Literal, reason: Mismatch) -> ExprError {
     let reason = reason.map(|reason| format!(": {reason}")).unwrap_or_default();
     ExprError::type_mistake(format!("{subject} cannot be compared with {}{reason}", literal.described()))
 }
 
-/// Only tells the cases apart: this is what recurs, and its frame stays small.
+/// Only dispatches: it recurses, so its stack frame must stay small.
 fn meaning_of(syntax: Syntax, names: &Names) -> Result<Meaning, ExprError> {
     match syntax {
         Syntax::Literal(literal) => Ok(Meaning::Literal(literal)),
@@ -152,8 +152,8 @@ fn between(operand: Meaning, low: Meaning, high: Meaning) -> Result<Meaning, Exp
     }
 }
 
-/// An operand that can be compared several times: a computed number is known to each test,
-/// if [`once`] computes it before them.
+/// An operand that can be compared several times. A computed number becomes a reference, and [`once`]
+/// computes it before the tests.
 fn shared(operand: Operand) -> (Operand, Option<Arc<Compute>>) {
     match operand {
         Operand::Column(_) => (operand, None),
@@ -174,7 +174,7 @@ fn once(number: Option<Arc<Compute>>, test: Test) -> Test {
     }
 }
 
-/// A column or, where no column has that name, a number with a name.
+/// A column, or a named number such as `inf` if no column has that name.
 fn named(names: &Names, name: &str, quoted: bool) -> Result<Meaning, ExprError> {
     let number = match name.to_ascii_lowercase().as_str() {
         "inf" | "infinity" => Some(Number::Infinite { negative: false }),
@@ -250,7 +250,7 @@ fn compare(op: Op, left: Meaning, right: Meaning) -> Result<Test, ExprError> {
     }
 }
 
-/// A column of booleans that is 1 or 0, or is not: zone maps know how to judge that.
+/// A boolean column compared with 1 or 0 becomes a test that zone maps can decide.
 fn flag_against(op: Op, flag: &Meaning, literal: &Meaning) -> Option<Result<Test, ExprError>> {
     let (Meaning::Operand(operand), Meaning::Literal(Literal::Number(Number::Finite(number)))) = (flag, literal) else {
         return None;
@@ -274,7 +274,7 @@ fn is_number(meaning: &Meaning) -> bool {
     }
 }
 
-/// What is true or false is 1 or 0 beside a number.
+/// Converts a condition to 1 or 0 if the other operand is a number.
 fn as_number_beside(one: Meaning, other: &Meaning) -> Meaning {
     let number = is_number(other);
     match one {
@@ -286,7 +286,7 @@ fn as_number_beside(one: Meaning, other: &Meaning) -> Meaning {
     }
 }
 
-/// Two conditions have no order, but they can be equal.
+/// Conditions can be equal but have no order.
 fn compare_tests(op: Op, left: Test, right: Test) -> Result<Test, ExprError> {
     match op {
         Op::Eq => Ok(same(left, vec![right])),
@@ -295,7 +295,7 @@ fn compare_tests(op: Op, left: Test, right: Test) -> Result<Test, ExprError> {
     }
 }
 
-/// Does the first give the same answer as one of the others?
+/// A test that is true if the first test has the same value as one of the others.
 fn same(one: Test, others: Vec<Test>) -> Test {
     match (one, others.as_slice()) {
         (Test::Constant(None), _) => Test::Constant(None),
@@ -379,7 +379,7 @@ fn scale(family: &Family) -> i32 {
 
 fn in_integers(left: Operand, left_factor: i128, right: Operand, right_factor: i128) -> Sides {
     let common = left_factor.min(right_factor);
-    // Units divide each other.
+    // The smaller unit of time divides the larger one, so both divisions are exact.
     let (left_factor, right_factor) = (left_factor / common, right_factor / common);
     Sides::Int { left: computed(left), left_factor, right: computed(right), right_factor }
 }
@@ -397,7 +397,7 @@ fn in_decimals(left: Arc<Column>, left_scale: i32, right: Arc<Column>, right_sca
     Sides::Wide { left_factor: factor(left_scale), right_factor: factor(right_scale), left, right }
 }
 
-/// `IN`: the operand is bound, and computed, once.
+/// `IN`: the operand is bound and computed once.
 fn among(operand: Meaning, items: Vec<Meaning>) -> Result<Meaning, ExprError> {
     let operand = match items.iter().find(|item| is_number(item)) {
         Some(beside) => as_number_beside(operand, beside),
@@ -433,10 +433,10 @@ fn among(operand: Meaning, items: Vec<Meaning>) -> Result<Meaning, ExprError> {
     Ok(once(number, any(tests)).into())
 }
 
-/// Is a condition the same as one of the items, which must be conditions?
+/// A test that a condition equals one of the items, which must be conditions.
 fn same_as_one(test: Test, items: Vec<Meaning>) -> Result<Test, ExprError> {
     let mut others = Vec::with_capacity(items.len());
-    // Each of the three answers need be listed once.
+    // Each of the three truth values is listed once.
     let mut listed = Vec::new();
     for item in items {
         let described = describe(&item);
@@ -473,7 +473,7 @@ fn among_literals(operand: Operand, literals: &[Literal]) -> Result<Test, ExprEr
     if points.is_empty() {
         return Ok(if null { Test::Constant(None) } else { within(operand, Range::Empty) });
     }
-    // As many as a text of bounded length names.
+    // The length of the text limits the number of points.
     let Ok(points) = PointList::new(points, &Never);
     let spans = match operand.column() {
         Some(column) => points.ranges().iter().filter_map(|range| range.span(&column.data_type)).collect(),

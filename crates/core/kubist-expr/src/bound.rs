@@ -1,10 +1,10 @@
-//! The bound form of a predicate: tests over columns, all types settled.
+//! The bound form of a predicate: tests over columns with known types.
 //!
-//! Names, literals and operators are gone. What is left is what rows and zones
-//! are asked: is this value within a range, among some points, null, NaN?
+//! Names, literals and operators are resolved. The remaining tests ask whether a value is in a range, in a
+//! list, null or NaN.
 //!
-//! A bound test is never larger than a fixed number of times its text: no operand occurs in
-//! it twice. What is compared with several others stands once, before them.
+//! The size of a bound test is linear in its text. An operand that is compared with several others is stored
+//! once, before them.
 
 use crate::domain::{Point, Range, Span};
 use crate::like::Pattern;
@@ -24,29 +24,28 @@ use std::sync::Arc;
 pub(crate) struct Column {
     pub index: usize,
     pub name: String,
-    /// Of its values: never a dictionary.
+    /// The type of its values, never a dictionary.
     pub data_type: DataType,
-    /// The order keys that are not NaN.
+    /// The lowest and highest order key that is not NaN.
     pub numbers: (u64, u64),
-    /// The unit of its values, if that is known.
+    /// The unit of its values; `None` if unknown.
     pub unit: Option<Arc<Unit>>,
 }
 
-/// The type that an arithmetic step works in.
+/// The kind of number that a step of arithmetic computes in.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum Kind {
-    /// Integers of 128 bits.
+    /// 128-bit integers.
     Int,
     F32,
     F64,
 }
 
-/// A number computed for each row, in `kind`.
+/// A number in `kind` that is computed for each row.
 #[derive(Clone, Debug)]
 pub(crate) struct Compute {
     pub kind: Kind,
-    /// The type whose stored integers these are: of a date, a time, or a cast. `None` for
-    /// plain numbers.
+    /// The stored type of these integers: a date, a time, or the type of a cast. `None` for plain numbers.
     pub stored: Option<DataType>,
     /// The unit of plain numbers, if they have one.
     pub unit: Option<Arc<Unit>>,
@@ -59,18 +58,18 @@ pub(crate) enum Step {
     Int(i128),
     Float(f64),
     Call(Function, Vec<Compute>),
-    /// 1 where the test holds, 0 where it does not, null where that is unknown.
+    /// 1 if the test is true, 0 if it is false, null if it is unknown.
     Truth(Box<Test>),
-    /// The value behind the first test that holds; null if none does and nothing is left.
+    /// The value of the first test that is true, else the last value, or null if there is none.
     Case(Vec<(Test, Compute)>, Option<Box<Compute>>),
     Cast(Box<Compute>, Cast),
-    /// The second, to which the first is known: it is computed once before it.
+    /// Computes the first number once, then the second, which refers to it by [`Step::Known`].
     Once(Arc<Compute>, Box<Compute>),
-    /// What a [`Test::Once`] or [`Step::Once`] around it has computed.
+    /// The result of an enclosing [`Test::Once`] or [`Step::Once`].
     Known(Known),
 }
 
-/// A number that is computed elsewhere.
+/// A reference to a number that is computed elsewhere.
 #[derive(Clone)]
 pub(crate) struct Known(pub Arc<Compute>);
 
@@ -80,26 +79,25 @@ impl fmt::Debug for Known {
     }
 }
 
-/// How the values of one kind become those of another.
+/// A conversion of one kind of number to another.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) enum Cast {
-    /// Rounded to the nearest float of the kind.
+    /// Rounds to the nearest float of the kind.
     Float,
-    /// Rounded to the nearest integer, of two the even one, which must lie between these.
+    /// Rounds to the nearest integer, ties to even. The result must be from `first` to `last`.
     Whole { first: i128, last: i128 },
-    /// Decimals without their point, times `multiplier`, then divided by `divisor` and rounded
-    /// as [`Cast::Whole`].
+    /// Unscaled decimals times `multiplier`, divided by `divisor`, and rounded in the same way.
     Decimal { multiplier: i128, divisor: i128, first: i128, last: i128 },
-    /// Integers times `multiplier`, then divided by `divisor` and rounded down.
+    /// Integers times `multiplier`, divided by `divisor` and rounded down.
     Scaled { multiplier: i128, divisor: i128, first: i128, last: i128 },
 }
 
-/// What `date_trunc` rounds down to.
+/// The period that `date_trunc` rounds down to.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(crate) enum Period {
-    /// So many of the column's units, from `offset` on.
+    /// A multiple of `length` from `offset` on, in units of the column.
     Units { length: i128, offset: i128 },
-    /// So many months of the calendar; a day has this many of the column's units.
+    /// A number of calendar months. `day` is the length of a day in units of the column.
     Months { months: i128, day: i128 },
 }
 
@@ -134,22 +132,22 @@ pub(crate) enum Function {
     Degrees,
     Least,
     Greatest,
-    /// To so many decimal digits behind the point.
+    /// Number of decimal digits after the point.
     RoundTo(i32),
     Bin(BinWidth),
     Truncate(Period),
 }
 
-/// A text for each row: that of the first test that holds.
+/// A `CASE` of texts: each row has the text of the first test that is true.
 #[derive(Clone, Debug)]
 pub(crate) struct Choice {
-    /// A number that is known to the tests: it is computed once before them.
+    /// A number that the tests refer to. It is computed once before them.
     pub known: Option<Arc<Compute>>,
     pub whens: Vec<(Test, Text)>,
     pub otherwise: Text,
 }
 
-/// A text of a [`Choice`].
+/// One text of a [`Choice`].
 #[derive(Clone, Debug)]
 pub(crate) enum Text {
     Null,
@@ -158,15 +156,14 @@ pub(crate) enum Text {
     Choice(Box<Choice>),
 }
 
-/// What a test looks at: a column as stored, or a computed number.
+/// The operand of a test: a stored column or a computed number.
 #[derive(Clone, Debug)]
 pub(crate) enum Operand {
     Column(Arc<Column>),
     Compute(Compute),
 }
 
-/// Sorted points of one family without repetition, and their order keys if the
-/// operand is a column.
+/// Sorted distinct points of one family, with their order keys if the operand is a column.
 #[derive(Clone, Debug)]
 pub(crate) struct Points {
     pub points: PointList,
@@ -180,10 +177,10 @@ pub(crate) enum PointList {
     Bytes(Vec<Arc<[u8]>>),
 }
 
-/// Two sides that are compared with each other, row by row.
+/// Two sides that are compared row by row.
 #[derive(Clone, Debug)]
 pub(crate) enum Sides {
-    /// Integers times a factor: times of different units.
+    /// Integers times a factor, to compare times of different units.
     Int {
         left: Compute,
         left_factor: i128,
@@ -207,24 +204,23 @@ pub(crate) enum Sides {
     },
 }
 
-/// A question that each row answers with true, false or unknown.
+/// A test that is true, false or unknown for each row.
 #[derive(Clone, Debug)]
 pub(crate) enum Test {
     Constant(Option<bool>),
-    /// True inside the range; unknown for null and NaN. `span` is the range in
-    /// the order keys of the column.
+    /// True in the range; unknown for null and NaN. `span` is the range in order keys of the column.
     Within {
         operand: Operand,
         range: Range,
         span: Option<Span>,
     },
-    /// True for the points; where it is not, unknown if `null` is listed too.
+    /// True for the points. For other values it is false, or unknown if the list contains null (`null`).
     Among {
         operand: Operand,
         points: Arc<Points>,
         null: bool,
     },
-    /// `span`: the keys that the pattern's fixed beginning leaves.
+    /// `span`: the keys that fit the fixed prefix of the pattern.
     Like {
         column: Arc<Column>,
         pattern: Arc<Pattern>,
@@ -241,12 +237,12 @@ pub(crate) enum Test {
         operand: Operand,
         span: Option<Span>,
     },
-    /// Is the test true, false, unknown (`None`)?
+    /// Whether the test is true, false or unknown (`None`).
     IsTruth(Box<Test>, Option<bool>),
-    /// Does the first give the same answer as one of the others? Unknown where it is, and
-    /// where only an unknown one could be the same.
+    /// True if the first test has the same value as one of the others. Unknown if the first is unknown, or if
+    /// only an unknown one could be equal.
     Same(Box<Test>, Vec<Test>),
-    /// The test's answer; the number that it calls known is computed once before it.
+    /// Computes a number once, then the test, which refers to it.
     Once(Arc<Compute>, Box<Test>),
     Not(Box<Test>),
     And(Vec<Test>),
@@ -301,7 +297,7 @@ impl PartialEq for Ordered {
 
 impl Eq for Ordered {}
 
-/// Each value once, ascending.
+/// Sorts values and removes duplicates.
 fn sorted_once<'a, T: Copy + Ord, S: Stop>(
     values: &'a mut Vec<T>,
     stop: &S,
@@ -312,11 +308,11 @@ fn sorted_once<'a, T: Copy + Ord, S: Stop>(
 }
 
 impl PointList {
-    /// Of points of one kind, in any order.
+    /// Sorts points of one kind and removes duplicates.
     ///
     /// # Errors
     ///
-    /// `Stopped` once the work is to end.
+    /// `Stopped` if the work was cancelled.
     pub(crate) fn new<S: Stop>(points: Vec<Point>, stop: &S) -> Result<PointList, S::Stopped> {
         let (mut whole, mut floats, mut bytes) = (Vec::new(), Vec::new(), Vec::new());
         let mut steps = Steps::new(stop);
@@ -338,7 +334,7 @@ impl PointList {
         })
     }
 
-    /// The points as ranges of one value, ascending.
+    /// The points as single-value ranges, ascending.
     pub(crate) fn ranges(&self) -> Vec<Range> {
         use std::ops::Bound::Included;
         match self {
@@ -352,7 +348,7 @@ impl PointList {
 }
 
 impl Test {
-    /// All of the tests. Ranges of one column become one range.
+    /// Joins tests by AND, and intersects ranges of the same column.
     pub(crate) fn all(tests: Vec<Test>) -> Test {
         let mut kept: Vec<Test> = Vec::new();
         let mut ranged: HashMap<usize, usize> = HashMap::new();
@@ -381,7 +377,7 @@ impl Test {
         }
     }
 
-    /// How many tests and steps of computations it is made of.
+    /// The number of tests and steps of computations.
     pub(crate) fn size(&self) -> usize {
         1 + match self {
             Test::Constant(_) | Test::Like { .. } => 0,
@@ -439,7 +435,7 @@ impl Test {
 }
 
 impl Compute {
-    /// A plain number.
+    /// A plain number without a unit.
     pub(crate) fn new(kind: Kind, step: Step) -> Compute {
         Compute { kind, stored: None, unit: None, step }
     }

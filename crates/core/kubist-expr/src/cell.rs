@@ -1,5 +1,4 @@
-//! The native values of fixed-width columns, and how they take part in ranges,
-//! comparisons and arithmetic.
+//! Native values of fixed-width columns in ranges, comparisons and arithmetic.
 
 use crate::error::ExprError;
 use arrow_buffer::i256;
@@ -8,14 +7,14 @@ use half::f16;
 
 /// A native value of a fixed-width column.
 pub(crate) trait Cell: Copy + PartialOrd + Send + Sync {
-    /// The value itself; `value` is known to fit.
+    /// The value of an integer that is known to fit.
     fn from_whole(value: i256) -> Self;
     fn from_float(value: f64) -> Self;
     fn as_f64(self) -> f64;
-    /// The integer itself, if it is one of at most 128 bits.
+    /// The value as an integer, if it has at most 128 bits.
     fn as_i128(self) -> i128;
-    /// How far a whole number lies above a smaller one, if that fits; else, and of floats, anything that
-    /// is the same for equal values.
+    /// The difference to a smaller integer, if it fits. Otherwise, and for floats, a hash that is the same
+    /// for equal values.
     fn above(self, least: Self) -> usize;
 }
 
@@ -64,7 +63,7 @@ macro_rules! float_cells {
             }
             #[inline(always)]
             fn above(self, _: Self) -> usize {
-                // Both zeros are one.
+                // Adding 0.0 gives both zeros the same bits.
                 (self.as_f64() + 0.0).to_bits() as usize
             }
         }
@@ -93,8 +92,8 @@ impl Cell for i256 {
     }
 }
 
-/// Runs `$body` with `$values` bound to the native values of a fixed-width array. Where it is
-/// used, `AsArray` must be in scope.
+/// Runs `$body` with `$values` bound to the native values of a fixed-width array. The caller must import
+/// `AsArray`.
 macro_rules! with_native_values {
     ($array:expr, $values:ident => $body:expr, _ => $otherwise:expr) => {{
         let array: &dyn arrow_array::Array = $array;
@@ -121,7 +120,7 @@ macro_rules! with_native_values {
 }
 pub(crate) use with_native_values;
 
-/// The error for a type whose values the test at hand cannot read.
+/// The error for a type that the test cannot read.
 pub(crate) fn foreign(data_type: &DataType) -> ExprError {
     ExprError::Evaluation { message: format!("values of type {data_type} cannot be compared so") }
 }

@@ -1,10 +1,9 @@
-//! Where a literal falls among the values of a column type.
+//! The position of a literal among the values of a column type.
 //!
-//! Every comparison of a column with a literal becomes a *range* of the column's
-//! own values: `pid >= 2.5` is `[3, last]`, `x < 0.1` over 32-bit floats ends at
-//! the float below `0.1f32`. Ranges of numbers are closed at both ends, so that
-//! NaN lies in none of them. What a range knows, row evaluation and zone maps
-//! both use, so that they cannot disagree.
+//! Every comparison of a column with a literal becomes a *range* of the column's own values: `pid >= 2.5` is
+//! `[3, last]`, and `x < 0.1` over 32-bit floats ends at the float below `0.1f32`. Ranges of numbers are
+//! closed at both ends and never contain NaN. Row evaluation and zone maps use the same range, so they cannot
+//! disagree.
 
 use crate::cell::Cell;
 use crate::moment::{DAY, Moment, SECOND};
@@ -19,18 +18,18 @@ use kubist_index::with_exact_primitive;
 use std::ops::Bound;
 use std::sync::Arc;
 
-/// The kinds of types that compare alike.
+/// A family of types whose values compare with each other.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(crate) enum Family {
     /// Every value is null.
     Null,
     Bool,
-    /// Integers, and booleans read as such, from `first` to `last`.
+    /// Integers (booleans as 0 and 1) from `first` to `last`.
     Int {
         first: i128,
         last: i128,
     },
-    /// Unscaled integers that stand for themselves times `10^-scale`.
+    /// Unscaled integers that are multiplied by `10^-scale`.
     Decimal {
         first: i256,
         last: i256,
@@ -53,7 +52,7 @@ pub(crate) enum Family {
     },
     Text,
     Binary,
-    /// No comparison: nested types, calendar intervals.
+    /// Types without comparison: nested types, calendar intervals.
     Other,
 }
 
@@ -65,16 +64,16 @@ pub(crate) enum Width {
     F64,
 }
 
-/// One value, free of its storage.
+/// One value, independent of its storage.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) enum Point {
     Whole(i256),
-    /// A value of the family's width; zero is positive.
+    /// A value with the precision of the family. Zero is positive.
     Float(f64),
     Bytes(Arc<[u8]>),
 }
 
-/// Where a literal falls among the values of a family.
+/// The position of a literal among the values of a family.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) enum Position {
     At(Point),
@@ -82,11 +81,11 @@ pub(crate) enum Position {
     After(Point),
     /// Below every value.
     Below,
-    /// Null and NaN compare with nothing.
+    /// Null and NaN have no position.
     Unknown,
 }
 
-/// A set of consecutive values; never holds NaN.
+/// A set of consecutive values that never contains NaN.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) enum Range {
     Empty,
@@ -95,8 +94,8 @@ pub(crate) enum Range {
     Bytes(Bound<Arc<[u8]>>, Bound<Arc<[u8]>>),
 }
 
-/// A range as order keys. Every value inside has a key in `[low, high]`; every
-/// comparable value with a key in `[sure_low, sure_high]` is inside.
+/// A range in order keys. Every value of the range has a key in `[low, high]`. Every comparable value with a
+/// key in `[sure_low, sure_high]` is in the range.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(crate) struct Span {
     pub low: u64,
@@ -105,10 +104,10 @@ pub(crate) struct Span {
     pub sure_high: u64,
 }
 
-/// Why a literal has no position in a family: `None` if it is of another kind.
+/// The reason why a literal has no position in a family; `None` if it is of another kind.
 pub(crate) type Mismatch = Option<String>;
 
-/// The type of a column's values, whatever their encoding.
+/// The type of a column's values without dictionary encoding.
 pub(crate) fn value_type(data_type: &DataType) -> &DataType {
     match data_type {
         DataType::Dictionary(_, values) => value_type(values),
@@ -149,7 +148,7 @@ impl Family {
             DataType::Float16 => Family::Float(Width::F16),
             DataType::Float32 => Family::Float(Width::F32),
             DataType::Float64 => Family::Float(Width::F64),
-            // The storage's extremes: values beyond the precision are not excluded anywhere.
+            // The full range of the storage: stored values may exceed the declared precision.
             DataType::Decimal32(_, scale) => decimal(SHORT, *scale),
             DataType::Decimal64(_, scale) => decimal(LONG, *scale),
             DataType::Decimal128(_, scale) => decimal((i128::MIN, i128::MAX), *scale),
@@ -168,7 +167,7 @@ impl Family {
         }
     }
 
-    /// The first and the last value, if there are such.
+    /// The first and the last value, if they exist.
     fn ends(&self) -> Option<(Point, Point)> {
         let whole =
             |first: i128, last: i128| Some((Point::Whole(i256::from_i128(first)), Point::Whole(i256::from_i128(last))));
@@ -184,7 +183,7 @@ impl Family {
         }
     }
 
-    /// Where `literal` falls among this family's values.
+    /// The position of `literal` among the values of this family.
     pub(crate) fn position(&self, literal: &Literal) -> Result<Position, Mismatch> {
         match (self, literal) {
             (Family::Other, _) => Err(None),
@@ -249,8 +248,8 @@ impl Family {
         }
     }
 
-    /// The values `v` for which `v op literal` holds, given the literal's position.
-    /// `None` where the comparison is unknown for every value; `<>` is `=`.
+    /// The values `v` for which `v op literal` is true. `None` if the comparison is unknown for every value.
+    /// For `<>` this is the range of `=`.
     pub(crate) fn range(&self, op: Op, position: &Position) -> Option<Range> {
         let Some((first, last)) = self.ends() else {
             return match position {
@@ -292,10 +291,10 @@ impl Family {
 
 fn position_float(width: Width, number: &Number) -> Position {
     let exact = number.as_f64();
-    let rounded = width.round(exact) + 0.0; // turns -0.0 into 0.0
+    let rounded = width.round(exact) + 0.0; // Turns -0.0 into 0.0.
     match number {
         Number::NaN => Position::Unknown,
-        // Finite, but beyond the width's numbers: no infinity equals it.
+        // A finite number beyond the largest float is not equal to infinity.
         Number::Finite(_) if rounded == f64::INFINITY => Position::After(Point::Float(width.greatest())),
         Number::Finite(_) if rounded == f64::NEG_INFINITY => Position::After(Point::Float(f64::NEG_INFINITY)),
         _ => Position::At(Point::Float(rounded)),
@@ -305,7 +304,7 @@ fn position_float(width: Width, number: &Number) -> Position {
 impl Width {
     pub(crate) fn round(self, value: f64) -> f64 {
         match self {
-            // In software: some processors go through 32 bits and round twice.
+            // Computed in software, because some processors convert through 32 bits and round twice.
             Width::F16 => f16::from_f64_const(value).to_f64(),
             Width::F32 => (value as f32).into(),
             Width::F64 => value,
@@ -320,7 +319,7 @@ impl Width {
         }
     }
 
-    /// The next greater value; `None` after infinity.
+    /// The next larger value; `None` after infinity.
     fn after(self, value: f64) -> Option<f64> {
         if value == f64::INFINITY {
             return None;
@@ -329,7 +328,7 @@ impl Width {
         Some(match self {
             Width::F64 => value.next_up(),
             Width::F32 => (value as f32).next_up().into(),
-            // One step in total order; no value here is -0.0 or NaN.
+            // One step in total order. Values here are never -0.0 or NaN.
             Width::F16 => f16::from_key(f16::from_f64(value).key() + 1).to_f64() + 0.0,
         })
     }
@@ -371,7 +370,7 @@ impl Range {
         Range::Bytes(Bound::Included(prefix.into()), end)
     }
 
-    /// The values in both ranges, which are of one family.
+    /// The intersection of two ranges of one family.
     pub(crate) fn intersect(&self, other: &Range) -> Range {
         match (self, other) {
             (Range::Whole(a, b), Range::Whole(c, d)) => Range::closed(Point::Whole(*a.max(c)), Point::Whole(*b.min(d))),
@@ -391,7 +390,7 @@ impl Range {
         }
     }
 
-    /// The range as order keys of a type of its family; `None` if it is empty.
+    /// The range in order keys of a type of its family; `None` if it is empty.
     pub(crate) fn span(&self, data_type: &DataType) -> Option<Span> {
         match self {
             Range::Empty => None,
@@ -414,7 +413,7 @@ impl Range {
                 Some(Span::inexact(exact.low, exact.high, !first, !last))
             }
             Range::Float(low, high) => {
-                // Zero has two keys, side by side.
+                // Zero has two adjacent keys.
                 let low = if *low == 0.0 { -0.0 } else { *low };
                 let high = if *high == 0.0 { 0.0 } else { *high };
                 Some(Span::exact(float_key(data_type, low), float_key(data_type, high)))
@@ -428,7 +427,7 @@ impl Span {
         Span { low, high, sure_low: low, sure_high: high }
     }
 
-    /// Where several values share a key, the end's own key is never sure.
+    /// If several values share a key, the keys of the ends are not sure.
     fn inexact(low: u64, high: u64, bounded_low: bool, bounded_high: bool) -> Span {
         let sure_low = if bounded_low { low.checked_add(1) } else { Some(0) };
         let sure_high = if bounded_high { high.checked_sub(1) } else { Some(u64::MAX) };
@@ -437,7 +436,7 @@ impl Span {
     }
 }
 
-/// Of two lower ends, the one that lets less in.
+/// The more restrictive of two lower ends.
 fn later<'a>(a: &'a Bound<Arc<[u8]>>, b: &'a Bound<Arc<[u8]>>) -> &'a Bound<Arc<[u8]>> {
     match (a, b) {
         (Bound::Unbounded, other) | (other, Bound::Unbounded) => other,
@@ -452,7 +451,7 @@ fn later<'a>(a: &'a Bound<Arc<[u8]>>, b: &'a Bound<Arc<[u8]>>) -> &'a Bound<Arc<
     }
 }
 
-/// Of two upper ends, the one that lets less in.
+/// The more restrictive of two upper ends.
 fn earlier<'a>(a: &'a Bound<Arc<[u8]>>, b: &'a Bound<Arc<[u8]>>) -> &'a Bound<Arc<[u8]>> {
     match (a, b) {
         (Bound::Unbounded, other) | (other, Bound::Unbounded) => other,
@@ -474,7 +473,7 @@ fn whole_key(data_type: &DataType, value: i256) -> u64 {
         T => <T as arrow_array::ArrowPrimitiveType>::Native::from_whole(value).key(),
         _ => match data_type {
             DataType::Boolean => u64::from(value != i256::ZERO),
-            // Wide decimals: saturated to 64 bits, as their keys are.
+            // Wide decimals saturate at 64 bits, the same as their keys.
             _ => match value.to_i128() {
                 Some(small) => small.clamp(i64::MIN.into(), i64::MAX.into()) as i64,
                 None if value.is_negative() => i64::MIN,

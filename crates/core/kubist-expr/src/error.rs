@@ -1,34 +1,32 @@
-//! What can be wrong with a predicate, and what the caller can do about it.
+//! Errors of predicates and expressions.
 //!
-//! Every kind but the last four is a mistake in the question: the message names
-//! the position, the construct or the column, so that the user can correct
-//! it. The last four say that a row's integer is too large, that a batch does not fit
-//! the schema that the predicate was bound to, that the caller stopped the evaluation, or
-//! that a kernel gave up on it.
+//! All kinds but the last four are mistakes in the expression. Their messages name the position, the
+//! construct or the column. The last four are integer overflow in a row, a batch that does not fit the bound
+//! schema, cancellation, and a failed kernel.
 
 use arrow_schema::DataType;
 use std::borrow::Cow;
 
-/// Why an expression cannot be parsed, bound or evaluated.
+/// The reason why an expression cannot be parsed, bound or evaluated.
 #[derive(Clone, Debug, PartialEq, thiserror::Error)]
 pub enum ExprError {
-    /// The text is not an expression. `position` counts characters from 1.
+    /// A syntax error. `position` counts characters from 1.
     #[error("at character {position}: {message}")]
     Syntax { position: usize, message: String },
 
-    /// The text ends, or goes on with something else, where a value must stand behind an operator.
+    /// An operator is not followed by a value.
     #[error("expected a value after `{after}` at character {position}")]
     NoValue { after: String, position: usize },
 
-    /// The text may be SQL, but not the part of SQL that predicates are.
+    /// SQL that expressions do not support.
     #[error("{construct} is not supported in an expression{hint}")]
     Unsupported { construct: String, hint: String },
 
-    /// The expression is nested deeper than it may be.
+    /// The expression is nested too deeply.
     #[error("the expression is nested too deeply (more than {limit} levels)")]
     TooDeep { limit: usize },
 
-    /// The expression is larger than it may be; `limit` says what of it, and how much.
+    /// The expression is too large. `limit` names the limit.
     #[error("the expression is too large: more than {limit}")]
     TooLarge { limit: String },
 
@@ -36,11 +34,11 @@ pub enum ExprError {
     #[error("no column `{name}`{hint}; {available}")]
     UnknownColumn { name: String, hint: String, available: String },
 
-    /// More than one column could be meant.
+    /// Several columns differ from the name by letter case only.
     #[error("column `{name}` is ambiguous: {candidates}")]
     AmbiguousColumn { name: String, candidates: String },
 
-    /// The operands' types do not go together.
+    /// The types of the operands do not fit.
     #[error("{message}")]
     Type { message: String },
 
@@ -52,7 +50,7 @@ pub enum ExprError {
     #[error("the batch has no column `{column}` of type {expected}{found}")]
     Batch { column: String, expected: DataType, found: String },
 
-    /// The caller stopped the evaluation.
+    /// The caller cancelled the evaluation.
     #[error("the evaluation was stopped")]
     Stopped,
 
@@ -78,7 +76,7 @@ impl ExprError {
 /// Characters of a text or a name that a message repeats.
 const LONGEST: usize = 100;
 
-/// What a message says of something that may be long.
+/// A text for a message, shortened if it is long.
 pub(crate) fn shortened(text: &str) -> Cow<'_, str> {
     match text.char_indices().nth(LONGEST) {
         Some((end, _)) => Cow::Owned(format!("{}…", &text[..end])),

@@ -1,10 +1,8 @@
-//! Which rows of a batch answer a test with true, and which with false.
+//! Evaluation of tests: the rows for which a test is true, and the rows for which it is false.
 //!
-//! There is no array of three-valued answers: each test can be asked for the
-//! rows that are certainly true, for those that are certainly false, or for both at
-//! once, as one bit a row each. `NOT` asks its operand for the other half; nulls and NaN,
-//! being in neither, need no bookkeeping. Time is that of the tests' number: none is asked
-//! twice, and before each the caller may stop.
+//! There is no array of three values. A caller requests the true rows, the false rows, or both, as one bit
+//! per row. `NOT` swaps the two sets. Rows with null or NaN are in neither, so they need no extra state. Each
+//! test is evaluated once, and the caller can cancel before each.
 
 pub(crate) mod compute;
 mod listed;
@@ -29,8 +27,8 @@ use std::cmp::Ordering;
 use std::ops::Bound;
 use std::sync::Arc;
 
-/// The rows that answer `test` with each of the `wanted` answers, one bit each. Every test and
-/// every number is looked at once, however many answers are wanted.
+/// The rows with each of the `wanted` truth values, one bit each. Every test and every number is computed
+/// once, regardless of how many truth values are wanted.
 pub(crate) fn answers<const N: usize>(
     test: &Test,
     rows: &Rows<'_>,
@@ -94,15 +92,15 @@ pub(crate) fn answers<const N: usize>(
     }
 }
 
-/// The rows where all tests (`all`) or one of them holds, and those where it does not; stops
-/// when the rest cannot change it.
+/// The rows where all tests (`all`) or at least one test is true, and the rows where that is false. Stops
+/// early when the remaining tests cannot change the result.
 fn join<const N: usize>(
     tests: &[Test],
     rows: &Rows<'_>,
     wanted: [bool; N],
     all: bool,
 ) -> Result<[BooleanBuffer; N], ExprError> {
-    // Where the answer is that of all tests, the others leave rows out; else they add rows.
+    // If all tests must agree on a truth value, further tests remove rows; otherwise they add rows.
     let narrows = wanted.map(|answer| answer == all);
     let mut found = narrows.map(|narrows| filled(rows.count(), narrows));
     for test in tests {
@@ -125,7 +123,7 @@ fn same<const N: usize>(
     wanted: [bool; N],
 ) -> Result<[BooleanBuffer; N], ExprError> {
     let [yes, no] = answers(one, rows, [true, false])?;
-    // By answer: where one of the others gives it, and where all do.
+    // For each truth value: the rows where one of the others has it, and where all have it.
     let mut one_of = [true, false].map(|_| filled(rows.count(), false));
     let mut all_of = [true, false].map(|_| filled(rows.count(), true));
     for other in others {
@@ -141,8 +139,8 @@ fn same<const N: usize>(
     }))
 }
 
-/// Goes through the tests of a `CASE`: `each` gets the rows for which a test holds, of those
-/// that no test before held for. What is left over is the answer.
+/// Evaluates the tests of a `CASE`. `each` receives the rows for which a test is true and all earlier tests
+/// are not. Returns the remaining rows.
 pub(crate) fn untold<T>(
     whens: &[(Test, T)],
     rows: &Rows<'_>,
@@ -180,11 +178,10 @@ fn valid(found: BooleanBuffer, nulls: Option<&NullBuffer>) -> BooleanBuffer {
     }
 }
 
-/// Which values of an array give an answer.
+/// Selects the values of an array with a given truth value.
 type Ask<'a> = &'a dyn Fn(&dyn Array, bool) -> Result<BooleanBuffer, ExprError>;
 
-/// Applies `ask` to the values of an array; if it has a dictionary, to each of
-/// the dictionary's values once.
+/// Applies `ask` to the values of an array, or once to each value of its dictionary.
 fn on_values<const N: usize>(
     array: &dyn Array,
     wanted: [bool; N],
@@ -204,7 +201,7 @@ fn on_values<const N: usize>(
     })
 }
 
-/// What `ask` finds for each of the wanted answers.
+/// Applies `ask` for each wanted truth value.
 fn each<const N: usize>(
     wanted: [bool; N],
     mut ask: impl FnMut(bool) -> Result<BooleanBuffer, ExprError>,
@@ -227,7 +224,7 @@ fn each_value<const N: usize>(
         Operand::Compute(compute) => {
             let Vector { values, nulls } = vector(compute, rows)?;
             let array: ArrayRef = match values {
-                // 128-bit integers travel as decimals of scale zero.
+                // 128-bit integers are passed as decimals of scale zero.
                 Values::Int(values) => Arc::new(PrimitiveArray::<Decimal128Type>::new(values.into(), nulls)),
                 Values::F32(values) => Arc::new(PrimitiveArray::<Float32Type>::new(values.into(), nulls)),
                 Values::F64(values) => Arc::new(PrimitiveArray::<Float64Type>::new(values.into(), nulls)),
@@ -282,8 +279,7 @@ macro_rules! with_bytes {
     }};
 }
 
-/// One bit a value. Whole words at a time, so that the compiler can vectorise
-/// the test and the packing.
+/// Packs one bit per value. It works on 64-bit words so that the compiler can vectorise the test.
 fn pack<T: Copy>(values: &[T], test: impl Fn(T) -> bool) -> BooleanBuffer {
     let mut words: Vec<u64> = Vec::with_capacity(values.len().div_ceil(64));
     let chunks = values.chunks_exact(64);
@@ -295,7 +291,7 @@ fn pack<T: Copy>(values: &[T], test: impl Fn(T) -> bool) -> BooleanBuffer {
         }
         let mut word = 0u64;
         for (index, eight) in bytes.chunks_exact(8).enumerate() {
-            // Gathers the low bits of eight bytes, the first one lowest.
+            // Gathers the low bits of eight bytes, first byte lowest.
             let mut lanes = [0u8; 8];
             lanes.copy_from_slice(eight);
             let bits = u64::from_le_bytes(lanes).wrapping_mul(0x0102_0408_1020_4080) >> 56;
@@ -310,12 +306,12 @@ fn pack<T: Copy>(values: &[T], test: impl Fn(T) -> bool) -> BooleanBuffer {
     BooleanBuffer::new(words.into(), 0, values.len())
 }
 
-/// All values but NaN.
+/// The values that are not NaN.
 fn comparable<T: Cell>(values: &[T]) -> BooleanBuffer {
     pack(values, |value| value.partial_cmp(&value).is_some())
 }
 
-/// Is the value inside (`answer`) or outside the range; neither for null, NaN.
+/// The values in the range (`answer`) or outside. Null and NaN are in neither.
 fn within(array: &dyn Array, range: &Range, answer: bool) -> Result<BooleanBuffer, ExprError> {
     fn between<T: Cell>(values: &[T], low: T, high: T, answer: bool) -> BooleanBuffer {
         match answer {
@@ -386,7 +382,7 @@ fn bytes_within<'a>(
     })
 }
 
-/// Is the value one of the points (`answer`) or not; neither for null, NaN.
+/// The values that are points (`answer`) or are not. Null and NaN are in neither.
 fn among(array: &dyn Array, points: &PointList, answer: bool) -> Result<BooleanBuffer, ExprError> {
     let found = match (array.data_type(), points) {
         (DataType::Boolean, PointList::Whole(points)) => {
@@ -414,7 +410,7 @@ fn among(array: &dyn Array, points: &PointList, answer: bool) -> Result<BooleanB
     Ok(valid(found, array.nulls()))
 }
 
-/// Tests the class of a float; every other value counts as zero.
+/// Tests the class of a float. Values of other types count as zero.
 fn classify(array: &dyn Array, test: impl Fn(f64) -> bool) -> Result<BooleanBuffer, ExprError> {
     let found = match array.data_type() {
         DataType::Float16 => pack(array.as_primitive::<Float16Type>().values(), |value| test(value.to_f64())),
@@ -425,7 +421,7 @@ fn classify(array: &dyn Array, test: impl Fn(f64) -> bool) -> Result<BooleanBuff
     Ok(valid(found, array.nulls()))
 }
 
-/// Steps of a search for a pattern between two looks at whether to go on.
+/// Steps of a pattern search between two checks for cancellation.
 const STEPS_AT_ONCE: usize = 1 << 20;
 
 fn like(array: &dyn Array, pattern: &Pattern, answer: bool, rows: &Rows<'_>) -> Result<BooleanBuffer, ExprError> {
@@ -458,14 +454,14 @@ fn like(array: &dyn Array, pattern: &Pattern, answer: bool, rows: &Rows<'_>) -> 
     };
     let mut found = BooleanBufferBuilder::new(array.len());
     for row in 0..array.len() {
-        // What a null hides may be long.
+        // Skips null rows, whose hidden text may be long.
         let matches = array.is_valid(row) && pattern.matches(text(row), &mut go_on)? == answer;
         found.append(matches);
     }
     Ok(found.finish())
 }
 
-/// The wanted answers of a comparison.
+/// The wanted truth values of a comparison.
 struct Ordered<const N: usize> {
     op: Op,
     count: usize,
@@ -473,7 +469,7 @@ struct Ordered<const N: usize> {
 }
 
 impl<const N: usize> Ordered<N> {
-    /// One bit a row, from the order of its two sides.
+    /// One bit per row, from the order of its two sides.
     fn rows(&self, order: impl Fn(usize) -> Option<Ordering>) -> [BooleanBuffer; N] {
         self.wanted.map(|answer| {
             let holds = |order: Ordering| self.op.holds(order) == answer;
@@ -499,7 +495,7 @@ fn compare<const N: usize>(
         }
         Sides::Float { left, right } => {
             let (a, b) = (vector(left, rows)?, vector(right, rows)?);
-            // 32-bit floats keep their order in 64 bits.
+            // Conversion from 32 to 64 bits keeps the order of floats.
             let (x, y) = (a.values.into_f64(), b.values.into_f64());
             (collect.rows(|row| x[row].partial_cmp(&y[row])), a.nulls, b.nulls)
         }
@@ -520,7 +516,7 @@ fn compare<const N: usize>(
     Ok(found.map(|found| valid(valid(found, left.as_ref()), right.as_ref())))
 }
 
-/// Unscaled integers times a factor; beyond 256 bits, the nearest that there is.
+/// Unscaled integers times a factor, saturated at 256 bits.
 fn wide(array: &dyn Array, factor: i256) -> Result<Vec<i256>, ExprError> {
     fn scaled<T: Copy>(values: &[T], factor: i256, widen: impl Fn(T) -> i256) -> Vec<i256> {
         let scaled = |value: i256| match value.checked_mul(factor) {

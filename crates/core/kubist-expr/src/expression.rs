@@ -1,5 +1,5 @@
-//! Values computed for each row: a column, arithmetic over columns, or a condition
-//! read as 1 and 0. What sums, means and quantiles are taken of.
+//! Numbers that are computed for each row: a column, arithmetic over columns, or a condition as 1 and 0.
+//! Aggregates use them.
 
 use crate::arithmetic;
 use crate::bind;
@@ -32,13 +32,13 @@ pub struct Expression {
 #[derive(Clone, Debug)]
 enum Of {
     Number(Compute),
-    /// 1 where it holds, 0 where it does not, missing where it is unknown.
+    /// 1 if the test is true, 0 if it is false, missing if it is unknown.
     Truth(Test),
 }
 
 impl Expression {
-    /// Parses a column, arithmetic or a condition, and binds it to `schema`. Dates, times
-    /// and durations count as numbers in their column's unit; text and bytes do not.
+    /// Parses a column, arithmetic or a condition, and binds it to `schema`. Dates, times and durations are
+    /// numbers in their column's unit. Text and bytes are refused.
     ///
     /// # Errors
     ///
@@ -67,7 +67,7 @@ impl Expression {
         Expression { of: Of::Number(compute) }
     }
 
-    /// What is computed for each row, if that is no condition.
+    /// The computation, unless the expression is a condition.
     pub(crate) fn number(&self) -> Option<&Compute> {
         match &self.of {
             Of::Number(compute) => Some(compute),
@@ -75,8 +75,8 @@ impl Expression {
         }
     }
 
-    /// The unit of its values, if they have one that can be told: of `x * 1e6` nobody knows whether it is metres, or
-    /// x in micrometres.
+    /// The unit of its values, if it is certain. The unit of `x * 1e6` is not: the factor may change the unit
+    /// or the quantity.
     pub fn unit(&self) -> Option<&str> {
         self.known_unit().filter(|unit| !unit.scaled).map(|unit| &*unit.name)
     }
@@ -88,16 +88,17 @@ impl Expression {
         }
     }
 
-    /// The metadata of a column with its values, so that what is computed from that meets the same unit.
+    /// Metadata for a column of its values, so that later expressions use the same unit.
     pub fn metadata(&self) -> HashMap<String, String> {
         self.known_unit().map(names::metadata_of).unwrap_or_default()
     }
 
-    /// What a text with a unit, as `20um`, is in the unit of its values; `None` if the text has none.
+    /// Converts a text with a unit, such as `20um`, to the unit of its values; `None` if the text has no
+    /// unit.
     ///
     /// # Errors
     ///
-    /// [`ExprError::Type`] if the values have no unit, or one of another kind.
+    /// [`ExprError::Type`] if the values have no unit, or a unit of another kind.
     pub fn in_its_unit(&self, text: &str, meant: Meant) -> Result<Option<f64>, ExprError> {
         let operand = match &self.of {
             Of::Number(Compute { step: Step::Column(column), .. }) => Operand::Column(column.clone()),
@@ -107,7 +108,7 @@ impl Expression {
         measured::of_text(text, &operand, meant)
     }
 
-    /// The indices in the schema of the columns that it reads, ascending.
+    /// The schema indices of the columns that it reads, ascending.
     pub fn columns(&self) -> Vec<usize> {
         let mut columns = Vec::new();
         let mut visit = |column: &Column| columns.push(column.index);
@@ -120,7 +121,7 @@ impl Expression {
         columns
     }
 
-    /// The index of the column that it is, if it is no more than that.
+    /// The index of the column, if the expression is only a column.
     pub fn column(&self) -> Option<usize> {
         match &self.of {
             Of::Number(Compute { step: Step::Column(column), .. }) => Some(column.index),
@@ -128,14 +129,13 @@ impl Expression {
         }
     }
 
-    /// Is it a condition, so that its mean is a share?
+    /// Returns whether it is a condition, so that its mean is a proportion.
     pub fn is_condition(&self) -> bool {
         matches!(self.of, Of::Truth(_))
     }
 
-    /// The type of its values where they are whole numbers, or whole numbers of a unit:
-    /// integers, decimals, dates, times. Integers that were computed have 128 bits, as
-    /// decimals without a fraction; a condition counts as an integer.
+    /// The type of its values if they are integers or count integer units: integers, decimals, dates, times.
+    /// Computed integers have 128 bits (decimals of scale 0). A condition is an integer.
     pub fn whole_type(&self) -> Option<DataType> {
         match &self.of {
             Of::Truth(_) => Some(DataType::Int64),
@@ -148,12 +148,11 @@ impl Expression {
         }
     }
 
-    /// One whole number a row, if it has a [`Expression::whole_type`]: decimals without their
-    /// point, times in their unit.
+    /// One integer per row, if it has a [`Expression::whole_type`]: decimals unscaled, times in their unit.
     ///
     /// # Errors
     ///
-    /// As of [`Expression::evaluate`]; [`ExprError::Overflow`] also for a decimal beyond 128 bits.
+    /// The errors of [`Expression::evaluate`]; [`ExprError::Overflow`] also for a decimal beyond 128 bits.
     pub fn wholes(&self, batch: &RecordBatch, stopped: &dyn Fn() -> bool) -> Result<Wholes, ExprError> {
         let mut all = Wholes { values: Vec::with_capacity(batch.num_rows()), missing: Vec::new() };
         for part in parts(batch) {
@@ -177,15 +176,15 @@ impl Expression {
         Ok(all)
     }
 
-    /// One number a row; NaN where it is null, unknown or NaN. The batch needs only the
-    /// columns that it reads, and is searched by name. `stopped` is asked before each step:
-    /// once it says so, the answer is [`ExprError::Stopped`].
+    /// One number per row; NaN if it is null, unknown or NaN. The batch needs only the columns that the
+    /// expression reads; they are found by name. `stopped` is called before each step, and true cancels the
+    /// evaluation.
     ///
     /// # Errors
     ///
-    /// [`ExprError::Stopped`]; [`ExprError::Overflow`] names an integer beyond 128 bits, or
-    /// beyond the type of a cast; [`ExprError::Batch`] if a column is missing or of another type;
-    /// [`ExprError::Evaluation`] if an Arrow kernel fails.
+    /// [`ExprError::Stopped`]; [`ExprError::Overflow`] names an integer beyond 128 bits, or beyond the type
+    /// of a cast; [`ExprError::Batch`] if a column is missing or of another type; [`ExprError::Evaluation`]
+    /// if an Arrow kernel fails.
     pub fn evaluate(&self, batch: &RecordBatch, stopped: &dyn Fn() -> bool) -> Result<Vec<f64>, ExprError> {
         let mut numbers = Vec::with_capacity(batch.num_rows());
         for part in parts(batch) {
@@ -224,16 +223,16 @@ impl Expression {
     }
 }
 
-/// A whole number for each row.
+/// An integer for each row.
 #[derive(Clone, Debug, Default)]
 pub struct Wholes {
     values: Vec<i128>,
-    /// Which are not there; rows behind its end are.
+    /// The rows that are missing. Rows past the end of the vector are present.
     missing: Vec<bool>,
 }
 
 impl Wholes {
-    /// The number of a row; `None` where it is null or unknown.
+    /// The number of a row; `None` if it is null or unknown.
     pub fn get(&self, row: usize) -> Option<i128> {
         if self.missing.get(row).copied().unwrap_or(false) { None } else { self.values.get(row).copied() }
     }
@@ -254,7 +253,7 @@ fn of_column(array: &dyn Array) -> Result<Vector, ExprError> {
     Ok(Vector { values: Values::Int(values), nulls: wide.nulls().cloned() })
 }
 
-/// A column is read as doubles at once; arithmetic keeps its kind until its end.
+/// Reads a column directly as doubles. Arithmetic keeps its kind until the result.
 fn in_doubles(operand: Operand) -> Compute {
     match operand {
         Operand::Column(column) => Compute { kind: Kind::F64, ..computed(Operand::Column(column)) },
@@ -279,7 +278,7 @@ mod tests {
         .unwrap()
     }
 
-    /// Missing values as `None`.
+    /// The values, with `None` for missing ones.
     fn of(sql: &str) -> Vec<Option<f64>> {
         let batch = rows();
         let values = Expression::parse(sql, &batch.schema()).unwrap().evaluate(&batch, &crate::never).unwrap();

@@ -1,4 +1,4 @@
-//! What records are grouped by: a value of any plain type for each row.
+//! Keys to group records by: a value of any plain type for each row.
 
 use crate::bind;
 use crate::bound::{Choice, Column, Compute, Kind, Operand, Test, Text};
@@ -21,7 +21,7 @@ use arrow_select::concat::concat;
 use kubist_index::with_exact_primitive;
 use std::sync::Arc;
 
-/// Bytes of a text that a `CASE` gives to groups: each row may get one.
+/// Maximum bytes of a text in a `CASE` that is used as a group. Each row may get one.
 const LONGEST_TEXT: usize = 1_024;
 
 /// A value for each row of a table, bound to its schema.
@@ -73,13 +73,13 @@ impl Grouping {
         Ok(Grouping { of, data_type })
     }
 
-    /// The type of its values: that of the column or cast; integers that were computed have 128
-    /// bits, as decimals without a fraction.
+    /// The type of its values: the type of the column or cast. Computed integers have 128 bits (decimals of
+    /// scale 0).
     pub fn data_type(&self) -> &DataType {
         &self.data_type
     }
 
-    /// The indices in the schema of the columns that it reads, ascending.
+    /// The schema indices of the columns that it reads, ascending.
     pub fn columns(&self) -> Vec<usize> {
         let mut columns = Vec::new();
         let mut visit = |column: &Column| columns.push(column.index);
@@ -94,15 +94,14 @@ impl Grouping {
         columns
     }
 
-    /// One value a row. The batch needs only the columns that it reads, and is searched by
-    /// name. `stopped` is asked before each step: once it says so, the answer is
-    /// [`ExprError::Stopped`].
+    /// One value per row. The batch needs only the columns that the expression reads; they are found by name.
+    /// `stopped` is called before each step, and true cancels the evaluation.
     ///
     /// # Errors
     ///
     /// [`ExprError::Stopped`]; [`ExprError::Overflow`] names a value that its type cannot hold;
-    /// [`ExprError::Batch`] if a column is missing or of another type;
-    /// [`ExprError::Evaluation`] if an Arrow kernel fails.
+    /// [`ExprError::Batch`] if a column is missing or of another type; [`ExprError::Evaluation`] if an Arrow
+    /// kernel fails.
     pub fn evaluate(&self, batch: &RecordBatch, stopped: &dyn Fn() -> bool) -> Result<ArrayRef, ExprError> {
         let found = parts(batch).map(|part| self.values(&Rows::new(&part, stopped)));
         let found = found.collect::<Result<Vec<ArrayRef>, ExprError>>()?;
@@ -122,7 +121,7 @@ impl Grouping {
             Of::Choice(choice) => {
                 let mut texts = vec![None; rows.count()];
                 chosen(choice, rows, &mut |row, text| texts[row] = text)?;
-                // Few texts, many rows: each is kept once.
+                // Few distinct texts for many rows, so each text is stored once.
                 let mut built = StringViewBuilder::new().with_deduplicate_strings();
                 texts.into_iter().for_each(|text| built.append_option(text));
                 Arc::new(built.finish()) as ArrayRef
@@ -135,7 +134,7 @@ impl Grouping {
         let Vector { values, nulls } = found;
         let values = match values {
             Values::F32(values) => {
-                // One zero: -0 and 0 are one group.
+                // -0 and 0 are one group.
                 let values: Vec<f32> = values.into_iter().map(|value| value + 0.0).collect();
                 return Ok(Arc::new(PrimitiveArray::<Float32Type>::new(values.into(), nulls)));
             }
@@ -153,7 +152,7 @@ impl Grouping {
     }
 }
 
-/// Integers as the values of a column of the type, each of which must fit.
+/// Integers as values of a column of the type. Each must fit.
 fn stored(values: &[i128], nulls: Option<NullBuffer>, data_type: &DataType) -> Result<ArrayRef, ExprError> {
     use crate::cell::Cell;
     with_exact_primitive!(data_type, T => {
@@ -184,7 +183,7 @@ fn bounded(choice: Box<Choice>) -> Result<Box<Choice>, ExprError> {
     }
 }
 
-/// The text of each row, `put` in no order.
+/// Calls `put` with the text of each row, in no order.
 fn chosen(choice: &Choice, rows: &Rows<'_>, put: &mut dyn FnMut(usize, Option<Arc<str>>)) -> Result<(), ExprError> {
     rows.go_on()?;
     let mut choose = || {

@@ -1,5 +1,5 @@
-//! Where the rows that a predicate selects lie in one column: what an index by order
-//! can leave out before it looks at zones.
+//! The ranges of one column that a predicate can select. Sorted indexes use them to prune before they read
+//! zones.
 
 use crate::Predicate;
 use crate::bound::{Operand, PointList, Points, Test};
@@ -16,12 +16,12 @@ use kubist_index::gradual::{self, Stop};
 use kubist_index::with_exact_primitive;
 use std::sync::Arc;
 
-/// What the selected rows can hold in a column. It may be loose, but is never too small.
+/// A superset of the values that the selected rows can have in a column.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Keys {
-    /// Numbers, by their order keys, both ends included; `None`: no number.
+    /// Range of order keys of the numbers, inclusive; `None` if there are no numbers.
     pub numbers: Option<(u64, u64)>,
-    /// NaN or null.
+    /// NaN or null is possible.
     pub others: bool,
 }
 
@@ -38,7 +38,7 @@ impl Keys {
         Keys { numbers: numbers.filter(|(low, high)| low <= high), others: self.others && other.others }
     }
 
-    /// Around both.
+    /// The smallest superset of both.
     fn either(self, other: Keys) -> Keys {
         let numbers = match (self.numbers, other.numbers) {
             (Some(a), Some(b)) => Some((a.0.min(b.0), a.1.max(b.1))),
@@ -49,14 +49,13 @@ impl Keys {
 }
 
 impl Predicate {
-    /// What the rows that it selects can hold in the column at this index in the schema.
+    /// A superset of the values of selected rows in the column with this schema index.
     pub fn keys_of(&self, column: usize) -> Keys {
         keys(&self.test, column)
     }
 
-    /// The rows whose `column` holds one of `values`, of which there may be millions; null
-    /// and NaN equal nothing. `column` is an exact name, `values` of its plain type. `stopped` is
-    /// asked from time to time.
+    /// The predicate that `column` is in `values`. The list may have millions of values. Null and NaN equal
+    /// nothing. `column` is an exact name and has the type of `values`. `stopped` is called at intervals.
     ///
     /// # Errors
     ///
@@ -101,7 +100,7 @@ impl Predicate {
     }
 }
 
-/// Stops once its question is answered with yes.
+/// Stops when the function returns true.
 struct Asked<'a>(&'a dyn Fn() -> bool);
 
 impl Stop for Asked<'_> {
@@ -144,7 +143,7 @@ where
     T::Native: Cell,
 {
     let values = values.as_primitive::<T>().iter().flatten().map(Cell::as_f64);
-    // Zero is positive.
+    // Adding 0.0 makes zero positive.
     values.filter(|value| !value.is_nan()).map(|value| Point::Float(value + 0.0)).collect()
 }
 

@@ -1,8 +1,7 @@
-//! From text to tokens.
+//! The lexer.
 //!
-//! SQL's own: `'text'` with doubled quotes, `"column"` or `` `column` ``,
-//! `X'00FF'`, numbers with exponents. Symbols that predicates do not know are
-//! tokens too, so that the parser can name them.
+//! It accepts SQL's `'text'` with doubled quotes, `"column"` or `` `column` ``, `X'00FF'`, and numbers with
+//! exponents. Symbols that expressions do not support are tokens too, so that the parser can name them.
 
 use crate::error::{ExprError, shortened};
 use crate::number::Decimal;
@@ -16,7 +15,7 @@ pub(crate) enum Token {
     /// A quoted name.
     Quoted(String),
     Number(Decimal),
-    /// A number with a unit glued to it.
+    /// A number with a unit, without a space between them.
     Quantity(Quantity),
     Text(Arc<str>),
     Bytes(Arc<[u8]>),
@@ -24,15 +23,15 @@ pub(crate) enum Token {
     End,
 }
 
-/// Longest first: the first that fits is taken.
+/// Sorted by length: the first match is the longest.
 const SYMBOLS: &[&str] = &[
     "->>", "<=>", "!~*", "==", "=", "<>", "!=", "<=", ">=", "||", "::", "->", "&&", "!~", "~*", "<<", ">>", "<", ">",
     "+", "-", "*", "/", "%", "^", "(", ")", ",", ".", "~", "&", "|", "!", "[", "]", "{", "}", ":", ";", "?", "@", "#",
     "$",
 ];
 
-/// Digits of a number, without zeros at its ends: more than any double or decimal has.
-/// A number is converted for each column that it meets, so it must not be long.
+/// Maximum digits of a number without leading and trailing zeros, more than any double or decimal needs. A
+/// number is converted for each column that it is compared with, so its length is limited.
 const MOST_DIGITS: usize = 1100;
 
 struct Lexer<'a> {
@@ -40,7 +39,7 @@ struct Lexer<'a> {
     at: usize,
 }
 
-/// The tokens of `text`, each with its position in bytes; the last one is `End`.
+/// The tokens of `text`, each with its position in bytes. The last one is `End`.
 pub(crate) fn tokens(text: &str) -> Result<Vec<(Token, usize)>, ExprError> {
     let mut lexer = Lexer { text, at: 0 };
     let mut tokens = Vec::new();
@@ -56,7 +55,7 @@ pub(crate) fn tokens(text: &str) -> Result<Vec<(Token, usize)>, ExprError> {
     }
 }
 
-/// The error that something is wrong at byte `at` of `text`.
+/// A syntax error at byte `at` of `text`.
 pub(crate) fn mistake(text: &str, at: usize, message: impl Into<String>) -> ExprError {
     let position = text.char_indices().take_while(|(index, _)| *index < at).count() + 1;
     ExprError::Syntax { position, message: message.into() }
@@ -129,7 +128,7 @@ impl<'a> Lexer<'a> {
         } else {
             self.at = mark;
         }
-        // What is glued to a number is its unit, or a mistake, and no second word.
+        // Letters that follow a number directly are its unit or a mistake, never a second word.
         self.take_while(|c| c.is_alphanumeric() || "_.°".contains(c));
         let text = &self.text[start..self.at];
         if let Some(date) = date_without_quotes(text, self.rest()) {
@@ -137,7 +136,7 @@ impl<'a> Lexer<'a> {
             return Err(mistake(self.text, start, why));
         }
         let Some(number) = Decimal::parse(text) else {
-            // A unit is of letters; an `e` begins an exponent.
+            // A unit consists of letters. An `e` may begin an exponent.
             let is_unit = |unit: &str| !unit.contains(|c: char| "_.".contains(c) || c.is_ascii_digit());
             let is_glued = |unit: &str| is_unit(unit) && !["e", "E"].contains(&unit);
             return match Quantity::parse(text).filter(|quantity| is_glued(&quantity.unit)) {
@@ -151,7 +150,7 @@ impl<'a> Lexer<'a> {
         Ok(Token::Number(number))
     }
 
-    /// What is between two `quote`s; a doubled one stands for itself.
+    /// The text between two `quote`s. A doubled quote stands for one.
     fn quoted(&mut self, quote: char) -> Result<String, ExprError> {
         let start = self.at;
         let mut content = String::new();
@@ -171,7 +170,7 @@ impl<'a> Lexer<'a> {
     }
 }
 
-/// The date that a number and what follows it look like: `2020-01-31`, without a blank.
+/// The date without quotes that a number and the following text look like: `2020-01-31`.
 fn date_without_quotes(number: &str, rest: &str) -> Option<String> {
     let digits = |text: &str, count: usize| text.len() == count && text.bytes().all(|byte| byte.is_ascii_digit());
     let (month, day) = (rest.get(..3)?.strip_prefix('-')?, rest.get(3..6)?.strip_prefix('-')?);

@@ -1,7 +1,8 @@
-//! Predicates over Arrow record batches: parsed from SQL, bound to a schema,
-//! evaluated exactly, and decided from zone statistics where these suffice. And
-//! expressions: a number, or another value to group by, for each row. docs/expressions.md
-//! is the page for users.
+//! SQL predicates and expressions over Arrow record batches.
+//!
+//! A predicate is parsed from SQL, bound to a schema, and evaluated exactly. Zone statistics decide it early
+//! where they suffice. An expression computes a number, or another value to group by, for each row.
+//! docs/expressions.md is the page for users.
 //!
 //! ```
 //! use arrow_schema::{DataType, Field, Schema};
@@ -16,65 +17,54 @@
 //! # Ok::<(), kubist_expr::ExprError>(())
 //! ```
 //!
-//! No I/O happens here, and nothing but the schema, the batch and the zone
-//! statistics that are handed in decides an answer.
+//! The crate does no I/O. A result depends only on the schema, the batch and the zone statistics.
 //!
 //! # Rules
 //!
-//! **Three values.** A test answers true, false or unknown (Kleene's logic), and
-//! a predicate selects the rows that answer true. A comparison with null *or
-//! NaN* is unknown, and so is its negation: neither `x > 5` nor `NOT (x > 5)`
-//! nor `x <> 5` selects a row where `x` is NaN. `IS NULL` is about nulls only;
-//! NaN is found by `isnan(x)`. `IS TRUE`, `IS FALSE` and `IS UNKNOWN` turn the
-//! three values into two. `-0.0 = 0.0`.
+//! **Three values.** A test is true, false or unknown (Kleene's logic), and a predicate selects the rows for
+//! which it is true. A comparison with null *or NaN* is unknown, and so is its negation: neither `x > 5` nor
+//! `NOT (x > 5)` nor `x <> 5` selects a row where `x` is NaN. `IS NULL` tests for nulls only; `isnan(x)`
+//! tests for NaN. `IS TRUE`, `IS FALSE` and `IS UNKNOWN` reduce three values to two. `-0.0 = 0.0`.
 //!
-//! **A literal adopts the type of what it meets.** Against a float column it is
-//! rounded to the nearest float of that width (a finite literal beyond the
-//! greatest one stays between it and infinity: `x <= 1e300` holds for every
-//! finite 32-bit `x`, and not for infinity). Against integers and decimals it is
-//! exact: `pid >= 2.5` is `pid >= 3`, `pid = 2.5` never holds, and nothing
-//! overflows. Against dates, times and timestamps it is ISO 8601 text, exact
-//! even where finer than the column, or a number in the column's unit; text
-//! without an offset is UTC. Against booleans it is `TRUE` or `FALSE`, against
-//! binary `X'00FF'`. Text and bytes compare byte by byte. Beside a number a condition
-//! is 1 or 0. Everything else is a type mistake, and an error. `inf` and `nan` are numbers where no column has
-//! that name.
+//! **A literal takes the type of the other operand.** Against a float column it is rounded to the nearest
+//! float of that width. A finite literal beyond the largest float stays between it and infinity: `x <= 1e300`
+//! is true for every finite 32-bit `x`, and false for infinity. Against integers and decimals it is exact:
+//! `pid >= 2.5` means `pid >= 3`, `pid = 2.5` is never true, and nothing overflows. Against dates, times and
+//! timestamps it is ISO 8601 text, exact even if finer than the column, or a number in the column's unit.
+//! Text without an offset is UTC. Against booleans it is `TRUE` or `FALSE`, against binary `X'00FF'`. Text
+//! and bytes compare byte by byte. In arithmetic a condition is 1 or 0. Every other combination is a type
+//! error. `inf` and `nan` are numbers unless a column has that name.
 //!
-//! **Columns among themselves.** Integers compare exactly whatever their widths,
-//! as do decimals of any scale, and times of any unit (a date is its midnight,
-//! UTC). With a float on either side both become 64-bit floats, unless both are
-//! of 32 bits or fewer: then 32-bit ones. Dictionaries are their values.
+//! **Columns against columns.** Integers of any width, decimals of any scale and times of any unit compare
+//! exactly (a date is its midnight, UTC). If one side is a float, both become 64-bit floats, or 32-bit floats
+//! if both have 32 bits or fewer. Dictionaries count as their values.
 //!
-//! **Arithmetic.** `+ - * %` and `abs sign least greatest floor ceil round bin` of integers
-//! are integers, computed in 128 bits; a result beyond them is an error. Division and
-//! remainder by zero are null. `/` is a division of floats, also between integers (`1/2` is
-//! 0.5). `%` takes the sign of its left side. In these, 32-bit floats stay such, unless they
-//! meet a 64-bit float, an integer column, or a literal beyond their range. All other
-//! functions are 64-bit floats, as is `power` (or `^`, which binds before a minus: `-2^2` is
-//! -4). Decimals become 64-bit floats, conditions 1 and 0. A null operand makes a null, a NaN
-//! operand makes NaN, for `least` and `greatest` too.
+//! **Arithmetic.** `+ - * %` and `abs sign least greatest floor ceil round bin` of integers are integers,
+//! computed in 128 bits; a larger result is an error. Division and remainder by zero are null. `/` divides
+//! floats, also between integers (`1/2` is 0.5). `%` takes the sign of its left side. These keep 32-bit
+//! floats, unless the other operand is a 64-bit float, an integer column, or a literal beyond their range.
+//! All other functions use 64-bit floats, including `power` (or `^`, which binds before a minus: `-2^2` is
+//! -4). Decimals become 64-bit floats, conditions 1 and 0. A null operand gives null and a NaN operand gives
+//! NaN, for `least` and `greatest` too.
 //!
-//! **Choices and casts.** `CASE` takes the branch of the first condition that is true, and
-//! computes each branch for its rows alone. All branches are numbers, times of one type,
-//! conditions or texts. A cast to an integer rounds to the nearest, of two the even one; what
-//! does not fit is an error, and NaN becomes null.
+//! **Choices and casts.** `CASE` takes the branch of the first condition that is true, and computes each
+//! branch for its rows only. All branches are numbers, times of one type, conditions or texts. A cast to an
+//! integer rounds to the nearest integer, ties to even. A value that does not fit is an error, and NaN
+//! becomes null.
 //!
-//! **Names.** A name is looked up exactly; without quotes, and if that fails,
-//! ignoring case. `"my column"` or `` `my column` `` quotes it. Dots are part of
-//! a name.
+//! **Names.** A name must match a column exactly, or, without quotes, ignoring case. `"my column"` or `` `my
+//! column` `` quotes it. Dots are part of a name.
 //!
-//! **Grammar.** `= <> != < <= > >=` (and `==`), `AND OR NOT`, `[NOT] IN (...)`,
-//! `[NOT] BETWEEN`, `IS [NOT] NULL | TRUE | FALSE | UNKNOWN`, `[NOT] LIKE` and
-//! `ILIKE` (`%`, `_`, escape `\`), `CASE`, `CAST` and `::`, arithmetic, functions, parentheses.
-//! Whatever else SQL has is an error that names it.
+//! **Grammar.** `= <> != < <= > >=` (and `==`), `AND OR NOT`, `[NOT] IN (...)`, `[NOT] BETWEEN`, `IS [NOT]
+//! NULL | TRUE | FALSE | UNKNOWN`, `[NOT] LIKE` and `ILIKE` (`%`, `_`, escape `\`), `CASE`, `CAST` and `::`,
+//! arithmetic, functions, parentheses. Other SQL is an error that names the construct.
 //!
-//! **Bounds.** At most 64 parentheses, calls and signs may be open at once, and 128
-//! operators stand in one chain; `AND`, `OR` and `IN` may be long: 16 MiB of text and 262,144
-//! conditions and computations, beside which `IN` may list any number of literals. A number
-//! has up to 1,100 digits between the zeros at its ends, a date or time 256 characters, a
-//! pattern with wildcards 4,096 bytes. Parsing and binding take time and memory linear in the
-//! text (lists are sorted). Evaluation looks at each condition and each computed number
-//! once, and asks before each whether to go on.
+//! **Limits.** 64 nested parentheses, calls and signs; 128 operators in one chain; 16 MiB of text; 262,144
+//! conditions and computations, where `AND`, `OR` and `IN` may be long and `IN` may list any number of
+//! literals. A number has up to 1,100 digits between leading and trailing zeros, a date or time 256
+//! characters, a pattern with wildcards 4,096 bytes. Parsing and binding take time and memory linear in the
+//! text (lists are sorted). Evaluation computes each condition and each number once, and checks for
+//! cancellation before each.
 
 mod arithmetic;
 mod bind;
@@ -129,7 +119,7 @@ use std::fmt;
 use syntax::Op;
 use value::Literal;
 
-/// For evaluations that are not stopped.
+/// A `stopped` function for evaluations that are never cancelled.
 pub fn never() -> bool {
     false
 }
@@ -138,12 +128,12 @@ pub fn never() -> bool {
 #[derive(Clone, Debug)]
 pub struct Predicate {
     test: Test,
-    /// What was asked, each part in SQL; all of them must hold.
+    /// The conditions in SQL, joined by AND.
     parts: Vec<String>,
 }
 
 impl Predicate {
-    /// The predicate that selects every row, whatever it holds.
+    /// A predicate that selects every row.
     pub fn always() -> Predicate {
         Predicate { test: Test::Constant(Some(true)), parts: Vec::new() }
     }
@@ -158,9 +148,8 @@ impl Predicate {
         Ok(Predicate { test, parts: vec![sql.trim().to_owned()] })
     }
 
-    /// The rows whose `column` lies between `low` and `high`, both included.
-    /// Null and NaN lie between no two values, but with neither end given every
-    /// row matches. `column` is an exact name.
+    /// The predicate `low <= column <= high`. Null and NaN are in no range, but a range without both ends
+    /// selects every row. `column` is an exact name.
     ///
     /// # Errors
     ///
@@ -183,19 +172,19 @@ impl Predicate {
         Ok(Predicate { test: Test::all(tests), parts })
     }
 
-    /// The rows that both predicates select; both are bound to one schema.
+    /// The predicate that both hold. Both must be bound to the same schema.
     pub fn and(self, other: Predicate) -> Predicate {
         let mut parts = self.parts;
         parts.extend(other.parts);
         Predicate { test: Test::all(vec![self.test, other.test]), parts }
     }
 
-    /// Is this known to select every row of every batch?
+    /// Returns whether the predicate certainly selects every row of every batch.
     pub fn is_always(&self) -> bool {
         matches!(self.test, Test::Constant(Some(true)))
     }
 
-    /// The indices in the schema of the columns that it reads, ascending.
+    /// The schema indices of the columns that it reads, ascending.
     pub fn columns(&self) -> Vec<usize> {
         let mut columns = Vec::new();
         self.test.each_column(&mut |column| columns.push(column.index));
@@ -204,16 +193,15 @@ impl Predicate {
         columns
     }
 
-    /// One answer a row, without nulls: true for the rows that it selects. The
-    /// batch needs only the columns that it reads, and is searched by name. `stopped` is asked
-    /// before each test and each step of a computation: once it says so, the answer is
-    /// [`ExprError::Stopped`].
+    /// Returns one value per row, without nulls: true for selected rows. The batch needs only the columns
+    /// that the predicate reads; they are found by name. `stopped` is called before each test and each step
+    /// of a computation, and true cancels the evaluation.
     ///
     /// # Errors
     ///
-    /// [`ExprError::Stopped`]; [`ExprError::Overflow`] names an integer beyond 128 bits, or
-    /// beyond the type of a cast; [`ExprError::Batch`] if a column is missing or of another type;
-    /// [`ExprError::Evaluation`] if an Arrow kernel fails.
+    /// [`ExprError::Stopped`]; [`ExprError::Overflow`] names an integer beyond 128 bits, or beyond the type
+    /// of a cast; [`ExprError::Batch`] if a column is missing or of another type; [`ExprError::Evaluation`]
+    /// if an Arrow kernel fails.
     pub fn evaluate(&self, batch: &RecordBatch, stopped: &dyn Fn() -> bool) -> Result<BooleanArray, ExprError> {
         let mut found = BooleanBufferBuilder::new(batch.num_rows());
         for part in parts(batch) {
@@ -223,14 +211,14 @@ impl Predicate {
         Ok(BooleanArray::new(found.finish(), None))
     }
 
-    /// How many tests and steps of computations it is made of: linear in its text, however
-    /// that is nested. It is the most tests that a row may take.
+    /// The number of tests and steps of computations, linear in the length of the text. No row takes more
+    /// tests.
     pub fn size(&self) -> usize {
         self.test.size()
     }
 
-    /// The ranges and lists that it is made of, if it is nothing but ranges and lists of columns:
-    /// then zones can be judged column by column, which is quicker than `verdict`.
+    /// The ranges and lists of the predicate, if it contains nothing else. Zones can then be judged column by
+    /// column, which is faster than `verdict`.
     pub fn key_ranges(&self) -> Option<Vec<KeyRanges<'_>>> {
         let tests = match &self.test {
             Test::And(tests) => &tests[..],
@@ -239,7 +227,8 @@ impl Predicate {
         tests.iter().map(KeyRanges::of).collect()
     }
 
-    /// What the zone's statistics, by index in the schema, decide beforehand.
+    /// The decision that the statistics of a zone allow. `zone` returns the statistics of a column by its
+    /// schema index.
     pub fn verdict(&self, zone: &dyn Fn(usize) -> Zone) -> Verdict {
         zone::verdict(&self.test, zone)
     }
@@ -258,12 +247,12 @@ impl fmt::Display for Predicate {
     }
 }
 
-/// What a text with a unit, as `2 cm`, is in the unit of a column; `None` if the text has none, or
-/// the column no numbers. Distances of dates and times are in the unit in which their type counts.
+/// Converts a text with a unit, such as `2 cm`, to the unit of a column; `None` if the text has no unit or
+/// the column is not numeric. Durations are in the unit of their type.
 ///
 /// # Errors
 ///
-/// [`ExprError::Type`] if the column has no unit, or one of another kind.
+/// [`ExprError::Type`] if the column has no unit, or a unit of another kind.
 pub fn in_unit_of(field: &Field, text: &str, meant: Meant) -> Result<Option<f64>, ExprError> {
     let schema = Schema::new(vec![field.clone()]);
     let column = Operand::Column(Names::new(&schema).column(field.name(), true)?);
@@ -280,12 +269,9 @@ pub fn in_unit_of(field: &Field, text: &str, meant: Meant) -> Result<Option<f64>
     }
 }
 
-/// The inclusive range of order keys that the closed range from `low` to `high`
-/// selects in a column of this type; `None` if it selects nothing. Where keys
-/// are exact (`order::is_exact`) these are exactly the keys of the values
-/// inside; elsewhere a value inside has a key inside, and perhaps others too.
-/// An end that is not given is open: it leaves out NaN, unless the other end is
-/// not given either.
+/// The inclusive range of order keys for the values from `low` to `high` of this type; `None` if it is empty.
+/// If keys are exact (`order::is_exact`), it contains exactly the keys of these values; otherwise it may
+/// contain keys of other values too. A missing end is open. It excludes NaN, unless both ends are missing.
 ///
 /// # Errors
 ///

@@ -1,28 +1,27 @@
 //! Patterns of `LIKE` and `ILIKE`.
 //!
-//! A pattern is cut at its `%` into segments: the first stands at the beginning, the last at
-//! the end, and each other one is taken where it first occurs behind the one before. That
-//! finds a match if there is one, and never goes back; so the time is that of one search for
-//! each segment, and nothing has to be compiled that could grow beyond the pattern. `ILIKE`
-//! compares characters that Unicode folds to one and the same character.
+//! A pattern is split at its `%` into segments. The first segment matches the beginning and the last one the
+//! end. Each other segment matches at its first occurrence after the previous one. This finds a match
+//! whenever one exists, without backtracking, so the time is one search per segment, and no compiled form can
+//! grow beyond the pattern. `ILIKE` compares characters by Unicode simple case folding.
 
 use crate::error::ExprError;
 use memchr::memmem::Finder;
 
-/// Told how many steps come next, at most.
+/// Called with an upper bound of the next steps.
 pub(crate) type GoOn<'a> = dyn FnMut(usize) -> Result<(), ExprError> + 'a;
 
-/// Bytes of a pattern: a search may compare all of it at each character of a value.
+/// Maximum bytes of a pattern. A search may compare all of it at each character of a value.
 const LONGEST: usize = 4096;
 
-/// Characters at which a search begins before it says so.
+/// Start positions of a search between two calls of [`GoOn`].
 const STARTS: usize = 256;
 
-/// A pattern, prepared for any number of values.
+/// A pattern that is prepared for many values.
 #[derive(Clone, Debug)]
 pub(crate) struct Pattern {
-    /// What stands before the first `%`, between two, and behind the last; one segment if
-    /// there is no `%`, and at most the first and the last one are empty.
+    /// The segments before, between and after each `%`; one segment if there is no `%`. Only the first and
+    /// the last one can be empty.
     segments: Vec<Segment>,
     ignore_case: bool,
 }
@@ -30,19 +29,19 @@ pub(crate) struct Pattern {
 #[derive(Clone, Debug)]
 enum Segment {
     Bytes(Box<Finder<'static>>),
-    /// With `_`, or folded.
+    /// A segment with `_`, or with case folding.
     Slots(Vec<Slot>),
 }
 
 #[derive(Clone, Copy, Debug, PartialEq)]
 enum Slot {
-    /// This character; folded, if case is ignored.
+    /// This character, folded if case is ignored.
     Char(char),
     Any,
 }
 
 impl Pattern {
-    /// `%` is any text, `_` any character, and a character behind `\` itself.
+    /// `%` is any text, `_` any character, and `\` escapes the next character.
     pub(crate) fn new(pattern: &str, ignore_case: bool) -> Result<Pattern, ExprError> {
         if pattern.len() > LONGEST {
             return Err(ExprError::TooLarge { limit: format!("{LONGEST} bytes of a pattern") });
@@ -52,7 +51,7 @@ impl Pattern {
         while let Some(char) = chars.next() {
             let slot = match char {
                 '%' => {
-                    // Several side by side are one.
+                    // Several adjacent `%` are one.
                     if segments.is_empty() || !slots.is_empty() {
                         segments.push(std::mem::take(&mut slots));
                     }
@@ -69,7 +68,8 @@ impl Pattern {
         Ok(Pattern { segments, ignore_case })
     }
 
-    /// Does `text` match? `go_on` is told of the work from time to time, and may end it.
+    /// Returns whether `text` matches. `go_on` is called with the amount of work at intervals and can cancel
+    /// it.
     pub(crate) fn matches(&self, text: &str, go_on: &mut GoOn<'_>) -> Result<bool, ExprError> {
         let Some((first, others)) = self.segments.split_first() else { return Ok(text.is_empty()) };
         let Some(mut rest) = first.at_start(text, self.ignore_case) else { return Ok(false) };
@@ -100,12 +100,12 @@ impl Segment {
         Segment::Bytes(Box::new(Finder::new(&chars.collect::<String>()).into_owned()))
     }
 
-    /// What follows, if the text begins with the segment.
+    /// The text after the segment, if the text begins with it.
     fn at_start<'t>(&self, text: &'t str, ignore_case: bool) -> Option<&'t str> {
         match self {
             Segment::Bytes(finder) => {
                 let needle = finder.needle();
-                // A whole text at the beginning ends between two characters.
+                // A whole-text prefix always ends at a character boundary.
                 text.as_bytes().starts_with(needle).then(|| &text[needle.len()..])
             }
             Segment::Slots(slots) => {
@@ -126,7 +126,7 @@ impl Segment {
         }
     }
 
-    /// What follows where the segment first occurs.
+    /// The text after the first occurrence of the segment.
     fn behind<'t>(&self, text: &'t str, ignore_case: bool, go_on: &mut GoOn<'_>) -> Result<Option<&'t str>, ExprError> {
         match self {
             Segment::Bytes(finder) => {
@@ -159,12 +159,12 @@ impl Slot {
     }
 }
 
-/// The one that stands for all characters which differ in case only: Unicode's simple folding.
+/// The simple case folding of Unicode.
 fn fold(char: char) -> char {
     if char.is_ascii() {
         return char.to_ascii_lowercase();
     }
-    // Of Turkish; its upper case is the I of everyone.
+    // The Turkish dotless i has the upper case I, but is not equal to i.
     if char == 'ı' {
         return char;
     }
@@ -180,7 +180,7 @@ mod tests {
     use arrow_string::like::{ilike, like};
     use proptest::prelude::*;
 
-    /// Arrow's kernels, which make a regular expression of the pattern.
+    /// The reference: Arrow's kernels, which use a regular expression.
     fn by_arrow(text: &str, pattern: &str, ignore_case: bool) -> bool {
         let texts = StringArray::from(vec![text]);
         let pattern = Scalar::new(StringArray::from(vec![pattern]));
@@ -211,8 +211,8 @@ mod tests {
         for char in cased {
             let text = char.to_string();
             let variants = || char.to_lowercase().chain(char.to_uppercase()).filter(|other| *other != char);
-            // The standard library may know a newer Unicode than the regular expressions, to which
-            // such a character has no case.
+            // The standard library may have a newer Unicode version than the regular expressions. They know
+            // no case for its new characters.
             if !variants().any(|other| by_arrow(&text, &other.to_string(), true)) {
                 unknown += 1;
                 continue;

@@ -1,5 +1,4 @@
-//! What an expression turns out to be once its names are known: a literal, a column or
-//! computed number, or a condition; and how each is named in an error.
+//! A bound expression: a literal, a column or computed number, or a condition. And its name in an error.
 
 use crate::bound::{Choice, Column, Compute, Kind, Operand, Step, Test};
 use crate::domain::{Family, Width};
@@ -62,7 +61,7 @@ pub(crate) fn family(operand: &Operand) -> Family {
     }
 }
 
-/// An operand as a number in the kind of its own type.
+/// An operand as a number in the kind of its type.
 pub(crate) fn computed(operand: Operand) -> Compute {
     match operand {
         Operand::Compute(compute) => compute,

@@ -1,8 +1,8 @@
-//! The units of operands: which unit a result has, and what becomes of operands whose units differ.
+//! Units of operands: the unit of a result, and the conversion of operands with different units.
 //!
-//! What has no unit is a plain number. In sums and comparisons it is taken in the unit of the other
-//! side, in products it is a factor. Operands of one kind of unit are brought to the first one's;
-//! those of different kinds are refused.
+//! A number without a unit is a plain number. In sums and comparisons it takes the unit of the other side; in
+//! products it is a factor. Operands of one kind of unit are converted to the unit of the first. Different
+//! kinds are refused.
 
 use crate::bound::{Compute, Function, Kind, Operand, Step};
 use crate::domain::Family;
@@ -17,7 +17,7 @@ use std::sync::Arc;
 /// The unit of a result, if it has one.
 type Of = Option<Arc<Unit>>;
 
-/// What has a unit, as messages call it.
+/// The name of an operand with a unit, for messages.
 fn subject(operand: &Operand) -> String {
     match operand {
         Operand::Column(column) => format!("column `{}`", column.name),
@@ -25,7 +25,7 @@ fn subject(operand: &Operand) -> String {
     }
 }
 
-/// A literal with a unit, as `20um`.
+/// A literal with a unit, such as `20um`.
 fn written(meaning: &Meaning) -> Option<Quantity> {
     match meaning {
         Meaning::Literal(Literal::Quantity(quantity)) => Some(quantity.clone()),
@@ -33,7 +33,7 @@ fn written(meaning: &Meaning) -> Option<Quantity> {
     }
 }
 
-/// The same, or as text where numbers are wanted: `'20 um'`.
+/// The same, also as text where numbers are expected: `'20 um'`.
 fn quantity(meaning: &Meaning) -> Option<Quantity> {
     match meaning {
         Meaning::Literal(Literal::Text(text)) => Quantity::parse(text),
@@ -41,12 +41,12 @@ fn quantity(meaning: &Meaning) -> Option<Quantity> {
     }
 }
 
-/// Is it a number, so that its unit is that of its values?
+/// Returns whether it is a number, so that its unit is the unit of its values.
 fn is_number(operand: &Operand) -> bool {
     matches!(family(operand), Family::Int { .. } | Family::Decimal { .. } | Family::Float(_))
 }
 
-/// Are its numbers values as those of a column are, so that the zero of their unit is theirs?
+/// Returns whether its numbers are values on a scale, as in a column, and not differences.
 fn is_value(operand: &Operand) -> bool {
     fn computed(of: &Compute) -> bool {
         use Function::{Bin, Ceil, Floor, Greatest, Least, Round, RoundTo};
@@ -68,7 +68,7 @@ fn is_value(operand: &Operand) -> bool {
     }
 }
 
-/// Operands of a function without their units, and the unit of what it makes of them.
+/// The operands of a function converted to plain numbers, and the unit of the result.
 pub(crate) fn settled(
     function: Function,
     mut operands: Vec<Meaning>,
@@ -81,7 +81,7 @@ pub(crate) fn settled(
         | Function::Least
         | Function::Greatest
         | Function::Hypot => alike(operands, units, quantity),
-        // The angle of two lengths has none.
+        // The angle has no unit: the lengths cancel.
         Function::Atan2 => Ok((alike(operands, units, quantity)?.0, None)),
         Function::Multiply | Function::Divide => product(operands, function == Function::Divide, units),
         Function::Power => {
@@ -110,8 +110,8 @@ pub(crate) fn settled(
     }
 }
 
-/// Two factors, or a dividend and a divisor. Of one kind of unit nothing is left in a quotient: it is a plain number,
-/// whatever the units, and `time / 1day` counts days.
+/// Two factors, or a dividend and a divisor. The quotient of one kind of unit is a plain number, whatever the
+/// units: `time / 1day` counts days.
 fn product(mut operands: Vec<Meaning>, divides: bool, units: &Arc<Units>) -> Result<(Vec<Meaning>, Of), ExprError> {
     let scales = operands.iter().any(scales);
     let of: Vec<Of> = operands.iter_mut().map(|operand| taken(operand, units)).collect::<Result<_, _>>()?;
@@ -132,7 +132,7 @@ fn product(mut operands: Vec<Meaning>, divides: bool, units: &Arc<Units>) -> Res
     Ok((operands, found.map(Arc::new)))
 }
 
-/// Is it a plain number that changes what it is a factor of?
+/// Returns whether it is a plain number that scales the other factor.
 fn scales(factor: &Meaning) -> bool {
     match factor {
         Meaning::Literal(Literal::Number(number)) => number.as_f64().abs() != 1.0,
@@ -140,7 +140,7 @@ fn scales(factor: &Meaning) -> bool {
     }
 }
 
-/// The unit of an operand; of a literal it is taken off.
+/// The unit of an operand. It is removed from a literal.
 fn taken(operand: &mut Meaning, units: &Arc<Units>) -> Result<Of, ExprError> {
     if let Some(quantity) = quantity(operand) {
         let unit = Unit::new(&quantity.unit, units).checked(&quantity)?;
@@ -155,12 +155,12 @@ fn taken(operand: &mut Meaning, units: &Arc<Units>) -> Result<Of, ExprError> {
 
 /// The branches of a `CASE` as numbers of one unit, and that unit.
 pub(crate) fn branches(values: Vec<Meaning>, units: &Arc<Units>) -> Result<(Vec<Meaning>, Of), ExprError> {
-    // A text is a text there, whatever it says.
+    // In a `CASE` a text is always text, never a quantity.
     alike(values, units, written)
 }
 
-/// Operands as numbers of one unit, and that unit: of the first column or computed number that has
-/// one, or else of the first literal.
+/// Operands as numbers of one unit, and that unit: the unit of the first column or computed number, or else
+/// of the first literal.
 fn alike(
     operands: Vec<Meaning>,
     units: &Arc<Units>,
@@ -204,7 +204,7 @@ fn alike(
 }
 
 impl Change {
-    /// A number in another unit.
+    /// A number converted to another unit.
     fn of(self, of: Meaning) -> Meaning {
         match (of, self) {
             (Meaning::Operand(operand), change) => changed(*operand, change).into(),
@@ -239,8 +239,8 @@ fn whole(number: &Decimal) -> Option<i128> {
     (value.fract() == 0.0 && value.abs() < 1e15).then_some(value as i128)
 }
 
-/// Two operands that are compared, as numbers of one unit: exactly, where one of both units is a
-/// whole number of the other.
+/// Two compared operands as numbers of one unit. The comparison is exact if one unit is an integer multiple
+/// of the other.
 pub(crate) fn comparable(left: Operand, right: Operand) -> Result<(Operand, Operand), ExprError> {
     let (Some(of_left), Some(of_right)) = (left.unit(), right.unit()) else { return Ok((left, right)) };
     if !is_number(&left) || !is_number(&right) {
@@ -253,7 +253,7 @@ pub(crate) fn comparable(left: Operand, right: Operand) -> Result<(Operand, Oper
     })
 }
 
-/// A literal that has a unit as a number in that of what it is compared with.
+/// A literal with a unit, as a number in the unit of the operand that it is compared with.
 pub(crate) fn number<'a>(operand: &Operand, literal: &'a Literal) -> Result<Cow<'a, Literal>, ExprError> {
     use Family::{Decimal, Duration, Float, Int};
     let quantity = match (literal, family(operand)) {
@@ -268,7 +268,7 @@ pub(crate) fn number<'a>(operand: &Operand, literal: &'a Literal) -> Result<Cow<
     };
     match operand.unit() {
         Some(unit) if is_value(operand) => Ok(Cow::Owned(Literal::Number(unit.number(&quantity, &subject(operand))?))),
-        // A difference of two temperatures is none itself.
+        // A temperature difference is not a temperature.
         Some(unit) => Ok(Cow::Owned(Literal::Number(unit.distance(&quantity, &subject(operand), Role::Compared)?))),
         None => Err(ExprError::type_mistake(format!(
             "{} has no unit, so it cannot be compared with {quantity}",
@@ -277,13 +277,14 @@ pub(crate) fn number<'a>(operand: &Operand, literal: &'a Literal) -> Result<Cow<
     }
 }
 
-/// A width as a number in the unit of what is cut: `1mm`, or a plain number.
+/// A bin width, such as `1mm` or a plain number, in the unit of the binned value.
 pub(crate) fn width(of: &Meaning, width: Meaning) -> Result<Meaning, ExprError> {
     let Some(quantity) = quantity(&width) else { return Ok(width) };
     let Meaning::Operand(operand) = of else { return Ok(width) };
     match operand.unit() {
         Some(unit) => Ok(Meaning::from(match unit.distance(&quantity, &subject(operand), Role::Width)? {
-            // A factor without end, as of degrees in radians: as many digits as a width may have.
+            // A conversion factor may have infinitely many digits, such as degrees to radians. It is rounded
+            // to the maximum digits of a width.
             Number::Finite(width) if quantity.unit != unit.name => Number::Finite(width.rounded(MOST_WIDTH_DIGITS)),
             width => width,
         })),
@@ -293,16 +294,16 @@ pub(crate) fn width(of: &Meaning, width: Meaning) -> Result<Meaning, ExprError> 
     }
 }
 
-/// What a number with a unit stands for.
+/// The meaning of a number with a unit.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Meant {
-    /// A value, as others are.
+    /// A value, such as a position or a temperature.
     Value,
-    /// How far values are from each other.
+    /// A difference between values.
     Distance,
 }
 
-/// A number with a unit, in the unit of `operand`; `None` if the text has none.
+/// A number with a unit, converted to the unit of `operand`; `None` if the text has no unit.
 pub(crate) fn of_text(text: &str, operand: &Operand, meant: Meant) -> Result<Option<f64>, ExprError> {
     let Some(quantity) = Quantity::parse(text) else { return Ok(None) };
     let what = subject(operand);

@@ -1,14 +1,14 @@
-//! Dates and times of day as ISO 8601 text, exact to any fraction of a second.
+//! Dates and times of day in ISO 8601, exact to any fraction of a second.
 //!
-//! Text without an offset means UTC, whatever zone a column names: stored
-//! instants are UTC, and a zone is only how they are shown.
+//! Text without an offset is UTC, regardless of the time zone of a column. Stored instants are UTC; a zone
+//! only affects display.
 
 /// A point in time, or a time of day.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(crate) struct Moment {
     /// Nanoseconds since 1970-01-01T00:00:00Z, or since midnight.
     pub nanoseconds: i128,
-    /// Is there more behind the nanoseconds?
+    /// There are digits below nanoseconds.
     pub finer: bool,
     /// A time of day, without a date.
     pub of_day: bool,
@@ -17,14 +17,14 @@ pub(crate) struct Moment {
 pub(crate) const SECOND: i128 = 1_000_000_000;
 pub(crate) const DAY: i128 = 86_400 * SECOND;
 
-/// Bytes that a date or time may have, digits behind the nanoseconds included.
+/// Maximum bytes of a date or time, digits below nanoseconds included.
 const LONGEST: usize = 256;
 
 impl Moment {
-    /// Reads `2020-01-31`, `2020-01-31T12:00`, `2020-01-31 12:00:00.25+01:00`,
-    /// `12:00:00`. Years have four digits, or up to nine after a sign.
+    /// Reads `2020-01-31`, `2020-01-31T12:00`, `2020-01-31 12:00:00.25+01:00`, `12:00:00`. Years have four
+    /// digits, or up to nine after a sign.
     pub(crate) fn parse(text: &str) -> Option<Moment> {
-        // One text may be read for each of many columns: it must not be long.
+        // One text may be parsed again for each of many columns.
         if text.len() > LONGEST {
             return None;
         }
@@ -47,7 +47,7 @@ impl Moment {
     }
 }
 
-/// Exactly `count` digits, and what follows them.
+/// Exactly `count` digits, and the rest of the text.
 fn digits(text: &str, count: usize) -> Option<(i64, &str)> {
     let head = text.get(..count)?;
     if count == 0 || !head.bytes().all(|byte| byte.is_ascii_digit()) {
@@ -56,7 +56,7 @@ fn digits(text: &str, count: usize) -> Option<(i64, &str)> {
     Some((head.parse().ok()?, &text[count..]))
 }
 
-/// Days since 1970-01-01 and what follows the date.
+/// Days since 1970-01-01, and the rest of the text.
 fn date(text: &str) -> Option<(i64, &str)> {
     let (sign, unsigned) = match text.as_bytes().first()? {
         b'-' => (-1, &text[1..]),
@@ -82,8 +82,8 @@ fn date(text: &str) -> Option<(i64, &str)> {
     (1..=month_days).contains(&day).then(|| (days_since_epoch(year, month, day), rest))
 }
 
-/// Days from 1970-01-01 in the proleptic Gregorian calendar: whole 400-year
-/// eras of 146,097 days, years starting in March so that leap days come last.
+/// Days since 1970-01-01 in the proleptic Gregorian calendar. Eras of 400 years have 146,097 days; years
+/// start in March, so that leap days come last.
 pub(crate) fn days_since_epoch(year: i64, month: i64, day: i64) -> i64 {
     let year = if month <= 2 { year - 1 } else { year };
     let era = year.div_euclid(400);
@@ -92,7 +92,7 @@ pub(crate) fn days_since_epoch(year: i64, month: i64, day: i64) -> i64 {
     era * 146_097 + year_of_era * 365 + year_of_era / 4 - year_of_era / 100 + day_of_year - 719_468
 }
 
-/// The year and the month, from 1, of a day: the inverse of [`days_since_epoch`].
+/// The year and the month (from 1) of a day: the inverse of [`days_since_epoch`].
 pub(crate) fn month_of(days: i64) -> (i64, i64) {
     let days = days + 719_468;
     let era = days.div_euclid(146_097);
@@ -104,8 +104,8 @@ pub(crate) fn month_of(days: i64) -> (i64, i64) {
     (era * 400 + year_of_era + i64::from(month <= 2), month)
 }
 
-/// Nanoseconds since midnight, whether there is more behind them, and what
-/// follows `hh:mm[:ss[.fraction]]`.
+/// Nanoseconds since midnight, whether there are digits below them, and the text after
+/// `hh:mm[:ss[.fraction]]`.
 fn clock(text: &str) -> Option<(i128, bool, &str)> {
     let (hours, rest) = digits(text, 2)?;
     let (minutes, rest) = digits(rest.strip_prefix(':')?, 2)?;
@@ -130,7 +130,7 @@ fn clock(text: &str) -> Option<(i128, bool, &str)> {
     Some((whole + nanoseconds, lost.bytes().any(|byte| byte != b'0'), rest))
 }
 
-/// The nanoseconds that local time is ahead of UTC: nothing, `Z`, `+hh[[:]mm]`.
+/// The offset from UTC in nanoseconds: nothing, `Z`, `+hh[[:]mm]`.
 fn offset(text: &str) -> Option<i128> {
     let (sign, rest) = match text.as_bytes().first() {
         None => return Some(0),

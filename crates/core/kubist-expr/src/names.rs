@@ -1,7 +1,6 @@
-//! Finding a column by the name that a user wrote, and saying which ones there
-//! are if there is none.
+//! Lookup of columns by the name that a user wrote, with suggestions if there is none.
 //!
-//! A text may name columns a hundred thousand times, and a schema may have as many: names are
+//! A text may name columns a hundred thousand times, and a schema may have as many. Names are therefore
 //! looked up in maps, and all mentions of a column share one [`Column`].
 
 use crate::bound::Column;
@@ -17,18 +16,18 @@ use std::sync::Arc;
 
 /// The key of a unit in a field's metadata.
 const UNIT: &str = "unit";
-/// That of a unit which cannot be told, as a plain number is a factor of the values.
+/// The metadata key of a unit that is uncertain, because a plain number is a factor of the values.
 const SCALED: &str = "unit of a multiple";
 
-/// Column names that an error lists before it only counts.
+/// Column names that an error lists before it only counts them.
 const LISTED: usize = 20;
 
-/// The index of the column that is called `name`: with that very name, or else, unless two
-/// differ by letter case alone, ignoring case.
+/// The index of the column `name`. If no column has exactly that name, letter case is ignored, unless several
+/// columns differ only by case.
 ///
 /// # Errors
 ///
-/// [`ExprError::UnknownColumn`] says which column may be meant; [`ExprError::AmbiguousColumn`].
+/// [`ExprError::UnknownColumn`] suggests a column; [`ExprError::AmbiguousColumn`].
 pub fn column_index(schema: &Schema, name: &str) -> Result<usize, ExprError> {
     match schema.index_of(name) {
         Ok(index) => Ok(index),
@@ -36,14 +35,14 @@ pub fn column_index(schema: &Schema, name: &str) -> Result<usize, ExprError> {
     }
 }
 
-/// The columns of a schema by their names.
+/// The columns of a schema by name.
 pub(crate) struct Names<'a> {
     schema: &'a Schema,
     exact: OnceCell<HashMap<&'a str, Vec<usize>>>,
-    /// By names in lower case.
+    /// Indices by name in lower case.
     folded: OnceCell<HashMap<String, Vec<usize>>>,
     mentioned: RefCell<HashMap<usize, Arc<Column>>>,
-    /// What the units of this expression are to each other.
+    /// Conversions between the units of this expression.
     pub(crate) units: Arc<Units>,
 }
 
@@ -58,8 +57,7 @@ impl<'a> Names<'a> {
         }
     }
 
-    /// The column called `name`; ignoring case only if not `exactly` and if no column has
-    /// that very name.
+    /// The column `name`. Letter case is ignored unless `exactly` is set or a column has exactly that name.
     pub(crate) fn column(&self, name: &str, exactly: bool) -> Result<Arc<Column>, ExprError> {
         match self.indices(name, exactly) {
             [index] => Ok(self.at(*index)),
@@ -72,7 +70,7 @@ impl<'a> Names<'a> {
         }
     }
 
-    /// Can `name` mean a column?
+    /// Returns whether `name` can mean a column.
     pub(crate) fn knows(&self, name: &str) -> bool {
         !self.indices(name, false).is_empty()
     }
@@ -104,16 +102,16 @@ impl<'a> Names<'a> {
     }
 }
 
-/// The unit of a column's values: that of its metadata, or of a duration's type.
+/// The unit of a column's values, from its metadata or the type of a duration.
 pub(crate) fn unit_of(field: &Field) -> Option<&str> {
     match field.data_type() {
         DataType::Duration(_) => counted_in(field.data_type()),
-        // Plain numbers, as those who must name a unit name them.
+        // An empty unit or `1` means plain numbers.
         _ => field.metadata().get(UNIT).map(|unit| unit.trim()).filter(|unit| !matches!(*unit, "" | "1")),
     }
 }
 
-/// What the metadata of a column in this unit says.
+/// The metadata of a column with this unit.
 pub(crate) fn metadata_of(unit: &Unit) -> HashMap<String, String> {
     let key = if unit.scaled { [UNIT, SCALED].as_slice() } else { &[UNIT] };
     key.iter().map(|key| ((*key).to_owned(), unit.name.to_string())).collect()
@@ -159,7 +157,7 @@ fn unknown(schema: &Schema, name: &str, quoted: bool) -> ExprError {
     ExprError::UnknownColumn { name: shortened(name).into(), hint, available }
 }
 
-/// The same error; where a column that is no plain word stands in the text, as `B-V`, it says so.
+/// The error with a hint, if the text contains a column name that needs quotes, such as `B-V`.
 pub(crate) fn hinted(error: ExprError, text: &str, schema: &Schema) -> ExprError {
     let ExprError::UnknownColumn { name, hint, available } = &error else { return error };
     let is_word = |name: &str| name.chars().all(|letter| letter.is_alphanumeric() || "_.".contains(letter));
@@ -172,7 +170,7 @@ pub(crate) fn hinted(error: ExprError, text: &str, schema: &Schema) -> ExprError
             hint: format!("; `{column}` is a column: write \"{column}\""),
             available: format!("there are {} columns", schema.fields().len()),
         },
-        // As in `country = FR`.
+        // Such as `country = FR`.
         None if hint.is_empty() && text.contains('=') && schema.fields().iter().any(|field| is_text(field)) => {
             let hint = format!("; a text takes single quotes: '{name}'");
             ExprError::UnknownColumn { name: name.clone(), hint, available: available.clone() }

@@ -1,9 +1,9 @@
-//! Names that may be meant by one that there is not.
+//! Suggestions for misspelt names.
 
-/// Letters of a name that are its beginning.
+/// Minimum letters of a name for a match with the beginning of another.
 const LEAST_BEGINNING: usize = 3;
 
-/// Up to three names that may be meant by one that there is not, the nearest first.
+/// Up to three candidates that are similar to an unknown name, most similar first.
 pub fn nearest<'a>(name: &str, candidates: impl Iterator<Item = &'a str>) -> Vec<&'a str> {
     let lower = name.to_lowercase();
     let joined = |name: &str| name.replace('_', "");
@@ -17,9 +17,8 @@ pub fn nearest<'a>(name: &str, candidates: impl Iterator<Item = &'a str>) -> Vec
     near.into_iter().map(|(_, candidate)| candidate).collect()
 }
 
-/// How many characters must change, appear, go or change places with the next to make one name the
-/// other (optimal string alignment); far for names that are too long to compare. The beginning of
-/// a name is near it, and so is a word of it.
+/// Optimal string alignment distance: characters to change, insert, delete or swap with the next. Names that
+/// are too long to compare are far apart. A prefix or a word of a name is near it.
 fn distance(a: &str, b: &str) -> usize {
     let (a, b): (Vec<char>, Vec<char>) = (a.chars().collect(), b.chars().collect());
     if a.len().max(b.len()) > 64 {

@@ -1,14 +1,14 @@
-//! Numbers as they are written, before any column has given them a type.
+//! Number literals before they have a type.
 //!
-//! A literal keeps its decimal digits until it meets a column: only then is it
-//! known whether `0.1` is a 32-bit float, a 64-bit float, an exact decimal or a
-//! position between two integers. Nothing here rounds, except on request.
+//! A literal keeps its decimal digits until it is compared with a column. Only then is `0.1` a 32-bit float,
+//! a 64-bit float, an exact decimal or a position between two integers. Nothing here rounds, except functions
+//! that say so.
 
 use arrow_buffer::i256;
 use std::cmp::Ordering;
 use std::fmt;
 
-/// The edges that `bin` rounds down to: the multiples of `mantissa * 10^exponent`.
+/// Width of bins: `bin` rounds down to multiples of `mantissa * 10^exponent`.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(crate) struct BinWidth {
     pub mantissa: i128,
@@ -30,35 +30,34 @@ pub(crate) enum Number {
     NaN,
 }
 
-/// `digits * 10^exponent`, with a sign. The digits neither start nor end with a
-/// zero; zero has none.
+/// `digits * 10^exponent`, with a sign. The digits have no leading and trailing zeros; zero has no digits.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct Decimal {
     negative: bool,
     digits: String,
     exponent: i64,
-    /// Written without point and exponent: arithmetic keeps it an integer.
+    /// Written without point and exponent, so that arithmetic treats it as an integer.
     whole: bool,
 }
 
-/// The greatest integer that is not above a number.
+/// The largest integer that is not above a number.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(crate) enum Floor {
     /// Below every 256-bit integer.
     Below,
-    /// This one; `exact` if it is the number itself.
+    /// This integer. `exact` means that the number equals it.
     At { floor: i256, exact: bool },
     /// Above every 256-bit integer.
     Above,
 }
 
-/// Digits of a width of bins.
+/// Maximum digits of a bin width.
 pub(crate) const MOST_WIDTH_DIGITS: usize = 15;
-/// Decimal digits that a 256-bit integer may have.
+/// Maximum decimal digits of a 256-bit integer.
 const WIDEST: i64 = 77;
 
 impl Decimal {
-    /// Reads `12`, `1.5`, `.5`, `5.`, `1e-5`; no sign. `None` if it is not a number.
+    /// Reads `12`, `1.5`, `.5`, `5.`, `1e-5`, without a sign. `None` if it is not a number.
     pub(crate) fn parse(text: &str) -> Option<Decimal> {
         let (mantissa, power) = match text.find(['e', 'E']) {
             Some(at) => (&text[..at], Some(&text[at + 1..])),
@@ -79,7 +78,7 @@ impl Decimal {
                 if size.is_empty() || !all_digits(size) {
                     return None;
                 }
-                // An exponent beyond 64 bits is as good as the greatest one.
+                // Larger exponents are clamped.
                 sign * size.parse::<i64>().unwrap_or(i64::MAX / 4).min(i64::MAX / 4)
             }
         };
@@ -100,7 +99,7 @@ impl Decimal {
         Decimal { negative, digits: significant.to_owned(), exponent, whole }
     }
 
-    /// How many digits it has between the zeros at its ends.
+    /// Number of digits between leading and trailing zeros.
     pub(crate) fn digits(&self) -> usize {
         self.digits.len()
     }
@@ -109,7 +108,7 @@ impl Decimal {
         Decimal { negative: !self.negative, ..self }
     }
 
-    /// Rounded to so many digits, 1 at least.
+    /// Rounded to at most `most` digits, at least 1.
     pub(crate) fn rounded(&self, most: usize) -> Decimal {
         let Some((kept, rest)) = self.digits.split_at_checked(most).filter(|(_, rest)| !rest.is_empty()) else {
             return self.clone();
@@ -131,7 +130,7 @@ impl Decimal {
     pub(crate) fn times(&self, other: &Decimal) -> Decimal {
         let digits = |number: &Decimal| number.digits.bytes().rev().map(|digit| u32::from(digit - b'0')).collect();
         let (one, two): (Vec<u32>, Vec<u32>) = (digits(self), digits(other));
-        // Each place sums up to 1,100 products of two digits.
+        // Each position sums at most 1,100 products of two digits, which fit in 32 bits.
         let mut places = vec![0u32; one.len() + two.len() + 1];
         for (i, a) in one.iter().enumerate() {
             for (j, b) in two.iter().enumerate() {
@@ -184,7 +183,7 @@ impl Decimal {
         if exponent.saturating_add(length) > WIDEST {
             return beyond;
         }
-        // The last digit is not zero: a negative exponent leaves a fraction.
+        // The last digit is not zero, so a negative exponent leaves a fraction.
         let (integer, exact) = if exponent >= 0 {
             (format!("{}{}", self.digits, "0".repeat(exponent as usize)), true)
         } else if length + exponent > 0 {
@@ -209,7 +208,7 @@ impl Decimal {
         }
     }
 
-    /// The number as the width of bins, if it is above zero and can be one.
+    /// The number as a bin width, if it is positive and has few enough digits.
     pub(crate) fn as_width(&self) -> Option<BinWidth> {
         if self.negative
             || self.is_zero()
@@ -218,7 +217,7 @@ impl Decimal {
         {
             return None;
         }
-        // A whole width keeps integers what they are.
+        // A width that is an integer keeps integers as integers.
         let whole = match self.floor(0) {
             Floor::At { floor, exact: true } => floor.to_i128(),
             _ => None,
@@ -230,7 +229,7 @@ impl Decimal {
         width.as_f64().is_finite().then_some(width)
     }
 
-    /// The nearest double; infinite if the number is beyond all of them.
+    /// The nearest double; infinity if the number is too large.
     pub(crate) fn as_f64(&self) -> f64 {
         self.to_string().parse().unwrap_or(f64::NAN)
     }
@@ -262,8 +261,8 @@ impl fmt::Display for Decimal {
 }
 
 impl Number {
-    /// A double stands for its shortest decimal text while it can have a
-    /// fraction, and for its exact value above.
+    /// A double that can have a fraction is converted through its shortest decimal text, a larger one
+    /// exactly.
     pub(crate) fn from_f64(value: f64) -> Number {
         if value.is_nan() {
             return Number::NaN;
@@ -297,7 +296,7 @@ impl Number {
         }
     }
 
-    /// The order of two numbers, exactly; `None` if one is not a number.
+    /// The exact order of two numbers; `None` if one is NaN.
     pub(crate) fn compare(&self, other: &Number) -> Option<Ordering> {
         match (self, other) {
             (Number::NaN, _) | (_, Number::NaN) => None,

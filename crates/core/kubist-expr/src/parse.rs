@@ -1,11 +1,10 @@
-//! From tokens to a tree, by recursive descent.
+//! The parser: from tokens to a tree, by recursive descent.
 //!
-//! The grammar, loosest first: `OR`, `AND`, `NOT`, comparisons and their kin
-//! (`IN`, `BETWEEN`, `LIKE`, `IS`), `+ -`, `* / %`, unary `-`, `^` (which binds
-//! its right side first: `-2^2` is -4), `::`. Written by hand rather than cut out of a
-//! general SQL parser, for two guarantees: time is linear in the text, and the
-//! tree is never higher than `MAX_HEIGHT`, so that no walk over it and not even
-//! its end can exhaust the stack. `AND`, `OR` and `IN` grow wide, not deep.
+//! The grammar, from the lowest precedence: `OR`, `AND`, `NOT`, comparisons (also `IN`, `BETWEEN`, `LIKE`,
+//! `IS`), `+ -`, `* / %`, unary `-`, `^` (right-associative: `-2^2` is -4), `::`. It is written by hand
+//! instead of using a general SQL parser, for two guarantees. Time is linear in the text. The tree is never
+//! higher than `MAX_HEIGHT`, so no walk over it, and not its destructor either, can overflow the stack.
+//! `AND`, `OR` and `IN` add width, not height.
 
 use crate::error::{ExprError, shortened};
 use crate::lex::{Token, mistake, tokens};
@@ -16,17 +15,17 @@ use crate::types::{self, Unknown};
 use crate::value::Literal;
 use arrow_schema::DataType;
 
-/// Levels that a tree may have, chains of operators included.
+/// Maximum levels of a tree, chains of operators included.
 const MAX_HEIGHT: usize = 128;
 
-/// Parentheses, calls and signs that may be open at once: the parser itself
-/// takes some kB of stack for each, unoptimised.
+/// Maximum nested parentheses, calls and signs. The parser takes some kB of stack for each in an unoptimised
+/// build.
 const MAX_DEPTH: usize = 64;
 
-/// Bytes of a text: what is made of them takes up to some hundred times their memory.
+/// Maximum bytes of a text. Parsing and binding may take some hundred times as much memory.
 const MOST_BYTES: usize = 16 << 20;
 
-/// Words that begin or join what predicates do not know.
+/// SQL keywords that expressions do not support.
 const FOREIGN: &[&str] = &[
     "ALL",
     "ANY",
@@ -66,19 +65,19 @@ const FOREIGN: &[&str] = &[
     "XOR",
 ];
 
-/// Words that end a part of a `CASE`.
+/// Keywords that end a part of a `CASE`.
 const OF_CASE: &[&str] = &["WHEN", "THEN", "ELSE", "END"];
 
-/// Words that cannot be bare names.
+/// Keywords that cannot be unquoted names.
 const RESERVED: &[&str] = &["AND", "BETWEEN", "ILIKE", "IN", "IS", "LIKE", "NOT", "OR"];
 
-/// A tree and how many levels it has.
+/// A tree and its number of levels.
 struct Tree {
     syntax: Box<Syntax>,
     height: usize,
 }
 
-/// Both ways out are a pointer or two, so that recursion is cheap in stack.
+/// Boxed results and errors keep the stack frames of the recursion small.
 type Parsed<T = Tree> = Result<T, Box<ExprError>>;
 
 struct Parser<'a> {
@@ -108,7 +107,7 @@ fn leaf(syntax: Syntax) -> Tree {
     Tree { syntax: Box::new(syntax), height: 1 }
 }
 
-/// A tree over others, `make` given them in order.
+/// A tree with these children, built by `make` in order.
 fn over<const N: usize>(trees: [Tree; N], make: impl FnOnce([Box<Syntax>; N]) -> Syntax) -> Parsed {
     let height = 1 + trees.iter().map(|tree| tree.height).max().unwrap_or(0);
     if height > MAX_HEIGHT {
@@ -117,7 +116,7 @@ fn over<const N: usize>(trees: [Tree; N], make: impl FnOnce([Box<Syntax>; N]) ->
     Ok(Tree { syntax: Box::new(make(trees.map(|tree| tree.syntax))), height })
 }
 
-/// A tree over any number of others.
+/// A tree with any number of children.
 fn over_all(trees: Vec<Tree>, make: impl FnOnce(Vec<Syntax>) -> Syntax) -> Parsed {
     let tallest = trees.iter().map(|tree| tree.height).max().unwrap_or(0);
     let tallest = Tree { height: tallest, ..leaf(Syntax::Literal(Literal::Null)) };
@@ -194,7 +193,7 @@ impl Parser<'_> {
                     let number = number.to_string();
                     let (number, unit) = (shortened(&number), shortened(word));
                     let hint = format!("write `{number}{unit}` or `'{number} {unit}'` for a value with a unit");
-                    return self.here(format!("`{unit}` is not expected behind {number}; {hint}"));
+                    return self.here(format!("`{unit}` is not expected after {number}; {hint}"));
                 }
                 format!("`{}`", shortened(word))
             }
@@ -390,7 +389,7 @@ impl Parser<'_> {
         call("power", vec![base, exponent])
     }
 
-    /// What stands before any number of `::type`.
+    /// A value with any number of `::type` after it.
     fn converted(&mut self) -> Parsed {
         let mut tree = self.primary()?;
         while self.skip_symbol("::") {
@@ -412,7 +411,7 @@ impl Parser<'_> {
         over([operand], |[operand]| Syntax::Cast { operand, to })
     }
 
-    /// The name of a type, of one word or several.
+    /// The name of a type, of one or several words.
     fn data_type(&mut self) -> Parsed<DataType> {
         let Token::Word(word) = self.peek() else { return Err(self.unexpected_but("expected a type, ")) };
         let mut name = word.to_ascii_lowercase();
@@ -430,7 +429,7 @@ impl Parser<'_> {
         types::named(&name).map_err(|error| match error {
             Unknown::Type => {
                 self.next = found;
-                self.here(format!("there is no type `{}`; known are {}", shortened(&name), types::LISTED))
+                self.here(format!("there is no type `{}`; the types are {}", shortened(&name), types::LISTED))
             }
             Unknown::But(hint) => ExprError::unsupported_but(format!("the type `{name}`"), hint).into(),
         })
@@ -503,7 +502,7 @@ impl Parser<'_> {
         }
     }
 
-    /// The error that no value stands here, where one must.
+    /// The error that a value is missing here.
     fn no_value(&self) -> Box<ExprError> {
         let before = self.next.checked_sub(1).and_then(|before| self.tokens.get(before));
         let after = match before {
@@ -530,7 +529,7 @@ impl Parser<'_> {
         if RESERVED.contains(&upper) {
             return Err(self.unexpected());
         }
-        // A column may well be named after a foreign word; what follows tells.
+        // A column can have the name of an unsupported keyword. The next token decides.
         let named = match self.ahead(1) {
             Token::Symbol("(" | "[") => false,
             Token::Symbol(_) | Token::End => true,
@@ -582,7 +581,7 @@ impl Parser<'_> {
         call(&name, operands)
     }
 
-    /// A column; dots are part of its name.
+    /// A column name. Dots are part of it.
     fn name(&mut self) -> Parsed {
         let mut name = String::new();
         let mut quoted = false;

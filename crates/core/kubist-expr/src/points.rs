@@ -1,5 +1,4 @@
-//! The values that a predicate leaves a column, where they are few: what an index
-//! by value can be asked for.
+//! The few values of a column that a predicate can select, for a secondary index.
 
 use crate::Predicate;
 use crate::bound::Test;
@@ -15,13 +14,13 @@ use kubist_index::with_exact_primitive;
 use std::ops::Bound;
 use std::sync::Arc;
 
-/// A range of whole numbers that holds no more values is taken for a list.
+/// A range of integers with at most this many values counts as a list.
 const MOST_OF_A_RANGE: usize = 64;
 
 impl Predicate {
-    /// Values, of the plain type `data_type`, such that each row which the predicate
-    /// selects holds one of them in the column at this index in the schema. Null and
-    /// NaN are never among them, and no value may be. `None` if they are not few.
+    /// Values of the plain type `data_type`: each row that the predicate selects has one of them in the
+    /// column with this schema index. The list may be empty and never contains null or NaN. `None` if there
+    /// are too many values.
     pub fn values_of(&self, column: usize, data_type: &DataType) -> Option<ArrayRef> {
         array(points(&self.test, column)?, data_type)
     }
@@ -36,7 +35,7 @@ fn points(test: &Test, column: usize) -> Option<Vec<Point>> {
             Some(points.points.ranges().iter().filter_map(of_range).flatten().collect())
         }
         Test::IsTruth(test, Some(true)) => points(test, column),
-        // Any part's values hold all rows; the fewest say most.
+        // All rows satisfy every part, so the part with the fewest values is the most selective.
         Test::And(tests) => tests.iter().filter_map(|test| points(test, column)).min_by_key(Vec::len),
         Test::Or(tests) => {
             let parts: Option<Vec<Vec<Point>>> = tests.iter().map(|test| points(test, column)).collect();

@@ -1,5 +1,4 @@
-//! The rows of a batch while they are judged: their columns, numbers that are computed
-//! already, and whether to go on.
+//! The rows of a batch during evaluation: their columns, shared results, and cancellation.
 
 use crate::bound::{Column, Compute};
 use crate::domain::value_type;
@@ -13,11 +12,11 @@ use arrow_select::take::take;
 use std::cell::RefCell;
 use std::sync::Arc;
 
-/// Rows that are judged together: they bound the memory of an evaluation, and the time of a
-/// step between two looks at whether to go on.
+/// Rows that are evaluated together. This bounds the memory of an evaluation and the time between two checks
+/// for cancellation.
 const ROWS_AT_ONCE: usize = 65_536;
 
-/// The rows of a batch in parts of a bounded number; one part at least.
+/// The rows of a batch in slices of bounded length, at least one slice.
 pub(crate) fn parts(batch: &RecordBatch) -> impl Iterator<Item = RecordBatch> {
     let rows = batch.num_rows();
     let starts = (0..rows.max(1)).step_by(ROWS_AT_ONCE);
@@ -26,15 +25,15 @@ pub(crate) fn parts(batch: &RecordBatch) -> impl Iterator<Item = RecordBatch> {
 
 enum From<'a> {
     Batch(&'a RecordBatch),
-    /// Those of others that are set.
+    /// The rows of another set for which the mask is true.
     Part(&'a Rows<'a>, BooleanArray),
 }
 
-/// The rows that tests are asked about.
+/// The rows that tests are evaluated for.
 pub(crate) struct Rows<'a> {
     from: From<'a>,
     stopped: &'a dyn Fn() -> bool,
-    /// Numbers that a test around has computed.
+    /// Results of enclosing tests.
     known: RefCell<Vec<(Arc<Compute>, Vector)>>,
 }
 
@@ -50,8 +49,7 @@ impl<'a> Rows<'a> {
         }
     }
 
-    /// Does `ask` with the rows that are `chosen`. Their columns are picked when they are
-    /// looked at.
+    /// Runs `ask` with the `chosen` rows. Columns are filtered when they are read.
     pub(crate) fn part<T>(
         &self,
         chosen: &BooleanBuffer,
@@ -64,12 +62,12 @@ impl<'a> Rows<'a> {
         ask(&Rows { from: From::Part(self, chosen), stopped: self.stopped, known: RefCell::default() })
     }
 
-    /// Asked before each test and each step of a computation.
+    /// Checks for cancellation, before each test and each step of a computation.
     pub(crate) fn go_on(&self) -> Result<(), ExprError> {
         if (self.stopped)() { Err(ExprError::Stopped) } else { Ok(()) }
     }
 
-    /// A column of the batch, as it is stored.
+    /// A column of the batch as it is stored.
     pub(crate) fn stored(&self, column: &Column) -> Result<ArrayRef, ExprError> {
         let batch = match &self.from {
             From::Batch(batch) => batch,
@@ -84,7 +82,7 @@ impl<'a> Rows<'a> {
         Ok(array.clone())
     }
 
-    /// A column of the batch without its dictionary.
+    /// A column of the batch without dictionary encoding.
     pub(crate) fn array(&self, column: &Column) -> Result<ArrayRef, ExprError> {
         let mut array = self.stored(column)?;
         while let Some(dictionary) = array.as_any_dictionary_opt() {
@@ -93,7 +91,7 @@ impl<'a> Rows<'a> {
         Ok(array)
     }
 
-    /// Does `ask` with the numbers of `compute` known.
+    /// Runs `ask` while the result of `compute` is available to [`Rows::known`].
     pub(crate) fn knowing<T>(
         &self,
         compute: &Arc<Compute>,
@@ -106,7 +104,7 @@ impl<'a> Rows<'a> {
         found
     }
 
-    /// The numbers of `compute`, if a test around has computed them.
+    /// The result of `compute`, if an enclosing test computed it.
     pub(crate) fn known(&self, compute: &Arc<Compute>) -> Result<Option<Vector>, ExprError> {
         let known = self.known.borrow();
         if let Some((_, numbers)) = known.iter().rev().find(|(one, _)| Arc::ptr_eq(one, compute)) {

@@ -1,8 +1,8 @@
-//! Functions that jump: what becomes of an interval that goes through them.
+//! Error propagation through step functions.
 //!
-//! `round`, `floor`, `bin` and their like have no slope that says how far off their result may be.
-//! But they are monotone, so the image of an interval is bounded by the images of its ends. An
-//! expression is taken apart from the outside until what is left is smooth.
+//! The derivative of `round`, `floor`, `bin` and similar functions does not bound the error of their result.
+//! They are monotone, so the image of an interval is bounded by the images of its ends. An expression is
+//! decomposed from the outside until the rest is smooth.
 
 use crate::bound::{Cast, Compute, Function, Kind, Step};
 use crate::evaluate::compute::vector;
@@ -13,27 +13,27 @@ use arrow_array::{RecordBatch, RecordBatchOptions};
 use arrow_schema::Schema;
 use std::sync::Arc;
 
-/// How a number that is computed follows what it is computed from.
+/// The behaviour of a computed number under small changes of its inputs.
 #[derive(Clone, Debug)]
 pub enum Shape {
-    /// It has slopes.
+    /// Differentiable.
     Smooth,
-    /// A smooth one goes through steps.
+    /// Step functions of a smooth expression.
     Stepped(Expression, Steps),
-    /// It jumps where nothing says how far.
+    /// Jumps without a known bound.
     Broken,
 }
 
-/// Functions of one number, applied one after the other.
+/// Functions of one number, in the order of application.
 #[derive(Clone, Debug)]
 pub struct Steps(Vec<Stage>);
 
 #[derive(Clone, Debug)]
 enum Stage {
     Unary(Function),
-    /// To an integer.
+    /// Conversion to an integer.
     Whole,
-    /// Beside a constant, which may stand first.
+    /// A function of the number and a constant; the constant may come first.
     With {
         function: Function,
         constant: f64,
@@ -42,7 +42,7 @@ enum Stage {
 }
 
 impl Steps {
-    /// Between which numbers the results for all numbers from `low` to `high` lie.
+    /// Bounds of the results for all numbers from `low` to `high`.
     pub fn image(&self, low: f64, high: f64) -> (f64, f64) {
         self.0.iter().fold((low, high), |(low, high), stage| {
             let (one, other) = (stage.of(low), stage.of(high));
@@ -77,7 +77,7 @@ fn number(value: f64) -> Compute {
     Compute::new(Kind::F64, Step::Float(value))
 }
 
-/// A function of numbers; NaN where it has no value.
+/// The value of a function of numbers; NaN if it has none.
 fn computed(function: Function, operands: Vec<Compute>) -> f64 {
     let one_row = RecordBatchOptions::new().with_row_count(Some(1));
     let compute = Compute::new(Kind::F64, Step::Call(function, operands));
@@ -93,7 +93,7 @@ fn computed(function: Function, operands: Vec<Compute>) -> f64 {
 }
 
 impl Expression {
-    /// How it follows what it is computed from.
+    /// The behaviour of the expression under small changes of its inputs.
     pub fn shape(&self) -> Shape {
         self.number().map_or(Shape::Broken, shape)
     }
@@ -101,16 +101,16 @@ impl Expression {
 
 fn shape(compute: &Compute) -> Shape {
     match stepped(compute, Corners::Jump) {
-        // The corner of an `abs` within is passed over, as those of `least` and `greatest` are.
+        // Corners of `abs` inside the expression are ignored, the same as corners of `least` and `greatest`.
         Shape::Broken => stepped(compute, Corners::Smooth),
         shape => shape,
     }
 }
 
-/// What the corner of `abs` counts as.
+/// The treatment of the corner of `abs`.
 #[derive(Clone, Copy, PartialEq)]
 enum Corners {
-    /// At it a slope would say that there is no error.
+    /// At the corner a derivative would give an error of zero.
     Jump,
     Smooth,
 }
@@ -129,8 +129,8 @@ fn stepped(compute: &Compute, corners: Corners) -> Shape {
     Shape::Stepped(Expression::of_number(left.clone()), Steps(stages))
 }
 
-/// The outermost function, if it is one of a single number, and what that is; no stage where it
-/// changes nothing.
+/// The outermost function, if it has one argument, and that argument. The stage is `None` if the function
+/// does not change values.
 fn outermost(compute: &Compute) -> Option<(Option<Stage>, &Compute)> {
     let (function, operands) = match &compute.step {
         Step::Cast(of, Cast::Float) => return Some((None, of)),
@@ -163,7 +163,7 @@ fn constant(compute: &Compute) -> Option<f64> {
     }
 }
 
-/// Does it rise all along, or fall, or turn at 0 as `abs` does?
+/// Returns whether the function rises everywhere, falls everywhere, or turns at 0 as `abs` does.
 fn is_monotone(function: Function) -> bool {
     use Function::*;
     matches!(
@@ -187,7 +187,7 @@ fn is_monotone(function: Function) -> bool {
     )
 }
 
-/// Has it slopes everywhere, but for corners?
+/// Returns whether it is differentiable, except at corners.
 fn is_smooth(compute: &Compute, corners: Corners) -> bool {
     use Function::*;
     let is_smooth = |compute: &Compute| is_smooth(compute, corners);

@@ -1,9 +1,8 @@
-//! The tree that the parser makes: SQL's shape, no types, names as written.
+//! The syntax tree: the structure of the SQL, with unresolved names and no types.
 
 use crate::value::Literal;
 use arrow_schema::DataType;
 
-/// A comparison.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Op {
     Eq,
@@ -15,7 +14,7 @@ pub(crate) enum Op {
 }
 
 impl Op {
-    /// The same comparison with its sides exchanged.
+    /// The comparison with its sides exchanged.
     pub(crate) fn flipped(self) -> Op {
         match self {
             Op::Lt => Op::Gt,
@@ -45,7 +44,7 @@ pub(crate) enum Syntax {
         quoted: bool,
     },
     Literal(Literal),
-    /// An arithmetic operator or a function, by its name.
+    /// A call of an arithmetic operator or a function by name.
     Call {
         name: String,
         operands: Vec<Syntax>,
@@ -69,7 +68,7 @@ pub(crate) enum Syntax {
         pattern: Box<Syntax>,
         ignore_case: bool,
     },
-    /// With an operand each `WHEN` has a value that it is compared with, else a condition.
+    /// With an operand, each `WHEN` is a value that it is compared with; otherwise a condition.
     Case {
         operand: Option<Box<Syntax>>,
         whens: Vec<(Syntax, Syntax)>,

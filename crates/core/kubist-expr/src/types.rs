@@ -1,20 +1,19 @@
-//! The names of types that `CAST` takes: those of Arrow and NumPy, and SQL's where both mean
-//! the same.
+//! Type names for `CAST`: the names of Arrow and NumPy, and SQL's names where they mean the same.
 
 use arrow_schema::{DataType, TimeUnit};
 
-/// Integers of 128 bits, as a column can hold them.
+/// The column type of 128-bit integers.
 pub(crate) const HUGE: DataType = DataType::Decimal128(38, 0);
 
-/// What messages list.
+/// The types that messages list.
 pub(crate) const LISTED: &str = "tinyint, int16, int32, int64, uint8, uint16, uint32, uint64, int128, \
                                  float32, float64, boolean, date, timestamp";
 
-/// Why a name stands for no type.
+/// The reason why a name is no valid type.
 pub(crate) enum Unknown {
-    /// It is none.
+    /// There is no such type.
     Type,
-    /// It is one, but not here: what to write instead.
+    /// The type exists but is not supported; use this one instead.
     But(&'static str),
 }
 

@@ -1,8 +1,7 @@
-//! Units: of columns, of what is computed from them, and of the numbers that meet them.
+//! Units of columns, of computed values, and of numbers in expressions.
 //!
-//! `20um` becomes a number in the unit of what it meets: a number is multiplied by an exact factor
-//! in decimal digits, so that `20um` is the very number 0.00002 in metres. A unit is a product of
-//! powers: those of columns multiply and divide as the columns do.
+//! `20um` is converted to the unit of the other operand, by an exact decimal factor: in metres it is exactly
+//! 0.00002. A unit is a product of powers, and units multiply and divide together with their columns.
 
 mod conversion;
 mod convert;
@@ -10,23 +9,23 @@ mod known;
 
 use crate::error::{ExprError, shortened};
 use crate::number::{Decimal, Number};
-use convert::{Converted, convert, plain};
 pub use conversion::Conversion;
+use convert::{Converted, convert, plain};
 pub use known::{has_direction, seconds, unit_notes};
 use std::collections::HashMap;
 use std::fmt;
 use std::sync::{Arc, Mutex, PoisonError};
 
-/// Conversions that are worked out for one expression.
+/// Maximum number of conversions in one expression.
 const MOST_CONVERSIONS: usize = 128;
-/// Factors of a unit: more are not followed.
+/// Maximum number of factors in a unit.
 const MOST_FACTORS: usize = 8;
-/// Parts of a power: halves, thirds and quarters of powers are units, too.
+/// Denominator of powers, so that halves, thirds and quarters are possible.
 const PARTS: i32 = 12;
-/// The greatest power of a factor that is followed, in [`PARTS`].
+/// Maximum power of a factor, in [`PARTS`].
 const MOST_PARTS: i32 = 24 * PARTS;
 
-/// A number with a unit, as it is written.
+/// A number with a unit, such as `20um`.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct Quantity {
     pub number: Decimal,
@@ -34,14 +33,14 @@ pub(crate) struct Quantity {
 }
 
 impl Quantity {
-    /// What begins with a number, and ends with a unit: `20um`, `-1.5 m/s`.
+    /// Parses a number that is followed by a unit: `20um`, `-1.5 m/s`.
     pub fn parse(text: &str) -> Option<Quantity> {
         let text = text.trim();
         let (negative, size) = match text.strip_prefix('-') {
             Some(size) => (true, size),
             None => (false, text.strip_prefix('+').unwrap_or(text)),
         };
-        // The longest beginning that is a number: in `2eV` that is the 2.
+        // The longest prefix that is a number: in `2eV` it is `2`.
         let ends = size.char_indices().map(|(at, _)| at).take(64);
         let (number, unit) = ends.filter_map(|at| Some((Decimal::parse(&size[..at])?, size[at..].trim()))).last()?;
         let begins = unit.chars().next().is_some_and(|first| first.is_alphabetic() || "°%µ".contains(first));
@@ -53,7 +52,7 @@ impl Quantity {
 impl fmt::Display for Quantity {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let value = self.number.as_f64();
-        // As people write it, unless that would be long.
+        // Plain notation, unless it would be long.
         match value == 0.0 || (1e-4..1e15).contains(&value.abs()) {
             true => write!(f, "{value} {}", shortened(&self.unit)),
             false => write!(f, "{} {}", self.number, shortened(&self.unit)),
@@ -61,24 +60,24 @@ impl fmt::Display for Quantity {
     }
 }
 
-/// How much a number with a unit, as `0.1 mas`, is in `unit`, whatever its zero; `None` if the text
-/// is no number with a unit. `subject` is what has that unit.
+/// Converts a text with a unit, such as `0.1 mas`, to `unit` as a difference, without the zero of a scale.
+/// `None` if the text is no number with a unit. `subject` names the owner of `unit` in errors.
 pub(crate) fn distance_in(text: &str, unit: &str, subject: &str, role: Role) -> Result<Option<f64>, ExprError> {
     let Some(quantity) = Quantity::parse(text) else { return Ok(None) };
     Ok(Some(Unit::new(unit, &Arc::default()).distance(&quantity, subject, role)?.as_f64()))
 }
 
-/// How large an error with a unit, as `0.1 mas`, is in `unit`, that of `subject`; `None` if the
-/// text is no number with a unit.
+/// Converts an error with a unit, such as `0.1 mas`, to `unit`, the unit of `subject`; `None` if the text is
+/// no number with a unit.
 ///
 /// # Errors
 ///
-/// [`ExprError::Type`] if the units are of different kinds, or one of them is not known.
+/// [`ExprError::Type`] if the units are of different kinds, or one of them is unknown.
 pub fn error_in(text: &str, unit: &str, subject: &str) -> Result<Option<f64>, ExprError> {
     distance_in(text, unit, subject, Role::Error)
 }
 
-/// What the units of one expression are to each other, each pair asked once.
+/// Cache of the conversions between the units of one expression.
 #[derive(Debug, Default)]
 pub(crate) struct Units {
     known: Mutex<Known>,
@@ -87,15 +86,15 @@ pub(crate) struct Units {
 #[derive(Debug, Default)]
 struct Known {
     relations: HashMap<(String, String), Relation>,
-    /// Numbers of scales that begin at another zero: of temperature.
+    /// Converted numbers of temperature scales with different zeros.
     on_scales: HashMap<(String, String, String), Number>,
 }
 
-/// What one unit is to another.
+/// The relation of two units.
 #[derive(Clone, Debug)]
 enum Relation {
     Factor(Converted),
-    /// It begins at another zero.
+    /// The units are scales with different zeros.
     Scale,
     OtherKind,
     UnknownFrom,
@@ -120,7 +119,7 @@ impl Units {
         Ok(known.relations.entry(pair).or_insert(relation).clone())
     }
 
-    /// A number of a scale on another one; `None` if it has no place there.
+    /// A number of one scale on another; `None` if it cannot be converted.
     fn on_scale(&self, number: &Decimal, from: &str, to: &str) -> Result<Option<Number>, ExprError> {
         let mut known = self.known.lock().unwrap_or_else(PoisonError::into_inner);
         let asked = (number.to_string(), from.to_owned(), to.to_owned());
@@ -142,36 +141,36 @@ impl Known {
     }
 }
 
-/// The unit of a column, or of what is computed.
+/// The unit of a column or a computed value.
 #[derive(Clone, Debug)]
 pub(crate) struct Unit {
-    /// As people read it.
+    /// The name for people.
     pub name: Arc<str>,
-    /// Units and their powers, in [`PARTS`]; none twice, none to the power of 0.
+    /// Units and their powers in [`PARTS`]. Each occurs once, with a nonzero power.
     factors: Vec<(Arc<str>, i32)>,
-    /// As fend-core reads it; `None` if that is no unit.
+    /// The name in the syntax of fend-core; `None` if it knows no such unit.
     asked: Option<String>,
-    /// A plain number is a factor of what has it, as of `x * 1e6`: whether that number changes the unit or the
-    /// quantity, nobody can tell.
+    /// A plain number is a factor of the values, as in `x * 1e6`. It is uncertain whether that changes the
+    /// unit or the quantity.
     pub scaled: bool,
     units: Arc<Units>,
 }
 
-/// What a quantity is for the value that it meets.
+/// The role of a quantity for the value that it is combined with.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(crate) enum Role {
-    /// It is held against that value.
+    /// It is compared with the value.
     Compared,
-    /// It is added to it, or one of both is chosen.
+    /// It is added to the value, or is another branch of the same choice.
     Added,
-    /// It is a width of it.
+    /// It is a bin width of the value.
     Width,
-    /// It is how far that value may be from the truth.
+    /// It is an error bound of the value.
     Error,
 }
 
 impl Role {
-    /// That it cannot be.
+    /// The message for a quantity that cannot have this role.
     fn refused(self, quantity: &Quantity) -> String {
         match self {
             Role::Compared => format!("cannot be compared with {quantity}"),
@@ -182,24 +181,24 @@ impl Role {
     }
 }
 
-/// A quantity that met a unit.
+/// The result of converting a quantity.
 enum Met {
     Number(Number),
-    /// The units, as fend-core reads them, begin at different zeros.
+    /// The units are scales with different zeros. The names are in the syntax of fend-core.
     Scales {
         from: String,
         to: String,
     },
 }
 
-/// How numbers of one unit become those of another.
+/// A conversion of numbers of one unit to another.
 pub(crate) enum Change {
     None,
-    /// Times this number.
+    /// Multiply by this number.
     Times(Decimal),
-    /// Divided by this one, which is whole.
+    /// Divide by this integer.
     Over(Decimal),
-    /// One of the units is not known, so nothing is known of both.
+    /// One of the units is unknown.
     Unknown,
 }
 
@@ -210,7 +209,7 @@ impl Unit {
         Unit { name: name.into(), factors, asked: plain(name), scaled: false, units: units.clone() }
     }
 
-    /// The same of what has a plain number as a factor.
+    /// This unit for values that have a plain number as a factor.
     pub fn times_a_number(&self) -> Unit {
         Unit { scaled: true, ..self.clone() }
     }
@@ -226,8 +225,7 @@ impl Unit {
         }
     }
 
-    /// A quantity that is no value as `subject` is, as a number in this unit: how far that is,
-    /// whatever the zero.
+    /// A quantity that is a difference, as a number in this unit, without the zero of a scale.
     pub fn distance(&self, quantity: &Quantity, subject: &str, role: Role) -> Result<Number, ExprError> {
         match self.met(quantity, subject, role)? {
             Met::Number(number) => Ok(number),
@@ -267,8 +265,8 @@ impl Unit {
         ))
     }
 
-    /// How numbers of another unit become those of this one; an error where that is of another
-    /// kind. `subjects` are what has this unit, and the other one.
+    /// The conversion from another unit to this one. An error if the units are of different kinds. `subjects`
+    /// name the owners of this unit and of the other.
     pub fn change_from(&self, other: &Unit, subjects: [&str; 2]) -> Result<Change, ExprError> {
         if self.is(other) {
             return Ok(Change::None);
@@ -286,7 +284,7 @@ impl Unit {
         }
     }
 
-    /// Refuses a unit that is not known.
+    /// Refuses an unknown unit.
     pub fn checked(self, quantity: &Quantity) -> Result<Unit, ExprError> {
         let known = match &self.asked {
             Some(name) => !matches!(self.units.relation(name, name)?, Relation::UnknownFrom),
@@ -301,7 +299,7 @@ impl Unit {
         }
     }
 
-    /// How numbers of another unit become those of this one, if both are of one kind and have one zero.
+    /// The conversion from another unit to this one, if both have the same kind and the same zero.
     pub fn factor_from(&self, other: &Unit) -> Result<Option<Change>, ExprError> {
         if self.is(other) {
             return Ok(Some(Change::None));
@@ -317,8 +315,7 @@ impl Unit {
         self.factors.len() == other.factors.len() && self.factors.iter().all(|factor| other.factors.contains(factor))
     }
 
-    /// This unit times another one to a power, which is 1 or -1; `None` if nothing is left of
-    /// them, or too much.
+    /// This unit times another to the power of 1 or -1; `None` if all factors cancel or there are too many.
     pub fn times(&self, other: &Unit, power: i32) -> Option<Unit> {
         let mut factors = self.factors.clone();
         for (name, parts) in &other.factors {
@@ -331,7 +328,7 @@ impl Unit {
         Some(Unit { scaled: self.scaled || other.scaled, ..found })
     }
 
-    /// This unit to a power; `None` if that is no power of units.
+    /// This unit to a power; `None` if the power is not possible for units.
     pub fn to_the(&self, power: f64) -> Option<Unit> {
         let parts = |parts: &i32| {
             let raised = f64::from(*parts) * power;
@@ -356,7 +353,7 @@ impl Unit {
 }
 
 impl Change {
-    /// Of two numbers that are each other's inverse the whole one is the exact one.
+    /// Of a factor and its inverse, the integer is exact.
     fn by(factor: Decimal) -> Change {
         let inverse = (1.0 / factor.as_f64()).round();
         let whole = Decimal::from_integer(inverse as i128);
@@ -371,7 +368,7 @@ impl Change {
     }
 }
 
-/// The factors of a unit that is a product of powers, over one at most.
+/// The factors of a unit that is a product of powers with at most one `/`.
 fn factors(name: &str) -> Option<Vec<(Arc<str>, i32)>> {
     let unit = plain(name)?;
     let (above, below) = unit.split_once('/').unwrap_or((&unit, ""));
@@ -396,7 +393,7 @@ fn factors(name: &str) -> Option<Vec<(Arc<str>, i32)>> {
     (!found.is_empty() && found.len() <= MOST_FACTORS).then_some(found)
 }
 
-/// Factors as people write them: `kg m/s^2`.
+/// Factors for people: `kg m/s^2`.
 fn written(factors: &[(Arc<str>, i32)]) -> String {
     let below: Vec<_> = factors.iter().filter(|(_, parts)| *parts < 0).collect();
     let divides = below.len() == 1 && factors.len() > 1;
@@ -416,7 +413,7 @@ fn power(name: &str, parts: i32) -> String {
     if parts == PARTS { name } else { format!("{name}^{}", exponent(parts)) }
 }
 
-/// A power as it is written: `2`, `-1`, `(1/2)`.
+/// A power for people: `2`, `-1`, `(1/2)`.
 fn exponent(parts: i32) -> String {
     let common = (1..=PARTS).rev().find(|by| parts % by == 0 && PARTS % by == 0).unwrap_or(1);
     match PARTS / common {

@@ -1,4 +1,4 @@
-//! Literals: the values that a user writes or passes, not yet of any type.
+//! Untyped literals that a user writes or passes.
 
 use crate::error::shortened;
 use crate::moment::Moment;
@@ -7,21 +7,19 @@ use crate::unit::Quantity;
 use std::fmt;
 use std::sync::Arc;
 
-/// A literal as a user gives it. It adopts the type of the column that it
-/// meets; see the crate's head for how.
+/// A literal from a user. It takes the type of the column that it is compared with; see the crate's
+/// documentation.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Value {
-    /// Matches nothing, as a null in SQL.
+    /// Matches nothing, the same as null in SQL.
     Null,
-    /// A boolean.
     Bool(bool),
-    /// An integer; against dates, times and durations: in the column's unit.
+    /// An integer. Against dates, times and durations it is in the column's unit.
     Int(i128),
-    /// A double; against decimals it stands for its shortest decimal text.
+    /// A double. Against decimals it stands for its shortest decimal text.
     Float(f64),
-    /// Text; against dates and times: ISO 8601.
+    /// Text. Against dates and times it is ISO 8601.
     Text(String),
-    /// Bytes.
     Binary(Vec<u8>),
 }
 
@@ -52,8 +50,8 @@ impl fmt::Display for Value {
     }
 }
 
-/// A literal with its digits as written and its dates understood. Texts and bytes are shared:
-/// one literal may meet any number of columns.
+/// A parsed literal: digits as written, dates as instants. Texts and bytes are shared, because one literal
+/// may be compared with many columns.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) enum Literal {
     Null,
@@ -84,7 +82,7 @@ impl From<&Value> for Literal {
 }
 
 impl Literal {
-    /// What it is and what it says, for messages; what is long is cut.
+    /// The kind and the text of a literal for messages, shortened if it is long.
     pub(crate) fn described(&self) -> String {
         let noun = match self {
             Literal::Null => return "NULL".to_owned(),

@@ -1,4 +1,4 @@
-//! One number for each row of a column, in one of the kinds that arithmetic knows.
+//! One number for each row, in one kind of arithmetic.
 
 use crate::bound::Kind;
 use crate::cell::{Cell, foreign, with_native_values};
@@ -8,7 +8,6 @@ use arrow_array::cast::AsArray;
 use arrow_buffer::{BooleanBuffer, NullBuffer};
 use arrow_schema::DataType;
 
-/// One number a row.
 #[derive(Clone)]
 pub(crate) struct Vector {
     pub values: Values,
@@ -23,7 +22,7 @@ pub(crate) enum Values {
 }
 
 impl Vector {
-    /// Those of the rows that are chosen.
+    /// The numbers of the chosen rows.
     pub(crate) fn part(&self, chosen: &BooleanBuffer) -> Vector {
         fn picked<T: Copy>(values: &[T], chosen: &BooleanBuffer) -> Vec<T> {
             chosen.set_indices().map(|row| values[row]).collect()
@@ -39,8 +38,8 @@ impl Vector {
 }
 
 impl Values {
-    /// The values of a fixed-width array as numbers of a kind: booleans are 1 and 0.
-    /// Decimals are scaled by a division, which rounds once for up to 15 digits.
+    /// The values of a fixed-width array as numbers of a kind. Booleans are 1 and 0. Decimals are divided by
+    /// their scale, which rounds once for up to 15 digits.
     pub(crate) fn of(array: &dyn Array, kind: Kind) -> Result<Values, ExprError> {
         fn numbers<T: Cell>(values: &[T], kind: Kind) -> Values {
             match kind {
@@ -71,7 +70,7 @@ impl Values {
         Ok(numbers)
     }
 
-    /// In another kind: wider, so that only integers beyond 2^53 are rounded.
+    /// The numbers in a wider kind. Only integers beyond 2^53 are rounded.
     pub(crate) fn into_kind(self, kind: Kind) -> Values {
         match (kind, self) {
             (Kind::F64, Values::Int(values)) => Values::F64(values.into_iter().map(|value| value as f64).collect()),

@@ -1,49 +1,46 @@
-//! What a zone's statistics say about a predicate, before any row is read.
+//! Decisions of a predicate from the statistics of a zone, before rows are read.
 //!
-//! Every test is asked three things of a zone: can some row answer true, can
-//! some row answer false, can some row answer unknown? Three separate bits make
-//! `NOT` exact (it swaps two of them) and everything else conservative: a bit
-//! may be set without need, which costs a read; it is never missing.
+//! For every test, three bits say whether some row can be true, false or unknown. The bits make `NOT` exact
+//! (it swaps two of them) and everything else conservative: a bit may be set needlessly, which costs a read,
+//! but is never missing.
 
 use crate::bound::{Column, Operand, Test};
 use crate::domain::Span;
 
-/// Statistics of one column over the rows of a zone. They may be loose: a wider
-/// range and `Nulls::Some` are always true. A column whose type has no order
-/// keys, or of which nothing is known, has the range from 0 to `u64::MAX`.
+/// Statistics of one column over the rows of a zone. They may be loose: a wider range and `Nulls::Some` are
+/// always valid. A column without order keys or without statistics has the range from 0 to `u64::MAX`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Zone {
-    /// The least order key of the rows that are not null, NaN included.
+    /// The lowest order key of the rows that are not null, NaN included. Undefined if all rows are null.
     pub min: u64,
-    /// The greatest one. Without meaning, as `min`, if all rows are null.
+    /// The highest order key. Undefined if all rows are null.
     pub max: u64,
-    /// Which rows are null.
     pub nulls: Nulls,
 }
 
-/// How many of a zone's rows are null.
+/// The nulls of a zone.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Nulls {
-    /// No row is.
+    /// No row is null.
     None,
-    /// Some may be.
+    /// Some rows may be null.
     Some,
-    /// Every row is.
+    /// Every row is null.
     All,
 }
 
-/// How many of a zone's rows a predicate selects.
+/// The rows of a zone that a predicate selects.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Verdict {
-    /// No row, for certain: the zone need not be read.
+    /// Certainly no row: skip the zone.
     None,
-    /// Perhaps some: read and evaluate.
+    /// Possibly some rows: read and evaluate.
     Some,
-    /// Every row, for certain: read, but do not evaluate.
+    /// Certainly every row: read without evaluating.
     All,
 }
 
-/// The answers that rows of a zone can give.
+/// The truth values that rows of a zone can have.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct Answers {
     yes: bool,
@@ -61,11 +58,11 @@ pub(crate) fn verdict(test: &Test, zone: &dyn Fn(usize) -> Zone) -> Verdict {
     }
 }
 
-/// The numbers of a zone: all rows that are neither null nor NaN.
+/// The rows of a zone that are neither null nor NaN.
 struct Numbers {
-    /// Their keys lie between these; `None` if there are none.
+    /// Bounds of their keys; `None` if there are none.
     keys: Option<(u64, u64)>,
-    /// Can there be NaN?
+    /// NaN is possible.
     nan: bool,
     nulls: Nulls,
 }
@@ -77,13 +74,13 @@ impl Numbers {
         if nulls == Nulls::All {
             return Numbers { keys: None, nan: false, nulls };
         }
-        // Statistics that contradict themselves say nothing.
+        // Contradictory statistics are ignored.
         let (min, max) = if min <= max { (min, max) } else { (0, u64::MAX) };
         let (low, high) = (min.max(least), max.min(greatest));
         Numbers { keys: (low <= high).then_some((low, high)), nan: min < least || max > greatest, nulls }
     }
 
-    /// The answers of a test that is true for the numbers within a span.
+    /// The truth values of a test that is true for the numbers in a span.
     fn within(&self, span: Option<&Span>) -> Answers {
         let unknown = self.nan || self.nulls != Nulls::None;
         let Some((low, high)) = self.keys else { return Answers { yes: false, no: false, unknown } };
@@ -159,7 +156,7 @@ fn answers(test: &Test, zone: &dyn Fn(usize) -> Zone) -> Answers {
             let mut all = Answers { yes: true, no: false, unknown: false };
             for test in tests {
                 let next = answers(test, zone);
-                // Unknown needs an unknown, and nothing false beside it.
+                // AND is unknown if one part is unknown and no part is false.
                 all.unknown = (all.unknown && (next.yes || next.unknown)) || (next.unknown && all.yes);
                 all.yes &= next.yes;
                 all.no |= next.no;
@@ -170,11 +167,11 @@ fn answers(test: &Test, zone: &dyn Fn(usize) -> Zone) -> Answers {
     }
 }
 
-/// The answers of a test that is true where one of these is.
+/// The truth values of OR.
 fn any(parts: impl Iterator<Item = Answers>) -> Answers {
     let mut any = Answers { yes: false, no: true, unknown: false };
     for next in parts {
-        // Unknown needs an unknown, and nothing true beside it.
+        // OR is unknown if one part is unknown and no part is true.
         any.unknown = (any.unknown && (next.no || next.unknown)) || (next.unknown && any.no);
         any.no &= next.no;
         any.yes |= next.yes;
@@ -182,7 +179,7 @@ fn any(parts: impl Iterator<Item = Answers>) -> Answers {
     any
 }
 
-/// What a condition leaves of one column: ranges of its order keys, ascending.
+/// The condition on one column: ascending ranges of its order keys.
 #[derive(Clone, Copy, Debug)]
 pub struct KeyRanges<'a> {
     /// The column's index in the schema.
@@ -192,16 +189,16 @@ pub struct KeyRanges<'a> {
     spans: &'a [Span],
 }
 
-/// Of a zone: some row may be inside.
+/// Some row of the zone may be in a range.
 pub const SOME_INSIDE: u8 = 1;
-/// All rows are.
+/// All rows of the zone are in a range.
 pub const ALL_INSIDE: u8 = 2;
 
 impl<'a> KeyRanges<'a> {
     pub(crate) fn of(test: &'a Test) -> Option<KeyRanges<'a>> {
         let (Operand::Column(column), spans) = (match test {
             Test::Within { operand, span: Some(span), .. } => (operand, std::slice::from_ref(span)),
-            // Whether a row outside is unknown, because of a null, does not matter.
+            // A row outside may be unknown instead of false if the list has a null. Neither is selected.
             Test::Among { operand, points, .. } => (operand, &points.spans[..]),
             _ => return None,
         }) else {
@@ -210,8 +207,8 @@ impl<'a> KeyRanges<'a> {
         Some(KeyRanges { column: column.index, numbers: column.numbers, spans })
     }
 
-    /// Takes [`SOME_INSIDE`] and [`ALL_INSIDE`] from the zones, of numbers alone with these smallest and
-    /// greatest keys, of which that is not so.
+    /// Clears [`SOME_INSIDE`] and [`ALL_INSIDE`] of the zones for which they are false. `min` and `max` are
+    /// the lowest and highest keys of each zone, which contains only numbers.
     pub fn narrow(&self, min: &[u64], max: &[u64], zones: &mut [u8]) {
         let fits = zones.iter_mut().zip(min.iter().zip(max));
         match self.spans {
@@ -228,11 +225,11 @@ impl<'a> KeyRanges<'a> {
 fn inside(span: &Span, min: u64, max: u64) -> u8 {
     let some = min <= span.high && max >= span.low;
     let all = min >= span.sure_low && max <= span.sure_high;
-    // The bits are one and two.
+    // The bits have the values 1 and 2.
     some as u8 | (all as u8) << 1
 }
 
-/// `spans` ascend.
+/// Requires ascending `spans`.
 fn among(numbers: &Numbers, spans: &[Span], null: bool) -> Answers {
     let unknown = numbers.nan || numbers.nulls != Nulls::None;
     let Some((low, high)) = numbers.keys else { return Answers { yes: false, no: false, unknown } };

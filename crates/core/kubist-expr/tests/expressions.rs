@@ -1,5 +1,5 @@
-//! Values for each row: `CASE`, casts, conditions as numbers, functions, bins and periods, as
-//! numbers, as conditions and as what groups are made of.
+//! Values for each row: `CASE`, casts, conditions as numbers, functions, bins and periods, used as numbers,
+//! conditions and groups.
 
 use arrow_array::cast::AsArray;
 use arrow_array::types::{Decimal128Type, Int32Type, TimestampMillisecondType};
@@ -26,7 +26,7 @@ fn batch() -> RecordBatch {
     RecordBatch::try_from_iter(columns).unwrap()
 }
 
-/// The numbers of an expression, missing ones as `None`.
+/// The numbers of an expression, with `None` for missing ones.
 fn numbers(sql: &str) -> Vec<Option<f64>> {
     let batch = batch();
     let expression = Expression::parse(sql, batch.schema_ref()).unwrap_or_else(|error| panic!("{sql}: {error}"));
@@ -41,7 +41,6 @@ fn wholes(sql: &str) -> (DataType, Vec<Option<i128>>) {
     (expression.whole_type().unwrap(), (0..4).map(|row| found.get(row)).collect())
 }
 
-/// The rows that a condition selects.
 fn rows(sql: &str) -> Vec<usize> {
     let batch = batch();
     let predicate = Predicate::parse(sql, batch.schema_ref()).unwrap_or_else(|error| panic!("{sql}: {error}"));
@@ -61,7 +60,7 @@ fn texts(sql: &str) -> Vec<Option<String>> {
     groups(sql).as_string_view().iter().map(|text| text.map(str::to_owned)).collect()
 }
 
-/// What is said of an expression that cannot be bound, or of a row that cannot be computed.
+/// The message of an expression that cannot be bound or computed.
 fn error(sql: &str) -> String {
     let batch = batch();
     match Grouping::parse(sql, batch.schema_ref()) {
@@ -80,7 +79,7 @@ fn conditions_are_one_and_zero_in_arithmetic() {
     assert_eq!(numbers("-on"), [Some(-1.0), Some(0.0), None, Some(-1.0)]);
     assert_eq!(wholes("on"), (DataType::Int64, vec![Some(1), Some(0), None, Some(1)]));
     assert_eq!(wholes("on * n").1, [Some(7), Some(0), None, Some(i64::MAX.into())]);
-    // A 32-bit float stays one beside them.
+    // Arithmetic with a condition keeps 32-bit floats.
     assert_eq!(groups("on * f").data_type(), &DataType::Float32);
     assert_eq!(rows("on = 1"), [0, 3]);
     assert_eq!(rows("on <> 1"), [1]);
@@ -110,7 +109,7 @@ fn the_first_condition_that_holds_tells_the_case() {
     assert_eq!(rows("CASE WHEN on THEN TRUE ELSE NULL END IS NULL"), [1, 2]);
     assert_eq!(rows("CASE WHEN n > 0 THEN t END > '2021-01-01'"), [0]);
     assert_eq!(rows("CASE WHEN n < 0 THEN t ELSE '2000-01-01' END = '2000-01-01'"), [0, 2, 3]);
-    // What a condition leaves out is not computed.
+    // `CASE` does not compute a branch for rows that its condition excludes.
     assert_eq!(numbers("CASE WHEN x < 1e9 THEN CAST(x AS int64) ELSE 0 END"), [2.0, -2.0, 0.0, 0.0].map(Some));
     assert!(error("CAST(x AS int64)").contains("000000 does not fit Int64"), "{}", error("CAST(x AS int64)"));
 }
@@ -172,7 +171,7 @@ fn casts_round_and_refuse_what_does_not_fit() {
     assert_eq!(wholes("t::int64").1, [Some(1_615_123_456_789), Some(-1), None, Some(0)]);
     assert_eq!(rows("n = CAST('7' AS int64) AND x = 2.5::float64 AND n::double precision > 6"), [0]);
     assert_eq!(rows("-n::int64 = -7"), [0]);
-    // All digits of decimals; of two integers that are equally near the even one.
+    // Decimals keep all digits; ties round to even.
     assert_eq!(wholes("price::int128").1, [Some(2), None, Some(0), Some(10i128.pow(28))]);
     assert!(error("price::int64").contains("does not fit Int64"));
     for (sql, message) in [
@@ -183,7 +182,7 @@ fn casts_round_and_refuse_what_does_not_fit() {
         ("n::float", "write float32 or float64"),
         ("n::decimal(10, 2)", "write int128 or float64"),
         ("n::text", "nothing becomes text or bytes"),
-        ("n::integr", "at character 4: there is no type `integr`; known are tinyint, int16"),
+        ("n::integr", "at character 4: there is no type `integr`; the types are tinyint, int16"),
         ("CAST(n int64)", "CAST expects AS and a type, found `int64`"),
         ("n::date", "column `n` of type Int64 cannot be cast to Date32"),
         ("kind::int64", "column `kind` of type Utf8 cannot be cast to Int64"),
@@ -210,7 +209,7 @@ fn functions_are_those_of_mathematics() {
     assert_eq!(first("round(x / 1.7, 2)"), 1.47);
     assert_eq!(wholes("round(n, -1)").1[..2], [Some(10), Some(-10)]);
     assert_eq!(wholes("sign(n) + round(n, 3) + ceiling(n)").1[..2], [Some(15), Some(-15)]);
-    // Powers of small numbers would vanish in 32 bits.
+    // In 32 bits, powers of small numbers would become zero.
     near(numbers("power(f, 4)")[3].unwrap() / 1e-52, 1.0 + 4.0 * (f64::from(1e-13f32) / 1e-13 - 1.0));
     for (sql, message) in [
         ("log(x)", "the function `log` is not supported in an expression; write ln or log10"),
@@ -227,7 +226,7 @@ fn functions_are_those_of_mathematics() {
 #[test]
 fn bins_begin_at_round_numbers() {
     let bins = |sql: &str| groups(sql).as_primitive::<arrow_array::types::Float64Type>().values().to_vec();
-    // 0.29 is the 29th hundredth as it is written, though 0.29 * 100 is less than 29 in floats.
+    // 0.29 must be in bin 29 of width 0.01, although 0.29 * 100 is less than 29 in floats.
     for (hundredths, text) in (0..=100).map(|n| (n, format!("{n}e-2"))) {
         let value: f64 = text.parse().unwrap();
         assert_eq!(bins(&format!("bin(x * 0 + {text}, 0.01)"))[0], value, "{hundredths}");
@@ -273,7 +272,7 @@ fn periods_begin_where_calendars_say() {
     assert_eq!(groups("date_trunc('month', day)").data_type(), &DataType::Date32);
     assert_eq!(rows("date_trunc('week', day) = '2021-03-01' AND date_trunc('hour', day) = day"), [0]);
     assert_eq!(rows("date_trunc('month', t)::date = date_trunc('month', day)"), [0, 1, 3]);
-    assert!(error("date_trunc('fortnight', t)").contains("there is no period 'fortnight'; known are microsecond"));
+    assert!(error("date_trunc('fortnight', t)").contains("there is no period 'fortnight'; the periods are microsecond"));
     assert!(error("date_trunc('hour', n)").contains("takes a date or a timestamp, not column `n`"));
     assert!(error("date_trunc(t, 'hour')").contains("as in date_trunc('hour', t)"));
 }
@@ -293,7 +292,7 @@ fn integers_are_exact_or_an_error() {
         "{beyond}"
     );
     assert_eq!(numbers("n::float64 * n * n")[0], Some(343.0));
-    // What a null hides is not computed.
+    // Values under a null are not computed.
     assert_eq!(
         numbers("(n + CASE WHEN n < -8 THEN 1 END) * 170141183460469231731687303715884105727 IS NULL"),
         [Some(1.0); 4]

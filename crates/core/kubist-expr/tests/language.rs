@@ -1,4 +1,4 @@
-//! What users may write, and what they are told when they may not.
+//! Accepted expressions, and the messages for others.
 
 use arrow_array::{Array, ArrayRef, BooleanArray, Float32Array, Float64Array, Int64Array, RecordBatch, StringArray};
 use arrow_array::{NullArray, TimestampMillisecondArray, TimestampSecondArray};
@@ -23,7 +23,6 @@ fn batch() -> RecordBatch {
     RecordBatch::try_from_iter(columns).unwrap()
 }
 
-/// The rows that a condition selects.
 fn rows(sql: &str) -> Vec<usize> {
     let batch = batch();
     let predicate = Predicate::parse(sql, batch.schema_ref()).unwrap_or_else(|error| panic!("{sql}: {error}"));
@@ -337,7 +336,7 @@ fn a_predicate_of_ranges_alone_says_which() {
     for other in ["pid = 2 OR x < 1", "NOT x < 1", "x < 1 AND x IS NOT NULL", "x + 1 < 2", "pid > 3 AND pid < 3"] {
         assert_eq!(columns(other), None, "{other}");
     }
-    // Of a column without nulls or NaN they say what the verdict says.
+    // For a column without nulls and NaN, key ranges and the verdict agree.
     let key = |value: i64| (value as u64) ^ 1 << 63;
     for sql in ["pid >= 2 AND pid <= 30", "pid IN (2, 3, 30, 31)", "pid >= 3 AND pid IN (3, 30)"] {
         let predicate = Predicate::parse(sql, &schema).unwrap();

@@ -1,5 +1,4 @@
-//! No text, however odd or deep or long, makes the crate panic, overflow the
-//! stack or take long.
+//! No text, however long or deeply nested, makes the crate panic, overflow the stack or take long.
 
 use arrow_array::{ArrayRef, BooleanArray, Float64Array, Int64Array, RecordBatch, StringArray};
 use arrow_schema::{DataType, Field, Schema};
@@ -139,7 +138,7 @@ proptest! {
 
 #[test]
 fn depth_is_bounded_and_the_stack_small() {
-    // The stack that Rust gives a thread, halved, and no optimisation assumed.
+    // Half of Rust's default thread stack, which must suffice without optimisation.
     let test = || {
         let batch = batch();
         let deep =
@@ -196,8 +195,7 @@ fn width_is_not_bounded() {
     assert_eq!(found.true_count(), 1);
 }
 
-/// How many tests and steps a condition is made of, and how many of them a batch is asked:
-/// each looks once whether to go on.
+/// The number of tests and steps of a condition, and the number of cancellation checks for a batch.
 fn counted(sql: &str) -> (usize, usize) {
     let batch = batch();
     let predicate = Predicate::parse(sql, batch.schema_ref()).unwrap_or_else(|error| panic!("{error}: {sql:.200}"));
@@ -212,7 +210,7 @@ fn counted(sql: &str) -> (usize, usize) {
     (predicate.size(), looks.get())
 }
 
-/// Wraps a text in others, `times` times.
+/// Wraps a text in others, `levels` times.
 fn nested(levels: usize, start: &str, wrap: impl Fn(usize, String) -> String) -> String {
     (0..levels).fold(start.to_owned(), |inner, level| wrap(level, inner))
 }
@@ -222,7 +220,7 @@ fn what_is_bound_and_asked_is_linear_in_the_text() {
     let many = |count: usize, part: &str| vec![part; count].join(", ");
     let sum = format!("least({})", many(1_000, "a"));
     for sql in [
-        // Each level repeats its operand where lists and ranges are comparisons with each item.
+        // Each level would repeat its operand if lists and ranges became one comparison per item.
         format!("d{}", " IN (d, TRUE)".repeat(30)),
         format!("d{}", " IN (d, (NOT d), NULL, TRUE, FALSE)".repeat(100)),
         nested(45, "d", |level, inner| format!("({inner} = (a > {level}))")),
@@ -271,7 +269,7 @@ fn answers_of_lists_are_those_of_their_comparisons() {
     }
 }
 
-/// A text that meets many columns is not copied for each.
+/// A text that is compared with many columns must not be copied for each.
 #[test]
 fn long_literals_are_not_multiplied() {
     let batch = batch();
@@ -350,7 +348,7 @@ fn an_evaluation_stops_when_it_is_told() {
     assert_eq!(grouping.evaluate(&batch, &|| true).unwrap_err(), ExprError::Stopped);
 }
 
-/// One pattern and one value may be long, too: the search asks while it goes.
+/// One pattern and one value may be long: the search must check for cancellation.
 #[test]
 fn a_search_for_a_pattern_stops_when_it_is_told() {
     let value = "a".repeat(1 << 20);

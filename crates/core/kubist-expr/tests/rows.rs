@@ -1,5 +1,5 @@
-//! Predicates against the interpreter of `oracle`: every row of random tables
-//! of all types, and every verdict that the true statistics allow.
+//! Predicates against the interpreter of `oracle`: every row of random tables of all types, and every verdict
+//! of valid statistics.
 
 use crate::oracle;
 use crate::oracle::{Cell, Cond, Lit, Names, Rng, Table};
@@ -9,7 +9,7 @@ use kubist_index::order;
 use kubist_index::priority::{is_identity_type, priorities};
 use std::cmp::Ordering;
 
-/// True statistics of each column of a batch.
+/// Exact statistics of each column of a batch.
 fn zones(batch: &RecordBatch) -> Vec<Zone> {
     let zone = |array: &dyn Array| {
         let valid = |row: usize| array.logical_nulls().is_none_or(|nulls| nulls.is_valid(row));
@@ -26,7 +26,7 @@ fn zones(batch: &RecordBatch) -> Vec<Zone> {
     batch.columns().iter().map(|array| zone(array.as_ref())).collect()
 }
 
-/// A selected row's value is among those that the predicate says, by canonical hash.
+/// A selected row's value is in the predicate's list of values, compared by canonical hash.
 fn values_hold_what_is_selected(predicate: &Predicate, table: &Table, found: &BooleanArray, sql: &str) {
     for (column, array) in table.batch.columns().iter().enumerate() {
         if !is_identity_type(array.data_type()) {
@@ -51,7 +51,7 @@ fn check(seed: u64, table: &Table, cond: &Cond, decided: &mut [usize; 3]) {
         (0..rows).map(|row| oracle::answer(cond, &|column| table.cells[column][row].clone()) == Some(true)).collect();
     let beyond = oracle::went_beyond();
     let found = match predicate.evaluate(&table.batch, &never) {
-        // An integer of more than 128 bits, which perhaps no answer depends on.
+        // An integer of more than 128 bits may not affect any result.
         Err(ExprError::Overflow { .. }) if beyond => return,
         found => found.unwrap(),
     };
@@ -64,7 +64,7 @@ fn check(seed: u64, table: &Table, cond: &Cond, decided: &mut [usize; 3]) {
         assert_eq!(found.value(row), expected, "seed {seed}, row {row}: {sql}\n{:?}\n{predicate:?}", cells());
     }
     assert_eq!(again.evaluate(&table.batch, &never).unwrap(), found);
-    // A projection in another order answers the same.
+    // A projection in another order gives the same result.
     let mut columns = predicate.columns();
     columns.reverse();
     assert_eq!(predicate.evaluate(&table.batch.project(&columns).unwrap(), &never).unwrap(), found, "{seed}: {sql}");
@@ -78,7 +78,7 @@ fn check(seed: u64, table: &Table, cond: &Cond, decided: &mut [usize; 3]) {
         let part_found = predicate.evaluate(&part, &never).unwrap();
         assert_eq!(part_found, found.slice(start, length), "{seed}: {sql}");
         let exact = zones(&part);
-        // Statistics may also be loose: wider, and unsure about nulls.
+        // Statistics may be loose: wider, and uncertain about nulls.
         let loose: Vec<Zone> = exact
             .iter()
             .map(|zone| match zone.nulls {
@@ -115,7 +115,7 @@ fn every_row_gets_the_answer_of_the_rules() {
             check(seed, &table, &cond, &mut decided);
         }
     }
-    // Zones must also be worth their bytes.
+    // Zones must also decide often enough to be worth their bytes.
     assert!(decided[0] > decided[1] / 2 && decided[2] > decided[1] / 20, "{decided:?}");
 }
 
@@ -135,7 +135,7 @@ fn value(literal: &Lit) -> Option<Value> {
         Lit::Null => Value::Null,
         Lit::Bool(value) => Value::Bool(*value),
         Lit::Number(_, mantissa, 0) => Value::Int(*mantissa),
-        // Only what a double can say: the others are literals of SQL alone.
+        // Only numbers that a double represents; others are literals of SQL only.
         Lit::Number(text, ..) => Value::Float(text.parse().ok().filter(|value: &f64| value.is_normal())?),
         Lit::Inf(negative) => Value::Float(if *negative { f64::NEG_INFINITY } else { f64::INFINITY }),
         Lit::NaN => Value::Float(f64::NAN),

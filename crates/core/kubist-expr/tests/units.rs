@@ -1,5 +1,5 @@
-//! Units in expressions, against arithmetic in SI units: every column is converted to SI by hand,
-//! and every random comparison must select the same rows.
+//! Units in expressions against arithmetic in SI units: every column is converted to SI by hand, and every
+//! random comparison must select the same rows.
 
 use arrow_array::{ArrayRef, BooleanArray, Float64Array, Int32Array, RecordBatch};
 use arrow_schema::{Field, Schema};
@@ -11,10 +11,10 @@ use std::sync::Arc;
 
 const ROWS: usize = 400;
 
-/// Columns: name, unit, and what one of it is in SI units.
+/// Columns: name, unit, and the unit in SI.
 const LENGTHS: [(&str, &str, f64); 3] = [("x", "m", 1.0), ("y", "cm", 1e-2), ("d", "um", 1e-6)];
 const TIMES: [(&str, &str, f64); 2] = [("t", "s", 1.0), ("h", "hour", 3600.0)];
-/// Units that lengths are written in.
+/// Units of length literals.
 const WRITTEN: [(&str, f64); 4] = [("m", 1.0), ("mm", 1e-3), ("um", 1e-6), ("km", 1e3)];
 
 fn batch() -> RecordBatch {
@@ -34,13 +34,13 @@ fn batch() -> RecordBatch {
     RecordBatch::try_new(Arc::new(Schema::new(fields)), columns).unwrap()
 }
 
-/// An expression as it is written, and its value in SI units for each row.
+/// The text of an expression, and its value in SI units for each row.
 struct Made {
     sql: String,
     si: Vec<f64>,
 }
 
-/// A random length; `depth` more operators at most.
+/// A random length with at most `depth` more operators.
 fn length(batch: &RecordBatch, random: &mut SmallRng, depth: usize) -> Made {
     if depth == 0 || random.random_bool(0.2) {
         let (name, _, si) = *LENGTHS.choose(random).unwrap();
@@ -104,7 +104,7 @@ fn comparisons_of_lengths_select_the_rows_that_si_units_select() {
             let found = selected(&batch, &sql);
             for row in 0..ROWS {
                 let (one, other) = (made.si[row], than[row]);
-                // What rounding may turn around is passed over.
+                // Comparisons that rounding may change are skipped.
                 if (one - other).abs() > 1e-9 * (one.abs() + other.abs() + 1e-6) {
                     assert_eq!(found[row], one > other, "{sql}: {one} and {other}");
                     met += usize::from(one > other);
@@ -124,7 +124,7 @@ fn results_have_the_units_that_their_operands_make() {
     };
     for (sql, expected) in [
         ("x", Some("m")),
-        // Whether that is another length or another unit, nobody can tell.
+        // The factor may change the length or the unit, so the unit is uncertain.
         ("y * 2", None),
         ("y / 100", None),
         ("floor(t / 86400)", None),
@@ -137,7 +137,7 @@ fn results_have_the_units_that_their_operands_make() {
         ("-1 * x", Some("m")),
         ("1 / t", Some("s^-1")),
         ("x * n * on", Some("m")),
-        // Of one kind nothing is left.
+        // The quotient of one kind of unit is a plain number.
         ("t / 1day", None),
         ("x / y", None),
         ("(1 / t) * h", None),
@@ -189,7 +189,7 @@ fn quotients_of_one_kind_are_plain_numbers_whatever_the_units() {
 #[test]
 fn what_is_of_different_kinds_is_refused() {
     let batch = batch();
-    // A plain number is taken in the unit of the other side.
+    // A plain number takes the unit of the other side.
     assert_eq!(selected(&batch, "n + 1cm > 2"), selected(&batch, "n > 1"));
     for (sql, message) in [
         ("x > t", "column `x` is in m, and column `t` in s: these are of different kinds"),
@@ -286,6 +286,6 @@ fn a_unit_behind_a_blank_is_told_how_to_be_written() {
     let error = Predicate::parse("x > 20 um", batch.schema_ref()).unwrap_err().to_string();
     assert_eq!(
         error,
-        "at character 8: `um` is not expected behind 20; write `20um` or `'20 um'` for a value with a unit"
+        "at character 8: `um` is not expected after 20; write `20um` or `'20 um'` for a value with a unit"
     );
 }

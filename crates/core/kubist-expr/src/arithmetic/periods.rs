@@ -1,4 +1,4 @@
-//! `date_trunc`: dates and times rounded down to the beginning of their hour, day, month.
+//! `date_trunc`: rounds dates and times down to the beginning of their hour, day, month and other periods.
 
 use crate::bound::{Compute, Function, Kind, Operand, Period, Step};
 use crate::domain::Family;
@@ -8,7 +8,7 @@ use crate::moment::{DAY, SECOND};
 use crate::value::Literal;
 use arrow_schema::DataType;
 
-/// Names of periods that have one length, in nanoseconds.
+/// Periods of fixed length, in nanoseconds.
 const LENGTHS: [(&str, i128); 7] = [
     ("microsecond", SECOND / 1_000_000),
     ("millisecond", SECOND / 1_000),
@@ -19,10 +19,10 @@ const LENGTHS: [(&str, i128); 7] = [
     ("week", 7 * DAY),
 ];
 
-/// Weeks begin on Monday; the first day of all was a Thursday.
+/// Weeks begin on Monday; 1970-01-01 was a Thursday.
 const FIRST_MONDAY: i128 = 4 * DAY;
 
-/// Names of periods of the calendar, in months.
+/// Calendar periods, in months.
 const MONTHS: [(&str, i128); 5] = [("month", 1), ("quarter", 3), ("year", 12), ("decade", 120), ("century", 1_200)];
 
 pub(super) fn truncated(mut operands: Vec<Meaning>) -> Result<Meaning, ExprError> {
@@ -44,7 +44,7 @@ pub(super) fn truncated(mut operands: Vec<Meaning>) -> Result<Meaning, ExprError
     let Some(period) = period(&name.to_ascii_lowercase(), unit) else {
         let names = LENGTHS.iter().chain(&MONTHS).map(|(name, _)| *name).collect::<Vec<_>>().join(", ");
         return Err(ExprError::type_mistake(format!(
-            "date_trunc: there is no period '{}'; known are {names}",
+            "date_trunc: there is no period '{}'; the periods are {names}",
             shortened(&name)
         )));
     };
@@ -57,7 +57,7 @@ fn takes_times(found: &str) -> ExprError {
     ExprError::type_mistake(format!("`date_trunc` takes a date or a timestamp, not {found}"))
 }
 
-/// The type whose stored values an operand has.
+/// The stored type of an operand.
 fn stored_type(operand: &Operand) -> Option<DataType> {
     match operand {
         Operand::Column(column) => Some(column.data_type.clone()),
@@ -72,6 +72,6 @@ fn period(name: &str, unit: i128) -> Option<Period> {
     }
     let (name, length) = LENGTHS.iter().find(is_it)?;
     let offset = if *name == "week" { FIRST_MONDAY / unit } else { 0 };
-    // What is finer than the column's unit leaves it as it is.
+    // A period finer than the column's unit changes nothing.
     Some(Period::Units { length: (length / unit).max(1), offset })
 }

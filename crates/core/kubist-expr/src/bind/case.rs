@@ -1,7 +1,7 @@
-//! `CASE`: its branches are numbers, times, conditions or texts, all of one kind.
+//! `CASE`: all branches are numbers, times, conditions or texts.
 //!
-//! A `CASE` of conditions is one of 1 and 0. A `CASE` of texts is not computed to be compared:
-//! each of its texts is compared instead, and what comes of it is a `CASE` of conditions.
+//! A `CASE` of conditions is 1 or 0. A comparison with a `CASE` of texts compares each of its texts instead
+//! and becomes a `CASE` of conditions.
 
 use super::{Names, among as among_of, as_test, compare, condition_of, meaning_of, shared};
 use crate::arithmetic::{Numeric, common_kind, numeric, step};
@@ -17,7 +17,7 @@ use crate::value::Literal;
 use arrow_schema::DataType;
 use std::sync::Arc;
 
-/// What texts may be compared with for all branches of a `CASE` together.
+/// Maximum comparisons of the texts of a `CASE` with the items of a list.
 const MOST_COMPARISONS: usize = 1 << 18;
 
 pub(super) fn bind(
@@ -53,26 +53,25 @@ pub(super) fn bind(
         Some(otherwise) => meaning_of(*otherwise, names)?,
         None => Meaning::Literal(Literal::Null),
     });
-    // Numbers of one unit.
     let (values, unit) = measured::branches(values, &names.units)?;
     of_kind(number, tests, values, unit)
 }
 
-/// A number that is known to the tests, and to the values that they stand for.
+/// A number that the tests and the values share.
 type Shared = Option<Arc<Compute>>;
 
-/// What all branches have in common.
+/// The common kind of all branches.
 #[derive(Clone, PartialEq)]
 enum Kind {
     Null,
     Number,
     Condition,
     Text,
-    /// A text as it is written, which may stand for a time.
+    /// A text literal, which may still become a time.
     Written,
     /// Dates and times of one type.
     Time(DataType),
-    /// A time as it is written.
+    /// A time literal without a type.
     AnyTime,
 }
 
@@ -103,7 +102,7 @@ fn no_value(value: &Meaning) -> ExprError {
     ExprError::type_mistake(format!("CASE gives numbers, times, conditions or texts, not {}", describe(value)))
 }
 
-/// The kind of two branches, if they have one in common.
+/// The common kind of two branches, if there is one.
 fn met(one: Kind, other: Kind) -> Option<Kind> {
     match (one, other) {
         (Kind::Null, kind) | (kind, Kind::Null) => Some(kind),
@@ -176,7 +175,7 @@ fn numbers(known: Shared, tests: Vec<Test>, values: Vec<Meaning>) -> Result<Comp
     Ok(case(known, kind, tests, values.into_iter().map(|value| step(value, kind)).collect()))
 }
 
-/// 1 where the branch holds, 0 where it does not.
+/// 1 where the branch is true, 0 where it is false.
 fn conditions(known: Shared, tests: Vec<Test>, answers: Vec<Test>) -> Result<Test, ExprError> {
     let truth = |answer: Test| match answer {
         Test::Constant(None) => None,
@@ -235,7 +234,7 @@ impl From<Text> for Meaning {
     }
 }
 
-/// What a test answers of each text.
+/// The result of a test for each text.
 fn judged(choice: Choice, judge: &mut dyn FnMut(Meaning) -> Result<Test, ExprError>) -> Result<Test, ExprError> {
     let Choice { known, whens, otherwise } = choice;
     let (mut tests, mut answers) = (Vec::with_capacity(whens.len()), Vec::with_capacity(whens.len() + 1));
@@ -255,7 +254,7 @@ pub(super) fn is_null(choice: Choice) -> Result<Test, ExprError> {
     judged(choice, &mut |text| super::is_null(text))
 }
 
-/// `CASE ... END IN (...)`: each text is looked for in the whole list.
+/// `CASE ... END IN (...)`: each text is looked up in the whole list.
 pub(super) fn among(choice: Choice, items: Vec<Meaning>) -> Result<Test, ExprError> {
     let mut literals = Vec::with_capacity(items.len());
     for item in items {

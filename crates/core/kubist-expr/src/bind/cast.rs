@@ -19,7 +19,7 @@ use arrow_array::{RecordBatch, RecordBatchOptions};
 use arrow_schema::{DataType, Schema};
 use std::sync::Arc;
 
-/// The integers of 128 bits that a column can hold: those of 38 digits.
+/// The largest 128-bit integer that a column can store: 38 digits.
 const LAST: i128 = 10i128.pow(38) - 1;
 
 pub(super) fn bind(value: Meaning, to: DataType) -> Result<Meaning, ExprError> {
@@ -44,8 +44,8 @@ fn refused(what: &str, to: &DataType) -> ExprError {
     ExprError::type_mistake(format!("{what} cannot be cast to {to}"))
 }
 
-/// A column of decimals as integers, with all digits; `None` for other columns and types, and
-/// where 128 bits do not hold the decimals.
+/// A decimal column as integers with all digits; `None` for other columns and types, and for decimals beyond
+/// 128 bits.
 fn decimals(operand: &Operand, to: &DataType) -> Option<Compute> {
     let column = operand.column()?;
     let scale = match column.data_type {
@@ -88,7 +88,7 @@ fn operand(operand: Operand, to: DataType) -> Result<Meaning, ExprError> {
             Family::Bool | Family::Int { .. } | Family::Decimal { .. } | Family::Float(_),
             Family::Int { first, last },
         ) => Cast::Whole { first, last },
-        // A time is a number in its column's unit.
+        // A time becomes a number in its column's unit.
         (Family::Instant { .. } | Family::TimeOfDay { .. } | Family::Duration { .. }, Family::Int { first, last }) => {
             Cast::Whole { first, last }
         }
@@ -110,7 +110,7 @@ fn operand(operand: Operand, to: DataType) -> Result<Meaning, ExprError> {
 }
 
 fn number_literal(number: Number, to: DataType) -> Result<Meaning, ExprError> {
-    // An integer keeps all its digits on the way to an integer.
+    // An integer that is cast to an integer keeps all digits.
     let whole = match &number {
         Number::Finite(decimal) => decimal.as_integer(),
         _ => None,
@@ -159,7 +159,7 @@ fn text_literal(text: &Arc<str>, to: DataType) -> Result<Meaning, ExprError> {
     }
 }
 
-/// A moment as a date or timestamp: rounded down to its unit, as a column would be.
+/// A literal as a date or timestamp, rounded down to its unit as a column would be.
 fn moment_literal(moment: Moment, text: &Arc<str>, to: DataType) -> Result<Meaning, ExprError> {
     let into = Family::of(&to);
     let (Family::Instant { unit, .. }, false) = (into, moment.of_day) else {

@@ -1,8 +1,8 @@
 //! Computation over whole columns.
 //!
-//! A step works in one kind of number; what it reads is converted first. Nulls go through
-//! every step. Division and remainder by zero make a null; an integer beyond 128 bits is an
-//! error, as none may be wrong or missing without a word.
+//! A step computes in one kind of number and converts its inputs first. Nulls propagate through every step.
+//! Division and remainder by zero give null. An integer beyond 128 bits is an error, because a wrong or
+//! missing result must not pass unnoticed.
 
 mod buckets;
 mod case;

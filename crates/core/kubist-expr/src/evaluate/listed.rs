@@ -1,27 +1,27 @@
-//! Which values are in a list: one bit answers for most of them.
+//! Membership of values in a list. One bit decides most values.
 
 use super::pack;
 use crate::cell::Cell;
 use arrow_buffer::{BooleanBuffer, i256};
 use std::cmp::Ordering;
 
-/// With up to so many points each value is compared.
+/// Lists of at most this length are compared value by value.
 const FEW: usize = 8;
-/// Bits of a sieve for each point: of values that are not in the list one of so many passes.
+/// Bits of the hash filter for each point: about one of 64 values that are not in the list passes.
 const SIEVE_BITS: usize = 64;
-/// A sieve of more bits is no longer near the processor.
+/// Maximum bits of the filter, so that it stays in the processor's cache.
 const MOST_SIEVE_BITS: usize = 1 << 17;
 
-/// Ascending points, none of them twice.
+/// Ascending distinct points.
 pub(super) enum Listed<T> {
     Few(Vec<T>),
-    /// A bit for each whole number from the least point to the greatest.
+    /// A bitmap with one bit for each integer from the smallest point to the largest.
     Near {
         least: T,
         greatest: T,
         bits: Vec<u64>,
     },
-    /// A bit for each hash, set where a point has it.
+    /// A hash filter: the bit of a hash is set if a point has it.
     Far {
         points: Vec<T>,
         bits: Vec<u64>,
@@ -29,12 +29,12 @@ pub(super) enum Listed<T> {
 }
 
 impl<T: Cell> Listed<T> {
-    /// Whole numbers, to be looked for among so many values.
+    /// A list of integers, for lookups of `values` values.
     pub(super) fn whole(points: &[i256], values: usize) -> Listed<T> {
         let cells = |points: &[i256]| points.iter().map(|point| T::from_whole(*point)).collect();
         let (Some(first), Some(last)) = (points.first(), points.last()) else { return Listed::Few(Vec::new()) };
         let between = last.checked_sub(*first).and_then(|all| all.to_i128());
-        // Making the bits takes no longer than looking at the values.
+        // Building the bitmap must take no longer than testing the values.
         match between.and_then(|between| usize::try_from(between).ok()) {
             Some(between) if points.len() > FEW && between / 8 <= values => {
                 let mut bits = vec![0; between / 64 + 1];
@@ -60,8 +60,7 @@ impl<T: Cell> Listed<T> {
         Listed::Far { points, bits }
     }
 
-    /// The values that are in the list (`answer`), or that are not; values that are no numbers
-    /// compare with none and answer nothing.
+    /// The values that are in the list (`answer`) or are not. NaN is in neither.
     pub(super) fn rows(&self, values: &[T], answer: bool) -> BooleanBuffer {
         match self {
             Listed::Few(points) => told(values, answer, |value| points.contains(&value)),

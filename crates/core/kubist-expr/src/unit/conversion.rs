@@ -1,7 +1,7 @@
-//! Values of one unit as values of another, for those who store them.
+//! Conversion of stored values from one unit to another.
 //!
-//! A float is multiplied by a factor of twice its digits, or divided by a whole number, and rounded
-//! once. An integer becomes the very integer that it is in the other unit, or nothing.
+//! A float is multiplied by a factor of twice its precision, or divided by an integer, and rounded once. An
+//! integer is converted exactly or not at all.
 
 use std::sync::Arc;
 
@@ -10,10 +10,10 @@ use super::{Relation, Unit};
 use crate::error::shortened;
 use crate::number::{Decimal, Floor, Number};
 
-/// Whole divisors up to here are held in a float.
+/// Integer divisors up to this size are exact as a float.
 const MOST_DIVISOR: f64 = 1e15;
 
-/// `(value - zero) * factor`: what a value is in another unit.
+/// `(value - zero) * factor` converts a value.
 #[derive(Clone, Debug)]
 pub struct Conversion {
     /// The zero of the new scale, in the old unit.
@@ -23,14 +23,15 @@ pub struct Conversion {
 
 #[derive(Clone, Debug)]
 enum Factor {
-    /// A number, whether it is exact, and its sum of two floats.
+    /// Multiply by this number, which is also stored as a sum of two floats. `exact` is false if it was
+    /// rounded.
     Times { number: Decimal, exact: bool, high: f64, low: f64 },
-    /// Divided by this whole number.
+    /// Divide by this integer.
     Over(Decimal),
 }
 
 impl Conversion {
-    /// How values in `from` become values in `to`; `None`: they are the same numbers.
+    /// The conversion of values in `from` to values in `to`; `None` if the numbers are the same.
     ///
     /// ```
     /// # use kubist_expr::Conversion;
@@ -42,7 +43,7 @@ impl Conversion {
     ///
     /// # Errors
     ///
-    /// Why there is no such conversion.
+    /// The reason why there is no conversion.
     pub fn between(from: &str, to: &str) -> Result<Option<Conversion>, String> {
         let (from, to) = (Unit::new(from, &Arc::default()), Unit::new(to, &Arc::default()));
         if from.name == to.name || from.is(&to) {
@@ -75,19 +76,19 @@ impl Conversion {
         Ok(Some(Conversion { zero, factor: Factor::of(factor, inverse) }))
     }
 
-    /// Whether zero stays zero: both scales begin there.
+    /// Returns whether both scales have the same zero.
     pub fn keeps_zero(&self) -> bool {
         self.zero.is_zero()
     }
 
-    /// The nearest float; of what is no number, itself.
+    /// The nearest float. NaN stays NaN.
     pub fn of_float(&self, value: f64) -> f64 {
         let value = if self.keeps_zero() { value } else { value - self.zero.as_f64() };
         match &self.factor {
             Factor::Over(divisor) => value / divisor.as_f64(),
             Factor::Times { high, low, .. } => {
                 let product = value * high;
-                // Zeros keep their signs.
+                // Zeros keep their sign.
                 match product.is_finite() && product != 0.0 {
                     true => product + (value.mul_add(*high, -product) + value * low),
                     false => product,
@@ -96,12 +97,12 @@ impl Conversion {
         }
     }
 
-    /// The very same amount; `None` where that is no integer.
+    /// The exact integer; `None` if the converted value is not an integer.
     pub fn of_integer(&self, value: i128) -> Option<i128> {
         self.whole(Decimal::from_integer(value))
     }
 
-    /// The very same amount, of the shortest decimal that the float is; `None` where that is no integer.
+    /// The same for the shortest decimal text of a float.
     pub fn integer_of_float(&self, value: f64) -> Option<i128> {
         match Number::from_f64(value) {
             Number::Finite(value) => self.whole(value),
@@ -134,7 +135,7 @@ impl Factor {
             return Factor::Over(inverse.number);
         }
         let high = factor.number.as_f64();
-        // Some digits more than the factor has: a float ends there.
+        // The factor has fewer digits than are printed here.
         let rest = Decimal::parse(&format!("{:.55e}", high.abs()))
             .map(|near| if high < 0.0 { near } else { near.negated() })
             .and_then(|near| factor.number.plus(&near));
@@ -143,7 +144,7 @@ impl Factor {
     }
 }
 
-/// A number that is an integer.
+/// A number as an integer, if it is one.
 fn whole(number: &Decimal) -> Option<i128> {
     match number.floor(0) {
         Floor::At { floor, exact: true } => floor.to_i128(),

@@ -1,19 +1,19 @@
-//! What one unit is in another: fend-core knows, and is asked here and nowhere else.
+//! Conversion factors between units, from fend-core. No other module calls it.
 //!
-//! It is a calculator, so only what looks like units is handed to it, and its work is bounded.
-//! Factors are exact, or of 40 digits where they have no end.
+//! fend-core is a calculator, so only text that looks like units is passed to it, and its work is limited.
+//! Factors are exact, or cut after 40 digits.
 
 use crate::number::{Decimal, Number};
 use fend_core::{Context, CustomUnitAttribute, Interrupt, evaluate_with_interrupt};
 use std::sync::atomic::{AtomicU64, Ordering};
 
-/// Characters of a unit.
+/// Maximum characters of a unit.
 const LONGEST: usize = 40;
-/// Digits of a number that a factor without end has made.
+/// Reliable digits of a number that was multiplied by a factor of 40 digits.
 const SURE_DIGITS: usize = 36;
-/// Steps of one conversion; those that people write take some hundred.
+/// Maximum steps of one conversion. Common units take some hundred.
 const MOST_STEPS: u64 = 20_000;
-/// Units that are written in other ways too: what fend-core does not know.
+/// Other spellings of units, which fend-core does not know.
 const ALSO: &[(&str, &str)] = &[
     ("angstrom", "0.1 nm"),
     ("Angstrom", "0.1 nm"),
@@ -29,7 +29,7 @@ const ALSO: &[(&str, &str)] = &[
     ("degrees_E", "degree"),
     ("degree_E", "degree"),
 ];
-/// What stands in units for degrees of Celsius and Fahrenheit; longer ones first.
+/// Spellings of degrees Celsius and Fahrenheit inside units, longest first.
 const DEGREES: &[(&str, &str)] = &[
     ("degrees_Celsius", "celsius"),
     ("degree_Celsius", "celsius"),
@@ -41,7 +41,7 @@ const DEGREES: &[(&str, &str)] = &[
     ("degF", "fahrenheit"),
 ];
 
-/// Stops a calculation that takes too long.
+/// Stops a calculation after too many steps.
 #[derive(Default)]
 struct Steps(AtomicU64);
 
@@ -51,29 +51,29 @@ impl Interrupt for Steps {
     }
 }
 
-/// A number in another unit.
+/// A number converted to another unit.
 #[derive(Clone, Debug)]
 pub(super) struct Converted {
     pub number: Decimal,
-    /// Or cut after 40 digits.
+    /// False if the number was cut after 40 digits.
     pub exact: bool,
 }
 
 impl Converted {
-    /// So many times this number.
+    /// This number times another.
     pub(super) fn of(&self, times: &Decimal) -> Number {
         let product = times.times(&self.number);
         Number::Finite(if self.exact { product } else { product.rounded(SURE_DIGITS) })
     }
 
-    /// How much more it is; `None` of numbers that are too far apart.
+    /// The difference; `None` if the magnitudes are too different.
     pub(super) fn minus(&self, other: &Converted) -> Option<Converted> {
         let number = self.number.plus(&other.number.clone().negated())?;
         Some(Converted { number, exact: self.exact && other.exact })
     }
 }
 
-/// So many of one unit in another, both as [`plain`] gives them; `None` if there is no such number.
+/// Converts a number between two units in the syntax of [`plain`]; `None` if it cannot be converted.
 pub(super) fn convert(number: &str, from: &str, to: &str) -> Option<Converted> {
     let mut context = Context::new();
     for (name, definition) in ALSO {
@@ -94,7 +94,7 @@ pub(super) fn convert(number: &str, from: &str, to: &str) -> Option<Converted> {
     Some(Converted { number, exact })
 }
 
-/// A unit as fend-core reads it; `None` if it is more than units with small powers.
+/// The unit in the syntax of fend-core; `None` if it is not a product of units with small powers.
 pub(super) fn plain(unit: &str) -> Option<String> {
     let unit = unit
         .trim()
@@ -105,7 +105,7 @@ pub(super) fn plain(unit: &str) -> Option<String> {
         .replace('\u{212B}', "Å");
     let named = |unit: String, (name, degrees): &(&str, &str)| unit.replace(name, degrees);
     let unit = DEGREES.iter().fold(unit, named).replace("**", "^");
-    // As FITS and CF have them: `mas.yr-1` is `mas yr^-1`.
+    // FITS and CF write `mas.yr-1` for `mas yr^-1`.
     let unit = with_powers(&unit.replace('.', " "));
     let letter = |letter: char| letter.is_alphabetic() || "°%µ_".contains(letter);
     let first = unit.chars().next()?;
@@ -116,7 +116,7 @@ pub(super) fn plain(unit: &str) -> Option<String> {
             return None;
         }
     }
-    // A number of its own would make it a calculation.
+    // A number in the unit would make it a calculation.
     let is_factor = |word: &str| word.chars().next().is_some_and(letter);
     let words = unit.split([' ', '/', '*']).filter(|word| !word.is_empty());
     let sound = words.clone().all(|word| is_factor(word) && word.matches('^').count() <= 1);
@@ -124,7 +124,7 @@ pub(super) fn plain(unit: &str) -> Option<String> {
     (sound && known && (letter(first)) && unit.chars().count() <= LONGEST).then_some(unit)
 }
 
-/// A power that stands at the end of a name gets its sign: `s-1` is `s^-1`, `m2` is `m^2`.
+/// Adds `^` before a power at the end of a name: `s-1` becomes `s^-1`, `m2` becomes `m^2`.
 fn with_powers(unit: &str) -> String {
     let raised = |word: &str| {
         let name = word.trim_end_matches(|last: char| last.is_ascii_digit());

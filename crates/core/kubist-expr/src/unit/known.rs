@@ -1,4 +1,4 @@
-//! What is known of units: which ones, which may be meant by others, and of what kind they are.
+//! Known units, suggestions for unknown ones, and kinds of units.
 
 use std::sync::Arc;
 
@@ -7,22 +7,22 @@ use super::{PARTS, Quantity, Role, Unit, factors};
 use crate::error::{ExprError, shortened};
 use crate::near::nearest;
 
-/// Units that people write often; the misspelt are held against them.
+/// Common units, the candidates for suggestions.
 const COMMON: &str = "\
     m cm mm um nm km metre meter metres meters angstrom inch foot mile AU pc kpc Mpc parsec lightyear s ms us ns ps \
     fs second seconds min minute minutes h hour hours day days week month year years kg g mg ug gram kilogram tonne \
     K kelvin celsius degC N newton J joule W watt Pa pascal hPa kPa MPa bar mbar Hz hertz V volt A ampere C coulomb \
     T tesla mol mole litre liter eV keV MeV GeV erg rad radian radians deg degree degrees arcmin arcsec mas";
-/// Units that stand for no amount of others: they are good as they are.
+/// Units that convert to no other unit and are valid on their own.
 const THEIR_OWN: &str = "\
     mag mmag dex dB count counts ct cts adu ADU electron electrons photon photons pix pixel pixels px voxel sample \
     frame psu pH Msun Rsun Lsun solMass solRad solLum Jy mJy Sun 1 - % none";
 
-/// Shares, which are plain numbers as radians are, and no angles.
+/// Fractions. They are plain numbers as radians are, but no angles.
 const SHARES: [&str; 4] = ["%", "percent", "ppm", "dimensionless"];
 
-/// What is to be said of columns and their units where a table is made or changed: of each that converts to no
-/// other unit why, and what may be meant. Nothing of units that are known, or stand for themselves, as `mag`.
+/// Notes on the units of columns when a table is created or changed. For each unit that cannot be converted,
+/// a note gives the reason and a suggestion. Known units and units such as `mag` have no note.
 ///
 /// ```
 /// # use kubist_expr::unit_notes;
@@ -36,19 +36,19 @@ pub fn unit_notes<'a>(units: impl IntoIterator<Item = (&'a str, &'a str)>) -> Ve
     units.into_iter().filter_map(note).collect()
 }
 
-/// Why a unit converts to no other one, and what may be meant; `None` if it is known, or one that stands for
-/// itself.
+/// The reason why a unit cannot be converted, with a suggestion; `None` if the unit is known or valid on its
+/// own.
 fn unit_note(unit: &str) -> Option<String> {
     let is_known = |unit: &str| plain(unit).is_some_and(|asked| convert("1", &asked, &asked).is_some());
     let stands = |word: &str| {
         is_known(word) || THEIR_OWN.split_whitespace().any(|own| own == word) || word.parse::<f64>().is_ok()
     };
-    // As climate and forecast files have them: a time is that of a calendar then.
+    // The calendar times of climate and forecast files: `days since 2000-01-01`.
     let unit = unit.split_once(" since ").map_or(unit, |(unit, _)| unit);
     if is_known(unit) || stands(unit.trim()) {
         return None;
     }
-    // Without its power, which may stand behind it as in `s-1`.
+    // The word without a power at its end, as in `s-1`.
     let unknown = |word: &'_ str| {
         let factor = word.split('^').next().unwrap_or_default();
         let name = factor.trim_end_matches(|last: char| last.is_ascii_digit() || "+-".contains(last));
@@ -56,7 +56,7 @@ fn unit_note(unit: &str) -> Option<String> {
     };
     let words: Vec<String> = unit.split([' ', '*', '/', '·', '⋅', '(', ')', '.']).filter_map(unknown).collect();
     if words.is_empty() {
-        // Each part is known; what they make, as `10^3 Msun`, stands for itself.
+        // All parts are known. A product such as `10^3 Msun` is valid on its own.
         return None;
     }
     let near = words.first().map_or(vec![], |word| nearest(word, COMMON.split_whitespace()));
@@ -73,7 +73,7 @@ fn unit_note(unit: &str) -> Option<String> {
     ))
 }
 
-/// Whether values in this unit are lengths, angles, or changes of them: what has a direction.
+/// Returns whether values in this unit are lengths, angles or their derivatives, which have a direction.
 pub fn has_direction(unit: &str) -> bool {
     let of_space = |name: &str| {
         let asked = plain(name).filter(|name| !SHARES.contains(&name.as_str()));

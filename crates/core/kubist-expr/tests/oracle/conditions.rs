@@ -1,21 +1,21 @@
-//! Random conditions: as SQL, and as trees for the interpreter.
+//! Random conditions, as SQL and as trees for the interpreter.
 
 use arrow_schema::Schema;
 
 use super::tables::{Cell, Clock, DAY, Rng, columns};
 
-/// A literal: its SQL and what it means.
+/// A literal: its SQL and its value.
 #[derive(Clone, Debug)]
 pub enum Lit {
     Null,
     Bool(bool),
-    /// `mantissa * 10^exponent`, as text.
+    /// The text of `mantissa * 10^exponent`.
     Number(String, i128, i32),
     Inf(bool),
     NaN,
     Text(String),
     Bytes(Vec<u8>),
-    /// Text, nanoseconds, and whether the text says a little more than those.
+    /// The text, its nanoseconds, and whether it has finer digits.
     Time(&'static str, i128, bool),
 }
 

@@ -1,7 +1,7 @@
-//! A second, naive reading of the rules: one row at a time, values as rationals
-//! or as the machine's floats, nothing shared with the crate but its words.
+//! A naive implementation of the rules for comparison: one row at a time, with rational numbers or floats. It
+//! shares no code with the crate.
 //!
-//! Also a source of random tables and random conditions, repeatable from a seed.
+//! It also generates random tables and conditions from a seed.
 
 mod conditions;
 mod rules;

@@ -1,4 +1,4 @@
-//! What a condition answers for a row.
+//! The truth value of a condition for a row.
 
 use std::cell::Cell as StdCell;
 use std::cmp::Ordering;
@@ -21,9 +21,8 @@ fn holds(op: &str, order: Option<Ordering>) -> Option<bool> {
     })
 }
 
-/// `value * 10^-scale` against `mantissa * 10^exponent`.
+/// Compares `value * 10^-scale` with `mantissa * 10^exponent`.
 fn rational(value: i128, scale: i32, mantissa: i128, exponent: i32) -> Ordering {
-    // value * 10^-(scale + exponent) ? mantissa
     let power = |n: u32| i256::from_i128(10).checked_pow(n);
     let (value, mantissa) = (i256::from_i128(value), i256::from_i128(mantissa));
     let shift = scale + exponent;
@@ -53,7 +52,7 @@ fn float_against(value: f64, literal: &Lit, round: impl Fn(f64) -> f64, greatest
             if rounded.is_finite() {
                 return value.partial_cmp(&rounded);
             }
-            // Just beyond the greatest finite number of the width.
+            // Just beyond the largest finite number of the width.
             Some(if rounded > 0.0 {
                 if value <= greatest { Ordering::Less } else { Ordering::Greater }
             } else if value < -greatest {
@@ -146,8 +145,7 @@ fn literal_number(literal: &Lit, other: Option<Num>) -> Option<Num> {
     })
 }
 
-/// The type of an expression is the same for every row: evaluated with what
-/// stands for a null of each type.
+/// The type of an expression is the same for every row. It is found by evaluating with a null of each type.
 fn kind_of(expr: &Expr) -> Option<Num> {
     match expr {
         Expr::Column(index) => cell_number(&sample(*index)),
@@ -189,11 +187,11 @@ fn typed(expr: &Expr, other: Option<Num>) -> Option<Num> {
 }
 
 thread_local! {
-    /// Did a computation go beyond 128 bits?
+    /// A computation exceeded 128 bits.
     static BEYOND: StdCell<bool> = const { StdCell::new(false) };
 }
 
-/// Whether a number went beyond 128 bits since this was asked last.
+/// Returns whether a number exceeded 128 bits since the last call.
 pub fn went_beyond() -> bool {
     BEYOND.replace(false)
 }
@@ -355,7 +353,7 @@ fn like(text: &[char], pattern: &[char]) -> bool {
     }
 }
 
-/// What a row answers; `None` is unknown.
+/// The truth value for a row; `None` is unknown.
 pub fn answer(cond: &Cond, row: &dyn Fn(usize) -> Cell) -> Option<bool> {
     match cond {
         Cond::Constant(answer) => *answer,

@@ -41,7 +41,7 @@ pub enum Cell {
     F16(f16),
     F32(f32),
     F64(f64),
-    /// A count of units of this many nanoseconds, and what it counts.
+    /// A count of units of this many nanoseconds, and the kind of time.
     Time(i128, i128, Clock),
     Text(String),
     Bytes(Vec<u8>),
@@ -224,7 +224,7 @@ where
     K::Native: TryFrom<usize>,
     <K::Native as TryFrom<usize>>::Error: std::fmt::Debug,
 {
-    // A dictionary has nulls and repetitions of its own, and may be large.
+    // A dictionary may have nulls and repeated values, and may be large.
     let mut entries: Vec<Cell> = pool.to_vec();
     entries.push(Cell::Null);
     entries.extend_from_slice(pool);
@@ -301,7 +301,7 @@ fn array(rng: &mut Rng, cells: &[Cell], data_type: &DataType, pool: &[Cell]) -> 
     }
 }
 
-/// A table of all types; each column draws from a few or from all of its values.
+/// A table with all types. Each column uses some or all of its values.
 pub fn table(rng: &mut Rng, rows: usize) -> Table {
     let (mut fields, mut arrays, mut cells) = (Vec::new(), Vec::new(), Vec::new());
     for (name, data_type, pool) in columns() {

@@ -1,14 +1,14 @@
-//! Rounding down to the edges of bins and to the beginnings of periods.
+//! Rounding down to edges of bins and beginnings of periods.
 
 use crate::bound::Period;
 use crate::moment::{days_since_epoch, month_of};
 use crate::number::BinWidth;
 
-/// A float of more has no neighbours one away.
+/// 2^53: larger floats have no neighbours at distance 1.
 const CLOSEST: f64 = 9_007_199_254_740_992.0;
 
-/// The edges of bins as floats: whole multiples of a decimal, each rounded once, so that an
-/// edge is the number that is written so (0.3, where 3 * 0.1 is more).
+/// The edges of bins as floats: integer multiples of a decimal, each rounded once. An edge is thus the float
+/// nearest to its decimal text (0.3, although 3 * 0.1 is larger).
 pub(super) struct Edges {
     mantissa: f64,
     power: f64,
@@ -25,15 +25,15 @@ impl Edges {
         if self.divides { number * self.mantissa / self.power } else { number * (self.mantissa * self.power) }
     }
 
-    /// The greatest edge that is not above the value, where edges are rounded by `round`.
+    /// The largest edge that is not above the value. `round` rounds edges to the precision of the column.
     pub(super) fn below(&self, value: f64, round: impl Fn(f64) -> f64) -> f64 {
         let number = (value / self.edge(1.0)).floor();
-        // Where edges are closer than floats, each float is one.
+        // If edges are closer than floats, each float is an edge.
         if !value.is_finite() || number.abs() >= CLOSEST {
             return value;
         }
         let at = |number: f64| round(self.edge(number));
-        // The division was rounded, so that it may be one off.
+        // The division was rounded, so the result may be off by one.
         let found = if at(number + 1.0) <= value {
             at(number + 1.0)
         } else if at(number) <= value {
@@ -41,17 +41,17 @@ impl Edges {
         } else {
             at(number - 1.0)
         };
-        // The edge below the least floats is none.
+        // There is no finite edge below the smallest floats.
         if found.is_finite() { found } else { value }
     }
 }
 
-/// The beginning of the period that a time lies in.
+/// The beginning of the period that contains a time.
 pub(super) fn beginning(period: Period, value: i128) -> i128 {
     match period {
         Period::Units { length, offset } => (value - offset).div_euclid(length) * length + offset,
         Period::Months { months, day } => {
-            // Days of a column of 64 bits or fewer.
+            // The number of days fits in 64 bits.
             let (year, month) = month_of(value.div_euclid(day) as i64);
             let since = i128::from(year) * 12 + i128::from(month - 1);
             let first = since.div_euclid(months) * months;

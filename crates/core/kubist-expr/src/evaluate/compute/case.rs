@@ -1,5 +1,4 @@
-//! `CASE`: each branch is computed for the rows that take it, and for no others: what a test
-//! leaves out cannot overflow.
+//! `CASE`: each branch is computed only for its rows, so excluded values cannot overflow.
 
 use super::converted;
 use crate::bound::{Compute, Kind, Test};
@@ -9,7 +8,7 @@ use crate::rows::Rows;
 use crate::vector::{Values, Vector};
 use arrow_buffer::{BooleanBuffer, BooleanBufferBuilder, NullBuffer};
 
-/// The value behind the first test that holds.
+/// The value of the first test that is true.
 pub(super) fn chosen(
     whens: &[(Test, Compute)],
     otherwise: Option<&Compute>,
@@ -45,7 +44,7 @@ impl Found {
         Found { values, valid }
     }
 
-    /// Puts the values of the rows that take a branch.
+    /// Writes the values of the rows that take a branch.
     fn put(&mut self, takes: &BooleanBuffer, part: Vector) {
         match (&mut self.values, part.values) {
             (Values::Int(all), Values::Int(some)) => scatter(all, takes, some),

@@ -1,5 +1,4 @@
-//! Casts of numbers. What does not fit the type is an error; NaN, which no integer is,
-//! becomes null.
+//! Casts of numbers. A value that does not fit the type is an error; NaN becomes null.
 
 use crate::bound::{Cast, Compute, Kind};
 use crate::error::ExprError;
@@ -32,7 +31,7 @@ pub(super) fn cast(of: Vector, cast: &Cast, compute: &Compute) -> Result<Vector,
     }
 }
 
-/// The nearest integer, of two the even one.
+/// The quotient rounded to the nearest integer, ties to even.
 fn nearest(value: i128, divisor: i128) -> i128 {
     let (down, rest) = (value.div_euclid(divisor), value.rem_euclid(divisor));
     match rest.cmp(&(divisor - rest)) {
@@ -62,13 +61,13 @@ fn whole(
         }
         false => nulls,
     };
-    // Beyond this, `as` would give the nearest integer of 128 bits.
+    // Beyond this limit `as` would saturate at the range of 128 bits.
     let rounded = |value: f64| (value.abs() < 1.7e38).then(|| value.round_ties_even() as i128).filter(within);
     integers(floats, nulls, rounded, |value| value.to_string(), compute)
 }
 
-/// Integers of all rows that are not null, each of which must have one; an error has the value
-/// as it is `shown`.
+/// Converts all rows that are not null to integers. Each must have one; `shown` formats the value for the
+/// error.
 fn integers<T: Copy>(
     values: Vec<T>,
     nulls: Option<NullBuffer>,

@@ -76,12 +76,12 @@ pub(super) fn binary(function: Function, left: Vector, right: Vector) -> Result<
     }
 }
 
-/// What a null hides may be any number.
+/// Rows that are null can have any hidden number.
 fn hidden(nulls: &Option<NullBuffer>, row: usize) -> bool {
     nulls.as_ref().is_some_and(|nulls| nulls.is_null(row))
 }
 
-/// Null where a divisor is zero.
+/// The nulls, with a null for each zero divisor.
 fn without_zeros<T: PartialEq + Default>(divisors: &[T], nulls: Option<NullBuffer>) -> Option<NullBuffer> {
     let zero = T::default();
     if divisors.iter().all(|divisor| *divisor != zero) {
@@ -117,7 +117,7 @@ fn integer(function: Function, value: i128) -> Option<i128> {
         Function::Bin(BinWidth { mantissa, .. }) => value.div_euclid(mantissa).checked_mul(mantissa),
         Function::Truncate(period) => Some(beginning(period, value)),
         Function::RoundTo(digits @ ..0) => match 10i128.checked_pow(digits.unsigned_abs()) {
-            // Halves go away from zero.
+            // Ties round away from zero.
             Some(unit) => {
                 let (down, rest) = (value / unit, value % unit);
                 let up = if rest.unsigned_abs() * 2 >= unit.unsigned_abs() { rest.signum() } else { 0 };
@@ -125,7 +125,7 @@ fn integer(function: Function, value: i128) -> Option<i128> {
             }
             None => Some(0),
         },
-        // Integers are round.
+        // Integers need no rounding.
         _ => Some(value),
     }
 }
@@ -143,7 +143,7 @@ fn integers(function: Function, a: i128, b: i128) -> Option<i128> {
     }
 }
 
-/// Functions that are floats of 64 bits whatever they are of, and all others.
+/// Functions that always compute in 64-bit floats, and all others for 64-bit floats.
 fn of_double(function: Function, value: f64) -> f64 {
     match function {
         Function::Sqrt => value.sqrt(),
@@ -191,7 +191,7 @@ macro_rules! float_arithmetic {
                             true => (value / unit).round() * unit,
                             false => (value * unit).round() / unit,
                         };
-                        // Where the digits are beyond those of a float there is nothing to round.
+                        // A digit beyond the precision of a float changes nothing.
                         if rounded.is_finite() { rounded } else { value }
                     }
                     Function::Sign if value > 0.0 => 1.0,
