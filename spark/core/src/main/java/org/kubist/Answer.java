@@ -5,11 +5,11 @@ import java.util.Map;
 import java.util.function.BooleanSupplier;
 
 /**
- * The batches of a question, as they come. One thread reads. An interrupt of it ends the call; closing
- * the answer stops the work.
+ * The batches of a query result. One thread reads. An interrupt of the thread ends the call; closing the
+ * result stops the query.
  */
 public final class Answer extends Handle {
-    /** How long a call of the native half lasts at most: as soon is an interrupt noticed. */
+    /** Longest native call; an interrupt is noticed after at most this time. */
     private static final int PATIENCE_MILLIS = 100;
 
     private final List<Field> fields;
@@ -20,7 +20,7 @@ public final class Answer extends Handle {
     }
 
     /**
-     * The columns of the answer.
+     * The columns of the result.
      *
      * @return in order
      */
@@ -38,11 +38,12 @@ public final class Answer extends Handle {
     }
 
     /**
-     * The same, until it is to stop.
+     * The next batch, unless {@code stopped} becomes true.
      *
-     * @param stopped asked some times a second
+     * @param stopped called several times a second
      * @return null at the end
-     * @throws KubistException {@code CANCELLED} once the thread was interrupted, or {@code stopped} says so
+     * @throws KubistException {@code CANCELLED} if the thread was interrupted or {@code stopped} returned
+     * true
      */
     public Batch next(BooleanSupplier stopped) {
         while (true) {
@@ -57,7 +58,7 @@ public final class Answer extends Handle {
     }
 
     /**
-     * What it cost so far: rows looked at, bytes read, by name.
+     * The cost so far: rows examined, bytes read, by name.
      *
      * @return the figures
      */

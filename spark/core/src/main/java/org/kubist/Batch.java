@@ -2,7 +2,7 @@ package org.kubist;
 
 import java.util.List;
 
-/** Some rows of an answer, in memory of the native half until it is closed. */
+/** Rows of a result, in native memory until it is closed. */
 public final class Batch implements AutoCloseable {
     private long array;
     private final int rows;
@@ -22,25 +22,25 @@ public final class Batch implements AutoCloseable {
     }
 
     /**
-     * How many rows there are.
+     * The number of rows.
      *
-     * @return the count
+     * @return the number
      */
     public int rows() {
         return rows;
     }
 
     /**
-     * A column, by its position in the answer.
+     * A column, by its position in the result.
      *
      * @param index from 0
-     * @return the column, which must not be used once the batch is closed
+     * @return the column, which must not be used after the batch is closed
      */
     public Column column(int index) {
         return columns[index];
     }
 
-    /** Frees the memory; a second time is fine. */
+    /** Frees the memory; repeated calls are allowed. */
     @Override
     public void close() {
         if (array != 0) {

@@ -7,9 +7,9 @@ import java.math.BigInteger;
 import java.nio.charset.StandardCharsets;
 
 /**
- * A column of a {@link Batch}, read from the raw buffers of Arrow's C data interface. Rows are not
- * checked against the batch's length, and a batch that was closed is not noticed: both are for the
- * caller to keep. A value where {@link #isNull} is true means nothing.
+ * A column of a {@link Batch}, read from the raw buffers of Arrow's C data interface. Neither row numbers nor
+ * closed batches are checked; the caller must respect both. Where {@link #isNull} is true the value is
+ * undefined.
  */
 public final class Column {
     private final ColumnType type;
@@ -34,24 +34,24 @@ public final class Column {
         type = all.type;
         offset = all.offset + first;
         validity = all.validity;
-        // How many of these rows are null is counted once somebody asks.
+        // The nulls of a view are counted on demand.
         nulls = all.nulls == 0 ? 0 : -1;
         values = all.values;
         data = all.data;
     }
 
     /**
-     * The rows from one on.
+     * A view of the rows from {@code first} on.
      *
-     * @param first the row of this column that is row 0 of the other
-     * @return a view, as long as the batch is open
+     * @param first the row of this column that is row 0 of the view
+     * @return a view, valid while the batch is open
      */
     public Column from(int first) {
         return new Column(this, first);
     }
 
     /**
-     * How values cross.
+     * The type of the values.
      *
      * @return the type
      */
@@ -60,7 +60,7 @@ public final class Column {
     }
 
     /**
-     * Whether there may be nulls.
+     * True if there may be nulls.
      *
      * @return false only if there are none
      */
@@ -69,10 +69,10 @@ public final class Column {
     }
 
     /**
-     * How many nulls there are.
+     * The number of nulls.
      *
      * @param rows of the batch
-     * @return the count
+     * @return the number
      */
     public int nullCount(int rows) {
         int count = (int) nulls;
@@ -90,17 +90,17 @@ public final class Column {
     }
 
     /**
-     * Whether there is no value.
+     * True if the value is null.
      *
      * @param row the row
-     * @return true if there is none
+     * @return true for null
      */
     public boolean isNull(int row) {
         return nulls != 0 && !bit(validity, offset + row);
     }
 
     /**
-     * A value of a column of booleans.
+     * A boolean.
      *
      * @param row the row
      * @return the value
@@ -110,7 +110,7 @@ public final class Column {
     }
 
     /**
-     * A value of 8 bits.
+     * An 8-bit integer.
      *
      * @param row the row
      * @return the value
@@ -120,7 +120,7 @@ public final class Column {
     }
 
     /**
-     * A value of 16 bits.
+     * A 16-bit integer.
      *
      * @param row the row
      * @return the value
@@ -130,7 +130,7 @@ public final class Column {
     }
 
     /**
-     * A value of 32 bits; a date is a number of days.
+     * A 32-bit integer, or the days of a date.
      *
      * @param row the row
      * @return the value
@@ -140,7 +140,7 @@ public final class Column {
     }
 
     /**
-     * A value of 64 bits; a timestamp is a number of microseconds.
+     * A 64-bit integer, or the microseconds of a timestamp.
      *
      * @param row the row
      * @return the value
@@ -150,7 +150,7 @@ public final class Column {
     }
 
     /**
-     * A float of 32 bits.
+     * A 32-bit float.
      *
      * @param row the row
      * @return the value
@@ -160,7 +160,7 @@ public final class Column {
     }
 
     /**
-     * A float of 64 bits.
+     * A 64-bit float.
      *
      * @param row the row
      * @return the value
@@ -170,17 +170,17 @@ public final class Column {
     }
 
     /**
-     * Where the bytes of text or binary lie.
+     * The address of a string's or binary's bytes.
      *
      * @param row the row
-     * @return the address, as long as the batch is open
+     * @return the address, valid while the batch is open
      */
     public long getAddress(int row) {
         return data + UNSAFE.getInt(values + (offset + row) * 4);
     }
 
     /**
-     * How many bytes a text or a binary has.
+     * The number of bytes of a string or binary.
      *
      * @param row the row
      * @return the length
@@ -191,7 +191,7 @@ public final class Column {
     }
 
     /**
-     * The bytes of text or binary.
+     * The bytes of a string or binary.
      *
      * @param row the row
      * @return a copy
@@ -201,7 +201,7 @@ public final class Column {
     }
 
     /**
-     * A text.
+     * A string.
      *
      * @param row the row
      * @return the value
@@ -211,10 +211,10 @@ public final class Column {
     }
 
     /**
-     * Whether a decimal fits 64 bits, and {@link #getUnscaled} has it.
+     * True if a decimal fits 64 bits, so that {@link #getUnscaled} is exact.
      *
      * @param row the row
-     * @return true if it does
+     * @return true if it fits
      */
     public boolean isShort(int row) {
         long place = values + (offset + row) * 16;
@@ -222,7 +222,7 @@ public final class Column {
     }
 
     /**
-     * The lower 64 bits of a decimal without its point.
+     * The lower 64 bits of a decimal's unscaled value.
      *
      * @param row the row
      * @return the bits
@@ -251,9 +251,9 @@ public final class Column {
     }
 
     /**
-     * A value as an object of Java's: {@code Boolean}, {@code Byte} to {@code Long}, {@code Float},
-     * {@code Double}, {@code String}, {@code byte[]}, {@code BigDecimal}; days of a date as
-     * {@code Integer}, microseconds of a timestamp as {@code Long}.
+     * A value as a Java object: {@code Boolean}, {@code Byte} to {@code Long}, {@code Float}, {@code Double},
+     * {@code String}, {@code byte[]}, {@code BigDecimal}; days of a date as {@code Integer}, microseconds of
+     * a timestamp as {@code Long}.
      *
      * @param row the row
      * @return the value, or null

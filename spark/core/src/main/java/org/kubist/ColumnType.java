@@ -1,28 +1,28 @@
 package org.kubist;
 
 /**
- * The type in which the values of a column cross.
+ * The Java type of a column's values.
  *
- * @param kind which type
- * @param digits of a decimal
- * @param scale of a decimal: digits behind the point
+ * @param kind the kind of type
+ * @param digits precision of a decimal
+ * @param scale digits after the decimal point
  */
 public record ColumnType(Kind kind, int digits, int scale) {
-    /** The types. */
+    /** The kinds of types. */
     public enum Kind {
-        /** A bit. */
+        /** One bit. */
         BOOLEAN,
-        /** 8 bits. */
+        /** 8-bit integer. */
         INT8,
-        /** 16 bits. */
+        /** 16-bit integer. */
         INT16,
-        /** 32 bits. */
+        /** 32-bit integer. */
         INT32,
-        /** 64 bits. */
+        /** 64-bit integer. */
         INT64,
-        /** 32 bits. */
+        /** 32-bit float. */
         FLOAT32,
-        /** 64 bits. */
+        /** 64-bit float. */
         FLOAT64,
         /** UTF-8. */
         STRING,
@@ -38,7 +38,7 @@ public record ColumnType(Kind kind, int digits, int scale) {
         DECIMAL
     }
 
-    /** Bytes of a value; 0 of bits and of what has offsets. */
+    /** Bytes of a value; 0 for booleans and types with offsets. */
     int width() {
         return switch (kind) {
             case BOOLEAN, STRING, BINARY -> 0;

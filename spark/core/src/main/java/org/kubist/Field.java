@@ -8,11 +8,11 @@ import java.util.Map;
  * A column of a table.
  *
  * @param name its name
- * @param type how its values cross; null if Java has no type for them
- * @param stored the name of its type in the table
- * @param nullable whether it may have nulls
- * @param exact whether conditions mean the same of what crosses and of what is stored: nanoseconds lose
- *     digits
+ * @param type the Java type of its values; null if there is none
+ * @param stored the name of its stored type
+ * @param nullable true if it may have nulls
+ * @param exact true if conditions have the same result on converted and stored values; nanoseconds lose
+ * digits
  */
 public record Field(String name, ColumnType type, String stored, boolean nullable, boolean exact) {
     static List<Field> all(Object said) {

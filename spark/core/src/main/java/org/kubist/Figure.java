@@ -3,12 +3,12 @@ package org.kubist;
 /**
  * An estimate with its interval.
  *
- * @param aggregate as it was asked for
- * @param value null where no record says anything about it
- * @param low the lower end of the interval; null where nothing bounds it
- * @param high the upper end; null where nothing bounds it
- * @param whole the value with all digits, as a whole number of its type's unit; null for floats
- * @param rows records that it was computed from
- * @param exact whether it is that of all records
+ * @param aggregate its text in the request
+ * @param value null if no record determines it
+ * @param low the lower end of the interval; null if unbounded
+ * @param high the upper end; null if unbounded
+ * @param whole the value with all digits, as an integer in its type's unit; null for floats
+ * @param rows the number of records that it was computed from
+ * @param exact true if it is the value of all records
  */
 public record Figure(String aggregate, Double value, Double low, Double high, String whole, long rows, boolean exact) {}

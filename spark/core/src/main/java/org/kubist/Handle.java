@@ -3,7 +3,7 @@ package org.kubist;
 import java.lang.ref.Cleaner;
 import java.util.concurrent.atomic.AtomicBoolean;
 
-/** Something of the native half. What is forgotten is closed once Java has collected it. */
+/** A native object. If the program does not close it, Java's garbage collector does. */
 abstract class Handle implements AutoCloseable {
     private static final Cleaner CLEANER = Cleaner.create();
 
@@ -31,12 +31,12 @@ abstract class Handle implements AutoCloseable {
         cleanable = CLEANER.register(this, number);
     }
 
-    /** The number; the native half refuses one that was closed. */
+    /** The number; the native library refuses a closed one. */
     final long number() {
         return number.value;
     }
 
-    /** Frees what it holds; a second time is fine. */
+    /** Frees the native object; repeated calls are allowed. */
     @Override
     public void close() {
         cleanable.clean();

@@ -7,8 +7,8 @@ import java.util.List;
 import java.util.Map;
 
 /**
- * JSON as it crosses to the native half: maps, lists, text, numbers, booleans and null. A library
- * would meet Spark's version of the same one.
+ * JSON for the native library: maps, lists, strings, numbers, booleans and null. A JSON library could
+ * conflict with Spark's version of it.
  */
 public final class Json {
     private final String text;
@@ -19,7 +19,7 @@ public final class Json {
     }
 
     /**
-     * What a text says.
+     * Parses JSON.
      *
      * @param text JSON
      * @return maps, lists, strings, {@code Long}, {@code Double}, booleans or null
@@ -35,9 +35,9 @@ public final class Json {
     }
 
     /**
-     * A value as text. Numbers that JSON has no word for are refused.
+     * Writes a value as JSON. NaN and infinities are refused.
      *
-     * @param value maps, lists, text, numbers, booleans or null
+     * @param value maps, lists, strings, numbers, booleans or null
      * @return JSON
      */
     public static String write(Object value) {
@@ -210,7 +210,7 @@ public final class Json {
         String digits = text.substring(begin, at);
         try {
             boolean whole = digits.chars().allMatch(digit -> digit == '-' || Character.isDigit(digit));
-            // Numbers of more than 63 bits keep their size as a float.
+            // Integers of more than 63 bits become floats.
             boolean fits = whole && new BigInteger(digits).bitLength() < Long.SIZE;
             return fits ? (Object) Long.valueOf(digits) : (Object) Double.valueOf(digits);
         } catch (NumberFormatException error) {

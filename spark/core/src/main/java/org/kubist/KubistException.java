@@ -2,47 +2,49 @@ package org.kubist;
 
 import java.nio.charset.StandardCharsets;
 
-/** A failure of the engine. Its kind says what the caller can do, its message what it is about. */
+/** An error of the engine. Its kind tells what the caller can do; its message has details. */
 public final class KubistException extends RuntimeException {
     private static final long serialVersionUID = 1;
 
-    /** What a caller can do about a failure. The native half knows the order of these constants. */
+    /** Kinds of errors. The native library depends on the order of these constants. */
     public enum Kind {
         /** Fix the input and call again; nothing was written. */
         INVALID_INPUT,
-        /** Stored bytes are not what was written. */
+        /** Stored bytes are damaged. */
         CORRUPT,
-        /** The storage does not answer, or an operation of it failed: try again. */
+        /** The storage does not respond, or an operation failed: try again. */
         UNAVAILABLE,
-        /** The disk or the quota is full: make room. */
+        /** The disk or the quota is full: free space. */
         NO_SPACE,
-        /** Who runs this may not do that. */
+        /** The user lacks permission. */
         PERMISSION,
-        /** Someone else holds it: wait, or use another name. */
+        /** Another process holds it: wait, or use another name. */
         BUSY,
-        /** A handle or a snapshot that cannot be used any more: take a fresh one. */
+        /** The handle or snapshot is no longer valid: open a new one. */
         EXPIRED,
-        /** The caller stopped it. */
+        /** The caller cancelled it. */
         CANCELLED,
-        /** This version of Kubist, or this machine, cannot do it. */
+        /** This version of Kubist, or this machine, does not support it. */
         UNSUPPORTED,
-        /** There is no table here. */
+        /** There is no table at this location. */
         NOT_FOUND,
-        /** Something is already here. */
+        /** Something already exists at this location. */
         EXISTS,
-        /** A mistake in Kubist itself: report it. */
+        /** A bug in Kubist: report it. */
         INTERNAL,
-        /** Another table, or another history of this one from a backup, is at the location: open it again. */
+        /**
+         * Another table, or another history of this one from a backup, is at the location: open it again.
+         */
         REPLACED
     }
 
     private final Kind kind;
 
     /**
-     * A failure of a kind.
+     * An error of a kind.
      *
-     * @param kind what the caller can do
-     * @param message what it is about
+     * @param kind the kind
+     * @param message the details
      */
     public KubistException(Kind kind, String message) {
         super(message);
@@ -54,7 +56,7 @@ public final class KubistException extends RuntimeException {
         this.kind = kind;
     }
 
-    /** Called by the native half. */
+    /** Called by the native library. */
     static KubistException of(int kind, byte[] message) {
         Kind[] kinds = Kind.values();
         Kind known = kind >= 0 && kind < kinds.length ? kinds[kind] : Kind.INTERNAL;
@@ -62,7 +64,7 @@ public final class KubistException extends RuntimeException {
     }
 
     /**
-     * What the caller can do.
+     * The kind of error.
      *
      * @return the kind
      */

@@ -7,11 +7,11 @@ import java.nio.file.Path;
 import java.nio.file.StandardCopyOption;
 
 /**
- * The native library: it travels in the jar, is extracted once for each class loader, and its file
- * is deleted as soon as it is loaded.
+ * Loads the native library from the jar. It is extracted once for each class loader, and the file is deleted
+ * after loading.
  *
- * <p>The folder is that of the system property {@code kubist.native.dir}, or of the environment's
- * {@code KUBIST_NATIVE_DIR}, or the one for temporary files.
+ * <p>The folder is the system property {@code kubist.native.dir}, else the environment variable {@code
+ * KUBIST_NATIVE_DIR}, else the folder for temporary files.
  */
 final class Library {
     private Library() {}

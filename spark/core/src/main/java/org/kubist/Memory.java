@@ -3,7 +3,7 @@ package org.kubist;
 import java.lang.reflect.Field;
 import sun.misc.Unsafe;
 
-/** Memory outside of the heap, by address. */
+/** Memory outside the Java heap, by address. */
 final class Memory {
     static final Unsafe UNSAFE = unsafe();
     static final long BYTES = Unsafe.ARRAY_BYTE_BASE_OFFSET;

@@ -9,8 +9,8 @@ import java.util.List;
 import java.util.function.LongConsumer;
 
 /**
- * Rows on their way into a table, column by column, in memory outside of the heap. Each row sets
- * every column once, then ends with {@link #end}. It can be filled again after {@link #clear}.
+ * Rows to write, column by column, in memory outside the heap. Each row sets every column once, then ends
+ * with {@link #end}. It can be filled again after {@link #clear}.
  */
 public final class Rows implements AutoCloseable {
     private static final int FIRST_ROWS = 1024;
@@ -54,7 +54,7 @@ public final class Rows implements AutoCloseable {
     private int rows;
 
     /**
-     * No rows yet.
+     * Creates an empty buffer of rows.
      *
      * @param fields of {@link Snapshot#fields}
      */
@@ -86,16 +86,16 @@ public final class Rows implements AutoCloseable {
     }
 
     /**
-     * How many rows have ended.
+     * The number of complete rows.
      *
-     * @return the count
+     * @return the number
      */
     public int rows() {
         return rows;
     }
 
     /**
-     * About how much memory the rows take.
+     * The approximate size of the rows.
      *
      * @return bytes
      */
@@ -115,7 +115,7 @@ public final class Rows implements AutoCloseable {
         }
     }
 
-    /** Forgets all rows and keeps the memory. */
+    /** Removes all rows and keeps the memory. */
     public void clear() {
         rows = 0;
         for (Values column : columns) {
@@ -138,7 +138,7 @@ public final class Rows implements AutoCloseable {
     }
 
     /**
-     * No value.
+     * Sets null.
      *
      * @param index of the column
      */
@@ -151,7 +151,7 @@ public final class Rows implements AutoCloseable {
     }
 
     /**
-     * A boolean.
+     * Sets a boolean.
      *
      * @param index of the column
      * @param value of the row
@@ -164,7 +164,7 @@ public final class Rows implements AutoCloseable {
     }
 
     /**
-     * A value of 8 bits.
+     * Sets an 8-bit integer.
      *
      * @param index of the column
      * @param value of the row
@@ -174,7 +174,7 @@ public final class Rows implements AutoCloseable {
     }
 
     /**
-     * A value of 16 bits.
+     * Sets a 16-bit integer.
      *
      * @param index of the column
      * @param value of the row
@@ -184,7 +184,7 @@ public final class Rows implements AutoCloseable {
     }
 
     /**
-     * A value of 32 bits, or the days of a date.
+     * Sets a 32-bit integer, or the days of a date.
      *
      * @param index of the column
      * @param value of the row
@@ -194,7 +194,7 @@ public final class Rows implements AutoCloseable {
     }
 
     /**
-     * A value of 64 bits, or the microseconds of a timestamp.
+     * Sets a 64-bit integer, or the microseconds of a timestamp.
      *
      * @param index of the column
      * @param value of the row
@@ -204,7 +204,7 @@ public final class Rows implements AutoCloseable {
     }
 
     /**
-     * A float of 32 bits.
+     * Sets a 32-bit float.
      *
      * @param index of the column
      * @param value of the row
@@ -214,7 +214,7 @@ public final class Rows implements AutoCloseable {
     }
 
     /**
-     * A float of 64 bits.
+     * Sets a 64-bit float.
      *
      * @param index of the column
      * @param value of the row
@@ -224,7 +224,7 @@ public final class Rows implements AutoCloseable {
     }
 
     /**
-     * Text in UTF-8, or binary.
+     * Sets a UTF-8 string, or a binary.
      *
      * @param index of the column
      * @param value of the row
@@ -244,7 +244,7 @@ public final class Rows implements AutoCloseable {
     }
 
     /**
-     * A text.
+     * Sets a string.
      *
      * @param index of the column
      * @param value of the row
@@ -254,11 +254,11 @@ public final class Rows implements AutoCloseable {
     }
 
     /**
-     * A decimal of the column's scale.
+     * Sets a decimal.
      *
      * @param index of the column
      * @param value of the row
-     * @throws KubistException {@code INVALID_INPUT} if the column's type has too few digits for it
+     * @throws KubistException {@code INVALID_INPUT} if it does not fit the column's precision
      */
     public void setDecimal(int index, BigDecimal value) {
         ColumnType type = columns[index].field.type();
@@ -277,7 +277,7 @@ public final class Rows implements AutoCloseable {
         UNSAFE.putLong(place + 8, whole.shiftRight(64).longValue());
     }
 
-    /** Hands the rows over as a struct array, for the time of the call. */
+    /** Passes the rows to a call as a struct array, valid during the call. */
     void hand(LongConsumer use) {
         int buffers = (ARRAY + 24) * (columns.length + 1);
         long block = UNSAFE.allocateMemory(buffers + 8L * columns.length);
@@ -311,7 +311,7 @@ public final class Rows implements AutoCloseable {
         UNSAFE.putLong(place + 64, Native.releaser());
     }
 
-    /** Frees the memory; a second time is fine. */
+    /** Frees the memory; repeated calls are allowed. */
     @Override
     public void close() {
         for (Values column : columns) {

@@ -6,8 +6,8 @@ import java.util.List;
 import java.util.Map;
 
 /**
- * Answers as of one moment, whatever is committed afterwards. Questions have the same
- * parameters as in Python and over HTTP: {@code new Query().box("x", 0, 1).where("y > 2").sample(0.01)}.
+ * A pinned state of a table: queries always return the same rows. They have the same parameters as in Python
+ * and HTTP: {@code new Query().box("x", 0, 1).where("y > 2").sample(0.01)}.
  */
 public final class Snapshot extends Handle {
     private final String token;
@@ -26,7 +26,7 @@ public final class Snapshot extends Handle {
     }
 
     /**
-     * Names this moment, also to other processes: {@link Table#at} comes back to it.
+     * The token of this snapshot; {@link Table#at} opens it in any process.
      *
      * @return the token
      */
@@ -44,9 +44,9 @@ public final class Snapshot extends Handle {
     }
 
     /**
-     * All records.
+     * The number of all records.
      *
-     * @return how many
+     * @return the number
      */
     public long rows() {
         return rows;
@@ -62,7 +62,7 @@ public final class Snapshot extends Handle {
     }
 
     /**
-     * What the table is, and what was committed to it.
+     * A description of the table.
      *
      * @return by name
      */
@@ -72,7 +72,7 @@ public final class Snapshot extends Handle {
     }
 
     /**
-     * The records that match.
+     * The matching records.
      *
      * @param query which records
      * @return their batches
@@ -82,28 +82,28 @@ public final class Snapshot extends Handle {
     }
 
     /**
-     * How many records match.
+     * The exact number of matching records.
      *
      * @param query which records
-     * @return the count, which is exact
+     * @return the number
      */
     public long count(Query query) {
         return Native.count(number(), Native.bytes(query.toString()));
     }
 
     /**
-     * About how many records match, from metadata alone: what a condition asks of columns that are no
-     * dimensions is not counted in.
+     * The approximate number of matching records, from metadata alone. Conditions on columns that are no
+     * dimensions are ignored.
      *
      * @param query which records, without {@code limit} and {@code per_cell}
-     * @return a guess, which may be too high or too low
+     * @return an estimate, which may be too high or too low
      */
     public long expected(Query query) {
         return Native.expected(number(), Native.bytes(query.toString()));
     }
 
     /**
-     * Fails as a question with that condition would, and reads nothing.
+     * Checks a condition without reading rows; fails as a query with it would.
      *
      * @param condition the text of {@code where}
      */
@@ -112,11 +112,11 @@ public final class Snapshot extends Handle {
     }
 
     /**
-     * Cuts a question into disjoint ones of about equal rows.
+     * Splits a query into disjoint queries of about equal size.
      *
      * @param query which records, without {@code limit}, {@code per_cell} and {@code order_by}
-     * @param parts how many
-     * @return together the records of the question, each once
+     * @param parts their number
+     * @return splits that together return each record once
      */
     public List<Split> splits(Query query, int parts) {
         List<Split> splits = new ArrayList<>();
@@ -130,13 +130,13 @@ public final class Snapshot extends Handle {
     }
 
     /**
-     * Aggregates of a sample, with intervals.
+     * Estimates aggregates from a sample, with intervals.
      *
-     * @param aggregates as {@code mean(x)}
+     * @param aggregates such as {@code mean(x)}
      * @param query which records
-     * @param error half of each interval is at most this share of its value, above 0; null is 1 %.
-     *     What a sample cannot reach is read whole
-     * @return a figure an aggregate
+     * @param error largest half-width of an interval relative to its value, above 0; null is 1 %. All records
+     * are read if no sample reaches it
+     * @return a figure for each aggregate
      */
     public List<Figure> estimate(List<String> aggregates, Query query, Double error) {
         Map<String, Object> goal = new LinkedHashMap<>();

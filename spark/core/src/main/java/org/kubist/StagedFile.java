@@ -15,7 +15,7 @@ public final class StagedFile extends Handle {
         rows.hand(array -> Native.stageAppend(number(), array));
     }
 
-    /** Ends the file: all of it is on the disk. */
+    /** Finishes and syncs the file. */
     public void finish() {
         Native.stageFinish(number());
     }

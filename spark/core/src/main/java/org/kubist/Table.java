@@ -27,16 +27,16 @@ public final class Table extends Handle {
     }
 
     /**
-     * Makes a table where nothing is. Units that are not known are logged as warnings.
+     * Creates a table. Unknown units are logged as warnings.
      *
-     * @param location as of {@link #open}
-     * @param options JSON: {@code {"columns": [{"name": "x", "type": "float64"}, ...], "dimensions":
-     *     {"x": [0, 1], "y": null}, "identity": [...], "lookup": [...], "capacity": n,
-     *     "seed": n, "accuracy": {"x": "1e-6", "u": "1e-4 rel"}}}; columns may have a {@code "unit"};
-     *     {@code "dimensions"} are the columns to index with the domains of their values: a pair, null to learn it, or
-     *     {@code "quantile"}; {@code "accuracy"} is how far stored values may be from the given ones
+     * @param location as for {@link #open}
+     * @param options JSON: {@code {"columns": [{"name": "x", "type": "float64"}, ...], "dimensions": {"x":
+     * [0, 1], "y": null}, "identity": [...], "lookup": [...], "capacity": n, "seed": n, "accuracy": {"x":
+     * "1e-6", "u": "1e-4 rel"}}}; columns may have a {@code "unit"}; {@code "dimensions"} are the columns to
+     * index with their domains: a pair, null to learn it, or {@code "quantile"}; {@code "accuracy"} has the
+     * error bounds of stored values
      * @return the table
-     * @throws KubistException {@code EXISTS} if something is there
+     * @throws KubistException {@code EXISTS} if something exists there
      */
     public static Table create(String location, String options) {
         Table table = new Table(Native.tableCreate(Native.bytes(location), Native.bytes(options)), location);
@@ -49,27 +49,26 @@ public final class Table extends Handle {
     /**
      * Deletes the table at a location.
      *
-     * @param location as of {@link #open}
+     * @param location as for {@link #open}
      */
     public static void drop(String location) {
         Native.tableDrop(Native.bytes(location));
     }
 
     /**
-     * Puts a table in the place of another, and this one in its place, in one step: whoever opens
-     * one of the locations meanwhile finds one of the two.
+     * Exchanges two tables in one atomic step: a process that opens one of the locations always finds a
+     * table.
      *
      * @param one a directory
      * @param other a directory on the same file system
-     * @throws KubistException {@code UNSUPPORTED} where the file system cannot; nothing is changed then
+     * @throws KubistException {@code UNSUPPORTED} if the file system cannot do it; nothing changes then
      */
     public static void exchange(String one, String other) {
         Native.exchange(Native.bytes(one), Native.bytes(other));
     }
 
     /**
-     * What the native half holds for this class loader's Java: open handles, and batches that were
-     * not closed.
+     * The native resources of this class loader: open handles, and batches that were not closed.
      *
      * @return {@code handles} and {@code arrays}
      */
@@ -79,7 +78,7 @@ public final class Table extends Handle {
     }
 
     /**
-     * Where it is.
+     * The location.
      *
      * @return as it was opened
      */
@@ -88,31 +87,31 @@ public final class Table extends Handle {
     }
 
     /**
-     * Everything committed by now, pinned.
+     * Pins the newest state.
      *
-     * @return the moment
+     * @return the snapshot
      */
     public Snapshot snapshot() {
         return moment(null, null);
     }
 
     /**
-     * The moment of a token.
+     * Opens the snapshot of a token.
      *
      * @param token of {@link Snapshot#token}
-     * @return the moment
-     * @throws KubistException {@code EXPIRED} if its files were cleaned away; {@code REPLACED} if it is of another table
-     *     or another history of this one
+     * @return the snapshot
+     * @throws KubistException {@code EXPIRED} if its files were cleaned; {@code REPLACED} if it belongs to
+     * another table or another history of this one
      */
     public Snapshot at(String token) {
         return moment(token, null);
     }
 
     /**
-     * Now, up to a step.
+     * The newest state, up to a step.
      *
      * @param step a complete step
-     * @return the moment
+     * @return the snapshot
      */
     public Snapshot atStep(long step) {
         return moment(null, step);
@@ -128,7 +127,7 @@ public final class Table extends Handle {
     /**
      * The records of a split.
      *
-     * @param split of this table, perhaps of another process
+     * @param split of this table, possibly from another process
      * @return their batches
      */
     public Answer read(Split split) {
@@ -136,9 +135,9 @@ public final class Table extends Handle {
     }
 
     /**
-     * Takes a writer's log. Each name has one owner at a time.
+     * Opens a writer. Each name has one owner at a time.
      *
-     * @param name null: the first free one
+     * @param name null for the first free one
      * @return the writer
      * @throws KubistException {@code BUSY} if the name has an owner
      */
@@ -149,7 +148,7 @@ public final class Table extends Handle {
     }
 
     /**
-     * Says by whose commits a step is complete. Can be said once; the same again is fine.
+     * Declares the writers whose commits complete a step. Repeated calls must declare the same.
      *
      * @param names of the writers
      * @throws KubistException {@code EXISTS} if others were declared before
@@ -159,9 +158,9 @@ public final class Table extends Handle {
     }
 
     /**
-     * A new file for rows of this table, which a writer commits later, perhaps in another process.
+     * Creates a file for rows of this table, which a writer commits later, possibly in another process.
      *
-     * @param path where nothing is
+     * @param path of a new file
      * @return the file
      */
     public StagedFile stage(String path) {

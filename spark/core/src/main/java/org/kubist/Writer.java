@@ -3,14 +3,14 @@ package org.kubist;
 import java.util.LinkedHashMap;
 import java.util.Map;
 
-/** Appends rows and commits them. Closing it drops what was not committed. */
+/** Appends rows and commits them. Closing it drops uncommitted rows. */
 public final class Writer extends Handle {
     Writer(long number) {
         super(number);
     }
 
     /**
-     * Appends rows, which are copied.
+     * Appends a copy of rows.
      *
      * @param rows all columns of the table, in order
      */
@@ -19,7 +19,7 @@ public final class Writer extends Handle {
     }
 
     /**
-     * Appends the rows of a file that {@link StagedFile#finish} ended.
+     * Appends the rows of a file after {@link StagedFile#finish}.
      *
      * @param path of the file
      */
@@ -28,11 +28,11 @@ public final class Writer extends Handle {
     }
 
     /**
-     * Commits what was appended: it is durable, and visible as a whole.
+     * Commits the appended rows: they are durable, and become visible together.
      *
-     * @param step of a simulation, or null; goes up with each commit
-     * @param token names the commit within this writer, so that a second one does nothing; or null
-     * @return how many rows, under {@code rows}; {@code repeated} if the token was known
+     * @param step of a simulation, or null; increases with each commit
+     * @param token identifies the commit within this writer, so that a second one does nothing; or null
+     * @return the number of rows under {@code rows}; {@code repeated} if the token was already committed
      */
     @SuppressWarnings("unchecked")
     public Map<String, Object> commit(Long step, String token) {
@@ -42,7 +42,7 @@ public final class Writer extends Handle {
         return (Map<String, Object>) Json.read(Native.text(Native.commit(number(), Native.bytes(Json.write(options)))));
     }
 
-    /** Gives the name back; what was not committed is dropped. */
+    /** Frees the name; uncommitted rows are dropped. */
     @Override
     public void close() {
         try {

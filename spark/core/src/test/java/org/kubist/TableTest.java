@@ -25,7 +25,7 @@ import org.junit.jupiter.api.BeforeEach;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.io.TempDir;
 
-/** Tables through the Java API, beside the same rows in Java. */
+/** Tables through the Java API, compared with the same rows in Java. */
 class TableTest {
     private static final String COLUMNS =
             """
@@ -131,12 +131,12 @@ class TableTest {
         batch.end();
     }
 
-    /** The rows of an answer, by the first column. */
+    /** The rows of a result, by the first column. */
     private static Map<Long, List<Object>> read(Answer answer) {
         Map<Long, List<Object>> found = new HashMap<>();
         try (answer) {
             for (Batch batch = answer.next(); batch != null; batch = answer.next()) {
-                // Every other part of 100 rows through a view that begins there.
+                // Every other block of 100 rows through a view that begins there.
                 for (int row = 0; row < batch.rows(); row++) {
                     List<Object> values = new ArrayList<>();
                     for (int index = 0; index < answer.fields().size(); index++) {
@@ -362,7 +362,7 @@ class TableTest {
         }
     }
 
-    /** Each answer is 10 MB: a hundred of them would be seen, and Java's own heap has little to do with them. */
+    /** Each result has 10 MB: a leak of a hundred would be visible. The Java heap holds little of it. */
     @Test
     void anHundredAnswersLeaveNoMemoryBehind() throws IOException {
         String columns =

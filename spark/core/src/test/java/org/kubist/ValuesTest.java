@@ -16,8 +16,8 @@ import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.io.TempDir;
 
 /**
- * Random tables of all types that Java has, with extremes and nulls: a given value comes back as it was, or is refused.
- * {@code -Dquestions} says how many, {@code -Dseed} which is the first.
+ * Random tables of all types that Java has, with extremes and nulls: each value is returned unchanged, or
+ * refused. {@code -Dquestions} is the number of tables, {@code -Dseed} the first seed.
  */
 class ValuesTest {
     private static final List<String> TYPES = List.of(
@@ -103,7 +103,7 @@ class ValuesTest {
         return new int[] {given.size(), refused};
     }
 
-    /** Puts a random value of the column's Java type, which the stored type may not hold. */
+    /** Sets a random value of the column's Java type, which the stored type may not hold. */
     private static Object put(Rows rows, int column, ColumnType type, Random random) {
         if (random.nextInt(5) == 0) {
             rows.setNull(column);

@@ -19,18 +19,17 @@ import org.apache.spark.sql.SparkSession;
 import org.apache.spark.sql.functions;
 
 /**
- * Kubist beside Parquet, Delta and Iceberg through Spark, on the cores of this machine: {@code make
+ * Compares Kubist with Parquet, Delta and Iceberg through Spark, on the cores of this machine: {@code make
  * bench-spark}.
  *
- * <p>The rows are written once as files of Parquet in no order; from these each store is filled.
- * Stores that a folder has already are asked as they are. Answers are compared. Questions are asked
- * in turn of all stores, the first turn is not counted, and files are in the page cache. Long questions
- * have fewer turns.
+ * <p>The rows are written once as unordered Parquet files, from which each store is filled. Existing stores
+ * in the folder are reused. Results are compared between stores. The queries run on all stores in turn; the
+ * first round is not counted, and files are in the page cache. Long queries have fewer rounds.
  */
 public final class Bench {
     /** About 100 MB of Parquet. */
     private static final long ROWS_OF_A_FILE = 2_500_000;
-    /** A question of all stores is asked no more often once it took so long in all, and three turns count. */
+    /** Limit of the total time of a query over all stores, after three counted rounds. */
     private static final double PATIENCE_SECONDS = 60;
     private static final int LEAST_TURNS = 3;
     /** About 1 % of the rows. */
@@ -48,7 +47,7 @@ public final class Bench {
 
     private Bench() {}
 
-    /** All columns of all rows are needed for it. */
+    /** Needs all columns of all rows. */
     private static Dataset<Row> sums(Dataset<Row> rows) {
         return rows.agg(
                 functions.expr("count(pid)"), functions.expr("sum(pid)"), functions.expr("sum(step)"),
@@ -56,10 +55,10 @@ public final class Bench {
     }
 
     /**
-     * Fills stores and asks them.
+     * Fills the stores and runs the queries.
      *
-     * @param arguments folder, rows, turns, names of stores with commas
-     * @throws Exception if a store cannot be filled or answers something else
+     * @param arguments folder, rows, rounds, names of stores separated by commas
+     * @throws Exception if a store cannot be filled or returns a different result
      */
     public static void main(String[] arguments) throws Exception {
         Path folder = Path.of(arguments[0]).toAbsolutePath();
@@ -97,7 +96,7 @@ public final class Bench {
                         + "org.apache.iceberg.spark.extensions.IcebergSparkSessionExtensions")
                 .config("spark.sql.catalog.spark_catalog", "org.apache.spark.sql.delta.catalog.DeltaCatalog")
                 .config("spark.databricks.delta.optimize.maxFileSize", Long.toString(128 << 20))
-                // Old files are deleted as soon as their rows are in new ones.
+                // Allows old files to be deleted immediately after a rewrite.
                 .config("spark.databricks.delta.retentionDurationCheck.enabled", "false")
                 .config("spark.sql.catalog.iceberg", "org.apache.iceberg.spark.SparkCatalog")
                 .config("spark.sql.catalog.iceberg.type", "hadoop")
@@ -118,7 +117,7 @@ public final class Bench {
                 Dataset<Row> all = spark.read().parquet(source.toString());
                 report.ingest(store, watch.of(() -> store.write(all)));
                 store.tidy();
-                // Spark deletes its shuffle once Java has collected what holds it.
+                // Spark deletes shuffle files only after garbage collection.
                 System.gc();
                 Files.createFile(done);
             }
@@ -156,7 +155,7 @@ public final class Bench {
         }
     }
 
-    /** What of an answer does not depend on the order of rows: whole numbers. */
+    /** The parts of a result that do not depend on the row order: integers. */
     private static String exact(Row answer) {
         Object[] values = new Object[Math.min(3, answer.size())];
         Arrays.setAll(values, answer::get);

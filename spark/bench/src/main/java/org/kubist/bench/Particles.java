@@ -6,19 +6,19 @@ import org.apache.spark.sql.Row;
 import org.apache.spark.sql.SparkSession;
 import org.apache.spark.sql.functions;
 
-/** Rows that are asked for: particles in and around 16 clusters of a unit cube, the same in each run. */
+/** The benchmark rows: particles in and around 16 clusters in a unit cube, the same in each run. */
 final class Particles {
     /** Bits of each coordinate in a Morton key. */
     private static final int BITS = 20;
 
     private Particles() {}
 
-    /** A number in [0, 1) that depends on the row and on which it is. */
+    /** A pseudorandom number in [0, 1) from the row and {@code which}. */
     private static String uniform(int which) {
         return "shiftrightunsigned(xxhash64(id, " + which + "), 11) * 1.1102230246251565E-16D";
     }
 
-    /** Half of them near the centre of their cluster, the others anywhere. */
+    /** Half of the rows are near the centre of their cluster, the others anywhere. */
     private static String coordinate(String name, int which) {
         String centre = "(xxhash64(id % 16, " + which + ") & 1023) / 1024D";
         String near = "(" + uniform(which) + " + " + uniform(which + 10) + " + " + uniform(which + 20) + " - 1.5D) * 0.15D";
@@ -43,7 +43,7 @@ final class Particles {
                 velocity("w", 62));
     }
 
-    /** A coordinate with two zeros behind each of its bits. */
+    /** A coordinate with two zeros after each bit. */
     private static Column spread(String name) {
         String bits = "CAST(" + name + " * " + (1 << BITS) + "D AS BIGINT)";
         long[][] steps = {
@@ -56,7 +56,7 @@ final class Particles {
         return functions.expr(bits);
     }
 
-    /** The place of a row along a Morton curve through the cube. */
+    /** The position of a row on a Morton curve through the cube. */
     static Column mortonKey() {
         return spread("x").bitwiseOR(functions.shiftleft(spread("y"), 1)).bitwiseOR(functions.shiftleft(spread("z"), 2));
     }

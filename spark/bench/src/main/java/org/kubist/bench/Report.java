@@ -7,7 +7,7 @@ import java.util.List;
 import java.util.Locale;
 import java.util.Map;
 
-/** What was measured, as tables of Markdown. */
+/** The measurements as Markdown tables. */
 final class Report {
     private final long rows;
     private final int turns;
@@ -43,7 +43,7 @@ final class Report {
         return String.format(Locale.ROOT, "%.3f; %.2f; %.2f; %.1f", cost.seconds(), cost.processor(), cost.tasks(), cost.bytes() / 1e6);
     }
 
-    /** A row a question: how long it took, its tasks together, what they read. */
+    /** A row for each query: its time, the total of its tasks, and the bytes read. */
     String text() {
         StringBuilder text = new StringBuilder();
         text.append(String.format(

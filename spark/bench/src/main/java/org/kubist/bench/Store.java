@@ -7,28 +7,28 @@ import org.apache.spark.sql.Row;
 import org.apache.spark.sql.SparkSession;
 import org.apache.spark.sql.functions;
 
-/** One way to keep the rows: how they are written, how they are opened. */
+/** One store of the comparison: how its rows are written and opened. */
 interface Store {
-    /** Names of folders, and of tables of Iceberg. */
+    /** The name of its folder, or of its Iceberg table. */
     String name();
 
-    /** What the tables of results say. */
+    /** Its name in result tables. */
     String title();
 
-    /** Writes all rows of a source, in its best order. */
+    /** Writes all rows of a source, in the store's best layout. */
     void write(Dataset<Row> source);
 
-    /** Deletes what writing left behind: the rows in their first order. */
+    /** Deletes leftovers of the write: the rows in their first order. */
     default void tidy() {}
 
     Dataset<Row> open();
 
-    /** The mean of the diameters, to 1 % where that is less work. */
+    /** The mean of the diameters, to 1 % where the store can estimate it. */
     default Dataset<Row> mean() {
         return open().agg(functions.avg("diameter"));
     }
 
-    /** All stores in a folder; rows a file are as Spark's writers are advised, about 100 MB of Parquet. */
+    /** All stores in a folder. Files have about 100 MB of Parquet, as recommended for Spark. */
     static List<Store> all(SparkSession spark, Path folder, int files) {
         return List.of(
                 new Kubist(spark, folder.resolve("kubist").toString()),
@@ -37,7 +37,7 @@ interface Store {
                 new Iceberg(spark));
     }
 
-    /** A table of Kubist, as the connector makes it. */
+    /** A Kubist table, written by the connector. */
     record Kubist(SparkSession spark, String location) implements Store {
         @Override
         public String name() {
@@ -65,7 +65,7 @@ interface Store {
         }
     }
 
-    /** Files of Parquet, all rows sorted along a Morton curve. */
+    /** Parquet files, sorted along a Morton curve. */
     record Parquet(SparkSession spark, String location, int files) implements Store {
         @Override
         public String name() {
@@ -93,7 +93,7 @@ interface Store {
         }
     }
 
-    /** A table of Delta, rewritten along its Z-order. */
+    /** A Delta table, rewritten in Z-order. */
     record Delta(SparkSession spark, String location) implements Store {
         @Override
         public String name() {
@@ -122,7 +122,7 @@ interface Store {
         }
     }
 
-    /** A table of Iceberg, rewritten along its Z-order. */
+    /** An Iceberg table, rewritten in Z-order. */
     record Iceberg(SparkSession spark) implements Store {
         @Override
         public String name() {

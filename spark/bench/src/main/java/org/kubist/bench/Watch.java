@@ -13,8 +13,8 @@ import org.apache.spark.scheduler.SparkListenerTaskEnd;
 import org.apache.spark.sql.SparkSession;
 
 /**
- * What the tasks of a question took together. Spark counts only bytes that pass some of Hadoop's
- * streams, so they are those that this process asked the system for.
+ * Measures the tasks of a query. Spark counts only bytes of some Hadoop streams, so bytes are those that this
+ * process requested from the system.
  */
 final class Watch extends SparkListener {
     private static final Path IO = Path.of("/proc/self/io");
@@ -35,7 +35,9 @@ final class Watch extends SparkListener {
         millis.addAndGet(task.taskMetrics().executorRunTime());
     }
 
-    /** Of all threads of this process, those of the native half too: what other programs do changes it little. */
+    /**
+     * CPU time of all threads of this process, including native ones. Other programs hardly influence it.
+     */
     private static double processorSeconds() {
         return SYSTEM.getProcessCpuTime() / 1e9;
     }
@@ -52,16 +54,16 @@ final class Watch extends SparkListener {
     }
 
     /**
-     * What one question took.
+     * The cost of one query.
      *
-     * @param seconds as the user waits
-     * @param processor seconds of it
-     * @param tasks seconds of all its tasks together
-     * @param bytes that were read for it
+     * @param seconds elapsed time
+     * @param processor CPU seconds
+     * @param tasks total seconds of all tasks
+     * @param bytes bytes read
      */
     record Cost(double seconds, double processor, double tasks, long bytes) {}
 
-    /** Runs it, and measures. */
+    /** Runs and measures a query. */
     Cost of(Runnable question) throws TimeoutException {
         spark.sparkContext().listenerBus().waitUntilEmpty();
         millis.set(0);

@@ -15,8 +15,7 @@ import org.kubist.Table;
 import org.kubist.Writer;
 
 /**
- * The driver's half of a job: it appends the files of tasks that have ended while others still run,
- * and commits once.
+ * The driver's part of a job: appends the files of finished tasks while others still run, and commits once.
  */
 final class Appending implements AutoCloseable {
     private final String location;
@@ -31,13 +30,13 @@ final class Appending implements AutoCloseable {
     private Table table;
     private volatile Writer writer;
 
-    /** @param name of the writer; null for a free one */
+    /** @param name the writer's name; null for a free one */
     Appending(String location, String name) {
         this.location = location;
         this.name = name;
     }
 
-    /** A task's attempt counts: its file is appended as soon as those before it are. */
+    /** Accepts a task attempt. Its file is appended after the earlier ones. */
     synchronized void begin(WriterCommitMessage message) {
         KubistWrite.Staged staged = (KubistWrite.Staged) message;
         if (paths.add(staged.path()) && staged.rows() > 0) {
@@ -60,7 +59,7 @@ final class Appending implements AutoCloseable {
         return writer;
     }
 
-    /** Commits the rows of all attempts that count, and no others. */
+    /** Commits the rows of the accepted attempts, and no others. */
     synchronized void commit(WriterCommitMessage[] messages, String token) {
         for (WriterCommitMessage message : messages) {
             begin(message);
@@ -87,7 +86,7 @@ final class Appending implements AutoCloseable {
         }
     }
 
-    /** Stops what is being appended; what was not committed is dropped. */
+    /** Cancels the append; uncommitted rows are dropped. */
     @Override
     public void close() {
         thread.shutdownNow();
@@ -95,7 +94,7 @@ final class Appending implements AutoCloseable {
             writer.close();
         }
         try {
-            // What was under way has been told to stop.
+            // The running append was cancelled.
             thread.awaitTermination(Long.MAX_VALUE, TimeUnit.NANOSECONDS);
         } catch (InterruptedException error) {
             Thread.currentThread().interrupt();

@@ -17,22 +17,22 @@ import org.kubist.ColumnType.Kind;
 import org.kubist.Field;
 
 /**
- * Spark's predicates as conditions of Kubist, where both mean exactly the same.
+ * Translates Spark predicates to Kubist conditions with exactly the same meaning.
  *
- * <p>They differ in NaN: for Spark it equals itself and is greater than all numbers, for Kubist a
- * comparison with it is unknown. So there are two translations: {@link #holds} is true of the rows of
- * which the predicate is true, {@link #fails} of those of which it is false. Neither uses NOT of a
+ * <p>The systems differ for NaN: Spark treats it as equal to itself and greater than all numbers, while a
+ * Kubist comparison with it is unknown. Therefore there are two translations: {@link #holds} is true for the
+ * rows for which the predicate is true, {@link #fails} for those for which it is false. Neither uses NOT of a
  * comparison, and null makes neither true.
  */
 final class Conditions {
     private final Map<String, Field> fields;
 
-    /** @param fields by name: those that conditions can be about */
+    /** @param fields the columns that conditions can use, by name */
     Conditions(Map<String, Field> fields) {
         this.fields = fields;
     }
 
-    /** What a condition cannot say. */
+    /** The predicate has no equivalent condition. */
     private static final class Beyond extends Exception {
         private static final long serialVersionUID = 1;
 
@@ -41,7 +41,7 @@ final class Conditions {
         }
     }
 
-    /** The condition, or null if there is none that means the same. */
+    /** The condition, or null if there is no equivalent one. */
     String of(Predicate predicate) {
         try {
             return holds(predicate);
@@ -153,7 +153,7 @@ final class Conditions {
             return holds ? equal : "(" + equal + ") OR " + column + " IS NULL";
         }
         if (literal.value() == null) {
-            // Neither true nor false of any row.
+            // Neither true nor false for any row.
             return "FALSE";
         }
         String comparison = holds ? name : opposite(name);
@@ -184,7 +184,7 @@ final class Conditions {
                 throw new Beyond();
             }
             Object value = literal.value();
-            // A set of Java's tells -0.0 from 0.0, a comparison does not.
+            // A Java set distinguishes -0.0 from 0.0; a comparison does not.
             boolean isZero = isFloat(field) && value instanceof Number number && number.doubleValue() == 0;
             if (isNan(value) || isZero) {
                 throw new Beyond();
@@ -216,7 +216,7 @@ final class Conditions {
         return quoted(field) + (holds ? " LIKE " : " NOT LIKE ") + text(before + escaped + after);
     }
 
-    /** A text whose bytes are UTF-8; others have no literal. */
+    /** A string of valid UTF-8; others have no literal. */
     private static String exact(UTF8String text) throws Beyond {
         String value = text.toString();
         if (!UTF8String.fromString(value).equals(text)) {
@@ -229,7 +229,7 @@ final class Conditions {
         return "'" + value.replace("'", "''") + "'";
     }
 
-    /** A value as Spark keeps it, in words that mean exactly that of this column. */
+    /** A value in Spark's representation, as an exact literal of this column. */
     private static String literal(Field field, Object value) throws Beyond {
         Kind kind = field.type().kind();
         if (value instanceof Boolean truth && kind == Kind.BOOLEAN) {

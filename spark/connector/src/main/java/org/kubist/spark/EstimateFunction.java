@@ -30,11 +30,11 @@ import scala.jdk.javaapi.CollectionConverters;
 import scala.runtime.AbstractFunction1;
 
 /**
- * {@code SELECT * FROM kubist_estimate(table, aggregates [, condition [, error]])}: figures with
- * intervals, from as few records as reach the error.
+ * {@code SELECT * FROM kubist_estimate(table, aggregates [, condition [, error]])}: figures with intervals,
+ * from the smallest sample that reaches the error.
  *
- * <p>The table is one of a catalog, a view of one, or a location. The figures are made when the
- * query runs, on the driver.
+ * <p>The table is a catalog table, a view of one, or a location. The driver computes the figures when the
+ * query runs.
  */
 final class EstimateFunction extends AbstractFunction1<Seq<Expression>, LogicalPlan> {
     private static final String NAME = "kubist_estimate";
@@ -50,7 +50,7 @@ final class EstimateFunction extends AbstractFunction1<Seq<Expression>, LogicalP
         return new Tuple3<>(new FunctionIdentifier(NAME), info, new EstimateFunction());
     }
 
-    /** What is asked. Without a condition all records count, without an error 1 % is the goal. */
+    /** The request. By default all records are selected, and the error is 1 %. */
     private record Goal(Moment moment, String named, List<String> aggregates, String where, Double error) {
         String inWords() {
             return "kubist " + named + " Estimates: " + aggregates + (where == null ? "" : ", Where: " + where)
@@ -106,7 +106,7 @@ final class EstimateFunction extends AbstractFunction1<Seq<Expression>, LogicalP
         }
     }
 
-    /** A name has a plan, which may be a view of a table; a location has slashes. */
+    /** A name has a plan, which may be a view of a table; a location contains slashes. */
     private static Moment moment(String named) {
         if (named.contains("/")) {
             return Moment.of(named, null);
@@ -121,7 +121,7 @@ final class EstimateFunction extends AbstractFunction1<Seq<Expression>, LogicalP
         throw Options.invalid(named + " is not a table of Kubist, and no view of all of one");
     }
 
-    /** The figures as a table of their own. */
+    /** The figures as a table. */
     private record Figured(Goal goal) implements SupportsRead {
         @Override
         public String name() {

@@ -27,11 +27,11 @@ import org.kubist.Query;
 import org.kubist.Snapshot;
 
 /**
- * Aggregates of a whole table that the engine answers exactly from what it keeps of it: counts, of
- * samples and of what conditions select too, and the extremes of integers, dates, times and decimals.
+ * Aggregates of a whole table that the engine computes exactly from metadata: counts, also of samples and
+ * conditions, and extremes of integers, dates, times and decimals.
  */
 record Figures(StructType readSchema, InternalRow row, String description) implements LocalScan {
-    /** A goal that only all records reach: zone maps have the extremes. */
+    /** Only a full read reaches this error, so zone maps provide the extremes. */
     private static final double EXACT = 1e-12;
 
     private static Field column(Expression expression, Map<String, Field> fields) {
@@ -70,12 +70,12 @@ record Figures(StructType readSchema, InternalRow row, String description) imple
         }
         return switch (field.type().kind()) {
             case INT8, INT16, INT32, INT64, DATE, TIMESTAMP, TIMESTAMP_NTZ, DECIMAL -> true;
-            // NaN is an extreme for Spark and none for Kubist.
+            // NaN is an extreme in Spark but not in Kubist.
             default -> false;
         };
     }
 
-    /** The figures, or null if one of them is not exact after all. */
+    /** The figures, or null if one of them is not exact. */
     static Figures of(Aggregation aggregation, KubistTable table, Question question) {
         Map<String, Field> fields = fields(table);
         Snapshot snapshot = table.moment().snapshot();
@@ -114,7 +114,7 @@ record Figures(StructType readSchema, InternalRow row, String description) imple
         return question.queries(null, null).stream().mapToLong(snapshot::count).sum();
     }
 
-    /** An exact extreme as Spark keeps it; without any value it is null. */
+    /** An exact extreme in Spark's representation; null without any value. */
     private static Object value(Figure figure, Field field) {
         if (figure.whole() == null) {
             return null;

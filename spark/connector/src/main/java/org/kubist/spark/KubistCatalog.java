@@ -28,7 +28,7 @@ import org.kubist.Json;
 import org.kubist.KubistException;
 
 /**
- * Tables of one folder and of the folders in it, or of one keyspace of a cluster, by their names: {@code
+ * A catalog of the tables in a folder and its subfolders, or in a keyspace of a cluster: {@code
  * spark.sql.catalog.k=org.kubist.spark.KubistCatalog}, {@code spark.sql.catalog.k.location=folder}.
  */
 public final class KubistCatalog implements TableCatalog, SupportsNamespaces {
@@ -36,10 +36,10 @@ public final class KubistCatalog implements TableCatalog, SupportsNamespaces {
 
     private String name;
     private String root;
-    /** Options for all tables, as that of seeds. */
+    /** Options of all tables, such as the meaning of seeds. */
     private final Map<String, String> shared = new HashMap<>();
 
-    /** Spark makes it by its name. */
+    /** Spark creates it by name. */
     public KubistCatalog() {}
 
     @Override
@@ -62,7 +62,7 @@ public final class KubistCatalog implements TableCatalog, SupportsNamespaces {
         return !root.contains("://");
     }
 
-    /** A namespace is a folder; fails where a name would lead out of the catalog. */
+    /** The folder of a namespace; fails if a name would lead out of the catalog. */
     private String folder(String[] namespace) {
         StringBuilder folder = new StringBuilder(root);
         for (String part : namespace) {
@@ -106,13 +106,13 @@ public final class KubistCatalog implements TableCatalog, SupportsNamespaces {
         return load(identifier, null);
     }
 
-    /** A moment by the token of a snapshot, or by the number of a step. */
+    /** A snapshot by its token, or by the number of a step. */
     @Override
     public Table loadTable(Identifier identifier, String version) throws NoSuchTableException {
         return load(identifier, version);
     }
 
-    /** No moment of a table has a time. */
+    /** Snapshots have no timestamps. */
     @Override
     public Table loadTable(Identifier identifier, long timestamp) {
         throw Options.timeless();
@@ -122,7 +122,7 @@ public final class KubistCatalog implements TableCatalog, SupportsNamespaces {
         return Files.isRegularFile(folder.resolve("table"));
     }
 
-    /** The folders in a namespace, tables or not. */
+    /** The folders in a namespace: tables or namespaces. */
     private List<String> inside(String[] namespace, boolean tables) throws NoSuchNamespaceException {
         if (!isFolder()) {
             throw new UnsupportedOperationException("tables of " + root + " cannot be listed: name them");
@@ -177,7 +177,7 @@ public final class KubistCatalog implements TableCatalog, SupportsNamespaces {
             throw new UnsupportedOperationException("a namespace is a folder, and " + root + " has none");
         }
         for (String property : metadata.keySet()) {
-            // Spark says the owner, asked for or not.
+            // Spark always sets the owner.
             if (!property.equals(SupportsNamespaces.PROP_OWNER)) {
                 throw new UnsupportedOperationException("a namespace is a folder of the catalog's, and keeps no " + property);
             }
@@ -198,7 +198,7 @@ public final class KubistCatalog implements TableCatalog, SupportsNamespaces {
         throw new UnsupportedOperationException("a namespace is a folder, and keeps no properties");
     }
 
-    /** With {@code cascade} its tables go too; files of others stay, and then so does the folder. */
+    /** With {@code cascade} its tables are dropped too. If other files exist, they and the folder stay. */
     @Override
     public boolean dropNamespace(String[] namespace, boolean cascade)
             throws NoSuchNamespaceException, NonEmptyNamespaceException {
@@ -234,7 +234,7 @@ public final class KubistCatalog implements TableCatalog, SupportsNamespaces {
         }
         Map<String, String> options = new HashMap<>(shared);
         options.putAll(properties);
-        // A column of answers, and none of rows that are written.
+        // It is a column of results only, not of written rows.
         options.keySet().removeIf("inclusion"::equalsIgnoreCase);
         options.put("path", location(identifier));
         Options creating = new Options(options);

@@ -17,7 +17,7 @@ import org.kubist.Snapshot;
 import org.kubist.StagedFile;
 import org.kubist.Table;
 
-/** One attempt of a task: its rows go into a file that the driver reads if the attempt counts. */
+/** One attempt of a task. It writes its rows to a file, which the driver reads if the attempt counts. */
 final class KubistDataWriter implements DataWriter<InternalRow> {
     private static final int MOST_ROWS = 65_536;
     private static final long MOST_BYTES = 32 << 20;
@@ -29,7 +29,7 @@ final class KubistDataWriter implements DataWriter<InternalRow> {
     private final ColumnType[] types;
     private long written;
 
-    /** @param given the columns of the rows, which the table's must be */
+    /** @param given the columns of the rows, which must equal the table's */
     KubistDataWriter(String location, StructType given, Path path) {
         this.path = path;
         table = KubistWrite.openThere(location);
@@ -45,7 +45,7 @@ final class KubistDataWriter implements DataWriter<InternalRow> {
         }
     }
 
-    /** Rows come without names: a column more, or another order, would be read as something else. */
+    /** Rows have no column names, so an extra column or another order would be misread. */
     private static void check(String location, List<Field> fields, StructType given) {
         String there = inWords(Types.schema(fields));
         String written = inWords(given);

@@ -4,9 +4,12 @@ import org.apache.spark.sql.SparkSessionExtensions;
 import scala.runtime.AbstractFunction1;
 import scala.runtime.BoxedUnit;
 
-/** {@code spark.sql.extensions=org.kubist.spark.KubistExtensions}: samples reach tables below filters, and kubist_estimate is a function. */
+/**
+ * {@code spark.sql.extensions=org.kubist.spark.KubistExtensions}: pushes samples below filters, and adds the
+ * function kubist_estimate.
+ */
 public final class KubistExtensions extends AbstractFunction1<SparkSessionExtensions, BoxedUnit> {
-    /** Spark makes it by its name. */
+    /** Spark creates it by name. */
     public KubistExtensions() {}
 
     @Override

@@ -6,16 +6,16 @@ import org.apache.spark.sql.connector.metric.CustomSumMetric;
 import org.apache.spark.sql.connector.metric.CustomTaskMetric;
 import org.kubist.Answer;
 
-/** What reading costs, for the plans that Spark's page shows and for its listeners. */
+/** The cost of reading, for Spark's UI and listeners. */
 public final class KubistMetrics {
     private static final String BYTES = "bytesRead";
     private static final String ROWS = "rowsExamined";
 
     private KubistMetrics() {}
 
-    /** Bytes that came from the store. */
+    /** Bytes read from the store. */
     public static final class Bytes extends CustomSumMetric {
-        /** Spark makes it by its name. */
+        /** Spark creates it by name. */
         public Bytes() {}
 
         @Override
@@ -29,9 +29,9 @@ public final class KubistMetrics {
         }
     }
 
-    /** Rows that were looked at, whether they are in the answer or not. */
+    /** Rows examined, including those that do not match. */
     public static final class Rows extends CustomSumMetric {
-        /** Spark makes it by its name. */
+        /** Spark creates it by name. */
         public Rows() {}
 
         @Override
@@ -51,7 +51,7 @@ public final class KubistMetrics {
         return new CustomMetric[] {new Bytes(), new Rows()};
     }
 
-    /** As far as an answer has been read. */
+    /** The cost of a result so far. */
     static CustomTaskMetric[] of(Answer answer) {
         Map<String, Object> stats = answer.stats();
         return new CustomTaskMetric[] {

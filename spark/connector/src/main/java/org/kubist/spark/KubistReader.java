@@ -20,14 +20,14 @@ import org.kubist.Snapshot;
 import org.kubist.Split;
 import org.kubist.Table;
 
-/** Reads the rows of a partition, where a task runs. */
+/** Reads the rows of a partition in a task. */
 final class KubistReader implements PartitionReader<ColumnarBatch> {
     /**
-     * What one task reads: a split of a question, or with a token the whole question.
+     * The work of one task: a split of a query, or with a token the whole query.
      *
      * @param location of the table
-     * @param split its text is the question itself where there is a token
-     * @param token the moment, or null if the split says it
+     * @param split its text is the query itself if there is a token
+     * @param token the snapshot, or null if the split contains it
      */
     record Part(String location, Split split, String token) implements InputPartition {
         private static final long serialVersionUID = 1;
@@ -58,8 +58,8 @@ final class KubistReader implements PartitionReader<ColumnarBatch> {
     }
 
     /**
-     * Spark gets so many rows at a time, as many as from its own readers. A cancelled task ends before the
-     * next of them, and what Spark does with a row may take long.
+     * Rows per Spark batch, as in Spark's own readers. A cancelled task ends before the next batch, and Spark
+     * may process each row slowly.
      */
     private static final int MOST_ROWS = 4096;
 
@@ -67,10 +67,10 @@ final class KubistReader implements PartitionReader<ColumnarBatch> {
     private final Table table;
     private final Answer answer;
     private Batch batch;
-    /** Rows of the batch that Spark has now. */
+    /** First row of Spark's current batch. */
     private int first;
     private int rows;
-    /** As of the last batch: Spark asks very often, and once more when all is closed. */
+    /** Metrics as of the last batch. Spark asks often, and once more after the close. */
     private CustomTaskMetric[] spent = {};
 
     private KubistReader(Part part, StructType columns) {
@@ -85,7 +85,7 @@ final class KubistReader implements PartitionReader<ColumnarBatch> {
         }
     }
 
-    /** Spark reads columns by their places, and values by the types that it planned with. */
+    /** Spark reads columns by position, and values by the planned types. */
     private void check(String location) {
         List<Field> fields = answer.fields();
         boolean isSame = fields.size() == columns.size();

@@ -18,25 +18,25 @@ import org.kubist.Snapshot;
 import org.kubist.Split;
 
 /**
- * A question to a table, as many tasks answer it.
+ * A query of a table, divided into tasks.
  *
- * <p>It does not say that one task has all its rows: Spark 4.1 would take a union of such scans for one task too, and
- * compute it in as many as it has columnar scans, so that a group came twice.
+ * <p>It does not report a single partition. Otherwise Spark 4.1 treats a union of such scans as one partition
+ * too, but runs one task for each columnar scan, so that groups appear twice.
  */
 final class KubistScan implements Scan, Batch, SupportsReportStatistics {
     /**
-     * A task has at most about so many rows, unless the program says how many tasks. Each task reads the
-     * upper cubes, and those at its ends, so that few large ones are less work.
+     * Approximate limit of rows in a task, unless the program sets the number of tasks. Each task also reads
+     * the upper cubes and those at its boundaries, so a few large tasks do less work.
      */
     private static final long ROWS_OF_A_TASK = 4_000_000;
-    /** Fewer rows than this are not worth a second task. */
+    /** Fewer rows are not worth a second task. */
     private static final long ROWS_WORTH_A_TASK = 50_000;
     private static final long MOST_TASKS = 10_000;
 
     private final KubistTable table;
     private final StructType columns;
     private final Question question;
-    /** Of the question; -1 while nobody asked. */
+    /** Rows of the query; -1 until requested. */
     private long rows = -1;
 
     KubistScan(KubistTable table, StructType columns, Question question) {
@@ -75,7 +75,10 @@ final class KubistScan implements Scan, Batch, SupportsReportStatistics {
         return rows;
     }
 
-    /** Counting what conditions select may read much: where they say a part of space, the index knows about how many. */
+    /**
+     * An exact count with a condition may read much. If the condition bounds a region, the index estimates
+     * the number.
+     */
     private long expected(Snapshot snapshot) {
         if (!question.where().isEmpty()) {
             return question.limit(-1).queries(null, null).stream().mapToLong(snapshot::expected).sum();
@@ -104,20 +107,20 @@ final class KubistScan implements Scan, Batch, SupportsReportStatistics {
         return planned(table, table.moment().snapshot(), columns, question, rows());
     }
 
-    /** The parts of a question, one a task. */
+    /** The parts of a query, one for each task. */
     static InputPartition[] planned(
             KubistTable table, Snapshot snapshot, StructType columns, Question question, long rows) {
         String location = table.options().location();
         List<Query> queries = question.queries(columns, table.options().inclusion());
         if (question.limit() >= 0) {
-            // A limit takes the lowest priorities of all: one task finds them.
+            // A limit selects the lowest priorities of all rows, which needs a single task.
             Split whole = new Split(queries.get(0).toString(), rows, List.of());
             return new InputPartition[] {new KubistReader.Part(location, whole, snapshot.token())};
         }
         List<InputPartition> planned = new ArrayList<>();
         int parts = parts(table, rows);
         for (int index = 0; index < queries.size(); index++) {
-            // Windows share the parts by their widths, and each has one at least.
+            // Windows get parts in proportion to their width, at least one each.
             int of = (int) Math.max(1, Math.round(parts * question.share(index)));
             for (Split split : snapshot.splits(queries.get(index), of)) {
                 planned.add(new KubistReader.Part(location, split, null));
@@ -132,7 +135,7 @@ final class KubistScan implements Scan, Batch, SupportsReportStatistics {
         }
         int cores = SparkSession.active().sparkContext().defaultParallelism();
         long most = Math.max(1, rows / ROWS_WORTH_A_TASK);
-        // All cores end at about the same time.
+        // A multiple of the cores, so that all end at about the same time.
         long turns = Math.max(1, (rows + ROWS_OF_A_TASK * cores - 1) / (ROWS_OF_A_TASK * cores));
         return (int) Math.min(Math.min(turns * cores, most), MOST_TASKS);
     }

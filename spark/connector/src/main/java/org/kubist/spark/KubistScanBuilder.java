@@ -17,14 +17,14 @@ import org.apache.spark.sql.types.StructType;
 import org.kubist.Field;
 import org.kubist.KubistException;
 
-/** Takes from Spark's plan what the engine answers exactly. */
+/** Pushes down the parts of Spark's plan that the engine computes exactly. */
 class KubistScanBuilder
         implements SupportsPushDownTableSample,
                 SupportsPushDownV2Filters,
                 SupportsPushDownAggregates,
                 SupportsPushDownLimit,
                 SupportsPushDownRequiredColumns {
-    /** A limit of more rows is left to Spark, whose tasks read side by side. */
+    /** Larger limits are left to Spark, whose tasks read in parallel. */
     private static final int MOST_LIMITED = 100_000;
 
     private final KubistTable table;
@@ -50,7 +50,7 @@ class KubistScanBuilder
         return true;
     }
 
-    /** A window that begins elsewhere goes on at 0 where it leaves 1. */
+    /** A window that passes 1 continues at 0. */
     private static List<double[]> around(double from, double lower, double upper) {
         if (from == 0 || upper - lower == 1) {
             return List.of(new double[] {lower, upper});
@@ -101,11 +101,14 @@ class KubistScanBuilder
         return left.toArray(Predicate[]::new);
     }
 
-    /** How many of the first conditions the engine takes as one: each may be short enough, and all too long. */
+    /**
+     * The number of leading conditions that the engine accepts in combination. Each may be short enough, but
+     * all of them too long.
+     */
     private int together(List<String> where) {
         int fits = 0;
         int tooMany = where.size() + 1;
-        // All of them first, as nearly always.
+        // All of them first, which nearly always succeeds.
         for (int count = where.size(); fits + 1 < tooMany; count = (fits + tooMany) / 2) {
             if (isUnderstood(Question.joined(where.subList(0, count)))) {
                 fits = count;
@@ -116,7 +119,7 @@ class KubistScanBuilder
         return fits;
     }
 
-    /** What the engine would refuse (a condition of too many parts) is Spark's. */
+    /** Conditions that the engine refuses, such as too long ones, are left to Spark. */
     private boolean isUnderstood(String condition) {
         try {
             table.moment().snapshot().check(condition);

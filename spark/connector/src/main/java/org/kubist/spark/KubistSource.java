@@ -10,10 +10,10 @@ import org.apache.spark.sql.util.CaseInsensitiveStringMap;
 
 /** {@code spark.read.format("kubist").load(location)} and {@code df.write.format("kubist")}. */
 public final class KubistSource implements TableProvider, DataSourceRegister {
-    /** The table whose columns Spark has asked for: it asks for the table next, with the same options. */
+    /** The table whose columns Spark has requested. Spark requests the table next, with the same options. */
     private KubistTable described;
 
-    /** Spark makes it by its name. */
+    /** Spark creates it by name. */
     public KubistSource() {}
 
     @Override
@@ -39,7 +39,7 @@ public final class KubistSource implements TableProvider, DataSourceRegister {
         return table;
     }
 
-    /** The columns of a new table are those of the rows that are written. */
+    /** A new table gets the columns of the written rows. */
     @Override
     public boolean supportsExternalMetadata() {
         return true;

@@ -13,11 +13,11 @@ import org.kubist.Json;
 import org.kubist.KubistException;
 import org.kubist.Snapshot;
 
-/** Follows the steps of a table: each batch has the rows of the steps that were completed since the last. */
+/** Follows the steps of a table. Each batch has the rows of the steps completed since the last batch. */
 final class KubistStream implements MicroBatchStream, SupportsTriggerAvailableNow {
     /**
-     * The last step that a stream has read, and the token of a snapshot that has it. The token names the table and
-     * its history, so that a checkpoint is not continued on another table at the same location.
+     * The last step that a stream has read, and the token of a snapshot with it. The token identifies the
+     * table and its history, so a checkpoint cannot continue on another table at the same location.
      */
     static final class Step extends Offset {
         private final long step;
@@ -41,13 +41,13 @@ final class KubistStream implements MicroBatchStream, SupportsTriggerAvailableNo
         }
     }
 
-    /** Before the first step that there can be. */
+    /** Before the first possible step. */
     private static final Step BEFORE = new Step(Long.MIN_VALUE, null);
 
     private final KubistTable table;
     private final StructType columns;
     private final Question question;
-    /** Where a query ends that reads what is there when it begins; null if it goes on. */
+    /** The end of a query that reads only the steps available at its start; null if it continues. */
     private Offset end;
 
     KubistStream(KubistTable table, StructType columns, Question question) {
@@ -72,7 +72,7 @@ final class KubistStream implements MicroBatchStream, SupportsTriggerAvailableNo
         }
     }
 
-    /** Without it Spark runs one batch alone, which after a crash is the one that was begun. */
+    /** Without this method Spark runs only one batch, which after a crash is the interrupted one. */
     @Override
     public void prepareForTriggerAvailableNow() {
         end = latestOffset();
@@ -97,8 +97,9 @@ final class KubistStream implements MicroBatchStream, SupportsTriggerAvailableNo
     }
 
     /**
-     * Refuses a checkpoint of another table, or of another history of this one, whose steps have other rows. A snapshot
-     * whose files were cleaned away cannot be compared any more, and is accepted: its table is the same.
+     * Refuses a checkpoint of another table, or of another history of this one, whose steps may have other
+     * rows. If the files of its snapshot were cleaned, the history cannot be compared and is accepted,
+     * because the table is the same.
      */
     private void checkHistory(Step step) {
         if (step.token == null) {

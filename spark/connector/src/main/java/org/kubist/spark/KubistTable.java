@@ -19,10 +19,10 @@ import org.apache.spark.sql.types.StructType;
 import org.apache.spark.sql.util.CaseInsensitiveStringMap;
 import org.kubist.KubistException;
 
-/** A table as Spark holds it: pinned to the moment when it was loaded, or about to be made. */
+/** A table for Spark: pinned to a snapshot when it is loaded, or not yet created. */
 final class KubistTable implements SupportsRead, SupportsWrite {
     private final Options options;
-    /** Null: there is none yet, and a write makes it. */
+    /** Null if a write will create the table. */
     private final Moment moment;
     private final StructType schema;
 
@@ -32,7 +32,7 @@ final class KubistTable implements SupportsRead, SupportsWrite {
         this.schema = schema;
     }
 
-    /** @param wanted the columns that the program expects, or that it writes; null if it says nothing */
+    /** @param wanted the columns that the program expects or writes; null if unspecified */
     static KubistTable open(Options options, StructType wanted) {
         Moment moment;
         try {
@@ -62,7 +62,7 @@ final class KubistTable implements SupportsRead, SupportsWrite {
         return moment;
     }
 
-    /** Loaded again it is the same table until somebody commits: what Spark has cached of it is found. */
+    /** A reloaded table equals this one until the next commit, so Spark's cache finds it. */
     @Override
     public boolean equals(Object other) {
         return other instanceof KubistTable table && options.equals(table.options) && Objects.equals(token(), table.token());
@@ -111,7 +111,7 @@ final class KubistTable implements SupportsRead, SupportsWrite {
         return new KubistWriteBuilder(this, info);
     }
 
-    /** Columns of a new table, as {@code Table.create} wants them. */
+    /** Columns of a new table, in the form of {@code Table.create}. */
     static List<Map<String, Object>> columns(StructType schema) {
         List<Map<String, Object>> columns = new ArrayList<>();
         for (StructField field : schema.fields()) {

@@ -23,24 +23,23 @@ import org.kubist.Snapshot;
 import org.kubist.Table;
 
 /**
- * Writes the rows of a job with one commit, or none of them.
+ * Writes the rows of a job in one commit, or none of them.
  *
- * <p>Each attempt of a task writes a file of its own beside the table. The driver appends those of
- * the attempts that Spark says have committed, those of a batch while other tasks still run, and commits
- * once, under a token: of a stream its epoch, so that a batch that is run again counts once. Files of other
- * attempts are never read.
+ * <p>Each task attempt writes its own file next to the table. The driver appends the files of committed
+ * attempts, for a batch while other tasks still run. It commits once, with a token. For a stream the token
+ * contains the epoch, so a repeated batch counts once. Files of other attempts are never read.
  */
 final class KubistWrite {
     private static final int MOST_ATTEMPTS = 10;
 
     private KubistWrite() {}
 
-    /** What a task attempt tells the driver. */
+    /** The message of a task attempt to the driver. */
     record Staged(String path, long rows) implements WriterCommitMessage {
         private static final long serialVersionUID = 1;
     }
 
-    /** Where a job's files are, who writes them, and the columns of its rows. */
+    /** The folder of a job's files, and the columns of its rows. */
     record Factory(String location, String folder, StructType columns) implements DataWriterFactory, StreamingDataWriterFactory {
         private static final long serialVersionUID = 1;
 
@@ -54,7 +53,9 @@ final class KubistWrite {
             return createWriter(partition, task);
         }
 
-        /** The driver has made the folder: a task that begins after the job was given up finds none. */
+        /**
+         * The driver created the folder. A task that starts after the job was aborted finds none, and fails.
+         */
         private Path file(int partition, long task) {
             return Path.of(folder(), "part-" + partition + "-" + task + "-" + UUID.randomUUID() + ".arrows");
         }
@@ -69,7 +70,7 @@ final class KubistWrite {
         return new Factory(location, folder, columns);
     }
 
-    /** The folder of a job's files; fails where nobody can say which that is. */
+    /** The folder of a job's files; fails if the location has none. */
     static String folder(String location, Options options, String job) {
         String staging = options.staging();
         if (staging == null) {
@@ -116,7 +117,7 @@ final class KubistWrite {
     }
 
     static StreamingWrite stream(String location, Options options, StructType columns, String query) {
-        // Epochs are told apart within a writer, so the writer is the query's.
+        // Tokens of epochs are unique within a writer, so each query has its own writer.
         String writer = options.writer() == null ? "spark-" + query : options.writer();
         return new StreamingWrite() {
             private String folder(String run) {
@@ -146,7 +147,7 @@ final class KubistWrite {
         };
     }
 
-    /** Spark says what kind of query it is in no other way. */
+    /** Spark has no other way to find the kind of query. */
     private static void refuseContinuous(String location) {
         if ("true".equals(SparkSession.active().sparkContext().getLocalProperty("__is_continuous_processing"))) {
             throw new KubistException(
@@ -155,7 +156,7 @@ final class KubistWrite {
         }
     }
 
-    /** Has nobody committed to a table that a job made? */
+    /** True if nobody has committed to the table that the job created. */
     private static boolean isUntouched(String location) {
         try (Table table = Table.open(location);
                 Snapshot now = table.snapshot()) {
@@ -163,14 +164,16 @@ final class KubistWrite {
         }
     }
 
-    /** Removes a job's files, and the folder of all jobs if it is empty. What cannot be removed is only litter. */
+    /**
+     * Removes a job's files, and the common folder if it is empty. Files that cannot be removed do no harm.
+     */
     private static void remove(String folder) {
         Path job = Path.of(folder);
         for (int attempt = 1; Files.exists(job); attempt++) {
             try {
                 empty(job);
             } catch (DirectoryNotEmptyException late) {
-                // An attempt that was given up has made a file meanwhile.
+                // An aborted attempt has created a file in the meantime.
                 if (attempt == MOST_ATTEMPTS) {
                     stays(folder, late);
                     return;
@@ -204,7 +207,7 @@ final class KubistWrite {
                 .log(System.Logger.Level.WARNING, "files of a finished job stay in " + folder, error);
     }
 
-    /** A failure to find the table where a task runs, in words of Spark. */
+    /** Opens the table in a task, with a Spark-specific message if it is not found. */
     static Table openThere(String location) {
         try {
             return Table.open(location);

@@ -11,7 +11,7 @@ import org.kubist.Json;
 import org.kubist.KubistException;
 import org.kubist.Table;
 
-/** Rows that Spark writes; a table that is not there yet is made of their columns. */
+/** Builds a write; creates the table from the columns of the rows if necessary. */
 final class KubistWriteBuilder implements SupportsTruncate {
     private final KubistTable table;
     private final LogicalWriteInfo info;
@@ -22,7 +22,7 @@ final class KubistWriteBuilder implements SupportsTruncate {
         this.info = info;
     }
 
-    /** The rows take the place of those that are there. */
+    /** The rows replace the existing ones. */
     @Override
     public WriteBuilder truncate() {
         overwrites = table.moment() != null;
@@ -68,7 +68,7 @@ final class KubistWriteBuilder implements SupportsTruncate {
         return KubistWrite.batch(location, table.options(), info.schema(), info.queryId(), createdHere());
     }
 
-    /** A table of its own is filled, and then takes the place of the other. */
+    /** Fills a new table, which then replaces the old one. */
     private BatchWrite overwriting() {
         Overwriting overwriting = Overwriting.of(table, info.queryId());
         make(overwriting.filled(), overwriting.creation());
@@ -83,7 +83,7 @@ final class KubistWriteBuilder implements SupportsTruncate {
     }
 
     private void make(String location, Map<String, Object> creation) {
-        // Before there is a table: without a folder no row gets into it.
+        // Checked before the table is created: without a folder no row can be written.
         KubistWrite.folder(location, table.options(), info.queryId());
         try (Table made = Table.create(location, Json.write(creation))) {
             assert made.location().equals(location);

@@ -3,9 +3,12 @@ package org.kubist.spark;
 import org.kubist.Snapshot;
 import org.kubist.Table;
 
-/** A table as of one moment, opened. Spark tells nobody that a plan is over: Java's collector closes it. */
+/**
+ * An open table and a snapshot of it. Spark does not report the end of a plan, so Java's garbage collector
+ * closes it.
+ */
 record Moment(Table table, Snapshot snapshot) {
-    /** @param version a token, the number of a step, or null for now */
+    /** @param version a token, the number of a step, or null for the newest state */
     static Moment of(String location, String version) {
         Table table = Table.open(location);
         try {

@@ -10,22 +10,22 @@ import java.util.TreeSet;
 import org.apache.spark.sql.util.CaseInsensitiveStringMap;
 import org.kubist.KubistException;
 
-/** What a program said with {@code option(...)}. The only list of their names; docs/spark.md has them. */
+/** Options set with {@code option(...)}. Their names are declared only here; docs/spark.md lists them. */
 final class Options {
-    /** What the seed of a sample means. */
+    /** The meaning of a sample's seed. */
     enum Seed {
-        /** Nothing: samples are the same records, and smaller ones are parts of larger ones. */
+        /** The seed is ignored: samples are nested, and always the same records. */
         NESTED,
-        /** Another seed takes other records. */
+        /** Another seed selects another window of priorities. */
         WINDOW,
-        /** Spark draws the sample from all rows. */
+        /** Spark samples from all rows. */
         REFUSE
     }
 
     static final Set<String> READ = Set.of("seed", "inclusion", "partitions", "snapshot", "versionasof", "step");
     static final Set<String> WRITE = Set.of("staging", "writer");
     static final Set<String> CREATE = Set.of("dimensions", "identity", "lookup", "capacity", "accuracy");
-    /** What Spark adds on its own, and options of streams. */
+    /** Options that Spark adds itself, and options of streams. */
     private static final Set<String> OF_SPARK =
             Set.of("path", "checkpointlocation", "queryname", "provider", "owner", "location", "is_managed_location");
 
@@ -45,7 +45,7 @@ final class Options {
                 throw invalid("unknown option \"" + name + "\"; there are " + String.join(", ", known));
             }
         }
-        // What makes no sense is refused at once, whether it is needed or not.
+        // Invalid values are refused immediately, even if they are not used.
         seed();
         partitions();
         version();
@@ -65,7 +65,7 @@ final class Options {
         return new KubistException(KubistException.Kind.INVALID_INPUT, message);
     }
 
-    /** Why no moment has a time. */
+    /** The error for timestamps of snapshots. */
     static KubistException timeless() {
         return new KubistException(
                 KubistException.Kind.UNSUPPORTED,
@@ -91,12 +91,12 @@ final class Options {
         throw invalid("option seed: \"" + name + "\" is neither nested, window nor refuse");
     }
 
-    /** The name of a column that is added; null for none. */
+    /** The name of the inclusion column; null for none. */
     String inclusion() {
         return said.get("inclusion");
     }
 
-    /** How many partitions a scan has; 0: as many as suit its rows. */
+    /** The number of partitions of a scan; 0 chooses it by rows. */
     int partitions() {
         long parts = whole("partitions", 0);
         if (parts < 0 || parts > 1 << 16) {
@@ -114,7 +114,7 @@ final class Options {
         }
     }
 
-    /** The moment to read: a token or the number of a step; null: now. */
+    /** The snapshot to read: a token or the number of a step; null for the newest state. */
     String version() {
         String version = null;
         for (String name : List.of("snapshot", "versionAsOf", "step")) {
@@ -128,12 +128,12 @@ final class Options {
         return version;
     }
 
-    /** The folder for rows that wait for a commit; null: beside the table. */
+    /** The folder for staged rows; null for one next to the table. */
     String staging() {
         return said.get("staging");
     }
 
-    /** The writer's name; null: one that is free. */
+    /** The writer's name; null for a free one. */
     String writer() {
         return said.get("writer");
     }
@@ -152,7 +152,7 @@ final class Options {
         return names;
     }
 
-    /** How far stored values may be from those that are written, by column: numbers, which the engine reads. */
+    /** Error bounds of stored values, by column. */
     private Map<String, String> accuracy() {
         Map<String, String> bounds = new LinkedHashMap<>();
         for (String text : names("accuracy")) {
@@ -164,7 +164,7 @@ final class Options {
         return bounds;
     }
 
-    /** The columns to index, with the domains of their values: {@code x=0:1,y,z=quantile}. */
+    /** The dimensions with their domains: {@code x=0:1,y,z=quantile}. */
     private Map<String, Object> dimensions() {
         Map<String, Object> dimensions = new LinkedHashMap<>();
         for (String text : names("dimensions")) {
@@ -188,12 +188,12 @@ final class Options {
                 return List.of(Double.valueOf(ends[0].trim()), Double.valueOf(ends[1].trim()));
             }
         } catch (NumberFormatException error) {
-            // Said below.
+            // Reported below.
         }
         throw invalid("option dimensions: \"" + dimension + "\" is not as x, x=0:1 or x=quantile");
     }
 
-    /** How a new table is made, but for its columns: as JSON's object. */
+    /** Options of a new table except its columns, as a JSON object. */
     Map<String, Object> creation() {
         Map<String, Object> creation = new LinkedHashMap<>();
         creation.put("dimensions", dimensions());

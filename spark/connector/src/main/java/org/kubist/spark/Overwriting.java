@@ -20,8 +20,8 @@ import org.kubist.Table;
 import org.kubist.Writer;
 
 /**
- * Rows that take the place of all that a table has: a new table beside it is filled, and both change
- * their names in one step. Until then the old one is as it was, and a job that fails changes nothing.
+ * Replaces all rows of a table: fills a new table next to it, then exchanges both folders in one step. Until
+ * then the old table is unchanged, so a failed job changes nothing.
  */
 final class Overwriting {
     private final String location;
@@ -35,7 +35,7 @@ final class Overwriting {
         this.creation = creation;
     }
 
-    /** Fails where a table cannot be replaced, or where somebody writes to it. */
+    /** Fails if the table cannot be replaced, or if a writer is active. */
     static Overwriting of(KubistTable table, String job) {
         String location = table.options().location();
         Snapshot snapshot = table.moment().snapshot();
@@ -63,7 +63,10 @@ final class Overwriting {
         }
     }
 
-    /** How the old table was made, but for its domains, which are learned anew; options say otherwise. */
+    /**
+     * Options of the old table, except its domains, which are learned again; the program's options take
+     * precedence.
+     */
     private static Map<String, Object> likeThis(Options options, Snapshot snapshot, Map<String, Object> info) {
         Map<String, Object> creation = new LinkedHashMap<>();
         for (String kept : List.of("identity", "lookup", "capacity", "seed", "metadata")) {
@@ -100,7 +103,7 @@ final class Overwriting {
         return creation;
     }
 
-    /** Where the new rows go first. */
+    /** The location of the new table before the exchange. */
     String filled() {
         return filled;
     }
@@ -151,7 +154,7 @@ final class Overwriting {
         }
     }
 
-    /** A writer that began meanwhile keeps its table, and the job fails: what it commits is not lost. */
+    /** If a writer has started in the meantime, the job fails and the writer's commits are kept. */
     private void dropOld() {
         try {
             Table.drop(filled);

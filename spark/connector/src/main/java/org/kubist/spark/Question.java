@@ -7,11 +7,11 @@ import org.apache.spark.sql.types.StructType;
 import org.kubist.Query;
 
 /**
- * What was pushed down to a scan.
+ * The parts of a plan that were pushed down to a scan.
  *
- * @param where conditions, of which all hold
- * @param windows ranges of priorities that do not meet: the sample; null without one
- * @param limit at most so many rows; -1 without one
+ * @param where conditions that all must hold
+ * @param windows disjoint ranges of priorities: the sample; null without one
+ * @param limit maximum number of rows; -1 without one
  * @param steps the first and the last step of a stream's batch; null for all rows
  */
 record Question(List<String> where, List<double[]> windows, int limit, long[] steps) {
@@ -25,7 +25,7 @@ record Question(List<String> where, List<double[]> windows, int limit, long[] st
         return new Question(all, windows, limit, steps);
     }
 
-    /** Conditions as one. */
+    /** The conjunction of conditions. */
     static String joined(List<String> conditions) {
         return conditions.stream().map(one -> "(" + one + ")").collect(Collectors.joining(" AND "));
     }
@@ -34,12 +34,12 @@ record Question(List<String> where, List<double[]> windows, int limit, long[] st
         return new Question(where, sampled, limit, steps);
     }
 
-    /** Which part of all records is sampled. */
+    /** The fraction of all records in the sample. */
     double sampled() {
         return windows == null ? 1 : windows.stream().mapToDouble(Question::width).sum();
     }
 
-    /** Which part of the sample one of {@link #queries} asks for. */
+    /** The fraction of the sample in one of {@link #queries}. */
     double share(int query) {
         return windows == null ? 1 : width(windows.get(query)) / sampled();
     }
@@ -56,7 +56,7 @@ record Question(List<String> where, List<double[]> windows, int limit, long[] st
         return new Question(where, windows, limit, new long[] {first, last});
     }
 
-    /** As queries of the engine, one for each window. With columns null they are of all of them. */
+    /** Engine queries, one for each window. Null columns select all. */
     List<Query> queries(StructType columns, String inclusion) {
         if (windows == null) {
             return List.of(query(columns, inclusion));
@@ -87,7 +87,7 @@ record Question(List<String> where, List<double[]> windows, int limit, long[] st
         return query;
     }
 
-    /** A list of many values has no place in a plan that people read. */
+    /** Shortens long value lists for readable plans. */
     private static String shown(String condition) {
         return condition.length() <= MOST_SHOWN ? condition : condition.substring(0, MOST_SHOWN) + "...";
     }

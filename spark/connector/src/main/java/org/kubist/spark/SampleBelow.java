@@ -14,10 +14,11 @@ import scala.jdk.javaapi.CollectionConverters;
 import scala.runtime.AbstractPartialFunction;
 
 /**
- * Moves a sample below filters, projections and sorts of a table of Kubist, where Spark pushes it down.
+ * Pushes a sample below filters, projections and sorts of a Kubist table, where Spark can push it down to the
+ * table.
  *
- * <p>A record is in a sample by its priority alone, so a sample of what a filter leaves is what the
- * filter leaves of a sample. Spark's own samples have no such law, and stay where they are.
+ * <p>A record is in a sample by its priority alone, so samples and filters commute. This does not hold for
+ * Spark's own samples, which stay in place.
  */
 final class SampleBelow extends Rule<LogicalPlan> {
     @Override
@@ -45,7 +46,10 @@ final class SampleBelow extends Rule<LogicalPlan> {
                 && !names(sample.child(), table.options().inclusion());
     }
 
-    /** Does a node use a column? That of inclusion depends on the sample, so a sample does not pass it. */
+    /**
+     * True if a node uses the column. The inclusion column depends on the sample, so a sample must not pass
+     * it.
+     */
     private static boolean names(LogicalPlan node, String column) {
         for (Expression expression : CollectionConverters.asJava(node.expressions())) {
             for (Attribute used : CollectionConverters.asJava(expression.references().toSeq())) {
@@ -78,7 +82,7 @@ final class SampleBelow extends Rule<LogicalPlan> {
         return true;
     }
 
-    /** The table of Kubist below nodes that a sample passes; null if there is none. */
+    /** The Kubist table below nodes that a sample can pass; null if there is none. */
     private static KubistTable tableBelow(LogicalPlan plan) {
         LogicalPlan node = plan;
         while (passes(node)) {

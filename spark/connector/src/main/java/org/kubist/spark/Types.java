@@ -11,7 +11,7 @@ import org.kubist.ColumnType;
 import org.kubist.Field;
 import org.kubist.KubistException;
 
-/** Columns as Spark and as Kubist name them. */
+/** Translates column types between Spark and Kubist. */
 final class Types {
     private Types() {}
 
@@ -33,7 +33,7 @@ final class Types {
         };
     }
 
-    /** The columns of a table; one that Spark has no type for is an error that names it. */
+    /** The columns of a table; fails with the name of a column that has no Spark type. */
     static StructType schema(List<Field> fields) {
         List<StructField> columns = new ArrayList<>();
         for (Field field : fields) {
@@ -47,7 +47,7 @@ final class Types {
         return DataTypes.createStructType(columns);
     }
 
-    /** The type of a new column, by Kubist's name. */
+    /** The Kubist type of a new column. */
     static String stored(StructField field) {
         DataType type = field.dataType();
         if (type instanceof DecimalType decimal) {

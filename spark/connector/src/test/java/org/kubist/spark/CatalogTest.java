@@ -19,7 +19,7 @@ import org.kubist.Snapshot;
 import org.kubist.Table;
 import org.kubist.Writer;
 
-/** What a catalog names: namespaces, options, moments, tables that are overwritten, and figures of them. */
+/** Catalogs: namespaces, options, snapshots, overwritten tables, and figures. */
 class CatalogTest {
     @TempDir static Path folder;
     private static SparkSession spark;
@@ -73,7 +73,7 @@ class CatalogTest {
         assertFalse(Files.exists(folder.resolve("runs")));
     }
 
-    /** The cache is of a moment: what was committed later is not in it. */
+    /** The cache belongs to a snapshot, so later commits are not in it. */
     @Test
     void whatIsCachedIsFoundByItsName() {
         spark.sql("CREATE TABLE k.kept TBLPROPERTIES (dimensions = 'x') AS SELECT id / 10D AS x FROM range(10)");
@@ -125,7 +125,7 @@ class CatalogTest {
         }
         Figure mean = wanted.get(0);
         assertTrue(mean.low() <= mean.value() && mean.value() <= mean.high() && !mean.exact(), mean.toString());
-        // Figures join and are computed with as any rows.
+        // Figures can be joined and used in expressions.
         assertEquals(
                 List.of("true|"),
                 ask("SELECT low <= truth AND truth <= high FROM kubist_estimate('k.airway', 'mean(x)', NULL, 0.2)"

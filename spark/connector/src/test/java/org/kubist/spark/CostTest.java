@@ -17,13 +17,13 @@ import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.io.TempDir;
 import scala.jdk.javaapi.CollectionConverters;
 
-/** What a question cost is a metric of its plan. */
+/** The cost of a query is in the metrics of its plan. */
 class CostTest {
     private static final long ROWS = 200_000;
 
     @TempDir static Path folder;
 
-    /** Where a table of {@link #ROWS} rows is that was written: an id, and x from 0 to 1. */
+    /** The location of a new table of {@link #ROWS} rows: an id, and x from 0 to 1. */
     private static String table(SparkSession spark, String name) {
         String location = folder.resolve(name).toString();
         spark.range(0, ROWS, 1, 2).selectExpr("id", "id / 2e5D AS x")
@@ -63,7 +63,7 @@ class CostTest {
         }
     }
 
-    /** A question of few rows is not worth a task for each core, and none is worth many tasks. */
+    /** A small query needs fewer tasks than cores, and no query needs many. */
     @Test
     void tasksAreAsManyAsTheRowsAreWorth() throws Exception {
         SparkSession spark = Session.open(folder, "local[2]");
@@ -76,7 +76,7 @@ class CostTest {
             assertEquals(1, tasks(rows.sample(0.1)));
             assertEquals(1, tasks(rows.filter("x > 2D")));
             assertEquals(7, tasks(spark.read().format("kubist").option("partitions", "7").load(location)));
-            // A sample of two windows has no more, but for one of which a window is worth none.
+            // A sample of two windows has no more tasks, except if a window is too small for one.
             Dataset<Row> windows =
                     spark.read().format("kubist").option("seed", "window").option("partitions", "6").load(location);
             for (int seed = 0; seed < 5; seed++) {
@@ -88,7 +88,7 @@ class CostTest {
         }
     }
 
-    /** Joins, unions and groups of what one task has read are right. */
+    /** Joins, unions and groups of single-task scans are correct. */
     @Test
     void answersOfOneTaskAreJoined() throws Exception {
         SparkSession spark = Session.open(folder, "local[2]");

@@ -28,8 +28,8 @@ import org.kubist.Table;
 import org.kubist.Writer;
 
 /**
- * A stream from one table to another whose driver, or one of whose executors, is killed at random
- * moments: after the last restart each row is in the other table once.
+ * A stream between two tables whose driver or executor is killed at random times: after the last restart each
+ * row was copied exactly once.
  */
 class KilledStreamTest {
     private static final int ROWS_OF_A_STEP = 5000;
@@ -78,7 +78,7 @@ class KilledStreamTest {
         }
     }
 
-    /** The next step of the source, as a solver would write it. */
+    /** Commits the next step of the source, as a solver would. */
     private void commitStep() {
         try (Table table = Table.open(at("source"));
                 Snapshot now = table.snapshot();
@@ -102,14 +102,14 @@ class KilledStreamTest {
         }
     }
 
-    /** Waits for the first rows of a program, and lets it work on for a while that chance says. */
+    /** Waits for the first rows of a program, then for a random time. */
     private void workAWhile(Process program) throws InterruptedException {
         long before = written();
         commitStep();
         while (program.isAlive() && written() == before) {
             program.waitFor(20, TimeUnit.MILLISECONDS);
         }
-        // From here on it is between two batches, or anywhere in one.
+        // The program is now between two batches, or within one.
         for (int turn = random.nextInt(40); turn > 0 && program.isAlive(); turn--) {
             if (random.nextInt(3) == 0) {
                 commitStep();
@@ -126,7 +126,7 @@ class KilledStreamTest {
         return wasAlive;
     }
 
-    /** Spark goes on with another executor; then the driver is killed too. */
+    /** Spark continues with another executor; then the driver is killed too. */
     private boolean executorIsKilled() throws Exception {
         Process program = program("local-cluster[2,1,1024]");
         workAWhile(program);
@@ -142,7 +142,7 @@ class KilledStreamTest {
         return !executors.isEmpty();
     }
 
-    /** Spark in a process of its own; its executors take what is in the folder SPARK_HOME/jars. */
+    /** Spark in its own process; executors use the jars in SPARK_HOME/jars. */
     private Process program(String master) throws IOException {
         String java = Path.of(System.getProperty("java.home"), "bin", "java").toString();
         List<String> command = new ArrayList<>(List.of(java, "-Xmx1g"));

@@ -23,13 +23,13 @@ import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.io.TempDir;
 import org.kubist.Table;
 
-/** A hundred queries, one after the other, leave nothing of the native half behind. */
+/** A hundred consecutive queries leave no native resources behind. */
 class LeakTest {
-    /** What a thread of Spark keeps of the query that it ran last: a table and a snapshot. */
+    /** Handles that a Spark thread keeps of its last query: a table and a snapshot. */
     private static final long OF_THE_LAST = 2;
     /**
-     * What Spark and Java open once they need it: each of Spark's event loops has three descriptors (an epoll, an event
-     * and a timer), and a jar is opened for the first class of it.
+     * Files that Spark and Java open on demand. Each event loop of Spark has three descriptors (an epoll, an
+     * event and a timer), and a jar is opened with its first class.
      */
     private static final long OTHER_FILES = 12;
 
@@ -43,7 +43,7 @@ class LeakTest {
             spark.createDataFrame(new Rows(4).some(0, 2000), Rows.SCHEMA)
                     .write().format("kubist").option("dimensions", "x").mode("append").save(location);
             ask(spark, location, 10);
-            // Of tests that ran in this process before.
+            // Handles of earlier tests in this process.
             long others = handlesAfterCollection(spark, 0);
             long files = open("");
             long ofTable = open(location);
@@ -62,7 +62,7 @@ class LeakTest {
         }
     }
 
-    /** A task of a cancelled query ends at once, although its question has much left to read. */
+    /** A task of a cancelled query ends immediately, although much is left to read. */
     @Test
     void aCancelledQueryStopsReading() throws Exception {
         SparkSession spark = Session.open(folder, "local[2]");
@@ -72,7 +72,7 @@ class LeakTest {
                     .write().format("kubist").option("dimensions", "x").mode("append").save(location);
             CountDownLatch begun = new CountDownLatch(2);
             BlockingQueue<Long> ended = new LinkedBlockingQueue<>();
-            // Its events may come later than it ends.
+            // Events may arrive after the end.
             spark.sparkContext().listenerBus().waitUntilEmpty();
             spark.sparkContext().addSparkListener(new SparkListener() {
                 @Override
@@ -82,13 +82,13 @@ class LeakTest {
 
                 @Override
                 public void onTaskEnd(SparkListenerTaskEnd task) {
-                    // One that was killed before it ran has none.
+                    // A task that was killed before it ran has no metrics.
                     ended.add(task.taskMetrics() == null ? 0 : task.taskMetrics().inputMetrics().recordsRead());
                 }
             });
             Thread asking = new Thread(() -> {
                 spark.sparkContext().setJobGroup("slow", "to be cancelled", true);
-                // Each row of the answer takes long.
+                // Each row of the result takes long.
                 var rows = spark.read().format("kubist").option("partitions", "2").load(location);
                 rows.filter("length(repeat(cast(id AS STRING), 200000)) > 0").foreach((ForeachFunction<Row>) row -> {});
             });
@@ -119,8 +119,8 @@ class LeakTest {
     }
 
     /**
-     * What plans held is closed when Java collects them. Events that no listener has seen yet hold plans: where the
-     * machine is busy, those of many queries.
+     * Handles of plans are closed by garbage collection. Undelivered events keep plans alive: on a busy
+     * machine, those of many queries.
      */
     private static long handlesAfterCollection(SparkSession spark, long enough) throws Exception {
         spark.sparkContext().listenerBus().waitUntilEmpty();
@@ -137,7 +137,10 @@ class LeakTest {
         return ((Number) Table.held().get("handles")).longValue();
     }
 
-    /** How many threads there are of each name, without its numbers, native ones too. Spark fills some pools up to a bound. */
+    /**
+     * The number of threads by name without digits, including native ones. Spark fills some pools up to a
+     * limit.
+     */
     private static Map<String, Long> threads() throws IOException {
         Map<String, Long> threads = new TreeMap<>();
         try (var tasks = Files.list(Path.of("/proc/self/task"))) {
@@ -152,14 +155,14 @@ class LeakTest {
         return threads;
     }
 
-    /** How many files are open whose paths begin so, and sockets and the like with an empty beginning. */
+    /** The number of open files with this path prefix; with an empty prefix also sockets and similar. */
     private static long open(String beginning) throws IOException {
         try (var files = Files.list(Path.of("/proc/self/fd"))) {
             return files.filter(file -> target(file).startsWith(beginning)).count();
         }
     }
 
-    /** What a descriptor leads to; nothing once it is closed. */
+    /** The target of a descriptor; empty once it is closed. */
     private static String target(Path file) {
         try {
             return Files.readSymbolicLink(file).toString();

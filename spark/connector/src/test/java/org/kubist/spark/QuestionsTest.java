@@ -19,11 +19,11 @@ import org.junit.jupiter.api.BeforeAll;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.io.TempDir;
 
-/** Random questions to a table, and to the same rows in Parquet, which Spark reads by itself. */
+/** Random queries of a table, compared with the same rows in Parquet, which Spark reads itself. */
 class QuestionsTest {
-    /** More than Spark gets at a time. */
+    /** More than one Spark batch. */
     private static final int ROWS = 10_000;
-    /** Conditions of one query. */
+    /** Conditions in one query. */
     private static final int TOGETHER = 10;
 
     @TempDir static Path folder;
@@ -106,7 +106,7 @@ class QuestionsTest {
                     ? pick("startswith(c, ", "endswith(c, ", "contains(c, ", "NOT contains(c, ") + value("c") + ")"
                     : column + " BETWEEN " + value(column) + " AND " + value(column);
             case 3 -> column + " <=> " + pick("NULL", value(column));
-            // Not pushed: Spark computes it.
+            // Not pushed down; Spark evaluates it.
             case 4 -> pick("x + y > 1", "length(c) = 2", "i % 2 = 0", "f < d", "isnan(d)", "c LIKE 'a_b'");
             default -> column + pick(" < ", " <= ", " > ", " >= ", " = ", " <> ") + value(column);
         };
@@ -122,7 +122,7 @@ class QuestionsTest {
         return "SELECT " + select + " FROM " + table + " WHERE " + where;
     }
 
-    /** Many conditions a query: Spark says of each row of Parquet's which are true. */
+    /** Many conditions in one query; Spark evaluates each of them on the Parquet rows. */
     @Test
     void conditionsHoldOfTheSameRows() {
         int questions = Integer.getInteger("questions", 200);
@@ -187,7 +187,7 @@ class QuestionsTest {
         }
     }
 
-    /** Any rows of the answer will do, as many as there are. */
+    /** Any rows of the result are correct, if their number is. */
     private void limited(String where, String select) {
         int limit = 1 + random.nextInt(300);
         List<String> all = Session.sorted(spark.sql(from("id, " + select, "parquet_rows", where)));
@@ -203,7 +203,7 @@ class QuestionsTest {
         Dataset<Row> ours = spark.sql("SELECT " + select + " FROM kubist_rows");
         assertEquals(Session.sorted(spark.sql("SELECT " + select + " FROM parquet_rows")), Session.sorted(ours));
         assertTrue(Session.plan(ours).contains("LocalTableScan"), Session.plan(ours));
-        // NaN is the greatest number of Spark, and no number of Kubist.
+        // NaN is the greatest number in Spark, and no number in Kubist.
         Dataset<Row> floats = spark.sql("SELECT max(d), min(d), max(f), sum(i), avg(x) FROM kubist_rows");
         assertFalse(Session.plan(floats).contains("LocalTableScan"));
         assertEquals("NaN", Session.sorted(floats).get(0).split("\\|")[0]);

@@ -13,7 +13,7 @@ import org.apache.spark.sql.Row;
 import org.apache.spark.sql.RowFactory;
 import org.apache.spark.sql.types.StructType;
 
-/** Rows at random, of all types that Spark and Kubist share, with nulls, NaN, infinities and both zeros. */
+/** Random rows of all types that Spark and Kubist share, with nulls, NaN, infinities and both zeros. */
 final class Rows {
     static final StructType SCHEMA = StructType.fromDDL(
             "id BIGINT NOT NULL, x DOUBLE NOT NULL, y FLOAT NOT NULL, b BOOLEAN, t TINYINT, s SMALLINT, i INT, n BIGINT,"

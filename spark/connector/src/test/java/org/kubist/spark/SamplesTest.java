@@ -26,7 +26,7 @@ import org.kubist.Query;
 import org.kubist.Snapshot;
 import org.kubist.Table;
 
-/** Samples as users write them, beside the engine's own answers. */
+/** Samples in Spark, compared with the engine's results. */
 class SamplesTest {
     private static final int ROWS = 5000;
 
@@ -114,7 +114,7 @@ class SamplesTest {
 
     private static final Pattern WINDOW = Pattern.compile("\\[([0-9.E-]+), ([0-9.E-]+)\\)");
 
-    /** The rows of the windows that a plan names, by the engine. */
+    /** The rows in the windows of a plan, read by the engine. */
     private static TreeSet<Long> ofWindows(Dataset<Row> rows, double wanted, String where) {
         String plan = Session.plan(rows);
         Matcher windows = WINDOW.matcher(plan.substring(plan.indexOf("PushedSample: "), plan.indexOf(", PushedWhere")));
@@ -130,7 +130,7 @@ class SamplesTest {
         return ids;
     }
 
-    /** Samples of any share and seed, with filters, columns and limits, in both meanings of a seed. */
+    /** Random fractions and seeds, with filters, columns and limits, for both meanings of a seed. */
     @Test
     void samplesAtRandomAreTheEngines() {
         Random random = new Random(Long.getLong("seed", 8));
@@ -188,7 +188,7 @@ class SamplesTest {
         assertNotEquals(four, ids(table("seed", "window").sample(0.2, 5)));
         assertEquals(four, ids(table("seed", "window").sample(0.2, 4)));
         assertTrue(four.size() > ROWS * 0.15 && four.size() < ROWS * 0.25, four.size() + " rows");
-        // It goes on at the other end where it leaves 1.
+        // A window that passes 1 continues at 0.
         for (int seed = 0; seed < 30; seed++) {
             TreeSet<Long> most = ids(table("seed", "window").sample(0.9, seed));
             assertTrue(most.size() > ROWS * 0.87 && most.size() < ROWS * 0.93, most.size() + " rows");
@@ -208,7 +208,7 @@ class SamplesTest {
             assertTrue(plan.contains("Sample "), plan);
             assertFalse(plan.contains("PushedSample"), plan);
         }
-        // A sample of a sample is a fourth: the second one is Spark's.
+        // A sample of a sample has a quarter of the rows; Spark computes the second one.
         long rows = table().sample(0.5, 1).sample(0.5, 2).count();
         assertTrue(rows > ROWS * 0.2 && rows < ROWS * 0.3, rows + " rows");
     }
@@ -230,7 +230,7 @@ class SamplesTest {
         }
         assertEquals(ids(table().sample(0.25).filter("x > 0.5D")), ids(weighted));
         assertEquals(rows.length, weighted.filter("chance < 0.5D").count());
-        // Of all records each is there for certain: the sample is of none.
+        // With all records the inclusion probability is 1, so the filter matches none.
         assertEquals(0, table("inclusion", "chance").filter("chance < 0.5D").sample(0.25, 1).count());
     }
 }

@@ -8,7 +8,7 @@ import org.apache.spark.sql.Dataset;
 import org.apache.spark.sql.Row;
 import org.apache.spark.sql.SparkSession;
 
-/** Spark in this process, with the catalog {@code k} and the rule of samples. */
+/** Spark in this process, with the catalog {@code k} and the sample rule. */
 final class Session {
     private Session() {}
 
@@ -30,7 +30,7 @@ final class Session {
                 .getOrCreate();
     }
 
-    /** The rows in an order of their own, as text: NaN equals NaN there. */
+    /** The sorted rows as text, in which NaN equals NaN. */
     static List<String> sorted(Dataset<Row> rows) {
         Row[] collected = (Row[]) rows.collect();
         return Arrays.stream(collected).map(Session::text).sorted(Comparator.naturalOrder()).toList();

@@ -24,12 +24,12 @@ import org.kubist.Json;
 import org.kubist.Table;
 
 /**
- * Columns whose type Spark does not have (unsigned numbers, halves, nanoseconds, dictionaries) cross in
- * another one: random questions to them, and to the same rows in Parquet.
+ * Columns of types that Spark does not have (unsigned integers, half floats, nanoseconds, dictionaries) are
+ * converted: random queries of them, compared with the same rows in Parquet.
  */
 class StoredTypesTest {
     private static final int ROWS = 3000;
-    /** Each column, its type in Kubist, and its values for a number h from 0 to 999. */
+    /** Each column, its Kubist type, and its values for a number h from 0 to 999. */
     private static final String[][] COLUMNS = {
         {"x", "float64", "h / 1000D"},
         {"a", "uint8", "cast(h % 256 AS SMALLINT)"},
@@ -84,7 +84,7 @@ class StoredTypesTest {
         return words[random.nextInt(words.length)];
     }
 
-    /** Values that are there, the ends of each type, and values beyond them. */
+    /** Existing values, the limits of each type, and values beyond them. */
     private String value(String column) {
         int h = random.nextInt(1000);
         return switch (column) {
@@ -151,7 +151,7 @@ class StoredTypesTest {
         assertFalse(plan.contains("\"f\" >"), plan);
     }
 
-    /** Each condition is one that the engine takes, and all of them together are too long. */
+    /** The engine accepts each condition, but all of them together are too long. */
     @Test
     void conditionsTooLongTogetherAreSharedWithSpark() {
         Column all = functions.col("x").lt(0.9);

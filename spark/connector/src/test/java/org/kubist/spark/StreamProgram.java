@@ -9,8 +9,8 @@ import org.apache.spark.sql.streaming.StreamingQuery;
 import org.apache.spark.sql.streaming.Trigger;
 
 /**
- * A program with a stream from one table to another, which is killed while it runs: {@code folder
- * master}. It ends once the file {@code last} is there and all is read.
+ * A program with a stream between two tables, which is killed while it runs: {@code folder master}. It ends
+ * once the file {@code last} exists and all rows are read.
  */
 final class StreamProgram {
     private StreamProgram() {}
@@ -37,7 +37,7 @@ final class StreamProgram {
         }
     }
 
-    /** All that is new, a batch or more. */
+    /** Processes all available rows, in one or more batches. */
     private static void round(SparkSession spark, Path folder) throws Exception {
         Dataset<Row> rows = spark.readStream()
                 .format("kubist")

@@ -30,7 +30,7 @@ import org.kubist.Snapshot;
 import org.kubist.Table;
 import org.kubist.Writer;
 
-/** Jobs and streams that write: each row once, or none of a job. */
+/** Jobs and streams that write: each row exactly once, or no row of a job. */
 class WritingTest {
     @TempDir static Path folder;
     private static SparkSession spark;
@@ -159,7 +159,7 @@ class WritingTest {
         rows.write().format("kubist").option("dimensions", "x").option("identity", "id").option("accuracy", "x=0.01")
                 .mode("append").save(at("rounded"));
         isRounded("rounded");
-        // What replaces it has the same bounds.
+        // The replacing table has the same error bounds.
         rows.write().format("kubist").mode("overwrite").save(at("rounded"));
         isRounded("rounded");
         spark.sql("CREATE TABLE k.bounded (id BIGINT NOT NULL, x DOUBLE NOT NULL)"
@@ -188,14 +188,14 @@ class WritingTest {
                     .write().mode("append").parquet(source.toString());
             stream(source, checkpoint, "id", "x");
             holds("streamed", 1 + round * 1000L);
-            // As if the driver had died between the commit and its note: the batch is run again.
+            // Simulates a driver that died between the commit and its checkpoint: the batch is repeated.
             Path note = folder.resolve("checkpoint/commits/" + (round - 1));
             Files.delete(note);
             Files.deleteIfExists(note.resolveSibling("." + note.getFileName() + ".crc"));
             stream(source, checkpoint, "id", "x");
             holds("streamed", 1 + round * 1000L);
         }
-        // Rows of a stream come without names: another order is not read as this one.
+        // Rows of a stream have no column names, so another order is refused.
         fails("has the columns id BIGINT, x DOUBLE", () -> stream(source, at("turned"), "x", "id"));
         holds("streamed", 3001);
         assertFalse(leftAnything("streamed"));
@@ -247,7 +247,7 @@ class WritingTest {
         copy(path, backup);
         commit("replaced", "w", 200, 2L, null);
         assertEquals(200, followed("replaced"));
-        // A backup that has the same steps again, with other rows.
+        // A backup with the same steps but other rows.
         Table.drop(path.toString());
         copy(backup, path);
         commit("replaced", "w", 300, 2L, null);
@@ -282,7 +282,7 @@ class WritingTest {
         assertEquals(400, followed("declared"));
     }
 
-    /** How many rows a stream has had by now, from its begin. */
+    /** The number of rows that a stream has read so far. */
     private static long followed(String name) throws Exception {
         StreamingQuery query = spark.readStream()
                 .format("kubist")

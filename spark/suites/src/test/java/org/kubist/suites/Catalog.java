@@ -6,14 +6,14 @@ import java.nio.file.Files;
 import org.apache.spark.SparkConf;
 import org.kubist.spark.KubistCatalog;
 
-/** A catalog of Kubist in place of the one in memory that Spark's suites bring. */
+/** A Kubist catalog in place of the in-memory one of Spark's suites. */
 final class Catalog {
     private Catalog() {}
 
     /**
-     * Every suite has a folder of its own.
+     * Every suite has its own folder.
      *
-     * @param dimension a column of the suite's tables, which say none themselves
+     * @param dimension a column of the suite's tables, which declare none themselves
      */
     static SparkConf in(SparkConf session, String catalog, String dimension) {
         try {

@@ -10,7 +10,7 @@ import org.apache.spark.sql.execution.command.v2.ShowNamespacesSuite;
 import org.apache.spark.sql.execution.command.v2.ShowTablesSuite;
 import org.scalatest.Suite;
 
-/** Commands of catalogs: Spark's suites for sources of version 2, each with a catalog of Kubist. */
+/** Spark's suites of catalog commands for data source version 2, each with a Kubist catalog. */
 final class CommandSuites {
     private static final String CATALOG = "test_catalog";
 

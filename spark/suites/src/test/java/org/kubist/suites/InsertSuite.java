@@ -7,9 +7,9 @@ import org.apache.spark.sql.Row;
 import org.apache.spark.sql.SaveMode;
 import org.apache.spark.sql.connector.InsertIntoTests;
 
-/** INSERT INTO and INSERT OVERWRITE, by SQL and by DataFrames: what Spark asks of every source. */
+/** Spark's suite of INSERT INTO and INSERT OVERWRITE, by SQL and by DataFrames. */
 public class InsertSuite extends InsertIntoTests {
-    /** Partitions of columns, which dynamic overwrites replace, are none of Kubist's. */
+    /** Kubist has no column partitions, which dynamic overwrites replace. */
     public InsertSuite() {
         super(false, true);
     }
@@ -19,7 +19,7 @@ public class InsertSuite extends InsertIntoTests {
         return Catalog.in(super.sparkConf(), "k", "id");
     }
 
-    /** Spark's own catalog forgets its tables when a test ends. */
+    /** Spark's own catalog drops its tables at the end of a test. */
     @Override
     public void afterEach() {
         spark().sql("DROP TABLE IF EXISTS k.tbl");

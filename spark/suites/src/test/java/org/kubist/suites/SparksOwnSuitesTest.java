@@ -20,24 +20,24 @@ import org.scalatest.events.TestSucceeded;
 import scala.Option;
 
 /**
- * Spark's own suites for sources of data and their catalogs pass, but for tests of what Kubist has
- * not. Those are told by how they fail.
+ * Spark's own suites for data sources and catalogs pass, except for tests of features that Kubist lacks.
+ * Those are recognized by their error.
  */
 class SparksOwnSuitesTest {
-    /** What a test says that fails as it is to. */
+    /** The errors of tests that are expected to fail. */
     private static final List<String> ABSENT = List.of(
-            // Tables are divided by their dimensions. (ScalaTest sets brackets where two texts differ.)
+            // Tables are partitioned by their dimensions. (ScalaTest puts brackets where two texts differ.)
             "Kubist has no partitions of columns",
             "PARTITION_MANAGEMENT_IS_UNSUPPORTE",
             // A table without the column that the catalog's option names.
             "the dimension column ",
-            // A namespace is a folder, and its place is the catalog's to say.
+            // A namespace is a folder whose location the catalog decides.
             "a namespace is a folder of the catalog's, and keeps no ",
-            // The suites' own catalog lists what is not there as empty; an error is allowed.
+            // The suites' own catalog lists a missing namespace as empty; an error is allowed.
             "[SCHEMA_NOT_FOUND] The schema `dummy` cannot be found",
-            // The error that all lines of Spark have names the namespace without its catalog.
+            // All lines of Spark print the namespace without its catalog in this error.
             "Map(\"schemaName\" -> \"`nonexist`\") did not equal");
-    /** So many of them pass: a suite that does not run passes none. */
+    /** The smallest number of passed tests, because a suite that does not run passes none. */
     private static final int LEAST_PASSED = 40;
 
     @TestFactory
@@ -59,7 +59,7 @@ class SparksOwnSuitesTest {
         return tests.stream();
     }
 
-    /** How the tests of a suite ended, by name: with nothing to say, or with a failure. */
+    /** The results of a suite's tests by name: empty, or an error. */
     private static Map<String, String> run(Suite suite) {
         String prefix = suite.getClass().getSimpleName() + ": ";
         Map<String, String> outcomes = new TreeMap<>();
