@@ -1,4 +1,4 @@
-"""What can be asked of a table, as Python's methods take it.
+"""The parameters of a query, as Python's methods take them.
 
 `make generate` writes this file from crates/core/kubist-types/src/query.rs: changes belong there.
 """
@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 
 
 class Region(TypedDict, total=False):
-    """Which records, beside a box: what all questions take."""
+    """Parameters that select rows in all queries, without the box."""
 
     sample: float | str | None
     window: tuple[float, float] | None
@@ -22,14 +22,14 @@ class Region(TypedDict, total=False):
 
 
 class Part(Region, total=False):
-    """What can be asked beside a box of a query that is cut into parts."""
+    """Parameters of a query that is split into parts, without the box."""
 
     columns: Sequence[str] | None
     inclusion: str | None
 
 
 class Rest(Part, total=False):
-    """What can be asked beside a box."""
+    """All parameters of a query, without the box."""
 
     limit: int | None
     order_by: str | Sequence[str] | None
@@ -37,7 +37,7 @@ class Rest(Part, total=False):
 
 
 class Asked(Rest, total=False):
-    """All that can be asked: as for `Table.query`."""
+    """All parameters of a query, as for `Table.query`."""
 
     box: Box | None
 
@@ -53,4 +53,4 @@ KINDS = {
     "steps": "other",
     "inclusion": "text",
 }
-"""What each parameter beside the box is in JSON."""
+"""The JSON type of each parameter except the box."""

@@ -1,4 +1,4 @@
-"""What can be asked of a table, in the words of JSON.
+"""Queries of a table and requests of the HTTP interface, as JSON.
 
 `make generate` writes this file from crates/core/kubist-types/src/query.rs and
 crates/bindings/kubist-server/src/openapi.json: changes belong there.

@@ -1,5 +1,5 @@
 /**
- * What can be asked over HTTP.
+ * Queries of a table and requests of the HTTP interface.
  *
  * `make generate` writes this file from crates/core/kubist-types/src/query.rs and
  * crates/bindings/kubist-server/src/openapi.json: changes belong there.

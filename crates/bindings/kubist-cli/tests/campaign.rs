@@ -1,13 +1,12 @@
-//! The hostile campaign: whatever a stranger, a bad disk or a bad moment hands to Kubist is
-//! answered rightly or refused, in bounded time and memory.
+//! The hostile campaign: damaged, crafted or badly timed input gets a correct result or an error, in bounded
+//! time and memory.
 //!
-//! Each kind of attack is a file below. A try is wrong if an answer differs from the truth
-//! without an error, a silent loss if rows are gone without a word, an abort if a process
-//! dies of it (a panic counts), a hang if it does not end. Tries run in children of this
-//! program under a limit of memory, so that an abort is counted and the campaign goes on.
+//! Each kind of attack is a file below. Outcomes: wrong (a result differs from the truth without an error),
+//! silent loss (rows are missing without an error), abort (a process dies; a panic counts), hang. Tries run
+//! in child processes with a memory limit, so that an abort is counted and the campaign continues.
 //!
-//! The test plays a short slice; `make hostile` plays `TRIES=n` from `SEED=n` and prints the
-//! counts. `ONLY=kind` plays one kind, `ONLY=kind:number` one try again.
+//! The test runs a short part; `make hostile` runs `TRIES=n` from `SEED=n` and prints the counts. `ONLY=kind`
+//! runs one kind, `ONLY=kind:number` repeats one try.
 
 #[path = "../../../engine/kubist/tests/golden/questions.rs"]
 mod questions;
@@ -45,7 +44,7 @@ use std::path::Path;
 
 use rand::rngs::StdRng;
 
-/// What came of a try.
+/// The outcome of a try.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Outcome {
     Fine,
@@ -55,20 +54,20 @@ pub enum Outcome {
     Hang,
 }
 
-/// What a try found, and in words what is bad about it.
+/// An outcome and its explanation.
 pub type Verdict = (Outcome, String);
 
 pub const FINE: Verdict = (Outcome::Fine, String::new());
 
-/// A kind of attack, with whatever it needs to be played again and again.
+/// A kind of attack, with the data to run it repeatedly.
 pub trait Attack {
-    /// Plays one try, which follows from the random numbers alone.
+    /// Runs one try, which depends on the random numbers only.
     fn play(&mut self, random: &mut StdRng) -> Verdict;
 }
 
 struct Kind {
     name: &'static str,
-    /// Its part of all tries, in a thousand.
+    /// Its share of all tries, in thousandths.
     share: u64,
     prepare: fn(&Path) -> Box<dyn Attack>,
 }
@@ -84,14 +83,14 @@ const KINDS: [Kind; 8] = [
     Kind { name: "stalls", share: 2, prepare: moments::prepare_stalls },
 ];
 
-/// The tries of the slice that the tests play.
+/// Number of tries in the normal test run.
 const SLICE: u64 = 400;
 
 fn number(variable: &str, otherwise: u64) -> u64 {
     std::env::var(variable).ok().map_or(otherwise, |text| text.parse().expect("a number"))
 }
 
-/// Plays its part if this process was started as a child.
+/// Runs its part if this process was started as a child.
 #[test]
 fn in_a_child() {
     let Ok(name) = std::env::var("KUBIST_HOSTILE") else { return };

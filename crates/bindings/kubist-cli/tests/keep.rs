@@ -1,5 +1,4 @@
-//! Keeping tables, as users of the program meet it: columns that come later, units
-//! and metadata, copies, drops, and what the disk is used for.
+//! Table maintenance through the command: added columns, units and metadata, copies, drops, and disk use.
 
 use crate::files;
 use crate::files::{Workdir, files_below, particles, rows};
@@ -12,7 +11,7 @@ fn columns_units_and_metadata_come_later() {
     workdir.save("in.parquet", &batch);
     let ingest = "ingest t in.parquet --dimensions x,y,z --identity pid --create units=x=m,y=m --create metadata=run=7";
     workdir.run(ingest).ok();
-    // The same command goes on; another unit or value does not fit.
+    // The same command works again; another unit or value is refused.
     workdir.run(&format!("{ingest} --again")).ok();
     workdir.run("ingest t in.parquet --create units=x=mm").fails(2, &["\"x\"", "m, not mm"]);
     workdir.run("ingest t in.parquet --create metadata=run=8").fails(2, &["\"run\"", "7, not 8"]);
@@ -52,7 +51,7 @@ fn columns_units_and_metadata_come_later() {
     assert_eq!(info["metadata"], serde_json::json!({"inlet": {"flow": 0.5}}));
     assert_eq!(info["columns"][1]["unit"], "m");
     assert_eq!(info["columns"][2]["unit"], serde_json::Value::Null);
-    // A file without the new columns, and one that has them.
+    // A file without the new columns, and one with them.
     workdir.run("ingest t in.parquet --again").ok();
     workdir.write("more.csv", "pid,x,y,z,kind,stuck,age\n9000,0.5,0.5,0.5,water,true,2\n");
     workdir.run("ingest t more.csv").ok();
@@ -161,7 +160,7 @@ fn a_drop_is_meant() {
     workdir.write("mine/table", "not Kubist's");
     assert_ne!(workdir.run("drop mine --yes --force").code, 0);
     assert!(workdir.path("mine/table").exists());
-    // Something of the user's in the directory stays.
+    // A user's file in the directory stays.
     workdir.table("t", &particles(0, 100));
     workdir.write("t/notes.txt", "mine");
     let dropped = workdir.run("drop t --yes --json").ok().json();
@@ -169,7 +168,7 @@ fn a_drop_is_meant() {
     assert_eq!(files_below(&workdir.path("t")), [workdir.path("t/notes.txt")]);
 }
 
-/// A loop of links cannot be looked into by anyone, not even by root.
+/// Even root cannot follow a loop of links.
 #[test]
 fn what_cannot_be_looked_at_is_not_said_to_be_absent() {
     let workdir = Workdir::new();
@@ -208,7 +207,7 @@ fn a_strangers_links_and_pipes_are_named_and_not_followed() {
     assert_eq!(files_below(&workdir.path("mine")).len(), 2);
     std::fs::remove_file(workdir.path("t/tmp")).unwrap();
     workdir.run("verify t --deep").ok();
-    // A pipe is not waited for.
+    // Opening a pipe must not block.
     let logs = files_below(&workdir.path("t/logs"));
     let log = logs.iter().find(|path| path.extension().is_some_and(|ending| ending == "log")).unwrap();
     std::fs::remove_file(log).unwrap();
@@ -255,7 +254,7 @@ fn the_optimizer_copies_what_the_table_says() {
     assert_eq!(workdir.run("info t --json").ok().json()["replica_rows"], report["rows_copied"]);
     assert_eq!(workdir.run("query t --count").ok().out, "5000\n");
     workdir.run("verify t --deep").ok();
-    // One run of the optimizer may do otherwise.
+    // The policy of one optimizer run can differ.
     assert_eq!(workdir.run("optimize t --replication none --json").ok().json()["rows_copied"], 0);
 }
 
@@ -285,7 +284,7 @@ fn a_table_without_its_logs_is_said_to_be_damaged() {
     let workdir = Workdir::new();
     workdir.save("in.parquet", &particles(0, 2000));
     workdir.run("ingest t in.parquet --dimensions x,y,z --identity pid").ok();
-    // As `rsync --exclude '*.log'` copies it.
+    // Simulates `rsync --exclude '*.log'`.
     for entry in std::fs::read_dir(workdir.path("t/logs")).unwrap() {
         let path = entry.unwrap().path();
         if path.extension().is_some_and(|extension| extension == "log") {

@@ -1,4 +1,4 @@
-//! The tests of the command, one program: `--test it asking::` runs those of `asking.rs`.
+//! All tests of the command in one program: `--test it asking::` runs the tests of `asking.rs`.
 
 mod files;
 

@@ -1,4 +1,4 @@
-//! The scalability model, as users of the program meet it: measured, asked, drawn.
+//! The scalability model through the command: fit, advice and charts.
 
 use crate::files::{Workdir, particles};
 
@@ -10,11 +10,11 @@ fn a_place_is_measured_and_its_model_asked() {
     assert!(output.out.contains("a directory") && output.out.contains("1.0 MiB"), "{}", output.out);
     let fit: serde_json::Value = serde_json::from_slice(&std::fs::read(workdir.path("fit.json")).unwrap()).unwrap();
     assert_eq!((&fit["nodes"], &fit["table"]["rows"]), (&1.into(), &50_000.into()));
-    // Nine sizes, one to 64 at once but no more than 16 MiB, three times.
+    // Nine sizes, 1 to 64 concurrent requests up to 16 MiB, three times.
     assert_eq!(fit["measured"].as_array().unwrap().len(), 3 * (7 * 7 + 6 + 5));
     assert!(fit["model"]["request"]["line"]["ms_per_element"].as_f64().unwrap() > 0.0);
     assert!(fit["decode_ms_per_byte"].as_f64().unwrap() > 0.0);
-    // What was written to be read is gone.
+    // The measurement leaves no files.
     let left: Vec<_> = std::fs::read_dir(workdir.path(".")).unwrap().map(|entry| entry.unwrap().file_name()).collect();
     assert!(left.iter().all(|name| !name.to_string_lossy().contains(".fit-")), "{left:?}");
 

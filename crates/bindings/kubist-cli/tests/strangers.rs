@@ -1,5 +1,5 @@
-//! Files from strangers, through the command line: one line that says why, whatever is in
-//! them; no abort, no waiting, bounded memory, and nothing of them in the table.
+//! Hostile input files through the command: one error line, no abort, no blocking, bounded memory, and no
+//! rows in the table.
 
 use std::io::Write;
 use std::process::Stdio;
@@ -15,12 +15,11 @@ use flate2::Compression;
 use flate2::write::GzEncoder;
 use parquet::arrow::ArrowWriter;
 
-/// What a hostile file may make the program hold, KiB. Threads, the engine's own memory and a
-/// few pieces of 64 MiB are in it; what the files here would inflate to is not.
+/// Memory limit in KiB. It includes threads, the engine's memory and a few buffers of 64 MiB, but not the
+/// inflated contents of the files here.
 const MEMORY_KIB: u64 = 3 << 20;
 
-/// Runs `kubist` with its address space bounded and a clock that ends it: what takes more
-/// memory is aborted, what waits is killed, and both show in the exit code.
+/// Runs `kubist` with limited address space and time. Exceeding either shows in the exit code.
 fn bounded(workdir: &Workdir, arguments: &str) -> Ran {
     let command = workdir.command(arguments);
     let mut shell = std::process::Command::new("sh");
@@ -30,7 +29,7 @@ fn bounded(workdir: &Workdir, arguments: &str) -> Ran {
     shell.output().unwrap().into()
 }
 
-/// Refused with these words, and nothing of it is in a table that had one row before.
+/// Asserts a refusal with these words, and that the table still has its one row.
 #[track_caller]
 fn refused(workdir: &Workdir, file: &str, options: &str, parts: &[&str]) {
     workdir.write("first.csv", "x,kind\n1.5,a\n");
@@ -69,7 +68,7 @@ fn text_without_names_and_between_blanks() {
         .run("ingest u a.csv --dimensions ra --read names=hip,ra")
         .fails(2, &["a.csv: 2 names were given, and the first line has 3 fields"]);
     workdir.run("ingest u a.csv --dimensions ra --read names=ra,ra,dec").fails(2, &["two columns are named \"ra\""]);
-    // As catalogues have it, and with names.
+    // Like astronomical catalogues, and with column names.
     workdir.write("hip.dat", "     1   0.5  -3  \n\t 2\t 1.5   4\n\n");
     let expected = "hip.dat: the first line holds numbers between blanks, and names of columns are expected";
     workdir.run("ingest v hip.dat --dimensions ra").fails(2, &[expected, "read option delimiter=space"]);
@@ -138,13 +137,13 @@ fn records_and_columns_beyond_the_limits() {
     refused(&workdir, "fields.csv", "", &["line 2", "max_columns"]);
     workdir.write("long.csv", format!("x,kind\n1,{}\n", "a".repeat(20 << 20)));
     refused(&workdir, "long.csv", "", &["line 2", "max_record"]);
-    // What is allowed is taken, or judged by the table.
+    // Allowed values are taken, or checked by the table.
     workdir.write("some.csv", "x,kind\n2,a long line\n");
     refused(&workdir, "some.csv", "--read max_record=8", &["line 2", "max_record"]);
     workdir.run("ingest t some.csv --read max_record=1k").ok();
 }
 
-/// A table with a column of text, of which the file holds one value and many names of it.
+/// A table with a text column that refers many times to one stored value.
 fn one_value(bytes: usize, rows: usize) -> RecordBatch {
     let value = "v".repeat(bytes);
     let values: ArrayRef = Arc::new(StringArray::from(vec![value.as_str()]));
@@ -183,7 +182,7 @@ fn every_bit_of_a_packed_arrow_file() {
         let mut writer = FileWriter::try_new_with_options(Vec::new(), &batch.schema(), options).unwrap();
         writer.write(&batch).unwrap();
         let whole = writer.into_inner().unwrap();
-        // What a buffer says that it inflates to, each of whose bits matters.
+        // The declared inflated length of a buffer, of which each bit matters.
         let at = whole.windows(8).position(|window| window == 4000i64.to_le_bytes()).unwrap();
         for bit in (24..64).step_by(3) {
             let mut damaged = whole.clone();
@@ -260,7 +259,7 @@ fn names_and_values_do_nothing_to_the_terminal() {
     assert!(!wrong.contains(acts), "{wrong:?}");
     workdir.write("other.csv", format!("x,other{esc}\n1,2\n"));
     tame(&workdir.run("ingest t other.csv").fails(2, &[]).err);
-    // For programs it stays what it is.
+    // Output for programs is unchanged.
     let csv = workdir.run("query t --limit 9").ok();
     assert!(csv.out.contains(&format!("{esc}value")), "{:?}", csv.out);
     let json = workdir.run("info t --json").ok().json();
@@ -290,13 +289,13 @@ fn passwords_are_in_no_message() {
     }
 }
 
-/// An NPZ file of arrays of zeros, deflated.
+/// An NPZ file of deflated zeros.
 #[derive(Default)]
 struct Zip {
     body: Vec<u8>,
     directory: Vec<u8>,
     members: u16,
-    /// What the next member says it inflates to, if not what it does.
+    /// The declared inflated size of the next member, if it differs from the real one.
     declared: u64,
 }
 

@@ -1,4 +1,4 @@
-//! `kubist view`: an address, a server behind it, and an end.
+//! `kubist view`: prints an address, serves, and ends.
 
 use std::io::{BufRead, BufReader, Read, Write};
 use std::net::TcpStream;
@@ -27,7 +27,7 @@ fn it_serves_until_it_is_stopped() {
     assert_eq!(server.wait().unwrap().code(), Some(0), "to stop it is how it ends");
 }
 
-/// With its token on standard input it is as long as that is open.
+/// With the token on standard input, the server ends when standard input closes.
 #[test]
 fn it_ends_with_its_input() {
     let workdir = Workdir::new();

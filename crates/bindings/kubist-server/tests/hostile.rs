@@ -1,4 +1,4 @@
-//! Whoever asks wrongly, too much, too slowly, or has no business here.
+//! Clients that send wrong, too many or too slow requests, or have no access.
 
 use std::io::{Read, Write};
 use std::time::{Duration, Instant};
@@ -10,7 +10,7 @@ use rand::seq::IndexedRandom;
 use rand::{Rng, SeedableRng};
 use serde_json::{Map, Value, json};
 
-/// Any JSON, not too deep.
+/// Any JSON of limited depth.
 fn anything(random: &mut StdRng, depth: u32) -> Value {
     let texts = ["", "x", "y", "id", "kind", "x < 1", "\u{0}", "'", "DROP", "x OR", "../../etc/passwd", "9e999", "🦀"];
     match random.random_range(0..if depth == 0 { 7 } else { 9 }) {
@@ -30,7 +30,7 @@ fn anything(random: &mut StdRng, depth: u32) -> Value {
     }
 }
 
-/// What a schema of the description allows, or now and then something else.
+/// A value that a schema allows, or occasionally another one.
 fn of_schema(description: &Value, schema: &Value, name: &str, random: &mut StdRng) -> Value {
     if random.random_bool(0.04) {
         return anything(random, 3);
@@ -106,10 +106,9 @@ fn of_schema(description: &Value, schema: &Value, name: &str, random: &mut StdRn
     }
 }
 
-/// Gives cells as many numbers as there are axes, and ends in their order, which a schema
-/// cannot say.
+/// Gives cells one number per axis and ordered bounds, which a schema cannot express.
 fn fit(body: &mut Value, random: &mut StdRng) {
-    // Next to no text is a quantity.
+    // Random text is almost never a quantity.
     if body.get("absolute").is_some_and(Value::is_string) {
         body["absolute"] = json!(0.1);
     }
@@ -157,7 +156,7 @@ fn whatever_the_description_allows_is_answered_or_refused() {
         }
         *seen.entry(((*path).clone(), reply.status == 200)).or_insert(0) += 1;
     }
-    // The game is worth playing only if much of it is answered.
+    // The test is useful only if many requests succeed.
     for (path, _) in &posts {
         for answered in [true, false] {
             let count = seen.get(&((*path).clone(), answered)).copied().unwrap_or(0);
@@ -243,7 +242,7 @@ fn off_loopback_a_token_is_demanded() {
     assert_eq!((first.status, first.header("location")), (303, Some("/")));
     let cookie = first.header("set-cookie").unwrap().split(';').next().unwrap().to_string();
     assert_eq!(with(&format!("cookie: {cookie}")).status, 200);
-    // Ports share cookies: a browser that looks at two servers of one machine sends both.
+    // Ports share cookies: a browser with two servers of one machine sends both.
     let other = "fedcba9876543210".to_string();
     let beside = self::world(10, Options { token: Some(other.clone()), ..Options::default() });
     let second = beside.get(&format!("/?token={other}"));
@@ -267,8 +266,7 @@ fn too_much_is_refused() {
     assert_eq!(world.get("/v1").status, 200, "it goes on");
 }
 
-/// Conditions that took memory or time exponential in their length, and others that look for
-/// the like: all are answered or refused.
+/// Conditions that once took exponential memory or time, and similar ones: each gets a result or an error.
 #[test]
 fn any_condition_is_survived() {
     let world = world(3_000, Options { limits: limits(), ..Options::default() });
@@ -311,7 +309,7 @@ fn any_condition_is_survived() {
     assert_eq!(world.get("/v1").status, 200, "it goes on");
 }
 
-/// One condition takes minutes for the rows of one task; who asked leaves at once.
+/// One condition takes minutes; its client disconnects at once.
 #[test]
 fn who_leaves_an_evaluation_gives_its_place_back() {
     let limits = Limits { questions: 1, question_patience: Duration::from_secs(50), ..Limits::default() };
@@ -325,7 +323,7 @@ fn who_leaves_an_evaluation_gives_its_place_back() {
     );
     let mut leaving = connect(world.server.address());
     leaving.write_all(request.as_bytes()).unwrap();
-    // It has the only slot once another is not answered at once.
+    // It occupies the only slot once another request has to wait.
     std::thread::sleep(Duration::from_millis(300));
     drop(leaving);
     assert_eq!(world.post("/v1/tables/run/count", &json!({})).status, 200);
@@ -356,8 +354,8 @@ fn who_leaves_or_does_not_read_gives_way() {
     let limits = Limits { questions: 1, stall: Duration::from_millis(700), ..Limits::default() };
     let world = world(400_000, Options { limits, ..Options::default() });
     let ask = "POST /v1/tables/run/query HTTP/1.1\r\nhost: localhost\r\ncontent-type: application/json\r\ncontent-length: 16\r\n\r\n{\"format\":\"csv\"}";
-    // The only slot is taken by one that never reads: its answer is longer than all that
-    // lies between. Then by one that leaves. Each time the next one is answered.
+    // The only slot is taken first by a client that never reads a response larger than all buffers, then by
+    // one that disconnects. Each time the next request succeeds.
     let mut idle = connect(world.server.address());
     idle.write_all(ask.as_bytes()).unwrap();
     std::thread::sleep(Duration::from_millis(100));
@@ -379,7 +377,7 @@ fn who_leaves_or_does_not_read_gives_way() {
 
 #[test]
 fn who_leaves_an_estimate_gives_its_place_back() {
-    // A slot that only the stall timeout frees would be free too late for the next.
+    // A slot freed by the stall timeout would be free too late for the next request.
     let limits = Limits {
         questions: 1,
         question_patience: Duration::from_secs(60),
@@ -387,7 +385,7 @@ fn who_leaves_an_estimate_gives_its_place_back() {
         ..Limits::default()
     };
     let world = world(400_000, Options { limits, ..Options::default() });
-    // Narrower than it can get before all is read, of a thousand figures.
+    // An error that is reached only after all rows are read, for a thousand estimates.
     let body = r#"{"aggregates": ["mean(x)", "p95(y)", "count_distinct(id)"], "group_by": ["n", "kind"], "error": 1e-9, "progressive": true}"#;
     let ask = format!(
         "POST /v1/tables/run/estimate HTTP/1.1\r\nhost: localhost\r\ncontent-type: application/json\r\n\
@@ -397,7 +395,7 @@ fn who_leaves_an_estimate_gives_its_place_back() {
     for _ in 0..5 {
         let mut leaving = connect(world.server.address());
         leaving.write_all(ask.as_bytes()).unwrap();
-        // The first of them is here: more are on their way.
+        // The first part has arrived and more will follow.
         leaving.read_exact(&mut [0; 256]).unwrap();
         drop(leaving);
         assert_eq!(world.post("/v1/tables/run/count", &json!({})).status, 200, "the only slot is free again");
@@ -411,7 +409,7 @@ fn who_never_reads_keeps_no_connection() {
     let ask = "POST /v1/tables/run/query HTTP/1.1\r\nhost: localhost\r\ncontent-type: application/json\r\ncontent-length: 16\r\n\r\n{\"format\":\"csv\"}";
     let mut idle = connect(world.server.address());
     idle.write_all(ask.as_bytes()).unwrap();
-    // The only connection is free again while the idle client still holds its end.
+    // The only connection is free again while the idle client keeps its end open.
     assert_eq!(world.post("/v1/tables/run/count", &json!({})).status, 200);
     drop(idle);
 }
@@ -428,7 +426,7 @@ fn who_does_not_finish_a_request_is_let_go() {
         let begin = Instant::now();
         let mut slow = connect(world.server.address());
         slow.write_all(begun.as_bytes()).unwrap();
-        // The end of the connection, not of the patience of this test.
+        // The connection must end before this test's own timeout.
         let _ = slow.read_to_end(&mut Vec::new());
         assert!(begin.elapsed() < Duration::from_secs(50), "{begun}");
     }

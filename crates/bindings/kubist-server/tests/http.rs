@@ -1,4 +1,4 @@
-//! What the interface promises: the engine's answers, in every form, of one moment.
+//! The HTTP interface returns the engine's results, in every format and of one snapshot.
 
 use crate::common;
 use std::collections::{BTreeMap, HashMap};
@@ -16,7 +16,7 @@ use rand::rngs::StdRng;
 use rand::{Rng, SeedableRng};
 use serde_json::{Value, json};
 
-/// Records from an Arrow answer, by id.
+/// Rows of an Arrow response, by id.
 fn by_id(bytes: &[u8]) -> BTreeMap<i64, RecordBatch> {
     let reader = arrow_ipc::reader::StreamReader::try_new(Cursor::new(bytes), None).unwrap();
     sorted(reader.map(Result::unwrap).collect())
@@ -131,7 +131,7 @@ fn a_download_is_a_file_by_an_address() {
     assert_eq!(rows, (0..3_000).filter(|id| id % 17 <= 7).count());
 }
 
-/// Reads frames of points: rows of (axes, columns) by cell.
+/// Frames of points: rows of (axes, columns) by cell.
 fn frames(bytes: &[u8], axes: usize, columns: usize) -> HashMap<usize, Vec<(Vec<f32>, Vec<f32>)>> {
     let word = |at: usize| u32::from_le_bytes(bytes[at..at + 4].try_into().unwrap());
     let real = |at: usize| f32::from_bits(word(at));
@@ -166,8 +166,8 @@ fn cells_that_fill_space_hold_each_record_once() {
         let drawn = x.iter().zip(ids).filter_map(|(x, id)| Some((*id, x.filter(|x| x.is_finite())?)));
         positions.extend(drawn);
     }
-    // Cells that meet on round numbers, where many records lie, open towards the outside.
-    // The second axis is a float32, a whole number, a moment: cells end between its values too.
+    // Cells that meet at round numbers, where many rows are, open at the outer sides. The second axis is a
+    // float32, an integer or a time, so cells also end between its values.
     for (axis, middle) in [("y", 0.375), ("y", 0.1), ("n", 7.5), ("n", 8.0), ("at", 1_700_000_049.5)] {
         let mut cells = Vec::new();
         for (low, high) in [(Value::Null, json!(0.25)), (json!(0.25), json!(0.5)), (json!(0.5), Value::Null)] {
@@ -321,7 +321,7 @@ fn estimates_narrow_as_the_engines_do() {
     let reply = world.post("/v1/tables/run/estimate", &asked);
     let mut rest = Cursor::new(&reply.body[..]);
     assert_eq!(answer.len(), steps.len());
-    // Sums over threads come in any order.
+    // Sums over threads depend on their order.
     let close = |a: f64, b: f64| (a - b).abs() <= 1e-9 * b.abs();
     for (step, answer) in steps.iter().zip(&answer) {
         assert_eq!(answer["fraction"].as_f64(), Some(step.fraction));
@@ -354,7 +354,7 @@ fn a_version_is_one_moment() {
         world.get(&format!("/v1/tables/run/changes?version={version}&patience=0")).json()["version"],
         first["version"]
     );
-    // A client that waits is answered.
+    // A waiting client gets a response.
     let (address, path) = (world.server.address(), format!("/v1/tables/run/changes?version={version}&patience=30"));
     let waiting = std::thread::spawn(move || {
         send(address, format!("GET {path} HTTP/1.1\r\nhost: localhost\r\nconnection: close\r\n\r\n").as_bytes())
@@ -365,11 +365,11 @@ fn a_version_is_one_moment() {
     assert_ne!(changed["version"], first["version"]);
     let count = |version: &str| world.post("/v1/tables/run/count", &json!({"version": version}));
     assert_eq!(count(&version).json()["count"], 1_000, "the moment before stays");
-    // The optimizer changes no answer, so no version.
+    // The optimizer changes no result and therefore no version.
     let now = world.get("/v1/tables/run").json()["version"].clone();
     world.table.optimize(&kubist::OptimizeOptions::default(), &mut |_, _| {}).unwrap();
     assert_eq!(world.get("/v1/tables/run").json()["version"], now);
-    // A snapshot whose files were cleaned away is refused, whether a client used it before or not.
+    // A snapshot whose files were cleaned is refused, whether or not a client used it before.
     let optimize = |begin: i64| {
         append(&world.table, begin..begin + 500);
         world.table.optimize(&kubist::OptimizeOptions::default(), &mut |_, _| {}).unwrap();
@@ -400,7 +400,7 @@ fn a_version_stays_while_a_thousand_commits_pass() {
     for commit in 1..=1_000 {
         writer.append(&common::rows(1_000 + commit..1_001 + commit)).unwrap();
         writer.commit().unwrap();
-        // Others ask for the newest; a snapshot that is seldom asked for is in no cache.
+        // Other clients use the newest snapshot; a rarely used one is in no cache.
         if commit % 5 == 0 {
             world.get("/v1/tables/run");
         }
@@ -409,7 +409,7 @@ fn a_version_stays_while_a_thousand_commits_pass() {
         }
     }
     assert_eq!(world.get("/v1/tables/run").json()["rows"], 1_300);
-    // Another server of the table knows the version too, and says what it held.
+    // Another server of the table accepts the version and returns its contents.
     let location = world.table.location().to_string();
     let other = Server::start(&Options { tables: vec![location], ..Options::default() }).unwrap();
     let version = about["version"].as_str().unwrap();
@@ -417,7 +417,7 @@ fn a_version_stays_while_a_thousand_commits_pass() {
         format!("GET /v1/tables/run?version={version} HTTP/1.1\r\nhost: localhost\r\nconnection: close\r\n\r\n");
     let found = send(other.address(), request.as_bytes()).json();
     assert_eq!((&found["rows"], &found["version"]), (&about["rows"], &about["version"]));
-    // And it is what a split or a program would take for the same snapshot.
+    // Splits and programs accept it as the same snapshot.
     let token: kubist::SnapshotToken = version.parse().unwrap();
     assert_eq!(world.table.at(&token).unwrap().rows().unwrap(), 300);
 }
@@ -437,7 +437,7 @@ fn a_table_that_is_made_anew_is_served() {
     assert_eq!(rows(&world), 0);
     append(&table, 0..100);
     assert_eq!(rows(&world), 100);
-    // What was asked of the old one is told that it is gone.
+    // Requests for the old table get an error that it is gone.
     let reply = world.post("/v1/tables/run/count", &json!({"version": version}));
     assert_eq!((reply.status, reply.json()["error"]["code"].clone()), (410, "replaced".into()), "{reply:?}");
 }

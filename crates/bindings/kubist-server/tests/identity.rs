@@ -1,7 +1,7 @@
-//! The server answers from the table that is at its location now, or with an error.
+//! The server reads the table that is at its location now, or returns an error.
 //!
-//! Random histories of two served locations, against a model: every value is appended once, so an answer names
-//! the state that it comes from. `SEEDS` is the number of histories, `SEED` the first one.
+//! Random histories of two served locations are compared with a model. Every value is appended once, so a
+//! result identifies the state it comes from. `SEEDS` is the number of histories, `SEED` the first one.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -49,10 +49,10 @@ fn copy(from: &Path, to: &Path) {
 struct World {
     folder: tempfile::TempDir,
     rng: SmallRng,
-    /// The values of the table at each location, sorted; none if no table is there.
+    /// The sorted values of the table at each location; `None` without a table.
     places: [Option<Vec<f64>>; PLACES],
     backups: Vec<Vec<f64>>,
-    /// Versions that the server gave, with the values of each.
+    /// Versions that the server returned, with the values of each.
     versions: Vec<(usize, String, Vec<f64>)>,
     rows: u64,
     server: Server,

@@ -1,4 +1,4 @@
-//! The tests of the server, one program: `--test it hostile::` runs those of `hostile.rs`.
+//! All tests of the server in one program: `--test it hostile::` runs the tests of `hostile.rs`.
 
 mod common;
 

@@ -1,6 +1,5 @@
-//! Slow clients cost themselves: whoever is silent, sends or reads slowly, or hangs up, keeps
-//! nobody else out. No patience of the server ends within these tests, so that nothing but
-//! giving way lets the next one in.
+//! Clients that are silent, slow or disconnect do not keep others out. No server timeout ends within these
+//! tests, so only giving way can admit the next client.
 
 use std::io::{Read, Write};
 use std::net::TcpStream;
@@ -24,11 +23,11 @@ fn post(path: &str, body: &str) -> String {
     )
 }
 
-/// Connections that each have sent this much.
+/// Connections that have sent this much each.
 fn crowd(world: &World, sent: &str) -> Vec<TcpStream> {
     let one = |_| {
         let mut socket = connect(world.server.address());
-        // It may have given way already.
+        // The connection may have given way already.
         let _ = socket.write_all(sent.as_bytes());
         socket
     };
@@ -41,7 +40,7 @@ fn half_open_connections_keep_nobody_out() {
     let whole = "GET /v1 HTTP/1.1\r\nhost: localhost\r\n\r\n";
     let half_a_body = post("/v1/tables/run/count", "{}").replace("length: 2", "length: 200");
     for sent in ["", "GET /v1 HTTP/1.1\r\nhost: loc", &half_a_body, whole] {
-        // Someone waits for changes all the while, and is not disturbed.
+        // A client that waits for changes is not disturbed.
         let version = world.get("/v1/tables/run").json()["version"].as_str().unwrap().to_string();
         let mut waiting = connect(world.server.address());
         let changes =
@@ -60,7 +59,7 @@ fn half_open_connections_keep_nobody_out() {
 
 #[test]
 fn who_reads_slowly_gives_way_to_who_waits() {
-    // One connection more than slots, all of which slow readers take.
+    // One connection more than slots; slow readers occupy all slots.
     let limits = Limits { questions: 2, question_patience: LONG, connections: 3, ..limits() };
     let world = world(400_000, Options { limits, ..Options::default() });
     let ask = post("/v1/tables/run/query", r#"{"format": "csv"}"#);
@@ -96,7 +95,7 @@ fn who_hangs_up_stops_the_work_of_any_question() {
     ];
     for (path, body) in questions {
         let ask = post(&format!("/v1/tables/run/{path}"), body);
-        // Also a client that has sent more than is read when it hangs up.
+        // Also for a client that disconnects with unread requests.
         for sent in [ask.clone(), format!("{ask}{ask}")] {
             let mut leaving = connect(world.server.address());
             leaving.write_all(sent.as_bytes()).unwrap();

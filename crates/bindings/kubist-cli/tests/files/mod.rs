@@ -1,4 +1,4 @@
-//! Small particle files in every format, and running the program on them.
+//! Small particle files in every format, and a way to run the program on them.
 
 use std::fs::{self, File};
 use std::io::Write;
@@ -15,7 +15,7 @@ use arrow_select::concat::concat_batches;
 use parquet::arrow::ArrowWriter;
 use parquet::arrow::arrow_reader::ParquetRecordBatchReaderBuilder;
 
-/// What `kubist` with these arguments did.
+/// The result of running `kubist`.
 pub struct Ran {
     pub code: i32,
     pub out: String,
@@ -29,7 +29,7 @@ impl Ran {
         self
     }
 
-    /// Fails with this code and one line that says all of `parts`.
+    /// Asserts this exit code and one error line that contains all of `parts`.
     #[track_caller]
     pub fn fails(self, code: i32, parts: &[&str]) -> Ran {
         assert_eq!(self.code, code, "{}\n{}", self.out, self.err);
@@ -54,7 +54,7 @@ impl From<Output> for Ran {
     }
 }
 
-/// A folder to work in.
+/// A temporary working folder.
 pub struct Workdir {
     folder: tempfile::TempDir,
 }
@@ -78,12 +78,12 @@ impl Workdir {
         command
     }
 
-    /// Runs `kubist` in the folder; arguments split at spaces.
+    /// Runs `kubist` in the folder; arguments are split at spaces.
     pub fn run(&self, arguments: &str) -> Ran {
         self.command(arguments).output().unwrap().into()
     }
 
-    /// The same, for arguments that have spaces.
+    /// The same for arguments that contain spaces.
     pub fn run_of(&self, arguments: &[&str]) -> Ran {
         self.command_of(arguments).output().unwrap().into()
     }
@@ -92,7 +92,7 @@ impl Workdir {
         fs::write(self.path(name), bytes).unwrap();
     }
 
-    /// Writes the batch in the format that the name's ending says.
+    /// Writes the batch in the format of the file extension.
     pub fn save(&self, name: &str, batch: &RecordBatch) {
         let file = File::create(self.path(name)).unwrap();
         match name.rsplit_once('.').unwrap().1 {
@@ -117,7 +117,7 @@ impl Workdir {
         }
     }
 
-    /// A table of these particles, with x, y and z as dimensions.
+    /// Creates a table of these particles with dimensions x, y and z.
     pub fn table(&self, name: &str, batch: &RecordBatch) {
         self.save("source.parquet", batch);
         self.run(&format!("ingest {name} source.parquet --dimensions x,y,z --identity pid")).ok();
@@ -142,7 +142,7 @@ impl Workdir {
         concat_batches(&schema, &batches).unwrap()
     }
 
-    /// Files in the folder, tables left out.
+    /// Files in the folder, without tables.
     pub fn files(&self) -> Vec<String> {
         let entries = fs::read_dir(self.folder.path()).unwrap().map(|entry| entry.unwrap());
         let files = entries.filter(|entry| entry.file_type().unwrap().is_file());
@@ -163,10 +163,10 @@ pub struct Particle {
     pub stuck: bool,
 }
 
-/// Particles `first..first + count`, spread over the unit cube by their number.
+/// Particles `first..first + count`, spread over the unit cube.
 pub fn particles(first: i64, count: i64) -> RecordBatch {
     let pids = || first..first + count;
-    // Weyl sequences: even, and the same on every machine.
+    // Weyl sequences: uniform, and the same on every machine.
     let spread = |factor: f64| -> ArrayRef {
         Arc::new(Float32Array::from_iter_values(pids().map(|pid| ((pid as f64 * factor).fract()) as f32)))
     };
@@ -203,7 +203,7 @@ pub fn rows(batch: &RecordBatch) -> Vec<Particle> {
     rows
 }
 
-/// The numbers in a column of a CSV text with a header.
+/// The numbers of a column of CSV with a header.
 pub fn csv_column(text: &str, name: &str) -> Vec<f64> {
     let reader = arrow_csv::ReaderBuilder::new(Arc::new(
         arrow_csv::reader::Format::default().with_header(true).infer_schema(text.as_bytes(), None).unwrap().0,
@@ -217,8 +217,8 @@ pub fn csv_column(text: &str, name: &str) -> Vec<f64> {
     values.collect()
 }
 
-/// An uncompressed NPZ file of the columns that NumPy knows; `x`, `y`, `z` as one
-/// array of shape (n, 3) if `u_0` is not asked for by name.
+/// An uncompressed NPZ file of the columns that NumPy supports; `x`, `y`, `z` as one array of shape (n, 3)
+/// unless `u_0` is requested.
 fn save_npz(mut file: File, batch: &RecordBatch) {
     let (mut body, mut directory, mut members) = (Vec::new(), Vec::new(), 0u16);
     for (field, column) in batch.schema().fields().iter().zip(batch.columns()) {

@@ -1,8 +1,7 @@
-//! Children that play tries, and their parent, which counts and outlives them.
+//! Child processes that run tries, and the parent that counts them.
 //!
-//! A child says `begin N` before each try and its verdict after it. One that ends in between
-//! has aborted; one that is silent for too long hangs, and is killed. The next child goes on
-//! behind that try.
+//! A child prints `begin N` before each try and its verdict afterwards. A child that ends in between has
+//! aborted; one that is silent for too long hangs and is killed. The next child continues after that try.
 
 use std::io::{BufRead, BufReader, Write};
 use std::ops::Range;
@@ -15,11 +14,11 @@ use rand::rngs::StdRng;
 
 use super::{Kind, Outcome, Verdict, number};
 
-/// Longer than any try may take, on a machine that is busy with other things.
+/// More time than any try takes on a busy machine.
 const PATIENCE: Duration = Duration::from_secs(30);
-/// Address space of a child, in KiB: far more than its small tables need.
+/// Address space of a child in KiB, far more than its small tables need.
 const MEMORY: u64 = 8 << 20;
-/// A kind that fails or hangs so often needs no more tries to be known for it.
+/// A kind with this many failures needs no more tries.
 const MOST_FAILURES: usize = 100;
 const MOST_HANGS: usize = 5;
 
@@ -31,7 +30,7 @@ const VERDICTS: [(&str, Outcome); 5] = [
     ("hang", Outcome::Hang),
 ];
 
-/// In the child: plays the tries that the environment names.
+/// In the child: runs the tries that the environment names.
 pub fn play(kind: &Kind) {
     let (first, end, seed) = (number("KUBIST_FIRST", 0), number("KUBIST_END", 0), number("SEED", 1));
     let folder = tempfile::tempdir().expect("a folder");
@@ -61,7 +60,7 @@ fn say(line: &str) {
     writeln!(out, "\nhostile: {line}").and_then(|()| out.flush()).expect("a parent who listens");
 }
 
-/// In the parent: how many tries were played, and those that were not fine.
+/// In the parent: the number of tries, and the failed ones.
 pub fn campaign(kind: &Kind, tries: Range<u64>, seed: u64) -> (u64, Vec<(u64, Verdict)>) {
     let mut found = Vec::new();
     let mut next = tries.start;
@@ -76,7 +75,7 @@ pub fn campaign(kind: &Kind, tries: Range<u64>, seed: u64) -> (u64, Vec<(u64, Ve
     (next.min(tries.end) - tries.start, found)
 }
 
-/// The last try that a child began, and what ended it too early.
+/// The last try that a child started, and its failure if it ended early.
 fn one_child(kind: &Kind, tries: Range<u64>, seed: u64, found: &mut Vec<(u64, Verdict)>) -> (u64, Option<Verdict>) {
     let limited = format!("ulimit -v {MEMORY}; exec \"$0\" \"$@\"");
     let mut child = Command::new("sh")
@@ -128,7 +127,7 @@ fn one_child(kind: &Kind, tries: Range<u64>, seed: u64, found: &mut Vec<(u64, Ve
             }
         }
     };
-    // Only this child: it may be at work still.
+    // Kills only this child, which may still run.
     let _ = child.kill();
     let _ = child.wait();
     drop(lines);

@@ -1,6 +1,6 @@
-//! Conditions of any shape: deep, long, nested in every way that the grammar allows. Each is
-//! answered or refused in bounded time and memory, and of every answer it holds that each row
-//! is either in it, or in that of its negation, or unknown.
+//! Conditions of any shape: deep, long, and nested in every way that the grammar allows. Each gets a result
+//! or an error in bounded time and memory. Each row is in the result of the condition or of its negation, or
+//! unknown.
 
 use std::path::Path;
 
@@ -102,7 +102,7 @@ fn pattern(random: &mut StdRng, length: usize) -> String {
         .collect()
 }
 
-/// Shapes that grow where they should not.
+/// Shapes that could make parsers use exponential time or memory.
 fn shape(random: &mut StdRng) -> String {
     let levels = *[5, 20, 30, 45, 60, 100, 1000, 20_000].choose(random).expect("depths");
     let nest = |start: &str, step: &dyn Fn(&str, usize) -> String| {
@@ -141,7 +141,7 @@ fn shape(random: &mut StdRng) -> String {
     }
 }
 
-/// Words of the grammar in any order.
+/// Tokens of the grammar in any order.
 fn words(random: &mut StdRng) -> String {
     let words = [
         "pid", "flag", "name", "(", ")", ",", "IN", "NOT", "AND", "=", "<", "LIKE", "'%'", "1", "-", "IS", "NULL",

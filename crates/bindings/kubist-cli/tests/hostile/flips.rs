@@ -1,5 +1,4 @@
-//! Single bits flipped in any file of a table: the same answer, or an error that says which
-//! file is damaged.
+//! Single flipped bits in any file of a table: the same result, or an error that names the damaged file.
 
 use std::fs;
 use std::path::Path;
@@ -56,14 +55,14 @@ impl Attack for Flips {
 }
 
 impl Flips {
-    /// What is saved is true, and what is not saved is counted.
+    /// Salvaged rows are correct, and lost rows are counted.
     fn salvage(&self, known: &Known, file: &Path, damage: &dyn Fn(&str) -> String) -> Verdict {
         let to = self.folder.path().join("saved");
         let _ = fs::remove_dir_all(&to);
         let (from, to) = (known.at.to_str().expect("UTF-8"), to.to_str().expect("UTF-8"));
         let report = match Table::salvage(from, to, &Default::default(), &mut |_, _| {}) {
             Ok(report) => report,
-            // Without a header nothing can be saved.
+            // Nothing can be salvaged without a header.
             Err(_) if file.ends_with("table") => return FINE,
             Err(error) => return (Outcome::Lost, damage(&format!("nothing is saved: {error}"))),
         };

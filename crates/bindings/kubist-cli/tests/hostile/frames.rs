@@ -1,5 +1,5 @@
-//! The frames of FORMAT.md, taken apart and put together again with right checksums around
-//! changed bytes: what somebody does who knows the format.
+//! Takes the frames of FORMAT.md apart and rebuilds them with correct checksums around changed bytes, like an
+//! attacker who knows the format.
 
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -26,7 +26,7 @@ pub fn object(file: &[u8], change: impl FnOnce(&mut Vec<u8>)) -> Vec<u8> {
     [&file[..HEADER], &length, &checksum.to_le_bytes(), &value].concat()
 }
 
-/// A log's file with another payload in one of its frames; the frames behind it move.
+/// A log file with another payload in one frame; later frames move.
 pub fn log(file: &[u8], which: usize, change: impl FnOnce(&mut Vec<u8>)) -> Vec<u8> {
     let (mut payloads, mut at) = (Vec::new(), HEADER);
     while let Some(length) = u32_at(file, at) {
@@ -50,7 +50,7 @@ pub fn log(file: &[u8], which: usize, change: impl FnOnce(&mut Vec<u8>)) -> Vec<
     made
 }
 
-/// An acknowledgement of a length.
+/// An acknowledged length.
 pub fn acknowledgement(file: &[u8], length: u64) -> Vec<u8> {
     let length = length.to_le_bytes();
     [&file[..HEADER], &length, &crc32c::crc32c(&length).to_le_bytes()].concat()
@@ -65,7 +65,7 @@ pub fn version(file: &[u8], version: u32) -> Vec<u8> {
     made
 }
 
-/// What a checksum in a segment covers.
+/// The part of a segment that a checksum covers.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum What {
     ZoneMap,
@@ -73,18 +73,18 @@ pub enum What {
     Postings,
     /// A page of a checkpoint.
     Page,
-    /// What the pages of a segment hold in short: the page about them, or the list of places.
+    /// Digests of a segment's pages: their page, or the list of locations.
     Digest,
 }
 
-/// Bytes of a segment that begin with the checksum of what follows.
+/// Bytes of a segment that start with a checksum of the rest.
 #[derive(Clone, Debug)]
 pub struct Piece {
     pub segment: String,
     pub what: What,
     pub offset: usize,
     pub length: usize,
-    /// Of a zone map: where the data of its run is.
+    /// For a zone map: the location of its run's data.
     pub data: (usize, usize),
 }
 
@@ -112,14 +112,14 @@ impl<'a> Cursor<'a> {
     }
 }
 
-/// All pieces that entries of a table name.
+/// All parts that the entries of a table name.
 pub fn pieces(at: &Path) -> Vec<Piece> {
     let store = open_local(at).expect("a table's folder");
     let header = store.get("table").expect("a sound header").expect("a header");
     let length = u32_at(&header, 0).expect("a length") as usize;
     let json: serde_json::Value = serde_json::from_slice(&header[4..4 + length]).expect("JSON");
     let dimensions = json["dimensions"].as_array().expect("dimensions").len();
-    // How many dimensions each grid has; entries name those after the first.
+    // Number of dimensions by grid; entries name the grids after the first.
     let mut grids = BTreeMap::from([(0, dimensions)]);
     let mut found = Vec::new();
     for writer in store.logs().expect("logs") {
@@ -155,7 +155,7 @@ pub fn pieces(at: &Path) -> Vec<Piece> {
     found
 }
 
-/// The pieces that the sections of an entry name; these begin at `from`.
+/// The parts that the sections of an entry name, from offset `from`.
 fn of_entry(bytes: &[u8], from: usize, grids: &mut BTreeMap<u32, usize>, found: &mut Vec<Piece>) {
     let mut sections = Cursor(bytes.get(from..).unwrap_or_default());
     while let (Some(tag), Some(length)) = (sections.u16(), sections.u32()) {
@@ -179,7 +179,7 @@ fn of_grids(mut body: Cursor, grids: &mut BTreeMap<u32, usize>) -> Option<()> {
     Some(())
 }
 
-/// Pages of several levels, each behind the number of its grid.
+/// Pages of several levels, each after the number of its grid.
 fn of_pages(mut body: Cursor, grids: &BTreeMap<u32, usize>, found: &mut Vec<Piece>) -> Option<()> {
     while !body.0.is_empty() {
         let (segment, pages) = (body.text()?, body.u32()?);
@@ -197,7 +197,7 @@ fn of_runs(mut body: Cursor, grids: &BTreeMap<u32, usize>, found: &mut Vec<Piece
     let segments: Vec<String> = (0..body.u32()?).map(|_| body.text()).collect::<Option<_>>()?;
     for _ in 0..body.u32()? {
         body.take(16)?;
-        // A cube's id begins with the number of its grid.
+        // A cube's id starts with the number of its grid.
         let grid = (u128::from_le_bytes(body.take(16)?.try_into().ok()?) >> 104) as u32;
         body.take(24)?;
         let (data, data_length, offset) = (body.u64()? as usize, body.u64()? as usize, body.u64()? as usize);
@@ -226,7 +226,7 @@ fn of_lookups(mut body: Cursor, found: &mut Vec<Piece>) -> Option<()> {
     Some(())
 }
 
-/// A segment's file with a piece changed behind its checksum.
+/// A segment file with one part changed and its checksum corrected.
 pub fn piece(file: &[u8], piece: &Piece, change: impl FnOnce(&mut [u8])) -> Vec<u8> {
     let mut made = file.to_vec();
     let bytes = &mut made[piece.offset..piece.offset + piece.length];
@@ -236,17 +236,17 @@ pub fn piece(file: &[u8], piece: &Piece, change: impl FnOnce(&mut [u8])) -> Vec<
     made
 }
 
-/// A number of seven bits a byte, and how many bytes it takes.
+/// A variable-length integer of seven bits per byte, and its length in bytes.
 fn varying(bytes: &[u8]) -> Option<(usize, usize)> {
     let count = bytes.iter().take(5).position(|byte| *byte < 0x80)? + 1;
     let number = bytes[..count].iter().rev().fold(0, |number, byte| number << 7 | usize::from(byte & 0x7f));
     Some((number, count))
 }
 
-/// A segment's file with a run's first chunk changed, and the checksums that cover it.
+/// A segment file with the first chunk of a run changed, and all checksums that cover it corrected.
 pub fn chunk(file: &[u8], of: &Piece, change: impl FnOnce(&mut [u8])) -> Option<Vec<u8>> {
     let map = file.get(of.offset..of.offset + of.length)?;
-    // The first pair of a chunk's length and checksum in the zone map, by what it says.
+    // Finds the first chunk's length and checksum in the zone map by their values.
     let (checksum_at, length) = (4..map.len().saturating_sub(4)).find_map(|at| {
         let (length, behind) = varying(&map[at..])?;
         let chunk = file.get(of.data.0..of.data.0 + length).filter(|_| length > 0 && length <= of.data.1)?;

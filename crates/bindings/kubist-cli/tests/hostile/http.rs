@@ -1,5 +1,5 @@
-//! Clients of `kubist view` who ask wrongly, absurdly, slowly or never to the end: those who
-//! ask well are answered all the same, and the server lives on.
+//! Clients of `kubist view` that send wrong, absurd, slow or incomplete requests. Correct requests still get
+//! responses, and the server survives.
 
 use std::fs;
 use std::io::{Read, Write};
@@ -15,7 +15,7 @@ use rand::seq::IndexedRandom;
 use super::command::{self, sound_rows};
 use super::{Attack, FINE, Outcome, Verdict, set};
 
-/// A good question is answered within this time, whoever else is there.
+/// Time limit for a correct request.
 const PATIENCE: Duration = Duration::from_secs(10);
 
 struct Http {
@@ -42,7 +42,7 @@ pub fn prepare(folder: &Path) -> Box<dyn Attack> {
     Box::new(Http { folder: folder.to_path_buf(), server, address, rows, half_open: Vec::new() })
 }
 
-/// A server, and its host and port.
+/// Starts a server; returns it with its host and port.
 fn serve(folder: &Path) -> (Child, String) {
     let server = command::start(folder, &["view", "table"]);
     let begin = Instant::now();
@@ -58,7 +58,7 @@ fn serve(folder: &Path) -> (Child, String) {
     panic!("the server does not say where it is");
 }
 
-/// A request with a body, whole.
+/// A complete request with a body.
 fn request(address: &str, path: &str, body: &str) -> String {
     let length = body.len();
     format!(
@@ -67,12 +67,12 @@ fn request(address: &str, path: &str, body: &str) -> String {
     )
 }
 
-/// Sends bytes and reads the answer, up to a bound of bytes and of time.
+/// Sends bytes and reads the response, up to a limit of bytes and time.
 fn sent(address: &str, bytes: &[u8], patience: Duration) -> std::io::Result<Vec<u8>> {
     let mut connection = TcpStream::connect(address)?;
     connection.set_read_timeout(Some(patience))?;
     connection.set_write_timeout(Some(patience))?;
-    // A server that has heard enough closes before all is sent.
+    // The server may close before everything is sent.
     let _ = connection.write_all(bytes);
     let mut answer = Vec::new();
     match connection.take(1 << 20).read_to_end(&mut answer) {
@@ -81,7 +81,7 @@ fn sent(address: &str, bytes: &[u8], patience: Duration) -> std::io::Result<Vec<
     }
 }
 
-/// A question whose parts mean nothing sensible.
+/// A request whose fields make no sense together.
 fn absurd(random: &mut StdRng) -> (&'static str, String) {
     let numbers =
         ["0", "-1", "1e-300", "1e308", "1e999", "18446744073709551615", "NaN", "null", "\"\"", "[]", "{}", "5e-324"];
@@ -165,7 +165,7 @@ impl Attack for Http {
             }
             5 | 6 => {
                 let (path, body) = absurd(random);
-                // What takes long is given up; the server must notice.
+                // Slow requests are abandoned, which the server must notice.
                 match sent(&address, request(&address, path, &body).as_bytes(), PATIENCE) {
                     Ok(answer) if answer.starts_with(b"HTTP/1.1 5") && !answer.starts_with(b"HTTP/1.1 503") => {
                         return (
@@ -215,7 +215,7 @@ impl Attack for Http {
 }
 
 impl Http {
-    /// A good question, asked by somebody else.
+    /// A correct request from another client.
     fn still_answers(&mut self, after: u32) -> Verdict {
         let told = |what: &str| format!("{what} after an attack of kind {after}");
         let shown = |answer: &[u8]| String::from_utf8_lossy(&answer[..answer.len().min(300)]).into_owned();
@@ -228,7 +228,7 @@ impl Http {
                 ended => (Outcome::Abort, told(&format!("the server ended: {ended:?}"))),
             },
         };
-        // A new one, so that each failure counts once.
+        // A new server, so that each failure counts once.
         self.half_open.clear();
         let _ = self.server.kill();
         let _ = self.server.wait();

@@ -1,5 +1,5 @@
-//! Files that no program should have written, handed to `kubist ingest`: nothing of a refused
-//! file is in the table, an accepted one leaves it sound, and neither takes the process down.
+//! Malformed files for `kubist ingest`. A refused file leaves nothing in the table, an accepted one leaves it
+//! intact, and neither ends the process abnormally.
 
 use std::fs;
 use std::io::Write;
@@ -18,7 +18,7 @@ struct Inputs {
     folder: PathBuf,
     table: PathBuf,
     rows: u64,
-    /// Sound files of each format, as bytes behind the ending of their names.
+    /// Valid files of each format: extension and bytes.
     sound: Vec<(String, Vec<u8>)>,
 }
 
@@ -77,7 +77,7 @@ fn mutated(bytes: &[u8], random: &mut StdRng) -> Vec<u8> {
     made
 }
 
-/// Files made for one weakness each: ending and bytes.
+/// Files that target one weakness each: extension and bytes.
 fn crafted(random: &mut StdRng) -> (&'static str, Vec<u8>) {
     let header = b"pid,x,y,age,name\n";
     let row = b"1,2,3,4,five\n";
@@ -137,7 +137,7 @@ impl Inputs {
             _ if code != 0 && rows != before => {
                 Err((Outcome::Wrong, format!("{name} was refused, and {} rows of it are there", rows - before)))
             }
-            // So that the table stays small.
+            // Keeps the table small.
             _ if rows > 20_000 => {
                 fs::remove_dir_all(&self.table).expect("the table");
                 set::copied(&set::newest().join("lookups/table"), &self.table);

@@ -1,5 +1,5 @@
-//! Tables whose files and folders are links to somebody else's: whatever is done with such a
-//! table, nothing behind a link changes.
+//! Tables whose files and folders are links to other users' files: no operation changes anything behind a
+//! link.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -23,12 +23,12 @@ pub fn prepare(folder: &Path) -> Box<dyn Attack> {
     Box::new(Links { folder: folder.to_path_buf() })
 }
 
-/// Somebody's files, with what is in them.
+/// Files below a folder with their contents.
 fn contents(at: &Path) -> BTreeMap<PathBuf, Vec<u8>> {
     set::listed(at).into_iter().map(|path| (path.clone(), fs::read(&path).expect("a file"))).collect()
 }
 
-/// Files of names that a table's own folders use, too.
+/// Files with names that a table's own folders also use.
 fn precious(at: &Path) {
     for name in [
         "notes.txt",

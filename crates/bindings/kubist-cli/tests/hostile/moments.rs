@@ -1,5 +1,5 @@
-//! Processes that are killed, or stopped and woken up much later, at any moment: what was
-//! acknowledged is there, a copy is whole or is not a table, and the same command goes on.
+//! Processes that are killed, or stopped and continued much later, at any time. Acknowledged rows exist, a
+//! copy is complete or not a table, and the same command works again.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -43,7 +43,7 @@ impl Attack for Moments {
 
 fn signal(child: &Child, name: &str) {
     let told = Command::new("kill").args([&format!("-{name}"), &child.id().to_string()]).status().expect("kill");
-    // One that has ended cannot be told anything any more.
+    // A process that has ended cannot be signalled.
     let _ = told;
 }
 
@@ -52,7 +52,7 @@ fn wait(random: &mut StdRng, most: u64) {
 }
 
 impl Moments {
-    /// A fresh copy of the table in a folder of its own.
+    /// A new copy of the table in its own folder.
     fn fresh(&self, name: &str) -> PathBuf {
         let at = self.folder.join(name);
         let _ = fs::remove_dir_all(&at);
@@ -60,7 +60,7 @@ impl Moments {
         at
     }
 
-    /// A copy, a salvage or an ingestion is killed; then done again.
+    /// Kills a copy, a salvage or an ingest, then runs it again.
     fn kill(&self, random: &mut StdRng) -> Result<(), Verdict> {
         let to = self.folder.join("to");
         let _ = fs::remove_dir_all(&to);
@@ -78,7 +78,7 @@ impl Moments {
         let whole = self.whole.len() as u64;
         let told = |what: String| format!("kubist {}, killed: {what}", arguments.join(" "));
         let is_table = kubist::Table::open(to.to_str().expect("UTF-8")).is_ok();
-        // An ingestion makes the table first, and its rows come whole.
+        // An ingest creates the table first; its rows become visible together.
         let may_be_empty = arguments[0] == "ingest" && rows == 0;
         if is_table && rows != whole && !may_be_empty {
             return Err((Outcome::Lost, told(format!("a table of {rows} rows of {whole} opens"))));
@@ -86,7 +86,7 @@ impl Moments {
         if ended.success() && rows != whole {
             return Err((Outcome::Lost, told(format!("it succeeded, and {rows} of {whole} rows are there"))));
         }
-        // Again, unless all of it is there; a location that has a whole table may be refused.
+        // Runs again unless complete; a location with a complete table may be refused.
         let code = judged(&self.folder, arguments)?;
         let rows = sound_rows(&to)?;
         match rows == whole {
@@ -95,7 +95,7 @@ impl Moments {
         }
     }
 
-    /// A writer or an optimizer stands still while others arrange and clean the table.
+    /// A writer or an optimizer is stopped while others optimize and clean the table.
     fn stall(&self, random: &mut StdRng) -> Result<(), Verdict> {
         let at = self.fresh("stalled");
         let (mut stalled, gains) = match random.random_bool(0.5) {

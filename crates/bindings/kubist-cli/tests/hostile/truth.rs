@@ -1,4 +1,4 @@
-//! Tables whose answers are known, to be attacked one file at a time.
+//! Tables with known results, attacked one file at a time.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -9,16 +9,16 @@ use super::set;
 use super::tables::TABLES;
 use super::values::rows;
 
-/// A table in a folder of its own, and what it answered when it was whole.
+/// A table in its own folder, and its results before the attack.
 pub struct Known {
     pub at: PathBuf,
     pub files: Vec<PathBuf>,
-    /// The names of its columns; those that were added come last.
+    /// The names of its columns; added columns come last.
     pub columns: Vec<String>,
     pub answers: Vec<Vec<String>>,
 }
 
-/// The golden tables, and the same written now.
+/// The golden tables, and the same tables written now.
 pub fn tables(folder: &Path) -> Vec<Known> {
     let mut found = Vec::new();
     for golden in TABLES.iter().filter(|golden| golden.is_sound()) {
@@ -36,14 +36,14 @@ pub fn tables(folder: &Path) -> Vec<Known> {
     found
 }
 
-/// The names of the columns of a sound table.
+/// The column names of an intact table.
 pub fn columns(at: &Path) -> Vec<String> {
     let table = Table::open(at.to_str().expect("a path in UTF-8")).expect("a sound table");
     let schema = table.snapshot().expect("a snapshot").schema();
     schema.fields().iter().map(|field| field.name().clone()).collect()
 }
 
-/// Rows without the columns from one on, in the order of their text.
+/// Rows without the columns from `column` on, in text order.
 pub fn without(rows: &[String], column: &str) -> Vec<String> {
     let cell = format!(" {column}=");
     let mut cut: Vec<String> =
@@ -52,12 +52,12 @@ pub fn without(rows: &[String], column: &str) -> Vec<String> {
     cut
 }
 
-/// The rows that a few questions find, each in the order of their text.
+/// The rows of a few queries, each in text order.
 pub fn answers(at: &Path) -> Result<Vec<Vec<String>>> {
     let snapshot = Table::open(at.to_str().expect("a path in UTF-8"))?.snapshot()?;
     let has = |column: &str| snapshot.schema().index_of(column).is_ok();
     let mut queries = vec![Query::default(), Query { sample: Some(0.3), ..Query::default() }];
-    // One by a zone map, one by postings where there are some.
+    // One condition uses a zone map, the other one postings if there are any.
     for (column, filter) in [("y", "y > 300 AND y < 520"), ("name", "name IN ('droplet 3', 'droplet 17')")] {
         if has(column) {
             queries.push(Query { filter: Some(filter.into()), ..Query::default() });
@@ -75,13 +75,13 @@ pub fn answers(at: &Path) -> Result<Vec<Vec<String>>> {
     Ok(answers)
 }
 
-/// Does the deep look say that something is wrong?
+/// Returns whether `verify --deep` reports anything.
 pub fn is_noticed(at: &Path) -> bool {
     let report = Table::verify_at(at.to_str().expect("a path in UTF-8"), &VerifyOptions::deep(), &mut |_, _| {});
     report.map_or(true, |report| !report.findings.is_empty())
 }
 
-/// Replaces a file's bytes by others while something is done.
+/// Replaces a file's bytes while `work` runs.
 pub fn with<T>(file: &Path, bytes: &[u8], work: impl FnOnce() -> T) -> T {
     let whole = fs::read(file).expect("a file of the table");
     fs::write(file, bytes).expect("the changed file");
@@ -90,7 +90,7 @@ pub fn with<T>(file: &Path, bytes: &[u8], work: impl FnOnce() -> T) -> T {
     done.unwrap_or_else(|panic| std::panic::resume_unwind(panic))
 }
 
-/// What differs between answers, in a few words; the answers that lack rows only are losses.
+/// A short description of the difference, and whether rows are only missing.
 pub fn difference(found: &[Vec<String>], truth: &[Vec<String>]) -> Option<(bool, String)> {
     let (found, truth) = found.iter().zip(truth).find(|(found, truth)| found != truth)?;
     let lost = found.len() < truth.len() && found.iter().all(|row| truth.binary_search(row).is_ok());

@@ -1,4 +1,4 @@
-//! A table, a server, and a client that speaks HTTP by hand.
+//! A table, a server, and a minimal HTTP client.
 
 use std::io::{Read, Write};
 use std::net::{SocketAddr, TcpStream};
@@ -25,7 +25,7 @@ pub fn schema() -> Arc<Schema> {
     ]))
 }
 
-/// Rows in clusters, some on round numbers, some without a position.
+/// Rows in clusters, some at round numbers, some without a position.
 pub fn rows(ids: std::ops::Range<i64>) -> RecordBatch {
     let mut random = StdRng::seed_from_u64(ids.start as u64);
     let count = (ids.end - ids.start) as usize;
@@ -89,7 +89,7 @@ pub struct Reply {
     pub status: u16,
     pub headers: Vec<(String, String)>,
     pub body: Vec<u8>,
-    /// The answer came to its end.
+    /// Whether the response is complete.
     pub whole: bool,
 }
 
@@ -127,7 +127,7 @@ impl World {
 
 pub fn connect(address: SocketAddr) -> TcpStream {
     let socket = TcpStream::connect(address).unwrap();
-    // A server that hangs fails the test, not the machine.
+    // A hanging server fails the test instead of blocking it.
     socket.set_read_timeout(Some(Duration::from_secs(60))).unwrap();
     socket
 }
@@ -135,7 +135,7 @@ pub fn connect(address: SocketAddr) -> TcpStream {
 /// Sends bytes and reads until the connection ends.
 pub fn send(address: SocketAddr, request: &[u8]) -> Reply {
     let mut socket = connect(address);
-    // It may be answered, and closed, before all is sent.
+    // The server may respond and close before everything is sent.
     let _ = socket.write_all(request);
     let mut answer = Vec::new();
     let ended = socket.read_to_end(&mut answer).is_ok();
@@ -182,7 +182,7 @@ fn unchunked(mut rest: &[u8]) -> (Vec<u8>, bool) {
     }
 }
 
-/// A schema of the description with what its reference leads to; its own words go before.
+/// A schema with its reference resolved; its own fields take precedence.
 pub fn resolved(description: &Value, schema: &Value) -> Value {
     let Some(target) = schema["$ref"].as_str() else { return schema.clone() };
     let target = description.pointer(target.trim_start_matches('#')).unwrap_or_else(|| panic!("{target} is not there"));

@@ -1,13 +1,11 @@
-//! The schemas of all that can be asked, in an order in which each stands behind those that
-//! it names, and examples of what they allow.
+//! The schemas of all requests in an order in which each follows the ones it refers to, and example bodies.
 
 use kubist::QuerySpec;
 use serde_json::{Map, Value, json};
 
 use crate::common::resolved;
 
-/// The description with the schemas of a query as the engine declares them, and all its
-/// parameters in a request for records.
+/// The description with the engine's schemas of a query, and all its parameters in QueryRequest.
 pub fn with_schemas(mut description: Value) -> Value {
     for (name, schema) in QuerySpec::schemas() {
         description["components"]["schemas"][name] = schema;
@@ -22,7 +20,7 @@ pub fn with_schemas(mut description: Value) -> Value {
     description
 }
 
-/// A type that a language can name.
+/// A named type.
 pub struct Schema {
     pub about: String,
     pub kind: Kind,
@@ -35,11 +33,11 @@ pub enum Kind {
 }
 
 pub struct Object {
-    /// Whose fields it has too.
+    /// The type whose fields it inherits.
     pub base: Option<String>,
-    /// Those of its own.
+    /// Its own fields.
     pub fields: Vec<Field>,
-    /// Those of its base of which it says something else.
+    /// Inherited fields with another description.
     pub restated: Vec<Field>,
 }
 
@@ -51,7 +49,7 @@ pub struct Field {
     pub of: Type,
 }
 
-/// What a value can be.
+/// The type of a value.
 #[derive(Clone, PartialEq)]
 pub enum Type {
     Number,
@@ -59,21 +57,21 @@ pub enum Type {
     Text,
     Boolean,
     Null,
-    /// One of these values, as JSON.
+    /// One of these JSON values.
     Values(Vec<Value>),
     Named(String),
-    /// This number of them.
+    /// A fixed number of values.
     Tuple(Vec<Type>),
     List(Box<Type>),
-    /// By name; `None`: without any.
+    /// Values by name; `None` for an empty map.
     Map(Option<Box<Type>>),
     Any(Vec<Type>),
 }
 
-/// What other objects may begin with: the first that fits.
+/// Possible base types; the first one that fits is used.
 const BASES: [&str; 2] = ["QuerySpec", "CountRequest"];
 
-/// All schemas of the description: those of a query first, as the engine has them.
+/// All schemas of the description, the engine's first.
 pub fn in_order(description: &Value) -> super::Schemas {
     let all = description["components"]["schemas"].as_object().unwrap();
     let first: Vec<&str> = QuerySpec::schemas().iter().map(|(name, _)| *name).collect();
@@ -113,7 +111,7 @@ fn fields(description: &Value, said: &Value) -> Vec<Field> {
     said["properties"].as_object().unwrap().iter().map(field).collect()
 }
 
-/// A field of a query is what the query says; what has a name of its own keeps it.
+/// References to query fields are resolved; references to named types stay.
 fn named(description: &Value, said: &Value) -> Value {
     match said["$ref"].as_str() {
         Some(target) if target.contains("/QuerySpec/properties/") => {
@@ -161,8 +159,7 @@ fn type_of(said: &Value) -> Type {
     }
 }
 
-/// The ends of a number, or how many there may be, in words. Comments of a query's own
-/// declaration have them already.
+/// The allowed range of a number or of a length, in words. Descriptions of query fields already contain it.
 fn range(said: &Value) -> String {
     let words = [
         ("exclusiveMinimum", "above"),
@@ -183,7 +180,7 @@ fn range(said: &Value) -> String {
     if ends.is_empty() { String::new() } else { format!(" ({})", ends.join(", ")) }
 }
 
-/// A body that a schema allows and the tests' table answers, with what it needs and these.
+/// A body that a schema allows and the test table can process, with its required fields and `with`.
 pub fn example(description: &Value, schema: &Value, with: &[&str]) -> Value {
     let mut made = Map::new();
     for name in
@@ -194,7 +191,7 @@ pub fn example(description: &Value, schema: &Value, with: &[&str]) -> Value {
     Value::Object(made)
 }
 
-/// What a description cannot say is a name of the tests' table.
+/// An example value; names that the schema cannot know are those of the test table.
 fn value(name: &str, said: &Value) -> Value {
     match name {
         "where" => json!("x > 0"),
@@ -218,7 +215,7 @@ fn value(name: &str, said: &Value) -> Value {
     }
 }
 
-/// Values that are just not allowed, and the last that are.
+/// Values just outside of the allowed range, and the last ones inside.
 pub fn around(said: &Value) -> (Vec<Value>, Vec<Value>) {
     let (mut outside, mut inside) = (Vec::new(), Vec::new());
     let is_whole = match said["type"].as_str() {

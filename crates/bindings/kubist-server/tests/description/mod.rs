@@ -1,9 +1,7 @@
-//! What can be asked is declared once, next to `QuerySpec`. The schemas of the HTTP interface,
-//! the page's types, Python's typed dictionaries
-//! and Java's class are written from it: `make generate` is
-//! this test with UPDATE=1, without it the test compares. The server reads what they say.
-//! A request for records has every parameter of a query; which ones the other requests have is said
-//! in openapi.json.
+//! Requests are declared once, next to `QuerySpec`. The schemas of the HTTP interface, the page's types,
+//! Python's typed dictionaries and Java's class are generated from it. `make generate` runs this test with
+//! UPDATE=1; without it, the test compares. The fields of requests other than queries are declared in
+//! openapi.json.
 
 mod generate;
 mod java;
@@ -59,7 +57,7 @@ fn what_is_generated_is_up_to_date() {
     }
 }
 
-/// The names that a request's body may have.
+/// The allowed names of a request's body.
 fn names(schema: &Value) -> BTreeSet<String> {
     assert_eq!(schema["additionalProperties"], false);
     schema["properties"].as_object().unwrap().keys().cloned().collect()
@@ -80,7 +78,7 @@ fn each_question_says_of_its_records_what_a_query_can_say() {
         for (name, said) in schema["properties"].as_object().unwrap() {
             let is_query =
                 said["$ref"].as_str().is_some_and(|target| target.ends_with(&format!("QuerySpec/properties/{name}")));
-            // A histogram's columns and limit are of what it counts, and points have columns with origins.
+            // A histogram's `columns` and `limit` have another meaning, and columns of points have origins.
             assert!(
                 is_query
                     || !spec.contains(name)
@@ -93,7 +91,7 @@ fn each_question_says_of_its_records_what_a_query_can_say() {
     }
 }
 
-/// The names that the server knows, as it lists them when it meets another one.
+/// The names that the server lists in its error about an unknown name.
 fn known_to_the_server(world: &crate::common::World, question: &str, body: &Value) -> BTreeSet<String> {
     let mut body = body.clone();
     body["unheard_of"] = json!(1);
@@ -128,7 +126,7 @@ fn the_server_knows_the_names_of_the_description_and_no_others() {
                 "{question}: {required}"
             );
         }
-        // Of the records, each name by itself.
+        // Each field that selects rows, separately.
         for name in names(schema).into_iter().filter(|name| !own.contains(name) && name != "version") {
             let body = generate::example(&description, schema, &[&name]);
             let reply = world.post(&format!("/v1/tables/run/{question}"), &body);

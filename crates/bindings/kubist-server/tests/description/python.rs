@@ -1,11 +1,11 @@
-//! The schemas as typed dictionaries of Python.
+//! Generates the schemas as Python typed dictionaries.
 
 use kubist::QuerySpec;
 
 use super::generate::{Field, Kind, Schema, Type};
 use super::typescript::textwrap;
 
-const HEAD: &str = r#""""What can be asked of a table, in the words of JSON.
+const HEAD: &str = r#""""Queries of a table and requests of the HTTP interface, as JSON.
 
 `make generate` writes this file from crates/core/kubist-types/src/query.rs and
 crates/bindings/kubist-server/src/openapi.json: changes belong there.
@@ -28,7 +28,7 @@ pub fn file(schemas: &super::Schemas) -> String {
             }
             Kind::Object(object) => {
                 let base = object.base.as_deref().unwrap_or("TypedDict");
-                // A field of the base cannot be declared again.
+                // A subclass cannot declare an inherited field again.
                 let restated = object.restated.iter().map(|field| format!("`{}`: {}", field.name, field.about));
                 let paragraphs: Vec<String> = std::iter::once(schema.about.clone()).chain(restated).collect();
                 let paragraphs: Vec<&str> = paragraphs.iter().map(String::as_str).collect();
@@ -45,7 +45,7 @@ pub fn file(schemas: &super::Schemas) -> String {
     out
 }
 
-const ASKED: &str = r#""""What can be asked of a table, as Python's methods take it.
+const ASKED: &str = r#""""The parameters of a query, as Python's methods take them.
 
 `make generate` writes this file from crates/core/kubist-types/src/query.rs: changes belong there.
 """
@@ -59,10 +59,10 @@ if TYPE_CHECKING:
     from ._arguments import Box, PerCell, Steps
 "#;
 
-/// What chooses among all records of a query, so that no part of it can be read by itself.
+/// Parameters that choose among all rows, so that parts of a query cannot be read separately.
 const CHOOSING: [&str; 3] = ["limit", "order_by", "per_cell"];
 
-/// The parameters of a query as methods of Python take them.
+/// The parameters of a query as keyword arguments of Python methods.
 pub fn asked(schemas: &super::Schemas) -> String {
     let object = |wanted: &str| match schemas.iter().find(|(name, _)| name == wanted) {
         Some((_, Schema { kind: Kind::Object(object), .. })) => object,
@@ -73,12 +73,12 @@ pub fn asked(schemas: &super::Schemas) -> String {
     let of_all = |name: &str| name != "box" && count.iter().any(|field| field.name == name);
     let chooses = |name: &str| CHOOSING.contains(&name);
     let classes: [(&str, &str, &str, &dyn Fn(&str) -> bool); 4] = [
-        ("Region", "TypedDict", "Which records, beside a box: what all questions take.", &|name| of_all(name)),
-        ("Part", "Region", "What can be asked beside a box of a query that is cut into parts.", &|name| {
+        ("Region", "TypedDict", "Parameters that select rows in all queries, without the box.", &|name| of_all(name)),
+        ("Part", "Region", "Parameters of a query that is split into parts, without the box.", &|name| {
             name != "box" && !of_all(name) && !chooses(name)
         }),
-        ("Rest", "Part", "What can be asked beside a box.", &|name| chooses(name)),
-        ("Asked", "Rest", "All that can be asked: as for `Table.query`.", &|name| name == "box"),
+        ("Rest", "Part", "All parameters of a query, without the box.", &|name| chooses(name)),
+        ("Asked", "Rest", "All parameters of a query, as for `Table.query`.", &|name| name == "box"),
     ];
     let mut out = ASKED.to_string();
     let field = |name: &str| query.iter().find(|field| field.name == name).unwrap();
@@ -92,10 +92,10 @@ pub fn asked(schemas: &super::Schemas) -> String {
     for name in parameters().filter(|name| **name != "box") {
         out += &format!("    \"{name}\": \"{}\",\n", kind(&field(name).of));
     }
-    out + "}\n\"\"\"What each parameter beside the box is in JSON.\"\"\"\n"
+    out + "}\n\"\"\"The JSON type of each parameter except the box.\"\"\"\n"
 }
 
-/// The type of a parameter: of some Python takes more than JSON has.
+/// The type of a parameter; Python accepts more types than JSON for some.
 fn parameter(field: &Field) -> String {
     match &field.name[..] {
         "box" => "Box".into(),

@@ -1,9 +1,9 @@
-//! The schemas as types of the page.
+//! Generates the schemas as TypeScript types.
 
 use super::generate::{Kind, Type};
 
 const HEAD: &str = "/**
- * What can be asked over HTTP.
+ * Queries of a table and requests of the HTTP interface.
  *
  * `make generate` writes this file from crates/core/kubist-types/src/query.rs and
  * crates/bindings/kubist-server/src/openapi.json: changes belong there.

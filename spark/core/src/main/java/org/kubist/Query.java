@@ -6,8 +6,8 @@ import java.util.List;
 import java.util.Map;
 
 /**
- * Which records are asked for; without a word all of them. Its parameters and their meaning are the
- * same in Python, for the command and over HTTP.
+ * A query of a table, by default for all rows. The parameters have the same names and meaning in
+ * Python, the command and HTTP.
  *
  * <p>{@code make generate} writes this file from crates/core/kubist-types/src/query.rs: changes belong
  * there.
@@ -15,7 +15,7 @@ import java.util.Map;
 public final class Query {
     private final Map<String, Object> said;
 
-    /** All records. */
+    /** Creates a query for all rows. */
     public Query() {
         this(new LinkedHashMap<>());
     }
@@ -25,7 +25,7 @@ public final class Query {
     }
 
     /**
-     * A query that is written as JSON already.
+     * Parses a query from JSON.
      *
      * @param text as {@code {"box": {"x": [0, 1]}, "where": "y > 2", "sample": 0.01}}
      * @return the query
