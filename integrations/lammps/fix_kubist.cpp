@@ -1,4 +1,4 @@
-/* The atoms of a group into a Kubist table: see fix_kubist.h.
+/* Writes the atoms of a group into a Kubist table: see fix_kubist.h.
  *
  * Licensed under the GNU General Public License, version 2 or later: see LICENSE.
  */
@@ -20,7 +20,7 @@ using namespace FixConst;
 
 namespace {
 
-// Names that dumps have, and the arrays in which LAMMPS has them.
+// Names as in dumps, and the LAMMPS arrays that hold the values.
 struct Known {
   const char *name, *array;
   int component;
@@ -65,7 +65,7 @@ FixKubist::FixKubist(LAMMPS *lmp, int narg, char **arg) :
 
 FixKubist::~FixKubist()
 {
-  // Collective, as fixes are: each rank has them all, in the same order.
+  // Collective: every rank has all fixes in the same order.
   if (open_) kubist_mpi_close(&run_, 3600.0);
 }
 
@@ -151,10 +151,10 @@ void FixKubist::open()
   with.size = sizeof with;
   with.mode = mode_;
   with.writer_options = writer.c_str();
-  // A run that goes on from a restart file writes the time step that it starts from again.
+  // A run from a restart file writes its first time step again.
   with.restart = 1;
   with.restart_after = (int64_t) update->ntimestep - 1;
-  // A table that is there stays as it is: a later run has another last step.
+  // An existing table keeps its definition, because a later run has another last step.
   KubistStatus status = kubist_mpi_open(world, table_.c_str(), nullptr, &with, &run_);
   if (status == KUBIST_STATUS_NOT_FOUND)
     status = kubist_mpi_open(world, table_.c_str(), table.c_str(), &with, &run_);
@@ -184,7 +184,7 @@ void FixKubist::post_run()
 
 void FixKubist::write()
 {
-  // The end of a run is the beginning of the next one.
+  // The last step of a run is the first of the next one.
   if (update->ntimestep <= last_) return;
   last_ = update->ntimestep;
   std::vector<int> chosen;
@@ -203,20 +203,20 @@ void FixKubist::write()
     check(kubist_end_step(run_.writer, nullptr, nullptr), "ending a step");
     return;
   }
-  // All ranks decide together what is kept.
+  // All ranks decide together which rows are kept.
   if (kubist_mpi_end_step(&run_, nullptr, nullptr) != KUBIST_STATUS_OK)
     error->one(FLERR, std::string("fix kubist: ending a step: ") + run_.message);
 }
 
 void FixKubist::put(const Column &column, const std::vector<int> *chosen)
 {
-  // Arrays move as atoms come and go, so they are asked for each time.
+  // LAMMPS reallocates arrays when atoms migrate, so pointers are read each time.
   const void *array = atom->extract(column.array.c_str());
   const size_t size = column.type == KUBIST_TYPE_I32 ? 4 : 8;
   size_t stride = size, count = (size_t) atom->nlocal;
   const char *first = (const char *) array;
   if (column.component >= 0) {
-    // Rows of three that lie behind each other; without an atom there may be none.
+    // Contiguous rows of three; null without atoms.
     double *const *rows = (double *const *) array;
     first = count == 0 ? nullptr : (const char *) (rows[0] + column.component);
     stride = 3 * sizeof(double);

@@ -1,5 +1,5 @@
-/* fix ID group kubist N TABLE [keyword value ...]: the atoms of a group into a Kubist table every N time
- * steps, of each rank. README.md says what may be chosen.
+/* fix ID group kubist N TABLE [keyword value ...]: writes the atoms of a group into a Kubist
+ * table every N time steps, on each rank. README.md lists the keywords.
  *
  * This file is part of Kubist's adapter for LAMMPS, which includes LAMMPS' headers and is licensed
  * under the GNU General Public License, version 2 or later: see LICENSE beside it.
@@ -25,15 +25,15 @@ class FixKubist : public Fix {
 
   int setmask() override;
   void init() override;
-  // The first time step of a run, and each N-th after it.
+  // Writes the first time step of a run, and each N-th after it.
   void setup(int) override;
   void min_setup(int) override;
   void end_of_step() override;
-  // What is queued becomes durable when a run ends.
+  // Waits until queued steps are durable at the end of a run.
   void post_run() override;
 
  private:
-  // A column, and where LAMMPS has its values: `component` of a per-atom array, or -1 of a vector.
+  // A column and its source in LAMMPS: `component` of a per-atom array, or -1 for a vector.
   struct Column {
     std::string name, array;
     int component;
@@ -46,7 +46,7 @@ class FixKubist : public Fix {
   std::vector<Column> columns_;
   KubistMpi run_;
   bool open_;
-  bigint last_;    // the last time step that was written
+  bigint last_;    // the last written time step
   std::vector<char> packed_;
 
   void parse(int narg, char **arg);

@@ -1,4 +1,4 @@
-/* `plugin load kubistplugin.so` gives LAMMPS the fix of this folder.
+/* `plugin load kubistplugin.so` adds the fix of this folder to LAMMPS.
  *
  * Licensed under the GNU General Public License, version 2 or later: see LICENSE.
  */
@@ -9,8 +9,8 @@
 
 using namespace LAMMPS_NS;
 
-// LAMMPS' interface of plugins, as its lammpsplugin.h has it. Its Python package, which can load
-// plugins, leaves that header out.
+// LAMMPS' plugin interface, copied from lammpsplugin.h. LAMMPS' Python package can load plugins
+// but does not include that header.
 extern "C" {
 typedef void *(*factory_of_commands)(void *);
 typedef void *(*factory_of_styles)(void *, int, char **);
@@ -35,7 +35,7 @@ static void *make_fix(void *lmp, int narg, char **arg)
 void lammpsplugin_init(void *lmp, void *handle, void *registers)
 {
   lammpsplugin_t plugin = {};
-  // Built against the headers of the LAMMPS that loads it: README.md.
+  // Must be built against the headers of the LAMMPS that loads it: see README.md.
   plugin.version = ((LAMMPS *) lmp)->version;
   plugin.style = "fix";
   plugin.name = "kubist";

@@ -1,4 +1,4 @@
-/* Where parcels end, into a Kubist table: see KubistEvents.H.
+/* Records where parcels end in a Kubist table: see KubistEvents.H.
  *
  * Licensed under the GNU General Public License, version 3 or later: see LICENSE.
  */
@@ -45,7 +45,7 @@ void Foam::KubistEvents<CloudType>::open()
     std::string names;
     for (const polyPatch& patch : mesh.boundaryMesh())
     {
-        // Those between ranks come last, and differ from rank to rank.
+        // Processor patches come last, and differ from rank to rank.
         if (isA<processorPolyPatch>(patch)) break;
         names += (names.empty() ? "\"" : ", \"") + patch.name() + "\"";
     }
@@ -96,7 +96,7 @@ void Foam::KubistEvents<CloudType>::settle()
             if (!p.active()) keep(at->second, true);
             hits_.erase(at);
         }
-        // The cloud has the others no more.
+        // The other parcels are no longer in the cloud.
         for (const auto& gone : hits_)
         {
             keep(gone.second, false);
@@ -107,7 +107,7 @@ void Foam::KubistEvents<CloudType>::settle()
     if (time.timeIndex() % interval_ == 0 || time.writeTime())
     {
         commit(time.timeIndex());
-        // A solver that goes on from this checkpoint does not find these events again.
+        // A solver that continues from this checkpoint does not see these events again.
         if (time.writeTime()) run_->wait();
     }
 }
@@ -145,7 +145,7 @@ Foam::KubistEvents<CloudType>::KubistEvents
 template<class CloudType>
 Foam::KubistEvents<CloudType>::~KubistEvents()
 {
-    // Ranks may have found events or none: where a table is open, all take part.
+    // All ranks take part if a table is open, also those without events.
     if (run_.use_count() == 1 && run_->isOpen())
     {
         const label last = this->owner().db().time().timeIndex();
@@ -162,7 +162,7 @@ void Foam::KubistEvents<CloudType>::postMove
     bool&
 )
 {
-    // It goes on from where it hit a patch, but for one that stuck, which only gets older.
+    // A parcel continues from the point of its hit. One that stuck only gets older.
     if (p.active() && !hits_.empty()) hits_.erase(identity(p));
 }
 

@@ -1,4 +1,4 @@
-/* The parcels of a cloud into a Kubist table, step by step: see kubistCloud.H.
+/* Writes the parcels of a cloud into a Kubist table, step by step: see kubistCloud.H.
  *
  * Licensed under the GNU General Public License, version 3 or later: see LICENSE.
  */
@@ -23,13 +23,14 @@ namespace
 
 const char* axes[] = {"x", "y", "z"};
 
-// The names that files of the same cloud have: what comes from either is one kind of table.
+// The column names that `kubist ingest` gives files of the same cloud, so that both give the same
+// table.
 Foam::word columnOf(const Foam::word& field)
 {
     return field == "origProc" ? "origProcId" : field;
 }
 
-// U_x, U_y, U_z; other kinds of fields with several components are numbered.
+// U_x, U_y, U_z; components of other types are numbered.
 template<class Type>
 Foam::word partOf(const Foam::word& field, const Foam::direction index)
 {
@@ -171,7 +172,7 @@ bool Foam::functionObjects::kubistCloud::read(const dictionary& dict)
 
 bool Foam::functionObjects::kubistCloud::write()
 {
-    // Of all ranks or of none: clouds are made by all of them.
+    // On all ranks or on none, because all ranks create the clouds.
     const cloud* parcels = mesh_.cfindObject<cloud>(cloudName_);
     if (!parcels)
     {

@@ -1,4 +1,4 @@
-/* A Kubist table that all ranks of a run of OpenFOAM write into: see kubistRun.H.
+/* A Kubist table that all ranks of an OpenFOAM run write into: see kubistRun.H.
  *
  * Licensed under the GNU General Public License, version 3 or later: see LICENSE.
  */
@@ -55,7 +55,7 @@ std::string quoted(const std::string& text)
     return out + '"';
 }
 
-// With all digits, so that a domain is the mesh's.
+// With all digits, so that the domain equals that of the mesh.
 std::string number(const double value)
 {
     char text[40];
@@ -73,8 +73,8 @@ std::string joined(const std::vector<std::string>& parts)
     return all;
 }
 
-// The entries of a dictionary as members of a JSON object, without its brackets: numbers, words and
-// strings. `true` and `false` are that; so that "yes" may be a name, no other words are.
+// Converts the entries of a dictionary to members of a JSON object, without its braces: numbers,
+// words and strings. Only `true` and `false` become booleans, because "yes" may be a name.
 std::string members(const Foam::dictionary& dict)
 {
     std::vector<std::string> parts;
@@ -134,7 +134,7 @@ int modeOf(const Foam::dictionary& dict)
 
 struct Foam::kubistRun::handles
 {
-    // With MPI its table and writer are those below.
+    // With MPI, the table and the writer below belong to it.
     KubistMpi mpi;
     bool parallel;
     KubistTable* table;
@@ -186,7 +186,7 @@ Foam::kubistRun::kubistRun
     const bool address = location_.find("://") != std::string::npos;
     if (!address && location_[0] != '/')
     {
-        // All ranks write the case's table, not one of each processor's folder.
+        // All ranks write one table of the case, not one in each processor folder.
         location_ = time.globalPath()/location_;
     }
 }
@@ -273,7 +273,7 @@ void Foam::kubistRun::openTogether
     }
     if (status != KUBIST_STATUS_OK)
     {
-        // All ranks have the same message, and nothing is open.
+        // All ranks have the same message, and no handle is open.
         const std::string why = h.mpi.message;
         handles_.reset();
         fail("opening the table: " + why);
@@ -301,7 +301,8 @@ void Foam::kubistRun::open
     {
         kept.push_back(quoted(name));
     }
-    // A mesh that moves may leave its bounds: they shape the index, and shut nothing out.
+    // A moving mesh may leave these bounds. They only shape the index; rows outside are stored
+    // too.
     const char* axes[] = {"x", "y", "z"};
     for (direction axis = 0; axis < 3; ++axis)
     {
@@ -327,7 +328,8 @@ void Foam::kubistRun::open
     queued.merge(dict_.subOrEmptyDict("budget"));
     const std::string writer = members(queued);
 
-    // Time steps begin with 1, but one that starts from a checkpoint has been written there.
+    // Time steps begin with 1. The first step of a run from a checkpoint was already written
+    // there.
     const label after = time_.startTimeIndex() > 0 ? time_.startTimeIndex() : -1;
     handles_.reset(new handles());
     if (Pstream::parRun())
@@ -348,7 +350,7 @@ bool Foam::kubistRun::begin(const label step)
 {
     if (!handles_) return false;
     if (!failed_) check(kubist_begin_step(handles_->writer, step), "beginning a step");
-    // Within a budget the others wait for this rank, which only takes part.
+    // With a budget the other ranks wait for this one, so it takes part even after an error.
     if (failed_ && isTogether()) kubist_mpi_end_step(&handles_->mpi, nullptr, nullptr);
     return !failed_;
 }
@@ -439,13 +441,13 @@ void Foam::kubistRun::close()
         {
             status = kubist_writer_close(h.writer, timeout);
             why = status == KUBIST_STATUS_OK ? "" : kubist_message();
-            // A second close of what could not be written in time drops it.
+            // A second close drops steps that could not be written in time.
             if (status == KUBIST_STATUS_BUSY) kubist_writer_abort(h.writer);
             kubist_table_close(h.table);
         }
     }
     handles_.reset();
-    // With MPI all ranks have the same status.
+    // With MPI, all ranks have the same status.
     if (!why.empty())
     {
         if (!failed_) fail("closing the table: " + why);

@@ -1,4 +1,4 @@
-/* kubistEvents for the clouds that lagrangianIntermediate has.
+/* Registers kubistEvents for the clouds of lagrangianIntermediate.
  *
  * Licensed under the GNU General Public License, version 3 or later: see LICENSE.
  */
@@ -11,7 +11,7 @@
 #include "basicReactingMultiphaseCloud.H"
 #include "basicThermoCloud.H"
 
-// What makeCloudFunctionObjectType does, but several times in one file.
+// Like makeCloudFunctionObjectType, but usable several times in one file.
 #define makeKubistEvents(CloudType)                                                                \
     typedef Foam::CloudType::kinematicCloudType CloudType##Kinematic;                              \
     defineNamedTemplateTypeNameAndDebug(Foam::KubistEvents<CloudType##Kinematic>, 0);              \
