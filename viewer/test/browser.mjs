@@ -1,4 +1,4 @@
-// A browser that draws in software, and a server of tables.
+// A browser with software rendering, and a server of tables.
 
 import { spawn } from "node:child_process";
 import { existsSync } from "node:fs";
@@ -13,7 +13,7 @@ export const kubist = process.env.KUBIST ?? join(root, "target/release/kubist");
 const browsers = ["chromium-headless-shell", "chromium", "chromium-browser", "google-chrome"];
 export const found = [process.env.CHROMIUM, ...browsers.map((name) => `/usr/bin/${name}`)].find((path) => path && existsSync(path));
 
-/** A server that runs until it is stopped. With PAGE=folder the page comes from there. */
+/** Starts a server. With PAGE=folder the page comes from that folder. */
 export async function serve(tables, port = 0) {
   if (!process.env.PAGE) return start(tables, port);
   const server = await start(tables, 0);

@@ -1,6 +1,6 @@
 /**
- * What is on the screen stands for all records: the ink of a part of the picture, points
- * times their weights, follows the number of its records, at every moment of refinement.
+ * The screen represents all rows: the ink of a part of the picture, points times weights, is proportional to
+ * the number of its rows, at every stage of refinement.
  */
 
 import assert from "node:assert/strict";
@@ -16,12 +16,12 @@ const BLOCKS = 32;
 
 const draw = generator(7);
 
-/** Places of a field of known density on the unit square. */
+/** Positions in a field of known density on the unit square. */
 const FIELDS: { [name: string]: () => number[] } = {
   uniform: () => [draw(), draw()],
   // Density grows along x from 0.
   gradient: () => [Math.sqrt(draw()), draw()],
-  // Clusters whose density falls with a power of the distance, on a thin ground.
+  // Clusters with a power-law density, on a thin background.
   clusters: () => {
     if (draw() < 0.2) return [draw(), draw()];
     const center = [0.23, 0.71, 0.52][Math.floor(3 * draw())];
@@ -34,10 +34,10 @@ function world(of: () => number[]): Record[] {
   return Array.from({ length: COUNT }, () => ({ at: of().map(Math.fround), priority: draw() }));
 }
 
-/** Sums by block of what the eye sees. */
+/** Visible sums by block. */
 class Blocks {
   readonly sums = new Float64Array(BLOCKS * BLOCKS);
-  /** Of the weights' squares: the variance of a sum. */
+  /** Sums of squared weights: the variance of a sum. */
   readonly squares = new Float64Array(BLOCKS * BLOCKS);
 
   constructor(private readonly eye: Window) {}
@@ -52,7 +52,7 @@ class Blocks {
   }
 }
 
-/** The ink of what is drawn; without weights all points are alike. */
+/** The ink of the drawn points, weighted or not. */
 function inkOf(tree: Tree, eye: Window, weighted: boolean): Blocks {
   const blocks = new Blocks(eye);
   const by = new Weights(tree);
@@ -79,7 +79,7 @@ function correlation(a: ArrayLike<number>, b: ArrayLike<number>): number {
   return ab / Math.sqrt(aa * bb);
 }
 
-/** The correlation that a simple random sample of `points` records has. */
+/** The correlation of a simple random sample of `points` rows. */
 function ofSample(records: Record[], eye: Window, points: number, truth: Blocks): number {
   const inView = records.filter(({ at }) => at.every((value, k) => Math.abs(value - eye.middle[k]) <= eye.size / 2));
   const blocks = new Blocks(eye);
@@ -88,14 +88,14 @@ function ofSample(records: Record[], eye: Window, points: number, truth: Blocks)
   return correlation(blocks.sums, truth.sums);
 }
 
-/** What is drawn at one fraction. */
+/** A region that is drawn at one fraction. */
 interface Part {
   low: number[];
   high: number[];
   end: number;
 }
 
-/** The parts of space that are drawn at one fraction each. */
+/** The regions with a common fraction. */
 function partsOf(at: Cell, into: Part[] = []): Part[] {
   if (at.children.every((child) => !child)) into.push(at);
   for (const child of at.children) {
@@ -106,7 +106,7 @@ function partsOf(at: Cell, into: Part[] = []): Part[] {
   return into;
 }
 
-/** Each point that is drawn: where, and its weight. */
+/** Position and weight of each drawn point. */
 function drawnOf(tree: Tree): { at: number[]; weight: number }[] {
   const by = new Weights(tree);
   const drawn = [];
@@ -123,7 +123,7 @@ function drawnOf(tree: Tree): { at: number[]; weight: number }[] {
 const isIn = ({ low, high }: { low: number[]; high: number[] }, at: number[]) =>
   at.every((value, k) => value >= low[k] && value < high[k]);
 
-/** A strip along the lower side of a part, inside or outside of it, as wide as this share of the part. */
+/** A strip along the lower side of a region, inside or outside, of this relative width. */
 function strip({ low, high }: Part, axis: number, share: number): { low: number[]; high: number[] } {
   const to = low[axis] + share * (high[axis] - low[axis]);
   const ends = [Math.min(low[axis], to), Math.max(low[axis], to)];
@@ -131,8 +131,8 @@ function strip({ low, high }: Part, axis: number, share: number): { low: number[
 }
 
 /**
- * Ink against records in strips on either side of borders between parts, in standard
- * deviations: the mean square is about 1 where chance alone is at work.
+ * Ink against rows in strips on both sides of borders, in standard deviations: the mean square is about 1 if
+ * only chance acts.
  */
 function steps(tree: Tree, records: Record[]): number {
   const drawn = drawnOf(tree);
@@ -143,7 +143,7 @@ function steps(tree: Tree, records: Record[]): number {
       const all = records.reduce((within, { at }) => within + Number(isIn(side, at)), 0);
       const inside = drawn.filter(({ at }) => isIn(side, at));
       const ink = inside.reduce((sum, { weight }) => sum + weight, 0);
-      // The square of a weight stands for the variance of a record's weight and for the record.
+      // The squared weight covers the variance of a row's weight and of the row.
       const variance = inside.reduce((sum, { weight }) => sum + weight * (weight - 1), 0);
       if (variance < 25) continue;
       sum += (ink - all) ** 2 / variance;
@@ -153,7 +153,10 @@ function steps(tree: Tree, records: Record[]): number {
   return count > 0 ? sum / count : 1;
 }
 
-/** By how many powers of two the grain, ink of a usual point, differs on both sides of borders; as it is, and without blending. */
+/**
+ * The difference of grain (ink of a standard point) across borders in powers of two, with and without
+ * blending.
+ */
 function grains(tree: Tree): { blended: number; plain: number; borders: number } {
   const drawn = drawnOf(tree);
   const parts = partsOf(tree.root);
@@ -196,7 +199,7 @@ for (const [name, of] of Object.entries(FIELDS)) {
           const all = truth.sums.reduce((sum, ink) => sum + ink, 0);
           assert(Math.abs(inView - all) < 5 * Math.sqrt(squares.reduce((sum, one) => sum + one, 0)), `${inView} of ${all}`);
           if (name === "uniform") return;
-          // As many points as these weights are worth.
+          // Effective sample size of these weights.
           const points = inView ** 2 / squares.reduce((sum, one) => sum + one, 0);
           const found = correlation(sums, truth.sums);
           if (found >= 0.99) return;
@@ -217,7 +220,7 @@ for (const [name, of] of Object.entries(FIELDS)) {
 test("parts of different fraction show no step at their borders, and points alike do", (t) => {
   const records = world(FIELDS.clusters);
   const eye = new Window([0.5, 0.5], 1);
-  // Far parts ask for less: many fractions side by side.
+  // Distant regions ask for less, so many fractions are side by side.
   eye.nearness = (cell: Cell) => 2 ** -Math.round(5 * Math.hypot((cell.low[0] + cell.high[0]) / 2 - 0.3, (cell.low[1] + cell.high[1]) / 2 - 0.6));
   const tree = new Tree([0, 0], [1, 1], COUNT, () => {}, () => {});
   settle(tree, new Server(records), eye, 80_000);

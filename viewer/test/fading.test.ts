@@ -1,4 +1,7 @@
-/** Points take over other weights without a jump, and the sum of ink stays true on the way: while cells come, go and the view moves. */
+/**
+ * Point weights change without jumps, and the sum of ink stays correct meanwhile: while cells arrive, leave
+ * and the view moves.
+ */
 
 import assert from "node:assert/strict";
 import { test } from "node:test";
@@ -17,7 +20,7 @@ const BUDGET = 8_000;
 const draw = generator(11);
 const records: Record[] = Array.from({ length: COUNT }, () => ({ at: [Math.sqrt(draw()), draw()].map(Math.fround), priority: draw() }));
 
-/** A view in which parts have different fractions, or all one. */
+/** A view whose regions have different fractions, or one. */
 function viewed(isEven: boolean) {
   const eye = new Window([0.35, 0.4], 0.5);
   if (!isEven) eye.nearness = (cell: Cell) => 2 ** -Math.round(4 * Math.hypot((cell.low[0] + cell.high[0]) / 2 - 0.5, (cell.low[1] + cell.high[1]) / 2 - 0.5));
@@ -36,7 +39,7 @@ interface Point {
   at: number[];
 }
 
-/** The points that are drawn in view, by a number of the cell and the row. */
+/** The drawn points in view, by cell number and row. */
 function shown({ eye, tree, fading, numbers }: View): Map<number, Point> {
   const found = new Map<number, Point>();
   for (const cell of tree.cells) {
@@ -49,7 +52,7 @@ function shown({ eye, tree, fading, numbers }: View): Map<number, Point> {
   return found;
 }
 
-/** Pans, zooms in and out and back, a frame after another; cells come now and then. `each` sees every frame. */
+/** Pans and zooms frame by frame while cells arrive. `each` is called for every frame. */
 function travel(view: View, each: (now: number) => void): void {
   const { eye, tree, fading } = view;
   const server = new Server(records);
@@ -85,13 +88,14 @@ for (const isEven of [true, false]) {
         const inView = records.reduce((sum, { at }) => sum + Number(isSeen(eye, at)), 0);
         assert(Math.abs(ink - inView) < 4 * Math.sqrt(squares), `${ink} of ${inView} records`);
       }
-      // Ink is a weight by the fraction of a usual point. Each change is a part of what is to come, by the time that has passed.
+      // Ink is weight times the fraction of a standard point. Each change is proportional to the elapsed
+      // time.
       const most = Math.max(...[...tree.cells].filter((cell) => cell.drawn).map((cell) => 1 / cell.end));
       const least = (2 * FRAME) / FADE;
       if (before.size > 0) {
         for (const [key, { weight, at }] of after) {
           const was = before.get(key)?.weight;
-          // What has just come into view was not drawn where nobody could see it.
+          // Points that just came into view were not visible before.
           if (was === undefined && !at.every((value, k) => Math.abs(value - eye.middle[k]) <= 0.47 * eye.size)) continue;
           worst = Math.max(worst, Math.abs(weight - (was ?? 0)) / most);
           if (weight !== was) changed++;

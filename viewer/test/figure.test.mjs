@@ -1,5 +1,5 @@
-// The figure that the page saves: of any size, as `kubist plot` draws it, with and without a ground;
-// and views along axes, as they are and in the figure.
+// The figure that the page saves: any size, compared with `kubist plot`, opaque and transparent; and views
+// along axes, on the page and in the figure.
 
 import assert from "node:assert/strict";
 import { mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
@@ -18,7 +18,7 @@ describe("a figure", { skip }, () => {
   before(async () => {
     directory = mkdtempSync(join(tmpdir(), "kubist-figure-"));
     table = join(directory, "ring.kubist");
-    // A ring, more crowded on its right side, above a bar.
+    // A ring, denser on its right side, above a bar.
     const lines = Array.from({ length: 2400 }, (_, k) => {
       const angle = 2 * Math.PI * (k / 2400) ** 2;
       const away = 0.06 + 0.02 * ((k * 0.618034) % 1);
@@ -36,7 +36,7 @@ describe("a figure", { skip }, () => {
     rmSync(directory, { recursive: true, force: true });
   });
 
-  /** The page's figure, saved as its button does. */
+  /** Saves the page's figure with its button. */
   async function saved(page, spec) {
     const labels = { title: "title of the figure", width: "width of the figure", height: "height of the figure" };
     for (const [name, label] of Object.entries(labels)) {
@@ -52,7 +52,7 @@ describe("a figure", { skip }, () => {
     return readFileSync(await (await file).path());
   }
 
-  /** What is looked at in a PNG: its size, the frame around the plot, and the ink in parts of that; the corner's alpha. */
+  /** Properties of a PNG: size, frame of the plot, ink in parts of it, and alpha of the corner. */
   const looked = (page, png, parts) =>
     page.evaluate(async ([source, parts]) => {
       const image = new Image();
@@ -60,7 +60,7 @@ describe("a figure", { skip }, () => {
       await image.decode();
       const { data, width, height } = window.valuesOf(image);
       const isLine = (x, y) => [90, 94, 102].every((value, k) => Math.abs(data[4 * (y * width + x) + k] - value) < 3);
-      // The first column and row that are a line over a good part of the picture, and the last ones.
+      // The first and last column and row that are a line over most of the picture.
       const columns = [], rows = [];
       for (let x = 0; x < 0.9 * width; x++) {
         let lit = 0;
@@ -77,7 +77,7 @@ describe("a figure", { skip }, () => {
       for (let y = frame.top + 3; y < frame.bottom - 2; y++) {
         for (let x = frame.left + 3; x < frame.right - 2; x++) {
           const at = 4 * (y * width + x);
-          // Colours are more than grey lines.
+          // Colours differ from grey lines.
           const off = Math.max(data[at], data[at + 1], data[at + 2]) - Math.min(data[at], data[at + 1], data[at + 2]);
           const [column, row] = [(x - frame.left) / (frame.right - frame.left), (y - frame.top) / (frame.bottom - frame.top)].map((share) => Math.floor(share * parts));
           if (off > 24) ink[row * parts + column]++;
@@ -111,7 +111,7 @@ describe("a figure", { skip }, () => {
       assert(same > 0.95, `${same}`);
       assert.equal(ours.corner, 255);
     }
-    // The page is as it was.
+    // The page is unchanged.
     const { rows } = await settled(page);
     assert.equal(rows, 2400);
     assert.equal(await page.evaluate(() => document.documentElement.dataset.theme), "dark");
@@ -119,7 +119,7 @@ describe("a figure", { skip }, () => {
     await close(page);
   });
 
-  /** What an SVG says where, its title, and how many shapes of each kind it has. */
+  /** Texts of an SVG with their positions, its title, and the number of shapes by kind. */
   const read = (page, svg) =>
     page.evaluate((source) => {
       const { documentElement: root } = new DOMParser().parseFromString(source, "image/svg+xml");
@@ -135,7 +135,7 @@ describe("a figure", { skip }, () => {
     const ours = await read(page, await saved(page, { width: 1200, height: 900, title: "A <ring>", style: "paper", form: "svg" }));
     const theirs = await read(page, readFileSync(file));
     assert.deepEqual([ours.name, ours.faults, ours.title, ours.images, ours.gradients], ["svg", 0, "A <ring>", 1, 1]);
-    // The two captions say the same in other words, and the command has room for more values beside the colours.
+    // The captions have different wording, and the command has space for more colour values.
     const besides = ({ texts, desc }) => texts.filter(([text]) => !desc.includes(text));
     const onAxes = (svg) => besides(svg).filter(([, , , anchor]) => anchor !== "start").map(([text]) => text).sort();
     assert.deepEqual(onAxes(ours), onAxes(theirs));
@@ -143,7 +143,7 @@ describe("a figure", { skip }, () => {
     for (const [text, x, y, anchor] of besides(ours)) {
       const same = theirs.texts.filter(([other, , , side]) => other === text && side === anchor);
       const off = Math.min(...same.map(([, otherX, otherY]) => Math.hypot(otherX - x, otherY - y)));
-      // Letters may be wider there.
+      // Fonts may be wider there.
       assert(off < 0.03 * 1200, `${text} at ${x}, ${y}: ${JSON.stringify(same)} of ${JSON.stringify(theirs.texts)}`);
     }
     await close(page);
@@ -165,13 +165,13 @@ describe("a figure", { skip }, () => {
         let off = 0, words = 0;
         for (let k = 0; k < a.length; k += 4) {
           if (Math.abs(a[k] - b[k]) + Math.abs(a[k + 1] - b[k + 1]) + Math.abs(a[k + 2] - b[k + 2]) > 120) off++;
-          // What is written at the left, where no points are.
+          // Text at the left, where no points are.
           if ((k / 4) % width < 0.18 * width && b[k] > 120) words++;
         }
         return { off: off / (width * height), words };
       }, [`data:image/svg+xml;base64,${svg.toString("base64")}`, `data:image/png;base64,${png.toString("base64")}`]);
       t.diagnostic(`${view}: ${(100 * off).toFixed(2)} % of the pixels differ`);
-      // Rims of letters and of lines.
+      // Edges of letters and lines.
       assert(off < 0.01, `${view}: ${off}`);
       if (!view.includes("x,y,z")) assert(words > 30, `${view}: ${words}`);
       const { texts } = await read(page, svg);
@@ -181,7 +181,7 @@ describe("a figure", { skip }, () => {
     }
   });
 
-  /** The streams of a PDF by the number of their object, inflated; each object must be where the table says. */
+  /** The inflated streams of a PDF by object number; checks the offset of each object. */
   function streamsOf(pdf) {
     const text = pdf.toString("latin1");
     const table = Number(/startxref\n(\d+)\n%%EOF\n$/.exec(text)[1]);
@@ -202,7 +202,7 @@ describe("a figure", { skip }, () => {
     const parts = streamsOf(await saved(page, { ...spec, form: "pdf" }));
     const content = parts[3].stream.toString("latin1");
     const latin = (hex) => Buffer.from(hex, "hex").toString("latin1").replaceAll("\x96", "−");
-    // A letter that Helvetica lacks makes an image of its words.
+    // Text with a character that Helvetica lacks becomes an image.
     const said = [...content.matchAll(/ Tm <([0-9a-f]+)> Tj/g)].map(([, hex]) => latin(hex));
     assert.deepEqual(said.sort(), svg.texts.map(([text]) => text.replaceAll("\u202f", "\u00a0")).filter((text) => !text.includes("≤")).sort());
     assert(said.includes("x [m]") && said.includes("0.1 m"), said.join());
@@ -216,7 +216,7 @@ describe("a figure", { skip }, () => {
   });
 
   test("colours have round values with arrows where there are others beyond, categories a key", async () => {
-    /** What is written on the figure, and the colours of the shapes that are filled on it. */
+    /** Texts on the figure, and the colours of its filled shapes. */
     const drawn = (page) =>
       page.evaluate(async () => {
         const { fillText, fill, fillRect } = CanvasRenderingContext2D.prototype;
@@ -278,7 +278,7 @@ describe("a figure", { skip }, () => {
     }
   });
 
-  /** Where the axes go on the screen, in pixels, and whether there is perspective. */
+  /** Directions of the axes on the screen in pixels, and whether there is perspective. */
   const directions = (page) =>
     page.evaluate(() => {
       const { scene } = window.kubist;
@@ -293,7 +293,7 @@ describe("a figure", { skip }, () => {
     const page = await visit(browser, server.url, "axes=x,y,z&color=speed");
     assert.equal((await directions(page)).parallel, false);
     await page.locator(".stage canvas").first().focus();
-    // Which axis goes to the right, and which one up.
+    // Which axis points right, and which up.
     for (const [key, right, up, hidden] of [["x", 2, 1, 0], ["y", 0, 2, 1], ["z", 0, 1, 2]]) {
       const signs = [];
       for (let turn = 0; turn < 2; turn++) {
@@ -303,7 +303,7 @@ describe("a figure", { skip }, () => {
         assert(parallel);
         assert(Math.hypot(...ways[hidden]) < 1, `${key} is along the line of sight: ${ways}`);
         assert(Math.abs(ways[right][1]) < 1 && Math.abs(ways[up][0]) < 1, `${key}: ${ways}`);
-        // One length is one length.
+        // Equal lengths appear equal.
         const { low, high } = await page.evaluate(() => window.kubist.scene.frame);
         const scales = [right, up].map((axis) => Math.hypot(...ways[axis]) / (high[axis] - low[axis]));
         assert(Math.abs(scales[0] / scales[1] - 1) < 1e-3, `${scales}`);
@@ -327,7 +327,7 @@ describe("a figure", { skip }, () => {
 
   test("what is far away fades, as much as is asked for", async () => {
     const page = await visit(browser, server.url, "axes=x,z,y&color=&shaded=0&size=4");
-  /** The brightest grey at either end of the third axis. */
+  /** The brightest grey at both ends of the third axis. */
     const greys = async (fog) => {
       await page.getByLabel("fog").fill(String(fog));
       return page.evaluate(() => {
@@ -339,7 +339,7 @@ describe("a figure", { skip }, () => {
           for (const cell of window.kubist.requests.current.tree.cells) {
             for (let row = 0; row < cell.count; row++) {
               const point = cell.low.map((low, k) => low + cell.positions[3 * row + k]);
-              // The third axis goes from 0 to 0.13.
+              // The third axis is from 0 to 0.13.
               if (far ? point[2] > -0.015 : point[2] < 0.115) continue;
               const at = window.placed(point);
               most = Math.max(most, data[4 * (Math.round(at[1]) * width + Math.round(at[0]))] ?? 0);

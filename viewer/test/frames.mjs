@@ -1,9 +1,9 @@
-// How long frames of the page take without a graphics card, beside an older page that draws the same table:
-// node viewer/test/frames.mjs, TABLE=path, OLD=revision or folder of a page, ROUNDS=n, FRAMES=n, BUDGET=points.
+// Measures frame times of the page without a graphics card, compared with an older page: node
+// viewer/test/frames.mjs, TABLE=path, OLD=revision or folder of a page, ROUNDS=n, FRAMES=n, BUDGET=points.
 //
-// Both pages are open in one browser and get their records from one server. They draw in turn, some frames each, so
-// that whatever else the machine does meets both; the ratio is the middle one of all rounds. Beside it stands how long
-// the page's script takes for a frame: what a graphics card does not spare.
+// Both pages are open in one browser and use one server. They draw in turn, some frames each, so that other
+// load affects both; the ratio is the median of all rounds. The script time of a frame is printed too,
+// because a graphics card does not reduce it.
 
 import { mkdtempSync, readdirSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
@@ -14,7 +14,7 @@ import { run } from "./visit.mjs";
 
 const [rounds, frames, budget] = [process.env.ROUNDS ?? 15, process.env.FRAMES ?? 10, process.env.BUDGET ?? 250_000].map(Number);
 
-/** What somebody does while frames are drawn: the view, and a step of the camera. */
+/** The views, and a camera step for each frame. */
 const VIEWS = [
   ["three columns, turned", "axes=x,y,z", 1, "turn"],
   ["three columns, three times nearer, turned", "axes=x,y,z", 3, "turn"],
@@ -24,7 +24,7 @@ const VIEWS = [
   ["two columns as it likes, panned", "axes=x,y", 1, "pan"],
 ];
 
-/** The example's records as a table. */
+/** The example's rows as a table. */
 function example(directory) {
   const table = join(directory, "airway.kubist");
   const steps = join(root, "examples/airway/steps");
@@ -34,7 +34,7 @@ function example(directory) {
 
 const middle = (values) => values.toSorted((a, b) => a - b)[values.length >> 1];
 
-/** The page with this view, once all of it has come and it has gone so much nearer. */
+/** The page with this view, fully loaded and zoomed. */
 async function opened(browser, url, view, nearer) {
   const page = await browser.newPage({ viewport: { width: 1280, height: 800 } });
   await page.goto(`${url}#theme=dark&live=0&color=ux&limit=${budget}&${view}`);
@@ -45,7 +45,7 @@ async function opened(browser, url, view, nearer) {
   await rested();
   await page.evaluate((nearer) => {
     const { scene, drawing, requests } = window.kubist;
-    // To where records are.
+    // Towards the rows.
     const { root } = requests.current.tree;
     const axes = root.low.length;
     const sorted = root.low.map((low, k) => Array.from({ length: root.rows }, (_, row) => root.positions[axes * row + k]).sort((a, b) => a - b)[root.rows >> 1] + low);
@@ -66,7 +66,7 @@ async function opened(browser, url, view, nearer) {
   return page;
 }
 
-/** Milliseconds of a frame, and of the script for it, in the mean of some. */
+/** Mean milliseconds of a frame, and of its script. */
 const timed = (page, count, how) =>
   page.evaluate(async ([count, how]) => {
     const { scene, drawing } = window.kubist;
@@ -75,7 +75,7 @@ const timed = (page, count, how) =>
     const drawn = () => gl.readPixels(0, 0, 1, 1, gl.RGBA, gl.UNSIGNED_BYTE, new Uint8Array(4));
     window.turns ??= 0;
     const step = () => {
-      // To and fro, so that no other part of the table is asked for.
+      // Back and forth, so that no other part of the table is requested.
       const by = window.turns++ % 16 < 8 ? 1 : -1;
       if (how === "turn") {
         const off = camera.position.clone().sub(controls.target).applyAxisAngle(camera.up, 0.01 * by);
@@ -95,7 +95,7 @@ const timed = (page, count, how) =>
       const { frames } = drawing;
       const begin = performance.now();
       draw.call(drawing);
-      // It may only have found that the frame before is not on the screen yet.
+      // The call may only have found that the previous frame is not on the screen yet.
       if (drawing.frames > frames) scripted += performance.now() - begin;
     };
     const first = drawing.frames;
@@ -111,7 +111,7 @@ const timed = (page, count, how) =>
     return { frame: took / count, script: scripted / count };
   }, [count, how]);
 
-/** How many points a page draws, and how many of them are on the screen. */
+/** Number of drawn points of a page, and of those on the screen. */
 const pointsOf = (page) =>
   page.evaluate(() => {
     const { scene, requests } = window.kubist;
@@ -142,7 +142,7 @@ try {
     for (const page of pages) await timed(page, frames, how);
     const [took, script] = [[[], []], [[], []]];
     for (let round = 0; round < rounds; round++) {
-      // Who is first changes.
+      // The order alternates.
       for (const which of round % 2 ? [1, 0] : [0, 1]) {
         const found = await timed(pages[which], frames, how);
         took[which].push(found.frame);

@@ -1,4 +1,4 @@
-/** The page's types say what the description of the interface says: `make generate` writes them. */
+/** The page's generated types agree with the description of the interface (`make generate`). */
 
 import assert from "node:assert/strict";
 import { readFileSync } from "node:fs";
@@ -14,7 +14,7 @@ const { schemas } = JSON.parse(readFileSync("../crates/bindings/kubist-server/sr
 };
 const source = readFileSync("src/generated/query.ts", "utf8");
 
-/** The fields of an interface, with a question mark behind those that may be missing. */
+/** The fields of an interface; optional ones end in a question mark. */
 function declared(name: string): Set<string> {
   const found = source.match(new RegExp(`^export interface ${name}(?: extends (\\w+))? \\{\\n([^}]*)^\\}`, "m"));
   assert.ok(found, `${name} is not declared`);

@@ -1,13 +1,12 @@
-// The ink on the screen follows the number of records: pixels against fields of known density,
-// as points and as densities, by the processor and by the graphics card, while points arrive and after.
+// The ink on the screen is proportional to the number of rows: pixels against fields of known density, as
+// points and as densities, on the processor and the graphics card, during loading and afterwards.
 //
-// What is drawn is a sample, so ink differs from the number of records by chance too, and the correlation of
-// both falls short of 1 the fewer points there are, however true the weights. How much chance does is known:
-// a record that is drawn with probability 1/w and then has the weight w adds w (w - 1) to the variance of a
-// block's ink. This much is taken from the variance of the ink before it is compared (correction for
-// attenuation; Spearman 1904): what is left is the correlation of the *expected* ink with the density. It is
-// at least 0.99 at all budgets and moments, and without any correction where points are many. Ink that does not
-// follow the records, as of points that are alike, fails both.
+// The picture shows a sample, so chance lowers the correlation of ink and rows when there are few points,
+// even with correct weights. The effect of chance is known: a row that is drawn with probability 1/w and
+// weight w adds w (w - 1) to the variance of a block's ink. This variance is subtracted before the comparison
+// (correction for attenuation; Spearman 1904). The result is the correlation of the *expected* ink with the
+// density. It is at least 0.99 for all budgets and at all times, and without correction for many points. Ink
+// that ignores weights fails both tests.
 
 import assert from "node:assert/strict";
 import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
@@ -21,15 +20,15 @@ const COUNT = 300_000;
 const BLOCK = 32;
 /** The area of a point of size 1.2. */
 const POINT = (Math.PI / 4) * 1.2 ** 2;
-/** Borders are looked at where one side is drawn to so many times the fraction of the other. */
+/** Borders are examined if the fractions of both sides differ by this factor. */
 const CONTRAST = 2;
-/** Normal deviates are farther from 0 than this once in a million times; */
+/** A normal deviate exceeds this with probability one in a million; */
 const RARE = 4.8916;
-/** and the sum of so many squares of them is more than this (Wilson and Hilferty, 1931). */
+/** and this is the same quantile of a sum of squares (Wilson and Hilferty, 1931). */
 const rarest = (squares) => squares * (1 - 2 / (9 * squares) + 4.7534 * Math.sqrt(2 / (9 * squares))) ** 3;
 const skip = found ? false : "no Chromium here: apt-get install chromium-headless-shell, or say CHROMIUM=path";
 
-/** Numbers that are the same in every run. */
+/** Random numbers with a fixed seed. */
 function random(seed) {
   let state = seed;
   return () => {
@@ -66,8 +65,8 @@ function correlation(a, b) {
 }
 
 /**
- * The correlation of a block's expected ink with the truth: `drawn` are the weights that were drawn there, `chance`
- * the variance that drawing them by chance has.
+ * The correlation of a block's expected ink with the truth. `drawn`: the weights drawn there; `chance`: their
+ * sampling variance.
  */
 function expected(ink, truth, drawn, chance) {
   const sum = (values) => values.reduce((sum, value) => sum + value, 0);
@@ -77,7 +76,7 @@ function expected(ink, truth, drawn, chance) {
   return correlation(ink, truth) * Math.sqrt(all / (all - unit ** 2 * sum(chance)));
 }
 
-/** What the picture says within a page: its size, the ink in a rectangle, and where the corners of the field lie. */
+/** Functions within the page: its size, the ink in a rectangle, and the positions of the field's corners. */
 function lookAtInk() {
   window.inked = () => {
     const { data, width, height } = window.pictured();
@@ -99,7 +98,7 @@ function lookAtInk() {
   };
 }
 
-/** The mean square of deviations from the mean, as a share of it. */
+/** The mean squared deviation relative to the mean. */
 const spread = (values) => {
   const mean = values.reduce((sum, value) => sum + value, 0) / values.length;
   return values.reduce((sum, value) => sum + (value / mean - 1) ** 2, 0) / values.length;
@@ -132,8 +131,8 @@ describe("the ink", { skip }, () => {
   });
 
   /**
-   * Ink in blocks of the picture that lie inside the field, where their corners lie, and the points that
-   * were drawn, with their weights. The ink of a density is what the legend says of its grey.
+   * Ink in blocks of the picture inside the field, the corners of the field, and the drawn points with their
+   * weights. A density's ink is the legend's value of its grey.
    */
   const inked = (page) =>
     page.evaluate((block) => {
@@ -147,7 +146,7 @@ describe("the ink", { skip }, () => {
         }
       }
       const { tree, choice, fading } = requests.current;
-      // Where each drawn point lies, and how many records it stands for.
+      // Position of each drawn point, and the number of rows it represents.
       const points = [];
       for (const cell of tree.cells) {
         for (let row = 0; row < fading.inkOf(cell).rows; row++) {
@@ -158,8 +157,8 @@ describe("the ink", { skip }, () => {
     }, BLOCK);
 
   /**
-   * Where parts of different fraction meet, the ink in a strip on either side, an eighth of the finer part wide, and
-   * the variance that the weights there give to it; `alike`: all points have the same weight.
+   * At borders between fractions: the ink in a strip on each side, an eighth of the finer part wide, and the
+   * variance of its weights. `alike`: all points have the same weight.
    */
   const bordering = (page, alike) =>
     page.evaluate(([alike, least]) => {
@@ -184,7 +183,7 @@ describe("the ink", { skip }, () => {
       for (const cell of current.tree.cells) {
         for (let row = 0; row < cell.count; row++) points.push([cell.positions[2 * row] + cell.low[0], cell.positions[2 * row + 1] + cell.low[1], fading.weightOf(cell, row)]);
       }
-      /** What lies in a rectangle of the table, on whole pixels. */
+      /** A rectangle of the table, on whole pixels. */
       const strip = (low, high) => {
         const [from, to] = [low, high].map((at) => window.placed(at.map((value) => Math.min(1, Math.max(0, value)))));
         const [left, right, top, bottom] = [from[0], to[0], to[1], from[1]].map(Math.round);
@@ -218,8 +217,8 @@ describe("the ink", { skip }, () => {
     }, [alike, CONTRAST]);
 
   /**
-   * How much more ink a record has in the finer part at a border than in the coarser one, in the mean of all borders
-   * and in standard deviations of it; and what each border shows, as the sum of squares of its own.
+   * Ratio of ink per row between the finer and the coarser side, as the mean of all borders and in standard
+   * deviations; and the sum of squares of each border.
    */
   function steps(borders, points) {
     const within = ({ low, high }) => points.reduce((sum, [x, y]) => sum + (x >= low[0] && x < high[0] && y >= low[1] && y < high[1]), 0);
@@ -235,7 +234,7 @@ describe("the ink", { skip }, () => {
     return { borders: kept.length, step, deviations, square: sum(seen.map(({ step, weight }) => step ** 2 * weight)) };
   }
 
-  /** How many of these records each block has, or what their weights add up to. */
+  /** The number of rows per block, or the sum of weights. */
   function counted(points, blocks) {
     const counts = new Array(blocks.length).fill(0);
     const lows = [...new Set(blocks.map(({ low }) => low[0]))].sort((a, b) => a - b);
@@ -293,7 +292,7 @@ describe("the ink", { skip }, () => {
               await page.evaluate((card) => (window.kubist.drawing.density.onCard = card), card);
               const { blocks: all, points, rows, fraction } = await inked(page);
               const share = fraction[0];
-              // Where points cover the ground more of them are no more ink: there densities are shown.
+              // Where points cover the background, more of them give no more ink; densities are shown there.
               const isCovered = (count) => mode === "points" && count * share * POINT > 0.4 * BLOCK ** 2;
               const inAll = counted(records[name], all);
               const blocks = all.filter((_, k) => !isCovered(inAll[k]));
@@ -304,7 +303,7 @@ describe("the ink", { skip }, () => {
               const chance = open(counted(points.map(([x, y, weight]) => [x, y, weight * (weight - 1)]), all));
               const what = `${name}, ${mode}${card ? " by the card" : ""}, ${moment}, ${rows} points, fraction ${fraction.map((end) => end.toFixed(3))}`;
               if (name === "uniform") {
-                // Blocks differ as much as a sample's do: by chance, not by fraction.
+                // Blocks differ only by sampling error, not by fraction.
                 const sum = (values) => values.reduce((sum, value) => sum + value, 0);
                 const [seen, own] = [spread(ink), ((sum(chance) + sum(truth)) * truth.length) / sum(truth) ** 2];
                 t.diagnostic(`${what}: spread ${seen.toExponential(2)}, by chance ${own.toExponential(2)}`);
@@ -330,14 +329,14 @@ describe("the ink", { skip }, () => {
 
   for (const [name, mode] of [["uniform", "points"], ["uniform", "density"], ["gradient", "density"]]) {
     test(`no step shows where cells of different fraction meet: ${mode} of ${name}`, async (t) => {
-      // A box asks for ten times the fraction of what is around it.
+      // A box asks for ten times the fraction of its surroundings.
       for (const box of ["0.58..0.9,0.55..0.94", "0.55..0.91,0.08..0.43"]) {
         const page = await opened(`table=${name}&mode=${mode}&size=1.2&limit=40000&roi=${box}`);
         await page.first();
         for (const zoomed of [false, true]) {
           if (zoomed) await zoom(page, 1.8);
           await settled(page);
-          // What is drawn stays so while it is in view, as it came; here only what the view asks for is to be seen.
+          // Drawn points stay while in view; this test needs only the points that the view asks for.
           await page.evaluate(() => {
             window.kubist.requests.current.tree.release();
             window.kubist.drawing.invalidate();
@@ -350,7 +349,7 @@ describe("the ink", { skip }, () => {
           t.diagnostic(`${box}${zoomed ? " zoomed" : ""}, fraction ${fraction.map((end) => end.toFixed(3))}, ${seen.borders} borders: ${told(seen)} of at most ${most.toFixed(1)}; points alike: ${told(alike)}`);
           assert(seen.borders >= 4, `${seen.borders} borders`);
           assert(Math.abs(seen.deviations) < RARE && seen.square < most, told(seen));
-          // Otherwise such borders would show nothing.
+          // Otherwise such borders would test nothing.
           assert(alike.deviations > RARE && alike.square > most, told(alike));
         }
         await close(page);
@@ -366,7 +365,7 @@ describe("the ink", { skip }, () => {
     const ink = blocks.map(({ ink }) => ink);
     const truth = counted(records.clusters, blocks);
     assert(correlation(ink, truth) < 0.97);
-    // Not by chance: each of its points counts once, whatever it stands for.
+    // Not chance: here each point counts once.
     const drawn = counted(points.map(([x, y]) => [x, y, 1]), blocks);
     const chance = counted(points.map(([x, y, weight]) => [x, y, 1 - 1 / weight]), blocks);
     const mean = expected(ink, truth, drawn, chance);

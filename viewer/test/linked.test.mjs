@@ -1,5 +1,4 @@
-// The second view beside the points: its figures against the records, and brushing in each view
-// against what the other one shows.
+// The second view: its figures compared with the rows, and brushing in each view compared with the other.
 
 import assert from "node:assert/strict";
 import { mkdtempSync, readdirSync, rmSync } from "node:fs";
@@ -13,7 +12,7 @@ const skip = found ? false : "no Chromium here: apt-get install chromium-headles
 
 describe("the second view", { skip }, () => {
   let directory, table, server, browser;
-  /** All records: time, x, ux, diameter. */
+  /** All rows: time, x, ux, diameter. */
   let records;
 
   before(async () => {
@@ -42,7 +41,7 @@ describe("the second view", { skip }, () => {
   const settled = (page, what = () => true) => arrived(page, (status) => !status.second.busy && status.second.content !== null && status.rows > 0 && what(status));
   const second = async (page) => (await status(page)).second;
 
-  /** Drags over the second view from one place to another, in its values. */
+  /** Drags over the second view between two positions, in its values. */
   async function brush(page, from, to) {
     const ends = await page.evaluate(([from, to]) => {
       const { left, top, width, height, x, y } = window.kubist.state.second.plot;
@@ -60,7 +59,7 @@ describe("the second view", { skip }, () => {
     await page.mouse.up();
   }
 
-  /** Bars of a sample hold the records that it stands for, but for chance. */
+  /** Bars of a sample agree with all rows up to sampling error. */
   function holds(bars, fraction, of) {
     let [outside, seen] = [0, 0];
     for (const { low, high, value } of bars) {
@@ -108,10 +107,10 @@ describe("the second view", { skip }, () => {
     const left = records.filter(({ diameter }) => diameter >= filter.low && diameter <= filter.high).length;
     assert.equal(total, left);
     assert(left > 0 && left < records.length);
-    // What is brushed stays among what is beside it.
+    // The brushed range stays among the other values.
     const { content } = await second(page);
     assert.equal(content.sample.rows, before.sample.rows);
-    // It is a filter as others are: in the panel, and away with a double click.
+    // It is a filter like others: in the panel, and removed by a double click.
     await page.locator('[aria-label="Filter"] [data-column="diameter"]').waitFor();
     const around = await page.locator(".second canvas").boundingBox();
     await page.mouse.dblclick(around.x + around.width / 2, around.y + 60);
@@ -184,7 +183,7 @@ describe("the second view", { skip }, () => {
       if (mean < from - 1e-6 * Math.abs(mean) || mean > to + 1e-6 * Math.abs(mean)) outside++;
       assert(Math.abs(value - mean) < 0.25 * Math.abs(mean), `${value} and not ${mean}`);
     });
-    // Of twelve intervals of 95 % more than three miss once in 2,000 times.
+    // More than three of twelve 95 % intervals miss once in 2,000 times.
     assert(outside <= 3, `${outside} intervals miss`);
     const middle = (content.y.low + content.y.high) / 2;
     const between = (k) => (times[k] + times[k + 1]) / 2;

@@ -1,4 +1,4 @@
-// What a new user sees first, and does next.
+// The first view of a table, and the first actions of a new user.
 
 import assert from "node:assert/strict";
 import { mkdtempSync, readdirSync, rmSync, writeFileSync } from "node:fs";
@@ -12,7 +12,7 @@ const steps = join(root, "examples/airway/steps");
 const files = readdirSync(steps).sort().map((name) => join(steps, name));
 const skip = found ? false : "no Chromium here: apt-get install chromium-headless-shell, or say CHROMIUM=path";
 
-// In the page, before it runs: `written` has every text that is drawn.
+// Runs before the page: `written` collects every drawn text.
 function rememberTexts() {
   const write = CanvasRenderingContext2D.prototype.fillText;
   window.written = new Set();
@@ -32,19 +32,19 @@ describe("the first look", { skip }, () => {
     const dimensions = ["--dimensions", "x,y,z", "--identity", "pid,time"];
     run("ingest", made("airway"), ...files.slice(-3), ...dimensions);
     run("ingest", made("young"), files[0], ...dimensions);
-    // A series: identified by large whole numbers, in time.
+    // A time series identified by large integers.
     const line = (_, k) => `${9223372036854775807n + BigInt(7919 * k)},2023-11-${14 + (k % 5)}T0${k % 10}:00:00,${(k * 0.37) % 11},${"abcdefghijkl"[k % 12]}`;
     const lines = Array.from({ length: 3000 }, line);
     writeFileSync(join(directory, "series.csv"), `id,time,level,kind\n${lines.join("\n")}\n`);
     run("ingest", made("series"), join(directory, "series.csv"), "--dimensions", "time,level", "--identity", "id", "--read", "types=id=uint64,time=timestamp[us]");
-    // Discs whose diameters are a column, far from each other; and a sheet of even distances.
+    // Distant discs with diameters in a column, and a sheet with equal distances.
     const discs = [[1, 1, 0.2], [3, 1, 0.4], [1, 3, 0.8], [3, 3, 0.1]].map((disc, k) => [k, ...disc, 0.5].join());
     writeFileSync(join(directory, "discs.csv"), `id,x,y,wide,z\n${discs.join("\n")}\n`);
     run("ingest", made("discs"), join(directory, "discs.csv"), "--dimensions", "x=0:4,y=0:4", "--identity", "id");
     const sheet = Array.from({ length: 3600 }, (_, k) => `${k},${(k % 60) + 0.5},${Math.floor(k / 60) + 0.5}`);
     writeFileSync(join(directory, "sheet.csv"), `id,x,y\n${sheet.join("\n")}\n`);
     run("ingest", made("sheet"), join(directory, "sheet.csv"), "--dimensions", "x,y", "--identity", "id");
-    // In the coordinates of a map.
+    // Map coordinates.
     const survey = Array.from({ length: 500 }, (_, k) => `${k},${636000 + ((k * 37) % 1100)},${848900 + ((k * 101) % 600)},${400 + ((k * 7) % 110)}`);
     writeFileSync(join(directory, "survey.csv"), `id,x,y,z\n${survey.join("\n")}\n`);
     run("ingest", made("survey"), join(directory, "survey.csv"), "--dimensions", "x,y,z", "--identity", "id");
@@ -60,7 +60,7 @@ describe("the first look", { skip }, () => {
 
   const frame = (page) => page.evaluate(() => ({ low: window.kubist.scene.frame.low, high: window.kubist.scene.frame.high }));
 
-  /** The extremes of a column, from its records. */
+  /** The extremes of a column, from its rows. */
   function extremes(table, column) {
     const values = run("query", made(table), "--columns", column, "--format", "csv").trim().split("\n").slice(1).map(Number);
     return [values.reduce((a, b) => Math.min(a, b)), values.reduce((a, b) => Math.max(a, b))];
@@ -79,7 +79,7 @@ describe("the first look", { skip }, () => {
     await page.waitForFunction((most) => window.kubist.scene.frame.high[0] >= most, most);
     const grown = await frame(page);
     assert(grown.high[0] > young.high[0] + 0.05);
-    // The data, not the table's padded domain.
+    // The range of the data, not the table's padded domain.
     assert(grown.low[0] <= least && grown.high[0] - most < 0.05 * (most - least), JSON.stringify(grown));
     await page.mouse.move(500, 400);
     await page.mouse.wheel(0, -300);
@@ -92,7 +92,7 @@ describe("the first look", { skip }, () => {
 
   test("the picture says that steps were thinned as they were written", async () => {
     const page = await newPage(browser, { viewport: { width: 390, height: 844 } });
-    // What a simulation with a budget of records leaves in the table's description.
+    // A table description of a simulation with a row budget.
     await page.route("**/v1/tables/airway", async (route) => {
       const answer = await route.fetch();
       const told = { ...(await answer.json()), steps: [1, 2, 3], thinned_steps: [{ step: 2, below: 0.25, rows: 3000 }, { step: 3, below: 0.05, rows: 1000 }] };
@@ -156,7 +156,7 @@ describe("the first look", { skip }, () => {
       await page.goto(`${server.url}#table=airway&axes=${axes}&limit=40000&mode=points&theme=dark`);
       await settled(page);
       if (axes === "x,y") {
-        // So near that numbers lie on points.
+        // So near that numbers overlap points.
         await page.mouse.move(195, 400);
         await page.mouse.wheel(0, -2000);
         await page.waitForFunction(() => window.kubist.scene.isPlaced);
@@ -210,7 +210,7 @@ describe("the first look", { skip }, () => {
       assert(along.length >= 2, JSON.stringify(words));
       for (const { value } of along) assert(value >= frame.low[axis] && value <= frame.high[axis], `${value} is not within ${JSON.stringify(frame)}`);
     }
-    // Beside the box, not at the other end of the screen.
+    // Next to the box, not at the other side of the screen.
     for (const { left, top } of numbers) assert(top === lowest ? top - box.bottom < 40 : box.left - left < 60, JSON.stringify([box, numbers]));
     await close(page);
   });
@@ -240,7 +240,7 @@ describe("the first look", { skip }, () => {
     const numbers = words.filter(({ text }) => /^849\d{3}$/.test(text));
     assert(numbers.length > 1, JSON.stringify(words));
     for (const { left } of numbers) assert(name.right < left, JSON.stringify(words));
-    // Where the line below leaves no room beneath an edge, they stand above it.
+    // If the bottom line leaves no space below an edge, labels are above it.
     await page.setViewportSize({ width: 680, height: 420 });
     await page.goto("about:blank");
     await page.goto(`${server.url}#table=survey&axes=x,z,y&theme=dark&camera=0,0.95,1.45,0,0,0,1`);
@@ -297,7 +297,7 @@ describe("the first look", { skip }, () => {
     assert.equal(new Set(colors).size, 12, "each kind has its colour");
     const hint = await page.getByLabel("where").getAttribute("placeholder");
     assert.match(hint, /^where: level > /);
-    // Days along its time, which is as wide as the picture; also where an address asks for these axes.
+    // Days along the time axis, which is as wide as the picture; also if the URL names these axes.
     for (const axes of [["time", "level"], ["level", "time"]]) {
       await page.goto("about:blank");
       await page.addInitScript(rememberTexts);
@@ -321,7 +321,7 @@ describe("the first look", { skip }, () => {
         const { scene } = window.kubist;
         const { low, high } = scene.frame;
         const middle = low.map((end, k) => (end + high[k]) / 2);
-        // Where a step along the column of this name goes: right, up, toward the viewer.
+        // The direction of a step along this column: right, up, towards the viewer.
         const along = (name) => {
           const k = axes.indexOf(name);
           const to = middle.map((value, at) => (at === k ? high[k] : value));
@@ -352,7 +352,7 @@ describe("the first look", { skip }, () => {
       await card.waitFor({ state: "visible" });
     };
     await show();
-    // All digits of a whole number that no float holds.
+    // All digits of an integer that no float can represent.
     assert.match(await card.innerText(), /id\s+922\d{16}\b/);
     await page.keyboard.press("Escape");
     await card.waitFor({ state: "hidden" });
@@ -380,7 +380,7 @@ describe("the first look", { skip }, () => {
     await close(page);
   });
 
-  /** The brightness of the pixels where something is drawn, and of the corner where nothing is. */
+  /** The brightness of drawn pixels, and of an empty corner. */
   const brightness = (page) =>
     page.evaluate(() => {
       const { scene } = window.kubist;
@@ -415,7 +415,7 @@ describe("the first look", { skip }, () => {
     await close(plain);
     const page = await newPage(browser, { viewport: { width: 1280, height: 800 } });
     page.on("console", (message) => message.type() === "error" && page.failures.push(message.text()));
-    // The page takes the browser's software for a card.
+    // The page takes software rendering for a card.
     await page.addInitScript(() => {
       const { prototype } = WebGL2RenderingContext;
       const real = prototype.getParameter;
@@ -482,7 +482,7 @@ describe("the first look", { skip }, () => {
         for (const [at, values] of found) {
           const told = values.length > 2 && of(values);
           if (!told) continue;
-          // A point on the border of two places may be counted in the other one.
+          // A point on the border of two places may be counted in either.
           const share = shade === "maximum" ? 1 : sums[4 * at + 3];
           seen.push(told.map((_, k) => sums[4 * at + k] / share));
           expected.push(told);
@@ -493,7 +493,7 @@ describe("the first look", { skip }, () => {
       const same = seen.filter((told, k) => told.every((value, at) => Math.abs(value - expected[k][at]) < 0.01)).length;
       assert(same > 0.98 * seen.length, `${shade} of ${column}: ${same} of ${seen.length} places`);
     }
-    // A card and the processor make one picture.
+    // The card and the processor give the same picture.
     for (const shade of ["mean", "maximum"]) {
       await by.selectOption("z");
       await settled(page, (status) => status.view.color === "z");
@@ -515,7 +515,7 @@ describe("the first look", { skip }, () => {
 
   test("points are as large as a column says, in units of the axes", async () => {
     const page = await open("table=discs&axes=x,y&color=&mode=points&sizein=units&sizeby=wide");
-    /** Beside each disc's diameter, that of a disc which covers as many pixels as are lit around its middle. */
+    /** Each disc's diameter, and the diameter of a disc with as many pixels as are lit around its centre. */
     const measured = () =>
       page.evaluate(() => {
         const { requests: { current } } = window.kubist;
@@ -573,7 +573,7 @@ describe("the first look", { skip }, () => {
       }, zoom);
       await settled(page);
       let share = await covered();
-      // On a busy machine the sizes come after the picture.
+      // On a busy machine sizes are updated after the picture.
       for (let wait = 0; wait < 50 && share <= 0.6; wait++) {
         await new Promise((resolve) => setTimeout(resolve, 100));
         share = await covered();
@@ -592,7 +592,7 @@ describe("the first look", { skip }, () => {
     const { readout, player, head, toggle, side } = boxes;
     for (const { left, right } of [readout, player, head, toggle]) assert(left >= 0 && right <= 390, JSON.stringify(boxes));
     assert(readout.height < 26 && head.height < 34, "one line each");
-    // The longest texts are whole, too.
+    // The longest texts are complete.
     for (const mode of ["points", "density"]) {
       await page.evaluate((mode) => {
         window.kubist.state.view.mode = mode;
@@ -602,7 +602,7 @@ describe("the first look", { skip }, () => {
       const [shown, whole] = await page.evaluate(() => [document.querySelector(".readout").clientWidth, document.querySelector(".readout").scrollWidth]);
       assert(whole <= shown, `${whole} pixels of text in ${shown}`);
     }
-    // The line above tells what there is room for, its first part always.
+    // The head line shows as many parts as fit, at least the first.
     await page.evaluate(() => {
       const { state } = window.kubist;
       [state.added, state.lastAdded] = [123_456, 1_234];

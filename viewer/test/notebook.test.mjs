@@ -1,6 +1,7 @@
-// The widget in JupyterLab, in a real browser: `make test-widget`.
+// The widget in JupyterLab in a real browser: `make test-widget`.
 //
-// PYTHON is a Python that has kubist[widget] and jupyterlab. With PAGE=folder the page comes from there.
+// PYTHON is an interpreter with kubist[widget] and jupyterlab. With PAGE=folder the page comes from that
+// folder.
 
 import assert from "node:assert/strict";
 import { spawn } from "node:child_process";
@@ -30,7 +31,7 @@ async function freePort() {
   return port;
 }
 
-/** What `look` finds once it finds anything; asked again and again. */
+/** Repeats `look` until it returns a value. */
 async function until(what, look) {
   for (const begin = Date.now(); ; ) {
     const seen = await look();
@@ -58,7 +59,7 @@ describe("the widget in JupyterLab", { skip }, () => {
     const cells = [`import kubist\nw = ${opened}.widget(height=600)\nw`, SELECTED].map(cell);
     const metadata = { kernelspec: { name: "python3", display_name: "Python 3", language: "python" } };
     writeFileSync(join(directory, "look.ipynb"), JSON.stringify({ cells, metadata, nbformat: 4, nbformat_minor: 5 }));
-    // It asks on its first day whether it may fetch news, in a corner of the picture.
+    // Disables JupyterLab's question about news, which covers a part of the page.
     const settings = join(directory, "settings");
     mkdirSync(join(settings, "@jupyterlab/apputils-extension"), { recursive: true });
     writeFileSync(join(settings, "@jupyterlab/apputils-extension/notification.jupyterlab-settings"), '{"fetchNews": "false"}');
@@ -78,7 +79,7 @@ describe("the widget in JupyterLab", { skip }, () => {
     rmSync(directory, { recursive: true, force: true });
   });
 
-  /** What the command answers, through a file: it may be more than a pipe's reader takes. */
+  /** The output of the command, through a file, because it may exceed the buffer of a pipe. */
   function records(...asked) {
     const file = join(directory, `${Math.random()}.csv`);
     run("query", table, "-o", file, ...asked);
@@ -95,7 +96,7 @@ describe("the widget in JupyterLab", { skip }, () => {
     await page.goto(`${address}/lab/tree/look.ipynb?reset`);
     const first = page.locator(".jp-Notebook .jp-CodeCell").first();
     await first.locator(".jp-InputArea-editor").click({ timeout: LONGEST });
-    // A kernel that is still starting would miss it.
+    // A starting kernel would miss it.
     await page.locator(".jp-Notebook-ExecutionIndicator[data-status=idle]").waitFor({ timeout: LONGEST });
     await page.keyboard.press("Shift+Enter");
     const element = await page.locator("iframe[title=Kubist]").elementHandle({ timeout: LONGEST });
@@ -125,9 +126,9 @@ describe("the widget in JupyterLab", { skip }, () => {
     const box = { low: [0.02, -0.1, 0.002], high: [0.1, 0.1, 0.015] };
     await inside.evaluate((box) => window.kubist.selecting.setRoi(box), box);
     const { inRoi } = await status("status.inRoi !== null");
-    // docs/gallery has it.
+    // docs/gallery shows it.
     if (process.env.PICTURE) await page.screenshot({ path: process.env.PICTURE });
-    // The page's view follows once it rests.
+    // The stored view follows once the view is at rest.
     await inside.waitForFunction(() => window.kubistHost.address().includes("roi="));
     await page.locator(".jp-Notebook .jp-CodeCell").nth(1).locator(".jp-InputArea-editor").click();
     await page.keyboard.press("Shift+Enter");

@@ -1,4 +1,4 @@
-// An older page, to be measured beside the present one.
+// An older page for comparison.
 
 import { execFileSync, spawnSync } from "node:child_process";
 import { existsSync, mkdirSync, symlinkSync } from "node:fs";
@@ -6,10 +6,10 @@ import { join, resolve } from "node:path";
 import { root } from "./browser.mjs";
 import { fromDisk } from "./disk.mjs";
 
-/** The last page whose points were all alike, before they had weights. */
+/** The last revision without point weights. */
 const BEFORE = "790439cd";
 
-/** The folder of the page that this revision has. */
+/** The folder of the built page of this revision. */
 function built(revision, directory) {
   const to = join(directory, "old");
   mkdirSync(to);
@@ -20,7 +20,10 @@ function built(revision, directory) {
   return join(to, "viewer/dist");
 }
 
-/** Serves the older page (OLD=revision or folder of a page) before the server at this address; it is built in this directory. */
+/**
+ * Serves the older page (OLD=revision or folder of a page) in front of the server at this URL, built in this
+ * directory.
+ */
 export function serveOlder(url, directory) {
   const old = process.env.OLD ?? BEFORE;
   return fromDisk(existsSync(join(old, "app.js")) ? resolve(old) : built(old, directory), url, 0);

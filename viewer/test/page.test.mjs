@@ -1,4 +1,4 @@
-// The page in a real browser, against a real server and the droplets of the example.
+// The page in a real browser, with a real server and the example's droplets.
 
 import assert from "node:assert/strict";
 import { cpSync, mkdtempSync, readdirSync, rmSync } from "node:fs";
@@ -21,7 +21,7 @@ describe("the page", { skip }, () => {
     const files = readdirSync(steps).sort().map((name) => join(steps, name));
     const dimensions = "x=0:0.22,y=-0.21:0.21,z=0:0.02,time=0:1";
     const unit = ["x", "y", "z"].map((axis) => `${axis}=m`).concat("time=s", "ux=m/s", "diameter=m").join(",");
-    // The last step comes later: from a running simulation.
+    // The last step arrives later, as from a running simulation.
     run("ingest", table, ...files.slice(0, -1), "--dimensions", dimensions, "--identity", "pid,time", "--create", `units=${unit}`);
     server = await serve([table]);
     browser = await launch();
@@ -44,7 +44,7 @@ describe("the page", { skip }, () => {
     });
   const count = async (body) => (await (await post("count", body)).json()).count;
 
-  /** Where records are expected on the picture, and where they are. */
+  /** Expected and actual positions of rows in the picture. */
   async function picture(page, axes, region) {
     const text = await (await post("query", { ...region, columns: axes, format: "csv" })).text();
     const records = text.trim().split("\n").slice(1).map((line) => line.split(",").map(Number));
@@ -66,7 +66,7 @@ describe("the page", { skip }, () => {
   test("points come soon, and drawing them is cheap", async (t) => {
     const page = await open("limit=260000");
     const { firstPoints, rows } = await status(page);
-    // One draw call for each cell, and the box.
+    // One draw call per cell, plus the box.
     const { calls, drawnCells } = await status(page);
     assert(calls <= drawnCells.length + 3, `${calls} calls for ${drawnCells.length} cells`);
     const took = await page.evaluate(async () => {
@@ -79,7 +79,7 @@ describe("the page", { skip }, () => {
         app.drawing.invalidate();
         const { frames } = app.drawing;
         const now = await new Promise(requestAnimationFrame);
-        // A frame is begun once the one before it is on the screen.
+        // A frame starts after the previous one is on the screen.
         if (app.drawing.frames === frames) continue;
         times.push(now - last);
         last = now;
@@ -132,7 +132,7 @@ describe("the page", { skip }, () => {
     }
     await page.mouse.up({ button: "right" });
     assert(compared > 50);
-    // What came over the wire is what is held: nothing was sent twice.
+    // Received rows equal stored rows: nothing was sent twice.
     await settled(page);
     const [received, held] = await page.evaluate(() => {
       const { current } = window.kubist.requests;
@@ -158,7 +158,7 @@ describe("the page", { skip }, () => {
     const [filter] = view.filters;
     assert(filter.low > 0 && filter.high > filter.low);
     assert.equal(total, await count({ box: { diameter: [filter.low, filter.high] } }));
-    // A click on ✕ brings all back.
+    // A click on ✕ removes the filter.
     await page.getByLabel("remove the filter diameter").click();
     await settled(page, (status) => status.total === all);
     await close(page);
@@ -202,7 +202,7 @@ describe("the page", { skip }, () => {
     const { figures } = await settled(page, (status) => status.figures !== null);
     const [mean] = figures;
     const truth = (await (await post("estimate", { aggregates: ["mean(ux)"], box, sample: 1 })).json()).figures[0].value;
-    // Reading goes to 1 %, and intervals of 95 % may miss: but not by far.
+    // The goal is 1 %, and 95 % intervals may miss, but not by much.
     assert(Math.abs(mean.value - truth) <= 0.05 * Math.abs(truth), `${mean.value} beside ${truth}`);
     // The page draws them with its next frame.
     await page.waitForFunction(() => /mean\(ux\)\s*-?\d/.test(document.querySelector('[aria-label="estimates"]')?.textContent ?? ""));
@@ -239,7 +239,7 @@ describe("the page", { skip }, () => {
     });
     assert.equal(outside, 0, "only the slab's records come");
     assert.match(await page.getByLabel("Python").textContent(), /"z": \(0\.009, 0\.011\)/);
-    // While its side is dragged the card hides what lies outside, before anything is asked.
+    // While a side is dragged, the card hides points outside before any request.
     await page.keyboard.press("Escape");
     await page.locator(".stage canvas").first().focus();
     await page.keyboard.press("c");
@@ -280,7 +280,7 @@ describe("the page", { skip }, () => {
     };
     const expected = records.filter(inside).length;
     assert(expected > 100 && expected < all, `${expected} of ${all}`);
-    // A record on the line itself may be on either side of it.
+    // A row on the line may be on either side.
     assert(Math.abs(inRoi - expected) <= 2, `${inRoi} beside ${expected}`);
     await page.getByText("show only the inside").click();
     const alone = await settled(page, (status) => status.total === inRoi);
@@ -377,7 +377,7 @@ describe("the page", { skip }, () => {
     await page.mouse.wheel(0, -400);
     await page.waitForFunction(() => location.hash.includes("map=magma") && location.hash.includes("camera="));
     await settled(page);
-    // The address follows once the camera rests.
+    // The URL follows once the camera is at rest.
     await page.waitForFunction(() => {
       const { state: { view }, scene } = window.kubist;
       return scene.where().every((value, k) => value === view.camera[k]);
@@ -424,7 +424,7 @@ describe("the page", { skip }, () => {
 
   test("requests whose cells leave the view are cut", async () => {
     const page = await open("limit=60000");
-    // From here on answers wait: what is asked is on its way for as long as we like.
+    // From here on responses wait, so requests stay pending.
     let held = 0;
     let answering = false;
     await page.route("**/points", async (route) => {
@@ -434,7 +434,7 @@ describe("the page", { skip }, () => {
     });
     const cut = [];
     page.on("requestfailed", (request) => request.url().endsWith("/points") && cut.push(request.failure().errorText));
-    /** Goes to a record so far along x. */
+    /** Moves to a row this far along x. */
     const near = (share) =>
       page.evaluate((share) => {
         const { scene, requests: { current } } = window.kubist;
@@ -448,7 +448,7 @@ describe("the page", { skip }, () => {
         scene.controls.update();
         window.kubist.drawing.invalidate();
       }, share);
-    /** How many requests the page waits for. */
+    /** Number of pending requests. */
     const waiting = () => page.evaluate(() => window.kubist.requests.current.requests.size);
     await near(0.2);
     while (held === 0 || held < (await waiting())) await page.waitForTimeout(20);
@@ -486,7 +486,7 @@ describe("the page", { skip }, () => {
     const records = whole.trim().split("\n").slice(1).map((line) => line.split(",").map(Number));
     assert.equal(inBox.trails.paths, pids.length);
     assert.equal(inBox.trails.records, records.length, "also records outside of the box, and deposited ones");
-    // Line by line: from each record to the next one in time of the same particle.
+    // Line by line: from each row to the next one in time of the same particle.
     const expected = [];
     for (const pid of new Set(records.map((record) => record[0]))) {
       const path = records.filter((record) => record[0] === pid);
@@ -514,14 +514,14 @@ describe("the page", { skip }, () => {
     const trailing = (status) => !status.trails.busy && status.trails.paths > 0;
     const { trails, view } = await settled(page, trailing);
     assert.equal(view.tail, 0.3);
-    /** How far the lines reach on the screen: lit pixels that no part of the right age is near, and how bright the others are by age. */
+    /** The extent of lines on the screen: lit pixels without a matching line part, and brightness by age. */
     const looked = () =>
       page.evaluate(async () => {
         const { scene, drawing, trails, requests, state } = window.kubist;
         const { frames } = drawing;
         drawing.invalidate();
         while (drawing.frames === frames) await new Promise(requestAnimationFrame);
-        // Nothing but the lines.
+        // Only the lines.
         requests.current.group.visible = scene.box.visible = false;
         scene.render();
         const { data, width, height } = window.valuesOf(scene.canvas);
@@ -563,7 +563,7 @@ describe("the page", { skip }, () => {
     const some = await looked();
     assert(some.lit > 100 && some.stray === 0, JSON.stringify(some));
     assert(some.old < 0.6 * some.young, JSON.stringify(some));
-    // They go on while time does: the same ones, farther.
+    // The same lines continue as time changes.
     await page.evaluate(() => window.kubist.setTime({ column: "time", low: 0.5, high: 0.5 }));
     const later = await settled(page, (status) => trailing(status) && status.view.time.low === 0.5);
     assert.equal(later.trails.paths, trails.paths);
@@ -581,7 +581,7 @@ describe("the page", { skip }, () => {
     await page.getByLabel("speed").selectOption("4");
     assert.equal((await status(page)).view.speed, 4);
     await page.waitForFunction(() => /speed=4/.test(location.hash));
-    /** The milliseconds that the player waits after a picture that came at once. */
+    /** The milliseconds that the player waits after a picture that was ready at once. */
     const waits = () =>
       page.evaluate(() => {
         const { setTimeout: wait, performance } = window;

@@ -1,4 +1,4 @@
-// Runs the tests: those of the parts are built first, those of the page drive a browser.
+// Runs the tests. Unit tests are built first; page tests drive a browser.
 import { build } from "esbuild";
 import { spawnSync } from "node:child_process";
 import { mkdirSync } from "node:fs";
@@ -9,7 +9,7 @@ const parts = ["generated", "steps", "tree", "density", "fading"];
 process.chdir(join(dirname(fileURLToPath(import.meta.url)), ".."));
 mkdirSync("results", { recursive: true });
 await build({
-  // It remembers the folder that it was loaded in.
+  // esbuild remembers the directory in which it was loaded.
   absWorkingDir: process.cwd(),
   entryPoints: parts.map((name) => `test/${name}.test.ts`),
   outdir: "results/built",

@@ -1,9 +1,8 @@
-// Which share of a frame's time the page takes on the processor at 2 million points, where 60 frames a second are
-// drawn: node viewer/test/share.mjs, POINTS=n, ROUNDS=n, FRAMES=n, PAGE=folder of another page.
+// Measures the processor time of the page per frame at 2 million points and 60 frames per second: node
+// viewer/test/share.mjs, POINTS=n, ROUNDS=n, FRAMES=n, PAGE=folder of another page.
 //
-// What a graphics card would draw is thrown away. Times are those that the page's thread had on the processor,
-// so that other programs do not count: of the script alone, and of all that the thread does for a frame (style,
-// layout, the small texts over the points).
+// Drawing commands are discarded. Times are CPU times of the page's thread, so other programs do not count:
+// of the script alone, and of the whole thread (style, layout, overlay texts).
 
 import { createWriteStream, mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
@@ -13,10 +12,10 @@ import { launch, serve } from "./browser.mjs";
 import { newPage, run, settled } from "./visit.mjs";
 
 const [points, rounds, frames] = [process.env.POINTS ?? 2_000_000, process.env.ROUNDS ?? 7, process.env.FRAMES ?? 60].map(Number);
-/** Milliseconds of a frame, of 60 a second. */
+/** Milliseconds of a frame at 60 per second. */
 const FRAME = 1000 / 60;
 
-/** A table of half a cloud that is denser in its middle, and half of a thin sheet. */
+/** A table with a dense cloud and a thin sheet, half each. */
 async function made(directory) {
   const file = join(directory, "points.csv");
   const out = createWriteStream(file);
@@ -57,7 +56,7 @@ try {
     const { metrics } = await cdp.send("Performance.getMetrics");
     return ["ScriptDuration", "TaskDuration"].map((name) => 1000 * metrics.find((metric) => metric.name === name).value);
   };
-  /** Turns the camera to and fro, a step a frame. */
+  /** Rotates the camera back and forth, one step per frame. */
   const turned = () => page.evaluate(async (frames) => {
     const { scene: { camera, controls }, drawing } = window.kubist;
     for (let turn = 0; turn < frames; turn++) {

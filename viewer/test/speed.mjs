@@ -1,8 +1,7 @@
-// How soon the page shows points, beside an older page that shows the same table, and how long its frames take:
-// TABLE=path, TIMES=n, OLD=revision or folder of a page.
+// Measures the time to the first points and the frame times, compared with an older page: TABLE=path,
+// TIMES=n, OLD=revision or folder of a page.
 //
-// The two pages are opened in turn, so that whatever else the machine does meets both; the ratios are the middle ones
-// of all pairs.
+// The pages are opened in turn, so that other load affects both; ratios are medians of all pairs.
 
 import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
@@ -18,7 +17,7 @@ const server = await serve([table]);
 const older = await serveOlder(server.url, directory);
 const browser = await launch();
 
-/** Notes when the card, not only the script, has drawn a cell of points. */
+/** Records when the card, not only the script, has drawn a cell of points. */
 function noteDrawn() {
   const { prototype } = WebGL2RenderingContext;
   const draw = prototype.drawArrays;
@@ -33,7 +32,7 @@ function noteDrawn() {
   };
 }
 
-/** The page at this address in a window of its own, once it shows points. */
+/** Opens the page in its own window and waits for points. */
 async function open(url) {
   const page = await browser.newPage({ viewport: { width: 1280, height: 800 } });
   await page.addInitScript(noteDrawn);
@@ -54,7 +53,7 @@ const pages = { before: older.url, now: server.url };
 const [sent, soon] = [0, 1].map(() => ({ before: [], now: [] }));
 // The first pair fills caches.
 for (let k = 0; k <= times; k++) {
-  // Who is first changes.
+  // The order alternates.
   for (const which of k % 2 ? ["before", "now"] : ["now", "before"]) {
     const page = await open(pages[which]);
     const [given, drawn] = await page.evaluate(() => [window.kubist.status().firstPoints, window.drawn]);

@@ -1,4 +1,4 @@
-/** Marks, edges and shares of any ranges: finite, ascending, in bounded time. */
+/** Marks, edges and positions for any ranges: finite, ascending, in bounded time. */
 
 import assert from "node:assert/strict";
 import { test } from "node:test";
@@ -19,7 +19,7 @@ function value(): number {
   return (draw() - 0.5) * 10 ** Math.floor(draw() * 600 - 300);
 }
 
-/** Two finite numbers, ascending; near to each other often. */
+/** Two finite ascending numbers, often close to each other. */
 function range(): [number, number] {
   const [a, b] = [value(), value()];
   const near = draw() < 0.3 ? a + Math.ceil(4 * draw()) * resolution(a, a) : b;
@@ -105,7 +105,7 @@ test("a frame places any box within about one unit", () => {
     const [a, b] = [range(), range()];
     const frame = new Frame([a[0], b[0]], [a[1], b[1]], true);
     for (const [k, [low, high]] of [a, b].entries()) {
-      // The middle of neighbours is one of them.
+      // The middle of adjacent numbers is one of them.
       for (const at of [low, high]) assert(Math.abs(frame.along(at, k)) <= 2, `${low} ${high}: ${frame.along(at, k)}`);
     }
   }

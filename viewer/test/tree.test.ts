@@ -1,4 +1,4 @@
-/** The cells of a view, filled from records in memory, under a camera that moves. */
+/** The cells of a view, filled from rows in memory, under a moving camera. */
 
 import assert from "node:assert/strict";
 import { test } from "node:test";
@@ -15,7 +15,7 @@ import type { Cell } from "../src/cell";
 import { Tree } from "../src/tree";
 import { Server, settle, Window, type Record } from "./world";
 
-/** Half of them everywhere, half in a few small clusters, some beyond the box. */
+/** Half uniform, half in a few small clusters, some outside of the box. */
 function world(count: number, axes: number): Record[] {
   const draw = generator(axes);
   const centers = Array.from({ length: 5 }, () => Array.from({ length: axes }, draw));
@@ -39,12 +39,12 @@ for (const axes of [2, 3]) {
     let points = 0;
     for (const cell of drawn) {
       points += cell.count;
-      // A cell below which finer ones are drawn is drawn whole, and another one to the end it tells.
+      // A cell with drawn descendants is drawn completely, other cells up to their end.
       const isInner = cell.children.some((child) => child?.drawn);
       assert.equal(cell.end, isInner ? cell.window[1] : Math.min(cell.end, cell.window[1]));
       const share = (cell.end - cell.window[0]) / (cell.window[1] - cell.window[0]);
       assert(Math.abs(cell.count - share * cell.rows) <= 1, `${cell.count} of ${cell.rows} rows at a share of ${share}`);
-      // All of the window's records are here, each once.
+      // All rows of the window, each once.
       const inside = records.filter(
         ({ at, priority }) =>
           priority >= cell.window[0] && priority < cell.window[1] &&
@@ -81,7 +81,7 @@ for (const axes of [2, 3]) {
       const [low, high] = box();
       const tree = new Tree(low, high, records.length, () => {}, () => {});
       const server = new Server(records);
-      // What is held beyond three budgets is let go of, as the page does.
+      // Cells beyond three budgets are dropped, as the page does.
       const eye = new Window([0.5, 0.5], 0.4);
       const choose = tree.choose.bind(tree);
       tree.choose = (...of) => {
@@ -169,7 +169,7 @@ test("lines go from record to record of one trajectory, in the order of time", (
   const of = Float32Array.of(1, 0, 1, 0, 1, 2, -1, -1);
   const time = Float32Array.of(3, 5, 1, 4, 2, 9, 1, 2);
   assert.deepEqual([...segments(of, time)], [3, 1, 2, 4, 4, 0]);
-  // A record without a time is on no line, and nothing says how two of one time follow each other.
+  // A row without a time is on no line, and rows of equal time have no order.
   const some = Float32Array.of(NaN, 2, 1, 2, 3);
   assert.deepEqual([...segments(new Float32Array(5), some)], [2, 1, 3, 4]);
 });
@@ -201,12 +201,12 @@ test("shades tell the sums that they stand for, in every tone", () => {
       assert(shades[k] === shades[k - 1] || Math.abs(back / sum - 1) < 0.05, `${tone}: ${back} for ${sum}`);
     }
   }
-  // Each shade is on equally many places.
+  // Each shade covers equally many places.
   const { shades, low, high } = toning("equalised", sums, 4, 3);
   const of = (sum: number) => shades[Math.round(((Math.log(sum) - low) / (high - low)) * 255)];
   const seen = Array.from({ length: 5000 }, (_, k) => sums[4 * k + 3]).filter((sum) => sum > 0).map(of);
   assert(Math.abs(seen.filter((shade) => shade < 0.5).length / seen.length - 0.5) < 0.03);
-  // Nothing at all, or one sum everywhere.
+  // No sums, or equal sums everywhere.
   toning("log", new Float32Array(8), 4, 3);
   assert(toning("log", Float32Array.of(0, 0, 0, 7), 4, 3).shades[255] === 1);
 });

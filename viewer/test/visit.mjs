@@ -1,19 +1,19 @@
-// The page in a tab of its own: opened, waited for, closed.
+// Opens the page in its own tab, waits for it, and closes it.
 
 import assert from "node:assert/strict";
 import { spawnSync } from "node:child_process";
 import { kubist } from "./browser.mjs";
 
-/** Runs the command and returns what it prints. */
+/** Runs the command and returns its output. */
 export function run(...argumentsOf) {
   const done = spawnSync(kubist, argumentsOf, { encoding: "utf8" });
   assert.equal(done.status, 0, done.stderr);
   return done.stdout;
 }
 
-/** What tests look at from within a page. */
+/** Functions that tests call within a page. */
 function lookFromWithin() {
-  /** The values of a picture: {data, width, height}, four a pixel. */
+  /** The values of a picture: {data, width, height}, four per pixel. */
   window.valuesOf = (image) => {
     const copy = document.createElement("canvas");
     [copy.width, copy.height] = [image.width, image.height];
@@ -21,24 +21,24 @@ function lookFromWithin() {
     context.drawImage(image, 0, 0);
     return context.getImageData(0, 0, copy.width, copy.height);
   };
-  /** Those of the points, drawn anew without the box around them. */
+  /** The picture of the points, without the box around them. */
   window.pictured = () => {
     const { scene, drawing } = window.kubist;
     scene.box.visible = false;
     drawing.paint();
     return window.valuesOf(scene.canvas);
   };
-  /** Where a place of the table is on the screen, in pixels. */
+  /** The screen position of a table position, in pixels. */
   window.placed = (point) => {
     const { scene } = window.kubist;
     return scene.project(scene.frame.toScene(point, scene.camera.position.clone()));
   };
 }
 
-/** The longest that anything is waited for, in milliseconds: far more than it takes on a busy machine. */
+/** Timeout in milliseconds, far more than a busy machine needs. */
 export const LONGEST = 120_000;
 
-/** A page that tests can look at from within; what fails in it is kept. */
+/** A page with test functions; errors in it are recorded. */
 export async function newPage(browser, options) {
   const page = await browser.newPage(options);
   page.setDefaultTimeout(LONGEST);
@@ -48,7 +48,10 @@ export async function newPage(browser, options) {
   return page;
 }
 
-/** The page at this address with this view, once all of it has come. Few points are soon drawn without a card. */
+/**
+ * Opens this URL with this view and waits until it is fully loaded. Few points, so that software rendering is
+ * fast.
+ */
 export async function visit(browser, url, view = "", options = {}) {
   const page = await newPage(browser, { viewport: { width: 1280, height: 800 }, ...options });
   await page.goto(`${url}#theme=dark${/\blimit=/.test(view) ? "" : "&limit=40000"}&${view}`);

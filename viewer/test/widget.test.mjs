@@ -1,14 +1,14 @@
-// What the widget makes of a link to records: a file of an answer, words of an error. Without a browser: the
-// few parts of one that it touches are stood in for.
+// Handling of download links in the widget: files from responses, messages from errors. Runs without a
+// browser, with fakes of the few browser objects that it uses.
 import assert from "node:assert/strict";
 import { readFileSync } from "node:fs";
 import { test } from "node:test";
 
-/** The widget's module, as a browser that is this one loads it. */
+/** The widget's module, loaded like in a browser. */
 const source = readFileSync(new URL("../../python/kubist/widget.js", import.meta.url), "utf8");
 const { default: widget } = await import(`data:text/javascript,${encodeURIComponent(source)}`);
 
-/** An element that keeps what is put into it. */
+/** A fake element that records its contents. */
 function element(name) {
   const listeners = {};
   return {
@@ -23,7 +23,7 @@ function element(name) {
   };
 }
 
-/** A widget on a kernel that answers by path, and what its frame does. */
+/** A widget on a fake kernel that responds by path, and the actions of its frame. */
 async function shown(answers) {
   const saved = [], told = [];
   let take;
@@ -44,7 +44,7 @@ async function shown(answers) {
   widget.render({ model, el: cell });
   cell.children[0].fire("load");
   await new Promise((resolve) => setImmediate(resolve));
-  /** Clicks a link, and waits until the answer was dealt with. */
+  /** Clicks a link, and waits until the response was handled. */
   const click = async (href) => {
     const link = { getAttribute: () => href, download: "run.csv" };
     await page.fire("click", { target: { closest: () => link }, preventDefault() {} });

@@ -1,4 +1,4 @@
-/** Records in memory, a server of them, and a camera that looks straight down: for tests of cells. */
+/** Rows in memory, a server of them, and a camera from straight above, for tests of cells. */
 
 import assert from "node:assert/strict";
 import type { Cell } from "../src/cell";
@@ -47,7 +47,7 @@ export class Server {
   readonly seen = new Set<Record>();
   readonly of = new Map<Cell, Record[]>();
 
-  /** The records in a cell's part of space, by cell. */
+  /** The rows in a cell's region, by cell. */
   private readonly inside = new Map<Cell, Record[]>();
 
   constructor(private readonly records: Record[]) {}
@@ -75,7 +75,10 @@ export class Server {
   }
 }
 
-/** Chooses and fills until nothing more is wanted; `each` sees every choice. Returns the rows drawn. */
+/**
+ * Chooses and fills until nothing is missing; `each` is called for every choice. Returns the number of drawn
+ * rows.
+ */
 export function settle(tree: Tree, server: Server, eye: Eye, budget: number, each = () => {}, even = false): number {
   for (let round = 0; round < 400; round++) {
     const { wanted, rows } = tree.choose(eye, budget, even);
