@@ -56,7 +56,7 @@ def look(path: Path, options: Options) -> Source:
 
     def read(state: State) -> Iterator[pa.Table]:
         for first, stored in fits_storage.parts(path, begin, header, columns):
-            arrays = {}
+            arrays: dict[str, pa.Array] = {}
             for one, raw in zip(columns, stored, strict=True):
                 arrays |= one.arrays(raw, first)
             table = arrow_table(arrays)

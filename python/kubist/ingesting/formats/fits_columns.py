@@ -136,9 +136,9 @@ class Column:
 
         bits = 8 * values.dtype.itemsize
         if self.code in UNSIGNED and self.zero == UNSIGNED[self.code]:
-            return (values.view(f"u{bits // 8}") ^ np.array(1 << (bits - 1), f"u{bits // 8}")).view(
-                f"u{bits // 8}"
-            )
+            unsigned = f"u{bits // 8}"
+            turned: Array = values.view(unsigned) ^ np.array(1 << (bits - 1), unsigned)
+            return turned
         if self.code == "B" and self.zero == -128:
             return (values ^ np.uint8(128)).view(np.int8)
         zero = int(self.zero)

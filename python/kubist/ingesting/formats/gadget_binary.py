@@ -85,7 +85,7 @@ def look(path: Path, options: Options) -> Source:
     blocks = _blocks(path, order, records[1:], counts, there, masses, left_out)
     about = {"header": header}
     clock, units = clock_of(header, about), units_of(header, about)
-    if "Coordinates" not in blocks and sum(counts):
+    if "Coordinates" not in blocks and any(counts):
         raise InvalidInput(f"{path}: it has no block of positions")
     fields = {"type": pa.field("type", pa.int8())}
     for block in blocks.values():

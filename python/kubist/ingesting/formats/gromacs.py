@@ -78,7 +78,8 @@ def _of_xtc(path: Path) -> Frames:
 def _of_trr(path: Path) -> Frames:
     # Magic number, a text of 12 bytes with its length twice; the sizes of ten parts, among them
     # box, positions, velocities and forces; atoms, step, a number; time and lambda.
-    head, vectors = 76, []
+    head = 76
+    vectors: list[frozenset[str]] = []
     size, at = path.stat().st_size, 0
     with path.open("rb") as opened:
         while at < size:

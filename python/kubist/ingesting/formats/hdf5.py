@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from ..source import Options, Source, State, Step, arrow_table, slices, split_columns, unit
+from ..source import Options, Source, State, Step, arrow_table, slices, unit
 
 if TYPE_CHECKING:
     import pyarrow as pa

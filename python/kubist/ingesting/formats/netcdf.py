@@ -1,17 +1,21 @@
-"""What the engine's reader of netCDF-4 does not give: texts, ranges of valid values.
+"""Texts and ranges of valid values of netCDF, which the engine's reader does not give.
 
 The engine reads numbers alone, and takes `_FillValue` and `missing_value` for missing. The
-conventions (CF) have also `valid_range`, `valid_min` and `valid_max`, in stored numbers.
+conventions (CF) have also `valid_range`, `valid_min` and `valid_max`, in stored numbers. Where a
+variable of netCDF has no `_FillValue`, places that were never written have the number that the
+library fills them with.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+import functools
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from ...indexing import library
+from . import netcdf_classic
 from .hdf5 import MAGIC, text
 
 if TYPE_CHECKING:
@@ -24,35 +28,41 @@ if TYPE_CHECKING:
 class Texts:
     """A variable of texts, and the lengths of its axes."""
 
-    path: Path
-    name: str
     axes: tuple[str, ...]
     shape: tuple[int, ...]
+    read: Callable[[], Array]
+    """The texts, or their letters along one more axis."""
 
     def values(self) -> Array:
         """A text for each place; None is missing."""
-        import h5py
         import numpy as np
 
-        with h5py.File(self.path, "r") as file:
-            data = file[self.name]
-            raw = data[()]
-            if _is_of_letters(data):
-                raw = np.ascontiguousarray(raw).view(f"S{data.shape[-1]}")
+        raw = self.read()
+        if len(raw.shape) > len(self.shape):
+            raw = np.ascontiguousarray(raw).view(f"S{raw.shape[-1]}")
         return np.array([_decoded(value) for value in raw.ravel()], object).reshape(self.shape)
 
 
 @dataclass(frozen=True)
 class Valid:
-    """The least and the greatest valid value, as values are after scaling."""
+    """The least and the greatest valid value, and the value of places that were never written, as
+    values are after scaling."""
 
     low: float
     high: float
+    unwritten: float | None
 
     def mask(self, values: Array) -> Array:
         """Which of the values are not valid."""
         wrong: Array = (values < self.low) | (values > self.high)
+        if self.unwritten is not None:
+            wrong |= values == values.dtype.type(self.unwritten)
         return wrong
+
+
+UNWRITTEN = {"i2": -32767, "u2": 65535, "i4": -2147483647, "u4": 4294967295,
+             "f4": 9.969209968386869e36, "f8": 9.969209968386869e36}  # fmt: skip
+"""What the library fills places with that were never written, by type; bytes may have any value."""
 
 
 @dataclass(frozen=True)
@@ -65,10 +75,31 @@ class Beside:
 
 
 def look(path: Path) -> Beside:
-    """Nothing for files that are no HDF5."""
+    """Nothing for files that are no netCDF and no HDF5."""
     with path.open("rb") as opened:
-        if opened.read(len(MAGIC)) != MAGIC:
-            return Beside({}, {}, {})
+        head = opened.read(len(MAGIC))
+    if head.startswith(netcdf_classic.MAGIC):
+        return _of_classic(path)
+    return _of_hdf5(path) if head == MAGIC else Beside({}, {}, {})
+
+
+def _of_classic(path: Path) -> Beside:
+    texts: dict[str, Texts] = {}
+    valid: dict[str, Valid] = {}
+    for variable in netcdf_classic.variables(path):
+        if variable.kind != netcdf_classic.CHARACTER:
+            kind = netcdf_classic.TYPES[variable.kind].lstrip(">")
+            if (found := _valid(variable.attributes, UNWRITTEN.get(kind))) is not None:
+                valid[variable.name] = found
+        elif variable.shape:
+            axes, shape = variable.axes, variable.shape
+            if len(shape) > 1 and shape[-1]:
+                axes, shape = axes[:-1], shape[:-1]
+            texts[variable.name] = Texts(axes, shape, functools.partial(variable.letters, path))
+    return Beside(texts, valid, {})
+
+
+def _of_hdf5(path: Path) -> Beside:
     import h5py
 
     texts: dict[str, Texts] = {}
@@ -82,30 +113,36 @@ def look(path: Path) -> Beside:
             scales = [len(item.dims[axis]) > 0 for axis in range(item.ndim)]
             limits = item.maxshape or ()
             grows[name] = tuple(s and most is None for s, most in zip(scales, limits, strict=True))
-            if (found := _valid(item)) is not None:
+            kind = f"{item.dtype.kind}{item.dtype.itemsize}"
+            unwritten = UNWRITTEN.get(kind) if is_netcdf else None
+            if (found := _valid(item.attrs, unwritten)) is not None:
                 valid[name] = found
         elif item.ndim and (found_texts := _texts(path, item)) is not None:
             texts[name] = found_texts
 
     with h5py.File(path, "r") as file:
+        is_netcdf = "_NCProperties" in file.attrs
         file.visititems(visit)
     return Beside(texts, valid, grows)
 
 
-def _valid(data: Any) -> Valid | None:
+def _valid(attributes: Mapping[str, Any], unwritten: float | None) -> Valid | None:
     import numpy as np
 
-    said = data.attrs.get("valid_range")
-    low, high = data.attrs.get("valid_min"), data.attrs.get("valid_max")
+    if "_FillValue" in attributes:
+        unwritten = None
+    said = attributes.get("valid_range")
+    low, high = attributes.get("valid_min"), attributes.get("valid_max")
     if said is not None and np.size(said) == 2:
         low, high = np.ravel(said)
-    if low is None and high is None:
+    if low is None and high is None and unwritten is None:
         return None
     ends = [-np.inf if low is None else _one(low), np.inf if high is None else _one(high)]
-    scale, offset = _one(data.attrs.get("scale_factor", 1.0)), _one(data.attrs.get("add_offset", 0.0))
+    scale, offset = _one(attributes.get("scale_factor", 1.0)), _one(attributes.get("add_offset", 0.0))
     if (scale, offset) != (1.0, 0.0):
         ends = sorted(end * scale + offset for end in ends)
-    return Valid(*ends)
+        unwritten = None if unwritten is None else unwritten * scale + offset
+    return Valid(*ends, unwritten)
 
 
 def _one(value: Any) -> float:
@@ -123,7 +160,15 @@ def _texts(path: Path, data: Any) -> Texts | None:
     axes, shape = tuple(library.axes(data.file, data)), data.shape
     if _is_of_letters(data):
         axes, shape = axes[:-1], shape[:-1]
-    return Texts(path, data.name.lstrip("/"), axes, shape)
+    return Texts(axes, shape, functools.partial(_of_dataset, path, data.name))
+
+
+def _of_dataset(path: Path, name: str) -> Array:
+    import h5py
+
+    with h5py.File(path, "r") as file:
+        values: Array = file[name][()]
+    return values
 
 
 def _is_of_letters(data: Any) -> bool:
