@@ -272,7 +272,9 @@ fn periods_begin_where_calendars_say() {
     assert_eq!(groups("date_trunc('month', day)").data_type(), &DataType::Date32);
     assert_eq!(rows("date_trunc('week', day) = '2021-03-01' AND date_trunc('hour', day) = day"), [0]);
     assert_eq!(rows("date_trunc('month', t)::date = date_trunc('month', day)"), [0, 1, 3]);
-    assert!(error("date_trunc('fortnight', t)").contains("there is no period 'fortnight'; the periods are microsecond"));
+    assert!(
+        error("date_trunc('fortnight', t)").contains("there is no period 'fortnight'; the periods are microsecond")
+    );
     assert!(error("date_trunc('hour', n)").contains("takes a date or a timestamp, not column `n`"));
     assert!(error("date_trunc(t, 'hour')").contains("as in date_trunc('hour', t)"));
 }

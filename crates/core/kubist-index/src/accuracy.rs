@@ -1,17 +1,15 @@
-//! Error bounds: how far the stored values of a column may be from those that were given.
+//! Error bounds of columns.
 //!
-//! A value is rounded once, before anything is computed of it, to one that takes fewer bits:
+//! A value is rounded once, before anything is computed from it, to a value that takes fewer bits:
 //!
-//! - by an absolute bound b to the nearest multiple of the largest power of two that is at most
-//!   2 b, the **step**. Steps are powers of two so that every multiple is a value of the type, and
-//!   the difference is exact;
-//! - by a relative bound r to the nearest value of so many binary digits as keep |stored - given|
+//! - with an absolute bound b, to the nearest multiple of the **step**, the largest power of two that is at
+//!   most 2 b. Every multiple of a power of two is a value of the type, and the difference is exact;
+//! - with a relative bound r, to the nearest value with the fewest binary digits that keep |stored - given|
 //!   at most r |given|.
 //!
-//! What a value becomes follows from the value and the bound alone, by integer arithmetic on its
-//! bits: on every machine the same. A rounded value is rounded to itself. NaN, infinities, both zeros, and
-//! values whose rounding the type cannot hold, stay as they are. Ties go away from zero, and what
-//! becomes zero is +0.
+//! The result depends only on the value and the bound. Integer arithmetic on the bits makes it the same on
+//! every machine, and rounding twice changes nothing. NaN, infinities, both zeros, and values whose rounded
+//! form the type cannot hold, stay unchanged. Ties round away from zero, and a value that becomes zero is +0.
 
 use std::fmt;
 use std::str::FromStr;
@@ -26,17 +24,17 @@ use serde::{Deserialize, Serialize};
 
 use crate::order::Keyed;
 
-/// The bound of a column's errors.
+/// The error bound of a column.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(try_from = "String", into = "String")]
 pub enum Accuracy {
-    /// |stored - given| is at most this, in the column's unit.
+    /// Maximum |stored - given|, in the column's unit.
     Absolute(f64),
-    /// |stored - given| is at most this part of |given|.
+    /// Maximum |stored - given| / |given|.
     Relative(f64),
 }
 
-/// Why a bound cannot be.
+/// The reason why an error bound is invalid.
 #[derive(Clone, Debug, PartialEq, thiserror::Error)]
 pub enum NoAccuracy {
     #[error("{0:?} is neither a number nor, as \"1e-4 rel\", one of a relative bound")]
@@ -47,10 +45,12 @@ pub enum NoAccuracy {
     Relative(f64),
 }
 
-/// Stands behind the number of a relative bound.
+/// The word after the number of a relative bound.
 const RELATIVE: &str = "rel";
 
 impl Accuracy {
+    /// An absolute bound.
+    ///
     /// # Errors
     ///
     /// [`NoAccuracy::Absolute`] unless the bound is finite and above 0.
@@ -61,6 +61,8 @@ impl Accuracy {
         }
     }
 
+    /// A relative bound.
+    ///
     /// # Errors
     ///
     /// [`NoAccuracy::Relative`] unless the bound is above 0 and below 1.
@@ -71,7 +73,7 @@ impl Accuracy {
         }
     }
 
-    /// The step of an absolute bound, as its power of two.
+    /// The exponent of the step of an absolute bound (base 2).
     pub fn step(self) -> Option<i32> {
         match self {
             Accuracy::Absolute(bound) => Some(exponent(bound) + 1),
@@ -79,12 +81,12 @@ impl Accuracy {
         }
     }
 
-    /// Can values of the type be rounded?
+    /// Returns whether values of the type can be rounded.
     pub fn suits(data_type: &DataType) -> bool {
         data_type.is_integer() || data_type.is_floating()
     }
 
-    /// The values as they are stored; those of a type that does not suit stay as they are.
+    /// The rounded values. Arrays of a type that cannot be rounded stay unchanged.
     pub fn round(self, array: &ArrayRef) -> ArrayRef {
         match array.data_type() {
             DataType::Int8 => self.round_integers::<Int8Type>(array),
@@ -139,22 +141,22 @@ impl Accuracy {
     fn rounding(self) -> Rounding {
         match self {
             Accuracy::Absolute(bound) => Rounding::Step(exponent(bound) + 1),
-            // Half of the last digit that is kept is at most the bound.
+            // The error is at most half of the last kept digit.
             Accuracy::Relative(bound) => Rounding::Digits((-exponent(bound) - 1).max(0) as u32),
         }
     }
 }
 
-/// The bound as arithmetic needs it.
+/// The bound in the form that the arithmetic uses.
 #[derive(Clone, Copy)]
 enum Rounding {
-    /// To multiples of this power of two.
+    /// Round to multiples of this power of two.
     Step(i32),
-    /// To so many binary digits behind the first.
+    /// Keep this many binary digits after the first.
     Digits(u32),
 }
 
-/// How the bits of a float are shared out: the sign, then the exponent, then the digits.
+/// The layout of a float: sign, exponent, digits.
 #[derive(Clone, Copy)]
 struct Float {
     digits: u32,
@@ -175,7 +177,7 @@ impl Float {
         let rounded = match rounding {
             Rounding::Step(step) => {
                 let bias = (1i32 << (exponents - 1)) - 1;
-                // The power of two of the last digit.
+                // The exponent of the last digit.
                 let last = field.max(1) as i32 - bias - digits as i32;
                 match step - last {
                     ..=0 => return bits,
@@ -201,7 +203,7 @@ impl Float {
     }
 }
 
-/// The nearest number whose lowest bits, so many, are zeros.
+/// The nearest number whose lowest `count` bits are zero.
 #[inline(always)]
 fn without(magnitude: u64, bits: u32) -> u64 {
     (magnitude + (1 << (bits - 1))) >> bits << bits
@@ -211,7 +213,7 @@ fn without(magnitude: u64, bits: u32) -> u64 {
 fn round_integer(magnitude: u128, rounding: Rounding) -> u128 {
     let dropped = match rounding {
         _ if magnitude == 0 => 0,
-        // No integer of 64 bits is half of a larger step.
+        // No 64-bit integer reaches half of a larger step.
         Rounding::Step(step) => step.clamp(0, 66) as u32,
         Rounding::Digits(kept) => magnitude.ilog2().saturating_sub(kept),
     };
@@ -221,7 +223,7 @@ fn round_integer(magnitude: u128, rounding: Rounding) -> u128 {
     }
 }
 
-/// The largest power of two that is at most this number, which is above 0 and finite.
+/// The exponent of the largest power of two that is at most this positive, finite number.
 fn exponent(number: f64) -> i32 {
     let bits = number.to_bits();
     match (bits >> 52) as i32 {
@@ -247,7 +249,7 @@ impl fmt::Display for Accuracy {
 impl FromStr for Accuracy {
     type Err = NoAccuracy;
 
-    /// Of a number, or one with `rel` behind it.
+    /// Parses a number, or a number followed by `rel`.
     fn from_str(text: &str) -> Result<Accuracy, NoAccuracy> {
         let number = |number: &str| number.trim().parse::<f64>().map_err(|_| NoAccuracy::NoNumber(text.to_owned()));
         match text.trim().strip_suffix(RELATIVE) {

@@ -1,24 +1,23 @@
-//! One threshold for all writers of a step, so that what is kept of it stays within a budget.
+//! A common priority threshold for all writers of a step, which keeps the step within a budget.
 //!
-//! Each writer adds its records to a histogram of priorities; the histograms are added up, and
-//! every writer reads the same threshold from the sum: the end of the last bin up to which the
-//! records fit. Bins are as wide as 1/128 of their priorities, or narrower, whatever the share
-//! that is kept, so that less than a hundredth of a budget of many records stays unused.
+//! Each writer adds its records to a histogram of priorities. The histograms are summed, and every writer
+//! reads the same threshold from the sum: the upper edge of the last bin up to which the records fit. Bins
+//! are at most 1/128 of their priority wide, so for a budget of many records less than 1 % stays unused.
 //!
-//! The records below the threshold are a uniform sample, as if it had been fixed beforehand: a
-//! record that is kept could have any priority below the threshold, and the threshold would be
-//! the same (Ting, "Adaptive threshold sampling and unbiased estimation", arXiv 1708.04970).
+//! The records below the threshold are a uniform sample, as if the threshold had been fixed in advance. A
+//! kept record could have any priority below the threshold, and the threshold would be the same (Ting,
+//! "Adaptive threshold sampling and unbiased estimation", arXiv 1708.04970).
 
 use crate::priority::Threshold;
 
-/// Bits of a priority behind its first that decide the bin.
+/// Number of bits after the leading bit of a priority that select the bin.
 const BITS: u32 = 7;
 const EVEN: usize = 1 << BITS;
 
-/// The bins of a histogram.
+/// Number of bins in a histogram.
 pub const BINS: usize = EVEN * (64 - BITS as usize + 1);
 
-/// The bin of a priority; bins go up with priorities.
+/// The bin of a priority. Bins are in the order of priorities.
 #[inline]
 pub fn bin(priority: u64) -> usize {
     match (priority >> BITS).checked_ilog2() {
@@ -27,7 +26,7 @@ pub fn bin(priority: u64) -> usize {
     }
 }
 
-/// The priorities below which all bins before this one lie.
+/// The lower edge of a bin.
 pub fn edge(bin: usize) -> Threshold {
     match bin / EVEN {
         0 => Threshold::new(bin as u128),
@@ -35,7 +34,7 @@ pub fn edge(bin: usize) -> Threshold {
     }
 }
 
-/// The largest threshold below which no more than `budget` lies, of what the bins hold.
+/// The largest bin edge below which there are at most `budget` rows (or bytes) of the histogram.
 pub fn threshold(bins: &[u64], budget: u64) -> Threshold {
     let mut held = 0u64;
     for (bin, more) in bins.iter().enumerate() {
@@ -61,7 +60,7 @@ mod tests {
             assert!(low < high);
             assert_eq!((bin(low as u64), bin((high - 1) as u64)), (place, place), "{low}..{high}");
             assert!(high - low <= (low / 128).max(1));
-            // A fraction tells it exactly.
+            // Converting an edge to a fraction and back is exact.
             assert_eq!(Threshold::from_fraction(edge(place).to_fraction()), edge(place));
         }
     }
@@ -79,7 +78,7 @@ mod tests {
         }
     }
 
-    /// Whatever other priority below the threshold a kept record had: the threshold stays.
+    /// The threshold does not change if a kept record has another priority below it.
     #[test]
     fn a_kept_record_does_not_move_the_threshold() {
         let mut random = SmallRng::seed_from_u64(4);

@@ -1,30 +1,26 @@
-//! Cubes: nodes of the 2^k-ary partition of space, named by one ordered integer.
+//! Cubes: nodes of the 2^k-ary partition of space, each named by one ordered integer.
 //!
-//! A point's coordinates are interleaved, most significant bits first, into a
-//! Morton key of up to 96 bits, kept at the top of a 96-bit field. A cube is a
-//! prefix of `level * k` of those bits. Its id is the prefix, filled with zeros,
-//! followed by the level in the lowest byte: ids sort in depth-first order, a
-//! parent directly before its descendants, and the keys inside a cube are one
-//! range of integers.
+//! The bits of a point's coordinates are interleaved, most significant first, to a Morton key of up to 96
+//! bits, aligned to the top of a 96-bit field. A cube is a prefix of `level * k` bits of it. Its id is the
+//! prefix, filled with zeros, followed by the level in the lowest byte. Ids therefore sort in depth-first
+//! order, a parent directly before its descendants, and the keys inside a cube are one range of integers.
 //!
-//! A table may have several grids, numbered from 0, and a tree of cubes for each. The
-//! grid's number stands above the key, so that ids name the cubes of all trees and sort
-//! tree by tree; those of grid 0 are as if there were no others.
+//! A table may have several grids, numbered from 0, with one tree of cubes each. The number of the grid is
+//! above the key, so ids of all trees sort tree by tree.
 
-/// Width of the field that holds a Morton key.
+/// Bits of the field that holds a Morton key.
 pub const KEY_BITS: u32 = 96;
 /// Bits of a cube's id below the number of its grid.
 pub(crate) const CUBE_BITS: u32 = KEY_BITS + 8;
-/// The highest number of a grid: behind its tree there is room for an id.
+/// The highest number of a grid. An id after its tree must still fit.
 pub const LAST_GRID: u32 = (1 << (128 - CUBE_BITS)) - 2;
-/// The most dimensions of a table.
+/// Maximum number of dimensions of a table.
 pub const MAX_DIMENSIONS: usize = 8;
 
 /// A point's position on the space-filling curve: `KEY_BITS` wide, right aligned.
 pub type MortonKey = u128;
 
-/// How many dimensions a grid has and how finely each is divided; it makes the cubes of
-/// that grid's tree.
+/// The number of dimensions of a grid and the bits of each. It computes the cubes of the grid's tree.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Geometry {
     grid: u32,
@@ -32,7 +28,7 @@ pub struct Geometry {
     bits: u32,
 }
 
-/// Names a cube; sorts by grid, then in depth-first order.
+/// The id of a cube. Ids sort by grid, then in depth-first order.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct CubeId(u128);
 
@@ -42,17 +38,17 @@ impl CubeId {
         CubeId((grid as u128) << CUBE_BITS)
     }
 
-    /// The number of the grid in whose tree it lies.
+    /// The number of the grid in whose tree it is.
     pub fn grid(self) -> u32 {
         (self.0 >> CUBE_BITS) as u32
     }
 
-    /// The id as stored.
+    /// The stored form of the id.
     pub fn to_u128(self) -> u128 {
         self.0
     }
 
-    /// How deep the cube lies; the root has level 0.
+    /// The level of the cube; the root has level 0.
     pub fn level(self) -> u32 {
         (self.0 & 0xff) as u32
     }
@@ -71,23 +67,23 @@ pub struct GridBox {
 }
 
 impl Geometry {
-    /// Of grid 0, for 1 to 8 dimensions: 32 bits each up to three, then as many as share 96.
+    /// The geometry of grid 0 with 1 to 8 dimensions: 32 bits each for up to three dimensions, otherwise an
+    /// equal part of 96 bits.
     pub fn new(dimensions: usize) -> Option<Geometry> {
         Geometry::of_grid(0, dimensions)
     }
 
-    /// The same of the grid with this number, [`LAST_GRID`] at most.
+    /// The geometry of another grid, with a number of at most [`LAST_GRID`].
     pub fn of_grid(grid: u32, dimensions: usize) -> Option<Geometry> {
         let usable = (1..=MAX_DIMENSIONS).contains(&dimensions) && grid <= LAST_GRID;
         usable.then(|| Geometry { grid, dimensions: dimensions as u32, bits: (KEY_BITS / dimensions as u32).min(32) })
     }
 
-    /// The number of its grid.
     pub fn grid(&self) -> u32 {
         self.grid
     }
 
-    /// The cube that holds all others.
+    /// The cube that contains all others.
     pub fn root(&self) -> CubeId {
         CubeId::root(self.grid)
     }
@@ -96,7 +92,7 @@ impl Geometry {
         self.dimensions as usize
     }
 
-    /// Bits of a coordinate; also the deepest level.
+    /// Bits of a coordinate, which is also the deepest level.
     pub fn bits(&self) -> u32 {
         self.bits
     }
@@ -121,7 +117,7 @@ impl Geometry {
         KEY_BITS - level * self.dimensions
     }
 
-    /// The Morton key of a point given by its coordinates.
+    /// The Morton key of a point with these coordinates.
     pub fn key(&self, coordinates: &[u32]) -> MortonKey {
         let mut key: u128 = 0;
         for bit in (0..self.bits).rev() {
@@ -137,13 +133,13 @@ impl Geometry {
         self.first_bits(key, self.bits)
     }
 
-    /// The coordinates of a key with only their highest bits, `count` bits in all.
+    /// The coordinates of a key with only its highest `count` bits.
     fn first_bits(&self, key: MortonKey, count: u32) -> [u32; MAX_DIMENSIONS] {
         let (mut coordinates, k) = ([0; MAX_DIMENSIONS], self.dimensions as usize);
         if count == 0 {
             return coordinates;
         }
-        // Few levels are told by one word, whose bits come much faster than those of a key.
+        // A prefix that fits in one word is separated much faster than a whole key.
         let of_word = count.min(u64::BITS / k as u32);
         let mut word = (key >> (KEY_BITS - of_word * k as u32)) as u64;
         for bit in self.bits - of_word..self.bits {
@@ -162,10 +158,10 @@ impl Geometry {
         coordinates
     }
 
-    /// The cube of this level around a key.
+    /// The cube of this level that contains a key.
     pub fn cube_of(&self, key: MortonKey, level: u32) -> CubeId {
         let free = self.free_bits(level);
-        // A whole-field shift cannot happen: the field is narrower than u128.
+        // The shift is less than 128, because the field is narrower than u128.
         self.named((key >> free) << free, level)
     }
 
@@ -173,7 +169,7 @@ impl Geometry {
         CubeId(self.root().0 | first_key << 8 | level as u128)
     }
 
-    /// A stored id, if it names a cube of this geometry.
+    /// The cube with a stored id, if the id is valid in this geometry.
     pub fn cube_from_u128(&self, id: u128) -> Option<CubeId> {
         let cube = CubeId(id);
         let sound = cube.level() <= self.deepest() && cube.grid() == self.grid;
@@ -192,7 +188,7 @@ impl Geometry {
         (0..count).map(move |child| geometry.named(cube.first_key() | child << free, level + 1))
     }
 
-    /// From the root down to the cube's parent.
+    /// The ancestors from the root to the cube's parent.
     pub fn ancestors(&self, cube: CubeId) -> impl Iterator<Item = CubeId> + use<> {
         let geometry = *self;
         (0..cube.level()).map(move |level| geometry.cube_of(cube.first_key(), level))
@@ -207,12 +203,12 @@ impl Geometry {
         (key ^ cube.first_key()) >> self.free_bits(cube.level()) == 0
     }
 
-    /// Is `inner` the cube itself or one of its descendants?
+    /// Returns whether `inner` is the cube or one of its descendants.
     pub fn contains(&self, cube: CubeId, inner: CubeId) -> bool {
         inner.level() >= cube.level() && inner.grid() == cube.grid() && self.contains_key(cube, inner.first_key())
     }
 
-    /// The first id behind the cube and all its descendants, in id order.
+    /// The first id after the cube and all its descendants.
     pub fn end_of(&self, cube: CubeId) -> u128 {
         self.root().0 + ((self.last_key(cube) + 1) << 8)
     }
@@ -229,20 +225,20 @@ impl Geometry {
         GridBox { low, high }
     }
 
-    /// Do the cube and the box share a grid point?
+    /// Returns whether the cube and the box share a grid point.
     pub fn meets(&self, cube: CubeId, grid_box: &GridBox) -> bool {
         let span = self.span(cube);
         (0..self.dimensions as usize).all(|d| span.low[d] <= grid_box.high[d] && span.high[d] >= grid_box.low[d])
     }
 
-    /// The smallest cube that holds the whole box.
+    /// The smallest cube that contains the box.
     pub fn bounding_cube(&self, grid_box: &GridBox) -> CubeId {
         let differing = self.key(&grid_box.low) ^ self.key(&grid_box.high);
         let common = differing.leading_zeros() - (128 - KEY_BITS);
         self.cube_of(self.key(&grid_box.low), (common / self.dimensions).min(self.deepest()))
     }
 
-    /// The cubes of one level that meet the box, in key order.
+    /// The cubes of one level that intersect the box, in key order.
     pub fn cover<'a>(&self, grid_box: &'a GridBox, level: u32) -> impl Iterator<Item = CubeId> + use<'a> {
         let geometry = *self;
         let mut stack = vec![self.root()];
@@ -263,8 +259,8 @@ impl Geometry {
     }
 }
 
-/// Makes Morton keys of whole columns of coordinates: by table look-up, or by the
-/// instruction that spreads bits where the machine has it.
+/// Computes the Morton keys of columns of coordinates, with a lookup table, or with the bit-deposit
+/// instruction where the processor has it.
 pub struct Interleaver {
     geometry: Geometry,
     /// `spread[byte]`: the bits of a byte, one in every `dimensions` bits.
@@ -285,7 +281,7 @@ impl Interleaver {
         keys.clear();
         #[cfg(target_arch = "x86_64")]
         if is_x86_feature_detected!("bmi2") {
-            // SAFETY: the instruction is there.
+            // SAFETY: the check above found that the processor has the instruction.
             return unsafe { self.keys_by_deposit(columns, keys) };
         }
         keys.resize(columns.first().map_or(0, Vec::len), 0);

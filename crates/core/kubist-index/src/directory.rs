@@ -1,7 +1,8 @@
-//! All live runs of a snapshot, arranged for planning.
+//! The live runs of a snapshot, arranged for planning.
 //!
-//! The directory is sorted arrays, in blocks that directories of later snapshots share (`blocks`): a walk is a scan in
-//! depth-first order that jumps over subtrees. The trees of a forest follow one another.
+//! The directory consists of sorted arrays, in blocks that it shares with the directories of later snapshots
+//! (`blocks`). A walk is a scan in depth-first order that jumps over subtrees. The trees of a forest follow
+//! one another.
 
 mod blocks;
 pub mod parcels;
@@ -17,28 +18,28 @@ use crate::state::{Run, RunId, State};
 use blocks::{Block, Blocks, Change, Making, Sorted};
 use parcels::Subtrees;
 
-/// All live runs of a snapshot, arranged for planning.
+/// The live runs of a snapshot, arranged for planning.
 #[derive(Debug)]
 pub struct Directory<L> {
     forest: Forest,
-    /// Cubes that hold primaries or have a cutoff, tree by tree in depth-first order.
+    /// Cubes that have primary runs or a cutoff, tree by tree in depth-first order.
     pub(crate) primaries: Blocks<L>,
-    /// Cubes that hold replicas.
+    /// Cubes that have replicas.
     pub(crate) copies: Blocks<L>,
-    /// The cutoff of cubes of which none is known.
+    /// The cutoff of cubes without an entry.
     otherwise: Threshold,
-    /// Once they were asked for.
+    /// Computed on first use.
     pub(crate) subtrees: OnceLock<Subtrees>,
 }
 
-/// What a state has gained and lost since it was arranged.
+/// The difference between two states.
 #[derive(Debug)]
 pub struct Changes<L> {
-    /// Primaries and replicas that live and were not there before, each once.
+    /// New live primaries and replicas, each once.
     pub added: Vec<Arc<Run<L>>>,
-    /// At least the cutoffs that came with them.
+    /// New cutoffs. Others may be included.
     pub cutoffs: Vec<(CubeId, Threshold)>,
-    /// Runs that are no more; replicas of these are none, either.
+    /// Runs that were removed. Replicas that copy them are dead too.
     pub removed: SpreadSet<RunId>,
 }
 
@@ -49,17 +50,18 @@ impl<L> Default for Changes<L> {
 }
 
 impl<L> Directory<L> {
-    /// Of a whole state.
+    /// The directory of a whole state.
     pub fn new(forest: Forest, state: &State<L>) -> Directory<L> {
         let Ok(directory) = Directory::of(forest, state.live().cloned(), state.cutoffs(), &Never);
         directory
     }
 
-    /// Of live runs, in any order, and cutoffs, of which the lowest of each cube counts.
+    /// The directory of live runs in any order, and cutoffs. If a cube has several cutoffs, the lowest
+    /// counts.
     ///
     /// # Errors
     ///
-    /// `Stopped` once the work is to end.
+    /// `Stopped` if the work was cancelled.
     pub fn of<S: Stop>(
         forest: Forest,
         live: impl Iterator<Item = Arc<Run<L>>>,
@@ -69,14 +71,14 @@ impl<L> Directory<L> {
         Directory::made(forest, live, cutoffs, Threshold::ALL, stop)
     }
 
-    /// The same of a part that is enough for a box and a range of priorities: all runs that
-    /// meet both, and any cutoffs. Plans for that box and range are then as good as with
-    /// all (I2: what lies below a cube has priorities at or above its cutoff, so
-    /// that it makes no difference whether one looks there).
+    /// The directory of a part that suffices for a box and a range of priorities: all runs that meet both,
+    /// and any cutoffs. Plans for that box and range return the same rows as with all runs. By I2, rows below
+    /// a cube have priorities at or above its cutoff, so it makes no difference whether the walk descends
+    /// there.
     ///
     /// # Errors
     ///
-    /// `Stopped` once the work is to end.
+    /// `Stopped` if the work was cancelled.
     pub fn of_part<S: Stop>(
         forest: Forest,
         live: impl Iterator<Item = Arc<Run<L>>>,
@@ -102,7 +104,7 @@ impl<L> Directory<L> {
         }
         let (primaries, replicas) = (sorted(primaries, stop)?, sorted(replicas, stop)?);
         let (mut of_primaries, mut of_copies) = (Making::new(&forest, stride(&forest)), Making::new(&forest, 0));
-        // Nothing is added to a part.
+        // A partial directory is never changed.
         if otherwise < Threshold::ALL {
             (of_primaries, of_copies) = (of_primaries.otherwise(otherwise).whole(), of_copies.whole());
         }
@@ -111,12 +113,13 @@ impl<L> Directory<L> {
         Ok(Directory { forest, primaries, copies, otherwise, subtrees: OnceLock::new() })
     }
 
-    /// The directory of a state that has changed: what [`Directory::new`] of it holds, in the time of the blocks that
-    /// something changed in, a step for each other block, and one for each name where a run was removed or is copied.
+    /// The directory after changes, equal to [`Directory::new`] of the changed state. It takes the time of
+    /// the changed blocks, one step for each other block, and one for each id of a run that was removed or is
+    /// copied.
     ///
     /// # Panics
     ///
-    /// In debug builds, of a part.
+    /// In debug builds, if the directory is partial.
     pub fn with(&self, forest: &Forest, changes: &Changes<L>) -> Directory<L> {
         debug_assert!(self.is_whole(), "a part of a directory does not change");
         let Changes { added, cutoffs, removed } = changes;
@@ -159,13 +162,13 @@ impl<L> Directory<L> {
         Directory { forest: forest.clone(), primaries, copies, otherwise: self.otherwise, subtrees: OnceLock::new() }
     }
 
-    /// Of an empty table.
+    /// The directory of an empty table.
     pub fn nothing(forest: Forest) -> Directory<L> {
         let Ok(directory) = Directory::of(forest, std::iter::empty(), std::iter::empty(), &Never);
         directory
     }
 
-    /// Does it hold all runs and cutoffs of a state?
+    /// Returns whether it has all runs and cutoffs of a state.
     pub fn is_whole(&self) -> bool {
         self.otherwise == Threshold::ALL
     }
@@ -175,12 +178,12 @@ impl<L> Directory<L> {
         &self.forest
     }
 
-    /// The trees that have primary runs, oldest grid first: the others cost nothing.
+    /// The trees that have primary runs, oldest grid first.
     pub fn trees(&self) -> impl Iterator<Item = Geometry> + '_ {
         self.primaries.runs.iter().filter_map(|(grid, _)| self.forest.tree(*grid))
     }
 
-    /// Live runs, primaries and replicas.
+    /// Number of live runs, primaries and replicas.
     pub fn len(&self) -> usize {
         self.primaries.len_of_runs() + self.copies.len_of_runs()
     }
@@ -189,12 +192,12 @@ impl<L> Directory<L> {
         self.len() == 0
     }
 
-    /// Live primary records.
+    /// Number of live primary records.
     pub fn rows(&self) -> u64 {
         self.primaries.rows
     }
 
-    /// All live primary runs, by cube, tree by tree in depth-first order.
+    /// All live primary runs by cube, tree by tree in depth-first order.
     pub fn runs(&self) -> impl Iterator<Item = &Arc<Run<L>>> + Clone {
         self.primaries.all()
     }
@@ -214,19 +217,19 @@ impl<L> Directory<L> {
         self.copies.runs_of(cube)
     }
 
-    /// Cubes that hold primary runs or have a cutoff, in depth-first order.
+    /// Cubes that have primary runs or a cutoff, in depth-first order.
     pub fn cubes(&self) -> impl Iterator<Item = CubeId> + '_ {
         self.primaries.iter().flat_map(|block| block.cubes.iter().copied())
     }
 
-    /// Cubes that hold at least one primary run.
+    /// Number of cubes with at least one primary run.
     pub fn occupied_cubes(&self) -> usize {
         let occupied =
             |block: &Arc<Block<L>>| (0..block.cubes.len()).filter(|cube| !block.of_cube(*cube).is_empty()).count();
         self.primaries.iter().map(occupied).sum()
     }
 
-    /// Levels of the tree: one more than that of the deepest cube with a primary run.
+    /// Number of levels down to the deepest cube with a primary run.
     pub fn height(&self) -> u32 {
         self.runs().map(|run| run.cube.level() + 1).max().unwrap_or(0)
     }
@@ -236,7 +239,7 @@ impl<L> Directory<L> {
         self.primaries.find(cube).map_or(self.otherwise, |(block, index)| block.cutoffs[index])
     }
 
-    /// All cutoffs below "everything".
+    /// All cutoffs below [`Threshold::ALL`].
     pub fn cutoffs(&self) -> impl Iterator<Item = (CubeId, Threshold)> {
         let cubes = self.cubes().zip(self.primaries.iter().flat_map(|block| block.cutoffs.iter().copied()));
         cubes.filter(|(_, cutoff)| *cutoff < Threshold::ALL)
@@ -247,29 +250,29 @@ impl<L> Directory<L> {
         self.primaries.runs_of(cube)
     }
 
-    /// The readable runs of a cube that some replica may copy.
+    /// The runs of a cube with priorities in the range that a replica may copy.
     pub(crate) fn copied_runs(&self, cube: CubeId, range: PriorityRange) -> impl Iterator<Item = &Arc<Run<L>>> {
         let of_cube = self.primaries.find(cube).map(|(block, index)| block.readable(index, range));
         of_cube.into_iter().flatten().filter_map(|(run, is_copied)| is_copied.then_some(run))
     }
 }
 
-/// As many numbers say where a cube of a forest lies.
+/// Numbers per cube for its span.
 fn stride(forest: &Forest) -> usize {
     2 * forest.most_dimensions()
 }
 
-/// By cube, then id.
+/// Sorts runs by cube, then by id.
 fn sorted<L, S: Stop>(runs: Vec<Arc<Run<L>>>, stop: &S) -> Result<Sorted<L>, S::Stopped> {
     let mut order: Vec<_> = (0u32..).zip(&runs).map(|(index, run)| (run.cube, run.id, index)).collect();
-    // What they are sorted by, without the runs: following each pointer would take longer.
-    // Most come nearly in order, which this sort makes use of.
+    // Sorts cubes and ids without the runs, because following each pointer would take longer. Most runs
+    // arrive nearly in order, which this sort exploits.
     gradual::sort(&mut order, stop)?;
     let mut runs: Vec<_> = runs.into_iter().map(Some).collect();
     Ok(order.into_iter().filter_map(|(cube, _, index)| Some((cube, runs[index as usize].take()?))).collect())
 }
 
-/// Of each cube the lowest cutoff, where that is below "everything".
+/// The lowest cutoff of each cube, if it is below [`Threshold::ALL`].
 fn lowest<S: Stop>(
     cutoffs: impl Iterator<Item = (CubeId, Threshold)>,
     stop: &S,
@@ -280,7 +283,7 @@ fn lowest<S: Stop>(
     Ok(cutoffs)
 }
 
-/// May the run hold priorities in the range?
+/// Returns whether the run may contain priorities in the range.
 pub(crate) fn meets<L>(run: &Run<L>, range: PriorityRange) -> bool {
     range.meets(run.priorities.0, run.priorities.1)
 }

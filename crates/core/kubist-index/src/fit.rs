@@ -1,30 +1,32 @@
-//! Does a grid fit the data? What boxes examine for each record that they return, told from a
-//! sample of all records, by this grid and by one that is made for the sample.
+//! Test whether a grid fits the data.
 //!
-//! A grid that the data has outgrown gives most of it one coordinate, or few: that dimension
-//! tells neighbours apart only at depths that the tree does not reach. The estimate goes by
-//! what readers go by: it arranges the sample in a tree of small cubes, and counts the pieces
-//! whose bounds meet boxes of a hundredth of the data.
+//! The measure is the number of records that boxes examine for each record that they return. It is estimated
+//! from a sample of all records, for the current grid and for a grid that is learned from the sample.
+//!
+//! A grid that the data has outgrown gives most of it few coordinates in a dimension. That dimension then
+//! separates neighbours only at depths that the tree does not reach. The estimate follows the readers: it
+//! arranges the sample in a tree of small cubes, and counts the pieces whose bounds intersect boxes with
+//! 1/100 of the data.
 
 use crate::cube::{CubeId, Geometry, Interleaver, MortonKey};
 use crate::grid::Scale;
 
-/// Records of a piece: of a sample, so that pieces and boxes have a like number of them.
+/// Records of a piece of the sample. It is small so that pieces and boxes have similar numbers of records.
 const PIECE: usize = 16;
-/// Boxes that are asked for, and the share of the data in each.
+/// Number of boxes, and the fraction of the data in each.
 const BOXES: usize = 64;
 const SHARE: f64 = 0.01;
-/// Fewer records tell nothing.
+/// Minimum size of a sample; smaller samples are ignored.
 pub const LEAST_SAMPLE: usize = 1024;
-/// A grid is outgrown when boxes examine this many times what they would by a fresh one.
+/// A grid is outgrown when boxes examine this many times as many records as with a new grid.
 const OUTGROWN: f64 = 1.3;
-/// Values beyond one in this many at either end are left to the tails of a fresh scale.
+/// One of this many values at either end is left to the tails of a new scale.
 const OUTLIERS: usize = 1024;
 
-/// A sample: `values[d][record]` of each dimension; NaN for what is not a number.
+/// A sample: `values[d][record]` for each dimension; NaN for missing numbers.
 pub type Sample = [Vec<f64>];
 
-/// Records that boxes examine for each that they return.
+/// Records that boxes examine for each record that they return.
 pub fn examined(geometry: &Geometry, scales: &[Scale], sample: &Sample) -> f64 {
     let records = sample.first().map_or(0, Vec::len);
     let columns: Vec<Vec<u32>> =
@@ -55,14 +57,14 @@ pub fn examined(geometry: &Geometry, scales: &[Scale], sample: &Sample) -> f64 {
     examined as f64 / returned.max(1) as f64
 }
 
-/// The records of a cube, in key order, as a tree keeps them: some in the cube, the others
-/// below it. A cube whose records all lie in one child costs every box that comes by.
+/// Arranges the records of a cube, in key order, as a tree does: some in the cube, the others below. A cube
+/// whose records are all in one child makes every box that intersects it more expensive.
 fn descend(geometry: &Geometry, keys: &[MortonKey], cube: CubeId, records: &[usize], pieces: &mut Vec<Vec<usize>>) {
     if records.len() <= PIECE + PIECE / 4 || cube.level() >= geometry.deepest() {
         pieces.extend(records.chunks(PIECE).map(<[usize]>::to_vec));
         return;
     }
-    // A priority that has nothing to do with the order in which the sample came.
+    // A priority that is independent of the order of the sample.
     let priority = |record: usize| (record as u64).wrapping_mul(0x9e37_79b9_7f4a_7c15);
     let mut priorities: Vec<u64> = records.iter().map(|record| priority(*record)).collect();
     let cutoff = *priorities.select_nth_unstable(PIECE - 1).1;
@@ -79,8 +81,8 @@ fn descend(geometry: &Geometry, keys: &[MortonKey], cube: CubeId, records: &[usi
     }
 }
 
-/// Boxes around records of the sample, each of which holds the same share of the records. A
-/// box is as wide in each dimension as most values there are spread.
+/// Boxes around records of the sample with the same fraction of the records in each. The width of a box in a
+/// dimension is proportional to the spread of the values.
 fn boxes(sample: &Sample) -> Vec<Vec<(f64, f64)>> {
     let records = sample.first().map_or(0, Vec::len);
     let spreads: Vec<f64> = sample.iter().map(|values| spread(values).unwrap_or(1.0)).collect();
@@ -105,8 +107,8 @@ fn boxes(sample: &Sample) -> Vec<Vec<(f64, f64)>> {
     chosen.filter_map(around).collect()
 }
 
-/// How wide nine tenths of the values lie, or all of them where these are the same; `None` if
-/// there are no two values.
+/// The width of the central 90 % of the values, or of all values if that is zero; `None` if all values are
+/// equal.
 fn spread(values: &[f64]) -> Option<f64> {
     let sorted = finite(values);
     let at = |share: f64| sorted[(sorted.len() as f64 * share) as usize];
@@ -120,8 +122,8 @@ fn finite(values: &[f64]) -> Vec<f64> {
     finite
 }
 
-/// Has data left its domain, or does it fill little of it? That takes a thousandth of the time
-/// of [`outgrown`], and does not notice how records are spread inside.
+/// Returns whether data left its domain or fills little of it. This takes 1/1000 of the time of [`outgrown`],
+/// but does not see how records are distributed inside.
 pub fn has_left(scales: &[Scale], sample: &Sample) -> bool {
     scales.iter().zip(sample).any(|(scale, values)| {
         let (low, high) = scale.domain();
@@ -130,10 +132,10 @@ pub fn has_left(scales: &[Scale], sample: &Sample) -> bool {
     })
 }
 
-/// Scales for a fresh grid of the same dimensions, if boxes examine much more by these.
+/// Scales for a new grid of the same dimensions, if boxes examine much more with the current ones.
 ///
-/// Where values have left a linear domain, the fresh one goes as far again in that direction:
-/// data that keeps growing gets a grid each time that it has doubled.
+/// If values left a linear domain, the new domain extends as far again in that direction. Data that keeps
+/// growing thus gets a new grid each time that its range doubles.
 pub fn outgrown(geometry: &Geometry, scales: &[Scale], sample: &Sample) -> Option<Vec<Scale>> {
     if sample.first().is_none_or(|values| values.len() < LEAST_SAMPLE) {
         return None;
@@ -142,7 +144,7 @@ pub fn outgrown(geometry: &Geometry, scales: &[Scale], sample: &Sample) -> Optio
     let by_rank: Vec<Scale> = sample.iter().zip(&fresh).map(|(values, fresh)| by_rank(fresh, values)).collect();
     let (old, even, ranked) =
         (examined(geometry, scales, sample), examined(geometry, &fresh, sample), examined(geometry, &by_rank, sample));
-    // An even division moves less when the data moves: the other one has to be much better.
+    // A linear scale changes less when the data moves, so a quantile scale must be much better to win.
     let (scales, best) = if ranked * OUTGROWN < even { (by_rank, ranked) } else { (fresh, even) };
     (old > OUTGROWN * best).then_some(scales)
 }
@@ -205,7 +207,7 @@ mod tests {
         sample[2] = uniform(&mut rng, 0.0, 1000.0);
         let scales = outgrown(&geometry, &[linear(0.0, 1.0), linear(0.0, 1.0), linear(0.0, 1.0)], &sample).unwrap();
         let (low, high) = scales[2].domain();
-        // As far again as it has come.
+        // The new domain extends as far again as the data came.
         assert!((-100.0..=0.0).contains(&low) && (1900.0..2100.0).contains(&high), "{low} {high}");
         assert_eq!(outgrown(&geometry, &scales, &sample), None);
     }
@@ -238,10 +240,10 @@ mod tests {
         for (values, left) in [
             (uniform(&mut rng, 0.0, 1.0), false),
             (uniform(&mut rng, 0.3, 0.6), false),
-            // A fifth is outside, or next to nothing is filled.
+            // A fifth is outside, or almost nothing of the domain is filled.
             (uniform(&mut rng, 0.0, 1.25), true),
             (uniform(&mut rng, 0.5, 0.51), true),
-            // What has one value, or none, tells nothing.
+            // Dimensions with one value or none decide nothing.
             (vec![0.5; 100], false),
             (vec![f64::NAN; 100], false),
             (vec![], false),

@@ -1,20 +1,19 @@
 //! The forest: one tree of cubes for each grid of a table.
 //!
-//! A table begins with grid 0. A later grid divides space anew, perhaps by other columns,
-//! and has a tree of its own; runs move there from the older trees by and by. A record
-//! lies in one primary run of the whole forest (I1). All other rules hold tree by tree:
-//! a cutoff says nothing of other trees (I2), and a replica copies runs of its own tree
-//! (I4). So a question asks each tree that has runs, in the coordinates of its grid.
+//! A table begins with grid 0. A later grid divides space differently, perhaps by other columns, and has its
+//! own tree. Runs move there from the older trees over time. A record is in one primary run of the whole
+//! forest (I1). All other rules apply to each tree: cutoffs (I2), and replicas copy runs of their own tree
+//! (I4). A query therefore reads every tree that has runs, in the coordinates of its grid.
 
 use std::collections::BTreeMap;
 
 use crate::cube::{CUBE_BITS, CubeId, Geometry, GridBox};
 
-/// The geometries of the grids that are known of a table, by number.
+/// The geometries of the known grids of a table, by number.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Forest(Vec<Geometry>);
 
-/// A grid was said to have another number of dimensions before.
+/// The grid is already known with another number of dimensions.
 #[derive(Clone, Debug, PartialEq, thiserror::Error)]
 #[error("grid {grid} has {known} dimensions and not {found}")]
 pub struct Disagrees {
@@ -28,7 +27,7 @@ impl Forest {
         Forest(vec![tree])
     }
 
-    /// Takes one more tree, which may be known.
+    /// Adds a tree, which may be known already.
     ///
     /// # Errors
     ///
@@ -52,17 +51,17 @@ impl Forest {
         self.0.binary_search_by_key(&grid, Geometry::grid).ok().map(|index| self.0[index])
     }
 
-    /// The tree in which a cube of this forest lies.
+    /// The tree of a cube of this forest.
     pub fn tree_of(&self, cube: CubeId) -> Geometry {
         self.tree(cube.grid()).expect("a cube is made by the geometry of its tree")
     }
 
-    /// A stored id, if it names a cube of a known tree.
+    /// The cube with a stored id, if it is in a known tree.
     pub fn cube_from_u128(&self, id: u128) -> Option<CubeId> {
         self.tree((id >> CUBE_BITS) as u32)?.cube_from_u128(id)
     }
 
-    /// How many dimensions the tree has to which a stored id belongs, if it is known.
+    /// The number of dimensions of the tree of a stored id, if it is known.
     pub fn dimensions_of(&self, id: u128) -> Option<usize> {
         let grid = (id >> CUBE_BITS) as u32;
         Some(self.0.get(self.0.binary_search_by_key(&grid, Geometry::grid).ok()?)?.dimensions())
@@ -78,7 +77,7 @@ impl Forest {
     }
 }
 
-/// A part of space: for each grid the box of its coordinates that holds it.
+/// A region of space: for each grid the box of coordinates that contains it.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Region(BTreeMap<u32, GridBox>);
 
@@ -88,27 +87,27 @@ impl Region {
         Region(forest.trees().map(|tree| (tree.grid(), tree.everything())).collect())
     }
 
-    /// The same as it lies in one grid, and nothing in the others.
+    /// A box in one grid, and nothing in the others.
     pub fn in_grid(grid: u32, grid_box: GridBox) -> Region {
         Region(BTreeMap::from([(grid, grid_box)]))
     }
 
-    /// Says where it lies in one more grid.
+    /// Sets the box in one more grid.
     pub fn insert(&mut self, grid: u32, grid_box: GridBox) {
         self.0.insert(grid, grid_box);
     }
 
-    /// Says that nothing of it lies in a grid.
+    /// Removes a grid: the region then has no part in it.
     pub fn remove(&mut self, grid: u32) {
         self.0.remove(&grid);
     }
 
-    /// Nothing of it lies in a grid of which no box is known.
+    /// The box in a grid; `None` if the region has no part in it.
     pub fn in_tree(&self, grid: u32) -> Option<&GridBox> {
         self.0.get(&grid)
     }
 
-    /// Does it share a grid point with a cube of the tree?
+    /// Returns whether the region shares a grid point with a cube of the tree.
     pub fn meets(&self, tree: &Geometry, cube: CubeId) -> bool {
         self.in_tree(tree.grid()).is_some_and(|grid_box| tree.meets(cube, grid_box))
     }

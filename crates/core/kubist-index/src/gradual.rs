@@ -1,25 +1,25 @@
-//! Long passes over what is in memory, in pieces between which they can be stopped.
+//! Cancellable work over data in memory.
 //!
-//! A sort of ten million records takes a second in which it could not be stopped; here the
-//! work between two looks at the switch is bounded by [`PIECE`], whatever there is to do.
+//! Sorting ten million records takes a second. Here the work between two checks for cancellation is at most
+//! [`PIECE`] items, however large the input is.
 
 use std::convert::Infallible;
 use std::ops::Range;
 
-/// A switch that work looks at from time to time.
+/// A switch that work checks at intervals.
 pub trait Stop {
-    /// What stopped work returns.
+    /// The error of cancelled work.
     type Stopped;
 
-    /// Whether to go on.
+    /// Checks for cancellation.
     ///
     /// # Errors
     ///
-    /// `Stopped` once the work is to end.
+    /// `Stopped` if the work was cancelled.
     fn look(&self) -> Result<(), Self::Stopped>;
 }
 
-/// The switch of work that nobody stops.
+/// A switch that never cancels.
 pub struct Never;
 
 impl Stop for Never {
@@ -30,16 +30,16 @@ impl Stop for Never {
     }
 }
 
-/// Items between two looks at the switch.
+/// Items between two checks.
 pub const PIECE: usize = 65_536;
 
-/// `0..length` in pieces, before each of which the switch is looked at.
+/// `0..length` in ranges of at most [`PIECE`] items, with a check before each.
 pub fn pieces<S: Stop>(length: usize, stop: &S) -> impl Iterator<Item = Result<Range<usize>, S::Stopped>> {
     let firsts = (0..length).step_by(PIECE);
     firsts.map(move |first| stop.look().map(|()| first..length.min(first + PIECE)))
 }
 
-/// Counts what a walk does, and looks at the switch after each [`PIECE`] of it.
+/// Counts the steps of a walk, and checks after each [`PIECE`] steps.
 pub struct Steps<'a, S> {
     stop: &'a S,
     left: usize,
@@ -50,11 +50,11 @@ impl<'a, S: Stop> Steps<'a, S> {
         Steps { stop, left: PIECE }
     }
 
-    /// So many items are done next.
+    /// Counts the next `items`.
     ///
     /// # Errors
     ///
-    /// `Stopped` once the work is to end.
+    /// `Stopped` if the work was cancelled.
     pub fn step(&mut self, items: usize) -> Result<(), S::Stopped> {
         match self.left.checked_sub(items) {
             Some(left) => self.left = left,
@@ -67,19 +67,19 @@ impl<'a, S: Stop> Steps<'a, S> {
     }
 }
 
-/// Sorts; equal items may change their order. After an error the items are in no order, and some
-/// may be there twice.
+/// Sorts; equal items may change their order. After an error the order is undefined, and items may be
+/// duplicated.
 ///
 /// # Errors
 ///
-/// `Stopped` once the work is to end.
+/// `Stopped` if the work was cancelled.
 pub fn sort<T: Copy + Ord, S: Stop>(items: &mut Vec<T>, stop: &S) -> Result<(), S::Stopped> {
     for piece in pieces(items.len(), stop) {
         items[piece?].sort_unstable();
     }
     let mut width = PIECE;
     while width < items.len() {
-        // What is in order already, as most that comes window by window, is not moved.
+        // Sorted input, which is common, is not moved.
         let ordered = (width..items.len()).step_by(width).all(|middle| items[middle - 1] <= items[middle]);
         if ordered {
             return Ok(());
@@ -95,7 +95,7 @@ pub fn sort<T: Copy + Ord, S: Stop>(items: &mut Vec<T>, stop: &S) -> Result<(), 
     Ok(())
 }
 
-/// Appends both sorted lists, sorted.
+/// Appends the merge of two sorted lists.
 fn merge<T: Copy + Ord, S: Stop>(
     mut left: &[T],
     mut right: &[T],
@@ -126,7 +126,7 @@ mod tests {
 
     use super::*;
 
-    /// Counts looks, and stops at one of them.
+    /// Counts checks, and cancels at one of them.
     struct Counted {
         looks: Cell<usize>,
         stop: usize,
@@ -147,7 +147,7 @@ mod tests {
         }
     }
 
-    /// Numbers without any order, some of them equal.
+    /// Unordered numbers with some duplicates.
     fn numbers(count: usize) -> Vec<u64> {
         (0..count as u64).map(|n| n.wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 40).collect()
     }

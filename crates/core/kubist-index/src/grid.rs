@@ -1,38 +1,36 @@
 //! Grids: monotone maps from a dimension's values to integer coordinates.
 //!
-//! A grid is never trusted to be exact, only to be monotone: `a <= b` implies
-//! `coordinate(a) <= coordinate(b)` over the whole type. A query maps its box
-//! through the same grid and then applies the exact predicate, so a coarse or
-//! badly chosen grid costs speed, never rows.
+//! Only monotony is required: `a <= b` implies `coordinate(a) <= coordinate(b)` over the whole type. A query
+//! maps its box through the same grid and then applies the exact predicate. A coarse or badly chosen grid
+//! therefore costs time, never rows.
 //!
-//! Of the `2^bits` coordinates of a dimension, one in 64 at either end is kept
-//! for values below and above the domain, laid out logarithmically; the rest
-//! covers the domain. NaN and null have the last coordinate.
+//! Of the `2^bits` coordinates of a dimension, 1/64 at either end is for values below and above the domain,
+//! in logarithmic distance. The rest covers the domain. NaN and null have the last coordinate.
 
 use crate::order::Keyed;
 use serde::{Deserialize, Serialize};
 
-/// Values that are turned to coordinates at once.
+/// Values that are converted to coordinates at once.
 const AT_ONCE: usize = 64;
-/// Either tail has one in this many of all coordinates.
+/// Each tail has one of this many coordinates.
 const TAIL_SHARE: u64 = 64;
 /// Doublings of the domain's width that a tail spans: more than `f64` has.
 const TAIL_DOUBLINGS: f64 = 2200.0;
-/// The most knots of a quantile scale.
+/// Maximum number of knots of a quantile scale.
 pub const MAX_KNOTS: usize = 1024;
 
-/// How the inside of a dimension's domain is divided.
+/// The division of a dimension's domain.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Scale {
-    /// Evenly from `low` to `high`; `low < high`, both finite.
+    /// Even division from `low` to `high`; both finite, `low < high`.
     Linear { low: f64, high: f64 },
-    /// Evenly in rank: as many coordinates between any two neighbouring knots.
-    /// At least two, finite, strictly ascending.
+    /// Even division in rank: an equal number of coordinates between neighbouring knots. At least two knots,
+    /// finite, strictly ascending.
     Quantile { knots: Vec<f64> },
 }
 
-/// A domain that cannot be: reported with the ends as given.
+/// An invalid domain, with its ends.
 #[derive(Clone, Debug, PartialEq, thiserror::Error)]
 #[error("a domain needs finite ends with low < high, found {low} to {high}")]
 pub struct BadDomain {
@@ -54,9 +52,9 @@ impl Scale {
         }
     }
 
-    /// Learned from values: linear between the finite extremes, widened by half
-    /// their distance on either side, because a first commit is often one time
-    /// step or one rank's part of the mesh. A single value `v` gives `v ± max(|v|, 1)`.
+    /// A linear scale between the finite minimum and maximum of the values, widened by half their distance on
+    /// either side. A first commit is often a single time step or one rank's part of a mesh. A single value
+    /// `v` gives `v ± max(|v|, 1)`.
     pub fn learn_linear(values: impl IntoIterator<Item = f64>) -> Scale {
         let (low, high) = extremes(values);
         if low > high {
@@ -66,8 +64,8 @@ impl Scale {
         Scale::Linear { low: (low - reach).max(f64::MIN), high: (high + reach).min(f64::MAX) }
     }
 
-    /// Learned from values: piecewise linear through at most [`MAX_KNOTS`] of
-    /// their quantiles. Falls back to linear when all finite values are equal.
+    /// A piecewise linear scale through at most [`MAX_KNOTS`] quantiles of the values. Linear if all finite
+    /// values are equal.
     pub fn learn_quantile(values: impl IntoIterator<Item = f64>) -> Scale {
         let mut sorted: Vec<f64> = values.into_iter().filter(|value| value.is_finite()).collect();
         sorted.sort_unstable_by(f64::total_cmp);
@@ -75,7 +73,7 @@ impl Scale {
         let steps = last.clamp(1, MAX_KNOTS - 1);
         let mut knots: Vec<f64> = match sorted.is_empty() {
             true => Vec::new(),
-            // + 0.0 turns -0.0 into 0.0, which must not be a knot of its own.
+            // + 0.0 turns -0.0 into 0.0, so that it is not a separate knot.
             false => (0..=steps).map(|i| sorted[i * last / steps] + 0.0).collect(),
         };
         knots.dedup();
@@ -85,7 +83,7 @@ impl Scale {
         Scale::Quantile { knots }
     }
 
-    /// The ends of the domain.
+    /// The minimum and maximum of the domain.
     pub fn domain(&self) -> (f64, f64) {
         match self {
             Scale::Linear { low, high } => (*low, *high),
@@ -93,11 +91,11 @@ impl Scale {
         }
     }
 
-    /// Is this a scale that could have been made here? For scales read from disk.
+    /// Checks a scale that was read from storage.
     ///
     /// # Errors
     ///
-    /// [`BadDomain`] if it is not.
+    /// [`BadDomain`] if it is invalid.
     pub fn check(&self) -> Result<(), BadDomain> {
         let (sound, low, high) = match self {
             Scale::Linear { low, high } => (low < high, *low, *high),
@@ -136,13 +134,13 @@ impl Scale {
         }
     }
 
-    /// [`Scale::coordinate`] of many values, at once.
+    /// [`Scale::coordinate`] of many values.
     pub fn coordinates<T: Keyed>(&self, values: &[T], bits: u32) -> Vec<u32> {
         match *self {
             Scale::Linear { low, high } if (high - low).is_finite() => {
                 #[cfg(target_arch = "x86_64")]
                 if is_x86_feature_detected!("avx2") {
-                    // SAFETY: the instructions are there.
+                    // SAFETY: the check above found that the processor has the instructions.
                     return unsafe { self.even_coordinates_wide(low, high, values, bits) };
                 }
                 self.even_coordinates(low, high, values, bits)
@@ -151,14 +149,14 @@ impl Scale {
         }
     }
 
-    /// The same, compiled for more values at once.
+    /// The same function, compiled for wider vector instructions.
     #[cfg(target_arch = "x86_64")]
     #[target_feature(enable = "avx2")]
     fn even_coordinates_wide<T: Keyed>(&self, low: f64, high: f64, values: &[T], bits: u32) -> Vec<u32> {
         self.even_coordinates(low, high, values, bits)
     }
 
-    /// Of a linear scale with a finite width.
+    /// Coordinates of a linear scale with a finite width.
     #[inline(always)]
     fn even_coordinates<T: Keyed>(&self, low: f64, high: f64, values: &[T], bits: u32) -> Vec<u32> {
         let mut coordinates = Vec::with_capacity(values.len());
@@ -186,7 +184,7 @@ impl Scale {
 
     /// The smallest value whose coordinate is at least this; infinity if there is none.
     pub fn value_at(&self, coordinate: u32, bits: u32) -> f64 {
-        // Coordinates are monotone in the order keys of finite values.
+        // Coordinates are monotone in the order keys of finite values, so binary search finds it.
         let (mut low, mut high) = (f64::NEG_INFINITY.key(), f64::INFINITY.key());
         while low < high {
             let middle = low + (high - low) / 2;
@@ -199,11 +197,11 @@ impl Scale {
     }
 }
 
-/// [`Scale::coordinate`] of a value inside the domain of a linear scale: the same arithmetic, without
-/// what keeps the compiler from doing several at once.
+/// [`Scale::coordinate`] inside the domain of a linear scale: the same arithmetic without branches, so that
+/// the compiler can vectorise it.
 #[inline(always)]
 fn inside(low: f64, high: f64, value: f64, bits: u32) -> u32 {
-    /// What is added to it is rounded to a whole number, which the lowest bits are.
+    /// Adding this constant rounds a number to an integer in its lowest bits.
     const WHOLE: f64 = (1u64 << 52) as f64;
     let count = 1u64 << bits;
     let tail = (count / TAIL_SHARE) as u32;
@@ -222,15 +220,15 @@ fn extremes(values: impl IntoIterator<Item = f64>) -> (f64, f64) {
         .fold((f64::INFINITY, f64::NEG_INFINITY), |(low, high), value| (low.min(value), high.max(value)))
 }
 
-/// Where `value` lies between `low` and `high`: monotone, in [0, 1]. Halves
-/// everything where the width would overflow.
+/// The relative position of `value` between `low` and `high`: monotone, in [0, 1]. All numbers are halved if
+/// the width would overflow.
 #[inline]
 fn fraction(low: f64, high: f64, value: f64) -> f64 {
     let width = high - low;
     if width.is_finite() { (value - low) / width } else { (value * 0.5 - low * 0.5) / (high * 0.5 - low * 0.5) }
 }
 
-/// How many cells beyond the domain: logarithmic in the distance over the width.
+/// Number of tail cells beyond the domain: logarithmic in the distance divided by the width.
 fn tail_cell(low: f64, high: f64, far: f64, near: f64, tail: u64) -> u64 {
     let half_width = high * 0.5 - low * 0.5;
     let distance = (far * 0.5 - near * 0.5) / half_width.max(f64::MIN_POSITIVE);

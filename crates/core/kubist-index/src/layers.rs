@@ -1,20 +1,19 @@
-//! A directory that grows by small commits without being arranged anew for each.
+//! A directory for frequent small commits, which are not merged into it one by one.
 //!
-//! What was committed lately lies in a small directory of its own. A writer looks into both, so a
-//! commit costs what it adds and its share of joining them now and then. A question plans over
-//! one directory: the first one that asks joins the two, and what is added later begins there.
+//! Recent commits are in a small second directory. A writer looks into both, so a commit costs its own runs
+//! and a fraction of the occasional merges. A query plans over one directory: the first query merges the two,
+//! and later commits start a new small directory.
 
 use std::sync::{Arc, OnceLock};
 
 use crate::directory::{Changes, Directory};
 use crate::forest::Forest;
 
-/// The small directory is joined to the large one once it has this many runs, and this share of
-/// the large one's.
+/// The small directory is merged when it has at least this many runs and this fraction of the large one's.
 const LATE_RUNS: usize = 256;
 const LATE_SHARE: usize = 8;
 
-/// A directory, and what came later.
+/// A directory, and the changes since it was arranged.
 #[derive(Debug)]
 pub struct Layers<L> {
     arranged: Arc<Directory<L>>,
@@ -27,7 +26,8 @@ impl<L> Layers<L> {
         Layers { arranged, late: None, joined: OnceLock::new() }
     }
 
-    /// After some changes. Where these are more than a commit's, what came later is joined first.
+    /// The directories after some changes. If there are more changes than a commit has, the small directory
+    /// is merged first.
     pub fn with(&self, forest: &Forest, changes: &Changes<L>) -> Layers<L> {
         if !changes.removed.is_empty() || changes.added.iter().any(|run| run.is_replica()) {
             return Layers::new(Arc::new(self.joined().with(forest, changes)));
@@ -46,7 +46,7 @@ impl<L> Layers<L> {
         }
     }
 
-    /// All in one directory.
+    /// The merged directory.
     pub fn joined(&self) -> &Arc<Directory<L>> {
         let Some(late) = &self.late else { return &self.arranged };
         self.joined.get_or_init(|| {
@@ -55,7 +55,7 @@ impl<L> Layers<L> {
         })
     }
 
-    /// The directories that make it up. A cube may be in all of them: its lowest cutoff counts.
+    /// The directories. A cube may be in both: its lowest cutoff counts.
     pub fn parts(&self) -> Vec<Arc<Directory<L>>> {
         match self.joined.get() {
             Some(joined) => vec![joined.clone()],
@@ -63,7 +63,7 @@ impl<L> Layers<L> {
         }
     }
 
-    /// Live runs.
+    /// Number of live runs.
     pub fn len(&self) -> usize {
         self.arranged.len() + self.late.as_ref().map_or(0, |late| late.len())
     }
@@ -72,7 +72,7 @@ impl<L> Layers<L> {
         self.len() == 0
     }
 
-    /// Live primary records.
+    /// Number of live primary records.
     pub fn rows(&self) -> u64 {
         self.arranged.rows() + self.late.as_ref().map_or(0, |late| late.rows())
     }

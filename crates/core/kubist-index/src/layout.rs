@@ -1,33 +1,32 @@
-//! Where the rows of a commit go, and how low the cutoffs must fall for it.
+//! Placement of the rows of a commit, and the cutoffs that it requires.
 //!
-//! Rows walk down from the root. A cube keeps those whose priority is below its
-//! cutoff; the rest goes on to the children, but only where enough of them go
-//! the same way to be worth a run of their own. The others stay as overflow: a
-//! buffer that later, larger moves push down.
+//! Rows move down from the root. A cube keeps the rows with a priority below its cutoff. The others go to the
+//! children, but only where enough of them go the same way to justify a run. The rest stays as overflow,
+//! which later and larger moves push down.
 //!
-//! Cutoffs need no reads: how many rows of a cube lie below a priority follows from its
-//! runs' counts (`ramps`). The capacity is a soft target; correctness never depends on it.
+//! Cutoffs need no reads: the counts of a cube's runs give the number of rows below a priority (`ramps`). The
+//! capacity is a soft target; correctness does not depend on it.
 
 use crate::cube::{CubeId, Geometry, MortonKey};
 use crate::priority::Threshold;
 use crate::ramps::{Ramp, where_reached};
 
-/// How many rows a cube wants, and what is worth a run.
+/// Target sizes of cubes and runs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Capacity {
-    /// Rows that a cube wants to keep.
+    /// Rows that a cube should keep.
     pub rows: usize,
     /// A cube that is not split yet keeps up to this many rows.
     pub leaf_rows: usize,
-    /// Fewer rows than this rest where they are instead of being distributed.
+    /// Fewer rows than this stay in their cube and are not distributed.
     pub worth_distributing: usize,
-    /// Fewer rows than this bound for one child stay in its parent as overflow.
+    /// Fewer rows than this for one child stay in its parent as overflow.
     pub worth_pushing: usize,
-    /// The same for a child that holds rows already.
+    /// The same for a child that already has rows.
     pub worth_adding: usize,
 }
 
-/// Until an inner cube has so many runs, what waits in them is laid out as in a table that was built at once.
+/// An inner cube with fewer runs than this keeps its overflow, as in a table that was built at once.
 const MANY_RUNS: usize = 64;
 
 impl Capacity {
@@ -38,14 +37,14 @@ impl Capacity {
         Capacity { rows, leaf_rows: rows + rows / 4, worth_distributing: rows / 2, worth_pushing, worth_adding }
     }
 
-    /// For commits, which only add: what many small ones spread over cubes that hold
-    /// rows already would cut them into more and smaller runs than readers like.
-    /// It rests higher up until the optimizer pushes it down in bulk.
+    /// The capacity for commits. Many small commits would cut cubes that already have rows into more and
+    /// smaller runs than readers should read. Their rows stay higher in the tree until the optimizer pushes
+    /// them down in bulk.
     pub fn for_commits(rows: u32) -> Capacity {
         Capacity::adding(rows, 0.5)
     }
 
-    /// The same, with another share of the capacity that is worth a run.
+    /// The same, with another fraction of the capacity that justifies a run.
     pub fn adding(rows: u32, share: f64) -> Capacity {
         let usual = Capacity::new(rows);
         let worth_adding = ((rows as f64 * share) as usize).clamp(usual.worth_pushing, usual.worth_distributing.max(1));
@@ -53,12 +52,12 @@ impl Capacity {
     }
 }
 
-/// What is known of the cubes that rows walk through.
+/// The known properties of the cubes on the path of the rows.
 pub trait Known {
     fn cutoff(&self, cube: CubeId) -> Threshold;
-    /// Does the cube hold rows of its own?
+    /// Returns whether the cube has rows of its own.
     fn holds_rows(&self, cube: CubeId) -> bool;
-    /// How its own rows are spread over the priorities.
+    /// The distribution of its own rows over priorities.
     fn ramps(&self, cube: CubeId) -> Vec<Ramp>;
 }
 
@@ -79,22 +78,22 @@ impl Known for Nothing {
     }
 }
 
-/// Rows for one cube; indices into the keys, ascending, so in key order.
+/// Rows for one cube: ascending indices into the keys, so in key order.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Placement {
     pub cube: CubeId,
-    /// Priorities below the cutoff.
+    /// Rows with priorities below the cutoff.
     pub within: Vec<u32>,
-    /// Priorities at or above it.
+    /// Rows with priorities at or above the cutoff.
     pub overflow: Vec<u32>,
     pub cutoff: Threshold,
-    /// Few rows for a leaf that holds some already, or what waits above children that do, in a cube of many runs: small
-    /// commits leave many such.
+    /// Few rows for a leaf that already has rows, or overflow of a cube with many runs. Small commits cause
+    /// many such placements.
     pub is_one_of_many: bool,
 }
 
-/// The cutoff of a cube that `arriving` rows reach, with priorities spread over
-/// `[above, 1)` where `above` is its parent's cutoff. Never above the known one.
+/// The cutoff of a cube that receives `arriving` rows, with priorities spread over `[above, 1)`, where
+/// `above` is its parent's cutoff. Never above the recorded cutoff.
 pub fn cutoff_for(
     geometry: &Geometry,
     capacity: &Capacity,
@@ -117,10 +116,9 @@ pub fn cutoff_for(
     Threshold::from_fraction(where_reached(ramps, capacity.rows as f64, high)).min(current)
 }
 
-/// Distributes rows over the cubes at and below `top`, whose parent's cutoff is
-/// `above`. `keys` are sorted and lie inside `top`; `priorities[i]` belongs to
-/// `keys[i]`; `rows` are the indices to place, ascending. Reports the cutoff of
-/// every cube that rows passed through.
+/// Distributes rows over `top` and the cubes below it; `above` is the cutoff of `top`'s parent. `keys` are
+/// sorted and inside `top`, `priorities[i]` belongs to `keys[i]`, and `rows` are the ascending indices to
+/// place. Reports the cutoff of every cube that rows passed through.
 #[allow(clippy::too_many_arguments)]
 pub fn place(
     geometry: &Geometry,
@@ -178,17 +176,17 @@ pub fn place(
     }
 }
 
-/// Is a box that looks into each of a cube's runs dearer than smaller zones of the next one?
+/// Returns whether reading each of a cube's runs costs a box more than smaller zones in the next cube would.
 fn has_many_runs(known: &dyn Known, cube: CubeId) -> bool {
     known.ramps(cube).len() >= MANY_RUNS
 }
 
-/// What [`place`] decided.
+/// The result of [`place`].
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Placed {
     /// In depth-first order of cubes; none is empty.
     pub placements: Vec<Placement>,
-    /// Of every cube whose children got rows or could have.
+    /// Cutoffs of every cube whose children received rows or could have.
     pub cutoffs: Vec<(CubeId, Threshold)>,
 }
 

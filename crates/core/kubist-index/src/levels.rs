@@ -1,17 +1,16 @@
-//! Which levels of a directory in pages are written anew.
+//! Merge policy for the levels of a paged directory.
 //!
-//! The levels of a directory came one after the other, each as one piece. A new one either stands
-//! beside them, or takes the newest of them into itself. Few levels are good for questions, which
-//! look into all; few bytes that are written again are good for whoever writes.
+//! A directory consists of levels, each written at once. A new level is either added or merged with the
+//! newest levels. Queries read all levels, so they need few; writers should rewrite few bytes.
 
-/// How many of the oldest levels stay, given the bytes of each, oldest first, and the bytes that
-/// come; the others are written again together with these. A level stays while it has more than
-/// all that is newer, and `least` bytes.
+/// The number of oldest levels to keep. `levels` are the bytes of each level, oldest first, and `new` the
+/// bytes to add; the other levels are merged with the new bytes. A level stays if it has at least `least`
+/// bytes and more than all newer levels together.
 ///
-/// So all that is newer than a level is at most half of what begins with that level: there are at
-/// most 2 + log2(all / `least`) levels. Writing a level again at most doubles what is newer, which
-/// is in fewer levels from the end from then on. So a byte is written at most 1 + 2 * levels
-/// times, but for levels below `least`, of which a call writes 2 * `least` bytes again at most.
+/// Every level is therefore larger than all newer ones together, and there are at most 2 + log2(all /
+/// `least`) levels. Merging a level at most doubles the newer bytes, which are then in fewer levels. A byte
+/// is written at most 1 + 2 * levels times. The exception are levels below `least`: each call rewrites at
+/// most 2 * `least` bytes of them.
 pub fn kept(levels: &[u64], new: u64, least: u64) -> usize {
     let mut newer = levels.iter().sum::<u64>() + new;
     let goes = |bytes: &u64| {
@@ -26,7 +25,7 @@ mod tests {
     use super::*;
     use proptest::prelude::*;
 
-    /// What one call does: bytes that are written.
+    /// Applies one call and returns the bytes that it writes.
     fn step(levels: &mut Vec<u64>, new: u64, least: u64) -> u64 {
         let written = levels.split_off(kept(levels, new, least)).iter().sum::<u64>() + new;
         levels.push(written);
@@ -48,7 +47,7 @@ mod tests {
             .collect();
         let expected: [&[u64]; 8] = [&[1], &[2], &[2, 1], &[4], &[4, 1], &[4, 2], &[4, 2, 1], &[8]];
         assert_eq!(shapes, expected);
-        // Small ones never stand alone, and a large one takes all.
+        // Small levels are always merged, and a large one merges with all.
         assert_eq!(kept(&[100, 9], 1, 10), 1);
         assert_eq!(kept(&[100, 10], 1, 10), 2);
         assert_eq!(kept(&[100, 40], 60, 10), 0);

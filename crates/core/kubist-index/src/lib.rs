@@ -1,8 +1,6 @@
-//! The mathematics of Kubist: grids, cubes, priorities, the lattice of a
-//! table's state and the planner that reads it.
+//! Grids, cubes, priorities, the state of a table, and the query planner.
 //!
-//! Pure: no file, no clock, no randomness of its own. Everything here can be
-//! tested from a seed, and is.
+//! The crate is pure: no I/O, no clock, no random numbers of its own. Every test runs from a seed.
 
 pub mod accuracy;
 pub mod budget;

@@ -1,12 +1,10 @@
 //! Order keys: a monotone map from the values of a column type to `u64`.
 //!
-//! Zone maps, page encodings and grids all speak of a value through its order
-//! key, so that one piece of code serves every type. For integers, floats,
-//! booleans, dates, times, timestamps, durations and narrow decimals the map is
-//! *exact*: injective and order preserving (floats in IEEE order, -0.0 directly
-//! below 0.0, NaN outside the infinities). For wide decimals, text and binary it
-//! is monotone only: equal keys do not mean equal values, which costs pruning
-//! speed at most, never rows.
+//! Zone maps, page encodings and grids use order keys, so that one implementation serves every type. For
+//! integers, floats, booleans, dates, times, timestamps, durations and narrow decimals the map is *exact*:
+//! injective and order preserving (floats in IEEE order, -0.0 directly below 0.0, NaN outside the
+//! infinities). For wide decimals, text and binary it is only monotone: different values can have equal keys,
+//! which costs pruning, never rows.
 
 use arrow_array::cast::AsArray;
 use arrow_array::types::*;
@@ -16,14 +14,13 @@ use half::f16;
 
 /// A fixed-width value with an exact order key.
 pub trait Keyed: Copy {
-    /// The key: `a < b` exactly when `a.key() < b.key()` (for floats in the
-    /// total order of IEEE 754-2008 5.10).
+    /// The key: `a < b` if and only if `a.key() < b.key()` (floats in the total order of IEEE 754-2008 5.10).
     fn key(self) -> u64;
-    /// The value whose key this is; keys that no value has give some value.
+    /// The value with this key. Keys without a value give an arbitrary value.
     fn from_key(key: u64) -> Self;
-    /// The value's own bits, zeros above them.
+    /// The value's bits, zero-extended.
     fn bits(self) -> u64;
-    /// The value rounded to `f64` (monotone: rounding never changes an order).
+    /// The value rounded to `f64`, which is monotone.
     fn number(self) -> f64;
 }
 
@@ -81,7 +78,7 @@ macro_rules! keyed_float {
             #[inline(always)]
             fn key(self) -> u64 {
                 let bits = self.to_bits();
-                // Negative values: all bits flipped; others: only the sign bit.
+                // Negative values have all bits flipped, others only the sign bit.
                 let flip = ((bits as $signed) >> (<$bits>::BITS - 1)) as $bits;
                 (bits ^ (flip | (1 << (<$bits>::BITS - 1)))) as u64
             }
@@ -104,8 +101,8 @@ macro_rules! keyed_float {
 }
 keyed_float!(f16, u16, i16; f32, u32, i32; f64, u64, i64);
 
-/// The order key of a byte string: its first eight bytes, big endian, padded
-/// with zeros. Monotone in byte-wise order, not injective.
+/// The order key of a byte string: its first eight bytes, big endian, padded with zeros. Monotone in byte
+/// order, not injective.
 #[inline]
 pub fn bytes_key(bytes: &[u8]) -> u64 {
     let mut head = [0u8; 8];
@@ -121,8 +118,8 @@ where
     array.as_primitive::<T>().values().iter().map(|value| value.key()).collect()
 }
 
-/// Runs `$body` with `$T` bound to the Arrow primitive type of an exact-key
-/// column, or `$otherwise` for every other type (booleans included).
+/// Runs `$body` with `$T` bound to the Arrow primitive type of a column with exact keys, or `$otherwise` for
+/// every other type (booleans included).
 #[macro_export]
 macro_rules! with_exact_primitive {
     ($data_type:expr, $T:ident => $body:expr, _ => $otherwise:expr) => {{
@@ -246,8 +243,8 @@ macro_rules! with_exact_primitive {
     }};
 }
 
-/// The order keys of an array, one a row; null slots get arbitrary keys.
-/// `None` if the type has no order (nested types, two-part intervals).
+/// The order keys of an array, one per row; null rows have arbitrary keys. `None` if the type has no order
+/// (nested types, two-part intervals).
 pub fn keys(array: &dyn Array) -> Option<Vec<u64>> {
     with_exact_primitive!(array.data_type(), T => return Some(primitive_keys::<T>(array)), _ => {});
     Some(match array.data_type() {
@@ -297,7 +294,7 @@ fn dictionary_keys(array: &dyn Array) -> Option<Vec<u64>> {
     )
 }
 
-/// Is the order key of this type injective, so that keys stand for values?
+/// Returns whether the order key of this type is injective.
 pub fn is_exact(data_type: &DataType) -> bool {
     match data_type {
         DataType::Boolean => true,
@@ -306,7 +303,7 @@ pub fn is_exact(data_type: &DataType) -> bool {
     }
 }
 
-/// The inclusive range of keys that take part in comparisons: all but NaN.
+/// The inclusive range of keys that are not NaN.
 pub fn number_keys(data_type: &DataType) -> (u64, u64) {
     match data_type {
         DataType::Float16 => (f16::NEG_INFINITY.key(), f16::INFINITY.key()),
@@ -317,7 +314,7 @@ pub fn number_keys(data_type: &DataType) -> (u64, u64) {
     }
 }
 
-/// The keys of -0.0 and 0.0 of a float type, which are the same number.
+/// The keys of -0.0 and 0.0 of a float type, which are equal numbers.
 pub fn zero_keys(data_type: &DataType) -> Option<(u64, u64)> {
     match data_type {
         DataType::Float16 => Some((f16::NEG_ZERO.key(), f16::ZERO.key())),
@@ -327,8 +324,7 @@ pub fn zero_keys(data_type: &DataType) -> Option<(u64, u64)> {
     }
 }
 
-/// The number that a key of a fixed-width type stands for, rounded to `f64`.
-/// Times are in the type's unit.
+/// The number with this key of a fixed-width type, rounded to `f64`. Times are in the type's unit.
 pub fn number(data_type: &DataType, key: u64) -> f64 {
     fn of<T: ArrowPrimitiveType>(key: u64) -> f64
     where
@@ -339,14 +335,14 @@ pub fn number(data_type: &DataType, key: u64) -> f64 {
     with_exact_primitive!(data_type, T => of::<T>(key), _ => key as f64)
 }
 
-/// The whole number that a key stands for, exactly: of integers, dates and times, in the
-/// type's unit. `None` for types of other numbers, and for those whose keys are not exact.
+/// The exact integer with this key, for integers, dates and times in the type's unit. `None` for other types,
+/// and for types without exact keys.
 pub fn whole(data_type: &DataType, key: u64) -> Option<i128> {
     fn of<T: ArrowPrimitiveType>(key: u64) -> i128
     where
         T::Native: Keyed,
     {
-        // Zeros stand above a narrow value's own bits: its sign moves up.
+        // A narrow value has unused high bits, so its sign bit is shifted up.
         let unused = 64 - 8 * size_of::<T::Native>() as u32;
         i128::from((T::Native::from_key(key).bits() << unused) as i64 >> unused)
     }
@@ -358,8 +354,7 @@ pub fn whole(data_type: &DataType, key: u64) -> Option<i128> {
     }
 }
 
-/// Can a column of this type be a dimension: integers, floats, dates, times
-/// and timestamps?
+/// Returns whether a column of this type can be a dimension: integers, floats, dates, times and timestamps.
 pub fn is_dimension_type(data_type: &DataType) -> bool {
     use DataType::*;
     matches!(

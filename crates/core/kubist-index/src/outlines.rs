@@ -1,5 +1,7 @@
-//! What a question asks of every run of a page, side by side: a page of runs that are anywhere in
-//! memory costs a walk from one to the next, whether they are wanted or not.
+//! The properties of a page's runs that every query tests, in arrays.
+//!
+//! The runs of a page are scattered in memory. Following a pointer to each would cost time even for runs that
+//! the query does not need.
 
 use crate::cube::{GridBox, MAX_DIMENSIONS};
 use crate::forest::{Forest, Region};
@@ -11,14 +13,14 @@ use crate::priority::PriorityRange;
 pub struct Outlines {
     grid: u32,
     dimensions: usize,
-    /// Of its runs.
+    /// Lowest and highest priority of each run.
     priorities: Vec<(u64, u64)>,
-    /// Of its runs and then of its cutoffs: where the cube begins and ends in each dimension.
+    /// Spans of the cubes of the runs, then of the cutoffs: first and last coordinate in each dimension.
     spans: Vec<[u32; 2]>,
 }
 
 impl Outlines {
-    /// Of a page, all of whose entries are of one grid.
+    /// The outlines of a page. All its entries are of one grid.
     pub fn of<L>(page: &Page<L>, forest: &Forest) -> Outlines {
         let Some(first) = page.cubes().next() else {
             return Outlines { grid: 0, dimensions: 1, priorities: Vec::new(), spans: Vec::new() };
@@ -34,7 +36,7 @@ impl Outlines {
         Outlines { grid: first.grid(), dimensions, priorities, spans }
     }
 
-    /// The runs that may hold records in a region with priorities in a range, by index.
+    /// Indices of the runs that may have records in a region with priorities in a range.
     pub fn runs<'a>(&'a self, region: &'a Region, range: PriorityRange) -> impl Iterator<Item = usize> + 'a {
         let meets = self.meets(region);
         let of_runs = self.priorities.iter().zip(self.spans.chunks_exact(self.dimensions));
@@ -44,7 +46,7 @@ impl Outlines {
         found.map(|(index, _)| index)
     }
 
-    /// The cutoffs of cubes that meet a region, by index.
+    /// Indices of the cutoffs of cubes that intersect a region.
     pub fn cutoffs<'a>(&'a self, region: &'a Region) -> impl Iterator<Item = usize> + 'a {
         let meets = self.meets(region);
         let of_cutoffs = self.spans[self.priorities.len() * self.dimensions..].chunks_exact(self.dimensions);
@@ -59,7 +61,7 @@ impl Outlines {
         }
     }
 
-    /// Bytes that those of a page take in memory, at most.
+    /// Maximum bytes of memory for a page.
     pub fn memory(runs: usize, entries: usize) -> usize {
         size_of::<Outlines>() + runs * 16 + entries * MAX_DIMENSIONS * 8
     }

@@ -1,10 +1,9 @@
-//! How far below a cube its records are copied.
+//! Replication: the number of levels below a cube that have copies of its records.
 //!
-//! A small box deep in the tree has to read a little of every cube above it. Copies
-//! of those records in the deeper cubes save that, for some more storage: a cube's
-//! outlook is the number of levels below it that hold such copies. The policies span
-//! the family of the thesis: its OutlookTree (section 4.4.1) between a plain tree
-//! and the D8tree, in which every cube holds the lowest priorities of its whole region.
+//! A small box deep in the tree must read a little of every cube above it. Copies of those records in deeper
+//! cubes avoid that, for more storage. The number of levels with copies is the cube's *outlook*. The policies
+//! span the family of the thesis: its OutlookTree (section 4.4.1) is between a plain tree and the D8tree, in
+//! which every cube has the lowest priorities of its whole region.
 
 use std::fmt;
 use std::str::FromStr;
@@ -14,23 +13,22 @@ use serde::{Deserialize, Serialize};
 use crate::cube::{CubeId, Geometry};
 use crate::priority::Threshold;
 
-/// Which records are copied downwards.
+/// The records that are copied to deeper cubes.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(try_from = "String", into = "String")]
 pub enum Replication {
     /// Each record is stored once.
     None,
-    /// Copies reach down to where an average record of the cube's region rests, and
-    /// `boost` levels further: `ceil(log_K(1 / P) + boost)` levels, where P is the
-    /// share of its region's records that the cube keeps, W(cube), and K = 2^k the
-    /// number of its children (thesis, section 4.4.1).
+    /// Copies reach to the level of an average record of the cube's region, and `boost` levels further:
+    /// `ceil(log_K(1 / P) + boost)` levels. P is the fraction of its region's records that the cube keeps,
+    /// W(cube), and K = 2^k the number of its children (thesis, section 4.4.1).
     Outlook { boost: f64 },
-    /// Copies reach down to this level; the root is level 0 (the D8tree).
+    /// Copies reach to this level; the root is level 0 (the D8tree).
     Full { height: u32 },
 }
 
-/// One level short of where an average record rests: that is where copies save most of
-/// the pages that small boxes read, and above most of what copies would take.
+/// One level above an average record. There, copies save most of the pages that small boxes read, and take a
+/// small part of the storage of all copies.
 impl Default for Replication {
     fn default() -> Replication {
         Replication::Outlook { boost: -1.0 }
@@ -38,7 +36,7 @@ impl Default for Replication {
 }
 
 impl Replication {
-    /// Levels below the cube that hold copies of its records.
+    /// Number of levels below the cube that have copies of its records.
     pub fn outlook(&self, geometry: &Geometry, cube: CubeId, cutoff: Threshold) -> u32 {
         let below = geometry.deepest() - cube.level();
         match self {
@@ -65,7 +63,7 @@ impl fmt::Display for Replication {
     }
 }
 
-/// The text is no policy.
+/// The text is not a replication policy.
 #[derive(Clone, Debug, PartialEq, thiserror::Error)]
 #[error("replication is none, outlook, outlook(BOOST), full or full(HEIGHT), found {0:?}")]
 pub struct NoPolicy(String);

@@ -1,19 +1,19 @@
-//! The directory of many runs, dealt to pages of neighbours.
+//! The directory of a large table, divided into pages of neighbouring runs.
 //!
-//! A question for a box and a range of priorities needs only the pages that may meet them.
-//! A list of all pages, with the box and the priorities of each, says at once which these
-//! are, however deep the tree is. For that a page must be compact in space. Pages of runs in
-//! depth-first order are compact, except where runs of large inner cubes come between; these
-//! have pages of their own, of which there are few. A page is of one tree, because its box
-//! is in the coordinates of one grid.
+//! A query for a box and a range of priorities needs only the pages that may meet them. A list of all pages,
+//! with the box and the priorities of each, finds them regardless of the depth of the tree. For that a page
+//! must be compact in space. Pages of runs in depth-first order are compact, except where runs of large inner
+//! cubes come between. Those runs have separate pages, of which there are few. All runs of a page are of one
+//! tree, because its box is in the coordinates of one grid.
 //!
-//! A sample of everything needs the top of every subtree. In a directory of very many pages the inner cubes of
-//! subtrees that fit in a page have pages of their own, too, so that a sample need not read a page for each of them.
+//! A sample of everything needs the top of every subtree. In a very large directory the inner cubes of
+//! subtrees that fit in a page also have separate pages, so that a sample does not read a page for each
+//! subtree.
 //!
-//! A directory may have levels, which came one after the other, each dealt to pages of its own.
-//! A later level may lower the cutoff of a cube that an older one has too. Whoever reads the
-//! page with the old cutoff, and would stop at it, must not miss the page with the new one: so
-//! the priorities of a page of a later level begin with the lowest of its cutoffs.
+//! A directory may have levels, written one after the other, each divided into its own pages. A later level
+//! may lower the cutoff of a cube in an older one. A reader that reads the page with the old cutoff, and
+//! would stop there, must not miss the page with the new one. The priorities of a page of a later level
+//! therefore begin with the lowest of its cutoffs.
 
 use std::collections::VecDeque;
 use std::sync::Arc;
@@ -23,7 +23,7 @@ use crate::forest::{Forest, Region};
 use crate::priority::{PriorityRange, Threshold};
 use crate::state::Run;
 
-/// Something that a directory holds of a cube.
+/// An entry of a directory: a run or a cutoff of a cube.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Entry<L> {
     Run(Arc<Run<L>>),
@@ -52,7 +52,7 @@ impl<L> Default for Page<L> {
     }
 }
 
-/// Which cubes a page has, by how much lies below them.
+/// The cubes of a page, by the size of their subtrees.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Tier {
     /// The subtree is larger than a page.
@@ -66,25 +66,24 @@ impl Tier {
     pub const ALL: [Tier; 3] = [Tier::Upper, Tier::Middle, Tier::Lower];
 }
 
-/// What is known of a page without reading it.
+/// The description of a page in the list of pages.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Summary {
     pub tier: Tier,
     pub runs: u32,
-    /// Its tree.
+    /// The grid of its tree.
     pub grid: u32,
     /// The box around all its cubes.
     pub span: GridBox,
-    /// The lowest and the highest priority of its runs; of a page of a later level, and of what its
-    /// cutoffs let pass.
+    /// The lowest and the highest priority of its runs. In a later level, the lowest cutoff counts too.
     pub priorities: (u64, u64),
-    /// The lowest priority of its primary runs, and of what cutoffs of a later level let pass; if that is not known,
-    /// the lowest of all.
+    /// The lowest priority of its primary runs, and in a later level also its lowest cutoff. If unknown, the
+    /// lowest priority of all runs.
     pub primaries_from: u64,
 }
 
 impl Summary {
-    /// May it hold what a directory needs for that region and range?
+    /// Returns whether the page may have entries for that region and range.
     pub fn meets(&self, forest: &Forest, region: &Region, range: PriorityRange) -> bool {
         let Some((tree, grid_box)) = forest.tree(self.grid).zip(region.in_tree(self.grid)) else { return false };
         let mut dimensions = 0..tree.dimensions();
@@ -92,14 +91,14 @@ impl Summary {
             && dimensions.all(|d| self.span.low[d] <= grid_box.high[d] && self.span.high[d] >= grid_box.low[d])
     }
 
-    /// May it hold primary runs with priorities in the range, and not only copies of such?
+    /// Returns whether it may have primary runs with priorities in the range, and not only replicas.
     pub fn may_hold_primaries(&self, range: PriorityRange) -> bool {
         range.meets(self.primaries_from, self.priorities.1)
     }
 }
 
 impl<L> Page<L> {
-    /// Runs and cutoffs together.
+    /// Number of runs and cutoffs.
     pub fn len(&self) -> usize {
         self.runs.len() + self.cutoffs.len()
     }
@@ -108,7 +107,7 @@ impl<L> Page<L> {
         self.len() == 0
     }
 
-    /// The grid of its entries, if it has any.
+    /// The grid of its entries; `None` if it is empty.
     fn grid(&self) -> Option<u32> {
         self.cubes().next().map(CubeId::grid)
     }
@@ -118,7 +117,7 @@ impl<L> Page<L> {
         self.runs.iter().map(|run| run.cube).chain(self.cutoffs.iter().map(|(cube, _)| *cube))
     }
 
-    /// What is known of it without reading it; it is not empty.
+    /// The description of a page that is not empty.
     pub fn summary(&self, forest: &Forest, tier: Tier, is_later: bool) -> Summary {
         let grid = self.grid().unwrap_or(0);
         let around = |one: GridBox, other: GridBox| GridBox {
@@ -127,7 +126,7 @@ impl<L> Page<L> {
         };
         let spans = self.cubes().map(|cube| forest.tree_of(cube).span(cube));
         let span = spans.reduce(around).unwrap_or(GridBox { low: [0; MAX_DIMENSIONS], high: [0; MAX_DIMENSIONS] });
-        // One of everything lets nothing pass.
+        // A cutoff of [`Threshold::ALL`] stops nothing and needs no priority.
         let pass = |(_, cutoff): &(CubeId, Threshold)| u64::try_from(cutoff.to_u128()).ok();
         let of_cutoffs = self.cutoffs.iter().filter(|_| is_later).filter_map(pass).min();
         let of_primaries = self.runs.iter().filter(|run| run.copies.is_empty()).map(|run| run.priorities.0).min();
@@ -153,16 +152,16 @@ impl<L> Page<L> {
     }
 }
 
-/// How many entries pages have, and subtrees of the lower tier, at most.
+/// Maximum entries of a page, and of a subtree of the lower tier.
 #[derive(Clone, Copy, Debug)]
 pub struct Sizes {
     pub page: usize,
-    /// At most a page; if it is a page there is no middle tier.
+    /// At most the size of a page. If equal, there is no middle tier.
     pub subtree: usize,
 }
 
 impl Sizes {
-    /// Without a middle tier.
+    /// Sizes without a middle tier.
     pub fn in_two_tiers(page: usize) -> Sizes {
         Sizes { page: page.max(1), subtree: page.max(1) }
     }
@@ -172,37 +171,37 @@ impl Sizes {
     }
 }
 
-/// Deals entries, which come in depth-first order of their cubes, to pages. It holds no
-/// more of them than four pages do.
+/// Divides entries, in depth-first order of their cubes, into pages. It buffers at most the entries of four
+/// pages.
 pub struct Dealer<L> {
     forest: Forest,
     sizes: Sizes,
-    /// Entries that wait for what comes behind them: whether a subtree fits in a page shows
-    /// within a page of entries.
+    /// Entries that wait for later ones. Whether a subtree fits in a page is known after at most one page of
+    /// entries.
     ahead: VecDeque<Entry<L>>,
-    /// So many of the first of these are a subtree of the lower tier.
+    /// This many of the first entries are a subtree of the lower tier.
     fitting: usize,
     is_later: bool,
-    /// One of each tier.
+    /// The open page of each tier.
     open: [Page<L>; 3],
 }
 
-/// A page that is complete, with what is known of it.
+/// A complete page with its description.
 pub type Dealt<L> = (Summary, Page<L>);
 
 impl<L> Dealer<L> {
-    /// Pages of the oldest level or a later one.
+    /// A dealer for pages of the oldest level or a later one.
     pub fn new(forest: Forest, sizes: Sizes, is_later: bool) -> Dealer<L> {
         Dealer { forest, sizes, ahead: VecDeque::new(), fitting: 0, is_later, open: Default::default() }
     }
 
-    /// Takes the next entry; gives the page that is complete with it, if one is.
+    /// Adds the next entry. Returns a page if this completes one.
     pub fn push(&mut self, entry: Entry<L>) -> Option<Dealt<L>> {
         self.ahead.push_back(entry);
         if self.ahead.len() > self.sizes.page { self.deal() } else { None }
     }
 
-    /// The pages that are left.
+    /// The remaining pages.
     pub fn finish(mut self) -> Vec<Dealt<L>> {
         let mut pages = Vec::new();
         while !self.ahead.is_empty() {
@@ -257,8 +256,8 @@ mod tests {
     use rand::rngs::SmallRng;
     use rand::{Rng, SeedableRng};
 
-    /// Some cubes and all above them, in depth-first order, with up to three runs each. The
-    /// priorities of a level's runs begin where the cutoffs above it are (I2).
+    /// Some cubes and their ancestors in depth-first order, with up to three runs each. The priorities of a
+    /// level's runs begin where the cutoffs above it are (I2).
     fn entries(rng: &mut SmallRng, geometry: Geometry, count: usize) -> Vec<Entry<()>> {
         let cutoff = |level: u32| (level as u64) << 60;
         let mut cubes = BTreeSet::new();
@@ -329,7 +328,7 @@ mod tests {
                 prop_assert!(page.cubes().all(|cube| cube.grid() == summary.grid));
             }
             prop_assert!(sizes.subtree < sizes.page || pages.iter().all(|(summary, _)| summary.tier != Tier::Middle));
-            // All tiers come in depth-first order.
+            // All tiers are in depth-first order.
             for tier in Tier::ALL {
                 let of_tier = pages.iter().filter(|(summary, _)| summary.tier == tier);
                 let cubes: Vec<CubeId> = of_tier.flat_map(|(_, page)| page.runs.iter().map(|run| run.cube)).collect();
@@ -377,7 +376,7 @@ mod tests {
                     of_levels[rng.random_range(0..levels)].push(entry);
                     continue;
                 };
-                // It came down from level to level.
+                // A run that was pushed down from level to level.
                 let last = rng.random_range(0..levels);
                 let mut cutoff = 1 << 64;
                 for (level, entries) in of_levels.iter_mut().enumerate().take(last + 1) {
@@ -409,7 +408,7 @@ mod tests {
                 let met = pages.iter().filter(|(summary, _)| summary.meets(&forest, &region, range));
                 let near = part(&forest, met.map(|(_, page)| page));
                 let read = |directory: &Directory<()>| read(directory, &region, range);
-                // Where less is known of cutoffs, more may be looked at, of runs that live.
+                // With fewer cutoffs known, more live runs may be read.
                 prop_assert!(read(&near).is_superset(&read(&whole)));
             }
         }
@@ -442,8 +441,8 @@ mod tests {
         let point = Region::in_grid(0, GridBox { low: [1 << 30; 8], high: [1 << 30; 8] });
         let all = PriorityRange { first: 0, last: u64::MAX };
         let met = pages.iter().filter(|(summary, _)| summary.meets(&Forest::of(geometry), &point, all)).count();
-        // 37,449 runs. One path of cubes, of which those with more than 100 below them share
-        // pages with others of their level.
+        // 37,449 runs. On one path, cubes with more than 100 entries below share pages with others of their
+        // level.
         assert!(pages.len() > 400 && met <= 8, "{met} of {}", pages.len());
     }
 }

@@ -1,15 +1,14 @@
-//! How large values are when they are written out plainly.
+//! The size of values without dictionary or view encoding.
 //!
-//! A dictionary or a view may name one large value in a hundred thousand rows. Code
-//! that turns such a column into plain values asks here first, and works in parts that fit
-//! into memory.
+//! A dictionary or a view may repeat one large value in a hundred thousand rows. Code that decodes such a
+//! column checks this size first, and works in parts that fit into memory.
 
 use arrow_array::cast::AsArray;
 use arrow_array::types::{BinaryViewType, ByteViewType, StringViewType};
 use arrow_array::{Array, GenericByteViewArray};
 use arrow_schema::DataType;
 
-/// Bytes of an array's values written out, each as often as it stands in a row.
+/// Bytes of an array's values when each is stored as often as it occurs.
 pub fn bytes(array: &dyn Array) -> usize {
     match array.data_type() {
         DataType::Dictionary(_, _) => {
@@ -19,12 +18,12 @@ pub fn bytes(array: &dyn Array) -> usize {
                 return array.len();
             }
             let length = length_of(values.as_ref());
-            // A null row has some key, which costs what its value does: at most too much.
+            // A null row has an arbitrary key, which at most overestimates the size.
             dictionary.normalized_keys().into_iter().map(length).fold(0, usize::saturating_add)
         }
         DataType::Utf8View => views(array.as_byte_view::<StringViewType>()),
         DataType::BinaryView => views(array.as_byte_view::<BinaryViewType>()),
-        // It becomes a column of empty texts.
+        // It becomes a column of empty strings.
         DataType::Null => array.len().saturating_mul(size_of::<i32>()),
         _ => array.to_data().get_slice_memory_size().unwrap_or(usize::MAX),
     }
@@ -34,7 +33,7 @@ fn views<T: ByteViewType + ?Sized>(array: &GenericByteViewArray<T>) -> usize {
     array.lengths().map(|length| length as usize + size_of::<i64>()).fold(0, usize::saturating_add)
 }
 
-/// Bytes of one value, by its row.
+/// Bytes of the value of a row.
 fn length_of(values: &dyn Array) -> Box<dyn Fn(usize) -> usize + '_> {
     match values.data_type() {
         DataType::Utf8 => text(values.as_string::<i32>().value_offsets()),
@@ -42,7 +41,7 @@ fn length_of(values: &dyn Array) -> Box<dyn Fn(usize) -> usize + '_> {
         DataType::Binary => text(values.as_binary::<i32>().value_offsets()),
         DataType::LargeBinary => text(values.as_binary::<i64>().value_offsets()),
         other => {
-            // Of a type without a width, the whole: no such dictionary can be a column.
+            // For a type without a width, the whole array: such dictionaries are not allowed in columns.
             let width = other.primitive_width().unwrap_or_else(|| bytes(values));
             Box::new(move |_| width)
         }

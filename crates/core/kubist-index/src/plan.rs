@@ -1,12 +1,10 @@
-//! The reading rule: which runs a query must look at, from metadata alone.
+//! The query planner: selects the runs to read from metadata alone.
 //!
-//! A query asks each tree that has runs, with its region's box R in the coordinates of
-//! that tree's grid. For R and a range of priorities, walk down from each start cube over
-//! the cubes that meet R. Read a cube's runs if their priorities meet the range;
-//! go below a cube only if the range reaches its cutoff (I2). At a start below
-//! the root, replicas in it or above it stand in for the ancestors' runs that they
-//! copy; the other ancestor runs are read once, restricted to the starts whose
-//! replicas do not cover them. Which starts to choose is the matter of `start`.
+//! In each tree that has runs, take the region's box R in the coordinates of the tree's grid, and the range
+//! of priorities. Walk down from each start cube over the cubes that intersect R. Read a cube's runs if their
+//! priorities meet the range. Go below a cube only if the range reaches its cutoff (I2). At a start below the
+//! root, replicas in or above it replace the ancestors' runs that they copy. The other ancestor runs are read
+//! once, restricted to the starts whose replicas do not cover them. `start` chooses the start cubes.
 
 use std::collections::{BTreeMap, HashMap, HashSet};
 use std::sync::Arc;
@@ -19,14 +17,14 @@ use crate::priority::PriorityRange;
 use crate::start::Start;
 use crate::state::{Run, RunId};
 
-/// A run to read; if `within` is given, only its points inside those cubes.
+/// A run to read. If `within` is given, only its points inside those cubes are read.
 #[derive(Debug)]
 pub struct Visit<'a, L> {
     pub run: &'a Arc<Run<L>>,
     pub within: Option<Arc<[CubeId]>>,
 }
 
-/// What a query has to read.
+/// The runs that a query reads.
 #[derive(Debug)]
 pub struct Plan<'a, L> {
     pub visits: Vec<Visit<'a, L>>,
@@ -34,11 +32,11 @@ pub struct Plan<'a, L> {
 }
 
 impl<L> Directory<L> {
-    /// The runs to read for a region and a range of priorities, from where that costs least.
+    /// The cheapest plan for a region and a range of priorities.
     ///
     /// # Errors
     ///
-    /// `Stopped` once the work is to end.
+    /// `Stopped` if the work was cancelled.
     pub fn plan<S: Stop>(&self, region: &Region, range: PriorityRange, stop: &S) -> Result<Plan<'_, L>, S::Stopped> {
         let (mut plan, mut steps) = (Plan { visits: Vec::new(), cubes_visited: 0 }, Steps::new(stop));
         for (tree, grid_box) in self.asked(region) {
@@ -51,11 +49,11 @@ impl<L> Directory<L> {
         Ok(plan)
     }
 
-    /// The same of primary runs alone.
+    /// The plan that reads only primary runs.
     ///
     /// # Errors
     ///
-    /// `Stopped` once the work is to end.
+    /// `Stopped` if the work was cancelled.
     pub fn plan_primaries<S: Stop>(
         &self,
         region: &Region,
@@ -66,12 +64,12 @@ impl<L> Directory<L> {
         self.plan_from(&roots, region, range, stop)
     }
 
-    /// The same from given starts, of whose regions none contains another and which
-    /// together cover the region in each tree.
+    /// The plan from given starts. Their regions must not contain each other and must cover the region in
+    /// each tree.
     ///
     /// # Errors
     ///
-    /// `Stopped` once the work is to end.
+    /// `Stopped` if the work was cancelled.
     pub fn plan_from<S: Stop>(
         &self,
         starts: &[Start],
@@ -103,7 +101,7 @@ impl<L> Directory<L> {
         steps: &mut Steps<'_, S>,
     ) -> Result<(), S::Stopped> {
         let starts: Vec<&Start> = starts.iter().filter(|start| geometry.meets(start.region, grid_box)).collect();
-        // The starts below each cube, and those that use its replicas.
+        // The starts below each cube, and the starts that use its replicas.
         let (mut below, mut using): (BTreeMap<_, Vec<&Start>>, BTreeMap<_, Vec<&Start>>) = Default::default();
         for start in &starts {
             steps.step(1 + start.region.level() as usize)?;
@@ -128,7 +126,7 @@ impl<L> Directory<L> {
             plan.cubes_visited += 1;
             for (run, is_copied) in block.readable(index, range) {
                 steps.step(1)?;
-                // Most runs are copied nowhere: no need to look at every start.
+                // Most runs are not copied, so the starts need not be checked.
                 if !is_copied {
                     plan.visits.push(Visit { run, within: None });
                     continue;
@@ -177,7 +175,7 @@ impl<L> Directory<L> {
                     continue;
                 }
                 past = geometry.end_of(block.cubes[index]);
-                // Subtrees are mostly small: look nearby before searching.
+                // Subtrees are mostly small: look nearby before a search.
                 let later = &block.cubes[index + 1..];
                 let near = later.iter().take(8).position(|cube| cube.to_u128() >= past);
                 index += 1 + near.unwrap_or_else(|| later.partition_point(|cube| cube.to_u128() < past));

@@ -1,16 +1,12 @@
 //! Priorities: a uniform 64-bit hash of a record's identity.
 //!
-//! A sample of the fraction p is every record whose priority, read as a fraction
-//! of 2^64, is below p. So the same identity and seed give the same sample on
-//! every machine, in every version, whatever the order of arrival.
+//! A sample of the fraction p contains every record whose priority is below p * 2^64. The same identity and
+//! seed give the same sample on every machine, in every version, in any order of arrival.
 //!
-//! Values are made canonical before hashing, so that the answer does not depend
-//! on how a column happens to be stored: integer widths, string and binary
-//! layouts, dictionaries, float widths, decimal scale, time unit, -0.0 and NaN
-//! payloads make no difference. The hash is XXH3-64 (xxhash.com, specification
-//! 0.2), chained over the identity columns: each part is hashed with the hash
-//! so far as its seed. A part is a tag byte and the canonical bytes, so parts
-//! cannot run into each other.
+//! Values are made canonical before hashing, so that storage makes no difference: integer widths, string and
+//! binary layouts, dictionaries, float widths, decimal scale, time unit, -0.0 and NaN payloads. The hash is
+//! XXH3-64 (xxhash.com, specification 0.2), chained over the identity columns: the hash so far is the seed of
+//! the next part. A part is a tag byte and the canonical bytes, so parts cannot run into each other.
 
 use arrow_array::cast::AsArray;
 use arrow_array::types::*;
@@ -19,14 +15,14 @@ use arrow_schema::{DataType, TimeUnit};
 use half::f16;
 use xxhash_rust::xxh3::{xxh3_64, xxh3_64_with_seed};
 
-/// The first and the last admitted priority; both ends belong to the range.
+/// An inclusive range of priorities.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct PriorityRange {
     pub first: u64,
     pub last: u64,
 }
 
-/// A bound on priorities in `0..=2^64`: 2^64 admits every priority.
+/// An exclusive upper bound on priorities in `0..=2^64`. 2^64 admits every priority.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Threshold(u128);
 
@@ -34,15 +30,14 @@ impl Threshold {
     pub const NONE: Threshold = Threshold(0);
     pub const ALL: Threshold = Threshold(1 << 64);
 
-    /// From an integer; values above 2^64 are 2^64.
+    /// The threshold of an integer, clamped to 2^64.
     pub fn new(value: u128) -> Threshold {
         Threshold(value.min(1 << 64))
     }
 
-    /// The threshold of a fraction in [0, 1], rounded to the next integer.
+    /// The threshold of a fraction in [0, 1], rounded up to an integer.
     pub fn from_fraction(fraction: f64) -> Threshold {
-        // Both factors are exact; 2^64 * fraction is exact too, but for its
-        // fractional part, which the cast drops after `ceil`.
+        // Both factors are exact, and so is their product except for a fraction, which `ceil` rounds up.
         Threshold::new((fraction.clamp(0.0, 1.0) * 18_446_744_073_709_551_616.0).ceil() as u128)
     }
 
@@ -50,7 +45,7 @@ impl Threshold {
         self.0
     }
 
-    /// As a fraction, rounded down to the nearest `f64` below or equal.
+    /// The largest `f64` fraction that is not above the threshold.
     pub fn to_fraction(self) -> f64 {
         let mut fraction = self.0 as f64 / 18_446_744_073_709_551_616.0;
         while Threshold::from_fraction(fraction) > self {
@@ -73,7 +68,7 @@ impl PriorityRange {
         (low < high).then(|| PriorityRange { first: low.0 as u64, last: (high.0 - 1) as u64 })
     }
 
-    /// The common part.
+    /// The intersection; `None` if it is empty.
     pub fn intersect(self, other: PriorityRange) -> Option<PriorityRange> {
         let range = PriorityRange { first: self.first.max(other.first), last: self.last.min(other.last) };
         (range.first <= range.last).then_some(range)
@@ -84,7 +79,7 @@ impl PriorityRange {
         self.first <= priority && priority <= self.last
     }
 
-    /// Does the range touch `[first, last]`?
+    /// Returns whether the range intersects `[first, last]`.
     pub fn meets(self, first: u64, last: u64) -> bool {
         self.first <= last && first <= self.last
     }
@@ -94,7 +89,7 @@ impl PriorityRange {
     }
 }
 
-/// Tags of canonical parts. They are hashed: never renumber.
+/// Tags of canonical parts. They are hashed, so their numbers must not change.
 mod tag {
     pub const NULL: u8 = 0;
     pub const BOOLEAN: u8 = 1;
@@ -111,7 +106,7 @@ mod tag {
     pub const DURATION: u8 = 12;
 }
 
-/// The hash that a record without parts has; where the chain starts.
+/// The start of the chain, which is the hash of a record without parts.
 fn start(seed: u64) -> u64 {
     xxh3_64_with_seed(b"kubist priority 1", seed)
 }
@@ -126,8 +121,9 @@ fn fold(hash: &mut u64, part: &[u8]) {
     *hash = xxh3_64_with_seed(part, *hash);
 }
 
-/// Folds a part of a tag and eight bytes, as [`fold`] does: XXH3-64 of 9 to 16 bytes (specification 0.2, "Input of 9-16
-/// bytes"), of which most parts are. The library's function costs several times as much for its way to that case.
+/// Hashes a tag and eight bytes with the same result as [`fold`]: XXH3-64 of 9 to 16 bytes (specification
+/// 0.2, "Input of 9-16 bytes"). Most parts have this size, and the library's general function takes several
+/// times as long.
 #[inline]
 fn fold_word(hash: &mut u64, tag: u8, word: u64) {
     // Pairs of words of the default secret, from its bytes 24 and 40.
@@ -174,7 +170,7 @@ fn fold_bytes(hash: &mut u64, tag: u8, bytes: &[u8], part: &mut Vec<u8>) {
     fold(hash, part);
 }
 
-/// Is a column of this type allowed in an identity: any scalar type?
+/// Returns whether a column of this type can be in an identity: any scalar type.
 pub fn is_identity_type(data_type: &DataType) -> bool {
     use DataType::*;
     match data_type {
@@ -212,8 +208,8 @@ pub fn is_identity_type(data_type: &DataType) -> bool {
     }
 }
 
-/// The priorities of rows: `columns` are the identity columns in their order,
-/// all of `rows` rows and of types that [`is_identity_type`] allows.
+/// The priorities of `rows` rows. `columns` are the identity columns in order, of types that
+/// [`is_identity_type`] allows.
 pub fn priorities(columns: &[&dyn Array], rows: usize, seed: u64) -> Vec<u64> {
     let mut hashes = vec![start(seed); rows];
     for column in columns {
@@ -246,7 +242,7 @@ fn nanoseconds(unit: &TimeUnit) -> i128 {
     }
 }
 
-/// Folds a value in canonical decimal form: no trailing zeros.
+/// Hashes a decimal in canonical form: without trailing zeros.
 fn fold_decimal(hash: &mut u64, mut value: arrow_buffer::i256, mut scale: i32, part: &mut Vec<u8>) {
     let ten = arrow_buffer::i256::from_i128(10);
     if value == arrow_buffer::i256::ZERO {
@@ -353,8 +349,8 @@ fn fold_column(array: &dyn Array, hashes: &mut [u64]) {
     }
 }
 
-/// Folds the value behind every key, one row at a time. (A value's hash depends
-/// on the chain before it, so it cannot be computed once per dictionary entry.)
+/// Hashes the value of every key, row by row. A value's hash depends on the chain before it, so it cannot be
+/// computed once per dictionary entry.
 fn fold_dictionary(array: &dyn Array, hashes: &mut [u64]) {
     downcast_dictionary_array!(
         array => {
@@ -381,7 +377,7 @@ mod tests {
         priorities(&[&array], 1, seed)[0]
     }
 
-    /// Written once, never to change: tables on disk depend on them.
+    /// These values must never change: stored tables depend on them.
     #[test]
     fn vectors() {
         let int = Int32Array::from(vec![42]);
@@ -493,7 +489,7 @@ mod tests {
             }
             let expected = 200_000.0 / 256.0;
             let chi_square: f64 = counts.iter().map(|c| (c - expected).powi(2) / expected).sum();
-            // 255 degrees of freedom: mean 255, standard deviation 22.6; seeds are fixed.
+            // 255 degrees of freedom: mean 255, standard deviation 22.6. Seeds are fixed.
             assert!((170.0..360.0).contains(&chi_square), "{chi_square}");
         }
     }

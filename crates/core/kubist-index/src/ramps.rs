@@ -1,10 +1,9 @@
-//! How many rows lie below a priority, as far as runs tell without being read.
+//! Estimates of the number of rows below a priority, from the metadata of runs.
 //!
-//! Priorities are uniform, so a run of n rows over the priorities [a, b] has about
-//! n (t - a) / (b - a) rows below t: a ramp. The sum over runs is piecewise linear, and a cutoff
-//! is where it meets the capacity.
+//! Priorities are uniform, so a run of n rows over the priorities [a, b] has about n (t - a) / (b - a) rows
+//! below t: a ramp. The sum over runs is piecewise linear, and a cutoff is where it reaches the capacity.
 
-/// Rows that are spread evenly over a range of priorities, as fractions of all priorities.
+/// Rows spread evenly over a range of priorities, as fractions of all priorities.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Ramp {
     pub first: f64,
@@ -19,7 +18,7 @@ impl Ramp {
         Ramp { first: fraction(first), last: fraction(last), rows: rows as f64 }
     }
 
-    /// Rows below a fraction.
+    /// Number of rows below a fraction.
     pub fn below(&self, fraction: f64) -> f64 {
         match (fraction <= self.first, fraction >= self.last) {
             (true, _) => 0.0,
@@ -29,14 +28,14 @@ impl Ramp {
     }
 }
 
-/// The lowest fraction up to `high` below which there are `wanted` rows; `high` if there are not.
+/// The lowest fraction up to `high` with `wanted` rows below it; `high` if there are fewer.
 ///
-/// An interval that holds it is halved. What ends before the interval is a constant, and what goes all
-/// the way through it is a slope, so that each half is left with the ramps that begin or end in
-/// it: about as much work as to look at all ramps twice.
+/// Bisection. A ramp that ends below the interval becomes a constant, and a ramp that spans it becomes a
+/// slope. Each half then keeps only the ramps that begin or end in it, so the total work is about two passes
+/// over all ramps.
 pub fn where_reached(mut ramps: Vec<Ramp>, wanted: f64, high: f64) -> f64 {
     let (mut low, mut high) = (0.0f64, high);
-    // Rows below `low`, and rows for each fraction from there, of the ramps that are not in the list any more.
+    // Rows below `low`, and rows per fraction above it, of ramps that were removed from the list.
     let (mut level, mut slope) = (0.0, 0.0);
     loop {
         ramps.retain(|ramp| {
@@ -92,7 +91,7 @@ mod tests {
             if sum(&ramps, high) < wanted {
                 prop_assert!(found == high);
             } else {
-                // From just above it on there are as many; just below it there are fewer.
+                // At the result there are enough rows; just below it there are fewer.
                 prop_assert!(sum(&ramps, found * (1.0 + 1e-12) + 1e-300) >= wanted * (1.0 - 1e-6), "{found}");
                 prop_assert!(sum(&ramps, found * (1.0 - 1e-12)) <= wanted * (1.0 + 1e-6), "{found}");
             }

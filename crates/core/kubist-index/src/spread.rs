@@ -1,15 +1,15 @@
-//! Hashing of names that are spread already.
+//! Hashing of keys that are already well distributed.
 //!
-//! Keys begin with a hash or a name, and neighbours differ in little. Combining their parts
-//! is hashing enough.
+//! The keys begin with a hash or an id, and neighbours differ in few bits. Combining their parts is
+//! sufficient.
 
 use std::collections::{HashMap, HashSet};
 use std::hash::{BuildHasherDefault, Hasher};
 
-/// A map by such names.
+/// A map with such keys.
 pub type SpreadMap<K, V> = HashMap<K, V, BuildHasherDefault<Folding>>;
 
-/// A set of such names.
+/// A set of such keys.
 pub type SpreadSet<K> = HashSet<K, BuildHasherDefault<Folding>>;
 
 #[derive(Clone, Copy, Debug, Default)]

@@ -1,11 +1,10 @@
-//! Where a query starts: at the root, or at replicas further down.
+//! Choice of the cubes where a query starts: the root, or replicas further down.
 //!
-//! A region of the box may be read from any cube that contains it, the source: its
-//! replicas stand in for the runs above that they copy, and what lies between the
-//! source and the region is read as it is. Any division of the box into regions with
-//! a source each gives the same rows (I4); this module looks for one that reads
-//! little. It weighs only runs that some replica copies, because all others are read
-//! either way.
+//! A region of the box may be read from any cube that contains it, the *source*. The source's replicas
+//! replace the runs above that they copy; the runs between the source and the region are read directly. By
+//! I4, every division of the box into regions with one source each gives the same rows. This module looks for
+//! a division that reads little. It compares only runs that some replica copies, because all others are read
+//! in any case.
 
 use std::sync::Arc;
 
@@ -15,9 +14,9 @@ use crate::gradual::{Steps, Stop};
 use crate::priority::PriorityRange;
 use crate::state::Run;
 
-/// Rows that are read together at least: about those of a page of small zones.
+/// Minimum number of rows that are read together: about a page of small zones.
 const PAGE_ROWS: f64 = 256.0;
-/// What touching a run costs besides, in rows: finding it, and its zone map.
+/// Additional cost of reading a run, in rows: its lookup and its zone map.
 const TOUCH_ROWS: f64 = 32.0;
 
 /// Points of `region` are read with the replicas in `source`, which contains it.
@@ -34,19 +33,19 @@ impl Start {
     }
 }
 
-/// What is read above a cube, and from which source.
+/// The runs that are read above a cube, and their source.
 struct Above<'a, L> {
     source: CubeId,
     runs: Vec<&'a Arc<Run<L>>>,
 }
 
 impl<L> Directory<L> {
-    /// Starts in one tree for a box and a range of priorities: their regions cover the
-    /// box, and none contains another.
+    /// The starts in one tree for a box and a range of priorities. Their regions cover the box and do not
+    /// contain each other.
     ///
     /// # Errors
     ///
-    /// `Stopped` once the work is to end.
+    /// `Stopped` if the work was cancelled.
     pub fn starts<S: Stop>(
         &self,
         tree: &Geometry,
@@ -60,8 +59,8 @@ impl<L> Directory<L> {
         Ok(chosen)
     }
 
-    /// Appends the starts for one cube. What they cost with all that is read at and
-    /// below it, and what that is alone, if one starts above.
+    /// Appends the starts for one cube. Returns their cost with everything that is read at and below the
+    /// cube, and that cost alone for a start above it.
     #[allow(clippy::too_many_arguments)]
     fn choose<'a, S: Stop>(
         &'a self,
@@ -78,7 +77,7 @@ impl<L> Directory<L> {
         let (mut source, mut runs) = (above.source, above.runs.clone());
         let mut best = cost(&runs);
         let replicas = self.replicas_in(cube);
-        // Weighing a run is a dozen times the work of passing one.
+        // Estimating a run takes about 12 times as long as skipping one.
         steps.step(16 * (1 + runs.len() + replicas.len()))?;
         if !replicas.is_empty() {
             let ancestors = tree.ancestors(cube).flat_map(|ancestor| self.copied_runs(ancestor, range));
@@ -92,7 +91,7 @@ impl<L> Directory<L> {
         let k = tree.dimensions();
         let inside = (0..k).all(|d| grid_box.low[d] <= span.low[d] && span.high[d] <= grid_box.high[d]);
         if inside || self.cutoff(cube).admits(range.last) || !self.has_replicas_below(tree, cube) {
-            // What is read here and below is the same from wherever one starts.
+            // The runs here and below are read from any start.
             chosen.push(Start { region: cube, source });
             return Ok((best, 0.0));
         }
@@ -120,9 +119,9 @@ impl<L> Directory<L> {
     }
 }
 
-/// About how many rows are read for the part of a run in a region of the box, with
-/// its rows spread evenly over its cube: those in the region, and besides a page or
-/// so in each of its strata, of which there are two to each doubling.
+/// Estimated rows that are read of a run for a region of the box, with the run's rows spread evenly over its
+/// cube. They are the rows in the region, and about one page more in each stratum; a doubling of the priority
+/// has two strata.
 fn cost<L>(tree: &Geometry, run: &Run<L>, region: &GridBox, grid_box: &GridBox, range: PriorityRange) -> f64 {
     if run.rows == 0 {
         return 0.0;

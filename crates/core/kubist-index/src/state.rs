@@ -1,13 +1,11 @@
-//! The state of a table: a lattice of what all logs say.
+//! The state of a table: a lattice that joins all logs.
 //!
-//! A commit adds runs and lowers cutoffs; a rewrite adds runs and replicas,
-//! removes runs and lowers cutoffs. Runs form a two-phase set (a removed run
-//! stays removed: I6), cutoffs are min-registers that start at "everything"
-//! (I3), positions are max-registers. So commits of different writers join in
-//! any order, twice or once, to the same state.
+//! A commit adds runs and lowers cutoffs. A rewrite adds runs and replicas, removes runs and lowers cutoffs.
+//! Runs form a two-phase set (a removed run stays removed: I6), cutoffs are min-registers that start at
+//! [`Threshold::ALL`] (I3), and positions are max-registers. Commits of different writers can therefore be
+//! joined in any order, once or twice, with the same result.
 //!
-//! What a run's bytes are, and where they lie, is the payload `L`, which this
-//! module never looks at.
+//! The payload `L` of a run describes its bytes and their location. This module never reads it.
 
 use std::collections::BTreeMap;
 use std::collections::hash_map::Entry;
@@ -17,11 +15,10 @@ use crate::cube::CubeId;
 use crate::priority::Threshold;
 use crate::spread::{SpreadMap, SpreadSet};
 
-/// Names a run, everywhere and for ever.
+/// The unique, permanent id of a run.
 ///
-/// From high to low: 48 bits of the origin (a hash of the writer's name, or of
-/// the rewrite log), 48 bits of the entry's sequence number there, 32 bits of
-/// the run's index in that entry.
+/// From high to low: 48 bits of the origin (a hash of the writer's name, or of the rewrite log), 48 bits of
+/// the entry's sequence number in that log, 32 bits of the run's index in the entry.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct RunId(pub u128);
 
@@ -31,7 +28,7 @@ impl RunId {
         RunId(field(origin) << 80 | field(sequence) << 32 | index as u128)
     }
 
-    /// The bits of the origin that it keeps.
+    /// The bits of the origin in the id.
     pub fn origin(self) -> u64 {
         (self.0 >> 80) as u64
     }
@@ -45,7 +42,7 @@ pub struct Run<L> {
     pub rows: u64,
     /// The lowest and the highest priority of its rows.
     pub priorities: (u64, u64),
-    /// A replica names the runs that it copies (I4); a primary names none.
+    /// The runs that a replica copies (I4); empty for a primary.
     pub copies: Vec<RunId>,
     pub payload: L,
 }
@@ -60,8 +57,7 @@ impl<L> Run<L> {
 #[derive(Clone, Debug, PartialEq)]
 pub struct Commit<L> {
     pub runs: Vec<Arc<Run<L>>>,
-    /// New cutoffs, and a restatement of every ancestor cutoff that the
-    /// placement of the runs relied on (I5).
+    /// New cutoffs, and a copy of every ancestor cutoff that the placement of the runs relied on (I5).
     pub cutoffs: Vec<(CubeId, Threshold)>,
 }
 
@@ -77,23 +73,22 @@ pub struct Rewrite<L> {
     pub runs: Vec<Arc<Run<L>>>,
     pub removes: Vec<RunId>,
     pub cutoffs: Vec<(CubeId, Threshold)>,
-    /// The log positions that it read: a snapshot that shows the rewrite shows
-    /// the commits before them (I5).
+    /// The log positions that it read. A snapshot that shows the rewrite shows the commits before them (I5).
     pub needs: Vec<(String, u64)>,
 }
 
 /// The join of prefixes of all logs.
 #[derive(Clone, Debug)]
 pub struct State<L> {
-    /// In the order in which they came: near that of space, where a commit was large.
+    /// In the order of arrival, which in large commits is close to the order in space.
     added: Vec<Arc<Run<L>>>,
-    /// Where each of them is.
+    /// Index of each run in `added`.
     indices: SpreadMap<RunId, u32>,
     removed: SpreadSet<RunId>,
     cutoffs: SpreadMap<CubeId, Threshold>,
     positions: BTreeMap<String, u64>,
     rewrites: u64,
-    /// The runs and cutoffs of a prefix are kept elsewhere.
+    /// The runs and cutoffs of a prefix are stored elsewhere.
     continued: bool,
 }
 
@@ -111,7 +106,7 @@ impl<L> Default for State<L> {
     }
 }
 
-/// A rewrite cannot be shown yet, or is out of turn.
+/// A rewrite that cannot be shown yet, or is out of order.
 #[derive(Clone, Debug, PartialEq, thiserror::Error)]
 pub enum NotYet {
     #[error("rewrite {found} follows rewrite {expected}: one is missing between them")]
@@ -121,9 +116,8 @@ pub enum NotYet {
 }
 
 impl<L> State<L> {
-    /// The state that prefixes of all logs amount to: what is live of them, and
-    /// how far they go. Runs that they removed are not named any more by later
-    /// entries, so they can be left out.
+    /// The state of prefixes of all logs, from their live runs and positions. Later entries never name runs
+    /// that these prefixes removed, so removed runs can be omitted.
     pub fn restore(live: Commit<L>, positions: Vec<(String, u64)>, rewrites: u64) -> State<L> {
         let mut state = State { rewrites, positions: positions.into_iter().collect(), ..State::default() };
         state.add(live.runs);
@@ -131,13 +125,13 @@ impl<L> State<L> {
         state
     }
 
-    /// What comes after prefixes of all logs whose live runs and cutoffs are kept elsewhere:
-    /// it has only what later entries add and take away.
+    /// The state after prefixes of all logs whose live runs and cutoffs are stored elsewhere. It has only the
+    /// changes of later entries.
     pub fn continuing(positions: Vec<(String, u64)>, rewrites: u64) -> State<L> {
         State { rewrites, positions: positions.into_iter().collect(), continued: true, ..State::default() }
     }
 
-    /// Joins one entry of a writer's log; `position` is where the next one begins.
+    /// Joins one entry of a writer's log. `position` is the position of the next entry.
     pub fn commit(&mut self, writer: &str, position: u64, commit: Commit<L>) {
         self.add(commit.runs);
         self.lower(commit.cutoffs);
@@ -149,12 +143,12 @@ impl<L> State<L> {
         }
     }
 
-    /// Joins the rewrite with this number, counted from 1; each only after all
-    /// before it and after the commits that it needs.
+    /// Joins the rewrite with this number, counted from 1. It must follow all earlier rewrites and the
+    /// commits that it needs.
     ///
     /// # Errors
     ///
-    /// [`NotYet`] names what it needs first.
+    /// [`NotYet`] names the missing entry.
     pub fn rewrite(&mut self, number: u64, rewrite: Rewrite<L>) -> Result<(), NotYet> {
         if number <= self.rewrites {
             return Ok(());
@@ -198,7 +192,7 @@ impl<L> State<L> {
         }
     }
 
-    /// The least state that holds both.
+    /// Joins another state: the least state that contains both.
     pub fn join(&mut self, other: &State<L>) {
         for run in &other.added {
             self.add_once(run.id, || run.clone());
@@ -212,7 +206,7 @@ impl<L> State<L> {
         self.rewrites = self.rewrites.max(other.rewrites);
     }
 
-    /// W(cube): "everything" until some entry said less.
+    /// W(cube): [`Threshold::ALL`] until an entry lowers it.
     pub fn cutoff(&self, cube: CubeId) -> Threshold {
         self.cutoffs.get(&cube).copied().unwrap_or(Threshold::ALL)
     }
@@ -221,50 +215,48 @@ impl<L> State<L> {
         self.cutoffs.iter().map(|(cube, cutoff)| (*cube, *cutoff))
     }
 
-    /// How far a writer's log is known.
+    /// The position up to which a writer's log is joined.
     pub fn position(&self, writer: &str) -> u64 {
         self.positions.get(writer).copied().unwrap_or(0)
     }
 
-    /// How far each writer's log is known.
+    /// The position of each writer's log.
     pub fn positions(&self) -> impl Iterator<Item = (&str, u64)> {
         self.positions.iter().map(|(writer, position)| (writer.as_str(), *position))
     }
 
-    /// How many rewrites are applied.
+    /// Number of joined rewrites.
     pub fn rewrites(&self) -> u64 {
         self.rewrites
     }
 
-    /// A run that some entry added, removed since or not.
+    /// A run that some entry added, even if it was removed since.
     pub fn run(&self, run: RunId) -> Option<&Arc<Run<L>>> {
         self.indices.get(&run).map(|index| &self.added[*index as usize])
     }
 
-    /// Runs that some entry took away.
+    /// Runs that some entry removed.
     pub fn removed(&self) -> &SpreadSet<RunId> {
         &self.removed
     }
 
-    /// Runs that some entry took away, and that are not among those that it has: of the prefix
-    /// that is kept elsewhere.
+    /// Removed runs that this state does not have: runs of the prefix that is stored elsewhere.
     pub fn removed_elsewhere(&self) -> impl Iterator<Item = RunId> {
         self.removed.iter().copied().filter(|run| !self.indices.contains_key(run))
     }
 
-    /// How many runs it has, removed since or not.
+    /// Number of runs it has, also removed ones.
     pub fn added(&self) -> usize {
         self.added.len()
     }
 
-    /// Of a state that continues another one: as far as it can tell. An entry names no run
-    /// that was not there before it (I5).
+    /// Returns whether the run is live. A continued state knows only its own removals. An entry names no run
+    /// that did not exist before it (I5).
     pub fn is_live(&self, run: RunId) -> bool {
         (self.continued || self.indices.contains_key(&run)) && !self.removed.contains(&run)
     }
 
-    /// Live primaries, and the replicas whose sources all live (I4); in no
-    /// particular order.
+    /// Live primaries, and the replicas whose sources are all live (I4), in no order.
     pub fn live(&self) -> impl Iterator<Item = &Arc<Run<L>>> {
         self.added
             .iter()

@@ -1,4 +1,4 @@
-//! No stored value is further from the given one than the bound says, and a stored one never moves again.
+//! Every stored value is within the error bound of the given value, and rounding it again changes nothing.
 
 use std::sync::Arc;
 
@@ -10,7 +10,7 @@ use half::f16;
 use kubist_index::accuracy::{Accuracy, NoAccuracy};
 use proptest::prelude::*;
 
-/// A value of any type as a whole number of units of 2^-1074, which all finite floats are.
+/// A value of any type as an integer multiple of 2^-1074, which represents all finite floats.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 struct Exact(Vec<u32>);
 
@@ -28,7 +28,7 @@ impl Exact {
         Exact(words.into_iter().rev().collect())
     }
 
-    /// This less a smaller one.
+    /// The difference to a smaller value.
     fn less(&self, other: &Exact) -> Exact {
         let (mut words, mut borrowed) = (self.0.clone(), false);
         for (word, less) in words.iter_mut().zip(&other.0).rev() {
@@ -40,11 +40,11 @@ impl Exact {
     }
 }
 
-/// |stored - given|, as a float that is exactly that.
+/// |stored - given| as an exact float.
 fn distance(stored: f64, given: f64) -> f64 {
     let difference = (stored - given).abs();
     let (a, b) = (Exact::of(stored), Exact::of(given));
-    // A value that becomes zero, or keeps its sign.
+    // A value becomes zero or keeps its sign.
     assert!(stored == 0.0 || stored.is_sign_negative() == given.is_sign_negative(), "{given} became {stored}");
     let exact = if a > b { a.less(&b) } else { b.less(&a) };
     assert_eq!(Exact::of(difference), exact, "{given} became {stored}");
@@ -63,7 +63,7 @@ fn bounds() -> impl Strategy<Value = Accuracy> {
     ]
 }
 
-/// Floats of all sizes, and those next to which something ends.
+/// Floats of all sizes, and floats next to the limits.
 fn bits_of_floats() -> impl Strategy<Value = u64> {
     let special = [
         0.0,
@@ -90,7 +90,6 @@ fn bits_of_floats() -> impl Strategy<Value = u64> {
     ]
 }
 
-/// The same, rounded.
 fn rounded<T: ArrowPrimitiveType>(accuracy: Accuracy, values: &[T::Native]) -> Vec<T::Native> {
     let array: ArrayRef = Arc::new(PrimitiveArray::<T>::from_iter_values(values.iter().copied()));
     let stored = accuracy.round(&array);
@@ -98,7 +97,7 @@ fn rounded<T: ArrowPrimitiveType>(accuracy: Accuracy, values: &[T::Native]) -> V
     let again = accuracy.round(&stored);
     let stored = stored.as_primitive::<T>().values().to_vec();
     assert_eq!(bytes::<T>(&stored), bytes::<T>(again.as_primitive::<T>().values()), "{accuracy}: {values:?}");
-    // Alone, or beside others.
+    // The same for single values and for an array.
     for (value, stored) in values.iter().zip(&stored) {
         let alone: ArrayRef = Arc::new(PrimitiveArray::<T>::from_iter_values([*value]));
         let alone = accuracy.round(&alone);
@@ -122,8 +121,8 @@ fn check_float(accuracy: Accuracy, given: f64, stored: f64) {
             assert!(distance(stored, given) <= bound, "{given:e} became {stored:e} by {accuracy}");
         }
         Accuracy::Relative(bound) => {
-            // The product may be rounded, down by less than half of a unit: an exact comparison of
-            // a product needs twice the digits.
+            // The product may be rounded down by less than half a unit: an exact comparison needs twice the
+            // digits.
             let distance = distance(stored, given);
             assert!(distance <= bound * given.abs(), "{given:e} became {stored:e} by {accuracy}");
             let quotient = distance / given.abs();
@@ -139,7 +138,7 @@ fn check_integer(accuracy: Accuracy, given: i128, stored: i128) {
         Accuracy::Absolute(bound) if bound < 2f64.powi(100) => assert!(distance <= bound as u128, "{given}: {stored}"),
         Accuracy::Absolute(_) => {}
         Accuracy::Relative(bound) => {
-            // Powers of two, by which the digits are counted: the product is a whole number of 2^-64.
+            // The bound rounded down to a power of two, so that the product is a multiple of 2^-64.
             let power = 2f64.powi(bound.log2().floor() as i32);
             let power = if power > bound { power / 2.0 } else { power };
             match power < 2f64.powi(-64) {
@@ -179,7 +178,7 @@ proptest! {
         let values: Vec<f32> = bits.iter().map(|bits| f32::from_bits(*bits as u32)).chain(by_value).collect();
         for (given, stored) in values.iter().zip(rounded::<Float32Type>(accuracy, &values)) {
             check_float(accuracy, f64::from(*given), f64::from(stored));
-            // By the arithmetic of the type itself too.
+            // The same in the arithmetic of the type.
             if let (Accuracy::Absolute(bound), true) = (accuracy, given.is_finite()) {
                 prop_assert!((stored - given).abs() <= bound as f32);
             }
@@ -202,7 +201,7 @@ proptest! {
         );
     }
 
-    /// What is stored differs in few bits, or nothing would be won.
+    /// Stored values must have few distinct bits, or nothing would be saved.
     #[test]
     fn absolute_bounds_give_multiples_of_their_step(bound in -9f64..3.0, value in -1e3f64..1e3) {
         let accuracy = Accuracy::absolute(10f64.powf(bound)).unwrap();

@@ -1,4 +1,4 @@
-//! A directory of many blocks that changes, beside one that is made anew.
+//! A directory of many blocks after changes equals a newly built one.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -13,7 +13,7 @@ use rand::rngs::SmallRng;
 use rand::seq::{IndexedRandom, IteratorRandom};
 use rand::{Rng, SeedableRng};
 
-/// A table of runs without rows, whose state and changes are followed.
+/// A table of runs without rows, with its state and changes.
 struct Table {
     rng: SmallRng,
     forest: Forest,
@@ -53,7 +53,7 @@ impl Table {
     fn commit(&mut self) {
         self.entries += 1;
         let (count, level) = (self.rng.random_range(1..300), self.rng.random_range(0..6));
-        // Many runs go all over space, some to one place.
+        // Many runs are spread over all of space, some are in one region.
         let place = self.rng.random_bool(0.3).then(|| self.cube(level));
         let runs: Vec<_> = (0..count)
             .map(|index| {
@@ -67,7 +67,7 @@ impl Table {
         self.state.commit("ada", self.entries, Commit { runs, cutoffs });
     }
 
-    /// Removes runs of a part of space, at most so many, and adds a run or replicas of others.
+    /// Removes at most `most` runs of a region, and adds a run or replicas.
     fn rewrite(&mut self, most: usize) {
         self.entries += 1;
         let (level, share) = (self.rng.random_range(0..3), self.rng.random_range(0.0..1.0));
@@ -97,7 +97,7 @@ impl Table {
         self.state.rewrite(number, Rewrite { runs, removes, cutoffs, needs: Vec::new() }).unwrap();
     }
 
-    /// Those that live, as whoever follows the table gives them.
+    /// The changes since the last call.
     fn changes(&mut self) -> Changes<()> {
         let mut changes = std::mem::take(&mut self.changes);
         let lives =
@@ -136,7 +136,7 @@ fn is_same(one: &Directory<()>, other: &Directory<()>, rng: &mut SmallRng) {
             (runs, plan.cubes_visited)
         };
         assert_eq!(read(one), read(other));
-        // Which replicas stand in may differ, but all runs are read or stood in for.
+        // The plans may use different replicas, but must cover the same runs.
         let Ok(plan) = one.plan(&region, range, &Never);
         let named = |run: &Run<()>| if run.is_replica() { run.copies.clone() } else { vec![run.id] };
         let read_or_copied: BTreeSet<RunId> = plan.visits.iter().flat_map(|visit| named(visit.run)).collect();
@@ -161,7 +161,7 @@ fn a_directory_changes_as_if_made_anew() {
                 5 => table.rewrite(usize::MAX),
                 _ => table.rewrite(20),
             }
-            // Now and then several entries are joined at once.
+            // Sometimes several entries are joined at once.
             if table.rng.random_bool(0.2) {
                 continue;
             }

@@ -1,10 +1,10 @@
-//! Random histories of writers, rewriters and readers against the real state
-//! and planner: on any snapshot a query returns every committed matching row
-//! exactly once. Tables get up to three grids, which writers take up when they come to
-//! know of them, and rewriters move runs between the trees. Breaking one of the rules must be caught: those that histories
-//! keep are broken there; those that the state and the planner keep are broken by
-//! giving the planner the state that a forgetful implementation would have, or by
-//! reading its plan carelessly.
+//! Random histories of writers, rewriters and readers against the real state and planner: on any snapshot a
+//! query returns every committed matching row exactly once.
+//!
+//! Tables get up to three grids. Writers use a grid once they know it, and rewriters move runs between the
+//! trees. Every broken rule must be detected. Rules that histories keep are broken in the history. Rules that
+//! the state and the planner keep are broken by giving the planner the state of an implementation without the
+//! rule, or by misreading its plan.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -23,8 +23,8 @@ use rand::{Rng, SeedableRng};
 
 /// Bits of a point.
 const BITS: u32 = 4;
-/// Of each grid the levels that tell points apart: along the line, in a square of four by
-/// four, and along a line that is twice as long.
+/// Levels of each grid that separate points: on a line, in a square of four by four, and on a line of twice
+/// the length.
 const LEVELS: [u32; 3] = [4, 2, 5];
 const WRITERS: [&str; 3] = ["ada", "ben", "cleo"];
 
@@ -37,31 +37,31 @@ struct Row {
 
 #[derive(Clone, Copy, Debug, PartialEq)]
 enum Rule {
-    /// A rewrite revalidates its inputs at its own number.
+    /// A rewrite checks its inputs again at its own number.
     RewritesAreSerial,
     /// A snapshot that shows a rewrite shows the commits that it read.
     RewritesCloseOverCommits,
     /// A commit restates every ancestor cutoff that its placement relied on.
     CommitsRestateCutoffs,
-    /// A cube's cutoff is the recorded one, not what its live runs suggest.
+    /// A cube's cutoff is the recorded one, and is not derived from its live runs.
     CutoffsAreRecorded,
     /// A later entry with a higher cutoff does not raise it.
     CutoffsNeverRise,
-    /// A run that is named again after its removal stays removed.
+    /// A removed run that is named again stays removed.
     RemovedStaysRemoved,
-    /// Of each log a snapshot shows all entries up to its position.
+    /// A snapshot shows all entries of each log up to its position.
     LogsArePrefixes,
-    /// A replica counts only while all runs that it names live.
+    /// A replica counts only while all its sources are live.
     ReplicasNeedLiveSources,
-    /// Two replicas in one cube never cover the same run.
+    /// Two replicas in one cube never copy the same run.
     ReplicaCoverageIsDisjoint,
     /// A replica copies all rows inside its cube, overflow too.
     ReplicasCopyWholeParts,
-    /// An ancestor's run is read for the starts that do not cover it, restricted to those.
+    /// An ancestor's run is read only for the starts whose replicas do not copy it.
     StartsRestrictAncestors,
-    /// A query asks every tree that has runs.
+    /// A query reads every tree that has runs.
     EveryTreeIsAsked,
-    /// It asks each with the box of that tree's grid.
+    /// It uses the box of each tree's own grid.
     BoxesAreOfTheirGrid,
     /// A move removes the runs whose rows it places in another tree.
     MovesRemoveTheirSources,
@@ -100,7 +100,7 @@ fn forest() -> Forest {
     forest
 }
 
-/// Where a point lies in a grid.
+/// The coordinates of a point in a grid.
 fn coordinates(grid: u32, point: u32) -> Vec<u32> {
     match grid {
         0 => vec![point << (32 - BITS)],
@@ -109,7 +109,7 @@ fn coordinates(grid: u32, point: u32) -> Vec<u32> {
     }
 }
 
-/// A box of a grid that holds some neighbouring points.
+/// A box of a grid that contains some neighbouring points.
 fn grid_box(grid: u32, low: u32, high: u32) -> GridBox {
     let mut around = GridBox { low: [0; 8], high: [0; 8] };
     let (first, last) = (coordinates(grid, low), coordinates(grid, high));
@@ -124,7 +124,7 @@ fn grid_box(grid: u32, low: u32, high: u32) -> GridBox {
 struct Table {
     rng: SmallRng,
     broken: Option<Rule>,
-    /// Of all three grids; the first so many are published.
+    /// All three grids, of which the first ones are published.
     forest: Forest,
     grids: u32,
     logs: Vec<Vec<Commit<Vec<Row>>>>,
@@ -162,7 +162,7 @@ impl Table {
         self.cube(cube.grid(), row, cube.level()) == cube
     }
 
-    /// The newest grid becomes another one; writers may not know of it yet.
+    /// Publishes the next grid. Writers may not know it yet.
     fn regrid(&mut self) {
         self.grids = (self.grids + 1).min(LEVELS.len() as u32);
     }
@@ -175,7 +175,7 @@ impl Table {
         Arc::new(Run { id, cube, rows: rows.len() as u64, priorities: (low, high), copies, payload: rows })
     }
 
-    /// The state of prefixes of the logs; closed over what its rewrites need.
+    /// The state of prefixes of the logs, closed over the needs of its rewrites.
     fn state(&self, rewrites: usize, mut positions: Vec<usize>) -> State<Vec<Row>> {
         if self.keeps(Rule::RewritesCloseOverCommits) {
             for (writer, needed) in self.rewrites[..rewrites].iter().flat_map(|rewrite| &rewrite.needs) {
@@ -203,7 +203,7 @@ impl Table {
         self.forgetful(state, rewrites, &positions)
     }
 
-    /// The state as an implementation would have it that does not keep the broken rule.
+    /// The state of an implementation that does not keep the broken rule.
     fn forgetful(&self, state: State<Vec<Row>>, rewrites: usize, positions: &[usize]) -> State<Vec<Row>> {
         let mut runs: BTreeMap<RunId, Arc<Run<Vec<Row>>>> = state.live().map(|run| (run.id, run.clone())).collect();
         let mut cutoffs: BTreeMap<CubeId, Threshold> = state.cutoffs().collect();
@@ -226,7 +226,7 @@ impl Table {
                 cutoffs.extend(said.copied());
             }
             Some(Rule::RemovedStaysRemoved) => {
-                // One log was read a second time.
+                // One log is read a second time.
                 let again = self.logs[0][..positions[0]].iter().flat_map(|commit| &commit.runs);
                 runs.extend(again.map(|run| (run.id, run.clone())));
             }
@@ -235,7 +235,7 @@ impl Table {
                 for replica in made.filter(|run| run.is_replica()) {
                     runs.insert(replica.id, replica.clone());
                     for id in &replica.copies {
-                        // As if it lived, without rows.
+                        // The run without rows, as if it were live.
                         let source = state.run(*id).unwrap().as_ref();
                         let emptied = || Arc::new(Run { rows: 0, payload: vec![], ..source.clone() });
                         runs.entry(*id).or_insert_with(emptied);
@@ -259,8 +259,8 @@ impl Table {
         self.logs.iter().map(Vec::len).collect()
     }
 
-    /// A writer with a stale view places rows; it may lower cutoffs; overflow
-    /// may rest anywhere on the path.
+    /// A writer with a stale view places rows. It may lower cutoffs, and overflow may stay anywhere on the
+    /// path.
     fn commit(&mut self) {
         let (rewrites, positions) = match self.rng.random_bool(0.3) {
             true => (self.rewrites.len(), self.lengths()),
@@ -282,8 +282,8 @@ impl Table {
         self.logs[writer].push(Commit { runs, cutoffs });
     }
 
-    /// Runs of rows in the tree of a grid, and the cutoffs that come with them: new ones,
-    /// and, if `restates` says so, those that the placement relied on.
+    /// Runs of rows in the tree of a grid, with new cutoffs and, if `restates` is set, the cutoffs that the
+    /// placement relied on.
     fn place(
         &mut self,
         grid: u32,
@@ -319,8 +319,7 @@ impl Table {
         (runs, recorded.into_iter().collect())
     }
 
-    /// Merge runs of a cube, push overflow down, replicate downwards, or move runs to the
-    /// tree of the newest grid.
+    /// Merges runs of a cube, pushes overflow down, replicates, or moves runs to the tree of the newest grid.
     fn rewrite(&mut self) {
         let (rewrites, positions) = match self.keeps(Rule::RewritesAreSerial) {
             true => (self.rewrites.len(), self.any_prefix().1),
@@ -412,8 +411,7 @@ impl Table {
         self.rewrites.push(rewrite);
     }
 
-    /// Asks from the starts that the planner chooses or from random ones; gives
-    /// expected and answered ids.
+    /// Queries from the planner's starts or from random ones. Returns the expected and the returned ids.
     fn query(&mut self) -> (Vec<u32>, Vec<u32>) {
         let (rewrites, mut positions) = self.any_prefix();
         let state = self.state(rewrites, positions.clone());
@@ -470,7 +468,7 @@ impl Table {
     }
 }
 
-/// The number of the first history in which a query is wrong.
+/// The number of the first history with a wrong query.
 fn first_violation(broken: Option<Rule>, histories: u64) -> Option<u64> {
     (0..histories).find(|seed| {
         let mut table = Table::new(*seed, broken);
@@ -493,7 +491,7 @@ fn every_snapshot_answers_exactly() {
     assert_eq!(first_violation(None, 5000), None);
 }
 
-/// What a table has gained and lost, entry by entry, as whoever follows its logs sees it.
+/// The changes of a table, entry by entry, as a follower of its logs sees them.
 #[derive(Default)]
 struct Followed {
     state: State<Vec<Row>>,
@@ -542,7 +540,7 @@ fn layers_change_as_if_made_anew() {
                 _ => table.rewrite(),
             }
             followed.follow(&table);
-            // Now and then several are joined at once.
+            // Sometimes several entries are joined at once.
             if table.rng.random_bool(0.2) {
                 continue;
             }
@@ -558,7 +556,7 @@ fn layers_change_as_if_made_anew() {
                 assert_eq!(runs, anew.runs_of(cube).len(), "seed {seed}");
             }
             assert_eq!((grows.len(), grows.rows()), (anew.len(), anew.rows()), "seed {seed}");
-            // Some states are asked, and what comes later begins there.
+            // Some states are queried, so that later changes build on the merged directory.
             if (seed + number) % 3 == 0 {
                 is_same(grows.joined(), &anew, &mut table);
             }
@@ -568,7 +566,7 @@ fn layers_change_as_if_made_anew() {
     assert!(lost > 1000, "{lost}");
 }
 
-/// Do two directories hold the same, and lead to the same rows?
+/// Returns whether two directories have the same entries and lead to the same rows.
 fn is_same(one: &Directory<Vec<Row>>, other: &Directory<Vec<Row>>, table: &mut Table) {
     let seen = |directory: &Directory<Vec<Row>>| {
         let runs: Vec<RunId> = directory.all().map(|run| run.id).collect();

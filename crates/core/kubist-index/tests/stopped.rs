@@ -1,4 +1,4 @@
-//! Arranging and planning many runs can be stopped: at any look, and there are enough of them.
+//! Arranging and planning many runs can be cancelled at any check, and there are enough checks.
 
 use std::cell::Cell;
 use std::sync::Arc;
@@ -10,7 +10,7 @@ use kubist_index::gradual::{Never, PIECE, Stop};
 use kubist_index::priority::{PriorityRange, Threshold};
 use kubist_index::state::{Run, RunId};
 
-/// Counts looks, and stops at one of them.
+/// Counts checks, and cancels at one of them.
 struct Counted {
     looks: Cell<usize>,
     stop: usize,
@@ -25,7 +25,7 @@ impl Stop for Counted {
     }
 }
 
-/// Plays work to its end, then stops it at its first look, its last one and some between.
+/// Runs the work to its end, then cancels it at its first check, its last one and some between.
 fn stops_anywhere(work: &str, least: usize, play: impl Fn(&Counted) -> Result<(), usize>) {
     let unstopped = Counted { looks: Cell::new(0), stop: usize::MAX };
     play(&unstopped).unwrap();
@@ -41,7 +41,7 @@ fn arranging_and_planning_many_runs_stop() {
     let geometry = Geometry::new(2).unwrap();
     let forest = Forest::of(geometry);
     let count = 6 * PIECE;
-    // Cubes of level 10 in no order, and what replicas in a third of a level above copy.
+    // Cubes of level 10 in no order, and the sources of replicas in a third of the cubes one level above.
     let cube = |number: usize| {
         let mixed = (number as u64).wrapping_mul(0x9e37_79b9_7f4a_7c15);
         geometry.cube_of(geometry.key(&[mixed as u32, (mixed >> 32) as u32]), 10)
@@ -67,7 +67,7 @@ fn arranging_and_planning_many_runs_stop() {
         std::iter::once(root).chain((0..count / 2).map(|n| (cube(n), Threshold::new(1 << 20))))
     };
     for runs in [runs, with_replicas] {
-        // Runs are taken, sorted and arranged; cutoffs are sorted.
+        // Runs are collected, sorted and arranged; cutoffs are sorted.
         stops_anywhere("arranging", 4 * count / PIECE, |stop| {
             Directory::of(forest.clone(), runs.iter().cloned(), cutoffs(), stop).map(|_| ())
         });

@@ -1,7 +1,7 @@
-//! Runs by cube in depth-first order, in blocks of some cubes.
+//! Runs by cube in depth-first order, in immutable blocks of some cubes.
 //!
-//! A block never changes. What is changed has new blocks where anything of them is new or no more, and
-//! shares all others, so that a change costs what it touches and a step for each block.
+//! A change replaces only the blocks in which runs are added or removed, and shares all others. It costs the
+//! changed blocks and one step for each other block.
 
 use std::ops::Range;
 use std::sync::Arc;
@@ -14,15 +14,15 @@ use crate::gradual::{Never, Steps, Stop};
 use crate::priority::{PriorityRange, Threshold};
 use crate::state::{Run, RunId};
 
-/// A block that is made anew has about as many cubes, and twice as many at most.
+/// Usual number of cubes in a new block; the maximum is twice as many.
 pub const USUAL_CUBES: usize = 64;
-/// A block that is left with fewer takes in the next one.
+/// A block with fewer cubes is merged with the next one.
 const LEAST_CUBES: usize = USUAL_CUBES / 4;
 
-/// Runs beside their cubes, sorted by these and by id. Following each pointer to its cube would take longer.
+/// Runs with their cubes, sorted by cube and id. Following each pointer to its cube would take longer.
 pub(super) type Sorted<L> = Vec<(CubeId, Arc<Run<L>>)>;
 
-/// What is still to come, by cube.
+/// The remaining items, sorted by cube.
 struct Ahead<T>(IntoIter<(CubeId, T)>);
 
 impl<T> Ahead<T> {
@@ -30,45 +30,45 @@ impl<T> Ahead<T> {
         self.0.as_slice().first().map(|(cube, _)| *cube)
     }
 
-    /// What comes next, if it is of a cube.
+    /// The next item, if it belongs to the cube.
     fn of(&self, cube: CubeId) -> Option<&T> {
         self.0.as_slice().first().filter(|(next, _)| *next == cube).map(|(_, next)| next)
     }
 
-    /// Takes it.
+    /// Removes and returns the next item, if it belongs to the cube.
     fn take_of(&mut self, cube: CubeId) -> Option<T> {
         self.of(cube)?;
         self.0.next().map(|(_, next)| next)
     }
 
-    /// How many come before a cube.
+    /// Number of items before a cube.
     fn before(&self, end: Option<CubeId>) -> usize {
         end.map_or(self.0.len(), |end| self.0.as_slice().partition_point(|(cube, _)| *cube < end))
     }
 }
 
-/// What becomes of runs that are there.
+/// The effect of a change on existing runs.
 pub(super) struct Change<'a, L> {
-    /// Does a run of a block stay?
+    /// Returns whether a run of a block stays.
     pub keeps: &'a dyn Fn(&Block<L>, usize) -> bool,
-    /// May a replica copy it by now?
+    /// Returns whether a replica may copy the run after the change.
     pub is_copied: &'a dyn Fn(RunId) -> bool,
 }
 
-/// The runs of some cubes that follow each other.
+/// The runs of some consecutive cubes.
 #[derive(Debug)]
 pub(crate) struct Block<L> {
     pub cubes: Vec<CubeId>,
     pub cutoffs: Vec<Threshold>,
-    /// `low[0..k], high[0..k]` of each cube, of which the k of its tree are used.
+    /// `low[0..k], high[0..k]` of each cube, where k is the number of dimensions of its tree.
     spans: Vec<u32>,
-    /// Where the runs of each cube begin.
+    /// Index of the first run of each cube.
     first_run: Vec<u32>,
     pub runs: Vec<Arc<Run<L>>>,
     pub ids: Vec<RunId>,
-    /// What the runs copy.
+    /// The sources of the runs.
     pub sources: Vec<RunId>,
-    /// Of each run: may a replica copy it?
+    /// For each run: whether a replica may copy it.
     pub is_copied: Vec<bool>,
     rows: u64,
 }
@@ -88,7 +88,7 @@ impl<L> Block<L> {
         }
     }
 
-    /// Makes room for so many cubes, and as many runs.
+    /// Reserves memory for this many cubes and runs.
     fn reserve(&mut self, cubes: usize, stride: usize) {
         self.cubes.reserve_exact(cubes);
         self.cutoffs.reserve_exact(cubes);
@@ -99,34 +99,34 @@ impl<L> Block<L> {
         self.is_copied.reserve(cubes);
     }
 
-    /// The places of a cube's runs.
+    /// The indices of a cube's runs.
     pub fn of_cube(&self, index: usize) -> Range<usize> {
         let end = self.first_run.get(index + 1).map_or(self.runs.len(), |end| *end as usize);
         self.first_run[index] as usize..end
     }
 
-    /// The runs of a cube that may hold priorities in a range, and whether a replica may copy them.
+    /// The runs of a cube that may have priorities in a range, and whether a replica may copy them.
     pub fn readable(&self, index: usize, range: PriorityRange) -> impl Iterator<Item = (&Arc<Run<L>>, bool)> {
         let places = self.of_cube(index);
         let runs = self.runs[places.clone()].iter().zip(self.is_copied[places].iter().copied());
         runs.filter(move |(run, _)| meets(run, range))
     }
 
-    /// Where a cube lies.
+    /// The span of a cube.
     pub fn span(&self, index: usize, stride: usize) -> &[u32] {
         &self.spans[index * stride..][..stride]
     }
 }
 
-/// All of them.
+/// All blocks of a directory.
 #[derive(Debug)]
 pub(crate) struct Blocks<L> {
     /// The first cube of each block.
     firsts: Vec<CubeId>,
     blocks: Vec<Arc<Block<L>>>,
-    /// As many numbers say where a cube lies: twice the most dimensions of a tree, or none.
+    /// Numbers per cube for its span: twice the most dimensions of a tree, or 0.
     pub stride: usize,
-    /// How many runs are of each grid, ascending; none of grids that have none.
+    /// Number of runs of each grid, ascending by grid, without grids that have none.
     pub runs: Vec<(u32, usize)>,
     pub rows: u64,
 }
@@ -140,12 +140,12 @@ impl<L> std::ops::Deref for Blocks<L> {
 }
 
 impl<L> Blocks<L> {
-    /// The first place at or behind a cube: a block, and a cube of it.
+    /// The first position at or after a cube: a block, and the index of a cube in it.
     pub fn seek(&self, cube: CubeId) -> (usize, usize) {
         self.at_or_behind(0, cube.to_u128())
     }
 
-    /// The first place at or behind a bound, in a block or behind it.
+    /// The first position at or after a bound, in a block or after it.
     pub fn at_or_behind(&self, block: usize, bound: u128) -> (usize, usize) {
         let begun = self.firsts[block.min(self.firsts.len())..].partition_point(|first| first.to_u128() < bound);
         let Some(last) = begun.checked_sub(1) else { return (block, 0) };
@@ -156,14 +156,14 @@ impl<L> Blocks<L> {
         }
     }
 
-    /// The place of a cube, if it is there.
+    /// The position of a cube, if it is there.
     pub fn find(&self, cube: CubeId) -> Option<(&Block<L>, usize)> {
         let (block, index) = self.seek(cube);
         let block = self.blocks.get(block)?;
         (block.cubes[index] == cube).then_some((block, index))
     }
 
-    /// The next cube behind one.
+    /// The next cube after one.
     pub fn behind(&self, cube: CubeId) -> Option<CubeId> {
         let (block, index) = self.seek(cube);
         let here = self.blocks.get(block)?;
@@ -185,7 +185,8 @@ impl<L> Blocks<L> {
         self.find(cube).map_or(&[], |(block, index)| &block.runs[block.of_cube(index)])
     }
 
-    /// With runs and lower cutoffs, without those runs of `touched` blocks that the change does not keep.
+    /// The blocks with added runs and lower cutoffs, without the runs of `touched` blocks that the change
+    /// removes.
     pub(super) fn changed(
         &self,
         forest: &Forest,
@@ -194,7 +195,7 @@ impl<L> Blocks<L> {
         touched: &[bool],
         change: &Change<'_, L>,
     ) -> Blocks<L> {
-        // Commits say cutoffs again that they relied on.
+        // Commits repeat the cutoffs that they relied on; these change nothing.
         lowered.retain(|(cube, cutoff)| self.find(*cube).is_none_or(|(block, index)| *cutoff < block.cutoffs[index]));
         let mut making = Making::new(forest, self.stride);
         (making.done.runs, making.done.rows) = (self.runs.clone(), self.rows);
@@ -221,9 +222,9 @@ impl<L> Blocks<L> {
     }
 }
 
-/// How many runs are of a grid, among those of all.
+/// The number of runs of a grid in a list.
 fn runs_of_grid(runs: &mut Vec<(u32, usize)>, grid: u32) -> &mut usize {
-    // Cubes come grid by grid, the last one's mostly.
+    // Cubes arrive grid by grid, so the last entry mostly matches.
     let index = match runs.last() {
         Some((last, _)) if *last == grid => runs.len() - 1,
         _ => runs.binary_search_by_key(&grid, |(grid, _)| *grid).unwrap_or_else(|index| {
@@ -234,37 +235,37 @@ fn runs_of_grid(runs: &mut Vec<(u32, usize)>, grid: u32) -> &mut usize {
     &mut runs[index].1
 }
 
-/// Blocks that are being made.
+/// A builder of blocks.
 pub(super) struct Making<'a, L> {
     forest: &'a Forest,
-    /// The cutoff of new cubes of which none is named.
+    /// The cutoff of new cubes without an entry.
     otherwise: Threshold,
     most_cubes: usize,
-    /// Of so many cubes a block makes room at most before they come.
+    /// Maximum number of cubes for which a block reserves memory in advance.
     room: usize,
     here: Block<L>,
     done: Blocks<L>,
 }
 
 impl<'a, L> Making<'a, L> {
-    /// Of nothing yet.
+    /// An empty builder.
     pub fn new(forest: &'a Forest, stride: usize) -> Making<'a, L> {
         let done = Blocks { firsts: Vec::new(), blocks: Vec::new(), stride, runs: Vec::new(), rows: 0 };
         let here = Block::nothing();
         Making { forest, otherwise: Threshold::ALL, most_cubes: USUAL_CUBES, room: 2 * USUAL_CUBES, here, done }
     }
 
-    /// In one block.
+    /// Builds a single block.
     pub fn whole(self) -> Making<'a, L> {
         Making { most_cubes: usize::MAX, ..self }
     }
 
-    /// With a cutoff for new cubes of which none is named.
+    /// Sets the cutoff of new cubes without an entry.
     pub fn otherwise(self, otherwise: Threshold) -> Making<'a, L> {
         Making { otherwise, ..self }
     }
 
-    /// Of sorted runs and cutoffs, which are below "everything".
+    /// Adds sorted runs and cutoffs. The cutoffs are below [`Threshold::ALL`].
     pub fn of<S: Stop>(
         mut self,
         runs: Sorted<L>,
@@ -285,13 +286,13 @@ impl<'a, L> Making<'a, L> {
         self.done
     }
 
-    /// What is here gets so many cubes more, at most: into how large blocks it goes.
+    /// Sets the size of the next blocks for at most `more` cubes.
     fn divide(&mut self, more: usize) {
         let cubes = self.here.cubes.len() + more;
         self.most_cubes = cubes.div_ceil(cubes.div_ceil(2 * USUAL_CUBES).max(1));
     }
 
-    /// Takes all cubes of a block, and what comes before a cube, or all of it.
+    /// Adds all cubes of a block, and new items before a cube, or all items.
     fn join<S: Stop>(
         &mut self,
         old: Option<&Block<L>>,
@@ -389,7 +390,7 @@ impl<'a, L> Making<'a, L> {
         self.done.blocks.push(Arc::new(std::mem::replace(&mut self.here, Block::nothing())));
     }
 
-    /// A block is made anew.
+    /// A block that is replaced leaves the counts.
     fn leave_out(&mut self, block: &Block<L>) {
         for (index, cube) in block.cubes.iter().enumerate() {
             *runs_of_grid(&mut self.done.runs, cube.grid()) -= block.of_cube(index).len();
@@ -418,7 +419,7 @@ mod tests {
         let mut blocks = Blocks { firsts: Vec::new(), blocks: Vec::new(), stride: 4, runs: Vec::new(), rows: 0 };
         let (mut largest, mut number) = (0, 0);
         for round in 0..200 {
-            // It grows, at first in one place, and shrinks again.
+            // The directory grows, at first in one region, and shrinks again.
             let wide = if round < 20 { 1 << 90 } else { u128::MAX >> 32 };
             let new = if round < 120 { 100 } else { 0 };
             let mut added: Sorted<()> = (0..new)

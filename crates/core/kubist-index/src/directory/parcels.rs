@@ -1,9 +1,10 @@
-//! Parcels: parts of space of which the runs tell how many records they have.
+//! Parcels: regions of space with a number of records that is estimated from runs.
 //!
-//! A parcel is a cube with all that lies below it. Its runs have those of its records whose priorities are at or above the
-//! cutoff of the cube around it (I2), and all of them, where no run above has any: where runs above keep to the cutoffs
-//! of their cubes, or are of the entry that placed all below, at once, which leaves records above only where it has no run
-//! below (`layout`). Priorities are uniform, so n records at or above a cutoff T are about n / (1 - T) in all.
+//! A parcel is a cube with its subtree. Its runs contain those of its records with priorities at or above the
+//! cutoff of the parent cube (I2). They contain all records if no run above has any of them. That is so if
+//! the runs above keep only priorities below the cutoffs of their cubes. It is also so if one entry placed
+//! them together with all runs below; it then leaves records above only where it has no run below (`layout`).
+//! Priorities are uniform, so n records at or above a cutoff T stand for about n / (1 - T) in all.
 
 use std::collections::{BinaryHeap, HashMap, HashSet};
 use std::sync::Arc;
@@ -13,36 +14,36 @@ use crate::cube::{CubeId, Geometry, GridBox};
 use crate::priority::Threshold;
 use crate::state::{Run, RunId};
 
-/// A cube is divided only if its cutoff is at most this: of what little is left below one could not tell how much there is
-/// in all.
+/// A cube is divided only if its cutoff is at most this. With a higher cutoff, too few of the records are
+/// below it for an estimate.
 const MOST_ABOVE: f64 = 0.5;
-/// The lowest of n priorities is so many times as far from where they begin as it is on average only by a chance of
-/// one in a thousand.
+/// The lowest of n priorities exceeds its mean distance from the lower bound by this factor with a
+/// probability of 1/1000.
 const MOST_GAP: f64 = 7.0;
-/// Along the edge of a box there are so many times as many parcels as were wanted, at most.
+/// Maximum ratio of parcels along the edge of a box to wanted parcels.
 const MOST_AT_EDGE: usize = 3;
-/// No entry has this number.
+/// A number that no entry has.
 const SEVERAL: u32 = u32::MAX;
 
-/// A part of space, and how many records lie there.
+/// A region of space with its number of records.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Parcel {
     pub cube: CubeId,
-    /// How many there are, whatever their priorities, about: those at or above `cutoff` are known.
+    /// Estimated number of records of all priorities. Records at or above `cutoff` are counted exactly.
     pub rows: f64,
-    /// The cutoff of the cube around it.
+    /// The cutoff of the parent cube.
     pub cutoff: f64,
 }
 
-/// A box in a tree, and which of its dimensions are bounded by it.
+/// A box in a tree, and its bounded dimensions.
 #[derive(Clone, Copy, Debug)]
 pub struct Bounds<'a> {
     pub grid_box: &'a GridBox,
-    /// By dimension. Where an end falls within the coordinate of the box's end, values decide.
+    /// For each dimension. Inside the coordinate of the box's end, values decide.
     pub is_bounded: &'a [bool],
 }
 
-/// The cubes of a tree that hold primary runs, and what lies below each.
+/// The cubes of a tree that have primary runs, with the totals of their subtrees.
 #[derive(Debug)]
 pub struct Subtrees {
     tree: Geometry,
@@ -53,36 +54,37 @@ pub struct Subtrees {
 #[derive(Debug)]
 struct Node {
     cube: CubeId,
-    /// The cutoff of the cube, and that of the cube around it.
+    /// The cutoff of the cube; `around` is the cutoff of its parent.
     cutoff: f64,
     around: f64,
-    /// Records in its runs and in all below.
+    /// Records in its runs; `rows` includes the runs below.
     own_rows: u64,
     rows: u64,
-    /// The node behind the last one below.
+    /// The node after its subtree.
     end: u32,
     /// The lowest priority in its runs.
     lowest: u64,
     /// All priorities in its runs are below its cutoff.
     keeps: bool,
-    /// The entry that placed its run, if it is one, and the entry of all its runs and all below.
+    /// The entry that placed its run, if there is one such entry. `of_all` is the entry of its runs and its
+    /// subtree.
     of_run: u32,
     of_all: u32,
 }
 
-/// Which records runs above a cube may have of what lies in it.
+/// The records of a cube's region that runs above it may have.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 enum Above {
-    /// Those below its cutoff.
+    /// Records below its cutoff.
     Below,
-    /// Those that this entry has not put below.
+    /// Records that this entry did not place below.
     But(u32),
 }
 
 /// A node that may be divided.
 #[derive(Debug, PartialEq, Eq, PartialOrd, Ord)]
 struct Open {
-    /// Those across the edge of the box come first.
+    /// Nodes across the edge of the box come first.
     crosses: bool,
     rows: u64,
     node: u32,
@@ -90,14 +92,14 @@ struct Open {
 }
 
 impl<L> Directory<L> {
-    /// The cubes of the tree of the first grid; `None` if the directory is only a part. Only runs of some entries are
-    /// `placed` by them, others may have been copied as they were; the first question about a directory says which.
+    /// The cubes of the first grid's tree; `None` if the directory is partial. `placed` returns whether an
+    /// entry placed a run, or copied it unchanged. Only the first call for a directory uses it.
     pub fn subtrees(&self, placed: impl Fn(RunId) -> bool) -> Option<&Subtrees> {
         let tree = self.forest().tree(0).filter(|_| self.is_whole())?;
         Some(self.subtrees.get_or_init(|| self.arranged(tree, placed)))
     }
 
-    /// Were they asked for already, so that they take no time?
+    /// Returns whether [`Directory::subtrees`] is already computed.
     pub fn knows_subtrees(&self) -> bool {
         self.subtrees.get().is_some()
     }
@@ -133,7 +135,7 @@ impl<L> Directory<L> {
                 of_all,
             });
         }
-        // What one part of an entry left above may lie where another one has put runs.
+        // Records that one part of an entry left above may be in a region where another part has runs.
         for node in nodes.iter_mut().filter(|node| in_parts.contains(&node.of_run)) {
             node.of_run = SEVERAL;
         }
@@ -158,8 +160,8 @@ impl<L> Directory<L> {
 }
 
 impl Subtrees {
-    /// Parcels that lie wholly in a box and apart from each other: about `wanted` of about the same number of records, and
-    /// smaller ones along its edge. In the order of their cubes.
+    /// Disjoint parcels inside a box, in the order of their cubes: about `wanted` parcels of similar size,
+    /// and smaller ones along the edge of the box.
     pub fn divide(&self, bounds: &Bounds, wanted: usize) -> Vec<Parcel> {
         let (mut open, mut found, mut inside) = (BinaryHeap::new(), Vec::new(), 0);
         let root = self.nodes.first().filter(|node| node.cube == self.tree.root());
@@ -189,7 +191,7 @@ impl Subtrees {
         found.iter().map(parcel).collect()
     }
 
-    /// A node, if it meets the box.
+    /// A node, if it intersects the box.
     fn open(&self, bounds: &Bounds, node: u32, above: Above) -> Option<Open> {
         let Node { cube, rows, .. } = self.nodes[node as usize];
         let (span, asked) = (self.tree.span(cube), bounds.grid_box);
@@ -203,7 +205,7 @@ impl Subtrees {
         Some(Open { crosses, rows, node, above })
     }
 
-    /// The cubes below a node that meet the box, if it is known how many records these have.
+    /// The children of a node that intersect the box, if their numbers of records can be estimated.
     fn divided(&self, bounds: &Bounds, open: &Open) -> Option<Vec<Open>> {
         let node = &self.nodes[open.node as usize];
         if node.end == open.node + 1 || node.cutoff > MOST_ABOVE {
@@ -228,9 +230,9 @@ impl Subtrees {
 }
 
 impl Node {
-    /// Have its runs and those below all records that they may be thought to have?
+    /// Returns whether its runs and the runs below have all records that the estimate assumes.
     fn is_told(&self, above: Above) -> bool {
-        // A cutoff that was higher when they were written leaves a gap.
+        // If the cutoff was higher when the runs were written, the lowest priorities are missing.
         let gap = || (self.lowest as f64 / u64::MAX as f64 - self.around) / (1.0 - self.around);
         match above {
             Above::Below => self.around < 1.0,
@@ -268,11 +270,11 @@ mod tests {
         }
     }
 
-    /// The origin of runs that were copied as they were.
+    /// The origin of runs that were copied unchanged.
     const COPIES: u64 = 2;
 
-    /// A table of some commits, each of rows near some place. Where their history is `varied`, some are of two parts, and in
-    /// the end all its runs may be copied by one entry.
+    /// A table of some commits, each with rows near one point. With a `varied` history, some commits have two
+    /// parts, and one entry may copy all runs at the end.
     fn table(random: &mut SmallRng, tree: Geometry, commits: u64, most: usize, varied: bool) -> Directory<Rows> {
         let (mut state, forest) = (State::default(), Forest::of(tree));
         for number in 0..commits {
@@ -334,7 +336,7 @@ mod tests {
     }
 
     proptest! {
-        /// Of each parcel all records at or above its cutoff are counted, and no others.
+        /// For each parcel, exactly the records at or above its cutoff are counted.
         #[test]
         fn parcels_have_what_they_say(seed in any::<u64>(), k in 1usize..=3, commits in 1u64..5, wanted in 1usize..400) {
             let (tree, mut random) = (Geometry::new(k).unwrap(), SmallRng::seed_from_u64(seed));
@@ -362,7 +364,7 @@ mod tests {
         }
     }
 
-    /// Most of a table that was written at once is in parcels, and they have as many records in all as it has.
+    /// Most of a table that was written at once is in parcels, and their numbers of records add up.
     #[test]
     fn a_table_that_was_written_at_once_is_divided() {
         let (tree, mut random) = (Geometry::new(2).unwrap(), SmallRng::seed_from_u64(1));
