@@ -1,5 +1,3 @@
-//! Versions of the library.
-
 use std::ffi::{c_char, CString};
 use std::sync::OnceLock;
 

@@ -14,7 +14,6 @@ use kubist_insitu::{Failure, Result};
 
 use crate::status::bug;
 
-/// The interval between callbacks.
 const LOOK: Duration = Duration::from_millis(50);
 
 /// Callbacks of long calls. Each may be null.
@@ -62,7 +61,6 @@ impl Call {
         self.stop.load(Ordering::Relaxed)
     }
 
-    /// Adds processed rows.
     pub fn add(&self, rows: u64) {
         self.done.fetch_add(rows, Ordering::Relaxed);
     }

@@ -74,7 +74,6 @@ enum Bound {
     Text(String),
 }
 
-/// Options of a new table.
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Create {
@@ -99,7 +98,6 @@ pub struct Create {
     exist_ok: bool,
 }
 
-/// Storage of a new table.
 #[derive(Default, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 struct Storage {
@@ -168,7 +166,6 @@ fn compression(name: Option<&str>) -> Result<Option<Compression>> {
     parsed.map_err(|error| Failure::invalid(error.to_string()))
 }
 
-/// Options of a drop.
 #[derive(Default, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct Dropping {
@@ -176,7 +173,6 @@ pub struct Dropping {
     pub force: bool,
 }
 
-/// Options of a writer.
 #[derive(Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct Writing {
@@ -274,7 +270,6 @@ pub fn patient(timeout: f64) -> Duration {
     seconds("timeout_seconds", timeout).unwrap_or_default()
 }
 
-/// Options of the end of a step.
 #[derive(Default, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct Ending {
@@ -323,7 +318,6 @@ impl Own {
     }
 }
 
-/// Settings of a table to change.
 #[derive(Default, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct Altering {
@@ -340,7 +334,6 @@ impl Altering {
     }
 }
 
-/// Options of the optimizer.
 #[derive(Default, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct Optimizing {
@@ -380,7 +373,6 @@ impl<'de, T: DeserializeOwned> Deserialize<'de> for Asked<T> {
     }
 }
 
-/// Aggregates and goals of an estimate.
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Goal {
@@ -420,7 +412,6 @@ impl Asked<Goal> {
     }
 }
 
-/// Options of a refinement.
 #[derive(Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct Steps {

@@ -50,7 +50,6 @@ pub unsafe extern "C" fn kubist_query(
     })
 }
 
-/// Figures with their intervals, for JSON.
 #[derive(Serialize)]
 struct Figures<'a> {
     fraction: f64,
@@ -76,7 +75,6 @@ struct OneFigure<'a> {
     exact: bool,
 }
 
-/// The values of a figure's group, as text.
 fn group(groups: &RecordBatch, figure: &Figure) -> serde_json::Map<String, serde_json::Value> {
     let schema = groups.schema();
     let values = schema.fields().iter().zip(groups.columns()).filter(|_| figure.group < groups.num_rows());

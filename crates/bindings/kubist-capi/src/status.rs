@@ -59,7 +59,6 @@ impl KubistStatus {
     }
 }
 
-/// Limit of bytes of a message.
 const LONGEST: usize = 8192;
 
 thread_local! {

@@ -54,7 +54,6 @@ pub struct BudgetOptions {
     pub shared: bool,
 }
 
-/// The contribution of one writer to a decision.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Share {
     /// Summed over all writers.
@@ -64,7 +63,6 @@ pub struct Share {
 }
 
 impl Share {
-    /// The share of a writer without records.
     pub fn empty() -> Share {
         let mut words = vec![0; SHARE_WORDS];
         words[WRITERS] = 1;
@@ -104,7 +102,6 @@ impl Share {
     }
 }
 
-/// The decision about a step.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Decision {
     /// Keep records below this priority, and the always-kept ones.
@@ -213,7 +210,6 @@ impl Budget {
         }))
     }
 
-    /// The decision about the open step.
     pub fn decision(&self) -> Option<Decision> {
         self.decision
     }
@@ -223,12 +219,10 @@ impl Budget {
         self.offers.is_some()
     }
 
-    /// The offered records of the step.
     pub fn offers(&self) -> &[Offer] {
         self.offers.as_deref().unwrap_or_default()
     }
 
-    /// Discards the step.
     pub fn forget(&mut self) {
         (self.offers, self.decision) = (None, None);
     }
@@ -413,7 +407,6 @@ impl Offer {
     }
 }
 
-/// The limit that the options describe.
 fn limit(options: &BudgetOptions, schema: &Schema) -> Result<Limit> {
     let BudgetOptions { rows_per_step, bytes_per_step, bytes, steps, .. } = *options;
     let record = sample::least_bytes(schema);

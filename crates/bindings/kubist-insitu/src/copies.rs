@@ -14,7 +14,6 @@ use crate::failure::{Failure, Result};
 /// A buffer is reused if it is at most this many times larger than the copy.
 const ROOMY: usize = 2;
 
-/// The unused buffers.
 #[derive(Clone, Default)]
 pub struct Copies(Arc<Mutex<Vec<Vec<u8>>>>);
 
@@ -50,7 +49,6 @@ impl Copies {
     }
 }
 
-/// Bytes in use.
 struct Lent {
     bytes: Vec<u8>,
     home: Copies,

@@ -14,7 +14,6 @@ use crate::ring::{HEADER, Header, Ring, What};
 use crate::step::WhenFull;
 use crate::values::Values;
 
-/// The lane of one rank.
 pub struct Lane {
     ring: Ring,
     rank: u32,
@@ -201,7 +200,6 @@ impl Lane {
         sent
     }
 
-    /// Discards a column that was put.
     pub fn void(&mut self, column: usize) {
         self.owed.void.push_back(column);
     }

@@ -116,7 +116,6 @@ impl Drop for Leader {
     }
 }
 
-/// The state of one rank.
 struct Incoming {
     rank: u32,
     staged: Option<Staged>,
@@ -131,7 +130,6 @@ struct Incoming {
     process: Option<Watched>,
 }
 
-/// One rank's rows of a step.
 struct Part {
     batches: Vec<RecordBatch>,
     thinned: Option<Thinned>,
@@ -190,7 +188,6 @@ impl Serving {
         Err(Failure::new(ErrorKind::Unavailable, "it was ended before all ranks had closed"))
     }
 
-    /// Waits for the last commits.
     fn finish(&self) -> Result<()> {
         let stopped = || self.stop.load(Ordering::Relaxed);
         let waited = self.queue.wait(i64::MAX, &Patience::new(Duration::MAX, &stopped));

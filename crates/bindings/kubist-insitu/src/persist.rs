@@ -12,10 +12,8 @@ use kubist_expr::{Expression, Predicate, never};
 
 use crate::failure::{Failure, Result};
 
-/// Limit of aggregates in a condition.
 pub const MOST: usize = 8;
 
-/// A condition on aggregates of a whole step.
 #[derive(Debug)]
 pub struct Persist {
     text: String,
@@ -156,7 +154,6 @@ fn numbers(text: &str) -> std::result::Result<(Vec<Number>, String), String> {
     Ok((found, rest))
 }
 
-/// The position of the closing parenthesis.
 fn closing(text: &str) -> Option<usize> {
     let (mut depth, mut quote) = (0u32, None);
     for (place, letter) in text.char_indices() {

@@ -26,7 +26,6 @@ pub struct Process {
 }
 
 impl Process {
-    /// This process.
     pub fn here() -> Process {
         let number = getpid().as_raw_nonzero().get() as u32;
         let space = std::fs::metadata("/proc/self/ns/pid").map_or(0, |space| space.ino());
@@ -51,7 +50,6 @@ fn born(number: u32) -> Option<u64> {
     fields.nth(18)?.parse().ok().filter(|_| !matches!(state, "Z" | "X"))
 }
 
-/// Another process, under observation.
 pub struct Watched {
     process: Process,
     /// It is in the same PID namespace, so its end can be detected.

@@ -22,10 +22,8 @@ use crate::step::{Level, Report, StepOptions};
 const NICE: i32 = 10;
 /// Interval at which a waiting call checks for cancellation.
 const LOOK: Duration = Duration::from_millis(50);
-/// Limit of unread events.
 const EVENTS: usize = 1000;
 
-/// A complete step.
 pub struct Ready {
     pub step: i64,
     /// A step with a token is written or abandoned once, however often it is repeated.
@@ -233,7 +231,6 @@ impl Queue {
         self.let_go.store(true, Ordering::Relaxed);
     }
 
-    /// The last durable step.
     pub fn durable(&self) -> Option<i64> {
         self.shared.state().durable
     }

@@ -8,7 +8,6 @@ use kubist::Table;
 use crate::failure::Result;
 use crate::patience::Patience;
 
-/// The kinds of a job's writers.
 const KINDS: [&str; 2] = ["rank", "node"];
 
 /// Waits until no job writer is active except the caller's own: `count` of `kind`.

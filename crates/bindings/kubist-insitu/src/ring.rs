@@ -29,10 +29,8 @@ const HEAD: usize = 2048;
 const LANE_HEAD: usize = 256;
 /// Smallest lane; it holds several messages.
 const SMALLEST_LANE: usize = 4096;
-/// Bytes of a message header.
 pub const HEADER: usize = 32;
 
-/// States of the leader.
 const SERVING: u32 = 1;
 const FAILED: u32 = 2;
 const CLOSED: u32 = 3;
@@ -41,7 +39,6 @@ const CLOSED: u32 = 3;
 const LOST: u32 = 1;
 const LEFT: u32 = 2;
 
-/// No step is durable yet.
 const NONE: i64 = i64::MIN;
 
 #[repr(C)]
@@ -91,7 +88,6 @@ unsafe impl Send for Ring {}
 // SAFETY: as above.
 unsafe impl Sync for Ring {}
 
-/// Types of messages.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum What {
     Begin,
@@ -110,7 +106,6 @@ pub enum What {
 const WHATS: [What; 8] =
     [What::Begin, What::Column, What::End, What::Abandon, What::Close, What::Part, What::Thinned, What::Void];
 
-/// The header of a message.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Header {
     pub what: What,
@@ -324,7 +319,6 @@ impl Ring {
         self.head().durable.store(step, Ordering::Release);
     }
 
-    /// True if the leader has ended.
     pub fn is_closed(&self) -> bool {
         self.head().state.load(Ordering::Acquire) == CLOSED
     }
@@ -363,7 +357,6 @@ impl Ring {
         self.lane(rank).end.store(LOST, Ordering::Release);
     }
 
-    /// True if a rank has ended without closing.
     pub fn is_lost(&self, rank: u32) -> bool {
         self.lane(rank).end.load(Ordering::Acquire) == LOST
     }
@@ -386,7 +379,6 @@ impl Ring {
         }
     }
 
-    /// Marks a rank as closed.
     pub fn leave(&self, rank: u32) {
         self.lane(rank).end.store(LEFT, Ordering::Release);
     }
@@ -396,7 +388,6 @@ impl Ring {
         self.lane(rank).end.load(Ordering::Acquire) != 0
     }
 
-    /// The leader's process.
     pub fn leader(&self) -> Process {
         let head = self.head();
         Process {

@@ -86,7 +86,6 @@ pub fn taken(batch: &RecordBatch, kept: &BooleanArray, below: Vec<f64>) -> Resul
     RecordBatch::try_new_with_options(Arc::new(Schema::new(fields)), columns, &options).map_err(internal)
 }
 
-/// Sums of numeric columns.
 #[derive(Default)]
 pub struct Sums(BTreeMap<String, Sum>);
 

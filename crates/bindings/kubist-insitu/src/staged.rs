@@ -13,7 +13,6 @@ fn internal(error: ArrowError) -> Failure {
     Failure::from(kubist::Error::internal(error))
 }
 
-/// The columns and batches of a step.
 pub struct Staged {
     pub step: i64,
     /// The number of rows, and the column that was put first.
@@ -54,7 +53,6 @@ impl Staged {
         self.given[column] = true;
     }
 
-    /// Discards a column.
     pub fn forget(&mut self, column: usize) {
         if let Some(given) = self.given.get_mut(column) {
             *given = false;

@@ -7,7 +7,6 @@ use kubist::Cancel;
 
 use crate::budget::BudgetOptions;
 
-/// Options of a writer of steps.
 #[derive(Clone, Debug)]
 pub struct StepOptions {
     /// The writer's name in the table; by default the first free one.
@@ -20,7 +19,6 @@ pub struct StepOptions {
     /// Capacity of the queue; `None`: a step is durable when it ends.
     pub queue: Option<usize>,
     pub when_full: WhenFull,
-    /// Number of threads that commit queued steps.
     pub threads: usize,
     /// The process only commits, so its threads keep their priority.
     pub dedicated: bool,
@@ -29,7 +27,6 @@ pub struct StepOptions {
     pub tokens: bool,
     /// Limits of each step.
     pub budget: BudgetOptions,
-    /// Cancels commits.
     pub cancel: Cancel,
 }
 
@@ -65,14 +62,12 @@ pub enum WhenFull {
     Fail,
 }
 
-/// The outcome of a step.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Report {
     pub step: i64,
     pub rows: u64,
     /// Bytes written, if it is durable.
     pub bytes: u64,
-    /// Duration of the commit.
     pub seconds: f64,
     /// It survives a crash; otherwise it is queued.
     pub durable: bool,
@@ -92,7 +87,6 @@ impl fmt::Display for Report {
     }
 }
 
-/// The severity of an event.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Level {
     Info,

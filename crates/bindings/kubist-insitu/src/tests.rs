@@ -35,7 +35,6 @@ fn rows(table: &Table) -> u64 {
     table.snapshot().unwrap().count(Query::default()).unwrap()
 }
 
-/// A ring in leaked memory.
 fn ring(ranks: u32, lane_bytes: u64) -> Ring {
     let bytes = Ring::bytes_for(ranks, lane_bytes);
     let memory: &'static mut [u64] = vec![0; bytes as usize / 8].leak();
@@ -117,7 +116,6 @@ fn one_of_two(name: &str, other: impl FnOnce(StepWriter), told: &[&str]) {
     write(&mut first, 2, 3);
     other(second);
     refused(first.wait(2, &patience(60)), ErrorKind::Unavailable, told);
-    // The step that all ranks ended is written.
     first.wait(1, &patience(60)).unwrap();
     drop(first);
     refused(leader.close(&patience(60)), ErrorKind::Unavailable, told);
@@ -289,7 +287,6 @@ fn a_column_that_was_added_meanwhile_is_taken() {
     put_n(&mut writer, 5);
     put(&mut writer, "age", Kind::F64, &[2.0; 5], 60).unwrap();
     writer.end(None, &patience(60)).unwrap();
-    // A step may omit it.
     write(&mut writer, 2, 3);
     writer.close(&patience(60)).unwrap();
     leader.close(&patience(60)).unwrap();
@@ -308,7 +305,6 @@ fn a_step_takes_several_batches_through_a_ring() {
             vec![("x", Arc::new(x)), ("n", Arc::new(Int64Array::from_iter_values(0..rows as i64)))];
         writer.put_batch(&RecordBatch::try_from_iter(columns).unwrap(), &patience(60)).unwrap();
     }
-    // Columns after the batches.
     put_x(&mut writer, 2);
     put_n(&mut writer, 2);
     writer.end(None, &patience(60)).unwrap();

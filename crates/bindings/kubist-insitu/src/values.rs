@@ -60,7 +60,6 @@ impl Kind {
         Kind::ALL.into_iter().find(|kind| kind.data_type() == *data_type)
     }
 
-    /// An array of contiguous values.
     pub fn array(self, buffer: Buffer) -> ArrayRef {
         let count = buffer.len() / self.bytes();
         match self {
@@ -192,7 +191,6 @@ mod tests {
         let second = unsafe { Values::from_raw(Kind::F64, rows.as_ptr().cast::<u8>().add(8), 4, 24) }.unwrap();
         let array = second.to_array(&Copies::default()).unwrap();
         assert_eq!(array.as_primitive::<Float64Type>().values().to_vec(), [1.0, 4.0, 7.0, 10.0]);
-        // In parts that end inside values.
         let mut pieces = vec![0; 32];
         pieces.chunks_mut(5).enumerate().for_each(|(n, piece)| second.copy(5 * n, piece));
         assert_eq!(&Kind::F64.array(pieces.into()), &array);

@@ -31,12 +31,10 @@ fn check_open(budget: &Option<Budget>, step: i64, column: &str) -> Result<()> {
     }
 }
 
-/// A writer of steps.
 pub struct StepWriter {
     name: String,
     layout: Layout,
     staged: Option<Staged>,
-    /// The last step that was queued.
     queued: Option<i64>,
     sink: Sink,
     when_full: WhenFull,
@@ -45,7 +43,6 @@ pub struct StepWriter {
     /// The kept records of the step while they are sent through a ring.
     handing: Option<Handing>,
     copies: Copies,
-    /// Events about subsampled steps.
     events: Vec<(Level, String)>,
 }
 
@@ -134,12 +131,10 @@ impl StepWriter {
         })
     }
 
-    /// The writer's name in the table.
     pub fn name(&self) -> &str {
         &self.name
     }
 
-    /// The open step.
     pub fn step(&self) -> Option<i64> {
         self.staged.as_ref().map(|staged| staged.step)
     }
@@ -291,7 +286,6 @@ impl StepWriter {
         }
     }
 
-    /// The token of a step's commit.
     fn token(&self, token: Option<&str>, step: i64) -> Option<String> {
         token.map(str::to_owned).or_else(|| self.tokens.then(|| format!("step {step}")))
     }

@@ -235,7 +235,6 @@ fn a_budget_in_all_is_for_all_steps_and_a_restart_goes_on_with_it() {
     let budget = BudgetOptions { bytes: Some(1000 * RECORD), steps: Some(4), ..BudgetOptions::default() };
     let mut kept = 0;
     for step in 1..=4 {
-        // A new attempt for each step.
         kept += write(&mut alone(&table, 2, &budget), step, 0..10_000).unwrap();
     }
     assert!((950..=1000).contains(&kept), "{kept} of 1000");
@@ -353,7 +352,6 @@ fn a_writer_without_records_takes_nothing_away() {
 fn kept_paths_are_whole() {
     let table = table(5, &["pid"]);
     let mut writers = alone(&table, 2, &by_rows(400));
-    // The number of particles rises and falls.
     let counts = [3000, 9000, 4000, 1000, 12_000];
     for (step, count) in (1..).zip(counts) {
         if step == 4 {
@@ -502,7 +500,6 @@ fn budgets_that_make_no_sense_are_refused() {
     let ended = writers[0].settle(&sum.words, &sum.largest, None, &patience(60));
     refused(ended, ErrorKind::Unavailable, &["1 of 2 writers", "step 1"]);
     refused(writers[0].put_batch(&rows(&[1], 1), &patience(60)), invalid, &["being ended"]);
-    // The step is still open, and can end.
     assert_eq!(end_together(&mut writers).unwrap(), 0);
     let other = StepWriter::open(&there, &options(&by_rows(6), "other"), &patience(60)).unwrap();
     let mut unlike = vec![writers.remove(0), other];
@@ -549,7 +546,6 @@ fn a_step_goes_on_wherever_the_ring_was_full() {
         writer.begin(count).unwrap();
         writer.put_batch(&rows(&pids, count), &patience(60)).unwrap();
         let Share { words, largest } = writer.share().unwrap();
-        // No leader reads yet.
         if writer.settle(&words, &largest, None, &patience(0)).is_ok() {
             continue;
         }

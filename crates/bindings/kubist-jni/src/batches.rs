@@ -11,7 +11,6 @@ use jni_sys::jlong;
 
 use crate::jvm::{Class, Env, Failure, Result, ended};
 
-/// The number of batches that Java holds.
 static OUT: AtomicI64 = AtomicI64::new(0);
 
 pub fn out() -> i64 {

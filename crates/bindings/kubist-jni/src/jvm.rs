@@ -10,7 +10,6 @@ use serde::de::DeserializeOwned;
 /// The virtual machine, as seen from the calling thread.
 pub type Env = *mut JNIEnv;
 
-/// Calls a function of the virtual machine.
 macro_rules! vm {
     ($env:expr, $name:ident $(, $argument:expr)*) => {
         ((**$env).v1_6.$name)($env $(, $argument)*)

@@ -14,7 +14,6 @@ use serde::Serialize;
 
 use crate::jvm::{Failure, Result};
 
-/// The conversion of a column.
 pub struct Plain {
     pub data_type: DataType,
     /// Java's name of the type.
@@ -57,7 +56,6 @@ pub fn plain(stored: &DataType) -> Option<Plain> {
     }
 }
 
-/// The description of a column for Java.
 #[derive(Serialize)]
 pub struct Column {
     pub name: String,
@@ -69,7 +67,6 @@ pub struct Column {
     pub exact: bool,
 }
 
-/// The descriptions of columns for Java.
 pub fn described(fields: &Fields) -> Vec<Column> {
     let described = |field: &Arc<Field>| {
         let plain = plain(field.data_type());

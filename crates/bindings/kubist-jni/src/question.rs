@@ -145,7 +145,6 @@ pub extern "system" fn Java_org_kubist_Native_splits(
     })
 }
 
-/// Aggregates and goals of an estimate.
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
 struct Goal {
@@ -157,7 +156,6 @@ struct Goal {
     confidence: Option<f64>,
 }
 
-/// Figures with their intervals.
 #[derive(Serialize)]
 struct Figures<'a> {
     fraction: f64,

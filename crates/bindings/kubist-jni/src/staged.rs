@@ -16,7 +16,6 @@ use crate::jvm::{Class, Env, Failure, ended, text};
 use crate::plain::plain_schema;
 use crate::writer::Open;
 
-/// Limit of one batch in a staged file.
 const BATCH_BYTES: u64 = 1 << 30;
 
 /// A file being written; `file` is `None` once it is finished.
@@ -26,7 +25,6 @@ struct Staged {
     file: Mutex<Option<StreamWriter<BufWriter<File>>>>,
 }
 
-/// An I/O error of a staged file.
 fn of_io(what: &str, path: &str, error: &std::io::Error) -> Failure {
     Failure::new(ErrorKind::of_io(error), format!("cannot {what} {path}: {error}"))
 }

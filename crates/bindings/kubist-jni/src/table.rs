@@ -12,7 +12,6 @@ use crate::handles::{held, hold};
 use crate::jvm::{Class, Env, Failure, Result, ended, hand_json_out, json, text};
 use crate::plain::{Column, described};
 
-/// A column of a new table.
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
 struct NewColumn {
@@ -24,7 +23,6 @@ struct NewColumn {
     unit: Option<String>,
 }
 
-/// Options of a new table.
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
 struct Create {
@@ -158,7 +156,6 @@ pub extern "system" fn Java_org_kubist_Native_snapshot(env: Env, _: Class, table
     })
 }
 
-/// The description of a snapshot.
 #[derive(Serialize)]
 struct About {
     token: String,

@@ -39,7 +39,6 @@ impl Open {
     }
 }
 
-/// Options of a writer.
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
 struct Working {
@@ -77,7 +76,6 @@ pub extern "system" fn Java_org_kubist_Native_append(env: Env, _: Class, writer:
     });
 }
 
-/// Options of a commit.
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
 struct Committing {

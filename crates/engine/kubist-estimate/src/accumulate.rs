@@ -18,17 +18,14 @@ use kubist_types::Cancel;
 use kubist_types::error::{Error, Result};
 use kubist_types::human::count;
 
-/// Limit of groups in a result.
 pub const MOST_GROUPS: usize = 10_000;
 
 /// Limit of stored numbers in all accumulators: 128 MB.
 const MOST_NUMBERS: usize = 1 << 24;
-/// Limit of figures in a result.
 const MOST_FIGURES: usize = 1 << 18;
 /// The key of the only group without `group_by`.
 const ONE_GROUP: u64 = 0;
 
-/// One requested aggregate.
 pub struct Asked {
     /// Its text as the caller wrote it.
     pub name: String,
@@ -61,7 +58,6 @@ pub struct PilotFindings {
     ends: Vec<Vec<Option<(f64, f64)>>>,
     /// By aggregate and argument: the smallest finite value above 0.
     positive: Vec<Vec<Option<f64>>>,
-    /// Records of one identity form clusters.
     pub clustered: bool,
     /// The mean number of records of an identity.
     pub together: f64,
@@ -70,7 +66,6 @@ pub struct PilotFindings {
 /// Scanned records with the values of all arguments.
 pub struct Values {
     rows: usize,
-    /// By aggregate and argument.
     arguments: Vec<Vec<Vec<f64>>>,
     /// By aggregate: the exact integers of its first argument, if used.
     wholes: Vec<Option<Wholes>>,
@@ -82,12 +77,10 @@ pub struct Values {
     pub priorities: Vec<u64>,
     /// Priorities of all scanned records, if the condition excluded some.
     all: Option<Vec<u64>>,
-    /// The position columns.
     places: Vec<ArrayRef>,
 }
 
 impl Values {
-    /// The number of scanned records.
     pub fn drawn(&self) -> usize {
         self.of_drawn().len()
     }
@@ -97,13 +90,11 @@ impl Values {
         self.all.as_ref().unwrap_or(&self.priorities)
     }
 
-    /// The group key of each record.
     pub fn groups(&self) -> Vec<u64> {
         if self.keys.is_empty() { vec![ONE_GROUP; self.rows] } else { self.keys.clone() }
     }
 }
 
-/// All accumulators of an estimate.
 #[derive(Default)]
 pub struct Accumulated {
     /// The index of a group, by hash of its label.
@@ -124,7 +115,6 @@ pub struct Group {
 }
 
 impl Task {
-    /// Evaluates the arguments on scanned columns.
     pub fn values(
         &self,
         brought: &Brought,
@@ -188,7 +178,6 @@ impl Task {
         if self.group_by.is_empty() { 1024 } else { 256 }
     }
 
-    /// Empty accumulators of a group.
     pub fn empty(&self, pilot: &PilotFindings) -> Vec<Box<dyn Accumulator>> {
         let accumulator = |(number, asked): (usize, &Asked)| {
             asked.bound.aggregate.accumulator(&Pilot {
@@ -204,7 +193,6 @@ impl Task {
 }
 
 impl Task {
-    /// The grouping keys, for messages.
     fn grouped_by(&self) -> String {
         self.group_by.iter().map(|group| group.field.name().as_str()).collect::<Vec<_>>().join(", ")
     }
@@ -305,7 +293,6 @@ impl Accumulated {
         }
     }
 
-    /// The key of each group.
     pub fn keys(&self) -> Vec<u64> {
         let mut keys = vec![ONE_GROUP; self.groups.len()];
         self.index.iter().for_each(|(key, group)| keys[*group] = *key);
@@ -423,7 +410,6 @@ impl Accumulated {
         Ok(())
     }
 
-    /// The same groups, empty.
     pub fn hollow(&self) -> Accumulated {
         let groups = self.groups.iter().map(|group| Group {
             label: group.label.clone(),
@@ -455,7 +441,6 @@ impl Accumulated {
         self.groups.iter().map(|group| group.rows).sum()
     }
 
-    /// The used fraction of the memory limit.
     pub fn fullness(&self) -> f64 {
         self.accumulators().map(|accumulator| accumulator.fullness()).sum()
     }

@@ -16,7 +16,6 @@ use crate::call::Call;
 use crate::interval::{Conditions, Interval};
 use crate::unit::UnitRule;
 
-/// The syntax and documentation of an aggregate.
 pub struct Definition {
     /// Its calls in error messages, separated by commas.
     pub listed: &'static str,
@@ -24,7 +23,6 @@ pub struct Definition {
     pub documented: [&'static str; 3],
     /// True for its names, in lower case.
     pub is_named: fn(&str) -> bool,
-    /// Binds a call, or returns the error message.
     pub bind: fn(&Call) -> Result<Bound, String>,
 }
 
@@ -75,7 +73,6 @@ pub struct Properties {
     pub bell_curve: bool,
     /// A known number of records makes it exact or narrower.
     pub uses_number_of_records: bool,
-    /// It is the number of records.
     pub is_number_of_records: bool,
     /// It is the number of records in which its argument, a column, has a value.
     pub is_number_of_values: bool,
@@ -91,15 +88,12 @@ pub struct Properties {
     pub outer_bins: bool,
     /// It has no bounds until all records were read.
     pub unbounded: bool,
-    /// It supports a certainty stratum.
     pub takes_certain: bool,
     /// Totals of subsampled steps give it exactly.
     pub total: Option<Total>,
-    /// The rule of its unit.
     pub unit: UnitRule,
 }
 
-/// The kind of total.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Total {
     Sum,
@@ -118,11 +112,9 @@ pub trait Aggregate: Debug + Send + Sync {
         None
     }
 
-    /// An empty accumulator.
     fn accumulator(&self, pilot: &Pilot) -> Box<dyn Accumulator>;
 }
 
-/// The shift and scale of accumulated values.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Shift {
     /// Near the mean, so that squares of differences stay small.
@@ -134,7 +126,6 @@ pub struct Shift {
 impl Shift {
     pub const NONE: Shift = Shift { by: 0.0, scale: 1.0 };
 
-    /// `largest` is the largest absolute value.
     pub fn new(by: f64, largest: f64) -> Shift {
         // The range of exponents for which sums of fourth powers are finite and normal.
         const PLAIN: std::ops::RangeInclusive<i32> = -100..=100;
@@ -143,12 +134,10 @@ impl Shift {
         Shift { by, scale }
     }
 
-    /// The shifted and scaled value.
     pub fn of(&self, value: f64) -> f64 {
         value * self.scale - self.by * self.scale
     }
 
-    /// The scaled value.
     pub fn scaled(&self, value: f64) -> f64 {
         value * self.scale
     }
@@ -167,13 +156,11 @@ pub struct Pilot<'a> {
     pub ends: &'a [Option<(f64, f64)>],
     /// By argument: the smallest finite value above 0.
     pub positive: &'a [Option<f64>],
-    /// Records of one identity form clusters.
     pub clustered: bool,
     /// The number of random groups for variances; a power of two.
     pub groups: usize,
 }
 
-/// The input of an accumulator.
 pub struct Records<'a> {
     /// The aggregate's features, by column.
     pub features: Vec<&'a [f64]>,
@@ -208,7 +195,6 @@ pub trait Accumulator: Any + Debug + Send + Sync {
     /// Adds the content of another accumulator of the same aggregate; see [`same`].
     fn merge(&mut self, other: Box<dyn Accumulator>);
 
-    /// An empty accumulator of the same kind.
     fn hollow(&self) -> Box<dyn Accumulator>;
 
     fn figures(&mut self, conditions: &Conditions) -> Vec<Found>;
@@ -232,7 +218,6 @@ pub trait Accumulator: Any + Debug + Send + Sync {
         0
     }
 
-    /// The number of figures.
     fn size(&self) -> usize {
         1
     }
@@ -243,7 +228,6 @@ pub trait Accumulator: Any + Debug + Send + Sync {
     }
 }
 
-/// The accumulator to merge, as its own type.
 pub fn same<A: Accumulator>(other: Box<dyn Accumulator>) -> A {
     let other: Box<dyn Any> = other;
     *other.downcast().expect("accumulators of one aggregate are of one type")
@@ -265,7 +249,6 @@ impl Found {
         vec![Found { bin: vec![], interval, own: None, records }]
     }
 
-    /// With value and ends in the exact type.
     pub fn exactly(interval: Interval, own: [Option<i256>; 3], records: f64) -> Vec<Found> {
         vec![Found { bin: vec![], interval, own: Some(own), records }]
     }

@@ -115,7 +115,6 @@ mod tests {
         bind(text, &schema()).unwrap_err().to_string()
     }
 
-    /// An accumulator with records of these argument values.
     fn accumulated(text: &str, values: &[&[f64]], shifts: &[f64], priorities: Option<&[u64]>) -> Box<dyn Accumulator> {
         let shifts: Vec<Shift> = shifts.iter().map(|by| Shift { by: *by, scale: 1.0 }).collect();
         accumulated_beside(text, values, &shifts, priorities)

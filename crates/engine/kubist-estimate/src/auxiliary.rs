@@ -16,18 +16,15 @@ use kubist_population::{LIKE, Parcels, Places};
 
 use crate::control::Control;
 
-/// Limit of accumulated numbers.
 const MOST_CELLS: usize = 1 << 18;
 
 /// The weight of one representative record of a parcel.
 const EACH: f64 = 1.0 / LIKE as f64;
 
-/// Predicted features of records, by parcel and group.
 pub struct Auxiliary {
     places: Arc<dyn Places>,
     /// The first entry of each parcel, and the end.
     firsts: Vec<u32>,
-    /// By entry: the group.
     groups: Vec<u32>,
     /// By entry: `width` features, over all aggregates.
     features: Vec<f64>,
@@ -38,7 +35,6 @@ pub struct Auxiliary {
     index: HashMap<u64, u32>,
     /// By group: the mean of each feature over all records in parcels.
     centers: Vec<f64>,
-    /// The number of records in parcels.
     rows: f64,
     /// The variance of that number, which the manifest knows only approximately.
     loose: f64,
@@ -53,7 +49,6 @@ pub struct Auxiliary {
 pub struct Like<'a> {
     /// Their numbers, ascending; parcel i has [`LIKE`] numbers from i * LIKE.
     pub numbers: &'a [u64],
-    /// By aggregate and feature.
     pub features: Vec<Vec<Vec<f64>>>,
     /// The hash of the group of each.
     pub keys: Vec<u64>,
@@ -154,7 +149,6 @@ impl Auxiliary {
                 }
             }
         }
-        // Centers the moments at the means.
         for (group, pairs) in pairs.iter_mut().enumerate() {
             for (of, pairs) in self.of.iter().zip(pairs) {
                 let of_group = |numbers: &[f64], feature: usize| numbers[group * width + of.start + feature];

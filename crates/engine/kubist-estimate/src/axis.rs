@@ -6,10 +6,8 @@ use kubist_expr::Meant;
 use kubist_types::human::{grouped, number};
 use kubist_types::steps::{self, LEAST};
 
-/// Limit of bins.
 pub const MOST_BINS: f64 = 65_536.0;
 
-/// The specification of bins in one dimension.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Bins {
     pub count: usize,
@@ -20,7 +18,6 @@ pub struct Bins {
     pub form: Form,
 }
 
-/// The spacing of edges.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct Form {
     /// Equal ratios instead of equal differences.
@@ -177,7 +174,6 @@ mod tests {
         assert!(log.iter().zip([1.0, 10.0, 100.0, 1000.0]).all(|(edge, wanted)| (edge / wanted - 1.0).abs() < 1e-12));
         assert_eq!(edges(3, (0.02, 7.0), Form { log: true, round: true }), [0.01, 0.1, 1.0, 10.0]);
         assert_eq!(edges(2, (-5.0, 0.1), Form { log: true, round: false })[0], 1e-3);
-        // More decades than bins.
         assert_eq!(edges(2, (0.02, 7.0), Form { log: true, round: true }), [0.01, 1.0, 10.0]);
         assert_eq!(edges(1, (1e-300, 1e300), Form { log: true, round: true }).len(), 2);
     }

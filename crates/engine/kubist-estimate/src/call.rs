@@ -23,7 +23,6 @@ impl Call<'_> {
         }
     }
 
-    /// The numeric value of an argument.
     pub fn number(&self, index: usize) -> Result<f64, String> {
         let text = self.arguments[index];
         text.parse().ok().filter(|value: &f64| value.is_finite()).ok_or_else(|| format!("{text:?} is not a number"))
@@ -50,14 +49,12 @@ impl Call<'_> {
         of.in_its_unit(text, meant).map_err(|error| error.to_string())
     }
 
-    /// The first `count` arguments as expressions over columns.
     pub fn expressions(&self, count: usize) -> Result<Vec<Expression>, String> {
         let parse = |sql: &&str| Expression::parse(sql, self.schema).map_err(|error| error.to_string());
         self.arguments[..count].iter().map(parse).collect()
     }
 }
 
-/// The aggregates in a comma-separated text.
 pub fn several(text: &str) -> Vec<&str> {
     split(text).filter(|parts| !parts.is_empty()).unwrap_or_else(|| vec![text])
 }
@@ -76,7 +73,6 @@ pub fn split(inner: &str) -> Option<Vec<&str>> {
                 parts.push(inner[begin..index].trim());
                 begin = index + 1;
             }
-            // An unclosed quote.
             '"' | '\'' | '`' => return None,
             _ => {}
         }

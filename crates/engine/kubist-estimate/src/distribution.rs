@@ -136,12 +136,10 @@ mod tests {
         close(high, 0.1157033);
         assert_eq!(share(30.0, 30.0, 0.05).1, 1.0);
         assert_eq!(share(0.0, 0.0, 0.05), (0.0, 1.0));
-        // Both methods agree at the limit.
         let (exact, score) = (share(300.0, 1000.0, 0.05), share(300.3, 1001.0, 0.05));
         assert!((exact.0 - score.0).abs() < 1e-3 && (exact.1 - score.1).abs() < 1e-3);
     }
 
-    /// Binomial tails by direct summation.
     fn tail(n: u32, p: f64, accepts: impl Fn(u32) -> bool) -> f64 {
         let mut mass = (1.0 - p).powi(n as i32);
         let mut sum = 0.0;

@@ -30,10 +30,8 @@ const RUN_ROWS: f64 = 48.0;
 /// Counting must reduce the total of examined records to this fraction.
 const WORTH: f64 = 0.9;
 
-/// A boundary run as the manifest describes it.
 pub struct Crossing {
     pub rows: f64,
-    /// The expected number of records inside.
     pub expected: f64,
     /// A hash that decides whether it is drawn.
     pub hash: u64,
@@ -50,7 +48,6 @@ pub struct Edge {
     rate: f64,
 }
 
-/// Runs to count next.
 pub struct Drawn {
     /// By position.
     pub runs: Vec<usize>,
@@ -136,7 +133,6 @@ impl Edge {
         self.runs.iter().map(of_run).sum()
     }
 
-    /// Stores the counts of the drawn runs.
     pub fn count(&mut self, drawn: Drawn, rows: impl IntoIterator<Item = u64>) {
         self.rate = drawn.rate;
         drawn.runs.into_iter().zip(rows).for_each(|(run, rows)| self.runs[run].counted = Some(rows as f64));
@@ -176,7 +172,6 @@ impl Edge {
         }
     }
 
-    /// The ratio of counted to expected records.
     fn ratio(&self) -> f64 {
         let counted = self.runs.iter().filter_map(|run| Some((run, run.counted?, run.probability(self.rate))));
         let (found, expected) = counted.fold((0.0, 0.0), |(found, expected), (run, rows, probability)| {

@@ -38,7 +38,6 @@ use kubist_types::error::{Error, Result};
 use kubist_types::stats::Stats;
 use tails::Tails;
 
-/// Approximate number of records in the pilot.
 const PILOT_ROWS: f64 = 1024.0;
 /// The smallest pilot, if there are as many records.
 const LEAST_PILOT_ROWS: u64 = 200;
@@ -56,7 +55,6 @@ const TIME_FOR_NUMBER: u32 = 4;
 /// The assumed saving if there is no goal.
 const SAVED: f64 = 0.5;
 
-/// Limit of aggregates in one estimate.
 const MOST_AGGREGATES: usize = 64;
 
 /// Iterator of estimates, from coarse to fine; the last one has the reason to stop.
@@ -123,7 +121,6 @@ struct Sample<P> {
 /// Knowledge about the population besides the sample.
 #[derive(Clone, Default)]
 struct Facts {
-    /// The number of selected records.
     rows: Option<Number>,
     /// The number of records in the frame, if the sample is drawn from it.
     framed: Option<Number>,
@@ -136,7 +133,6 @@ struct Facts {
 }
 
 impl Facts {
-    /// The bounds of a stored column, if known.
     fn bounds_of(&self, column: usize) -> Option<(f64, f64)> {
         self.bounds.get(&column).copied().flatten()
     }
@@ -164,7 +160,6 @@ impl<P> Sample<P> {
         self.at - self.low
     }
 
-    /// Adds costs.
     fn after(mut self, stats: &Stats) -> Sample<P> {
         self.stats.add(stats);
         self
@@ -289,7 +284,6 @@ impl<P: Population> Estimation<P> {
         Ok(Estimation { question, so_far: Some((sample, facts)) })
     }
 
-    /// The next estimate; `None` after the last one.
     fn stage(&mut self) -> Result<Option<Estimate>> {
         let (question, Some((sample, facts))) = (&self.question, self.so_far.take()) else { return Ok(None) };
         let Read { sample, in_time } = question.advanced(sample, &facts)?;
@@ -329,7 +323,6 @@ impl<P: Population> Question<P> {
         }
     }
 
-    /// Reads the pilot or the next stage.
     fn advanced(&self, mut sample: Sample<P>, facts: &Facts) -> Result<Read<P>> {
         if sample.pilot.is_none() {
             return self.pilot(sample, facts);
@@ -340,7 +333,6 @@ impl<P: Population> Question<P> {
         }
     }
 
-    /// Reads the pilot and its statistics.
     fn pilot(&self, mut sample: Sample<P>, facts: &Facts) -> Result<Read<P>> {
         let width = self.end - sample.low;
         let wanted = PILOT_ROWS * if self.groups.fields().is_empty() { 1.0 } else { 4.0 };
@@ -420,7 +412,6 @@ impl<P: Population> Question<P> {
         range(low, high).map(|range| Scan { wanted, range, seek: None, deadline: self.deadline })
     }
 
-    /// Reads the records with priorities up to `target`.
     fn read(&self, mut sample: Sample<P>, target: f64) -> Result<Read<P>> {
         let begin = Instant::now();
         let whole = sample.low == 0.0 && target >= 1.0;
@@ -503,7 +494,6 @@ impl<P: Population> Question<P> {
         }
         if facts.rows.is_none() && sample.share() < 1.0 {
             let figures = self.figures(&mut sample, &facts);
-            // The figures if the number were known.
             let rows = Some(Number::exact(self.expected as u64));
             let known = self.figures(&mut sample, &Facts { rows, ..facts.clone() });
             let ahead = |figures: &[Figure]| self.rows_ahead(&sample, &facts, figures);
@@ -628,7 +618,6 @@ pub fn estimates_of<P: Population>(records: P, options: &EstimateOptions) -> Res
     Estimation::new(records, options, true)
 }
 
-/// The schema of the scanned columns.
 fn part(stored: &Schema, columns: &[usize]) -> SchemaRef {
     Arc::new(Schema::new(columns.iter().map(|column| stored.fields()[*column].clone()).collect::<Vec<_>>()))
 }

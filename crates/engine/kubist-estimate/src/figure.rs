@@ -60,7 +60,6 @@ pub struct Figure {
     pub exact: bool,
 }
 
-/// Why reading ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, serde::Serialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Stop {
@@ -85,14 +84,12 @@ pub struct Estimate {
     pub figures: Vec<Figure>,
     /// One row for each group: the columns of `group_by`, sorted ascending.
     pub groups: RecordBatch,
-    /// The fraction of identities that was read.
     pub fraction: f64,
     pub confidence: f64,
     /// The units of aggregates that have one, by the text of the aggregate.
     pub units: BTreeMap<String, String>,
     /// The units of histogram dimensions.
     pub bin_units: BTreeMap<String, Vec<Option<String>>>,
-    /// The cost so far.
     pub stats: Stats,
     pub stopped: Stop,
     /// With the given confidence, every group with more identities than this was seen; `None` without groups.
@@ -109,7 +106,6 @@ pub struct Outlook {
     pub rows: u64,
     /// Approximate number of all records.
     pub of: u64,
-    /// The aggregate that needs the most records.
     pub aggregate: String,
     /// The interval contains 0, so a relative error may be unreachable.
     pub around_zero: bool,
@@ -126,7 +122,6 @@ impl fmt::Display for Outlook {
     }
 }
 
-/// A number rounded to two digits.
 fn about(rows: u64) -> String {
     let unit = 10u64.pow(rows.max(1).ilog10().saturating_sub(1));
     format!("about {}", count((rows + unit / 2) / unit * unit))
@@ -144,7 +139,6 @@ pub fn check_groups(groups: &Schema) -> Result<()> {
 }
 
 impl Estimate {
-    /// A figure as text, with its unit.
     pub fn in_words(&self, figure: &Figure) -> String {
         let unit = self.units.get(&figure.aggregate).filter(|_| figure.bin.is_empty()).map(String::as_str);
         match &figure.own {

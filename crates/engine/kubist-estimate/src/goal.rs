@@ -8,7 +8,6 @@ use serde::Deserialize;
 #[derive(Clone, Debug, PartialEq, Deserialize)]
 #[serde(untagged)]
 pub enum Absolute {
-    /// In the unit of the value.
     Number(f64),
     /// With a unit, such as `0.1 mas`; converted to the unit of the value.
     Quantity(String),

@@ -13,7 +13,6 @@ use kubist_types::Cancel;
 use kubist_types::error::{Error, Result};
 use kubist_types::metadata::UNIT;
 
-/// One key of `group_by`.
 pub struct GroupBy {
     /// The stored column, or the text of the expression with the type of its labels.
     pub field: Arc<Field>,
@@ -54,7 +53,6 @@ impl GroupBy {
         }
     }
 
-    /// The label of each row.
     pub fn labels(&self, batch: &RecordBatch, cancel: &Cancel) -> Result<ArrayRef> {
         match &self.of {
             Of::Column(name) => Ok(batch.column_by_name(name).cloned().expect("it was asked for")),

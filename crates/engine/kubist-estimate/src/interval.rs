@@ -41,7 +41,6 @@ pub struct Conditions<'a> {
     /// The fraction of identities that was sampled.
     pub p: f64,
     pub alpha: f64,
-    /// The number of records, if known.
     pub rows: Option<Number>,
     /// The frame, if only its number of records is known.
     pub frame: Option<Frame<'a>>,
@@ -49,7 +48,6 @@ pub struct Conditions<'a> {
     pub clustered: bool,
     /// Some records are in a certainty stratum.
     pub stratified: bool,
-    /// The control variate of the sampled records.
     pub control: Option<Control<'a>>,
 }
 
@@ -68,7 +66,6 @@ pub struct Frame<'a> {
     pub rows: Number,
     /// Counts of the sampled frame records.
     pub drawn: &'a Sums,
-    /// The same after regression.
     pub corrected: &'a Sums,
 }
 
@@ -146,13 +143,11 @@ impl Interval {
         Interval { value, low: self.low * factor, high: self.high * factor, ..self }
     }
 
-    /// Adds `by` to value and ends.
     pub fn moved(self, by: f64) -> Interval {
         Interval { value: self.value.map(|value| value + by), low: self.low + by, high: self.high + by, ..self }
     }
 }
 
-/// The degrees of freedom of Student's t.
 fn degrees(spread: &Spread, conditions: &Conditions) -> f64 {
     if conditions.clustered { spread.degrees_by_kurtosis } else { spread.degrees }
 }

@@ -16,7 +16,6 @@ pub struct Joint {
     /// Means minus the shifts.
     pub x: f64,
     pub y: f64,
-    /// Divisor n.
     pub covariance: f64,
 }
 

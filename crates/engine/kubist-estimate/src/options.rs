@@ -1,5 +1,3 @@
-//! Options of an estimate.
-
 use std::time::Duration;
 
 use crate::goal::Absolute;
@@ -30,7 +28,6 @@ pub struct EstimateOptions {
     pub error: Option<f64>,
     /// Largest half-width of an interval, in the unit of the value or in a unit of the same dimension.
     pub absolute: Option<Absolute>,
-    /// Time limit.
     pub within: Option<Duration>,
     /// Approximate limit of records to read.
     pub max_rows: Option<u64>,

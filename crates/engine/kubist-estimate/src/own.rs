@@ -58,13 +58,11 @@ impl Own {
         self.high = self.high.or(wider.high);
     }
 
-    /// A value as text with all digits.
     pub fn text(&self, value: i256) -> String {
         let array = array(&[Some(value)], &self.data_type);
         array.ok().and_then(|array| array_value_to_string(&array, 0).ok()).unwrap_or_else(|| value.to_string())
     }
 
-    /// Value and ends as text.
     pub fn texts(&self) -> [Option<String>; 3] {
         [self.value, self.low, self.high].map(|value| value.map(|value| self.text(value)))
     }
@@ -83,7 +81,6 @@ impl Own {
         }
     }
 
-    /// Value, low and high for JSON.
     pub fn told(&self) -> [Option<Told>; 3] {
         let small = |value: i256| value.to_i128().filter(|_| self.is_integer()).and_then(|value| value.try_into().ok());
         let told = |value: i256| small(value).map_or_else(|| Told::Text(self.text(value)), Told::Integer);

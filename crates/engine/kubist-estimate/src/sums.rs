@@ -33,7 +33,6 @@ pub struct Sums {
     groups: usize,
     /// `cells[group * width + feature]`; empty until a sampled record was added.
     cells: Vec<f64>,
-    /// Totals of the certainty stratum.
     certain: Vec<f64>,
     corrected: Option<Corrected>,
 }
@@ -88,7 +87,6 @@ pub struct Spread {
 }
 
 impl Spread {
-    /// Sets the error from the number of records.
     pub fn with_number(self, of_number: f64) -> Spread {
         Spread { of_number, ..self }
     }
@@ -153,7 +151,6 @@ impl Sums {
         self.certain.iter().enumerate().map(|(feature, certain)| certain + drawn(feature) / p).collect()
     }
 
-    /// The number of records in the certainty stratum.
     pub fn certain(&self) -> f64 {
         self.certain[0]
     }
@@ -247,7 +244,6 @@ impl Sums {
         self.width * self.groups
     }
 
-    /// The same features and groups, empty.
     pub fn hollow(&self) -> Sums {
         Sums::new(self.width, self.groups)
     }
@@ -329,7 +325,6 @@ struct Fit {
     /// The sum of squares about the mean, and of the residuals.
     squares: f64,
     left: f64,
-    /// The leverage of each group.
     leverages: Vec<f64>,
 }
 
@@ -445,7 +440,6 @@ mod tests {
             );
             assert!((one / other - 1.0).abs() < 1e-9, "{one} {other} by {by}");
         }
-        // Regression removes the explained variance.
         assert!(corrected.spread(0.02, &[0.0, 1.0]).error < 0.4 * sums.spread(0.02, &[0.0, 1.0]).error);
     }
 

@@ -10,12 +10,9 @@ use crate::aggregate::{Accumulator, Aggregate, Found, Pilot, Properties, Records
 use crate::interval::{Conditions, Interval};
 use crate::sums::Sums;
 
-/// A smooth function of totals.
 pub trait Smooth: Clone + Debug + Send + Sync + 'static {
-    /// The number of features of a record.
     const WIDTH: usize;
 
-    /// The smallest possible value.
     const LEAST: f64 = f64::NEG_INFINITY;
 
     fn properties(&self) -> Properties;
@@ -49,13 +46,11 @@ impl<'a> Complete<'a> {
         self.present.clone()
     }
 
-    /// A feature of the first argument.
     pub fn of(&self, feature: impl Fn(f64) -> f64) -> Vec<f64> {
         let values = self.values[0].iter().zip(&self.present);
         values.map(|(x, present)| if *present == 0.0 { 0.0 } else { feature(*x) }).collect()
     }
 
-    /// A feature of both arguments.
     pub fn of_both(&self, feature: impl Fn(f64, f64) -> f64) -> Vec<f64> {
         let pairs = self.values[0].iter().zip(self.values[1]).zip(&self.present);
         pairs.map(|((x, y), present)| if *present == 0.0 { 0.0 } else { feature(*x, *y) }).collect()

@@ -10,17 +10,12 @@ pub enum UnitRule {
     /// No unit: a count, a proportion or a correlation.
     #[default]
     Plain,
-    /// The unit of the first argument.
     First,
-    /// The square of the first argument's unit.
     Square,
-    /// The product of both units.
     Product,
-    /// The first unit divided by the second.
     Quotient,
 }
 
-/// The unit of an aggregate with these arguments.
 pub fn of(rule: UnitRule, arguments: &[Expression]) -> Option<String> {
     let unit = |argument: usize| arguments.get(argument)?.unit().map(str::to_owned);
     match rule {

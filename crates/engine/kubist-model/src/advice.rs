@@ -23,7 +23,6 @@ pub struct Workload {
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Advice {
     pub nodes: u32,
-    /// Elements of a request.
     pub size: f64,
     pub predicted: Prediction,
     /// The best time on one node divided by the number of nodes, in milliseconds.
@@ -36,7 +35,6 @@ pub struct Advice {
     pub single_client_limit: Option<u32>,
 }
 
-/// The best request size for `nodes`.
 pub fn advise(model: &Model, work: &Workload, nodes: u32) -> Advice {
     let size = best_size(model, work, nodes);
     let predicted = model.predict(work.elements, size, f64::from(nodes));

@@ -32,7 +32,6 @@ pub struct Costs {
     pub thousand_commits: f64,
 }
 
-/// Prices of a service, in dollars.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Prices {
     /// One GiB for a month.

@@ -22,7 +22,6 @@ const BUSY: u32 = 4;
 /// A measurement: requests of one size, with a fixed number in flight.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Measured {
-    /// Elements of each request.
     pub size: f64,
     pub in_flight: u32,
     pub requests: u32,
@@ -32,7 +31,6 @@ pub struct Measured {
 }
 
 impl Measured {
-    /// The time per request in milliseconds.
     fn ms(&self) -> f64 {
         self.seconds * 1e3 / f64::from(self.requests)
     }
@@ -42,11 +40,9 @@ impl Measured {
     }
 }
 
-/// A fitted model with its residuals.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Fit {
     pub model: Model,
-    /// Number of nodes of the measured cluster.
     pub nodes: u32,
     /// Single requests, by size.
     pub requests: Vec<Residual>,
@@ -137,7 +133,6 @@ impl Fit {
     }
 }
 
-/// The median of a figure by size, ascending.
 fn by_size<'a>(measured: impl Iterator<Item = &'a Measured>, figure: fn(&Measured) -> f64) -> Vec<(f64, f64)> {
     let mut sizes: BTreeMap<u64, Vec<f64>> = BTreeMap::new();
     for one in measured {
@@ -273,7 +268,6 @@ mod tests {
     #[test]
     fn noise_makes_no_bend() {
         let straight = [30.0, 60.0, 120.0, 200.0, 300.0, 500.0, 800.0, 1100.0, 1400.0];
-        // Up to 10 % in either direction.
         let noise = |index: usize| 0.9 + 0.2 * ((index as f64 * 12.9898).sin() * 43_758.545).rem_euclid(1.0);
         let fit = Fit::of(&printed(&straight, 1, noise), 1, 0.0).unwrap();
         assert_eq!(fit.model.request.beyond, None);

@@ -14,9 +14,7 @@ pub struct Fitted {
     /// Time of this machine to decode stored bytes of rows, on all cores.
     pub decode_ms_per_byte: f64,
     #[serde(flatten)]
-    /// The model and its residuals.
     pub fit: Fit,
-    /// The measurements.
     pub measured: Vec<Measured>,
 }
 

@@ -19,13 +19,11 @@ pub struct Model {
     pub fetch: Line,
 }
 
-/// The bottleneck of a query.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Bound {
     /// The client cannot send fast enough.
     Sending,
-    /// The most loaded node.
     Nodes,
     /// The client cannot receive results fast enough.
     Fetching,
@@ -35,7 +33,6 @@ pub enum Bound {
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Prediction {
     pub requests: f64,
-    /// Requests of the most loaded node.
     pub most_loaded: f64,
     pub sending_ms: f64,
     pub nodes_ms: f64,
@@ -105,7 +102,6 @@ impl Model {
 /// and send as many new ones (section VII; thesis 2.12).
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 pub struct ReplicaSelection {
-    /// Parallel requests of a node.
     pub in_flight: f64,
     /// The time of each of them under this load, in milliseconds.
     pub request_ms: f64,

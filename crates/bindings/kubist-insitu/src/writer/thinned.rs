@@ -26,7 +26,6 @@ pub(super) struct Handing {
     batches: Vec<RecordBatch>,
     thinned: Option<Thinned>,
     rows: u64,
-    /// The number of messages sent.
     sent: usize,
 }
 
@@ -76,7 +75,6 @@ impl StepWriter {
         self.end(token, patience)
     }
 
-    /// Ends a step with a budget.
     pub(super) fn end_in_budget(&mut self, token: Option<&str>, patience: &Patience) -> Result<Report> {
         let step = StepWriter::staged(&mut self.staged, "ending it")?.step;
         let budget = |writer: &StepWriter| writer.budget.as_ref().map(|budget| (budget.shared, budget.decision()));
@@ -216,7 +214,6 @@ impl StepWriter {
     }
 }
 
-/// Sends a message unless it was sent before.
 fn once(message: &mut usize, sent: &mut usize, send: impl FnOnce() -> Result<()>) -> Result<()> {
     if *message == *sent {
         send()?;

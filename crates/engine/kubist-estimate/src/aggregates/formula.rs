@@ -20,7 +20,6 @@ use crate::call::{Call, split, unquoted};
 use crate::interval::{Conditions, Interval};
 use crate::sums::{Spread, Sums};
 
-/// The aggregates that formulas accept.
 pub const COMBINED: &str = "sum, count, mean (avg) and share";
 
 /// Limit of aggregates in one formula; each costs work for every record.
@@ -46,7 +45,6 @@ struct Term {
     argument: usize,
 }
 
-/// The estimate of a term.
 struct Told {
     value: f64,
     /// Partial derivatives with respect to each total.
@@ -58,11 +56,9 @@ struct Told {
 /// The method for the interval of a formula.
 #[derive(Clone, Debug)]
 enum Way {
-    /// Derivatives of the formula.
     Slopes,
     /// Derivatives of the smooth inner part; its interval is mapped through the outer steps.
     Through(Expression, Steps),
-    /// No interval until all records were read.
     Unknown,
 }
 

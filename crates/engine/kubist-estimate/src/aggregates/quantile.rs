@@ -71,9 +71,7 @@ struct Quantile {
 #[derive(Clone, Copy, Debug)]
 enum Values {
     Floats,
-    /// 64-bit integers.
     Wholes,
-    /// 128-bit integers.
     Wide,
 }
 
@@ -108,7 +106,6 @@ const KEPT_OF_GROUP: usize = 1 << 14;
 /// Above the limit, only values within this many standard errors of the quantile are stored.
 const SAFE: f64 = 10.0;
 
-/// A value with a total order.
 trait Ranked: Copy + std::fmt::Debug + Send + Sync + 'static {
     /// The value of a record; `None` if it is missing.
     fn of(records: &Records, row: usize) -> Option<Self>;
@@ -284,7 +281,6 @@ impl<T: Ranked> Ordered<T> {
     fn at(&mut self, rank: f64) -> Option<T> {
         let rank = rank - self.below.iter().sum::<f64>();
         let last = self.values.len().checked_sub(1)? as f64;
-        // Tolerance for rounding.
         if rank < -1e-6 || rank > last + 1e-6 {
             return None;
         }

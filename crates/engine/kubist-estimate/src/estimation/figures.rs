@@ -76,7 +76,6 @@ impl<P: Population> Question<P> {
         self.figures_by(sample, facts, Basis::Expected)
     }
 
-    /// The figures without regression.
     pub(super) fn figures_as_drawn(&self, sample: &mut Sample<P>, facts: &Facts) -> Vec<Figure> {
         self.figures_by(sample, facts, Basis::Drawn)
     }
@@ -87,7 +86,6 @@ impl<P: Population> Question<P> {
         let Some(pilot) = sample.pilot.clone() else { return self.nothing() };
         let (task, share, known_rows) = (&self.task, sample.share(), known_rows(sample, facts));
         if self.groups.fields().is_empty() && sample.accumulated.groups.is_empty() {
-            // No record matched.
             let accumulators = task.empty(&pilot);
             sample.accumulated.groups.push(Group { label: vec![], accumulators, rows: 0 });
         }
@@ -140,7 +138,6 @@ impl<P: Population> Question<P> {
         self.with_totals(figures)
     }
 
-    /// Figures before anything was read.
     fn nothing(&self) -> Vec<Figure> {
         let Interval { value, low, high, .. } = Interval::unknown();
         let names = self.task.aggregates.iter().map(|asked| asked.name.clone());
@@ -334,7 +331,6 @@ impl<P: Population> Question<P> {
         self.options.query.window.is_none() && self.holds_all()
     }
 
-    /// The result with these figures.
     pub(super) fn estimate(
         &self,
         sample: &mut Sample<P>,

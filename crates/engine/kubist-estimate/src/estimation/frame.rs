@@ -102,7 +102,6 @@ impl<P: Population> Question<P> {
 }
 
 impl<P: Population> Sample<P> {
-    /// Continues with the selected records only.
     fn out_of_frame(mut self) -> Sample<P> {
         if let Some(Own { source, .. }) = self.own.take() {
             self.source = source;

@@ -54,7 +54,6 @@ impl Known {
         Ok(Some(Known { whole, of_all, always }))
     }
 
-    /// All records below this priority were written.
     pub fn below(&self) -> f64 {
         self.whole.below
     }

@@ -14,7 +14,6 @@ use super::{Facts, LOOKED_AT, Question, Sample, Source};
 use crate::accumulate::{Accumulated, Brought, PilotFindings, Values};
 use crate::auxiliary::{Auxiliary, Like};
 
-/// Limit of representative records times aggregates.
 const MOST_LIKE: usize = 1 << 22;
 
 impl<P: Population> Question<P> {

@@ -112,7 +112,6 @@ impl<P: Population> Question<P> {
         asked.is_some_and(|asked| asked.bound.properties.uses_number_of_records)
     }
 
-    /// The predicted number of records to draw.
     pub(super) fn rows_ahead(&self, sample: &Sample<P>, facts: &Facts, figures: &[Figure]) -> u64 {
         let needed = || self.needed(sample, facts, figures).unwrap_or(1.0);
         let share = if self.has_goal() { needed() } else { 1.0 };

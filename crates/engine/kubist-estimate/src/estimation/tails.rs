@@ -43,7 +43,6 @@ impl Tails {
         8.0 / self.share
     }
 
-    /// The condition that selects the tails.
     fn condition(&self, sample: &[Values]) -> Option<String> {
         let ends = self.columns.iter().filter_map(|(aggregate, argument, name)| {
             let parts = sample.iter().flat_map(|part| part.argument(*aggregate, *argument));
