@@ -86,7 +86,7 @@ def test_a_table_of_one_machine_becomes_shared_under_its_writer(tmp_path: Path) 
     other.alter(shared=True)
     other.alter(shared=True)
     writer.append(rows(20, 30))
-    with pytest.raises(kubist.Refused, match="several machines"):
+    with pytest.raises(kubist.Refused, match="made shared"):
         writer.commit()
     writer.close()
     assert ids(table) == list(range(20)) and ids(other) == list(range(20))

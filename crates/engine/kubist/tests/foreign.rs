@@ -218,7 +218,7 @@ fn what_cannot_be_looked_at_is_not_said_to_be_absent() {
     // What certainly leads nowhere is said to.
     symlink("nowhere", folder.path().join("dangling")).unwrap();
     fs::write(folder.path().join("file"), "").unwrap();
-    for (path, why) in [("dangling", "link that leads nowhere"), ("nothing", "does not exist"), ("file", "a file")] {
+    for (path, why) in [("dangling", "broken link"), ("nothing", "does not exist"), ("file", "a file")] {
         let opened = Table::open(folder.path().join(path).to_str().unwrap());
         let error = opened.unwrap_err();
         assert!(error.kind() == ErrorKind::NotFound && error.to_string().contains(why), "{error}");

@@ -173,7 +173,7 @@ const CASES: &[Case] = &[
             flip(at.join("logs/ada.log"), 40);
             flip(at.join("logs/ada.ack"), 9);
         },
-        says: &["logs/ada.log", "is not whole", "acknowledgement"],
+        says: &["logs/ada.log", "is incomplete", "acknowledgement"],
         saved: 6000,
         known: 7000,
         uncounted: false,
@@ -185,7 +185,7 @@ const CASES: &[Case] = &[
             let length = std::fs::metadata(at.join("logs/ada.log")).unwrap().len();
             flip(at.join("logs/ada.log"), length as usize / 2);
         },
-        says: &["logs/ada.log", "goes on behind it"],
+        says: &["logs/ada.log", "more entries follow"],
         saved: 6000,
         known: 7000,
         uncounted: false,

@@ -39,7 +39,7 @@ pub fn unfilter(
             Filter::Fletcher32 => checked(bytes)?,
             Filter::Lz4 => lz4(&bytes, most)?.into(),
             Filter::Zstd => unzstd(&bytes, most)?.into(),
-            Filter::Other(name) => return Err(format!("filter {name} is not known here")),
+            Filter::Other(name) => return Err(format!("filter {name} is not supported")),
         };
     }
     match bytes.len() == raw {
@@ -79,7 +79,7 @@ fn lz4(bytes: &[u8], most: usize) -> Result<Vec<u8>, String> {
     let word = |at: usize| take(at, 4).map(|word| u32::from_be_bytes([word[0], word[1], word[2], word[3]]) as usize);
     let whole = take(0, 8)?.iter().fold(0u64, |whole, byte| whole << 8 | u64::from(*byte));
     if whole > most as u64 {
-        return Err(format!("lz4: it says {whole} bytes, more than {most}"));
+        return Err(format!("lz4: its length of {whole} bytes exceeds {most}"));
     }
     let whole = whole as usize;
     let block = word(8)?;

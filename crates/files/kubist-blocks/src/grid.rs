@@ -110,7 +110,7 @@ impl Grid {
         for column in &named {
             if columns[*column].is_none() {
                 return Err(Error::invalid(format!(
-                    "{:?} and {:?} lie on different grids: ask for one of them",
+                    "{:?} and {:?} are on different grids: query one of them",
                     schema.field(*column).name(),
                     layout.variables[driver].name
                 )));
@@ -195,7 +195,7 @@ fn driver(layout: &Layout, names: &[Name], named: &[usize]) -> Result<usize> {
         let names = || data.iter().map(|at| layout.variables[*at].name.as_str()).collect::<Vec<_>>().join(", ");
         return match data[..] {
             [only] => Ok(only),
-            [] => Err(Error::invalid("it has no variables but coordinates: name one in the condition or as a column")),
+            [] => Err(Error::invalid("it has only coordinates: name one in the condition or as a column")),
             _ => Err(Error::invalid(format!(
                 "which variables? Name some in the condition or as columns: there are {}",
                 names()

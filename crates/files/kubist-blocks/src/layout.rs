@@ -284,7 +284,7 @@ impl Layout {
         let bytes = positions(tiling.block())?.saturating_mul(variable.number.bytes());
         if bytes > MOST_BLOCK_BYTES {
             return Err(Error::invalid(format!(
-                "{}: blocks of {bytes} bytes are too large: take smaller ones, of up to {MOST_BLOCK_BYTES} (--block)",
+                "{}: blocks of {bytes} bytes are too large: use blocks of at most {MOST_BLOCK_BYTES} bytes (--block)",
                 variable.name
             )));
         }
@@ -295,7 +295,7 @@ impl Layout {
         match chunks.checked_mul(tiling.blocks_in_chunk()) {
             Some(blocks) if blocks <= MOST_BLOCKS => Ok(tiling),
             _ => Err(Error::invalid(format!(
-                "{}: {} blocks are too many: take larger ones (--block)",
+                "{}: {} blocks are too many: use larger blocks (--block)",
                 variable.name,
                 tiling.blocks()
             ))),
@@ -324,11 +324,11 @@ impl Layout {
             return Err(format!("it has {} axes", axes.len()));
         }
         if axes.iter().any(|axis| *axis >= self.dimensions.len()) {
-            return Err("it has an axis that is not there".into());
+            return Err("it has an axis that does not exist".into());
         }
         let packing = &variable.packing;
         if packing.scale.into_iter().chain(packing.offset).any(|number| !number.is_finite()) {
-            return Err("its scale or offset is no number".into());
+            return Err("its scale or offset is not finite".into());
         }
         let shape = self.shape(variable);
         let width = variable.number.bytes();
@@ -410,7 +410,7 @@ impl std::str::FromStr for Block {
 
     /// Parses `64KiB`, `1MiB`, `65536`, or a shape such as `16x16x16`.
     fn from_str(text: &str) -> Outcome<Block> {
-        let odd = || format!("{text:?} is no size of blocks: 64KiB, or a shape as 16x16x16");
+        let odd = || format!("{text:?} is not a block size: use 64KiB, or a shape such as 16x16x16");
         if text.contains('x') {
             let lengths = text.split('x').map(|length| length.parse().ok().filter(|length| *length > 0));
             return lengths.collect::<Option<Vec<u64>>>().map(Block::Shape).ok_or_else(odd);

@@ -83,7 +83,7 @@ impl Library {
     /// `Invalid` with the library's message, `Unavailable` if there is no library; `Cancelled`.
     pub fn layout(&self, path: &Path, cancel: &Cancel) -> Result<Layout> {
         let (head, bytes) = self.ask(path, &json!({ "do": "layout", "path": raw(path) }), cancel)?;
-        let odd = || Error::invalid(format!("{}: its library gave no sound answer", path.display()));
+        let odd = || Error::invalid(format!("{}: its library gave no valid response", path.display()));
         let mut layout = head.layout.ok_or_else(odd)?;
         if head.chunks.len() != layout.variables.len() {
             return Err(odd());
@@ -151,8 +151,8 @@ impl Library {
                 // Otherwise later output could be taken for the response to another request.
                 *running = None;
                 let what = match error.kind() {
-                    std::io::ErrorKind::InvalidData => format!("gave no sound answer ({error})"),
-                    _ => "ended without an answer".into(),
+                    std::io::ErrorKind::InvalidData => format!("gave no valid response ({error})"),
+                    _ => "ended without a response".into(),
                 };
                 return Err(Error::invalid(format!(
                     "{}: the library that reads it (h5py, in {}) {what}: the file may be damaged, or kubist[files] is \
@@ -245,7 +245,7 @@ mod tests {
             let library = library(folder.path(), odd);
             let ask = || library.layout(Path::new("file"), &Cancel::default()).unwrap_err().to_string();
             let first = ask();
-            assert!(first.contains("no sound answer"), "{odd}: {first}");
+            assert!(first.contains("no valid response"), "{odd}: {first}");
             assert_eq!(ask(), "file: second", "{odd}");
         }
     }

@@ -31,7 +31,7 @@ pub fn layout(reader: &mut dyn Read, file_bytes: u64) -> Outcome<Layout> {
     let mut header = Header { reader, read: 0, wide: false, offsets: 4, file_bytes };
     let magic = header.take::<4>()?;
     if !is_one(&magic) {
-        return Err("it is no netCDF file of the classic format".into());
+        return Err("it is not a netCDF file of the classic format".into());
     }
     header.wide = magic[3] == 5;
     header.offsets = if magic[3] == 1 { 4 } else { 8 };
@@ -287,7 +287,7 @@ impl Header<'_> {
                 axes.push(self.count()? as usize);
             }
             if rank > 1 << 16 || axes.iter().any(|axis| *axis >= dimensions) {
-                return Err(format!("variable {name:?} has a dimension that is not there"));
+                return Err(format!("variable {name:?} has a dimension that does not exist"));
             }
             let attributes = self.attributes()?;
             let kind = self.word()?;

@@ -15,8 +15,8 @@ use crate::layout::{Dimension, FileFormat, Layout, Number, Packing, Storage, Var
 pub fn layout(path: &Path, reader: &mut dyn Read) -> Result<Layout, String> {
     let header = NpyHeader::read(reader)?;
     let data_type = &header.element.data_type;
-    let number =
-        Number::of(data_type).ok_or_else(|| format!("arrays of type {data_type} are not indexed: numbers are"))?;
+    let number = Number::of(data_type)
+        .ok_or_else(|| format!("arrays of type {data_type} cannot be indexed: only numbers can"))?;
     if header.shape.is_empty() {
         return Err("it is a single value".into());
     }

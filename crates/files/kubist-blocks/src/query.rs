@@ -121,14 +121,14 @@ impl Files {
     ) -> Result<Report> {
         let begin = Instant::now();
         if question.sample.is_some_and(|share| !(0.0..=1.0).contains(&share)) {
-            return Err(Error::invalid("a sample lies between 0 and 1"));
+            return Err(Error::invalid("a sample is a fraction from 0 to 1"));
         }
         match question.split {
             Some((part, parts)) if part >= parts => {
-                return Err(Error::invalid(format!("there is no part {part} of {parts}: they are counted from 0")));
+                return Err(Error::invalid(format!("there is no part {part} of {parts}: parts are numbered from 0")));
             }
             Some(_) if question.limit.is_some() => {
-                return Err(Error::invalid("a question with a limit has no parts: no part knows what the others find"));
+                return Err(Error::invalid("a query with a limit cannot be split into parts"));
             }
             _ => {}
         }

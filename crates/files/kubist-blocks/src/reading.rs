@@ -38,7 +38,7 @@ impl<'a> Reading<'a> {
     pub fn holds(&self, count: u64, bytes: usize) -> Outcome<usize> {
         match count.checked_mul(bytes as u64) {
             Some(needed) if needed <= self.bytes.len() as u64 => Ok(count as usize),
-            _ => Err(format!("it names {count} entries, more than it has")),
+            _ => Err(format!("it lists {count} entries, more than it contains")),
         }
     }
 }

@@ -126,7 +126,9 @@ impl Tiling {
     ///
     /// `Invalid` if lengths are zero, differ in number, or give too many blocks.
     pub fn new(shape: &[u64], chunk: &[u64], block: &[u64]) -> Result<Tiling> {
-        let odd = || Error::Invalid(format!("chunks of {chunk:?} with blocks of {block:?} tile no array of {shape:?}"));
+        let odd = || {
+            Error::Invalid(format!("chunks of {chunk:?} with blocks of {block:?} do not tile an array of {shape:?}"))
+        };
         if chunk.len() != shape.len() || block.len() != shape.len() || chunk.contains(&0) || block.contains(&0) {
             return Err(odd());
         }

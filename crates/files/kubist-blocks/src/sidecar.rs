@@ -106,7 +106,7 @@ impl Writing {
         let failed = |error: std::io::Error| {
             let hint = match error.kind() {
                 std::io::ErrorKind::PermissionDenied | std::io::ErrorKind::ReadOnlyFilesystem => {
-                    "; --into DIR writes it elsewhere"
+                    "; --into DIR writes it to another folder"
                 }
                 _ => "",
             };
@@ -230,7 +230,7 @@ fn sections(index: &Index) -> Result<[Vec<u8>; 3]> {
 pub fn open(path: &Path) -> Result<Index> {
     let io = |error: std::io::Error| match error.kind() {
         std::io::ErrorKind::NotFound => {
-            Error::Missing { location: path.display().to_string(), hint: "; kubist index makes it".into() }
+            Error::Missing { location: path.display().to_string(), hint: "; create it with kubist index".into() }
         }
         _ => Error::io(format!("cannot read {}: {error}", path.display()), error),
     };
@@ -245,7 +245,7 @@ pub fn open(path: &Path) -> Result<Index> {
     file.read_exact_at(&mut head, 0).map_err(io)?;
     let header = &head[..HEADER];
     if header[..8] != *MAGIC {
-        return Err(damaged("it is no index".into()));
+        return Err(damaged("it is not an index".into()));
     }
     let mut fields = Reading::of(&header[8..]);
     let fail = |what: String| damaged(what);
@@ -327,7 +327,7 @@ pub fn parsed(sections: &[impl AsRef<[u8]>], key: Key) -> Outcome<Index> {
     layout.check(key.bytes).map_err(|error| error.to_string())?;
     let parts = description.variables;
     if parts.len() != layout.variables.len() {
-        return Err("its parts do not fit together".into());
+        return Err("its parts are inconsistent".into());
     }
     let mut reading = Reading::of(blocks.as_ref());
     let mut variables = Vec::new();
@@ -351,7 +351,7 @@ pub fn parsed(sections: &[impl AsRef<[u8]>], key: Key) -> Outcome<Index> {
         variables.push(Some(Indexed { tiling, summaries, sorted }));
     }
     if !reading.is_at_end() {
-        return Err("its parts do not fit together".into());
+        return Err("its parts are inconsistent".into());
     }
     let Description { damaged, device, block, sorted, .. } = description;
     Ok(Index { key, layout, device, block, sorted, variables, damaged, bytes: 0, path: PathBuf::new() })
@@ -363,7 +363,7 @@ fn sorted(reading: &mut Reading<'_>, count: u64, tiling: &Tiling) -> Outcome<Sor
         let (block, sorted) = SortedBlock::read(reading)?;
         let ascends = blocks.last().is_none_or(|(before, _)| *before < block);
         if !ascends || block >= tiling.blocks() || u64::from(sorted.count) > tiling.rect(block).len() {
-            return Err("its sorted blocks do not fit its variable".into());
+            return Err("its sorted blocks do not match its variable".into());
         }
         blocks.push((block, sorted));
     }

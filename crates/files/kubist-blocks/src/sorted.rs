@@ -188,7 +188,7 @@ impl SortedBlock {
         let (block, offset, count) = (reading.word()?, reading.word()?, reading.half()?);
         let place_bytes = reading.take(1)?[0];
         if !matches!(place_bytes, 2 | 4) {
-            return Err("a sorted block has places of no known width".into());
+            return Err("a sorted block has positions of an unknown width".into());
         }
         let segments = reading.holds((count as usize).div_ceil(SEGMENT) as u64, 12)?;
         let segments = (0..segments).map(|_| Ok((reading.word()?, reading.half()?))).collect::<Outcome<Vec<_>>>()?;

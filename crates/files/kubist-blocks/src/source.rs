@@ -221,11 +221,11 @@ impl Source {
 fn open(path: &Path) -> Result<File> {
     let file = File::open(path).map_err(|error| cannot_open(path, error))?;
     let is_file = file.metadata().is_ok_and(|metadata| metadata.is_file());
-    if is_file { Ok(file) } else { Err(Error::invalid(format!("{}: it is no file", path.display()))) }
+    if is_file { Ok(file) } else { Err(Error::invalid(format!("{}: it is not a file", path.display()))) }
 }
 
 fn stamp(path: &Path, file: &File) -> Result<(u64, i64)> {
-    let failed = |error: std::io::Error| Error::io(format!("cannot look at {}: {error}", path.display()), error);
+    let failed = |error: std::io::Error| Error::io(format!("cannot examine {}: {error}", path.display()), error);
     Ok(stamp_of(&file.metadata().map_err(failed)?))
 }
 
@@ -301,10 +301,7 @@ fn format(path: &Path, file: &File) -> Result<FileFormat> {
         }
         at = if at == 0 { 512 } else { at * 2 };
     }
-    Err(Error::invalid(format!(
-        "{}: it is none of the files that are indexed: HDF5, netCDF, Parquet, .npy",
-        path.display()
-    )))
+    Err(Error::invalid(format!("{}: the format cannot be indexed: use HDF5, netCDF, Parquet or .npy", path.display())))
 }
 
 pub fn is_array_file(path: &Path) -> bool {

@@ -87,7 +87,7 @@ impl Columns {
     pub fn rows(&self) -> Result<u64> {
         (0..self.groups())
             .try_fold(0u64, |all, group| all.checked_add(self.rows_of(group).ok()?))
-            .ok_or_else(|| self.damaged("its row groups have no sound number of rows"))
+            .ok_or_else(|| self.damaged("its row groups have an invalid number of rows"))
     }
 
     fn groups(&self) -> usize {
@@ -130,7 +130,7 @@ impl Columns {
         let codec = |group: usize| self.metadata.metadata().row_group(group).column(leaf).compression();
         let unknown =
             (0..self.groups()).map(codec).find(|codec| matches!(codec, Compression::BROTLI(_) | Compression::LZO));
-        unknown.map(|codec| format!("compressed with {codec}, which is not read here"))
+        unknown.map(|codec| format!("compressed with {codec}, which is not supported"))
     }
 
     /// Returns the pages of a column, ascending.
@@ -163,7 +163,7 @@ impl Columns {
                         Some(own)
                     }
                 }
-                .ok_or_else(|| self.damaged(format!("row group {group} has pages at no place")))?;
+                .ok_or_else(|| self.damaged(format!("row group {group} has pages at invalid offsets")))?;
                 for at in 0..own.len() {
                     let end = own.get(at + 1).map_or(rows, |next| next.first_row);
                     let page = &mut own[at];
@@ -297,7 +297,7 @@ impl Reading<'_> {
         }
         match values.len() == rows {
             true => Ok((values, (!present.is_empty()).then(|| NullBuffer::new(present.finish())))),
-            false => Err(self.columns.damaged(format!("{} of {rows} rows are there", values.len()))),
+            false => Err(self.columns.damaged(format!("only {} of {rows} rows exist", values.len()))),
         }
     }
 

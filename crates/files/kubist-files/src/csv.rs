@@ -292,7 +292,7 @@ fn check_range(text: &StringArray, parsed: &ArrayRef, field: &Field, first_row: 
     match values.filter_map(|(row, value)| Some((row, value?))).find(|(row, value)| is_lost(*row, *value)) {
         None => Ok(()),
         Some((row, _)) => Err(Error::invalid(format!(
-            "row {}, column {:?}: {} is beyond what {} holds",
+            "row {}, column {:?}: {} is outside the range of {}",
             first_row + row,
             field.name(),
             excerpt(text.value(row)),

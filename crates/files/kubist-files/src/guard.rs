@@ -31,7 +31,7 @@ pub fn guarded<T>(path: &Path, work: impl FnOnce() -> Result<T>) -> Result<T> {
         let why = match (panic.downcast_ref::<&str>(), panic.downcast_ref::<String>()) {
             (Some(text), _) => text,
             (None, Some(text)) => text.as_str(),
-            (None, None) => "its decoder gave up",
+            (None, None) => "its decoder failed",
         };
         Err(Error::invalid(format!("{}: the file is damaged ({why})", path.display())))
     })

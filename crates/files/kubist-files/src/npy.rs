@@ -43,7 +43,7 @@ impl Header {
         let mut take = |bytes: &mut [u8]| reader.read_exact(bytes).map_err(|error| error.to_string());
         take(&mut fixed)?;
         if !fixed.starts_with(b"\x93NUMPY") {
-            return Err("it is no NumPy array".to_string());
+            return Err("it is not a NumPy array".to_string());
         }
         let length_bytes = if fixed[6] == 1 { 2 } else { 4 };
         let mut length = [0; 4];

@@ -84,7 +84,7 @@ fn check_tree(children: &[i64], limits: &Limits) -> Result<()> {
             around.pop();
         }
         if around.len() > DEEPEST_SCHEMA {
-            return Err(damaged("columns lie too deep in columns"));
+            return Err(damaged("its columns are nested too deeply"));
         }
     }
     Ok(())
@@ -112,7 +112,7 @@ pub fn check_page(page: &[u8], limits: &Limits) -> Result<()> {
     let header = parsed(page).map_err(|_| damaged("a page cannot be read"))?;
     match u64::try_from(header.inflated) {
         Ok(inflated) => limits.check_batch("a page", inflated),
-        Err(_) => Err(damaged("a page has less than no bytes")),
+        Err(_) => Err(damaged("a page has a negative size")),
     }
 }
 
@@ -136,12 +136,12 @@ pub fn check_pages(
         let header = header(file, at, total)?;
         let (packed, inflated) = (u64::try_from(header.packed), u64::try_from(header.inflated));
         let (Ok(packed), Ok(inflated)) = (packed, inflated) else {
-            return Err(damaged(format!("a page at {at} has less than no bytes")));
+            return Err(damaged(format!("the page at {at} has a negative size")));
         };
         let start = at;
         at = at.saturating_add(header.bytes).saturating_add(packed);
         if at > total {
-            return Err(damaged(format!("a page of {packed} bytes does not end in the file")));
+            return Err(damaged(format!("a page of {packed} bytes extends past the end of the file")));
         }
         limits.check_batch("a page", inflated.max(packed))?;
         if header.is_dictionary {

@@ -74,7 +74,7 @@ pub fn members(file: &mut File) -> Result<Vec<Member>> {
             0 => false,
             8 => true,
             _ => {
-                return Err(Error::new(ErrorKind::InvalidData, format!("{name:?} is compressed in an unknown way")));
+                return Err(Error::new(ErrorKind::InvalidData, format!("{name:?} uses an unknown compression")));
             }
         };
         let mut wide = Wide::find(extra)?;
@@ -89,7 +89,7 @@ pub fn members(file: &mut File) -> Result<Vec<Member>> {
         let possible =
             if deflated { member.compressed_bytes.saturating_mul(MOST_DEFLATED) } else { member.compressed_bytes };
         if member.compressed_bytes > total || member.bytes > possible {
-            return Err(damaged(&format!("{:?} cannot be as long as it says", member.name)));
+            return Err(damaged(&format!("{:?} cannot have its stated length", member.name)));
         }
         members.push(member);
         let entry = ENTRY_BYTES + name_bytes + extra_bytes + number(32, 2)? as usize;
@@ -145,7 +145,7 @@ fn directory(file: &mut File) -> Result<(u64, u64)> {
         (length, offset) = (Record(&wide).number(40, 8)?, Record(&wide).number(48, 8)?);
     }
     if length > LONGEST_DIRECTORY || offset.checked_add(length).is_none_or(|end| end > total) {
-        return Err(damaged("its directory lies outside the file"));
+        return Err(damaged("its directory is outside the file"));
     }
     Ok((offset, length))
 }
@@ -157,11 +157,11 @@ impl Member {
         source.seek(SeekFrom::Start(self.header_offset))?;
         source.read_exact(&mut header)?;
         if !header.starts_with(LOCAL) {
-            return Err(damaged(&format!("{:?} is not where the directory says", self.name)));
+            return Err(damaged(&format!("{:?} is not at its offset in the directory", self.name)));
         }
         let record = Record(&header);
         let head = LOCAL_BYTES as u64 + record.number(26, 2)? + record.number(28, 2)?;
-        let outside = || damaged(&format!("{:?} lies outside the file", self.name));
+        let outside = || damaged(&format!("{:?} is outside the file", self.name));
         let data = self.header_offset.checked_add(head).ok_or_else(outside)?;
         if !self.deflated {
             let skip = skip.min(self.compressed_bytes);

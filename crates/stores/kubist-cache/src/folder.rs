@@ -130,7 +130,7 @@ impl Folder {
         }
         if let Err(error) = self.try_put(key, location, value) {
             self.is_broken.store(true, Ordering::Relaxed);
-            warn_once(format!("nothing more is kept in the cache {}: {error}", self.root.display()));
+            warn_once(format!("the cache {} stores no more copies: {error}", self.root.display()));
         }
     }
 

@@ -119,7 +119,7 @@ impl Link {
             true => Ok(()),
             false => Err(Error::Refused {
                 file: self.location.to_string(),
-                cause: "it was opened before a fork, by the parent".into(),
+                cause: "the parent process opened it before a fork".into(),
             }),
         }
     }
@@ -319,15 +319,13 @@ impl Link {
         let location = self.location.to_string();
         match is_missing(error) {
             true => Error::Missing { file: location },
-            false => {
-                Error::Unreachable { location, why: format!("{}; look after its nodes, then try again", why(error)) }
-            }
+            false => Error::Unreachable { location, why: format!("{}; check its nodes, then try again", why(error)) },
         }
     }
 
     /// The error for a response that does not match the protocol.
     fn odd(&self, error: impl Display) -> Error {
-        Error::Unreachable { location: self.location.to_string(), why: format!("its answer makes no sense ({error})") }
+        Error::Unreachable { location: self.location.to_string(), why: format!("its response is invalid ({error})") }
     }
 }
 
@@ -388,15 +386,15 @@ fn may_pass(error: &ExecutionError) -> bool {
 
 fn why(error: &ExecutionError) -> String {
     if let ExecutionError::RequestTimeout(after) = error {
-        return format!("no answer came within {} s", after.as_secs());
+        return format!("no response came within {} s", after.as_secs());
     }
     if let ExecutionError::LastAttemptError(RequestAttemptError::DbError(error, text)) = error {
         match error {
             DbError::Unavailable { required, alive, .. } => {
-                return format!("{alive} replicas are up where {required} must agree");
+                return format!("{alive} of the {required} required replicas are up");
             }
             DbError::ReadTimeout { received, required, .. } | DbError::WriteTimeout { received, required, .. } => {
-                return format!("{received} of {required} replicas answered in time");
+                return format!("{received} of the {required} required replicas responded in time");
             }
             DbError::Unauthorized => return text.clone(),
             _ => {}

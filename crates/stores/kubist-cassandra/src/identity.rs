@@ -37,7 +37,7 @@ async fn bind_to(link: &Link, id: Uuid) -> Result<Uuid> {
 pub async fn keep(link: &Link, id: Uuid) -> Result<()> {
     match bind_to(link, id).await? == id {
         true => Ok(()),
-        false => Err(Error::Missing { file: format!("{} (it was dropped, and made anew)", link.location) }),
+        false => Err(Error::Missing { file: format!("{} (it was dropped and created again)", link.location) }),
     }
 }
 

@@ -117,8 +117,8 @@ impl Location {
             location.set(setting, &mut tls)?;
         }
         match (tls, &location.authorities) {
-            (true, None) => return Err("tls=on needs ca=FILE: who vouches for the nodes, as PEM".into()),
-            (false, Some(_)) => return Err("ca=FILE is for tls=on".into()),
+            (true, None) => return Err("tls=on needs ca=FILE, the root certificates of the nodes (PEM)".into()),
+            (false, Some(_)) => return Err("ca=FILE needs tls=on".into()),
             _ => {}
         }
         if !settings.is_empty() {
@@ -282,7 +282,7 @@ mod tests {
             ("cassandra://h/k/t?parallel=x", "1024"),
             ("cassandra://h/k/t?tls=yes", "on or off"),
             ("cassandra://h/k/t?tls=on", "needs ca="),
-            ("cassandra://h/k/t?ca=/ca.pem", "for tls=on"),
+            ("cassandra://h/k/t?ca=/ca.pem", "needs tls=on"),
         ] {
             let error = Location::parse(text).unwrap_err();
             assert!(error.contains(word), "{text}: {error}");

@@ -101,11 +101,11 @@ impl Rows {
                 .freeze(),
         };
         if whole.len() as u64 != length {
-            return Err(format!("{length} bytes were written, {} are there", whole.len()));
+            return Err(format!("{length} bytes were written, but only {} exist", whole.len()));
         }
         match crc32c::crc32c(&whole) == checksum {
             true => Ok(whole),
-            false => Err("its checksum does not fit".into()),
+            false => Err("its checksum is wrong".into()),
         }
     }
 }
@@ -164,7 +164,7 @@ pub async fn read(link: &Link, store: Uuid, writer: &str, from: u64, most: u64) 
                 known = goes_on.unwrap_or(0);
                 continue;
             }
-            wrong = Some(format!("no entry is there, but the log goes on at {known}"));
+            wrong = Some(format!("there is no entry, but the log continues at {known}"));
         }
         let what = wrong.unwrap_or_default();
         let damage = Error::Damaged { file: file(link, writer), offset: tail.next, what };
@@ -200,7 +200,7 @@ fn follow(found: &Found, epochs: &Epochs, tail: &mut LogTail) -> Option<String> 
     }
     let behind = (Excluded((tail.next, i64::MAX)), Unbounded);
     let mut later = found.range(behind).filter(|((position, epoch), _)| epochs.of(*position) == Some(*epoch));
-    later.next().map(|((position, _), _)| format!("no entry is there, but one follows at {position}"))
+    later.next().map(|((position, _), _)| format!("there is no entry, but one follows at {position}"))
 }
 
 /// Returns the epochs after the newest has a start; decides the start if necessary. [`Error::Missing`] if the
@@ -236,7 +236,7 @@ async fn end(link: &Link, store: Uuid, writer: &str) -> Result<u64> {
         }
         if wrong.is_none() {
             let Some(position) = goes_on(link, store, writer, &epochs, tail.next).await? else { return Ok(tail.next) };
-            wrong = Some(format!("no entry is there, but the log goes on at {position}"));
+            wrong = Some(format!("there is no entry, but the log continues at {position}"));
         }
         return Err(Error::Damaged { file: file(link, writer), offset: tail.next, what: wrong.unwrap_or_default() });
     }

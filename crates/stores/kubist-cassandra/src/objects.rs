@@ -99,7 +99,7 @@ async fn find(link: &Link, store: Uuid, name: &str) -> Result<Option<Found>> {
             Some(_) => {}
         }
     }
-    let what = "its row is there only in part".into();
+    let what = "its row is incomplete".into();
     Err(Error::Damaged { file: format!("{}/{name}", link.location), offset: 0, what })
 }
 
@@ -151,7 +151,7 @@ pub async fn get(link: &Link, store: Uuid, name: &str) -> Result<Option<Bytes>> 
             // Deleted during the read.
             None if !exists_as(link, store, name, nonce).await? => {}
             _ => {
-                let what = "its checksum does not fit, or a part of it is missing".into();
+                let what = "its checksum is wrong, or a part of it is missing".into();
                 return Err(Error::Damaged { file: format!("{}/{name}", link.location), offset: 0, what });
             }
         }

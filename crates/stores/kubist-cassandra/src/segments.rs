@@ -124,7 +124,7 @@ pub async fn read(
     let damaged =
         |range: &Range<u64>, what: String| Error::Damaged { file: file(link, name), offset: range.start, what };
     if let Some(range) = ranges.iter().find(|range| range.start > range.end || range.end > length) {
-        let what = format!("bytes up to {} wanted, but it ends at byte {length}", range.end);
+        let what = format!("a read needs bytes up to {}, but the segment ends at byte {length}", range.end);
         return Err(damaged(range, what));
     }
     let mut found = Vec::with_capacity(ranges.len());
@@ -133,7 +133,7 @@ pub async fn read(
             Ok(bytes) => found.push(bytes),
             Err(hole) => {
                 len(link, store, lengths, name).await?.ok_or_else(missing)?;
-                return Err(damaged(range, format!("no replica that answers has the bytes at {hole}")));
+                return Err(damaged(range, format!("no available replica has the bytes at {hole}")));
             }
         }
     }

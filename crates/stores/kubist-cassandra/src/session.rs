@@ -64,31 +64,36 @@ pub async fn connect(location: &Location) -> Result<Arc<Cluster>> {
 /// The error if no node accepted the connection.
 fn refused(location: &Location, error: &NewSessionError) -> Error {
     let why = match error {
-        NewSessionError::FailedToResolveAnyHostname(_) => "no host of that name is known".to_owned(),
+        NewSessionError::FailedToResolveAnyHostname(_) => "no host of that name was found".to_owned(),
         NewSessionError::MetadataError(MetadataError::ConnectionPoolError(ConnectionPoolError::Broken {
             last_connection_error: error,
         })) => not_let_in(location, error),
         error => deepest(error),
     };
     let hosts = location.hosts.join(", ");
-    Error::Unreachable { location: location.to_string(), why: format!("no node lets us in at {hosts} ({why})") }
+    Error::Unreachable {
+        location: location.to_string(),
+        why: format!("no node accepts a connection at {hosts} ({why})"),
+    }
 }
 
 fn not_let_in(location: &Location, error: &ConnectionError) -> String {
     use ConnectionSetupRequestErrorKind::{BrokenConnection, DbError, MissingAuthentication};
     let request = match error {
         ConnectionError::ConnectionSetupRequestError(error) => error.get_error(),
-        ConnectionError::IoError(error) if tls::is_not_spoken(error) => return "it speaks no TLS (tls=off)".into(),
+        ConnectionError::IoError(error) if tls::is_not_spoken(error) => {
+            return "it does not use TLS: set tls=off".into();
+        }
         error => return deepest(error),
     };
     match (request, &location.user, &location.password) {
-        (MissingAuthentication, ..) => "it wants a user and a password".into(),
+        (MissingAuthentication, ..) => "it requires a user and a password".into(),
         (DbError(..), Some(user), None) => {
-            format!("no password was given for {user}: it belongs behind the user, or into {PASSWORD_VARIABLE}")
+            format!("no password was given for {user}: put it after the user, or into {PASSWORD_VARIABLE}")
         }
         (DbError(_, text), ..) => text.clone(),
         (BrokenConnection(_), ..) if location.authorities.is_none() => {
-            "it ended the connection without a word: perhaps it wants TLS (tls=on)".into()
+            "it closed the connection: it may require TLS (tls=on)".into()
         }
         (error, ..) => deepest(error),
     }

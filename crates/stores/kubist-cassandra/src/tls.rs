@@ -22,7 +22,7 @@ pub fn trusting(authorities: &str) -> Result<Arc<ClientConfig>> {
         roots.add(certificate.map_err(failed)?).map_err(|error| unusable(error.to_string()))?;
     }
     if roots.is_empty() {
-        return Err(unusable("no certificate is in it".into()));
+        return Err(unusable("it contains no certificate".into()));
     }
     Ok(Arc::new(ClientConfig::builder().with_root_certificates(roots).with_no_client_auth()))
 }

@@ -312,7 +312,7 @@ fn a_node_without_tls_is_told_from_one_with_it() {
     let authority = folder.path().join("ca.pem");
     std::fs::write(&authority, STRANGER).unwrap();
     match CassandraStore::create(fresh(&format!("tls=on&ca={}", authority.display()))) {
-        Err(error @ Error::Unreachable { .. }) => assert!(error.to_string().contains("no TLS"), "{error}"),
+        Err(error @ Error::Unreachable { .. }) => assert!(error.to_string().contains("does not use TLS"), "{error}"),
         other => panic!("it has no TLS, and yet: {other:?}"),
     }
 }

@@ -136,7 +136,7 @@ impl Link {
     pub fn wait<T>(&self, work: impl Future<Output = Result<T>>) -> Result<T> {
         let location = self.location.to_string();
         if !self.is_this_process() {
-            let cause = "it was opened before a fork, by the parent".into();
+            let cause = "the parent process opened it before a fork".into();
             return Err(Error::Refused { file: location, cause });
         }
         self.runtime()?.block_on(async {
@@ -299,9 +299,9 @@ impl Link {
             Err(error) if is_absent(&error) => Ok(None),
             Err(error) if is_unexplained(&error) => {
                 let why = self.why_refused(key).await.unwrap_or(error);
-                Err(self.failed("look at", key, why))
+                Err(self.failed("examine", key, why))
             }
-            Err(error) => Err(self.failed("look at", key, error)),
+            Err(error) => Err(self.failed("examine", key, error)),
         }
     }
 

@@ -90,7 +90,7 @@ impl HttpService for Client {
                 Err(gives_up(innermost(&error)))
             }
             Ok(Err(error)) => Err(error),
-            Err(_) => Err(gives_up(format!("no answer in {} seconds", ANSWERING.as_secs()))),
+            Err(_) => Err(gives_up(format!("no response in {} seconds", ANSWERING.as_secs()))),
         }
     }
 }

@@ -151,7 +151,7 @@ impl CredentialProvider for WithinSeconds {
                 return Ok(found);
             }
             Ok(Err(error)) => innermost(&error),
-            Err(_) => format!("no answer in {} seconds", PATIENCE.as_secs()),
+            Err(_) => format!("no response in {} seconds", PATIENCE.as_secs()),
         };
         self.last.lock().unwrap_or_else(PoisonError::into_inner).failed = Some((Instant::now(), why.clone()));
         self.without_answer(&why)

@@ -13,23 +13,23 @@ use crate::location::Location;
 
 /// The request is wrong or not permitted, so a retry is useless.
 const NO_PERMISSION: &[(&str, &str)] = &[
-    ("AccessDenied", "no permission: look at the bucket's policy, and at that of the user whose access key it is"),
-    ("AllAccessDisabled", "the service has closed it"),
+    ("AccessDenied", "no permission: check the policies of the bucket and of the access key's user"),
+    ("AllAccessDisabled", "the service has disabled access to the bucket"),
     ("InvalidAccessKeyId", "the service does not know the access key"),
-    ("SignatureDoesNotMatch", "the secret key is not that of the access key"),
+    ("SignatureDoesNotMatch", "the secret key does not match the access key"),
     ("ExpiredToken", "the credentials have expired"),
     ("ExpiredTokenException", "the credentials have expired"),
     ("TokenRefreshRequired", "the credentials have expired"),
     ("InvalidToken", "the session token is not valid"),
-    ("RequestTimeTooSkewed", "this machine's clock differs from the service's by too much: set it"),
+    ("RequestTimeTooSkewed", "this machine's clock differs too much from the service's: set it"),
 ];
 const WRONG_PLACE: &[(&str, &str)] = &[
     ("NoSuchBucket", "there is no such bucket"),
-    ("AuthorizationHeaderMalformed", "the bucket is in another region: say which with AWS_REGION or ?region="),
-    ("PermanentRedirect", "the bucket is in another region: say which with AWS_REGION or ?region="),
-    ("InvalidBucketName", "no bucket can be called so"),
-    ("NotImplemented", "the service does not do this"),
-    ("MethodNotAllowed", "the service does not do this"),
+    ("AuthorizationHeaderMalformed", "the bucket is in another region: set it with AWS_REGION or ?region="),
+    ("PermanentRedirect", "the bucket is in another region: set it with AWS_REGION or ?region="),
+    ("InvalidBucketName", "this is not a valid bucket name"),
+    ("NotImplemented", "the service does not support this request"),
+    ("MethodNotAllowed", "the service does not support this request"),
 ];
 const FULL: &[&str] = &["QuotaExceeded", "XMinioStorageFull", "InsufficientStorage", "EntityTooLarge"];
 
@@ -106,12 +106,12 @@ pub fn failed(location: &Location, asked: Asked<'_>, error: object_store::Error)
             because(io::ErrorKind::PermissionDenied, source.to_string())
         }
         Of::PermissionDenied { .. } | Of::Unauthenticated { .. } => {
-            let why = "no permission, and the service does not say why: look at the credentials, the region \
+            let why = "no permission, and the service gives no reason: check the credentials, the region \
                        and the bucket's policy";
             because(io::ErrorKind::PermissionDenied, why.into())
         }
         Of::Generic { .. } if error.to_string().contains("redirect") => {
-            let why = "the bucket is in another region: say which with AWS_REGION or ?region=";
+            let why = "the bucket is in another region: set it with AWS_REGION or ?region=";
             because(io::ErrorKind::Unsupported, why.into())
         }
         Of::Generic { .. } => Error::Unreachable { location: location.to_string(), why: why(&error) },
@@ -123,7 +123,7 @@ fn why(error: &object_store::Error) -> String {
     if let Some(code) = code(error) {
         return match code.as_str() {
             "SlowDown" | "ServiceUnavailable" | "TooManyRequests" => {
-                format!("the service asks for fewer requests ({code}), and went on to")
+                format!("the service keeps asking for fewer requests ({code})")
             }
             code => format!("the service answered {code}"),
         };

@@ -73,23 +73,24 @@ pub fn read(bytes: &Bytes, file: &str) -> Result<Framed> {
     let damaged = |offset, what: &str| Error::Damaged { file: file.into(), offset, what: what.into() };
     let number = |at: usize| bytes.get(at..at + 4).and_then(|four| four.try_into().ok()).map(u32::from_le_bytes);
     if bytes.get(..8) != Some(MAGIC) {
-        return Err(damaged(0, "it does not begin as an object of Kubist does"));
+        return Err(damaged(0, "it does not begin like a Kubist object"));
     }
     match number(8) {
         Some(VERSION) => {}
         Some(found) if found > VERSION => {
             return Err(Error::Newer { file: file.into(), found, known: VERSION });
         }
-        _ => return Err(damaged(8, "its version is not one")),
+        _ => return Err(damaged(8, "its version is invalid")),
     }
     let (Some(rest), Some(checksum)) = (bytes.get(16..).filter(|_| bytes.len() >= HEAD_BYTES), number(12)) else {
         return Err(damaged(bytes.len() as u64, "it ends early"));
     };
     if crc32c::crc32c(rest) != checksum {
-        return Err(damaged(16, "its checksum does not fit"));
+        return Err(damaged(16, "its checksum is wrong"));
     }
-    let mark = Uuid::from_slice(&rest[..16]).map_err(|_| damaged(16, "it has no number"))?;
-    let kind = KINDS.into_iter().find(|kind| *kind as u8 == rest[16]).ok_or_else(|| damaged(32, "it is of no kind"))?;
+    let mark = Uuid::from_slice(&rest[..16]).map_err(|_| damaged(16, "its put number is invalid"))?;
+    let kind =
+        KINDS.into_iter().find(|kind| *kind as u8 == rest[16]).ok_or_else(|| damaged(32, "its kind is unknown"))?;
     Ok(Framed { mark, kind, says: bytes.slice(HEAD_BYTES..) })
 }
 

@@ -58,7 +58,7 @@ impl Location {
         let (path, settings) = rest.split_once('?').unwrap_or((rest, ""));
         let (bucket, prefix) = path.split_once('/').ok_or_else(form)?;
         if bucket.contains(['@', ':']) || prefix.contains('@') {
-            return Err("keys are not given in a location: they come from the environment, or from a profile".into());
+            return Err("a location must not contain keys: set them in the environment or in a profile".into());
         }
         let known = |c: char| c.is_ascii_lowercase() || c.is_ascii_digit() || c == '-' || c == '.';
         if !(3..=63).contains(&bucket.len()) || !bucket.chars().all(known) {

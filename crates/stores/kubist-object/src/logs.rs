@@ -149,7 +149,7 @@ async fn take(link: &Link, writer: &str, hint: u64) -> Result<(u64, u64)> {
             Some(last) => match link.get(&key(writer, last)).await? {
                 Some(found) => end(link, writer, last, &found)?,
                 None => {
-                    let what = format!("entry {last} is missing, but was there");
+                    let what = format!("entry {last} is missing");
                     return Err(Error::Damaged { file: file(link, writer), offset: last, what });
                 }
             },

@@ -154,7 +154,8 @@ async fn read_piece(
         None => Ok(()),
         Some(range) => {
             let base = piece << PIECE_BITS;
-            let what = format!("bytes up to {} wanted, but it ends at byte {}", base + range.end, base + whole);
+            let what =
+                format!("a read needs bytes up to {}, but the segment ends at byte {}", base + range.end, base + whole);
             Err(damaged(link, name, &(base + range.start..0), what))
         }
     };
@@ -189,7 +190,7 @@ async fn read_piece(
     whole.map_or(Ok(()), inside)?;
     let end = whole.filter(|_| reach == Reach::UpToTheEnd).unwrap_or(u64::MAX);
     let cut = |range: &Range<u64>| {
-        let short = || damaged(link, name, range, "the service gave fewer bytes than it has".into());
+        let short = || damaged(link, name, range, "the service returned fewer bytes than requested".into());
         cut_out(&(range.start.min(end)..range.end.min(end)), &made, &bytes).ok_or_else(short)
     };
     ranges.iter().map(cut).collect()

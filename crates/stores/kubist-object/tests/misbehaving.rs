@@ -88,7 +88,7 @@ fn a_service_that_lets_two_puts_win_is_refused_and_nothing_is_left() {
         _ => Does::Serve,
     });
     let error = ObjectStore::create(at(&service, "&patience=1")).map(drop).unwrap_err();
-    assert!(error.to_string().contains("does not do this"), "{error}");
+    assert!(error.to_string().contains("does not support this request"), "{error}");
 }
 
 #[test]
@@ -123,7 +123,7 @@ fn a_refusal_without_a_body_says_what_to_do_too() {
     let store = ObjectStore::create(at(&service, "&patience=1")).unwrap();
     let below = || store.put_if_absent("a/b", b"").unwrap_err();
     for (status, code, word) in [
-        (403, "AccessDenied", "no permission: look at the bucket's policy"),
+        (403, "AccessDenied", "no permission: check the policies of the bucket"),
         (403, "InvalidAccessKeyId", "does not know the access key"),
         (403, "RequestTimeTooSkewed", "clock"),
         (400, "ExpiredToken", "have expired"),
@@ -220,7 +220,7 @@ fn a_service_that_nobody_has_heard_of_is_given_up_within_seconds() {
     let mut closed = Service::start();
     closed.address = format!("http://{nobody}");
     std::thread::scope(|scope| {
-        for (service, word) in [(&silent, "no answer"), (&closed, "refused")] {
+        for (service, word) in [(&silent, "no response"), (&closed, "refused")] {
             scope.spawn(move || {
                 let begin = Instant::now();
                 let error = ObjectStore::create(at(service, "")).unwrap_err();

@@ -90,7 +90,7 @@ pub enum Error {
     },
 
     /// A newer Kubist wrote the file. Use that version, or a newer one.
-    #[error("{file} has format version {found}, this program knows versions up to {known}")]
+    #[error("{file} has format version {found}, but this program reads versions up to {known}; use a newer Kubist")]
     Newer {
         /// The file, as a path or an address.
         file: String,

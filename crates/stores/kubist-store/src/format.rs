@@ -188,7 +188,7 @@ pub(crate) fn numbered_value(bytes: &Bytes, file: &str) -> Result<(Says, u64, By
     }
     match Says::ALL.get(u32_at(bytes, 32) as usize) {
         Some(says) => Ok((*says, u64_at(bytes, 16), payload)),
-        None => damaged(format!("it says {}, which is unknown", u32_at(bytes, 32))),
+        None => damaged(format!("its record type {} is unknown", u32_at(bytes, 32))),
     }
 }
 

@@ -182,7 +182,7 @@ fn rest(bytes: &[u8], at: usize, position: u64, look: Look) -> Rest {
         },
     };
     match fault {
-        Some(fault) => Rest::Damaged { what: format!("{fault}, and the log goes on behind it") },
+        Some(fault) => Rest::Damaged { what: format!("{fault}, and more entries follow") },
         None => Rest::Torn { bytes: left as u64 },
     }
 }

@@ -179,7 +179,7 @@ impl LocalStore {
         if self.is_shared() {
             return Ok(());
         }
-        let what = "its file system is one of several machines, where locks may hold on one only; \
+        let what = "several machines may use its file system, and locks may work on one machine only; \
                     make the table shared first (kubist alter --shared)";
         Err(Error::io("change", &self.root, io::Error::new(io::ErrorKind::Unsupported, what)))
     }
@@ -213,7 +213,10 @@ impl LocalStore {
     /// machine is dead.
     fn own(&self, writer: &str, waits: bool) -> Result<Box<dyn LogOwner>> {
         if writer == NO_WRITER {
-            return Err(Error::InvalidName { name: writer.into(), why: "it marks shared stores".into() });
+            return Err(Error::InvalidName {
+                name: writer.into(),
+                why: "the name is reserved for the mark of shared stores".into(),
+            });
         }
         self.check_alone()?;
         if !self.is_shared() {

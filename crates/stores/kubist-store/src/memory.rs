@@ -281,7 +281,7 @@ fn part(bytes: &[u8], start: u64, range: &Range<u64>, file: impl FnOnce() -> Str
         Some(found) => Ok(Bytes::copy_from_slice(found)),
         None => {
             let end = start + bytes.len() as u64;
-            let what = format!("bytes up to {} wanted, but it ends at byte {end}", range.end);
+            let what = format!("a read needs bytes up to {}, but the segment ends at byte {end}", range.end);
             Err(Error::damaged(file(), range.start, what))
         }
     }

@@ -40,7 +40,7 @@ pub fn check_object(name: &str) -> Result<()> {
             return Err(invalid(name, why));
         }
         if depth == 0 && RESERVED.contains(&part) {
-            return Err(invalid(name, format!("`{part}` is kept for the store itself")));
+            return Err(invalid(name, format!("`{part}` is reserved for the store itself")));
         }
     }
     Ok(())
@@ -48,7 +48,7 @@ pub fn check_object(name: &str) -> Result<()> {
 
 /// The error for an object whose name is, or would be, a folder of other objects' names.
 pub fn object_and_folder(name: &str) -> Error {
-    invalid(name, "an object's name cannot be a folder of another's")
+    invalid(name, "an object's name cannot be a folder of another object's name")
 }
 
 fn fault_of_part(part: &str) -> Option<String> {

@@ -367,8 +367,8 @@ fn messages_name_file_and_offset() {
     let message = log.store.read("s", &[18..29]).unwrap_err().to_string();
     assert_eq!(
         message,
-        "/data/store/segments/s.seg is damaged at byte 18: 11 bytes wanted, but the file ends at \
-         byte 20"
+        "/data/store/segments/s.seg is damaged at byte 18: a read needs 11 bytes, but the file \
+         ends at byte 20"
     );
     log.set(&log.bytes[..20]);
     let message = log.store.read_log("w", 0).unwrap_err().to_string();
@@ -376,7 +376,7 @@ fn messages_name_file_and_offset() {
     assert_eq!(
         message,
         format!(
-            "/data/store/logs/w.log is damaged at byte 20: it ends there, but was acknowledged up \
+            "/data/store/logs/w.log is damaged at byte 20: it ends here, but was acknowledged up \
              to byte {end}"
         )
     );

@@ -170,7 +170,7 @@ impl Asking<'_> {
             return Err(Error::Damaged {
                 file: index.path.display().to_string(),
                 offset: copy.offset,
-                what: "a sorted value has a place outside of its block".into(),
+                what: "a sorted value has a position outside of its block".into(),
             });
         }
         let mut values = Values::new(self, member, grid, false);

@@ -157,7 +157,7 @@ fn whole(store: &LocalStore, folder: &str, start: u64) -> Result<u64> {
         match hole {
             None => Ok(last + 1),
             Some(hole) => {
-                let what = format!("no entry is there, but the log goes on at {last}");
+                let what = format!("there is no entry, but the log continues at {last}");
                 Err(Error::damaged(store.root.join(folder).display().to_string(), hole, what))
             }
         }
@@ -281,13 +281,13 @@ fn follow(store: &LocalStore, writer: &str, from: u64, most: u64) -> Result<Foll
 }
 
 fn hole(store: &LocalStore, folder: &str, position: u64) -> Error {
-    let what = "no entry is there any more";
+    let what = "the entry is missing";
     Error::damaged(store.root.join(folder).display().to_string(), position, what)
 }
 
 fn is_there(store: &LocalStore, writer: &str) -> Result<bool> {
     let path = store.root.join(numbered::folder(writer, ENTRIES));
-    let found = store.disk.find(&path).map_err(|error| Error::io("look at", &path, error))?;
+    let found = store.disk.find(&path).map_err(|error| Error::io("examine", &path, error))?;
     Ok(found.is_some() || store.known.of(writer).there > 0)
 }
 

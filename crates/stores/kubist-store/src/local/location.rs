@@ -47,9 +47,7 @@ impl StoreLocation for Directory {
     fn find(&self) -> Result<Found> {
         let path = &self.path;
         match look(path, fs::metadata(path))? {
-            None if look(path, fs::symlink_metadata(path))?.is_some() => {
-                Ok(Found::NoStore("it is a link that leads nowhere"))
-            }
+            None if look(path, fs::symlink_metadata(path))?.is_some() => Ok(Found::NoStore("it is a broken link")),
             None => Ok(Found::Nothing),
             Some(found) if !found.is_dir() => Ok(Found::NoStore("it is a file, not a directory")),
             Some(_) => Ok(Found::Store(Arc::new(open_local(path)?))),
@@ -99,7 +97,7 @@ fn look(path: &Path, found: io::Result<Metadata>) -> Result<Option<Metadata>> {
     match found {
         Ok(found) => Ok(Some(found)),
         Err(error) if matches!(error.kind(), ErrorKind::NotFound | ErrorKind::NotADirectory) => Ok(None),
-        Err(error) => Err(Error::io("look at", path, error)),
+        Err(error) => Err(Error::io("examine", path, error)),
     }
 }
 
@@ -123,7 +121,7 @@ mod tests {
         assert!(matches!(at("t").find(), Ok(Found::Nothing)));
         assert!(matches!(at("file/t").find(), Ok(Found::Nothing)));
         assert!(matches!(at("file").find(), Ok(Found::NoStore("it is a file, not a directory"))));
-        assert!(matches!(at("link").find(), Ok(Found::NoStore("it is a link that leads nowhere"))));
+        assert!(matches!(at("link").find(), Ok(Found::NoStore("it is a broken link"))));
         at("t").create().unwrap();
         assert!(matches!(at("t").find(), Ok(Found::Store(_))) && !at("t").has_foreign().unwrap());
         fs::write(folder.path().join("t/.hidden"), "").unwrap();

@@ -64,7 +64,7 @@ pub(super) fn own(store: &LocalStore, writer: &str) -> Result<Box<dyn LogOwner>>
         return Err(Error::Busy { writer: writer.to_owned(), file: path.display().to_string() });
     }
     let node =
-        store.disk.find(&path).map_err(|error| Error::io("look at", &path, error))?.map_or(0, |found| found.node);
+        store.disk.find(&path).map_err(|error| Error::io("examine", &path, error))?.map_or(0, |found| found.node);
     let durable = read_acknowledgement(store, writer)?;
     let is_trusted = matches!(durable, Acknowledged::Up(_));
     let mut last = None;
@@ -158,9 +158,9 @@ impl LocalLog {
     /// Returns an error unless the log's path still leads to the file that was written, which now ends at
     /// `end`, and the store is not shared.
     fn check_name(&self, end: u64) -> Result<()> {
-        let mark = self.disk.find(&self.mark).map_err(|error| Error::io("look at", &self.mark, error))?;
+        let mark = self.disk.find(&self.mark).map_err(|error| Error::io("examine", &self.mark, error))?;
         if mark.is_some() {
-            let cause = "the table was made one of several machines; open it again".into();
+            let cause = "the table was made shared; open it again".into();
             return Err(Error::Refused { file: self.path.display().to_string(), cause });
         }
         let found = self.disk.find(&self.path).map_err(|error| Error::io("measure", &self.path, error))?;
@@ -185,7 +185,7 @@ pub(super) fn writers(store: &LocalStore) -> Result<Vec<String>> {
 /// Returns whether the writer has a log of this kind.
 pub(super) fn is_there(store: &LocalStore, writer: &str) -> Result<bool> {
     let path = path_of(store, writer, SUFFIX);
-    let found = store.disk.find(&path).map_err(|error| Error::io("look at", &path, error))?;
+    let found = store.disk.find(&path).map_err(|error| Error::io("examine", &path, error))?;
     Ok(found.is_some())
 }
 
@@ -227,7 +227,7 @@ pub(super) fn read_sealed(
             false => Err(Error::damaged(
                 path.display().to_string(),
                 last,
-                format!("it ends there, but was sealed at byte {end}"),
+                format!("it ends here, but was sealed at byte {end}"),
             )),
         }
     })
@@ -424,15 +424,15 @@ fn damage(found: &Walked, acknowledged: Acknowledged, path: &Path) -> Option<Err
     let durable = acknowledged.length();
     let (offset, what) = match rest {
         Rest::Damaged { what } => (*end, what.clone()),
-        _ if *length < durable => (*length, format!("it ends there, but was acknowledged up to byte {durable}")),
+        _ if *length < durable => (*length, format!("it ends here, but was acknowledged up to byte {durable}")),
         Rest::Torn { .. } if !matches!(acknowledged, Acknowledged::Up(_)) => {
-            let what = "the entry there is not whole, and the log's acknowledgement, which tells whether it ever was, \
+            let what = "the entry is incomplete, and the log's acknowledgement, which tells whether it was ever complete, \
                         is missing or unreadable";
             (*end, what.to_string())
         }
         _ if *end >= durable => return None,
         Rest::Nothing | Rest::Torn { .. } => {
-            (*end, format!("the entry there is not whole, but was acknowledged up to byte {durable}"))
+            (*end, format!("the entry is incomplete, but the log was acknowledged up to byte {durable}"))
         }
     };
     Some(Error::damaged(path.display().to_string(), offset, what))

@@ -111,7 +111,9 @@ pub(super) fn get_alone(place: &Place, name: &str, says: Says) -> Result<Option<
     let path = place.root.join(LOGS).join(name);
     place.patiently(|| match read(place, &path)? {
         Some((found, number, _)) if found == says => Ok(Some(number)),
-        Some((found, ..)) => Err(Error::damaged(path.display().to_string(), 16, format!("it says {found:?}"))),
+        Some((found, ..)) => {
+            Err(Error::damaged(path.display().to_string(), 16, format!("its record type is {found:?}")))
+        }
         None => Ok(None),
     })
 }

@@ -178,9 +178,9 @@ impl OpenFile {
 pub(super) fn check_range(range: &Range<u64>, length: u64, path: &Path) -> Result<()> {
     let Range { start, end } = *range;
     let what = if start > end {
-        format!("a read was to end at byte {end}, before it begins")
+        format!("a read ends at byte {end}, before its start")
     } else if end > length {
-        format!("{} bytes wanted, but the file ends at byte {length}", end - start)
+        format!("a read needs {} bytes, but the file ends at byte {length}", end - start)
     } else {
         return Ok(());
     };

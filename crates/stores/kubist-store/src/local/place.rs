@@ -78,7 +78,7 @@ impl Place {
             return Ok(*known);
         }
         let found = self.disk.is_of_this_machine(&self.root);
-        let found = found.map_err(|error| Error::io("look at the file system of", &self.root, error))?;
+        let found = found.map_err(|error| Error::io("examine the file system of", &self.root, error))?;
         Ok(*self.is_ours.get_or_init(|| found))
     }
 
@@ -211,7 +211,7 @@ impl Place {
             Ok(None) => Ok(Stamp::Absent),
             // A parent is a file or a link.
             Err(error) if matches!(error.kind(), ErrorKind::NotADirectory | ErrorKind::NotFound) => Ok(Stamp::Absent),
-            Err(error) => Err(Error::io("look at", path, error)),
+            Err(error) => Err(Error::io("examine", path, error)),
         }
     }
 

@@ -278,7 +278,7 @@ pub(super) fn punch(store: &LocalStore, name: &str, ranges: &[Range<u64>]) -> Re
         match file.punch(blocks) {
             Ok(()) => {}
             Err(error) if error.kind() == io::ErrorKind::Unsupported => return Ok(()),
-            Err(error) => return Err(Error::io("give back a part of", &path, error)),
+            Err(error) => return Err(Error::io("free a range of", &path, error)),
         }
     }
     Ok(())

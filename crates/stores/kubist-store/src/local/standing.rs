@@ -26,7 +26,7 @@ impl Standing {
             return refused(cause);
         }
         if !self.is_own(disk) {
-            return refused("the process was forked, and its parent owns this");
+            return refused("the process was forked, and the handle belongs to its parent");
         }
         Ok(())
     }

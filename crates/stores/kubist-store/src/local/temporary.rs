@@ -93,7 +93,7 @@ fn fill_and_link_shared(
     match place.disk.link(temporary, path) {
         Ok(()) => Ok(true),
         Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {
-            let names = place.disk.names_of(temporary).map_err(|error| Error::io("look at", temporary, error))?;
+            let names = place.disk.names_of(temporary).map_err(|error| Error::io("examine", temporary, error))?;
             Ok(names > 1)
         }
         Err(error) => Err(Error::io("link", path, error)),

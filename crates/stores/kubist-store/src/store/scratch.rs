@@ -56,14 +56,14 @@ impl Scratch for LocalScratch {
     fn read(&self, range: Range<u64>) -> Result<Bytes> {
         let end = *self.length.lock().unwrap_or_else(PoisonError::into_inner);
         if range.start > range.end || range.end > end {
-            let what = format!("bytes {} to {} of {end} were wanted", range.start, range.end);
+            let what = format!("a read needs bytes {} to {}, but the file has {end}", range.start, range.end);
             return Err(Error::damaged(self.path.display().to_string(), range.start, what));
         }
         let length = (range.end - range.start) as usize;
         let bytes =
             read_range(&*self.file, range.start, length).map_err(|error| Error::io("read", &self.path, error))?;
         if bytes.len() < length {
-            let what = format!("{length} bytes wanted, {} there", bytes.len());
+            let what = format!("a read needs {length} bytes, but only {} exist", bytes.len());
             return Err(Error::damaged(self.path.display().to_string(), range.start, what));
         }
         Ok(bytes.into())
