@@ -18,7 +18,7 @@ use crate::shape::{Rect, Tiling};
 use crate::sidecar::{Index, Indexed, Writing};
 use crate::sorted::{self, Sorted, SortedBlock};
 use crate::source::{Reads, Source};
-use crate::spread::{self, Likely, Looked};
+use crate::spread::{self, BlockSample, CopyPredictor};
 use crate::summary::{Summaries, Summary};
 
 /// Bytes that a task reads, few enough for a core's cache.
@@ -84,7 +84,7 @@ pub fn build(
     let wanted = wanted(source, options)?;
     let mut writing = Writing::create(path)?;
     let total: u64 = wanted.iter().map(|at| stored_bytes(source, &source.layout.variables[*at])).sum();
-    let making = Making {
+    let building = IndexBuild {
         source,
         block: options.block.clone().unwrap_or_default(),
         sorted: options.sorted.unwrap_or(0.0),
@@ -98,17 +98,17 @@ pub fn build(
     };
     let mut variables: Vec<Option<Indexed>> = vec![None; source.layout.variables.len()];
     for at in wanted {
-        variables[at] = Some(making.variable(at, &mut writing)?);
+        variables[at] = Some(building.variable(at, &mut writing)?);
     }
     source.unchanged()?;
     let mut index = Index {
         key: *source.key(),
         layout: source.layout.clone(),
         device: source.measure(options.workers)?,
-        block: making.block,
-        sorted: making.sorted,
+        block: building.block,
+        sorted: building.sorted,
         variables,
-        damaged: making.damaged.into_inner().unwrap_or_else(PoisonError::into_inner),
+        damaged: building.damaged.into_inner().unwrap_or_else(PoisonError::into_inner),
         bytes: 0,
         path: path.to_path_buf(),
     };
@@ -146,7 +146,7 @@ pub fn stored_bytes(source: &Source, variable: &Variable) -> u64 {
     variable.stored_bytes(Rect::whole(&source.layout.shape(variable)).len())
 }
 
-struct Making<'a> {
+struct IndexBuild<'a> {
     source: &'a Source,
     block: Block,
     sorted: f64,
@@ -159,7 +159,7 @@ struct Making<'a> {
     damaged: Mutex<Vec<String>>,
 }
 
-impl Making<'_> {
+impl IndexBuild<'_> {
     fn variable(&self, at: usize, writing: &mut Writing) -> Result<Indexed> {
         let variable = &self.source.layout.variables[at];
         let tiling = self.source.layout.tiling(variable, &self.block)?;
@@ -184,9 +184,9 @@ impl Making<'_> {
     }
 
     /// Summarizes the blocks of some tasks, with sorted copies of likely blocks if they are decoded.
-    fn looked(&self, variable: &Variable, tiling: &Tiling, tasks: &[Vec<u64>]) -> Result<(Vec<Looked>, Copies)> {
-        let run = |tasks: &[&Vec<u64>], copying: Option<&Copying>| -> Result<Vec<Looked>> {
-            let task = |index: usize| self.summaries(variable, tiling, tasks[index], copying);
+    fn looked(&self, variable: &Variable, tiling: &Tiling, tasks: &[Vec<u64>]) -> Result<(Vec<BlockSample>, Copies)> {
+        let run = |tasks: &[&Vec<u64>], sorted_copies: Option<&SortedCopies>| -> Result<Vec<BlockSample>> {
+            let task = |index: usize| self.summaries(variable, tiling, tasks[index], sorted_copies);
             let (found, _) = schedule::run(tasks.len(), self.options.workers, Policy::default(), self.cancel, &task)?;
             Ok(found.into_iter().flatten().collect())
         };
@@ -205,14 +205,14 @@ impl Making<'_> {
         };
         let mut found = run(&part(true), None)?;
         let values = found.iter().map(|(block, ..)| tiling.rect(*block).len()).sum();
-        let copying = Copying {
-            likely: Likely::of(&found, values, self.sorted),
+        let sorted_copies = SortedCopies {
+            likely: CopyPredictor::of(&found, values, self.sorted),
             copies: Mutex::default(),
             bytes: AtomicU64::new(0),
         };
-        found.extend(run(&part(false), Some(&copying))?);
+        found.extend(run(&part(false), Some(&sorted_copies))?);
         found.sort_by_key(|(block, ..)| *block);
-        Ok((found, copying.copies.into_inner().unwrap_or_else(PoisonError::into_inner)))
+        Ok((found, sorted_copies.copies.into_inner().unwrap_or_else(PoisonError::into_inner)))
     }
 
     /// Returns the older index's summaries of blocks whose bytes did not move. Only without sorted copies,
@@ -277,14 +277,14 @@ impl Making<'_> {
         variable: &Variable,
         tiling: &Tiling,
         blocks: &[u64],
-        copying: Option<&Copying>,
-    ) -> Result<Vec<Looked>> {
+        sorted_copies: Option<&SortedCopies>,
+    ) -> Result<Vec<BlockSample>> {
         let rects: Vec<Rect> = blocks.iter().map(|block| tiling.rect(*block)).collect();
         let look = |block: u64, found: &Found<'_>| {
             let sample = if self.sorted > 0.0 { spread::sampled(variable, found) } else { Vec::new() };
             let summary = Summary::of_found(variable, found);
-            if let Some(copying) = copying {
-                copying.look(variable, block, &summary, found);
+            if let Some(sorted_copies) = sorted_copies {
+                sorted_copies.look(variable, block, &summary, found);
             }
             (summary, sample)
         };
@@ -324,7 +324,7 @@ impl Making<'_> {
         &self,
         variable: &Variable,
         tiling: &Tiling,
-        found: &[Looked],
+        found: &[BlockSample],
         mut copies: Copies,
         writing: &mut Writing,
     ) -> Result<Sorted> {
@@ -334,7 +334,7 @@ impl Making<'_> {
         let values = Rect::whole(tiling.shape()).len();
         let chosen = spread::chosen(found, values, (found.len() as f64 * self.sorted.min(1.0)).floor() as usize);
         let mut sorted = Sorted::default();
-        let mut put = |block: u64, (mut copy, bytes): Made| -> Result<()> {
+        let mut put = |block: u64, (mut copy, bytes): SortedCopy| -> Result<()> {
             copy.offset = writing.put(&bytes)?;
             sorted.blocks.push((block, copy));
             Ok(())
@@ -366,17 +366,17 @@ impl Making<'_> {
 }
 
 /// A sorted copy before it is written, and such copies by block.
-type Made = (SortedBlock, Vec<u8>);
-type Copies = HashMap<u64, Made>;
+type SortedCopy = (SortedBlock, Vec<u8>);
+type Copies = HashMap<u64, SortedCopy>;
 
 /// Sorted copies that are made while blocks are decoded.
-struct Copying {
-    likely: Likely,
+struct SortedCopies {
+    likely: CopyPredictor,
     copies: Mutex<Copies>,
     bytes: AtomicU64,
 }
 
-impl Copying {
+impl SortedCopies {
     fn look(&self, variable: &Variable, block: u64, summary: &Summary, found: &Found<'_>) {
         if self.bytes.load(Ordering::Relaxed) >= HELD || !self.likely.has(summary) {
             return;

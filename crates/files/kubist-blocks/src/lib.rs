@@ -11,9 +11,9 @@
 //!
 //! This crate knows nothing of tables.
 
+mod bounds;
 mod build;
 mod decode;
-mod ends;
 mod fetch;
 mod files;
 #[doc(hidden)]

@@ -135,23 +135,24 @@ impl Files {
         let grids = self.grids(question)?;
         let schema = self.schema_of(&grids[0]);
         let drawn = if question.limit.is_some() { Drawn::Places } else { Drawn::Nothing };
-        let mut asking = Asking { rows, ..Asking::new(self, &grids, &schema, question, options, drawn, cancel) };
+        let mut execution =
+            Execution { rows, ..Execution::new(self, &grids, &schema, question, options, drawn, cancel) };
         let mut report = Report { files: self.members.len(), workers: options.workers, ..Report::default() };
-        report.gap = asking.gap(0);
-        let cells = asking.cells(&mut report)?;
+        report.gap = execution.gap(0);
+        let cells = execution.cells(&mut report)?;
         let limit = question.limit.filter(|_| rows);
         if let Some(limit) = limit {
-            asking.below = asking.first_look(limit, &cells);
+            execution.below = execution.first_look(limit, &cells);
         }
         loop {
-            let mut tasks = asking.tasks(cells.clone(), &mut report)?;
+            let mut tasks = execution.tasks(cells.clone(), &mut report)?;
             if let Some((part, parts)) = question.split {
                 tasks = share(tasks, part, parts);
             }
             let mut kept = Kept::new(limit);
             report.rows = 0;
             for wave in tasks.chunks(WAVE) {
-                let task = |index: usize| asking.found(&wave[index]);
+                let task = |index: usize| execution.found(&wave[index]);
                 let (found, balance) = schedule::run(wave.len(), options.workers, options.policy, cancel, &task)?;
                 report.balance.slowest += balance.slowest;
                 report.balance.fastest += balance.fastest;
@@ -162,8 +163,8 @@ impl Files {
             }
             // If a sample has enough results, its results of lowest priority are those of all rows.
             match limit {
-                Some(limit) if report.rows < limit && asking.below != asking.asked() => {
-                    asking.below = asking.next_look(limit, report.rows, &cells);
+                Some(limit) if report.rows < limit && execution.below != execution.asked() => {
+                    execution.below = execution.next_look(limit, report.rows, &cells);
                 }
                 _ => {
                     report.selectivity = report.rows as f64 / (report.positions as f64).max(1.0);
@@ -177,7 +178,7 @@ impl Files {
                 member.source()?.unchanged()?;
             }
         }
-        asking.into_report(report, begin)
+        execution.into_report(report, begin)
     }
 
     fn grids(&self, question: &Question) -> Result<Vec<Grid>> {
@@ -205,7 +206,7 @@ enum Drawn {
     Blocks,
 }
 
-struct Asking<'a> {
+struct Execution<'a> {
     files: &'a Files,
     grids: &'a [Grid],
     schema: &'a SchemaRef,
@@ -223,7 +224,7 @@ struct Asking<'a> {
     sidecars: Mutex<HashMap<usize, Arc<File>>>,
 }
 
-impl<'a> Asking<'a> {
+impl<'a> Execution<'a> {
     /// A query for all rows of these grids; nothing is read yet.
     fn new(
         files: &'a Files,
@@ -233,8 +234,8 @@ impl<'a> Asking<'a> {
         options: &'a RunOptions,
         drawn: Drawn,
         cancel: &'a Cancel,
-    ) -> Asking<'a> {
-        Asking {
+    ) -> Execution<'a> {
+        Execution {
             files,
             grids,
             schema,
@@ -253,7 +254,7 @@ impl<'a> Asking<'a> {
     }
 }
 
-impl Asking<'_> {
+impl Execution<'_> {
     fn gap(&self, member: usize) -> u64 {
         self.options.gap.unwrap_or_else(|| self.files.members[member].device().gap())
     }

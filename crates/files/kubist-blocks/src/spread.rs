@@ -45,26 +45,26 @@ fn numbers(values: &ArrayRef) -> Vec<u64> {
 }
 
 /// A block, its summary, and keys of some of its values.
-pub type Looked = (u64, Summary, Vec<u64>);
+pub type BlockSample = (u64, Summary, Vec<u64>);
 
 /// The distribution of an array's values, from a sample and the bounds of blocks.
-pub struct Scale {
+pub struct ValueDistribution {
     sample: Vec<u64>,
     least: Vec<u64>,
     greatest: Vec<u64>,
     values: f64,
 }
 
-impl Scale {
+impl ValueDistribution {
     /// The distribution of blocks with `values` values in total.
-    pub fn of(blocks: &[Looked], values: u64) -> Scale {
+    pub fn of(blocks: &[BlockSample], values: u64) -> ValueDistribution {
         let ordered = |keys: &mut dyn Iterator<Item = u64>| {
             let mut keys: Vec<u64> = keys.collect();
             keys.sort_unstable();
             keys
         };
         let numbers = || blocks.iter().filter(|(_, summary, _)| summary.least <= summary.greatest);
-        Scale {
+        ValueDistribution {
             sample: ordered(&mut blocks.iter().flat_map(|(_, _, keys)| keys.iter().copied())),
             least: ordered(&mut numbers().map(|(_, summary, _)| summary.least)),
             greatest: ordered(&mut numbers().map(|(_, summary, _)| summary.greatest)),
@@ -98,16 +98,16 @@ impl Scale {
 
 /// The `count` blocks with the greatest gain, ascending, of an array of `values` values. Blocks of equal
 /// values gain nothing.
-pub fn chosen(blocks: &[Looked], values: u64, count: usize) -> Vec<u64> {
+pub fn chosen(blocks: &[BlockSample], values: u64, count: usize) -> Vec<u64> {
     let mut chosen: Vec<u64> =
-        spans(&Scale::of(blocks, values), blocks).into_iter().take(count).map(|(block, _)| block).collect();
+        spans(&ValueDistribution::of(blocks, values), blocks).into_iter().take(count).map(|(block, _)| block).collect();
     chosen.sort_unstable();
     chosen
 }
 
 /// Blocks with their spans, the widest first.
-fn spans(scale: &Scale, blocks: &[Looked]) -> Vec<(u64, f64)> {
-    let of = |(block, summary, _): &Looked| Some((*block, scale.span(summary)?));
+fn spans(scale: &ValueDistribution, blocks: &[BlockSample]) -> Vec<(u64, f64)> {
+    let of = |(block, summary, _): &BlockSample| Some((*block, scale.span(summary)?));
     let mut spans: Vec<(u64, f64)> = blocks.iter().filter_map(of).collect();
     spans.sort_by(|a, b| b.1.total_cmp(&a.1).then(a.0.cmp(&b.0)));
     spans
@@ -115,21 +115,21 @@ fn spans(scale: &Scale, blocks: &[Looked]) -> Vec<(u64, f64)> {
 
 /// Predicts the chosen blocks from a part of all blocks, so that their copies are made while they are
 /// decoded.
-pub struct Likely {
-    scale: Scale,
+pub struct CopyPredictor {
+    scale: ValueDistribution,
     /// The smallest span of a block that may be chosen.
     least: f64,
 }
 
-impl Likely {
+impl CopyPredictor {
     /// Predicts from some blocks with `values` values, if a fraction `share` will be chosen. It accepts twice
     /// that fraction, because some blocks do not represent all.
-    pub fn of(blocks: &[Looked], values: u64, share: f64) -> Likely {
-        let scale = Scale::of(blocks, values);
+    pub fn of(blocks: &[BlockSample], values: u64, share: f64) -> CopyPredictor {
+        let scale = ValueDistribution::of(blocks, values);
         let spans = spans(&scale, blocks);
         let last = (2.0 * share * blocks.len() as f64).ceil() as usize;
         let least = spans.get(last).map_or(f64::NEG_INFINITY, |(_, span)| *span);
-        Likely { scale, least }
+        CopyPredictor { scale, least }
     }
 
     pub fn has(&self, summary: &Summary) -> bool {
@@ -160,7 +160,7 @@ mod tests {
         }
     }
 
-    fn looked(blocks: &[Vec<f32>]) -> Vec<Looked> {
+    fn looked(blocks: &[Vec<f32>]) -> Vec<BlockSample> {
         let of = |(at, values): (usize, &Vec<f32>)| {
             let array: ArrayRef = Arc::new(Float32Array::from(values.clone()));
             (at as u64, Summary::of(&array), sampled(&variable(), &Found::Array(array)))

@@ -5,8 +5,8 @@ use arrow_schema::DataType;
 use kubist_expr::{Nulls, Zone};
 use kubist_index::order::{self, Keyed};
 
+use crate::bounds;
 use crate::decode;
-use crate::ends;
 use crate::fetch::Found;
 use crate::layout::{Layout, Storage, Variable};
 use crate::shape::{Rect, Tiling};
@@ -69,10 +69,10 @@ impl Summary {
         if !(scale.is_finite() && scale != 0.0 && offset.is_finite()) {
             return Summary::of(&decode::array(variable, bytes));
         }
-        let ends = ends::of(variable, bytes);
-        let mut summary = Summary::counted(bytes.len() / variable.number.bytes() as usize, ends.missing);
-        (summary.least, summary.greatest) = (ends.least, ends.greatest);
-        if ends.has_nan {
+        let bounds = bounds::of(variable, bytes);
+        let mut summary = Summary::counted(bytes.len() / variable.number.bytes() as usize, bounds.missing);
+        (summary.least, summary.greatest) = (bounds.least, bounds.greatest);
+        if bounds.has_nan {
             summary.flags |= NAN;
         }
         if packing.is_packed() && summary.least <= summary.greatest {

@@ -24,12 +24,12 @@ pub struct Blanks<R> {
     text: R,
     state: State,
     /// A byte that did not fit into the output after its blank.
-    owed: Option<u8>,
+    pending: Option<u8>,
 }
 
 impl<R> Blanks<R> {
     pub fn new(text: R) -> Blanks<R> {
-        Blanks { text, state: State::Begin, owed: None }
+        Blanks { text, state: State::Begin, pending: None }
     }
 
     /// Processes a byte. Returns whether to write a blank before it, and whether to write the byte.
@@ -55,17 +55,17 @@ impl<R> Blanks<R> {
 impl<R: BufRead> Read for Blanks<R> {
     fn read(&mut self, out: &mut [u8]) -> Result<usize> {
         let mut written = 0;
-        if let (Some(first), Some(byte)) = (out.first_mut(), self.owed.take()) {
+        if let (Some(first), Some(byte)) = (out.first_mut(), self.pending.take()) {
             (*first, written) = (byte, 1);
         }
-        while written < out.len() && self.owed.is_none() {
+        while written < out.len() && self.pending.is_none() {
             let Some(&byte) = self.text.fill_buf()?.first() else { break };
             self.text.consume(1);
             let (blank, goes) = self.pass(byte);
             for byte in blank.then_some(b' ').into_iter().chain(goes.then_some(byte)) {
                 match out.get_mut(written) {
                     Some(place) => (*place, written) = (byte, written + 1),
-                    None => self.owed = Some(byte),
+                    None => self.pending = Some(byte),
                 }
             }
         }

@@ -174,17 +174,17 @@ impl Input {
                     Format::Npz => npz::batches(&path, &wanted, consumed, limits)?,
                 };
                 let mut inflated = 0u64;
-                let mut listened_to = true;
+                let mut has_receiver = true;
                 for batch in batches {
                     limits
                         .pieces(&batch?, &mut |piece, piece_bytes| {
                             inflated = inflated.saturating_add(piece_bytes);
                             limits.check_inflation(inflated, bytes)?;
-                            listened_to = listened_to && sender.send(Ok(piece)).is_ok();
+                            has_receiver = has_receiver && sender.send(Ok(piece)).is_ok();
                             Ok(())
                         })
                         .map_err(|error| error.within(path.display()))?;
-                    if !listened_to {
+                    if !has_receiver {
                         break;
                     }
                 }

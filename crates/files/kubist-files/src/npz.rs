@@ -90,7 +90,7 @@ fn length(path: &Path, fields: &[Field], limits: &Limits) -> Result<u64> {
 pub fn batches(path: &Path, wanted: &Fields, consumed: Arc<AtomicU64>, limits: Limits) -> Result<Batches> {
     let wanted: Vec<Field> = wanted.iter().map(|field| field.as_ref().clone()).collect();
     let rows = length(path, &wanted, &limits)?;
-    let mut strands = Vec::new();
+    let mut streams = Vec::new();
     for array in arrays(path, &limits)? {
         let columns: Vec<(usize, String)> = array.columns().into_iter().enumerate().collect();
         let columns: Vec<(usize, String)> =
@@ -110,22 +110,22 @@ pub fn batches(path: &Path, wanted: &Fields, consumed: Arc<AtomicU64>, limits: L
             for (index, name) in columns {
                 let reader = open(start + index as u64 * column_bytes)?;
                 let header = shape.header.clone();
-                strands.push(Strand { header, width: 1, constant: false, columns: vec![(0, name)], reader });
+                streams.push(RowStream { header, width: 1, constant: false, columns: vec![(0, name)], reader });
             }
         } else {
             let mut reader = open(0)?;
             Header::read(&mut reader).map_err(|why| about(path, &array.name, &why))?;
-            strands.push(Strand { header: shape.header, width, constant: shape.rows.is_none(), columns, reader });
+            streams.push(RowStream { header: shape.header, width, constant: shape.rows.is_none(), columns, reader });
         }
     }
-    let fields: Fields = strands
+    let fields: Fields = streams
         .iter()
-        .flat_map(|strand| {
-            strand.columns.iter().map(|(_, name)| Field::new(name, strand.header.element.data_type.clone(), true))
+        .flat_map(|stream| {
+            stream.columns.iter().map(|(_, name)| Field::new(name, stream.header.element.data_type.clone(), true))
         })
         .collect();
     let schema = Arc::new(Schema::new(fields));
-    let row_bytes = strands.iter().map(Strand::row_bytes).fold(0, u64::saturating_add);
+    let row_bytes = streams.iter().map(RowStream::row_bytes).fold(0, u64::saturating_add);
     limits.check_record(row_bytes).map_err(|error| error.within(path.display()))?;
     let rows_at_once = (PIECE_BYTES as u64 / row_bytes.max(1)).clamp(1, BATCH_ROWS as u64);
     let file_bytes = source::open(path)?.metadata().map_err(|error| Error::io(path, error))?.len();
@@ -141,7 +141,7 @@ pub fn batches(path: &Path, wanted: &Fields, consumed: Arc<AtomicU64>, limits: L
         if let Err(error) = limits.check_inflation(done.saturating_mul(row_bytes), file_bytes) {
             return Some(Err(error.within(path.display())));
         }
-        let columns = strands.iter_mut().map(|strand| strand.next(&path, count)).collect::<Result<Vec<_>>>();
+        let columns = streams.iter_mut().map(|stream| stream.next(&path, count)).collect::<Result<Vec<_>>>();
         Some(columns.and_then(|columns| {
             RecordBatch::try_new(schema.clone(), columns.concat()).map_err(|error| Error::arrow(&path, error))
         }))
@@ -149,7 +149,7 @@ pub fn batches(path: &Path, wanted: &Fields, consumed: Arc<AtomicU64>, limits: L
 }
 
 /// A stream of the rows of one array.
-struct Strand {
+struct RowStream {
     header: Header,
     /// Elements in a row.
     width: usize,
@@ -160,7 +160,7 @@ struct Strand {
     reader: Box<dyn Read + Send>,
 }
 
-impl Strand {
+impl RowStream {
     fn row_bytes(&self) -> u64 {
         (self.width as u64).saturating_mul(self.header.element.bytes as u64)
     }

@@ -185,7 +185,7 @@ struct CassandraSegment {
 
 impl CassandraSegment {
     /// Runs `act`, unless an earlier call failed.
-    fn carefully<T>(&mut self, act: impl FnOnce(&mut Self) -> Result<T>) -> Result<T> {
+    fn unless_failed<T>(&mut self, act: impl FnOnce(&mut Self) -> Result<T>) -> Result<T> {
         if let Some(cause) = &self.failed {
             return Err(Error::Refused { file: file(&self.link, &self.name), cause: cause.clone() });
         }
@@ -226,7 +226,7 @@ impl CassandraSegment {
 
 impl Segment for CassandraSegment {
     fn append(&mut self, parts: &[&[u8]]) -> Result<u64> {
-        self.carefully(|segment| {
+        self.unless_failed(|segment| {
             let offset = segment.len();
             for mut part in parts.iter().copied() {
                 while !part.is_empty() {
@@ -244,7 +244,7 @@ impl Segment for CassandraSegment {
     }
 
     fn sync(&mut self) -> Result<()> {
-        self.carefully(|segment| {
+        self.unless_failed(|segment| {
             if !segment.pending.is_empty() {
                 segment.send()?;
             }

@@ -92,9 +92,9 @@ impl Claims {
                         return;
                     }
                     let next = number.load(Ordering::Relaxed) + 1;
-                    let says = said(hint.load(Ordering::Relaxed), me.text());
+                    let payload = said(hint.load(Ordering::Relaxed), me.text());
                     // A failure is retried at the next renewal.
-                    match link.put_once(&key(&writer, next), Kind::Held, &says).await {
+                    match link.put_once(&key(&writer, next), Kind::Held, &payload).await {
                         Ok(true) => {
                             number.store(next, Ordering::Relaxed);
                             let _ = link.delete(&key(&writer, next - 1)).await;
@@ -167,8 +167,8 @@ async fn newest(link: &Link, writer: &str) -> Result<Option<Newest>> {
         let Some(number) = numbers.max() else { return Ok(None) };
         // If it is gone, it was renewed after the listing.
         let Some(found) = link.get(&key(writer, number)).await? else { continue };
-        let text = |at: usize| found.says.get(at..).map(|text| String::from_utf8_lossy(text).into_owned());
-        let hint = found.says.get(..8).and_then(|eight| eight.try_into().ok()).map_or(0, u64::from_le_bytes);
+        let text = |at: usize| found.payload.get(at..).map(|text| String::from_utf8_lossy(text).into_owned());
+        let hint = found.payload.get(..8).and_then(|eight| eight.try_into().ok()).map_or(0, u64::from_le_bytes);
         let holder = text(8).filter(|_| found.kind == Kind::Held);
         return Ok(Some(Newest { number, holder, hint }));
     }
@@ -209,10 +209,10 @@ impl Claim {
 
     async fn put_free(&self) {
         let next = self.number.load(Ordering::Relaxed) + 1;
-        let says = said(self.hint(), "");
+        let payload = said(self.hint(), "");
         if !self.is_lost()
             && !self.link.has_ended()
-            && self.link.put_once(&key(&self.writer, next), Kind::Free, &says).await.is_ok_and(|won| won)
+            && self.link.put_once(&key(&self.writer, next), Kind::Free, &payload).await.is_ok_and(|won| won)
         {
             let _ = self.link.delete(&key(&self.writer, next - 1)).await;
         }

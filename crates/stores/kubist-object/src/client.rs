@@ -25,9 +25,9 @@ use crate::contact::FirstContact;
 use crate::credentials;
 use crate::failure::{Asked, checked, code, failed, is_absent, is_taken, is_unexplained, may_pass};
 use crate::frame::{self, Framed, Kind};
+use crate::latency::LatencyModel;
 use crate::location::Location;
 use crate::process::runtime;
-use crate::road::Road;
 use crate::traffic::Counts;
 
 const CONNECTING: Duration = Duration::from_secs(5);
@@ -48,7 +48,7 @@ pub struct Link {
     pub location: Arc<Location>,
     pub bucket: Arc<AmazonS3>,
     pub traffic: Arc<Counts>,
-    pub road: Arc<Road>,
+    pub latency: Arc<LatencyModel>,
     /// Limits the concurrent requests.
     pub permits: Arc<Semaphore>,
     pub host: Arc<str>,
@@ -121,7 +121,7 @@ impl Link {
             location: Arc::new(location),
             bucket: Arc::new(bucket),
             traffic: Arc::default(),
-            road: Arc::default(),
+            latency: Arc::default(),
             host: host.into(),
             process: std::process::id(),
             ended: Arc::default(),
@@ -195,9 +195,9 @@ impl Link {
     /// # Errors
     ///
     /// `Damaged` if an object exists and is damaged; as for [`failed`].
-    pub async fn put_once(&self, key: &str, kind: Kind, says: &[u8]) -> Result<bool> {
+    pub async fn put_once(&self, key: &str, kind: Kind, payload: &[u8]) -> Result<bool> {
         let mark = Uuid::new_v4();
-        self.put_marked(key, frame::framed(mark, kind, says), mark).await
+        self.put_marked(key, frame::framed(mark, kind, payload), mark).await
     }
 
     async fn put_marked(&self, key: &str, bytes: Bytes, mark: Uuid) -> Result<bool> {
@@ -264,7 +264,7 @@ impl Link {
         let bytes = found.bytes().await?;
         let answered = Instant::now();
         self.traffic.got(bytes.len() as u64);
-        self.road.answered(begun - sent, bytes.len() as u64, answered - begun);
+        self.latency.answered(begun - sent, bytes.len() as u64, answered - begun);
         Ok(Part { bytes, whole, sent, answered })
     }
 

@@ -47,18 +47,18 @@ const KINDS: [Kind; 7] = [Kind::Store, Kind::Value, Kind::Entry, Kind::Fence, Ki
 pub struct Framed {
     pub mark: Uuid,
     pub kind: Kind,
-    pub says: Bytes,
+    pub payload: Bytes,
 }
 
 /// Returns an object's bytes.
-pub fn framed(mark: Uuid, kind: Kind, says: &[u8]) -> Bytes {
-    let mut bytes = Vec::with_capacity(HEAD_BYTES + says.len());
+pub fn framed(mark: Uuid, kind: Kind, payload: &[u8]) -> Bytes {
+    let mut bytes = Vec::with_capacity(HEAD_BYTES + payload.len());
     bytes.extend_from_slice(MAGIC);
     bytes.extend_from_slice(&VERSION.to_le_bytes());
     bytes.extend_from_slice(&[0; 4]);
     bytes.extend_from_slice(mark.as_bytes());
     bytes.push(kind as u8);
-    bytes.extend_from_slice(says);
+    bytes.extend_from_slice(payload);
     let checksum = crc32c::crc32c(&bytes[16..]);
     bytes[12..16].copy_from_slice(&checksum.to_le_bytes());
     bytes.into()
@@ -91,7 +91,7 @@ pub fn read(bytes: &Bytes, file: &str) -> Result<Framed> {
     let mark = Uuid::from_slice(&rest[..16]).map_err(|_| damaged(16, "its put number is invalid"))?;
     let kind =
         KINDS.into_iter().find(|kind| *kind as u8 == rest[16]).ok_or_else(|| damaged(32, "its kind is unknown"))?;
-    Ok(Framed { mark, kind, says: bytes.slice(HEAD_BYTES..) })
+    Ok(Framed { mark, kind, payload: bytes.slice(HEAD_BYTES..) })
 }
 
 #[cfg(test)]
@@ -101,9 +101,9 @@ mod tests {
     #[test]
     fn what_is_written_is_read_and_any_other_byte_is_damage() {
         let mark = Uuid::new_v4();
-        let whole = framed(mark, Kind::Entry, b"says");
+        let whole = framed(mark, Kind::Entry, b"payload");
         let found = read(&whole, "f").unwrap();
-        assert_eq!((found.mark, found.kind, &found.says[..]), (mark, Kind::Entry, &b"says"[..]));
+        assert_eq!((found.mark, found.kind, &found.payload[..]), (mark, Kind::Entry, &b"payload"[..]));
         for at in 0..whole.len() {
             let mut other = whole.to_vec();
             other[at] ^= 1;

@@ -85,8 +85,8 @@ pub async fn read(link: &Link, fences: &Fences, writer: &str, from: u64, most: u
             match found.kind {
                 Kind::Fence => {}
                 Kind::Entry => {
-                    read += found.says.len() as u64;
-                    tail.entries.push(LogEntry { position: tail.next, bytes: found.says });
+                    read += found.payload.len() as u64;
+                    tail.entries.push(LogEntry { position: tail.next, bytes: found.payload });
                     tail.next = number + 1;
                 }
                 other => return Err(strange(link, writer, number, other)),
@@ -166,7 +166,7 @@ fn end(link: &Link, writer: &str, number: u64, found: &Framed) -> Result<u64> {
     match found.kind {
         Kind::Entry => Ok(number + 1),
         Kind::Fence => {
-            let eight = found.says[..].try_into().map_err(|_| strange(link, writer, number, found.kind))?;
+            let eight = found.payload[..].try_into().map_err(|_| strange(link, writer, number, found.kind))?;
             Ok(u64::from_le_bytes(eight))
         }
         other => Err(strange(link, writer, number, other)),

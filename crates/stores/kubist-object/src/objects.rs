@@ -52,7 +52,7 @@ pub async fn get(link: &Link, name: &str) -> Result<Option<Bytes>> {
     check_object(name)?;
     match link.get(&key(name)).await? {
         None => Ok(None),
-        Some(found) if found.kind == Kind::Value => Ok(Some(found.says)),
+        Some(found) if found.kind == Kind::Value => Ok(Some(found.payload)),
         Some(found) => {
             let what = format!("it is not a value but {:?}", found.kind);
             Err(Error::Damaged { file: link.file(&key(name)), offset: 32, what })

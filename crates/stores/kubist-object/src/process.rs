@@ -23,14 +23,14 @@ pub fn runtime() -> std::io::Result<&'static Runtime> {
         return Ok(&process.runtime);
     }
     let runtime = Builder::new_multi_thread().worker_threads(2).thread_name("kubist-object").enable_all().build()?;
-    let made = Box::into_raw(Box::new(Process { id, runtime }));
-    match PROCESS.compare_exchange(known, made, Ordering::AcqRel, Ordering::Acquire) {
+    let created = Box::into_raw(Box::new(Process { id, runtime }));
+    match PROCESS.compare_exchange(known, created, Ordering::AcqRel, Ordering::Acquire) {
         // SAFETY: published now, so never freed.
-        Ok(_) => Ok(unsafe { &(*made).runtime }),
+        Ok(_) => Ok(unsafe { &(*created).runtime }),
         Err(other) => {
-            // SAFETY: no other thread has seen `made`; a value that another thread published is never freed.
+            // SAFETY: no other thread has seen `created`; a value that another thread published is never freed.
             unsafe {
-                drop(Box::from_raw(made));
+                drop(Box::from_raw(created));
                 Ok(&(*other).runtime)
             }
         }

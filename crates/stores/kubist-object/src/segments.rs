@@ -142,7 +142,7 @@ async fn read_piece(
 ) -> Result<Vec<Bytes>> {
     let key = piece_key(name, piece);
     let asked = Instant::now();
-    let made = requests(ranges, link.road.gap(link.location.parallel));
+    let made = requests(ranges, link.latency.gap(link.location.parallel));
     let length = |request: &Range<u64>| request.end - request.start;
     let is_little =
         made.iter().try_fold(0u64, |all, request| all.checked_add(length(request))).is_some_and(|all| all <= LITTLE);
@@ -218,7 +218,7 @@ struct Growing {
 
 impl Growing {
     /// Runs `act`, unless an earlier call failed.
-    fn carefully<T>(&mut self, act: impl FnOnce(&mut Self) -> Result<T>) -> Result<T> {
+    fn unless_failed<T>(&mut self, act: impl FnOnce(&mut Self) -> Result<T>) -> Result<T> {
         if let Some(cause) = &self.failed {
             return Err(Error::Refused { file: file(&self.link, &self.name), cause: cause.clone() });
         }
@@ -232,7 +232,7 @@ impl Growing {
 
 impl Segment for Growing {
     fn append(&mut self, parts: &[&[u8]]) -> Result<u64> {
-        self.carefully(|segment| {
+        self.unless_failed(|segment| {
             if parts.iter().all(|part| part.is_empty()) {
                 return Ok(segment.len());
             }
@@ -246,7 +246,7 @@ impl Segment for Growing {
     }
 
     fn sync(&mut self) -> Result<()> {
-        self.carefully(|segment| {
+        self.unless_failed(|segment| {
             let Some(upload) = segment.upload.take() else { return Ok(()) };
             let end = (segment.piece << PIECE_BITS) + upload.len();
             upload.finish()?;

@@ -79,7 +79,7 @@ async fn get(link: &Link, number: usize) -> Result<Option<Framed>> {
 
 impl Framed {
     fn named(self, link: &Link, number: usize) -> Result<(Uuid, String)> {
-        let name = String::from_utf8(self.says.to_vec()).ok().filter(|_| self.kind == Kind::Name);
+        let name = String::from_utf8(self.payload.to_vec()).ok().filter(|_| self.kind == Kind::Name);
         let name = name.ok_or_else(|| Error::Damaged {
             file: link.file(&key(number)),
             offset: 33,

@@ -148,14 +148,15 @@ fn holders() -> MutexGuard<'static, HashSet<String>> {
     if let Some(holders) = unsafe { known.as_ref() }.filter(|holders| holders.process == process) {
         return holders.texts.lock().unwrap_or_else(PoisonError::into_inner);
     }
-    let made = Box::into_raw(Box::new(Holders { process, texts: Mutex::default() }));
-    let holders: &'static Holders = match HOLDERS.compare_exchange(known, made, Ordering::AcqRel, Ordering::Acquire) {
+    let created = Box::into_raw(Box::new(Holders { process, texts: Mutex::default() }));
+    let holders: &'static Holders = match HOLDERS.compare_exchange(known, created, Ordering::AcqRel, Ordering::Acquire)
+    {
         // SAFETY: published now, so never freed.
-        Ok(_) => unsafe { &*made },
+        Ok(_) => unsafe { &*created },
         Err(other) => {
-            // SAFETY: no other thread has seen `made`; a set that another thread published is never freed.
+            // SAFETY: no other thread has seen `created`; a set that another thread published is never freed.
             unsafe {
-                drop(Box::from_raw(made));
+                drop(Box::from_raw(created));
                 &*other
             }
         }

@@ -142,7 +142,7 @@ const NUMBERED_HEAD_BYTES: usize = 24;
 
 /// The record type of a numbered file of a shared store.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Says {
+pub(crate) enum RecordType {
     /// An entry of a log, at the position that is its number.
     Entry,
     /// A log was taken: entries that earlier owners append from this position on are refused.
@@ -155,16 +155,17 @@ pub(crate) enum Says {
     Sealed,
 }
 
-impl Says {
-    const ALL: [Says; 5] = [Says::Entry, Says::Fence, Says::Held, Says::Free, Says::Sealed];
+impl RecordType {
+    const ALL: [RecordType; 5] =
+        [RecordType::Entry, RecordType::Fence, RecordType::Held, RecordType::Free, RecordType::Sealed];
 }
 
-pub(crate) fn numbered(says: Says, number: u64, payload: &[u8]) -> Vec<u8> {
+pub(crate) fn numbered(record_type: RecordType, number: u64, payload: &[u8]) -> Vec<u8> {
     let mut file = Vec::with_capacity(HEADER_BYTES as usize + NUMBERED_HEAD_BYTES + payload.len());
     file.extend_from_slice(&header(Kind::Numbered));
     file.extend_from_slice(&number.to_le_bytes());
     file.extend_from_slice(&(payload.len() as u64).to_le_bytes());
-    file.extend_from_slice(&(says as u32).to_le_bytes());
+    file.extend_from_slice(&(record_type as u32).to_le_bytes());
     let checksum = crc32c::crc32c_append(crc32c::crc32c(&file[16..36]), payload);
     file.extend_from_slice(&checksum.to_le_bytes());
     file.extend_from_slice(payload);
@@ -172,7 +173,7 @@ pub(crate) fn numbered(says: Says, number: u64, payload: &[u8]) -> Vec<u8> {
 }
 
 /// Returns the record type, the number and the payload of a numbered file.
-pub(crate) fn numbered_value(bytes: &Bytes, file: &str) -> Result<(Says, u64, Bytes)> {
+pub(crate) fn numbered_value(bytes: &Bytes, file: &str) -> Result<(RecordType, u64, Bytes)> {
     check_header(Kind::Numbered, bytes, file)?;
     let damaged = |what: String| Err(Error::damaged(file, HEADER_BYTES, what));
     let payload_at = HEADER_BYTES as usize + NUMBERED_HEAD_BYTES;
@@ -186,8 +187,8 @@ pub(crate) fn numbered_value(bytes: &Bytes, file: &str) -> Result<(Says, u64, By
     if u32_at(bytes, 36) != crc32c::crc32c_append(crc32c::crc32c(&bytes[16..36]), &payload) {
         return damaged("its checksum is wrong".into());
     }
-    match Says::ALL.get(u32_at(bytes, 32) as usize) {
-        Some(says) => Ok((*says, u64_at(bytes, 16), payload)),
+    match RecordType::ALL.get(u32_at(bytes, 32) as usize) {
+        Some(record_type) => Ok((*record_type, u64_at(bytes, 16), payload)),
         None => damaged(format!("its record type {} is unknown", u32_at(bytes, 32))),
     }
 }
@@ -223,8 +224,8 @@ mod tests {
 
     #[test]
     fn every_flipped_bit_and_every_other_length_of_a_numbered_file_is_noticed() {
-        let good: Bytes = numbered(Says::Fence, 7, b"who").into();
-        assert_eq!(numbered_value(&good, "f").unwrap(), (Says::Fence, 7, "who".into()));
+        let good: Bytes = numbered(RecordType::Fence, 7, b"who").into();
+        assert_eq!(numbered_value(&good, "f").unwrap(), (RecordType::Fence, 7, "who".into()));
         for bit in 0..good.len() * 8 {
             let mut bad = good.to_vec();
             bad[bit / 8] ^= 1 << (bit % 8);

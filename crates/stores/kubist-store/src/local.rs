@@ -17,7 +17,7 @@
 //!   (NFS, Lustre, GPFS, BeeGFS, CephFS) locks may work on one machine only. There the store is **shared**:
 //!   the owner has a claim, and a fence in the log (`claim_files`, `entries`). A mark in the directory says
 //!   that a store is shared. A store that is created on such a file system is shared from the beginning.
-//! - Changes of another machine may be visible late: `place` decides which observations are trusted when.
+//! - Changes of another machine may be visible late: `directory` decides which observations are trusted when.
 //! - After a failed write or sync, a handle refuses further writes.
 //! - Below the directory, links are not followed and only regular files are opened, because a table may come
 //!   from an untrusted source. Anything else at such a path is an error.
@@ -26,16 +26,16 @@
 //! nothing.
 
 mod claim_files;
+mod directory;
 mod entries;
 mod folders;
+mod health;
 mod location;
 mod logs;
 mod numbered;
 mod objects;
 mod open_files;
-mod place;
 mod segments;
-mod standing;
 mod temporary;
 mod whole;
 
@@ -61,10 +61,10 @@ use crate::{
 pub use location::Directories;
 
 use claim_files::Claims;
+use directory::StoreDirectory;
 use entries::Known;
 use numbered::{ENTRIES, LOGS, NO_WRITER};
 use open_files::OpenFiles;
-use place::Place;
 
 /// Number of segments whose reads start together: fewer than the open files.
 const SEGMENTS_AT_ONCE: usize = 64;
@@ -72,7 +72,7 @@ const SEGMENTS_AT_ONCE: usize = 64;
 /// A store in a directory.
 #[derive(Debug)]
 pub struct LocalStore {
-    place: Arc<Place>,
+    directory: Arc<StoreDirectory>,
     open_files: OpenFiles,
     waited: AtomicBool,
     known: Arc<Known>,
@@ -80,10 +80,10 @@ pub struct LocalStore {
 }
 
 impl Deref for LocalStore {
-    type Target = Place;
+    type Target = StoreDirectory;
 
-    fn deref(&self) -> &Place {
-        &self.place
+    fn deref(&self) -> &StoreDirectory {
+        &self.directory
     }
 }
 
@@ -153,7 +153,7 @@ impl LocalStore {
     fn at(disk: Arc<dyn Disk>, path: &Path) -> Result<LocalStore> {
         let store = LocalStore {
             open_files: OpenFiles::new(disk.clone()),
-            place: Arc::new(Place::new(disk, path)),
+            directory: Arc::new(StoreDirectory::new(disk, path)),
             waited: AtomicBool::default(),
             known: Arc::default(),
             claims: Claims::default(),
@@ -189,8 +189,8 @@ impl LocalStore {
     /// Sets how long this machine may cache names and lengths, for mounts that differ from the default.
     /// `KUBIST_STALE_SECONDS` sets it for all stores of a process.
     pub fn with_staleness(mut self, staleness: Duration) -> LocalStore {
-        if let Some(place) = Arc::get_mut(&mut self.place) {
-            place.staleness = staleness;
+        if let Some(directory) = Arc::get_mut(&mut self.directory) {
+            directory.staleness = staleness;
         }
         self
     }
@@ -297,7 +297,7 @@ impl Store for LocalStore {
     fn get(&self, name: &str) -> Result<Option<Bytes>> {
         let found = objects::get(self, name)?;
         if found.is_some() {
-            self.place.learn_of(name);
+            self.directory.learn_of(name);
         }
         Ok(found)
     }
@@ -452,19 +452,19 @@ impl Sharing for LocalStore {
     }
 
     fn learn(&self) {
-        self.place.learn();
+        self.directory.learn();
     }
 
     fn look_again(&self, attempt: u32) -> Result<bool> {
-        self.place.look_again(attempt)
+        self.directory.look_again(attempt)
     }
 
     fn await_seen(&self, look: &mut dyn FnMut() -> Result<bool>) -> Result<bool> {
-        self.place.await_seen(look)
+        self.directory.await_seen(look)
     }
 
     fn catch_up(&self) -> Result<()> {
-        self.place.catch_up()
+        self.directory.catch_up()
     }
 }
 

@@ -2,7 +2,7 @@
 //!
 //! A call on a store of several machines can wait for more than a minute
 //! ([`Capabilities::staleness`](crate::Capabilities)), and a service may not respond. A caller that can be
-//! cancelled installs its switch once, around everything its thread asks of the store. Worker threads take
+//! cancelled installs its switch once, around all calls of its thread on the store. Worker threads take
 //! the switches along ([`switches`]).
 
 use std::cell::RefCell;
@@ -10,10 +10,10 @@ use std::sync::Arc;
 
 use crate::{Error, Result};
 
-type Asks = Arc<dyn Fn() -> bool + Send + Sync>;
+type Switch = Arc<dyn Fn() -> bool + Send + Sync>;
 
 thread_local! {
-    static ASKS: RefCell<Vec<Asks>> = const { RefCell::new(Vec::new()) };
+    static SWITCHES: RefCell<Vec<Switch>> = const { RefCell::new(Vec::new()) };
 }
 
 /// Removes the last switch, also when the call panics.
@@ -21,25 +21,25 @@ struct Ends;
 
 impl Drop for Ends {
     fn drop(&mut self) {
-        ASKS.with_borrow_mut(|asks| asks.pop());
+        SWITCHES.with_borrow_mut(|switches| switches.pop());
     }
 }
 
 /// Runs `call`. Whenever a store waits in it on this thread, it evaluates `is_stopped` a few times a second.
 /// Once that is true, the store's call returns [`Error::Stopped`]. In nested calls every switch counts.
 pub fn stoppable<T>(is_stopped: impl Fn() -> bool + Send + Sync + 'static, call: impl FnOnce() -> T) -> T {
-    ASKS.with_borrow_mut(|asks| asks.push(Arc::new(is_stopped)));
+    SWITCHES.with_borrow_mut(|switches| switches.push(Arc::new(is_stopped)));
     let _ends = Ends;
     call()
 }
 
 /// The switches of a call, for other threads that work for it.
 #[derive(Clone)]
-pub struct Switches(Vec<Asks>);
+pub struct Switches(Vec<Switch>);
 
 /// Returns the switches of this thread's current call.
 pub fn switches() -> Switches {
-    Switches(ASKS.with_borrow(Vec::clone))
+    Switches(SWITCHES.with_borrow(Vec::clone))
 }
 
 impl Switches {

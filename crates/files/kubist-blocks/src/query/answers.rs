@@ -13,7 +13,7 @@ use kubist_types::{Error, ErrorKind, Result};
 
 use super::kept::Found;
 use super::values::Values;
-use super::{Asking, Cell, Drawn, Task, population, sample};
+use super::{Cell, Drawn, Execution, Task, population, sample};
 use crate::files::Member;
 use crate::grid::Grid;
 use crate::shape::Rect;
@@ -23,7 +23,7 @@ use crate::summary::Summary;
 /// Maximum number of damaged locations in the report.
 const NAMED: usize = 100;
 
-impl Asking<'_> {
+impl Execution<'_> {
     pub(super) fn found(&self, task: &Task) -> Result<Vec<Found>> {
         match self.answers(task, &task.cells.iter().collect::<Vec<_>>()) {
             Err(error) if self.question.skip_damaged && error.kind() == ErrorKind::Corrupt => {

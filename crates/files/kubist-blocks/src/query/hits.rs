@@ -3,7 +3,7 @@
 use kubist_types::{Cancel, Result};
 use serde::Serialize;
 
-use super::{Asking, Drawn, Report, RunOptions};
+use super::{Drawn, Execution, Report, RunOptions};
 use crate::fetch;
 use crate::files::Files;
 use crate::grid::Question;
@@ -28,9 +28,9 @@ impl Files {
     pub fn hits(&self, question: &Question, options: &RunOptions, cancel: &Cancel) -> Result<Vec<Hit>> {
         let grids = self.grids(question)?;
         let schema = self.schema_of(&grids[0]);
-        let asking = Asking::new(self, &grids, &schema, question, options, Drawn::Nothing, cancel);
+        let execution = Execution::new(self, &grids, &schema, question, options, Drawn::Nothing, cancel);
         let mut hits = Vec::new();
-        for task in asking.plan(&mut Report::default())? {
+        for task in execution.plan(&mut Report::default())? {
             let (member, grid) = (&self.members[task.member], &grids[task.member]);
             let variable = &member.layout().variables[grid.driver];
             for cell in &task.cells {

@@ -4,7 +4,7 @@ use kubist_expr::{Keys, Nulls, Verdict, Zone};
 use kubist_index::order::Keyed;
 use kubist_types::{Error, Result};
 
-use super::{Asking, Cell, Extent, Placed, Report, Task};
+use super::{Cell, Execution, Extent, Placed, Report, Task};
 use crate::fetch;
 use crate::files::Member;
 use crate::grid::{Column, Grid};
@@ -20,7 +20,7 @@ const SPAN: u64 = 64 << 20;
 /// Maximum number of unwritten blocks that are examined one by one: a sparse array may have any size.
 const MOST_UNWRITTEN: u64 = 1 << 20;
 
-impl Asking<'_> {
+impl Execution<'_> {
     /// Plans the reads of a query as tasks.
     pub(super) fn plan(&self, report: &mut Report) -> Result<Vec<Task>> {
         self.tasks(self.cells(report)?, report)
@@ -39,8 +39,9 @@ impl Asking<'_> {
             let tiling = member.tiling(grid.driver)?;
             report.positions += Rect::whole(tiling.shape()).len();
             report.blocks += tiling.filled();
-            let looking = Looking { asking: self, member, grid, tiling: &tiling, keys: self.sortable(member, grid) };
-            cells.extend(looking.cells()?.into_iter().map(|(extent, cell)| (at, extent, cell)));
+            let selection =
+                BlockSelection { execution: self, member, grid, tiling: &tiling, keys: self.sortable(member, grid) };
+            cells.extend(selection.cells()?.into_iter().map(|(extent, cell)| (at, extent, cell)));
         }
         Ok(cells)
     }
@@ -112,8 +113,8 @@ impl Asking<'_> {
 }
 
 /// Examines the blocks of a file one by one, and unwritten blocks in large pieces.
-struct Looking<'a> {
-    asking: &'a Asking<'a>,
+struct BlockSelection<'a> {
+    execution: &'a Execution<'a>,
     member: &'a Member,
     grid: &'a Grid,
     tiling: &'a Tiling,
@@ -121,7 +122,7 @@ struct Looking<'a> {
     keys: Option<(u64, u64)>,
 }
 
-impl Looking<'_> {
+impl BlockSelection<'_> {
     /// The cells that can contain results, in the order of their bytes.
     fn cells(&self) -> Result<Vec<(Extent, Cell)>> {
         let grid = self.grid;
@@ -196,10 +197,10 @@ impl Looking<'_> {
 
     /// Cells of unwritten data. If they are only counted, each is as large as one verdict allows.
     fn unwritten(&self, mut open: Vec<Rect>, fill: Option<&Summary>, cells: &mut Vec<(Extent, Cell)>) -> Result<()> {
-        let (grid, asking) = (self.grid, self.asking);
+        let (grid, execution) = (self.grid, self.execution);
         let mut made = 0;
         while let Some(rect) = open.pop() {
-            asking.cancel.check()?;
+            execution.cancel.check()?;
             let verdict = grid.predicate.verdict(&|column| match (&grid.columns[column], fill) {
                 (Column::Variable { variable, .. }, Some(fill)) if *variable == grid.driver => {
                     fill.zone(grid.schema.field(column).data_type())
@@ -209,7 +210,7 @@ impl Looking<'_> {
             let all = verdict == Verdict::All;
             match (verdict, self.tiling.halves(&rect)) {
                 (Verdict::None, _) => {}
-                (_, Some((one, other))) if !(all && asking.is_counted()) => open.extend([other, one]),
+                (_, Some((one, other))) if !(all && execution.is_counted()) => open.extend([other, one]),
                 _ => {
                     made += 1;
                     if made > MOST_UNWRITTEN {

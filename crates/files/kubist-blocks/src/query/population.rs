@@ -18,7 +18,7 @@ use kubist_types::{Cancel, Error, Result, Stats};
 use xxhash_rust::xxh3::xxh3_64_with_seed;
 
 use super::plan::zone;
-use super::{Asking, Drawn, Report, RunOptions, Task, WAVE};
+use super::{Drawn, Execution, Report, RunOptions, Task, WAVE};
 use crate::files::{Files, Member};
 use crate::grid::{Grid, Question};
 use crate::layout::Storage;
@@ -53,8 +53,8 @@ impl Positions {
         Ok(grids)
     }
 
-    fn asking<'a>(&'a self, grids: &'a [Grid], schema: &'a SchemaRef) -> Asking<'a> {
-        Asking::new(&self.files, grids, schema, &self.question, &self.options, Drawn::Blocks, &self.cancel)
+    fn execution<'a>(&'a self, grids: &'a [Grid], schema: &'a SchemaRef) -> Execution<'a> {
+        Execution::new(&self.files, grids, schema, &self.question, &self.options, Drawn::Blocks, &self.cancel)
     }
 }
 
@@ -132,14 +132,14 @@ impl Population for Positions {
 
     fn rough_rows(&self) -> Result<f64> {
         let grids = self.grids(&[])?;
-        let tasks = self.asking(&grids, &self.schema).plan(&mut Report::default())?;
+        let tasks = self.execution(&grids, &self.schema).plan(&mut Report::default())?;
         Ok(tasks.iter().flat_map(|task| &task.cells).map(|cell| cell.rect.len() as f64).sum())
     }
 
     fn counted(&self, most: u64, _deadline: Option<Instant>) -> Result<Option<(u64, Stats)>> {
         let grids = self.grids(&[])?;
-        let asking = Asking { rows: false, ..self.asking(&grids, &self.schema) };
-        let tasks = asking.plan(&mut Report::default())?;
+        let execution = Execution { rows: false, ..self.execution(&grids, &self.schema) };
+        let tasks = execution.plan(&mut Report::default())?;
         let open = tasks.iter().flat_map(|task| &task.cells).filter(|cell| !cell.all);
         if open.map(|cell| cell.rect.len()).sum::<u64>() > most {
             return Ok(None);
@@ -156,7 +156,7 @@ impl Population for Positions {
 
     fn is_complete(&self, column: usize, _deadline: Option<Instant>) -> Result<bool> {
         let grids = self.grids(&[])?;
-        let tasks = self.asking(&grids, &self.schema).plan(&mut Report::default())?;
+        let tasks = self.execution(&grids, &self.schema).plan(&mut Report::default())?;
         let complete = |task: &Task| {
             let (member, grid) = (&self.files.members[task.member], &grids[task.member]);
             let (first, last) = order::number_keys(grid.schema.field(column).data_type());
@@ -193,8 +193,8 @@ impl Population for Positions {
     ) -> Result<Stats> {
         let grids = self.grids(&scan.wanted.columns)?;
         let schema = Arc::new(Schema::new(grids[0].fields()));
-        let asking = self.asking(&grids, &schema);
-        let mut tasks = asking.plan(&mut Report::default())?;
+        let execution = self.execution(&grids, &schema);
+        let mut tasks = execution.plan(&mut Report::default())?;
         for task in tasks.iter_mut().filter(|_| !scan.range.is_all()) {
             let (member, grid) = (&self.files.members[task.member], &grids[task.member]);
             let mut outcome = Ok(());
@@ -216,10 +216,10 @@ impl Population for Positions {
                 if scan.deadline.is_some_and(|deadline| Instant::now() >= deadline) {
                     return Err(Error::Cancelled);
                 }
-                let task = asking.needed(&wave[index], scan.seek.as_deref());
+                let task = execution.needed(&wave[index], scan.seek.as_deref());
                 let rows_read = task.cells.iter().map(|cell| cell.rect.len()).sum();
                 let cost = Stats { rows_read, pages_read: task.cells.len() as u64, ..Stats::default() };
-                let found = asking.found(&task)?.into_iter().map(|found| {
+                let found = execution.found(&task)?.into_iter().map(|found| {
                     each(Scanned {
                         rows: found.batch.num_rows(),
                         columns: found.batch.columns().to_vec(),
@@ -241,14 +241,14 @@ impl Population for Positions {
             }
         }
         let read = |reads: &Reads| (reads.bytes.load(Ordering::Relaxed), reads.requests.load(Ordering::Relaxed));
-        let ((bytes, requests), (sorted_bytes, sorted_requests)) = (read(&asking.reads), read(&asking.sorted));
+        let ((bytes, requests), (sorted_bytes, sorted_requests)) = (read(&execution.reads), read(&execution.sorted));
         stats.bytes_read += bytes + sorted_bytes;
         stats.round_trips += requests + sorted_requests;
         Ok(stats)
     }
 }
 
-impl Asking<'_> {
+impl Execution<'_> {
     fn needed(&self, task: &Task, seek: Option<&Seek>) -> Task {
         let (member, grid) = (&self.files.members[task.member], &self.grids[task.member]);
         let is_needed = |rect: &Rect| seek.is_none_or(|seek| seek.reads(|column| zone(member, grid, column, rect)));

@@ -8,7 +8,7 @@
 use kubist_index::priority::{PriorityRange, Threshold, priorities};
 use kubist_types::{Error, Result};
 
-use super::{Asking, Cell, Placed};
+use super::{Cell, Execution, Placed};
 use crate::fetch;
 use crate::schedule::{self, Policy};
 use crate::shape::{Rect, unravel};
@@ -102,7 +102,7 @@ fn around(rect: &Rect, places: &[u32]) -> (Rect, Vec<u32>) {
     (Rect { start, count }, places)
 }
 
-impl Asking<'_> {
+impl Execution<'_> {
     /// Restricts cells to positions of the sample. If all have many, they stay unchanged.
     pub(super) fn sampled(&self, cells: Vec<Placed>) -> Result<Vec<Placed>> {
         let Some(below) = self.below else { return Ok(cells) };

@@ -6,7 +6,7 @@ use arrow_array::{ArrayRef, UInt64Array};
 use arrow_select::take::take;
 use kubist_types::{Error, Result};
 
-use super::Asking;
+use super::Execution;
 use crate::fetch::Fetched;
 use crate::files::Member;
 use crate::grid::{Column, Grid};
@@ -14,7 +14,7 @@ use crate::shape::Rect;
 
 /// Values of columns in the rectangles of a task.
 pub(super) struct Values<'a> {
-    asking: &'a Asking<'a>,
+    execution: &'a Execution<'a>,
     member: &'a Member,
     pub grid: &'a Grid,
     continues: bool,
@@ -23,8 +23,8 @@ pub(super) struct Values<'a> {
 }
 
 impl<'a> Values<'a> {
-    pub fn new(asking: &'a Asking<'a>, member: &'a Member, grid: &'a Grid, continues: bool) -> Values<'a> {
-        Values { asking, member, grid, continues, fetched: HashMap::new(), held: HashMap::new() }
+    pub fn new(execution: &'a Execution<'a>, member: &'a Member, grid: &'a Grid, continues: bool) -> Values<'a> {
+        Values { execution, member, grid, continues, fetched: HashMap::new(), held: HashMap::new() }
     }
 
     /// Reads these columns in rectangles, unless they are read already.
@@ -32,14 +32,14 @@ impl<'a> Values<'a> {
         if rects.is_empty() {
             return Ok(());
         }
-        let asking = self.asking;
+        let execution = self.execution;
         for column in columns {
             let Column::Variable { variable, axes } = &self.grid.columns[*column] else { continue };
             if self.held.contains_key(variable) {
                 continue;
             }
             if axes.len() < self.grid.dimensions.len()
-                && let Some(array) = self.member.held(*variable, &asking.reads, asking.cancel)?
+                && let Some(array) = self.member.held(*variable, &execution.reads, execution.cancel)?
             {
                 self.held.insert(*variable, array);
                 continue;
@@ -54,14 +54,14 @@ impl<'a> Values<'a> {
             let source = self.member.source()?;
             let of = &source.layout.variables[*variable];
             let continues = self.continues && *variable == self.grid.driver && there.is_empty();
-            let gap = asking.gap(0);
+            let gap = execution.gap(0);
             let fetched = source.fetch(
                 of,
                 &wanted.iter().cloned().collect::<Vec<_>>(),
                 gap,
                 continues,
-                &asking.reads,
-                asking.cancel,
+                &execution.reads,
+                execution.cancel,
             )?;
             there.push((wanted, fetched));
         }

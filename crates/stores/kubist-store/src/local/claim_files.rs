@@ -12,11 +12,11 @@ use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError, Weak};
 use std::time::Duration;
 
 use crate::claims::{Holder, LAPSE, Life, RENEWAL};
-use crate::format::Says;
+use crate::format::RecordType;
 use crate::{Error, Result};
 
+use super::directory::StoreDirectory;
 use super::numbered::{self, CLAIMS};
-use super::place::Place;
 
 /// Files before the last one that are kept, for machines with an old listing.
 const KEPT: u64 = 8;
@@ -26,7 +26,7 @@ const LOOK: Duration = Duration::from_secs(1);
 /// A claim that this process holds.
 #[derive(Debug)]
 pub struct Claim {
-    place: Arc<Place>,
+    directory: Arc<StoreDirectory>,
     writer: String,
     me: Holder,
     state: Mutex<State>,
@@ -59,16 +59,16 @@ pub struct Claims {
 
 impl Claims {
     /// Claims a writer's log. If `waits`, waits to see whether a holder on another machine renews its claim.
-    pub fn hold(&self, place: &Arc<Place>, writer: &str, waits: bool) -> Result<Claim> {
-        let me = Holder::new(&place.disk.holder());
-        let number = self.next(place, writer, &me, waits).inspect_err(|_| me.end())?;
-        let state = Mutex::new(State { number, renewed: place.disk.clock(), lost: false });
-        Ok(Claim { place: place.clone(), writer: writer.to_owned(), me, state })
+    pub fn hold(&self, directory: &Arc<StoreDirectory>, writer: &str, waits: bool) -> Result<Claim> {
+        let me = Holder::new(&directory.disk.holder());
+        let number = self.next(directory, writer, &me, waits).inspect_err(|_| me.end())?;
+        let state = Mutex::new(State { number, renewed: directory.disk.clock(), lost: false });
+        Ok(Claim { directory: directory.clone(), writer: writer.to_owned(), me, state })
     }
 
     /// Renews a claim from now on, in a background thread if the disk allows threads.
     pub fn keep(&self, claim: &Arc<Claim>) -> Option<Arc<Renewal>> {
-        if !claim.place.disk.has_threads() {
+        if !claim.directory.disk.has_threads() {
             return None;
         }
         let mut kept = self.renewal.lock().unwrap_or_else(PoisonError::into_inner);
@@ -85,33 +85,33 @@ impl Claims {
         Some(renewal)
     }
 
-    fn next(&self, place: &Place, writer: &str, me: &Holder, waits: bool) -> Result<u64> {
+    fn next(&self, directory: &StoreDirectory, writer: &str, me: &Holder, waits: bool) -> Result<u64> {
         let folder = numbered::folder(writer, CLAIMS);
         loop {
-            let (number, holder) = newest(place, writer, &folder, waits)?;
+            let (number, holder) = newest(directory, writer, &folder, waits)?;
             if let Some(holder) = holder {
-                match place.disk.life(&holder) {
-                    Life::Alive => return Err(busy(place, writer)),
-                    Life::Unknown if !self.has_lapsed(place, writer, number.unwrap_or(0), holder)? => {
+                match directory.disk.life(&holder) {
+                    Life::Alive => return Err(busy(directory, writer)),
+                    Life::Unknown if !self.has_lapsed(directory, writer, number.unwrap_or(0), holder)? => {
                         if !waits {
-                            return Err(busy(place, writer));
+                            return Err(busy(directory, writer));
                         }
-                        place.pause(LOOK)?;
+                        directory.pause(LOOK)?;
                         continue;
                     }
                     Life::Ended | Life::Unknown => {}
                 }
             }
             let next = number.map_or(0, |number| number + 1);
-            if numbered::put(place, &folder, next, Says::Held, me.text().as_bytes())? {
+            if numbered::put(directory, &folder, next, RecordType::Held, me.text().as_bytes())? {
                 return Ok(next);
             }
         }
     }
 
     /// Returns whether a claim of another machine has lapsed. `Busy` if its holder is alive.
-    fn has_lapsed(&self, place: &Place, writer: &str, number: u64, holder: String) -> Result<bool> {
-        let now = place.disk.clock();
+    fn has_lapsed(&self, directory: &StoreDirectory, writer: &str, number: u64, holder: String) -> Result<bool> {
+        let now = directory.disk.clock();
         let mut others = self.others.lock().unwrap_or_else(PoisonError::into_inner);
         let before = others.remove(writer);
         // An old observation does not prove that the holder is alive now.
@@ -123,7 +123,7 @@ impl Claims {
         let (lapsed, renewed) = (now.saturating_sub(seen.since) >= LAPSE, seen.renewed);
         others.insert(writer.to_owned(), seen);
         match renewed && !lapsed {
-            true => Err(busy(place, writer)),
+            true => Err(busy(directory, writer)),
             false => Ok(lapsed),
         }
     }
@@ -131,31 +131,36 @@ impl Claims {
 
 /// Returns the newest number and the holder that it names. The listing gives the start of the search. If the
 /// listing is so old that its last number is gone, the result is `Busy`, at once unless `waits`.
-fn newest(place: &Place, writer: &str, folder: &str, waits: bool) -> Result<(Option<u64>, Option<String>)> {
+fn newest(
+    directory: &StoreDirectory,
+    writer: &str,
+    folder: &str,
+    waits: bool,
+) -> Result<(Option<u64>, Option<String>)> {
     let mut attempt = 0;
     loop {
-        let listed = numbered::listed(place, folder)?.pop();
+        let listed = numbered::listed(directory, folder)?.pop();
         let mut found = (None, None);
         for number in listed.unwrap_or(0).. {
-            let Some((says, payload)) = numbered::get(place, folder, number)? else { break };
-            let holder = (says == Says::Held).then(|| String::from_utf8_lossy(&payload).into_owned());
+            let Some((record_type, payload)) = numbered::get(directory, folder, number)? else { break };
+            let holder = (record_type == RecordType::Held).then(|| String::from_utf8_lossy(&payload).into_owned());
             found = (Some(number), holder);
         }
         if listed.is_none() || found.0.is_some() {
             return Ok(found);
         }
         if attempt == 0 {
-            place.learn();
+            directory.learn();
         }
-        if !waits || !place.look_again(attempt)? {
-            return Err(busy(place, writer));
+        if !waits || !directory.look_again(attempt)? {
+            return Err(busy(directory, writer));
         }
         attempt += 1;
     }
 }
 
-fn busy(place: &Place, writer: &str) -> Error {
-    Error::Busy { writer: writer.into(), file: format!("{}/{}", place.location, numbered::folder(writer, "")) }
+fn busy(directory: &StoreDirectory, writer: &str) -> Error {
+    Error::Busy { writer: writer.into(), file: format!("{}/{}", directory.location, numbered::folder(writer, "")) }
 }
 
 impl Claim {
@@ -174,15 +179,15 @@ impl Claim {
             let state = self.state();
             (state.number, state.renewed, state.lost)
         };
-        let now = self.place.disk.clock();
+        let now = self.directory.disk.clock();
         if lost || now.saturating_sub(renewed) < RENEWAL {
             return Ok(());
         }
         let folder = numbered::folder(&self.writer, CLAIMS);
-        let won = numbered::put(&self.place, &folder, number + 1, Says::Held, self.me.text().as_bytes())?;
+        let won = numbered::put(&self.directory, &folder, number + 1, RecordType::Held, self.me.text().as_bytes())?;
         let mut state = self.state();
         // Another thread of this process may have won; no other process uses this holder.
-        let own = won || holds(&self.place, &folder, number + 1, self.me.text())?;
+        let own = won || holds(&self.directory, &folder, number + 1, self.me.text())?;
         match own {
             true if state.number <= number => (state.number, state.renewed) = (number + 1, now),
             true => {}
@@ -190,14 +195,14 @@ impl Claim {
         }
         drop(state);
         if let Some(old) = (number + 1).checked_sub(KEPT) {
-            numbered::forget(&self.place, &folder, old);
+            numbered::forget(&self.directory, &folder, old);
         }
         Ok(())
     }
 
     /// The error for an owner that has lost the log.
     pub fn refused(&self) -> Error {
-        let file = format!("{}/{}", self.place.location, numbered::folder(&self.writer, ""));
+        let file = format!("{}/{}", self.directory.location, numbered::folder(&self.writer, ""));
         Error::Refused { file, cause: "another owner has taken the log".into() }
     }
 
@@ -206,9 +211,9 @@ impl Claim {
         let mut state = self.state();
         if !state.lost {
             let folder = numbered::folder(&self.writer, CLAIMS);
-            let _ = numbered::put(&self.place, &folder, state.number + 1, Says::Free, b"");
+            let _ = numbered::put(&self.directory, &folder, state.number + 1, RecordType::Free, b"");
             if let Some(old) = (state.number + 1).checked_sub(KEPT) {
-                numbered::forget(&self.place, &folder, old);
+                numbered::forget(&self.directory, &folder, old);
             }
         }
         state.lost = true;
@@ -220,9 +225,9 @@ impl Claim {
     }
 }
 
-fn holds(place: &Place, folder: &str, number: u64, holder: &str) -> Result<bool> {
-    let found = numbered::get(place, folder, number)?;
-    Ok(found.is_some_and(|(says, payload)| says == Says::Held && payload == holder))
+fn holds(directory: &StoreDirectory, folder: &str, number: u64, holder: &str) -> Result<bool> {
+    let found = numbered::get(directory, folder, number)?;
+    Ok(found.is_some_and(|(record_type, payload)| record_type == RecordType::Held && payload == holder))
 }
 
 /// The thread that renews the claims of a handle. It ends with the last claim.

@@ -19,13 +19,13 @@
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use crate::format::{HEADER_BYTES, Says};
+use crate::format::{HEADER_BYTES, RecordType};
 use crate::{BrokenEntry, Error, LogEntry, LogOwner, LogTail, Result, Segment, SoundLog, Stamp, names};
 
 use super::claim_files::{Claim, Renewal};
+use super::directory::StoreDirectory;
+use super::health::HandleHealth;
 use super::numbered::{self, ENTRIES, LOGS, SEAL};
-use super::place::Place;
-use super::standing::Standing;
 use super::temporary::First;
 use super::{LocalStore, logs};
 
@@ -73,18 +73,18 @@ impl Known {
 /// is decided once, before the first such file is written.
 fn sealed(store: &LocalStore, writer: &str) -> Result<u64> {
     let name = format!("{writer}{SEAL}");
-    if let Some(end) = numbered::get_alone(store, &name, Says::Sealed)? {
+    if let Some(end) = numbered::get_alone(store, &name, RecordType::Sealed)? {
         return Ok(end);
     }
     let end = match logs::is_there(store, writer)? {
         true => logs::read_for_good(store, writer)?.next.max(HEADER_BYTES),
         false => 0,
     };
-    numbered::put_alone(store, &name, Says::Sealed, end)?;
+    numbered::put_alone(store, &name, RecordType::Sealed, end)?;
     // The first process has decided.
     store.patiently(|| {
         let missing = || Error::damaged(store.root.join(LOGS).join(&name).display().to_string(), 0, "it is missing");
-        numbered::get_alone(store, &name, Says::Sealed)?.ok_or_else(missing)
+        numbered::get_alone(store, &name, RecordType::Sealed)?.ok_or_else(missing)
     })
 }
 
@@ -97,14 +97,14 @@ pub(super) fn own(store: &LocalStore, writer: &str, waits: bool) -> Result<Box<d
     // From here on the writer is known, whether its claim is free or not.
     store.known.raise(writer, |_| {});
     store.folders.ensure(&numbered::folder(writer, ENTRIES))?;
-    let claim = Arc::new(store.claims.hold(&store.place, writer, waits)?);
+    let claim = Arc::new(store.claims.hold(&store.directory, writer, waits)?);
     match fence(store, writer) {
         Ok((number, position)) => {
             let renewal = store.claims.keep(&claim);
             let file = format!("{}/{}", store.location, numbered::folder(writer, ""));
-            let standing = Standing::new(&*store.disk, file);
-            let (place, known, writer) = (store.place.clone(), store.known.clone(), writer.to_owned());
-            Ok(Box::new(SharedLog { place, known, writer, claim, _renewal: renewal, standing, number, position }))
+            let health = HandleHealth::new(&*store.disk, file);
+            let (directory, known, writer) = (store.directory.clone(), store.known.clone(), writer.to_owned());
+            Ok(Box::new(SharedLog { directory, known, writer, claim, _renewal: renewal, health, number, position }))
         }
         Err(error) => {
             claim.give_back();
@@ -121,25 +121,25 @@ fn fence(store: &LocalStore, writer: &str) -> Result<(u64, u64)> {
         while numbered::get(store, &folder, next)?.is_some() {
             next += 1;
         }
-        if numbered::put(store, &folder, next, Says::Fence, b"")? {
+        if numbered::put(store, &folder, next, RecordType::Fence, b"")? {
             break;
         }
         next += 1;
     }
     // All of these exist, whether this machine sees them yet or not.
     store.learn();
-    let says = |number| {
+    let record_type = |number| {
         let mut attempt = 0;
         loop {
             match numbered::get(store, &folder, number)? {
                 None if store.look_again(attempt)? => attempt += 1,
                 None => return Err(hole(store, &folder, number)),
-                Some((says, _)) => return Ok(says),
+                Some((record_type, _)) => return Ok(record_type),
             }
         }
     };
     let mut end = next;
-    while end > start && says(end - 1)? != Says::Entry {
+    while end > start && record_type(end - 1)? != RecordType::Entry {
         end -= 1;
     }
     next += 1;
@@ -218,7 +218,7 @@ fn start_of(store: &LocalStore, writer: &str) -> Result<Option<u64>> {
     if let Some(start) = store.known.of(writer).start {
         return Ok(Some(start));
     }
-    let start = numbered::get_alone(store, &format!("{writer}{SEAL}"), Says::Sealed)?;
+    let start = numbered::get_alone(store, &format!("{writer}{SEAL}"), RecordType::Sealed)?;
     if start.is_some() {
         store.known.raise(writer, |ends| ends.start = start);
     }
@@ -261,9 +261,9 @@ fn follow(store: &LocalStore, writer: &str, from: u64, most: u64) -> Result<Foll
             break None;
         }
         match numbered::get(store, &folder, number) {
-            Ok(Some((says, bytes))) => {
+            Ok(Some((record_type, bytes))) => {
                 number += 1;
-                if says == Says::Entry {
+                if record_type == RecordType::Entry {
                     read += bytes.len() as u64;
                     tail.entries.push(LogEntry { position: tail.next, bytes });
                     tail.next = number;
@@ -314,14 +314,14 @@ pub(super) fn read_sound(store: &LocalStore, writer: &str, from: u64) -> Result<
     let broken = |position| BrokenEntry { position, bytes: Default::default() };
     for number in numbers {
         match numbered::get(store, &folder, number) {
-            Ok(Some((says, bytes))) => {
+            Ok(Some((record_type, bytes))) => {
                 if number > known {
                     let missing = std::iter::once(begin).chain(known + 1..number);
                     sound.broken.extend(missing.take(MOST_MISSING).map(broken));
                     begin = number;
                 }
                 known = number + 1;
-                if says == Says::Entry {
+                if record_type == RecordType::Entry {
                     sound.entries.push(LogEntry { position: begin, bytes });
                     (begin, sound.next) = (known, known);
                 }
@@ -340,13 +340,13 @@ pub(super) fn read_sound(store: &LocalStore, writer: &str, from: u64) -> Result<
 
 #[derive(Debug)]
 struct SharedLog {
-    place: Arc<Place>,
+    directory: Arc<StoreDirectory>,
     /// Shared with the handle, whose readers then need not sync durable entries.
     known: Arc<Known>,
     writer: String,
     claim: Arc<Claim>,
     _renewal: Option<Arc<Renewal>>,
-    standing: Standing,
+    health: HandleHealth,
     number: u64,
     /// The end of the last entry.
     position: u64,
@@ -354,15 +354,15 @@ struct SharedLog {
 
 impl SharedLog {
     fn put(&mut self, entry: &[u8], first: First<'_>) -> Result<u64> {
-        self.standing.check(&*self.place.disk)?;
+        self.health.check(&*self.directory.disk)?;
         let folder = numbered::folder(&self.writer, ENTRIES);
         let put = self.claim.check().and_then(|()| {
-            match numbered::put_after(&self.place, &folder, self.number, Says::Entry, entry, first)? {
+            match numbered::put_after(&self.directory, &folder, self.number, RecordType::Entry, entry, first)? {
                 true => Ok(()),
                 false => Err(self.claim.refused()),
             }
         });
-        self.standing.note(put)?;
+        self.health.note(put)?;
         self.number += 1;
         self.position = self.number;
         let number = self.number;
@@ -392,7 +392,7 @@ impl LogOwner for SharedLog {
 
 impl Drop for SharedLog {
     fn drop(&mut self) {
-        if self.standing.is_own(&*self.place.disk) {
+        if self.health.is_own(&*self.directory.disk) {
             self.claim.give_back();
         }
     }

@@ -29,8 +29,8 @@ use crate::frame::{FRAME_HEAD_BYTES, Frames, Pieces, Rest, frame, frames, pieces
 use crate::{BrokenEntry, Error, LogEntry, LogOwner, LogTail, Result, SoundLog, Stamp, names};
 
 use super::LocalStore;
+use super::health::HandleHealth;
 use super::numbered::{MARK, NO_WRITER};
-use super::standing::Standing;
 use super::temporary;
 
 const FOLDER: &str = "logs";
@@ -50,7 +50,7 @@ struct LocalLog {
     file: Box<dyn DiskFile>,
     acknowledgement: Box<dyn DiskFile>,
     acknowledgement_path: PathBuf,
-    standing: Standing,
+    health: HandleHealth,
     position: u64,
 }
 
@@ -83,7 +83,7 @@ pub(super) fn own(store: &LocalStore, writer: &str) -> Result<Box<dyn LogOwner>>
     acknowledgement.sync_data().map_err(|error| Error::io("sync", &acknowledgement_path, error))?;
     store.folders.sync(&folder)?;
     Ok(Box::new(LocalLog {
-        standing: Standing::new(&*store.disk, path.display().to_string()),
+        health: HandleHealth::new(&*store.disk, path.display().to_string()),
         disk: store.disk.clone(),
         writer: writer.to_owned(),
         path,
@@ -126,7 +126,7 @@ fn open_or_create(store: &LocalStore, path: &Path) -> Result<Box<dyn DiskFile>> 
 
 impl LogOwner for LocalLog {
     fn append(&mut self, entry: &[u8]) -> Result<u64> {
-        self.standing.check(&*self.disk)?;
+        self.health.check(&*self.disk)?;
         let Some(frame) = frame(self.position, entry) else {
             let what = format!("an entry of {} bytes is too long", entry.len());
             let source = io::Error::new(io::ErrorKind::InvalidInput, what);
@@ -136,12 +136,12 @@ impl LogOwner for LocalLog {
             .map_err(|error| Error::io("write", &self.path, error))
             .and_then(|()| self.file.sync_data().map_err(|error| Error::io("sync", &self.path, error)))
             .and_then(|()| self.check_name(self.position + frame.len() as u64));
-        self.standing.note(result)?;
+        self.health.note(result)?;
         self.position += frame.len() as u64;
         // The entry is durable whether or not its acknowledgement is written, so a failure here must not look
         // like one of the entry. The next append reports it.
         let acknowledged = acknowledge(&*self.acknowledgement, &self.acknowledgement_path, self.position);
-        let _ = self.standing.note(acknowledged);
+        let _ = self.health.note(acknowledged);
         Ok(self.position)
     }
 

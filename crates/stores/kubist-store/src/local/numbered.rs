@@ -15,10 +15,10 @@ use std::path::{Path, PathBuf};
 use bytes::Bytes;
 
 use crate::disk::Sort;
-use crate::format::{Kind, Says, check_header, header, numbered, numbered_value};
+use crate::format::{Kind, RecordType, check_header, header, numbered, numbered_value};
 use crate::{Error, Result, Stamp};
 
-use super::place::Place;
+use super::directory::StoreDirectory;
 use super::temporary::{self, First};
 
 pub(super) const LOGS: &str = "logs";
@@ -33,61 +33,67 @@ pub(super) fn folder(writer: &str, suffix: &str) -> String {
     format!("{LOGS}/{writer}{suffix}")
 }
 
-fn path(place: &Place, folder: &str, number: u64) -> PathBuf {
-    place.root.join(folder).join(format!("{number:020}"))
+fn path(directory: &StoreDirectory, folder: &str, number: u64) -> PathBuf {
+    directory.root.join(folder).join(format!("{number:020}"))
 }
 
 /// Writes a file under its number, durably. Returns `false` if the number is taken.
-pub(super) fn put(place: &Place, folder: &str, number: u64, says: Says, payload: &[u8]) -> Result<bool> {
-    put_after(place, folder, number, says, payload, None)
+pub(super) fn put(
+    directory: &StoreDirectory,
+    folder: &str,
+    number: u64,
+    record_type: RecordType,
+    payload: &[u8],
+) -> Result<bool> {
+    put_after(directory, folder, number, record_type, payload, None)
 }
 
 /// [`put`] after `first` is durable.
 pub(super) fn put_after(
-    place: &Place,
+    directory: &StoreDirectory,
     folder: &str,
     number: u64,
-    says: Says,
+    record_type: RecordType,
     payload: &[u8],
     first: First<'_>,
 ) -> Result<bool> {
-    let whole = place.folders.ensure(folder)?;
-    let (bytes, path) = (numbered(says, number, payload), path(place, folder, number));
-    let won = temporary::publish_after(place, place.is_shared(), &bytes, &path, first)?;
-    place.folders.sync(&whole)?;
+    let whole = directory.folders.ensure(folder)?;
+    let (bytes, path) = (numbered(record_type, number, payload), path(directory, folder, number));
+    let won = temporary::publish_after(directory, directory.is_shared(), &bytes, &path, first)?;
+    directory.folders.sync(&whole)?;
     if !won {
-        place.learn();
+        directory.learn();
     }
     Ok(won)
 }
 
 /// Returns the record type and payload of a numbered file; `None` if there is none.
-pub(super) fn get(place: &Place, folder: &str, number: u64) -> Result<Option<(Says, Bytes)>> {
-    let path = path(place, folder, number);
-    place.patiently(|| {
-        let Some((says, found, payload)) = read(place, &path)? else { return Ok(None) };
+pub(super) fn get(directory: &StoreDirectory, folder: &str, number: u64) -> Result<Option<(RecordType, Bytes)>> {
+    let path = path(directory, folder, number);
+    directory.patiently(|| {
+        let Some((record_type, found, payload)) = read(directory, &path)? else { return Ok(None) };
         match found == number {
-            true => Ok(Some((says, payload))),
+            true => Ok(Some((record_type, payload))),
             false => Err(Error::damaged(path.display().to_string(), 16, format!("it has number {found}"))),
         }
     })
 }
 
 /// Returns the version mark of a numbered file.
-pub(super) fn stamp(place: &Place, folder: &str, number: u64) -> Result<Stamp> {
-    place.stamp_of(&path(place, folder, number))
+pub(super) fn stamp(directory: &StoreDirectory, folder: &str, number: u64) -> Result<Stamp> {
+    directory.stamp_of(&path(directory, folder, number))
 }
 
 /// Creates the mark, durably.
-pub(super) fn mark(place: &Place) -> Result<()> {
-    let folder = place.folders.ensure(LOGS)?;
-    temporary::publish_as(place, true, &header(Kind::Shared), &folder.join(MARK))?;
-    place.folders.sync(&folder)
+pub(super) fn mark(directory: &StoreDirectory) -> Result<()> {
+    let folder = directory.folders.ensure(LOGS)?;
+    temporary::publish_as(directory, true, &header(Kind::Shared), &folder.join(MARK))?;
+    directory.folders.sync(&folder)
 }
 
-pub(super) fn is_marked(place: &Place) -> Result<bool> {
-    let path = place.root.join(LOGS).join(MARK);
-    match place.whole(&path) {
+pub(super) fn is_marked(directory: &StoreDirectory) -> Result<bool> {
+    let path = directory.root.join(LOGS).join(MARK);
+    match directory.whole(&path) {
         // Other users of the logs' folder report this error.
         Err(Error::Irregular { wanted: Sort::Directory, .. }) | Ok(None) => Ok(false),
         Err(error) => Err(error),
@@ -96,21 +102,21 @@ pub(super) fn is_marked(place: &Place) -> Result<bool> {
 }
 
 /// Writes a file that has a fixed name; `false` if it exists.
-pub(super) fn put_alone(place: &Place, name: &str, says: Says, number: u64) -> Result<bool> {
-    let folder = place.folders.ensure(LOGS)?;
-    let won = temporary::publish(place, &numbered(says, number, b""), &folder.join(name))?;
-    place.folders.sync(&folder)?;
+pub(super) fn put_alone(directory: &StoreDirectory, name: &str, record_type: RecordType, number: u64) -> Result<bool> {
+    let folder = directory.folders.ensure(LOGS)?;
+    let won = temporary::publish(directory, &numbered(record_type, number, b""), &folder.join(name))?;
+    directory.folders.sync(&folder)?;
     if !won {
-        place.learn();
+        directory.learn();
     }
     Ok(won)
 }
 
 /// Returns the number in a file that has a fixed name; `None` if there is no such file.
-pub(super) fn get_alone(place: &Place, name: &str, says: Says) -> Result<Option<u64>> {
-    let path = place.root.join(LOGS).join(name);
-    place.patiently(|| match read(place, &path)? {
-        Some((found, number, _)) if found == says => Ok(Some(number)),
+pub(super) fn get_alone(directory: &StoreDirectory, name: &str, record_type: RecordType) -> Result<Option<u64>> {
+    let path = directory.root.join(LOGS).join(name);
+    directory.patiently(|| match read(directory, &path)? {
+        Some((found, number, _)) if found == record_type => Ok(Some(number)),
         Some((found, ..)) => {
             Err(Error::damaged(path.display().to_string(), 16, format!("its record type is {found:?}")))
         }
@@ -118,14 +124,14 @@ pub(super) fn get_alone(place: &Place, name: &str, says: Says) -> Result<Option<
     })
 }
 
-fn read(place: &Place, path: &Path) -> Result<Option<(Says, u64, Bytes)>> {
-    let Some(bytes) = place.whole(path)? else { return Ok(None) };
+fn read(directory: &StoreDirectory, path: &Path) -> Result<Option<(RecordType, u64, Bytes)>> {
+    let Some(bytes) = directory.whole(path)? else { return Ok(None) };
     numbered_value(&bytes, &path.display().to_string()).map(Some)
 }
 
 /// Returns the numbers in a listing of a folder, in order. The listing may be old.
-pub(super) fn listed(place: &Place, folder: &str) -> Result<Vec<u64>> {
-    let listed = place.folders.list(&place.root.join(folder))?;
+pub(super) fn listed(directory: &StoreDirectory, folder: &str) -> Result<Vec<u64>> {
+    let listed = directory.folders.list(&directory.root.join(folder))?;
     let number = |name: &String| name.parse::<u64>().ok().filter(|number| format!("{number:020}") == *name);
     let mut numbers: Vec<u64> = listed.iter().filter_map(|listed| number(&listed.name)).collect();
     numbers.sort_unstable();
@@ -133,6 +139,6 @@ pub(super) fn listed(place: &Place, folder: &str) -> Result<Vec<u64>> {
 }
 
 /// Deletes a numbered file, best effort: nothing depends on it.
-pub(super) fn forget(place: &Place, folder: &str, number: u64) {
-    let _ = place.disk.unlink(&path(place, folder, number));
+pub(super) fn forget(directory: &StoreDirectory, folder: &str, number: u64) {
+    let _ = directory.disk.unlink(&path(directory, folder, number));
 }

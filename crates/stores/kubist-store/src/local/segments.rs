@@ -24,9 +24,9 @@ use crate::format::{Kind, header};
 use crate::{BLOCK_BYTES, Error, Result, Segment, names};
 
 use super::LocalStore;
+use super::directory::StoreDirectory;
+use super::health::HandleHealth;
 use super::open_files::check_range;
-use super::place::Place;
-use super::standing::Standing;
 
 const FOLDER: &str = "segments";
 const SUFFIX: &str = ".seg";
@@ -42,12 +42,12 @@ const WRITEBACK_BYTES: u64 = 8 << 20;
 
 #[derive(Debug)]
 struct LocalSegment {
-    place: Arc<Place>,
+    directory: Arc<StoreDirectory>,
     name: String,
     path: PathBuf,
     /// `None` after a sync of a shared store.
     file: Option<Box<dyn DiskFile>>,
-    standing: Standing,
+    health: HandleHealth,
     /// Bytes written to the file. The buffer comes after them.
     written: u64,
     buffer: Vec<u8>,
@@ -69,8 +69,8 @@ pub(super) fn create(store: &LocalStore, name: &str) -> Result<Box<dyn Segment>>
     };
     store.folders.sync(&folder)?;
     Ok(Box::new(LocalSegment {
-        standing: Standing::new(&*store.disk, path.display().to_string()),
-        place: store.place.clone(),
+        health: HandleHealth::new(&*store.disk, path.display().to_string()),
+        directory: store.directory.clone(),
         name: name.to_owned(),
         path,
         file: Some(file),
@@ -83,19 +83,19 @@ pub(super) fn create(store: &LocalStore, name: &str) -> Result<Box<dyn Segment>>
 
 impl Segment for LocalSegment {
     fn append(&mut self, parts: &[&[u8]]) -> Result<u64> {
-        self.standing.check(&*self.place.disk)?;
+        self.health.check(&*self.directory.disk)?;
         let offset = self.len();
         for part in parts {
             let result = self.append_part(part);
-            self.standing.note(result)?;
+            self.health.note(result)?;
         }
         Ok(offset)
     }
 
     fn sync(&mut self) -> Result<()> {
-        self.standing.check(&*self.place.disk)?;
+        self.health.check(&*self.directory.disk)?;
         let result = self.flush_and_sync();
-        self.standing.note(result)
+        self.health.note(result)
     }
 
     fn len(&self) -> u64 {
@@ -111,9 +111,9 @@ impl Segment for LocalSegment {
 /// disk.
 impl Drop for LocalSegment {
     fn drop(&mut self) {
-        if self.synced == 0 && self.standing.is_own(&*self.place.disk) {
+        if self.synced == 0 && self.health.is_own(&*self.directory.disk) {
             // Best effort: a process that dies leaves it behind too.
-            let _ = self.place.disk.unlink(&self.path);
+            let _ = self.directory.disk.unlink(&self.path);
         }
     }
 }
@@ -146,7 +146,7 @@ impl LocalSegment {
         let file = match self.file.take() {
             Some(file) => file,
             None => {
-                let opened = self.place.open(&self.path, Open::ReadWrite);
+                let opened = self.directory.open(&self.path, Open::ReadWrite);
                 opened.map_err(|error| Error::io("open", &self.path, error))?
             }
         };
@@ -166,7 +166,7 @@ impl LocalSegment {
             if let Some(file) = &self.file {
                 file.sync_data().map_err(|error| Error::io("sync", &self.path, error))?;
             }
-            if let Some(file) = self.file.take_if(|_| self.place.is_shared()) {
+            if let Some(file) = self.file.take_if(|_| self.directory.is_shared()) {
                 file.close().map_err(|error| Error::io("close", &self.path, error))?;
             }
             self.synced = self.written;

@@ -21,7 +21,7 @@ use crate::claims::Life;
 use crate::disk::{DiskFile, Open, Sort, write_all};
 use crate::{Error, Result};
 
-use super::place::Place;
+use super::directory::StoreDirectory;
 
 pub(super) const FOLDER: &str = "tmp";
 
@@ -31,29 +31,35 @@ const ATTEMPTS: usize = 16;
 
 /// Gives a durable file with these bytes the name `path` in one step. Returns `false` if the name is taken.
 /// The caller creates and syncs the folder.
-pub(super) fn publish(place: &Place, bytes: &[u8], path: &Path) -> Result<bool> {
-    publish_as(place, place.is_shared(), bytes, path)
+pub(super) fn publish(directory: &StoreDirectory, bytes: &[u8], path: &Path) -> Result<bool> {
+    publish_as(directory, directory.is_shared(), bytes, path)
 }
 
 /// [`publish`] by the rules of a shared store or of one machine.
-pub(super) fn publish_as(place: &Place, shared: bool, bytes: &[u8], path: &Path) -> Result<bool> {
-    publish_after(place, shared, bytes, path, None)
+pub(super) fn publish_as(directory: &StoreDirectory, shared: bool, bytes: &[u8], path: &Path) -> Result<bool> {
+    publish_after(directory, shared, bytes, path, None)
 }
 
 /// Makes something durable before a file gets its name. Repeating it has no effect.
 pub(super) type First<'a> = Option<&'a (dyn Fn() -> Result<()> + Sync)>;
 
 /// [`publish_as`] after `first` is durable. Both are synced in parallel, so a disk needs one write for both.
-pub(super) fn publish_after(place: &Place, shared: bool, bytes: &[u8], path: &Path, first: First<'_>) -> Result<bool> {
+pub(super) fn publish_after(
+    directory: &StoreDirectory,
+    shared: bool,
+    bytes: &[u8],
+    path: &Path,
+    first: First<'_>,
+) -> Result<bool> {
     let mut outcome = Err(Error::io("link", path, io::ErrorKind::NotFound.into()));
     for _ in 0..ATTEMPTS {
-        let (file, temporary) = create(place, shared)?;
+        let (file, temporary) = create(directory, shared)?;
         outcome = match shared {
-            true => fill_and_link_shared(place, file, &temporary, bytes, path, first),
-            false => fill_and_link(place, &*file, &temporary, bytes, path, first),
+            true => fill_and_link_shared(directory, file, &temporary, bytes, path, first),
+            false => fill_and_link(directory, &*file, &temporary, bytes, path, first),
         };
         // If this fails, the next handle's clean-up removes it.
-        let _ = place.disk.unlink(&temporary);
+        let _ = directory.disk.unlink(&temporary);
         match &outcome {
             Err(Error::Io { source, .. }) if source.kind() == io::ErrorKind::NotFound => {}
             _ => break,
@@ -63,7 +69,7 @@ pub(super) fn publish_after(place: &Place, shared: bool, bytes: &[u8], path: &Pa
 }
 
 fn fill_and_link(
-    place: &Place,
+    directory: &StoreDirectory,
     file: &dyn DiskFile,
     temporary: &Path,
     bytes: &[u8],
@@ -72,8 +78,8 @@ fn fill_and_link(
 ) -> Result<bool> {
     // If another handle has the lock, it is removing the file, and linking will fail.
     file.try_lock().map_err(|error| Error::io("lock", temporary, error))?;
-    fill(place, file, temporary, bytes, first)?;
-    match place.disk.link(temporary, path) {
+    fill(directory, file, temporary, bytes, first)?;
+    match directory.disk.link(temporary, path) {
         Ok(()) => Ok(true),
         Err(error) if error.kind() == io::ErrorKind::AlreadyExists => Ok(false),
         Err(error) => Err(Error::io("link", path, error)),
@@ -81,31 +87,37 @@ fn fill_and_link(
 }
 
 fn fill_and_link_shared(
-    place: &Place,
+    directory: &StoreDirectory,
     file: Box<dyn DiskFile>,
     temporary: &Path,
     bytes: &[u8],
     path: &Path,
     first: First<'_>,
 ) -> Result<bool> {
-    fill(place, &*file, temporary, bytes, first)?;
+    fill(directory, &*file, temporary, bytes, first)?;
     file.close().map_err(|error| Error::io("close", temporary, error))?;
-    match place.disk.link(temporary, path) {
+    match directory.disk.link(temporary, path) {
         Ok(()) => Ok(true),
         Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {
-            let names = place.disk.names_of(temporary).map_err(|error| Error::io("examine", temporary, error))?;
+            let names = directory.disk.names_of(temporary).map_err(|error| Error::io("examine", temporary, error))?;
             Ok(names > 1)
         }
         Err(error) => Err(Error::io("link", path, error)),
     }
 }
 
-fn fill(place: &Place, file: &dyn DiskFile, temporary: &Path, bytes: &[u8], first: First<'_>) -> Result<()> {
+fn fill(
+    directory: &StoreDirectory,
+    file: &dyn DiskFile,
+    temporary: &Path,
+    bytes: &[u8],
+    first: First<'_>,
+) -> Result<()> {
     let at = |operation| move |error| Error::io(operation, temporary, error);
     write_all(file, bytes, 0).map_err(at("write"))?;
     let (before, synced) = match first {
         None => (Ok(()), file.sync_data()),
-        Some(first) if place.disk.has_threads() => thread::scope(|scope| {
+        Some(first) if directory.disk.has_threads() => thread::scope(|scope| {
             let before = scope.spawn(first);
             let synced = file.sync_data();
             (before.join().unwrap_or_else(|panic| resume_unwind(panic)), synced)
@@ -117,23 +129,23 @@ fn fill(place: &Place, file: &dyn DiskFile, temporary: &Path, bytes: &[u8], firs
 }
 
 /// Returns an unlinked empty file, which disappears when it is closed, and its path for messages.
-pub(super) fn nameless(place: &Place) -> Result<(Box<dyn DiskFile>, PathBuf)> {
-    let (file, path) = create(place, place.is_shared())?;
-    match place.disk.unlink(&path) {
+pub(super) fn nameless(directory: &StoreDirectory) -> Result<(Box<dyn DiskFile>, PathBuf)> {
+    let (file, path) = create(directory, directory.is_shared())?;
+    match directory.disk.unlink(&path) {
         Err(error) if error.kind() != io::ErrorKind::NotFound => Err(Error::io("unlink", &path, error)),
         _ => Ok((file, path)),
     }
 }
 
-fn create(place: &Place, shared: bool) -> Result<(Box<dyn DiskFile>, PathBuf)> {
-    let folder = place.folders.ensure(FOLDER)?;
-    if !place.cleaned.swap(true, Ordering::Relaxed) {
-        clean(place, &folder);
+fn create(directory: &StoreDirectory, shared: bool) -> Result<(Box<dyn DiskFile>, PathBuf)> {
+    let folder = directory.folders.ensure(FOLDER)?;
+    if !directory.cleaned.swap(true, Ordering::Relaxed) {
+        clean(directory, &folder);
     }
-    let maker = if shared { place.disk.holder().replace(' ', "-") + "-" } else { String::new() };
+    let maker = if shared { directory.disk.holder().replace(' ', "-") + "-" } else { String::new() };
     loop {
-        let path = folder.join(format!("{maker}{}", name(place.disk.unique())));
-        match place.disk.open(&path, Open::Create) {
+        let path = folder.join(format!("{maker}{}", name(directory.disk.unique())));
+        match directory.disk.open(&path, Open::Create) {
             Ok(file) => return Ok((file, path)),
             Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {}
             Err(error) => return Err(Error::io("create", &path, error)),
@@ -142,21 +154,21 @@ fn create(place: &Place, shared: bool) -> Result<(Box<dyn DiskFile>, PathBuf)> {
 }
 
 /// Removes files of dead processes. Failures are ignored: the files do no harm.
-fn clean(place: &Place, folder: &Path) {
-    let mut listed = place.folders.list(folder).unwrap_or_default();
+fn clean(directory: &StoreDirectory, folder: &Path) {
+    let mut listed = directory.folders.list(folder).unwrap_or_default();
     listed.retain(|listed| listed.sort == Sort::File && is_name(&listed.name));
     for listed in listed {
         let path = folder.join(&listed.name);
         let is_left = match maker(&listed.name) {
-            Some(maker) => place.disk.life(&maker) == Life::Ended && maker != own(place, &listed.name),
-            None if place.is_shared() => false,
+            Some(maker) => directory.disk.life(&maker) == Life::Ended && maker != own(directory, &listed.name),
+            None if directory.is_shared() => false,
             None => {
-                let opened = place.disk.open(&path, Open::ReadWrite);
+                let opened = directory.disk.open(&path, Open::ReadWrite);
                 opened.is_ok_and(|file| matches!(file.try_lock(), Ok(true)))
             }
         };
         if is_left {
-            let _ = place.disk.unlink(&path);
+            let _ = directory.disk.unlink(&path);
         }
     }
 }
@@ -167,9 +179,9 @@ fn maker(name: &str) -> Option<String> {
 }
 
 /// The same holder if it is this process, whose other handles may still use it.
-fn own(place: &Place, name: &str) -> String {
+fn own(directory: &StoreDirectory, name: &str) -> String {
     let number = name.rsplit('-').next().unwrap_or_default();
-    format!("{} {number}", place.disk.holder())
+    format!("{} {number}", directory.disk.holder())
 }
 
 fn name(number: u64) -> String {

@@ -9,7 +9,7 @@ use crate::layout::{Number, Variable};
 
 /// The bounds of stored numbers, before unpacking.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Ends {
+pub struct KeyBounds {
     /// Order keys of the stored type. `least` is above `greatest` if there is no number.
     pub least: u64,
     pub greatest: u64,
@@ -18,7 +18,7 @@ pub struct Ends {
 }
 
 /// Returns the bounds of the numbers in these bytes.
-pub fn of(variable: &Variable, bytes: &[u8]) -> Ends {
+pub fn of(variable: &Variable, bytes: &[u8]) -> KeyBounds {
     #[cfg(target_arch = "x86_64")]
     if is_x86_feature_detected!("avx2") {
         // SAFETY: this machine has the instruction set that the function is compiled for.
@@ -29,12 +29,12 @@ pub fn of(variable: &Variable, bytes: &[u8]) -> Ends {
 
 #[cfg(target_arch = "x86_64")]
 #[target_feature(enable = "avx2")]
-fn with_avx2(variable: &Variable, bytes: &[u8]) -> Ends {
+fn with_avx2(variable: &Variable, bytes: &[u8]) -> KeyBounds {
     found(variable, bytes)
 }
 
 #[inline(always)]
-fn found(variable: &Variable, bytes: &[u8]) -> Ends {
+fn found(variable: &Variable, bytes: &[u8]) -> KeyBounds {
     let (big, missing) = (variable.big_endian, &variable.packing.missing[..]);
     match variable.number {
         Number::I8 => eight(bytes, big, missing, |bits| bits as i8, None),
@@ -72,7 +72,7 @@ macro_rules! scan {
             missing: &[u64],
             order: impl Fn($unsigned) -> $signed + Copy,
             infinity: Option<$unsigned>,
-        ) -> Ends {
+        ) -> KeyBounds {
             const WIDTH: usize = size_of::<$unsigned>();
             let (cells, _) = bytes.as_chunks::<WIDTH>();
             let little = |cell: &[u8; WIDTH]| order(<$unsigned>::from_le_bytes(*cell));
@@ -89,7 +89,7 @@ macro_rules! scan {
                     true => least_and_greatest(cells, big),
                 };
                 if low <= least && greatest <= high && !cells.is_empty() {
-                    return Ends { least: key(least), greatest: key(greatest), missing: 0, has_nan: false };
+                    return KeyBounds { least: key(least), greatest: key(greatest), missing: 0, has_nan: false };
                 }
             }
             let is_nan = |value: $signed| value < low || value > high;
@@ -118,7 +118,7 @@ macro_rules! scan {
             }
             let (least, greatest) = if some > 0 { (key(least), key(greatest)) } else { (u64::MAX, 0) };
             let missing = away + if nan_is_missing { nans } else { 0 };
-            Ends { least, greatest, missing, has_nan: nans > 0 && !nan_is_missing }
+            KeyBounds { least, greatest, missing, has_nan: nans > 0 && !nan_is_missing }
         }
     };
 }
@@ -130,7 +130,7 @@ scan!(sixty_four, i64, u64);
 
 /// The bounds of all cells, whatever they mean.
 #[inline(always)]
-fn least_and_greatest<T, V: Ord + Copy + Bounds>(cells: &[T], value: impl Fn(&T) -> V) -> (V, V) {
+fn least_and_greatest<T, V: Ord + Copy + IntegerRange>(cells: &[T], value: impl Fn(&T) -> V) -> (V, V) {
     let (mut least, mut greatest) = (V::GREATEST, V::LEAST);
     for cell in cells {
         let value = value(cell);
@@ -141,14 +141,14 @@ fn least_and_greatest<T, V: Ord + Copy + Bounds>(cells: &[T], value: impl Fn(&T)
 }
 
 /// The bounds of an integer type.
-trait Bounds {
+trait IntegerRange {
     const LEAST: Self;
     const GREATEST: Self;
 }
 
 macro_rules! bounds {
     ($($signed:ty),*) => {$(
-        impl Bounds for $signed {
+        impl IntegerRange for $signed {
             const LEAST: $signed = <$signed>::MIN;
             const GREATEST: $signed = <$signed>::MAX;
         }

@@ -6,7 +6,7 @@
 //! - A complete file that is visible is trusted at once: named files never change.
 //! - A file that is absent, too short or wrong is trusted as such once this machine's view is newer than the
 //!   handle's knowledge. Any name that the handle read later refers to something that existed then. So the
-//!   store looks again until enough time has passed since the handle last [learned](Place::learn) of
+//!   store looks again until enough time has passed since the handle last [learned](StoreDirectory::learn) of
 //!   anything. After that it does not retry: damage makes a handle wait once, however much damage there is.
 
 use std::collections::HashSet;
@@ -38,7 +38,7 @@ const GUESS_BYTES: usize = 64 << 10;
 const MOST_GUESS_BYTES: usize = 16 << 20;
 
 #[derive(Debug)]
-pub struct Place {
+pub struct StoreDirectory {
     pub(super) disk: Arc<dyn Disk>,
     pub(super) root: PathBuf,
     pub(super) location: String,
@@ -54,11 +54,11 @@ pub struct Place {
     is_ours: OnceLock<bool>,
 }
 
-impl Place {
-    pub fn new(disk: Arc<dyn Disk>, root: &Path) -> Place {
+impl StoreDirectory {
+    pub fn new(disk: Arc<dyn Disk>, root: &Path) -> StoreDirectory {
         let said = std::env::var(STALENESS_VARIABLE).ok().and_then(|text| text.parse().ok());
         let said = said.and_then(|seconds| Duration::try_from_secs_f64(seconds).ok());
-        Place {
+        StoreDirectory {
             folders: Folders::new(disk.clone(), root),
             root: root.to_path_buf(),
             location: root.display().to_string(),

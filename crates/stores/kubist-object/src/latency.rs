@@ -17,7 +17,7 @@ const TELLING: u64 = 256 << 10;
 const NEW: f64 = 0.2;
 
 #[derive(Debug, Default)]
-pub struct Road(Mutex<Known>);
+pub struct LatencyModel(Mutex<Known>);
 
 #[derive(Debug, Default)]
 struct Known {
@@ -25,7 +25,7 @@ struct Known {
     bytes_per_second: Option<f64>,
 }
 
-impl Road {
+impl LatencyModel {
     /// Adds a measurement: the response began after `waited`, and its bytes took `reading`.
     pub fn answered(&self, waited: Duration, bytes: u64, reading: Duration) {
         let mut known = self.0.lock().unwrap_or_else(PoisonError::into_inner);
@@ -54,20 +54,20 @@ mod tests {
 
     #[test]
     fn the_gap_follows_what_was_measured() {
-        let road = Road::default();
-        assert_eq!(road.gap(1), FIRST_GAP);
+        let latency = LatencyModel::default();
+        assert_eq!(latency.gap(1), FIRST_GAP);
         let ms = Duration::from_millis;
-        road.answered(ms(20), 1 << 20, ms(10));
+        latency.answered(ms(20), 1 << 20, ms(10));
         let alone = ((1 << 20) as f64 * 100.0 * 0.02) as u64;
-        assert_eq!(road.gap(1), alone);
-        assert_eq!(road.gap(4), alone / 4);
+        assert_eq!(latency.gap(1), alone);
+        assert_eq!(latency.gap(4), alone / 4);
         // Few bytes do not measure the rate.
-        road.answered(ms(20), 10, ms(500));
-        assert_eq!(road.gap(1), alone);
-        assert_eq!(road.gap(1000), SMALLEST_GAP);
+        latency.answered(ms(20), 10, ms(500));
+        assert_eq!(latency.gap(1), alone);
+        assert_eq!(latency.gap(1000), SMALLEST_GAP);
         for _ in 0..100 {
-            road.answered(ms(0), 1 << 20, ms(1));
+            latency.answered(ms(0), 1 << 20, ms(1));
         }
-        assert_eq!(road.gap(1), SMALLEST_GAP);
+        assert_eq!(latency.gap(1), SMALLEST_GAP);
     }
 }

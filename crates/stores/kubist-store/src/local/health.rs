@@ -8,15 +8,15 @@ use crate::disk::Disk;
 use crate::{Error, Result};
 
 #[derive(Debug)]
-pub(super) struct Standing {
+pub(super) struct HandleHealth {
     file: String,
     process: u32,
     first_failure: Option<String>,
 }
 
-impl Standing {
-    pub fn new(disk: &dyn Disk, file: String) -> Standing {
-        Standing { file, process: disk.process(), first_failure: None }
+impl HandleHealth {
+    pub fn new(disk: &dyn Disk, file: String) -> HandleHealth {
+        HandleHealth { file, process: disk.process(), first_failure: None }
     }
 
     /// Returns an error if an earlier operation failed.
