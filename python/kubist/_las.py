@@ -40,7 +40,8 @@ FEW = {"return_number": 7, "number_of_returns": 7, "classification": 31}
 FORMATS = (1, 3, 6, 7, 8)
 """Point formats to choose from where the source's has no place for a column."""
 WAVES = frozenset(
-    "wavepacket_index wavepacket_offset wavepacket_size return_point_wave_location x_t y_t z_t".split()
+    "wavepacket_index wavepacket_offset wavepacket_size return_point_wave_location "
+    "x_t y_t z_t".split()
 )
 
 
@@ -104,7 +105,6 @@ def _point_format(columns: Mapping[str, pa.ChunkedArray], about: Mapping[str, An
     """The source's, if its fields hold all columns; else the first that does."""
     import numpy as np
     import pyarrow.compute as pc
-
     from laspy.point.format import PointFormat
 
     names = set(columns) & {*OF_LAS, *WAVES}
@@ -178,8 +178,8 @@ def _angles(degrees: Array, step: float) -> Array:
     if off.any():
         row = int(np.argmax(off))
         raise InvalidInput(
-            f"column scan_angle, row {row}: LAS has no place for {degrees[row]} degrees: its angles "
-            f"are multiples of {step}"
+            f"column scan_angle, row {row}: LAS has no place for {degrees[row]} degrees: its "
+            f"angles are multiples of {step}"
         )
     stored: Array = counts.astype("i2" if step == FINE else "i1")
     return stored

@@ -38,12 +38,16 @@ def ingested(folder: Path, file: Path, **options: Any) -> tuple[kubist.Table, ku
 
 def random_table(rng: np.random.Generator, vectors: bool) -> Table:
     rows = int(rng.integers(1, 30))
-    table = Table({"source_id": np.arange(rows) + 2**60, "ra": rng.uniform(0, 360, rows) * units.deg})
+    table = Table(
+        {"source_id": np.arange(rows) + 2**60, "ra": rng.uniform(0, 360, rows) * units.deg}
+    )
     table["dec"] = rng.uniform(-90, 90, rows) * units.deg
     for i in range(rng.integers(0, 6)):
         kind = rng.choice(["i2", "i4", "i8", "f4", "f8", "U", "?"])
         if kind == "U":
-            values = np.array(["".join(rng.choice(list("abc-é"), rng.integers(1, 6))) for _ in range(rows)])
+            values = np.array(
+                ["".join(rng.choice(list("abc-é"), rng.integers(1, 6))) for _ in range(rows)]
+            )
         elif kind == "?":
             values = rng.integers(0, 2, rows).astype(bool)
         elif kind[0] == "i":
@@ -85,7 +89,9 @@ def test_random_tables(tmp_path: Path, seed: int, format: str) -> None:
         mask = np.ma.getmaskarray(np.ma.asarray(theirs[name])).reshape(values.shape)
         for i in range(values.shape[1]):
             own = name if values.shape[1] == 1 else f"{name}_{i}"
-            wanted = [None if m else v for v, m in zip(values[:, i].tolist(), mask[:, i], strict=True)]
+            wanted = [
+                None if m else v for v, m in zip(values[:, i].tolist(), mask[:, i], strict=True)
+            ]
             assert [v or None if isinstance(v, str) else v for v in found[own]] == [
                 v or None if isinstance(v, str) else v for v in wanted
             ], own
@@ -145,7 +151,9 @@ def test_hats(tmp_path: Path) -> None:
     import pandas as pd
 
     rng = np.random.default_rng(3)
-    frame = pd.DataFrame({"objid": np.arange(500), "ra": rng.uniform(0, 360, 500), "dec": rng.uniform(-90, 90, 500)})
+    frame = pd.DataFrame(
+        {"objid": np.arange(500), "ra": rng.uniform(0, 360, 500), "dec": rng.uniform(-90, 90, 500)}
+    )
     catalog = lsdb.from_dataframe(frame, catalog_name="small", lowest_order=1, highest_order=3)
     catalog.write_catalog(tmp_path / "small")
     table, _ = ingested(tmp_path, tmp_path / "small")
@@ -196,7 +204,9 @@ def test_tables_of_astropy(path: Path) -> None:
 
 def test_arrays_with_units(path: Path) -> None:
     """In a dict too: their units are not lost."""
-    table = kubist.create(path, {"ra": [1.0, 2] * units.deg, "dec": np.array([3.0, 4])}, ["ra", "dec"])
+    table = kubist.create(
+        path, {"ra": [1.0, 2] * units.deg, "dec": np.array([3.0, 4])}, ["ra", "dec"]
+    )
     assert table.units == {"ra": "deg"}
     table.append({"ra": [np.pi] * units.rad, "dec": [5.0]})
     assert table.query(order_by="ra").to_arrow()["ra"].to_pylist() == [1.0, 2.0, 180.0]

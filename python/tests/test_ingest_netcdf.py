@@ -38,11 +38,15 @@ def test_groups_that_define_an_axis_again(tmp_path: Path) -> None:
         group = file.createGroup("g")
         group.createDimension("n", 5)
         group.createVariable("q", "f4", ("n",))[:] = np.arange(5.0)
-    with pytest.raises(kubist.InvalidInput, match=r"a\.nc: its arrays lie on several grids.* p \(n\)"):
+    with pytest.raises(
+        kubist.InvalidInput, match=r"a\.nc: its arrays lie on several grids.* p \(n\)"
+    ):
         ingested(tmp_path / "a.nc")
     for name, many in (("p", 3), ("q", 5)):
         target = tmp_path / f"{name}.kubist"
-        report = kubist.ingest(target, tmp_path / "a.nc", dimensions=[name], read={"columns": [name]})
+        report = kubist.ingest(
+            target, tmp_path / "a.nc", dimensions=[name], read={"columns": [name]}
+        )
         assert report.rows == many
         assert kubist.open(target).metadata["left_out"] == ["g/q" if name == "p" else "p"]
 
@@ -91,11 +95,13 @@ def test_random_files(tmp_path: Path, seed: int) -> None:
                 variable.valid_max = own(2)
             if kind[0] == "i" and rng.random() < 0.5:
                 variable.scale_factor, variable.add_offset = -0.5, 3.0
-            # It may end early. The library takes -127 for missing in bytes too, which may be values.
+            # It may end early. To the library -127 is missing in bytes too.
             is_short = kind != "i1" and rng.random() < 0.5
             own_records = int(rng.integers(1, records + 1)) if is_short else records
             variable[:own_records] = rng.integers(-5, 5, (own_records, width)).astype(kind)
-        names = np.array(["".join(rng.choice(list("abc"), rng.integers(1, 5))) for _ in range(width)], "S4")
+        names = np.array(
+            ["".join(rng.choice(list("abc"), rng.integers(1, 5))) for _ in range(width)], "S4"
+        )
         out.createVariable("name", "S1", ("site", "letter"))[:] = netCDF4.stringtochar(names)
         marks = np.array([f"f{i}" for i in range(records)], "S4")
         if is_classic:

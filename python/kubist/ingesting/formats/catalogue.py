@@ -80,9 +80,7 @@ def identity(names: Iterable[str], is_integer: Mapping[str, bool]) -> Sequence[s
     return [there[name] for name in IDENTITIES if name in there][:1]
 
 
-def check_dates(
-    table: pa.Table, units: Mapping[str, str | None], state: State, first: int
-) -> None:
+def check_dates(table: pa.Table, units: Mapping[str, str | None], state: State, first: int) -> None:
     """Raises InvalidInput: a date would lose digits in a column of 32-bit floats."""
     import numpy as np
     import pyarrow as pa
@@ -92,13 +90,15 @@ def check_dates(
             continue
         given = table.column(field.name)
         said = (units.get(field.name) or "").strip()
-        if given.type != pa.float64() or not (said in ("d", "day", "s") or DATES.search(field.name)):
+        if given.type != pa.float64() or not (
+            said in ("d", "day", "s") or DATES.search(field.name)
+        ):
             continue
         values = given.to_numpy()
         lost = (np.abs(values) >= LATE) & (values.astype("f4").astype("f8") != values)
         if lost.any():
             row = int(np.argmax(lost))
             raise InvalidInput(
-                f"column {field.name}, row {first + row}: {values[row]} is a date, of which 32 bits "
-                f"keep {np.float32(values[row])}: give the column the type float64"
+                f"column {field.name}, row {first + row}: {values[row]} is a date, of which 32 "
+                f"bits keep {np.float32(values[row])}: give the column the type float64"
             )

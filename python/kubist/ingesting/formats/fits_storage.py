@@ -208,7 +208,8 @@ def _of_rice(raw: bytes, element: int, count: int) -> bytes:
             ("PCOUNT", len(raw)), ("GCOUNT", 1), ("TFIELDS", 1), ("TTYPE1", "COMPRESSED_DATA"),
             ("TFORM1", f"1PB({len(raw)})"), ("ZIMAGE", True), ("ZBITPIX", kind), ("ZNAXIS", 1),
             ("ZNAXIS1", count), ("ZTILE1", count), ("ZCMPTYPE", "RICE_1"),
-            ("ZNAME1", "BLOCKSIZE"), ("ZVAL1", RICE_BLOCK), ("ZNAME2", "BYTEPIX"), ("ZVAL2", element),
+            ("ZNAME1", "BLOCKSIZE"), ("ZVAL1", RICE_BLOCK),
+            ("ZNAME2", "BYTEPIX"), ("ZVAL2", element),
         ]
     )  # fmt: skip
     data = np.array([len(raw), 0], ">i4").tobytes() + raw

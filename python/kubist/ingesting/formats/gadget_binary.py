@@ -114,7 +114,9 @@ def look(path: Path, options: Options) -> Source:
                             values = values.reshape(many, block.width)
                         columns |= split_columns(block.name, values, COMPONENTS.get(block.name))
                     if kind in masses:
-                        columns[MASSES] = np.full(many, masses[kind], fields[MASSES].type.to_pandas_dtype())
+                        columns[MASSES] = np.full(
+                            many, masses[kind], fields[MASSES].type.to_pandas_dtype()
+                        )
                     yield arrow_table(columns, with_all(schema, state))
 
     return snapshot(path, header, about, schema, clock, read, sum(counts), left_out, options)
@@ -211,8 +213,8 @@ def _blocks(
         size = length // many if many and length % many == 0 else 0
         if size not in (4, 8):
             raise InvalidInput(
-                f"{path}: block {label} has {length:,} bytes, which are not {width} numbers for each of "
-                f"the {many // width:,} particles that the header counts"
+                f"{path}: block {label} has {length:,} bytes, which are not {width} numbers for each "
+                f"of the {many // width:,} particles that the header counts"
             )
         letter = "u" if name == "ParticleIDs" else "f"
         blocks[name] = _Block(name, at, kinds, width, np.dtype(f"{order}{letter}{size}"))

@@ -153,8 +153,8 @@ class GroFrames:
                 return
             if not count.strip().isdigit():
                 raise InvalidInput(
-                    f"{self.path}: frame {number}: {count.decode(errors='replace').strip()!r} is no "
-                    "number of atoms"
+                    f"{self.path}: frame {number}: {count.decode(errors='replace').strip()!r} is "
+                    "no number of atoms"
                 )
             atoms = int(count)
             for _ in range(atoms + 1):
@@ -171,7 +171,9 @@ class GroFrames:
             file.seek(self.starts[number])
             title = file.readline().decode("utf-8", "replace")
             file.readline()
-            lines = [file.readline().decode("ascii", "replace").rstrip("\n") for _ in range(self.n_atoms)]
+            lines = [
+                file.readline().decode("ascii", "replace").rstrip("\n") for _ in range(self.n_atoms)
+            ]
             box = file.readline().split()
         where = f"{self.path}: frame {number}"
         # The distance of the decimal points is the width of a number.
@@ -185,7 +187,10 @@ class GroFrames:
         try:
             values = np.array(
                 [
-                    [line[POSITION_AT + i * width : POSITION_AT + (i + 1) * width] for i in range(count)]
+                    [
+                        line[POSITION_AT + i * width : POSITION_AT + (i + 1) * width]
+                        for i in range(count)
+                    ]
                     for line in lines
                 ],
                 dtype="U",

@@ -60,7 +60,9 @@ def look(path: Path, options: Options) -> Source:
         format="hats",
         schema=schema,
         steps=lambda _: [Step(str(f.relative_to(folder)), _reading(f, schema)) for f in files],
-        dimensions=named if set(named) <= set(schema.names) else catalogue.positions(schema.names, {}),
+        dimensions=named
+        if set(named) <= set(schema.names)
+        else catalogue.positions(schema.names, {}),
         identity=catalogue.identity(schema.names, integers),
         metadata={"hats": about},
         rows=rows,

@@ -138,7 +138,10 @@ def _valid(attributes: Mapping[str, Any], unwritten: float | None) -> Valid | No
     if low is None and high is None and unwritten is None:
         return None
     ends = [-np.inf if low is None else _one(low), np.inf if high is None else _one(high)]
-    scale, offset = _one(attributes.get("scale_factor", 1.0)), _one(attributes.get("add_offset", 0.0))
+    scale, offset = (
+        _one(attributes.get("scale_factor", 1.0)),
+        _one(attributes.get("add_offset", 0.0)),
+    )
     if (scale, offset) != (1.0, 0.0):
         ends = sorted(end * scale + offset for end in ends)
         unwritten = None if unwritten is None else unwritten * scale + offset
@@ -192,7 +195,7 @@ def of_rows(axes: Sequence[str], values: Array, places: Mapping[str, Array]) -> 
 
 
 def are_beside(texts: Texts, axes: Sequence[str], lengths: Sequence[int]) -> bool:
-    """Whether there is a text for each place of a grid, or for each place along some of its axes."""
+    """Whether there is a text for each place of a grid, or along some of its axes."""
     of_axes = dict(zip(axes, lengths, strict=True))
     return all(
         length == of_axes.get(axis) for axis, length in zip(texts.axes, texts.shape, strict=True)
