@@ -1,4 +1,4 @@
-"""Records into files of other programs, read back by the libraries of their communities."""
+"""Rows exported to files of other programs, read back by the libraries of their communities."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ def test_las_there_and_back(tmp_path: Path, ending: str) -> None:
     las.red = las.intensity = np.arange(900)
     las.withheld = np.arange(900) % 2
     las.amplitude = RNG.normal(size=900).astype(np.float32)
-    # The coordinate system, which no library need understand.
+    # The coordinate system, which libraries may ignore.
     header.vlrs.append(laspy.VLR("LASF_Projection", 2112, record_data=b'LOCAL_CS["site"]\0'))
     las.write(tmp_path / "in.las")
     kubist.ingest(tmp_path / "t.kubist", tmp_path / "in.las")
@@ -149,7 +149,7 @@ def test_openpmd_there_and_back(tmp_path: Path, ending: str) -> None:
 
 @pytest.mark.parametrize("ending", ["parquet", "arrow", "csv"])
 def test_tables_there_and_back(tmp_path: Path, ending: str) -> None:
-    """All records, whether they have positions or not; units too where the format has a place."""
+    """All rows, with or without positions; units too if the format has them."""
     table = points(tmp_path / "t.kubist")
     columns = [name for name in table.schema.names if name != "z"]
     file = tmp_path / f"out.{ending}"

@@ -1,4 +1,4 @@
-"""Answers as xarray, GeoPandas, astropy, PyVista and gridded NumPy arrays."""
+"""Results as xarray, GeoPandas, astropy, PyVista and gridded NumPy arrays."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
-"""Files of instruments and trajectories, against what their own libraries read; what holds of all.
+"""Ingest of instrument files and trajectories, compared with the libraries of their communities.
 
-Each test writes a file with the library that its community keeps, or takes one that this library
-publishes; where the library is not installed, the test is skipped and says so.
+Each test writes a file with that library, or uses one that the library publishes. It is skipped if
+the library is not installed.
 """
 
 from __future__ import annotations
@@ -57,7 +57,7 @@ def test_las(tmp_path: Path, ending: str) -> None:
     for axis, stored in enumerate((theirs.X, theirs.Y, theirs.Z)):
         values = ours["xyz"[axis]]
         np.testing.assert_array_equal(values, np.asarray(theirs["xyz"[axis]]))
-        # Scale and offset lead back to the integers of the file.
+        # Scale and offset restore the integers of the file.
         back = np.rint((values - metadata["offsets"][axis]) / metadata["scales"][axis])
         np.testing.assert_array_equal(back.astype(np.int64), stored)
     assert kubist.open(table).units == {"gps_time": "s", "scan_angle": "deg"}
@@ -65,7 +65,7 @@ def test_las(tmp_path: Path, ending: str) -> None:
 
 @pytest.mark.parametrize("name", ["simple.copc.laz", "simple_with_page.copc.laz", "autzen.las"])
 def test_real_scans_come_back_as_they_are_stored(tmp_path: Path, name: str) -> None:
-    """COPC with one page of its octree and with two, and LAS, of an aeroplane over Oregon."""
+    """COPC with one and two octree pages, and LAS, from an airborne survey of Oregon."""
     laspy = need("laspy")
     need("lazrs")
     table = tmp_path / "scan.kubist"
@@ -75,7 +75,7 @@ def test_real_scans_come_back_as_they_are_stored(tmp_path: Path, name: str) -> N
     sequence = np.lexsort([np.asarray(theirs[key]) for key in reversed(order)])
     ours = rows(table, *order)
     dimensions = set(theirs.point_format.dimension_names) - {"X", "Y", "Z"}
-    # Degrees, whichever step the point format counts them in.
+    # In degrees, for both units of the point formats.
     angle, step = ("scan_angle", 0.006) if "scan_angle" in dimensions else ("scan_angle_rank", 1)
     assert set(ours) == {*"xyz", "scan_angle", *dimensions - {angle}}
     for column in ours:
@@ -278,7 +278,7 @@ def test_vtk_in_order_of_time(tmp_path: Path, ending: str) -> None:
     pyvista = need("pyvista")
     folder = tmp_path / "steps"
     folder.mkdir()
-    # Names in an order that is not that of time.
+    # The order of names differs from the order of time.
     for number, time in enumerate([0.3, 0.1, 0.2]):
         mesh = pyvista.PolyData(RNG.normal(size=(200, 3)).astype(np.float32))
         mesh.point_data["id"] = np.arange(200)
@@ -298,7 +298,7 @@ def test_vtk_in_order_of_time(tmp_path: Path, ending: str) -> None:
         assert_same(ours["x"], mesh.points[:, 0])
         assert_same(ours["U_2"], mesh.point_data["U"][:, 2])
         assert_same(ours["age"], mesh.point_data["age"])
-    # What is there already is known, and a file that is half written keeps the others.
+    # Ingested files are skipped, and an incomplete file does not affect the others.
     whole = (folder / f"p_0.{ending}").read_bytes()
     (folder / f"p_9.{ending}").write_bytes(whole[: len(whole) // 2])
     with pytest.raises(kubist.InvalidInput, match="p_9"):
@@ -368,11 +368,11 @@ def test_a_trajectory_that_is_cut_off(tmp_path: Path) -> None:
         kubist.ingest(tmp_path / "run.kubist", file, read={"topology": data.GRO})
 
 
-# What is said otherwise, and what is missing
+# Overridden settings and missing values
 
 
 def test_a_folder_is_followed(tmp_path: Path) -> None:
-    """Two steps are there, a third is half written, then whole, then comes a fourth."""
+    """Two complete steps and an incomplete third one, which is then completed; then a fourth."""
     pyvista = need("pyvista")
     folder, table = tmp_path / "steps", tmp_path / "t.kubist"
     folder.mkdir()
@@ -390,7 +390,7 @@ def test_a_folder_is_followed(tmp_path: Path) -> None:
     seen = []
 
     def happens(text: str) -> None:
-        """What the simulation does, each time that something was taken."""
+        """The simulation's actions after each ingest."""
         seen.append(text)
         commits = sum("points" in line for line in seen)
         if commits >= 4:

@@ -1,5 +1,5 @@
-"""Tables of archives, against astropy's own reading: VOTable, IPAC, ECSV, Gaia's CSV, HATS; and
-tables of astropy themselves.
+"""Tables of archives, compared with astropy (VOTable, IPAC, ECSV, Gaia's CSV, HATS), and astropy
+tables in memory.
 
 KUBIST_FORMAT_SEEDS random tables, from KUBIST_FORMAT_FIRST on.
 """
@@ -68,7 +68,7 @@ def test_random_tables(tmp_path: Path, seed: int, format: str) -> None:
     rng = np.random.default_rng(seed)
     made = random_table(rng, vectors=format == "votable")
     if format == "ascii.ipac":
-        # IPAC has texts of ASCII, and no truths.
+        # IPAC supports ASCII text only, and no booleans.
         made.remove_columns([n for n in made.colnames if made[n].dtype.kind in "bU"])
     file = tmp_path / f"t.{FORMATS[format]}"
     with warnings.catch_warnings():
@@ -203,7 +203,7 @@ def test_tables_of_astropy(path: Path) -> None:
 
 
 def test_arrays_with_units(path: Path) -> None:
-    """In a dict too: their units are not lost."""
+    """Units are kept in a dict too."""
     table = kubist.create(
         path, {"ra": [1.0, 2] * units.deg, "dec": np.array([3.0, 4])}, ["ra", "dec"]
     )

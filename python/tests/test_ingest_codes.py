@@ -1,9 +1,9 @@
-"""Files of particle codes, against what their own libraries read.
+"""Ingest of particle codes, compared with their own libraries.
 
 H5MD, H5Part, openPMD, OpenFOAM, LAMMPS. Snapshots of GADGET and SWIFT: test_ingest_snapshots.py.
 
-Each test writes a file with the library that its community keeps, or takes one that a code wrote;
-where the library is not installed, the test is skipped and says so.
+Each test writes a file with the library of its community, or uses one that a code wrote. It is
+skipped if the library is not installed.
 """
 
 from __future__ import annotations
@@ -66,7 +66,7 @@ def test_h5md(tmp_path: Path) -> None:
 
 
 def test_h5md_of_a_fixed_interval(tmp_path: Path) -> None:
-    """Written by pyh5md, the reference library: steps and times as an interval and an offset."""
+    """Written by pyh5md, the reference library: steps and times are an interval and an offset."""
     pyh5md = need("pyh5md")
     frames, atoms = 4, 50
     positions = RNG.normal(size=(frames, atoms, 3))
@@ -76,7 +76,7 @@ def test_h5md_of_a_fixed_interval(tmp_path: Path) -> None:
         group.create_box(dimension=3, boundary=["none"] * 3)
         every = {"store": "linear", "step": 10, "step_offset": 100, "time": 0.5, "time_offset": 2.0}
         element = pyh5md.element(group, "position", data=positions[0], **every)
-        # They are written less often: at the other steps there is none.
+        # Written less often: the other steps have no value.
         seldom = {**every, "step": 20, "time": 1.0}
         charge = pyh5md.element(group, "charge", data=charges[0], **seldom)
         for values in positions:
@@ -192,7 +192,7 @@ def test_openfoam_is_what_its_own_converter_makes_of_it(tmp_path: Path, how: str
     theirs = pyvista.read(DATA / "openfoam" / f"{how}.vtp")
     order = np.lexsort([theirs.point_data["origId"], theirs.point_data["origProcId"]])
     assert len(order) == len(ours["x"]) > 0
-    # The converter writes single fraction.
+    # The converter writes single precision.
     for axis, name in enumerate("xyz"):
         np.testing.assert_array_equal(ours[name].astype(np.float32), theirs.points[order, axis])
         velocities = theirs.point_data["U"][order, axis]
@@ -203,7 +203,7 @@ def test_openfoam_is_what_its_own_converter_makes_of_it(tmp_path: Path, how: str
 
 
 def foam(file: Path, kind: str, body: str, packed: bool = False) -> None:
-    """A file of OpenFOAM in text."""
+    """An OpenFOAM file in text format."""
     head = f"FoamFile {{ version 2.0; format ascii; class {kind}; object {file.name}; }}\n"
     file.parent.mkdir(parents=True, exist_ok=True)
     if packed:
@@ -235,7 +235,7 @@ def test_barycentric_positions_of_openfoam_need_the_mesh(tmp_path: Path, name: s
     with pytest.raises(kubist.InvalidInput, match=r"polyMesh/points: .*no such file"):
         kubist.ingest(tmp_path / "t.kubist", case)
     corners = "(0 0 0) (1 0 0) (0 1 0) (0 0 1) (1 1 1)"
-    # Face 0 is between both cells; its normal leaves cell 0.
+    # Face 0 is between both cells; its normal points out of cell 0.
     faces = ["3(1 2 3)", "3(0 2 1)", "3(0 1 3)", "3(0 3 2)", "3(1 2 4)", "3(2 3 4)", "3(3 1 4)"]
     foam(mesh / "points", "vectorField", f"5\n(\n{corners}\n)\n")
     foam(mesh / "faces", "faceList", f"{len(faces)}\n(\n" + "\n".join(faces) + "\n)\n")
@@ -293,7 +293,7 @@ def test_lammps_text(tmp_path: Path, which: str) -> None:
     ours = rows(tmp_path / "t.kubist", "step", "id")
     theirs = mda.coordinates.LAMMPS.DumpReader(file)
     assert len(ours["id"]) == theirs.n_atoms * theirs.n_frames
-    # MDAnalysis moves the box to the origin, and takes scaled positions as fractions of it.
+    # MDAnalysis moves the box to the origin, and reads scaled positions as fractions of it.
     names = next(n for n in (("x", "y", "z"), ("xu", "yu", "zu")) if n[0] in ours)
     for axis, name in enumerate(names):
         found = ours[name].reshape(theirs.n_frames, -1)
@@ -316,7 +316,7 @@ def lammps_step(step: int, box: str, columns: str, *atoms: str, before: str = ""
 
 
 def test_scaled_positions_have_the_box_of_their_own_step(tmp_path: Path) -> None:
-    """A box that breathes: 0.5 is 5, then 15. A general box has any three edges."""
+    """A box that changes: 0.5 is 5, then 15. A general box has any three edges."""
     file = tmp_path / "npt.dump"
     cube = "pp pp pp\n0 {0}\n0 {0}\n0 {0}"
     tilted = "xy xz yz pp pp fs\n-1 14 2\n-2 10 -1\n0 10 0.5"
@@ -330,7 +330,7 @@ def test_scaled_positions_have_the_box_of_their_own_step(tmp_path: Path) -> None
     assert [ours[name].tolist() for name in "xyz"] == [[5, 15]] * 3
     assert ours["box_xhi"].tolist() == [10, 30] and "xs" not in ours
 
-    # Bounds of a tilted box are those of the region around it.
+    # The bounds of a tilted box are those of its bounding box.
     file.write_text(lammps_step(0, tilted, "id xs ys zs", "1 0 0 0", "2 1 1 1"))
     kubist.ingest(tmp_path / "tilted.kubist", file)
     ours = rows(tmp_path / "tilted.kubist", "id")
@@ -382,7 +382,7 @@ def test_a_step_that_comes_twice_is_reported(tmp_path: Path) -> None:
 
 
 def test_lammps_binary_is_what_lammps_wrote_as_text(tmp_path: Path) -> None:
-    """Both of one run (data/lammps/in.lj), the text with all digits."""
+    """Both files are from one run (data/lammps/in.lj); the text has all digits."""
     found = []
     for name in ("melt.bin", "melt.dump.gz"):
         kubist.ingest(tmp_path / f"{name}.kubist", DATA / "lammps" / name)
@@ -416,7 +416,7 @@ def test_a_lammps_dump_that_lies(tmp_path: Path) -> None:
         table = tmp_path / f"{atoms}{last}.kubist"
         with pytest.raises(kubist.InvalidInput, match=message):
             kubist.ingest(table, file)
-        # The step before is there, of the bad one nothing.
+        # The previous step is stored, and nothing of the invalid one.
         assert rows(table, "id")["step"].tolist() == [0, 0]
     file.write_text(good + text.format(step=5, atoms=2, last="0.1 0.2 0.3"))
     report = kubist.ingest(table, file)

@@ -1,6 +1,7 @@
-"""Files that are damaged, or hold what only points can be: a line that says where, and no part.
+"""Damaged files, and files that cannot be a trajectory: one error line with the location, and no
+partial rows.
 
-Each is a real file, or one that its own library wrote, changed in a few bytes.
+Each is a real file, or one that its own library wrote, with a few bytes changed.
 """
 
 from __future__ import annotations
@@ -26,7 +27,7 @@ pytestmark = pytest.mark.filterwarnings("default")
 
 @pytest.mark.parametrize("damage", ["cut", "flipped"])
 def test_laz_whose_chunks_are_broken(tmp_path: Path, damage: str) -> None:
-    """Nothing of it is written, and the scan behind it is, if that is asked."""
+    """Nothing of the damaged file is written. With `keep_going` the next scan is."""
     need("laspy")
     need("lazrs")
     whole = (DATA / "lidar" / "simple.copc.laz").read_bytes()
@@ -51,7 +52,7 @@ def test_laz_whose_chunks_are_broken(tmp_path: Path, damage: str) -> None:
 
 
 def damaged_laz(whole: bytes, rng: random.Random, begin: int) -> tuple[str, bytearray]:
-    """A file with some bytes changed from ``begin`` on, and how."""
+    """A copy with some bytes changed from ``begin`` on, and the kind of change."""
     how, out = rng.choice(["bit", "bytes", "zeros", "ones", "cut", "table"]), bytearray(whole)
     at = rng.randrange(begin, len(out))
     end = min(len(out), at + rng.randrange(1, 400))
@@ -74,7 +75,7 @@ def damaged_laz(whole: bytes, rng: random.Random, begin: int) -> tuple[str, byte
 @pytest.mark.release
 @pytest.mark.parametrize("begin", ["header", "points"])
 def test_random_damages_of_laz_end_with_an_error(tmp_path: Path, begin: str) -> None:
-    """A sixth of these end lazrs by a signal. DAMAGES=n: so many of both kinds."""
+    """A sixth of these crash lazrs. DAMAGES=n runs n of each kind."""
     need("laspy")
     need("lazrs")
     whole = (DATA / "lidar" / "simple.copc.laz").read_bytes()
@@ -88,7 +89,7 @@ def test_random_damages_of_laz_end_with_an_error(tmp_path: Path, begin: str) -> 
         file.write_bytes(damaged)
         try:
             found = kubist.ingest(table, file, dimensions=["x", "y", "z"]).rows
-            # Points have no checksum: some are other ones now.
+            # Points have no checksum, so some may have changed.
             assert found <= 1_065 or begin == "header", (number, how, found)
             end = "read"
         except kubist.InvalidInput as error:
@@ -102,7 +103,7 @@ def test_random_damages_of_laz_end_with_an_error(tmp_path: Path, begin: str) -> 
 
 
 def test_laz_that_ends_its_decompressor(tmp_path: Path) -> None:
-    """The error is that of a damaged file, at both doors, and names the bytes."""
+    """Python and the command report a damaged file and name the bytes, although lazrs crashes."""
     need("laspy")
     need("lazrs")
     whole = (DATA / "lidar" / "simple.copc.laz").read_bytes()
@@ -128,28 +129,28 @@ def test_laz_that_ends_its_decompressor(tmp_path: Path) -> None:
         run = [str(COMMAND), "ingest", str(tmp_path / "c.kubist"), str(file)]
         done = subprocess.run(run, capture_output=True, text=True, timeout=120)
         assert done.returncode == 2 and re.search(what, done.stderr), done.stderr
-    # What it decompresses is what was there.
+    # An intact file is still read.
     assert kubist.ingest(tmp_path / "t.kubist", DATA / "lidar" / "simple.copc.laz").rows == 1_065
 
 
 def test_a_compressed_dump_that_is_broken(tmp_path: Path) -> None:
-    """The time steps before the place are there; of the one at it, nothing."""
+    """The time steps before the damage are stored, and nothing of the damaged one."""
     whole = (DATA / "lammps" / "melt.dump.gz").read_bytes()
-    # Its second time step begins where a second time is told.
+    # The second time step starts at the second time.
     second = gzip.decompress(whole).index(b"ITEM: TIME\n", 30)
     file = tmp_path / "melt.dump.gz"
     file.write_bytes(whole[: len(whole) // 2])
     with pytest.raises(kubist.InvalidInput, match=rf"melt\.dump\.gz: behind byte {second} of"):
         kubist.ingest(tmp_path / "t.kubist", file)
     assert set(rows(tmp_path / "t.kubist", "id")["step"]) == {0}
-    # Once it is whole, the rest comes.
+    # Once the file is complete, the rest is ingested.
     file.write_bytes(whole)
     report = kubist.ingest(tmp_path / "t.kubist", file)
     assert (report.rows, report.skipped) == (64, 1)
 
 
 def test_a_unit_that_is_none(tmp_path: Path) -> None:
-    """It is kept as it is said, shown before the ingest begins, and can be said otherwise."""
+    """An invalid unit is kept as text, shown by a dry run, and can be overridden."""
     need("astropy")
     from astropy.io import fits
 
@@ -169,7 +170,7 @@ def test_a_unit_that_is_none(tmp_path: Path) -> None:
     assert kubist.open(tmp_path / "t.kubist").units == {"dec": "deg", **right}
     with pytest.raises(kubist.InvalidInput, match=r"sky\.fits: there is no column 'w'"):
         kubist.ingest(tmp_path / "u.kubist", tmp_path / "sky.fits", create={"units": {"w": "m"}})
-    # Of a table that is there nothing is passed over either, before a record is written.
+    # For an existing table, wrong units are refused too, before any row is written.
     refused = {"w": "there is no column 'w'", "v": "column v is in m/s, not in m: set_unit"}
     for asked, told in refused.items():
         for dry_run in (True, False):
@@ -201,7 +202,7 @@ def test_frames_of_other_numbers_of_atoms_are_points_and_no_universe(tmp_path: P
 
 
 def test_a_header_that_lies_about_its_records(tmp_path: Path) -> None:
-    """Its library would look for each of them, for hours."""
+    """laspy would search for each of them for hours."""
     need("laspy")
     scan = bytearray((DATA / "lidar" / "autzen.las").read_bytes())
     scan[100:104] = (2**31).to_bytes(4, "little")
@@ -212,7 +213,7 @@ def test_a_header_that_lies_about_its_records(tmp_path: Path) -> None:
 
 
 def test_a_snapshot_that_is_cut_off_and_those_beside_it(tmp_path: Path) -> None:
-    """Also a file that already its first look finds broken can be left out."""
+    """A file that fails on opening can be skipped too."""
     need("h5py")
     whole = (DATA / "gadget" / "snapshot_001.0.hdf5").read_bytes()
     (tmp_path / "a.hdf5").write_bytes(whole[: len(whole) // 2])
@@ -225,7 +226,7 @@ def test_a_snapshot_that_is_cut_off_and_those_beside_it(tmp_path: Path) -> None:
 
 
 def test_a_library_in_rust_that_panics(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Its exception is none of Python's usual ones: the file is told nevertheless."""
+    """The exception is not an `Exception`; the error still names the file."""
 
     class Panic(BaseException):
         pass
@@ -242,7 +243,7 @@ def test_a_library_in_rust_that_panics(tmp_path: Path, monkeypatch: pytest.Monke
 
 
 def test_trajectories_that_break_off(tmp_path: Path) -> None:
-    """The frame and its first byte are named; atoms that are nowhere, too; nothing is written."""
+    """The error names the frame, its first byte, and atoms without a position."""
     need("MDAnalysis")
     need("MDAnalysisTests")
     import MDAnalysis as mda
@@ -289,7 +290,7 @@ def test_what_a_table_has_of_a_trajectory_is_counted(tmp_path: Path) -> None:
 def test_a_trajectory_whose_last_frame_is_being_written(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """It is waited for as long as anything is, and what was taken before is counted once."""
+    """An incomplete frame is waited for, and earlier frames are counted once."""
     need("MDAnalysis")
     need("MDAnalysisTests")
     import MDAnalysisTests.datafiles as data
@@ -297,7 +298,7 @@ def test_a_trajectory_whose_last_frame_is_being_written(
     from kubist.ingesting.driver import Ingestion
 
     whole, table, file = Path(data.XTC).read_bytes(), tmp_path / "t.kubist", tmp_path / "g.xtc"
-    # Four frames; a part of a fifth, for two looks; all ten.
+    # Four frames; then, for two checks, a part of a fifth; then all ten.
     states = [whole[:660_708], whole[:700_000], whole[:700_000], whole]
     look = Ingestion.look
 
@@ -321,5 +322,5 @@ def test_xyz_of_atoms_that_are_no_elements(tmp_path: Path) -> None:
     file.write_text("1\nProperties=species:S:1:pos:R:3 time=3\nH 0 0 0\n1\n\nQq 0 0 0\n")
     with pytest.raises(kubist.InvalidInput, match=r"beads\.xyz: frame 1: 'Qq' is no element"):
         kubist.ingest(tmp_path / "t.kubist", file)
-    # Times that are whole numbers are times.
+    # Times that are integers are read as times.
     assert rows(tmp_path / "t.kubist", "atom")["time"].tolist() == [3.0]

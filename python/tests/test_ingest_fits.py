@@ -1,7 +1,7 @@
-"""FITS tables, against what astropy reads of them, and what the standard says where both differ.
+"""FITS tables, compared with astropy, and with the standard where both differ.
 
-KUBIST_FORMAT_SEEDS random tables, from KUBIST_FORMAT_FIRST on, are written by astropy, read through
-`kubist.ingest`, exported, and read by astropy again.
+astropy writes KUBIST_FORMAT_SEEDS random tables, from KUBIST_FORMAT_FIRST on. They are ingested,
+exported, and read by astropy again.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ C = fits.Column
 
 
 def write(path: Path, *columns: Any, rows: int = 2, **cards: Any) -> Path:
-    """A table of positions, and some more columns."""
+    """A table of positions and some more columns."""
     own = [C("ra", "D", array=np.arange(rows) + 10.0), C("dec", "D", array=np.arange(rows) + 1.0)]
     hdu = fits.BinTableHDU.from_columns([*own, *columns])
     hdu.header.update(cards)
@@ -40,7 +40,7 @@ def write(path: Path, *columns: Any, rows: int = 2, **cards: Any) -> Path:
 
 
 def read(path: Path, **options: Any) -> tuple[dict[str, list[Any]], kubist.Report, kubist.Table]:
-    """The rows in the order of `ra`, the report, and the table."""
+    """The rows ordered by `ra`, the report, and the table."""
     target = path.with_suffix(".kubist")
     shutil.rmtree(target, ignore_errors=True)
     report = kubist.ingest(target, path, **options)
@@ -48,11 +48,11 @@ def read(path: Path, **options: Any) -> tuple[dict[str, list[Any]], kubist.Repor
     return table.query(order_by="ra").to_arrow().to_pydict(), report, table
 
 
-# The kinds of columns
+# Types of columns
 
 
 def test_missing_values(tmp_path: Path) -> None:
-    """TNULL counts before scaling; a truth and a text that begin with a byte 0 are null."""
+    """TNULL applies before scaling; a boolean or a text that starts with a zero byte is null."""
     file = write(
         tmp_path / "t.fits",
         C("scaled", "I", array=np.array([1, -99, 3], "i2"), null=-99),
@@ -163,7 +163,7 @@ def test_what_has_no_place_is_named(tmp_path: Path) -> None:
 
 
 def test_the_first_table_with_positions(tmp_path: Path) -> None:
-    """As SExtractor writes its catalogues: the header of the image first."""
+    """Like SExtractor's catalogues: the header of the image comes first."""
     head = fits.BinTableHDU.from_columns([C("Field Header Card", "80A", array=["x"])], name="LDAC_IMHEAD")
     objects = fits.BinTableHDU.from_columns(
         [
@@ -193,7 +193,7 @@ def test_files_that_are_compressed(tmp_path: Path, ending: str) -> None:
 
 
 def test_compressed_tables(tmp_path: Path) -> None:
-    """`cat.fits.fz` is what fpack 1.7.0 makes of `cat.fits`, in tiles of 400 rows."""
+    """`cat.fits.fz` was made from `cat.fits` by fpack 1.7.0, in tiles of 400 rows."""
     found, report, table = read(_copied(tmp_path, "cat.fits.fz"))
     plain = _copied(tmp_path, "cat.fits")
     theirs = fits.getdata(plain)
@@ -295,7 +295,7 @@ def test_random_tables(tmp_path: Path, seed: int) -> None:
         file = _compressed(file)
     found, _, table = read(file)
     assert_as_astropy(file, found)
-    # Out, and in again.
+    # Export and ingest again.
     table.query(order_by="ra").write(tmp_path / "back.fits")
     again, _, other = read(tmp_path / "back.fits")
     assert list(again) == list(found)

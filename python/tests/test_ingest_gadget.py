@@ -1,4 +1,4 @@
-"""Snapshots of GADGET: binary formats against pynbody, headers that disagree, units and times.
+"""GADGET snapshots: binary formats compared with pynbody, inconsistent headers, units and times.
 
 KUBIST_FORMAT_SEEDS random files, from KUBIST_FORMAT_FIRST on.
 """
@@ -23,7 +23,7 @@ FIRST = int(os.environ.get("KUBIST_FORMAT_FIRST", "0"))
 
 
 def snapshot(path: Path, counts: list[int], parameters: dict[str, Any] | None = None, **header: Any) -> Path:
-    """A snapshot in HDF5, with positions and ids."""
+    """An HDF5 snapshot with positions and ids."""
     with h5py.File(path, "w") as file:
         head = file.create_group("Header")
         head.attrs["NumPart_ThisFile"] = np.array(counts, "i4")
@@ -88,7 +88,7 @@ def test_units_and_times(tmp_path: Path) -> None:
     table, _ = ingested(tmp_path, snapshot(tmp_path / "b.hdf5", [5], growing, HubbleParam=0.7))
     rows = table.query().to_arrow().to_pydict()
     assert rows["redshift"] == [1.0] * 5 and rows["scale_factor"] == [0.5] * 5
-    # Lengths over h are no lengths: they are compared with nothing else.
+    # Lengths divided by h are a unit of their own, which does not convert to lengths.
     assert table.units["x"] == "ckpc h^-1"
     with pytest.raises(kubist.InvalidInput, match="a unit that is not known"):
         table.count(box={"x": ("0 Mpc", "0.005 Mpc")})

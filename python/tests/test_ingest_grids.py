@@ -1,4 +1,4 @@
-"""Arrays on grids become tables: a record for each place with a value."""
+"""Arrays on grids become tables with one row for each grid point that has a value."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ pytest.importorskip("pyarrow")
 
 
 def sea(path: Path) -> np.ndarray:
-    """A field with land in it, and a depth of each place."""
+    """A field with land points, and a depth at each point."""
     rng = np.random.default_rng(1)
     values = rng.normal(15, 5, (4, 30, 50)).astype("f4")
     values[:, :10, :20] = -999
@@ -59,7 +59,7 @@ def test_a_place_of_a_grid_is_a_record(tmp_path: Path) -> None:
     for row in rows[:20]:
         at = round((row["LAT"] + 60) / 120 * 29)
         assert values[1, at, row["LON_index"]] == row["TEMP"] and row["DEPTH"] >= 0
-    # What was ingested is known.
+    # An ingested file is skipped.
     kubist.ingest(str(tmp_path / "t"), tmp_path / "sea.nc")
     assert table.count() == there.sum()
 
@@ -113,14 +113,14 @@ def test_hdf5_with_scales_and_arrays_of_one_length(tmp_path: Path) -> None:
 
 
 def series(path: Path, unit: str, values: np.ndarray, **attributes: str) -> None:
-    """A series of levels, by time."""
+    """A time series of levels."""
     time = Variable(values, ("time",), {"units": unit, **attributes})
     level = Variable(np.arange(len(values), dtype="f4"), ("time",), {"units": "m"})
     netcdf3(path, {"level": level, "time": time}, None, 2)
 
 
 def moments(path: Path, **options: Any) -> np.ndarray:
-    """The times of a table that is made of a file, in order."""
+    """The times of a table made from a file, in order."""
     table = str(path.with_suffix(".kubist"))
     kubist.ingest(table, path, **options)
     return kubist.open(table).query(order_by="level").to_numpy()["time"]
@@ -158,7 +158,7 @@ def test_a_table_of_times_is_asked_by_dates(tmp_path: Path) -> None:
     april = table.query(box={"time": ("2001-04-01", "2001-04-30")}).to_numpy()
     assert sorted(april["level"]) == list(range(31, 61))
     assert table.count(where="time >= '2001-04-01' AND time < '2001-05-01'") == 30
-    # Another file counts from another date.
+    # Another file has another reference date.
     series(tmp_path / "b.nc", "hours since 2002-01-01", np.array([1.5]), calendar="standard")
     kubist.ingest(str(tmp_path / "t"), tmp_path / "b.nc")
     assert table.count(where="time = '2002-01-01T01:30:00'") == 1
@@ -195,7 +195,7 @@ def test_numbers_finer_than_a_microsecond_are_nanoseconds(tmp_path: Path) -> Non
     found = moments(tmp_path / "a.nc")
     assert found.dtype == "M8[ns]"
     assert (found - found[0]).astype(int).tolist() == [0, 2, 2]
-    # Those that are too far away for it are no timestamps.
+    # Dates beyond the range of timestamps stay numbers.
     series(tmp_path / "b.nc", "days since 1000-01-01", np.array([0.123456789123, 1]))
     assert moments(tmp_path / "b.nc").dtype == "f8"
 
@@ -212,7 +212,7 @@ def test_times_stay_numbers_where_that_is_asked(tmp_path: Path) -> None:
     assert moments(tmp_path / "a.nc", read={"types": {"time": "float64"}}).tolist() == [0.0, 31.5]
     table = kubist.open(str(tmp_path / "a.kubist"))
     assert table.units["time"] == "days since 2000-01-01"
-    # The next file is as the table.
+    # The next file follows the table.
     series(tmp_path / "b.nc", "days since 2000-01-01", np.array([7.0]))
     kubist.ingest(str(tmp_path / "a.kubist"), tmp_path / "b.nc")
     assert table.count(where="time = 7") == 1
@@ -223,7 +223,7 @@ def test_calendars_of_hdf5_and_of_an_index(tmp_path: Path) -> None:
     path = tmp_path / "a.h5"
     with h5py.File(path, "w") as file:
         file["time"] = np.array([0, 59], "i8")
-        # As netCDF-4 writes text of variable length.
+        # netCDF-4 text of variable length.
         file["time"].attrs["units"] = np.array(["days since 2001-01-01"], h5py.string_dtype())
         file["time"].attrs["calendar"] = "noleap"
         file["time"].make_scale("time")
@@ -240,7 +240,7 @@ def test_calendars_of_hdf5_and_of_an_index(tmp_path: Path) -> None:
 
 
 def ocean(path: Path, kind: str) -> np.ndarray:
-    """A surface as NEMO writes it: curved coordinates, and the corners of each place, on as many axes."""
+    """A surface as NEMO writes it: curvilinear coordinates, and the corners of each cell."""
     rng = np.random.default_rng(5)
     height = rng.normal(size=(4, 6, 5)).astype("f4")
     lat, lon = np.indices((6, 5)).astype("f4")
@@ -285,7 +285,7 @@ def ocean(path: Path, kind: str) -> np.ndarray:
 
 @pytest.mark.parametrize("kind", ["classic", "hdf5"])
 def test_bounds_of_cells_are_no_data(tmp_path: Path, kind: str) -> None:
-    """What another variable names as its bounds is not what a file is about."""
+    """Variables that are the bounds of another one are not ingested by default."""
     path = tmp_path / "surface.nc"
     height = ocean(path, kind)
     kubist.ingest(str(tmp_path / "t"), path)
@@ -295,14 +295,14 @@ def test_bounds_of_cells_are_no_data(tmp_path: Path, kind: str) -> None:
     assert table.count(where="sossheig > 1 AND nav_lat >= 3") == (height[:, 3:] > 1).sum()
     left_out = [name.rsplit("/", 1)[-1] for name in table.metadata["left_out"]]
     assert sorted(left_out) == ["bounds_lat", "bounds_lon", "time_counter_bounds"]
-    # Named, they are data as any other.
+    # If named, they are ordinary data.
     corner = "bounds_lat" if kind == "classic" else "run/bounds_lat"
     columns = [corner.rsplit("/", 1)[-1], "y_index", "x_index", "nvertex_index"]
     kubist.ingest(str(tmp_path / "b"), path, read={"columns": columns})
     assert kubist.open(str(tmp_path / "b")).count() == 120
     done = command(["ingest", "c", path.name], tmp_path)
     assert (done.returncode, done.stderr.count("120 records")) == (0, 1), done.stderr
-    # An index keeps it.
+    # Indexing keeps this.
     assert command(["index", path.name], tmp_path).returncode == 0
     done = command(["ingest", "d", path.name], tmp_path)
     assert (done.returncode, done.stderr.count("120 records")) == (0, 1), done.stderr

@@ -1,4 +1,4 @@
-"""H5MD against h5py: elements that are written at other steps, boxes that change, and all types.
+"""H5MD, compared with h5py: elements written at different steps, changing boxes, and all types.
 
 KUBIST_FORMAT_SEEDS random files, from KUBIST_FORMAT_FIRST on.
 """

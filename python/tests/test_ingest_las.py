@@ -1,4 +1,4 @@
-"""LAS and LAZ against laspy: fields of all point formats, extra bytes, headers, and back out.
+"""LAS and LAZ, compared with laspy: fields of all point formats, extra bytes, headers, and export.
 
 KUBIST_FORMAT_SEEDS random files, from KUBIST_FORMAT_FIRST on.
 """
@@ -50,7 +50,7 @@ def marks(header: Any) -> dict[str, Any]:
 
 
 def test_marks_for_no_data(tmp_path: Path) -> None:
-    """They are stored numbers: scale and offset come behind them."""
+    """`no_data` is a stored value, before scale and offset."""
     height = laspy.ExtraBytesParams("hag", "i2", scales=[0.01], offsets=[1.0], no_data=[-9999])
     las = points(6, 4, [height])
     las.points.array["hag"] = [0, 100, 200, -9999]
@@ -126,7 +126,7 @@ def test_copc_is_refused_by_name(tmp_path: Path) -> None:
 
 
 def random_file(rng: np.random.Generator, path: Path) -> Any:
-    """Any point format, with extra bytes that may have scales, several elements, and marks."""
+    """Any point format; extra bytes may have scales, several elements and no-data values."""
     kind = int(rng.choice([0, 1, 2, 3, 6, 7, 8]))
     extra = []
     for i in range(rng.integers(0, 4)):

@@ -1,4 +1,4 @@
-"""Parquet, Arrow, CSV and NPZ from Python: the same tables as the command makes of them."""
+"""Parquet, Arrow, CSV and NPZ from Python: the same tables as from the command."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ def command(*arguments: object) -> subprocess.CompletedProcess[str]:
 
 
 def write(path: Path) -> Path:
-    """The records as a file of the kind that its name says."""
+    """Writes the rows to a file of the format of its extension."""
     rows = pa.Table.from_pandas(FRAME, preserve_index=False)
     match path.name.split(".", 1)[1]:
         case "parquet":
@@ -80,7 +80,7 @@ def test_both_doors_make_the_same_table(tmp_path: Path, ending: str) -> None:
     assert found[0] == found[1]
     for name in found[0].column_names:
         assert found[0][name].to_pylist() == FRAME[name].tolist(), name
-    # What the table has is known; the command's options do the same.
+    # An ingested file is skipped, by the command's options too.
     assert kubist.ingest(tmp_path / "t", file, **options).skipped == 1
     again = command("ingest", tmp_path / "t", file, *flags, "--keep-going", "--json")
     assert json.loads(again.stdout)["skipped"] == 1, again.stderr
@@ -105,12 +105,12 @@ def test_text_is_read_in_the_types_that_all_files_fit(tmp_path: Path) -> None:
         "u": [0.0, 1.0, 0.5],
         "note": [None, None, "hit"],
     }
-    # Of a table that is there they are its own, whatever a file's head suggests.
+    # An existing table determines the columns, whatever a file's header suggests.
     (tmp_path / "b.csv").write_text("pid,u,note\n4,7,8\n")
     kubist.ingest(tmp_path / "t", tmp_path / "b.csv")
     (found,) = table.query(where="pid = 4").to_arrow().to_pylist()
     assert found == {"pid": 4, "u": 7.0, "note": "8"}
-    # A column that was added later may be missing, and has its default.
+    # A column that was added later may be missing and has its default.
     table.add_column("age", "float64", default=2.5)
     (tmp_path / "c.csv").write_text("pid,u,note\n5,7,\n")
     kubist.ingest(tmp_path / "t", tmp_path / "c.csv")
@@ -184,7 +184,7 @@ def test_any_name_can_be_said_to_be_text(tmp_path: Path) -> None:
 
 @pytest.fixture
 def begun(tmp_path: Path) -> Iterator[subprocess.Popen[bytes]]:
-    """A command that has committed a part of ``a.csv`` to the table ``t``, and stands still."""
+    """A stopped command that has committed a part of ``a.csv`` to the table ``t``."""
     rows = pd.DataFrame({"pid": np.arange(60_000), "x": RNG.random(60_000)})
     rows.to_csv(tmp_path / "a.csv", index=False)
     run = [str(COMMAND), "ingest", tmp_path / "t", tmp_path / "a.csv", "--dimensions", "x"]
@@ -212,7 +212,7 @@ def test_a_file_that_is_being_ingested_is_refused_at_both_doors(
         kubist.ingest(table, file)
     second = command("ingest", table, file)
     assert second.returncode == 4 and 'a.csv: writer "writer-1" is at work' in second.stderr
-    # Another file is not waited for, also behind it.
+    # Other files do not wait for it.
     (tmp_path / "b.csv").write_text("pid,x\n1,0.5\n")
     report = kubist.ingest(table, [file, tmp_path / "b.csv"], keep_going=True)
     assert (list(report.failed), report.rows) == ([str(file)], 1)

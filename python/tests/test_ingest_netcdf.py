@@ -1,5 +1,5 @@
-"""netCDF against the netCDF4 library: missing and valid values with scaling, lengths of records,
-groups, and texts.
+"""netCDF, compared with the netCDF4 library: missing and valid values with scaling, record lengths,
+groups, and text.
 
 KUBIST_FORMAT_SEEDS random files, from KUBIST_FORMAT_FIRST on.
 """
@@ -52,7 +52,7 @@ def test_groups_that_define_an_axis_again(tmp_path: Path) -> None:
 
 
 def test_reference_dates_of_another_calendar(tmp_path: Path) -> None:
-    """Their numbers stay numbers, and never count from two dates in one column."""
+    """Their values stay numbers, and one column never has two reference dates."""
     for k, begin in enumerate(("2000-01-01", "2000-02-01")):
         with netCDF4.Dataset(tmp_path / f"{k}.nc", "w") as file:
             file.createDimension("time", 2)
@@ -95,7 +95,7 @@ def test_random_files(tmp_path: Path, seed: int) -> None:
                 variable.valid_max = own(2)
             if kind[0] == "i" and rng.random() < 0.5:
                 variable.scale_factor, variable.add_offset = -0.5, 3.0
-            # It may end early. To the library -127 is missing in bytes too.
+            # A variable may end early. The library also treats -127 as missing in bytes.
             is_short = kind != "i1" and rng.random() < 0.5
             own_records = int(rng.integers(1, records + 1)) if is_short else records
             variable[:own_records] = rng.integers(-5, 5, (own_records, width)).astype(kind)

@@ -1,7 +1,7 @@
-"""Snapshots of GADGET, AREPO and SWIFT, against what their communities' libraries read.
+"""Snapshots of GADGET, AREPO and SWIFT, compared with the libraries of their communities.
 
-GADGET-2 itself wrote those of data/gadget; swiftsimio, of the authors of SWIFT, writes and reads
-its own; pynbody reads both, as it finds them.
+GADGET-2 wrote the files in data/gadget. swiftsimio, by SWIFT's authors, writes and reads SWIFT
+files; pynbody reads both.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ SNAPSHOTS = DATA / "gadget"
 
 
 def test_what_gadget_2_wrote_is_what_pynbody_reads(tmp_path: Path) -> None:
-    """Two snapshots, of two ranks each; gas and stars have the masses that the header says."""
+    """Two snapshots of two ranks each; the header has the masses of gas and stars."""
     pynbody = need("pynbody")
     table = tmp_path / "t.kubist"
     report = kubist.ingest(table, str(SNAPSHOTS / "snapshot_*.hdf5"))
@@ -48,7 +48,7 @@ def test_what_gadget_2_wrote_is_what_pynbody_reads(tmp_path: Path) -> None:
 
 
 def test_types_of_particles_that_come_later(tmp_path: Path) -> None:
-    """The first rank has dark matter alone: the columns of gas are there nevertheless."""
+    """The first rank has only dark matter, but the table has the columns of gas."""
     h5py = need("h5py")
     for rank in (0, 1):
         shutil.copy(SNAPSHOTS / f"snapshot_001.{rank}.hdf5", tmp_path)
@@ -68,7 +68,7 @@ def test_types_of_particles_that_come_later(tmp_path: Path) -> None:
         assert_same(gas["Density"], theirs["Density"][:][order])
         mass = file["Header"].attrs["MassTable"][0]
     assert set(gas["Masses"]) == {np.float32(mass)}
-    # Into a table without these columns they do not come unseen.
+    # Ingesting them into a table without these columns is an error.
     dark = tmp_path / "dark.kubist"
     kubist.ingest(dark, tmp_path / "snapshot_001.0.hdf5")
     with pytest.raises(kubist.InvalidInput, match=r"snapshot_001\.1.*no column Density"):
@@ -77,7 +77,7 @@ def test_types_of_particles_that_come_later(tmp_path: Path) -> None:
 
 
 def test_a_snapshot_of_swifts_own_library(tmp_path: Path) -> None:
-    """Written and read by swiftsimio, of the authors of SWIFT."""
+    """Written and read by swiftsimio, by SWIFT's authors."""
     swiftsimio = need("swiftsimio")
     import unyt
 

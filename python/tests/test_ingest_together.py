@@ -1,4 +1,4 @@
-"""Several ingestions of other files into one table, at the same time."""
+"""Several processes ingest different files into one table at the same time."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ import kubist
 
 @contextmanager
 def begun(table: Path, file: Any, **options: Any) -> Iterator[None]:
-    """An ingestion that has read some records, and commits none before the block ends."""
+    """An ingest that has read some rows and commits none before the block ends."""
     reached, go_on = threading.Event(), threading.Event()
 
     def wait(_: str) -> None:
@@ -53,14 +53,14 @@ def test_other_files_are_taken_side_by_side(tmp_path: Path) -> None:
         command = [str(COMMAND), "ingest", str(table), str(tmp_path / "c.laz")]
         done = subprocess.run(command, capture_output=True, text=True, timeout=120)
         assert done.returncode == 0 and "1,065 records" in done.stderr, done.stderr
-        # The same file is one ingestion's at a time.
+        # Only one ingest reads a file at a time.
         with pytest.raises(kubist.Busy, match=r'a\.laz: writer "writer-1" is at work on it'):
             kubist.ingest(table, tmp_path / "a.laz")
     assert len(kubist.open(table)) == 3 * 1_065
 
 
 def test_processes_that_begin_together(tmp_path: Path) -> None:
-    """They make the table together, too."""
+    """They also create the table together."""
     need("laspy")
     need("lazrs")
     running = []
@@ -75,7 +75,7 @@ def test_processes_that_begin_together(tmp_path: Path) -> None:
 
 
 def test_frames_are_numbered_by_one_ingestion_at_a_time(tmp_path: Path) -> None:
-    """Two that number them at once would give two frames one number."""
+    """Concurrent numbering would give two frames the same number."""
     need("MDAnalysis")
     need("MDAnalysisTests")
     import MDAnalysisTests.datafiles as data

@@ -1,4 +1,4 @@
-"""Trajectories whose frames differ, that are cut off, or that hold what libraries skip."""
+"""Trajectories with changing frames, truncated ones, and contents that other libraries skip."""
 
 from __future__ import annotations
 

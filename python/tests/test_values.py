@@ -1,4 +1,4 @@
-"""A given value is stored as it is, or as an equal one, or it is refused: through every door in and out."""
+"""A value is stored unchanged, or as an equal one, or is refused, for every input and output."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ UNITS = [None, "m", "deg", "km/s", "degC", "mag", "µm"]
 
 
 def values(rng: np.random.Generator, kind: pa.DataType, count: int) -> pa.Array:
-    """Values of a type, its extremes among them."""
+    """Values of a type, including its extremes."""
     if pa.types.is_boolean(kind):
         found: list[Any] = rng.integers(0, 2, count).astype(bool).tolist()
     elif pa.types.is_dictionary(kind) or "string" in str(kind):
@@ -104,7 +104,7 @@ def table(rng: np.random.Generator) -> pa.Table:
 
 
 def bits(column: pa.ChunkedArray) -> list[Any]:
-    """Values that are equal only if they are the same: zeros have signs, one NaN is any."""
+    """Values are equal only if they are identical: zeros have signs, all NaN are one."""
     kind = column.type
     if pa.types.is_dictionary(kind):
         column = column.cast(kind.value_type)
@@ -117,7 +117,7 @@ def bits(column: pa.ChunkedArray) -> list[Any]:
 
 
 def plain(given: pa.Table) -> pa.Table:
-    """In order, and in types that pyarrow sorts."""
+    """Sorted, and in types that pyarrow can sort."""
     for place, field in enumerate(given.schema):
         if field.type == pa.string_view():
             given = given.set_column(place, field.name, given.column(place).cast(pa.string()))
@@ -165,10 +165,10 @@ def through(ending: str, library: str | None = None) -> Door:
     def door(folder: Path, source: kubist.Table, target: kubist.Table) -> None:
         if library is not None:
             pytest.importorskip(library)
-        # Positions of LAS are multiples of a scale.
+        # LAS positions are multiples of a scale.
         steps = {"las": {"scales": [0.25] * 3, "offsets": [0.0] * 3}}
         source.query().write(folder / f"out.{ending}", steps)
-        # Files of LAS have columns of their own.
+        # LAS has additional columns.
         columns = source.columns if ending == "las" else None
         kubist.ingest(target.location, folder / f"out.{ending}", read={"columns": columns} if columns else {})
 
@@ -193,7 +193,7 @@ DOORS: dict[str, Door] = {
 
 @pytest.mark.parametrize("name", DOORS)
 def test_tables_come_back_as_they_were_or_are_refused(tmp_path: Path, name: str) -> None:
-    """Out of a table and into another one of the same columns."""
+    """From a table into another one with the same columns."""
     taken, refusals = 0, []
     few = max(CASES // 10, 4) if name == "HTTP" else CASES
     for seed in range(FIRST, FIRST + few):
@@ -212,7 +212,7 @@ def test_tables_come_back_as_they_were_or_are_refused(tmp_path: Path, name: str)
             continue
         except BaseException as error:
             error.add_note(f"seed {seed}")
-            # What Polars calls an operation that it has not.
+            # Polars' exception for an unsupported operation.
             if type(error).__name__ != "PanicException":
                 raise
             continue
@@ -233,7 +233,7 @@ def test_tables_come_back_as_they_were_or_are_refused(tmp_path: Path, name: str)
 
 
 def empty_is_null(given: pa.Table) -> pa.Table:
-    """CSV has one empty field."""
+    """CSV has one kind of empty field."""
     for place, field in enumerate(given.schema):
         kind = field.type.value_type if pa.types.is_dictionary(field.type) else field.type
         if "string" in str(kind):
@@ -243,7 +243,7 @@ def empty_is_null(given: pa.Table) -> pa.Table:
 
 
 def missing_is_null(given: pa.Table) -> pa.Table:
-    """FITS, NumPy and pandas have one missing float, NaN, unless a column tells both apart."""
+    """FITS, NumPy and pandas have only NaN for missing floats, unless a column tells both apart."""
     for place, field in enumerate(given.schema):
         if pa.types.is_floating(field.type):
             column = given.column(place).cast(pa.float64())
@@ -287,7 +287,7 @@ def test_files_of_another_unit_are_converted(tmp_path: Path, ending: str) -> Non
     kubist.ingest(tmp_path / "t.kubist", files, dimensions=["ra", "dec"])
     t = kubist.open(tmp_path / "t.kubist")
     assert t.query().to_numpy()["ra"].tolist() == [180.0, 180.0] and t.units["ra"] == "deg"
-    # What the user says goes before what the file says.
+    # The user's settings override those of the file.
     kubist.ingest(tmp_path / "t.kubist", files[1], create={"units": {"ra": "deg", "dec": "deg"}}, again=True)
     assert t.query(where="ra < 4").to_numpy()["ra"].tolist() == [np.pi]
 
