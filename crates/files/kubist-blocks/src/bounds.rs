@@ -140,7 +140,6 @@ fn least_and_greatest<T, V: Ord + Copy + IntegerRange>(cells: &[T], value: impl 
     (least, greatest)
 }
 
-/// The bounds of an integer type.
 trait IntegerRange {
     const LEAST: Self;
     const GREATEST: Self;

@@ -183,7 +183,6 @@ pub fn stored(variable: &Variable, bits: u64) -> Vec<u8> {
     bytes
 }
 
-/// Decodes stored numbers.
 pub fn array(variable: &Variable, bytes: &[u8]) -> ArrayRef {
     let (big, packing) = (variable.big_endian, &variable.packing);
     match variable.number {

@@ -55,7 +55,6 @@ pub struct Fetched<'a> {
 pub enum Found<'a> {
     /// Stored numbers, in the file's byte order.
     Stored(Cow<'a, [u8]>),
-    /// Decoded pages.
     Array(ArrayRef),
 }
 

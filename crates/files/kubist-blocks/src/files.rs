@@ -143,7 +143,6 @@ fn shown<S: serde::Serializer>(path: &Path, to: S) -> std::result::Result<S::Ok,
     to.collect_str(&path.display())
 }
 
-/// The result of indexing a file.
 #[derive(Clone, Debug, serde::Serialize)]
 pub struct Built {
     #[serde(serialize_with = "shown")]
@@ -350,7 +349,6 @@ fn alike(first: &Member, other: &Member) -> Result<()> {
     Ok(())
 }
 
-/// A description of the files.
 #[derive(Clone, Debug, serde::Serialize)]
 pub struct About {
     pub files: usize,
@@ -362,7 +360,6 @@ pub struct About {
     pub damaged: Vec<String>,
 }
 
-/// A variable of the first file.
 #[derive(Clone, Debug, serde::Serialize)]
 pub struct AboutVariable {
     pub name: String,
@@ -382,7 +379,6 @@ pub struct AboutVariable {
 }
 
 impl Files {
-    /// The columns that conditions can name.
     pub fn names(&self) -> arrow_schema::SchemaRef {
         crate::grid::Grid::names(self.members[0].layout())
     }

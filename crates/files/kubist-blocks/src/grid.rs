@@ -16,7 +16,6 @@ use serde::{Deserialize, Serialize};
 use crate::layout::Layout;
 use crate::shape::Rect;
 
-/// A query.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub struct Question {
@@ -54,7 +53,6 @@ pub struct Grid {
     pub driver: usize,
     /// Its axes, as indexes into the layout's dimensions.
     pub dimensions: Vec<usize>,
-    /// The columns that conditions can name.
     pub schema: SchemaRef,
     pub columns: Vec<Column>,
     pub predicate: Predicate,

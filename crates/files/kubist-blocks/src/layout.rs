@@ -22,17 +22,14 @@ pub const MOST_BLOCKS: u64 = 1 << 26;
 const MOST_BLOCK_BYTES: u64 = 16 << 20;
 /// Maximum bytes of a chunk that must be decoded: HDF5's own limit.
 const MOST_CHUNK_BYTES: u64 = 4 << 30;
-/// Maximum number of variables in a file.
 const MOST_VARIABLES: usize = 100_000;
 const COORDINATE_BLOCK: u64 = 16;
-/// Maximum number of axes of an array.
 const MOST_AXES: usize = 32;
 /// Decoded bytes that a chunk may have whatever its stored size.
 const INFLATION_FLOOR: u64 = 64 << 20;
 /// Maximum decoded bytes per stored byte; deflate reaches 1032.
 const INFLATION: u64 = 1100;
 
-/// The format of a file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum FileFormat {
@@ -42,7 +39,6 @@ pub enum FileFormat {
     Parquet,
 }
 
-/// The type of stored numbers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Number {
@@ -154,7 +150,6 @@ pub struct Chunk {
     pub skipped: u32,
 }
 
-/// How a file stores an array.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Storage {
@@ -188,7 +183,6 @@ pub enum Storage {
     },
 }
 
-/// An array of numbers.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Variable {
     pub name: String,
@@ -213,7 +207,6 @@ pub struct Dimension {
     pub length: u64,
 }
 
-/// The arrays of a file.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Layout {
     pub format: FileFormat,
@@ -389,7 +382,6 @@ impl Layout {
     }
 }
 
-/// The size of blocks.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Block {

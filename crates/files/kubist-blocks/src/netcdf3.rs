@@ -5,7 +5,6 @@ use std::io::Read;
 
 use crate::layout::{Dimension, FileFormat, Layout, Number, Packing, Storage, Variable, calendar};
 
-/// Maximum length of a header.
 const LONGEST_HEADER: u64 = 256 << 20;
 const DIMENSION: u32 = 10;
 const VARIABLE: u32 = 11;
@@ -42,7 +41,6 @@ pub fn layout(reader: &mut dyn Read, file_bytes: u64) -> Outcome<Layout> {
     assemble(dimensions, record, records, raw, file_bytes)
 }
 
-/// A variable as in the header.
 struct Raw {
     name: String,
     axes: Vec<usize>,
@@ -241,7 +239,6 @@ impl Header<'_> {
         String::from_utf8(self.padded(length)?).map_err(|_| "a name in its header is not UTF-8".into())
     }
 
-    /// Reads the length of a list.
     fn list(&mut self, expected: u32) -> Outcome<u64> {
         let (tag, count) = (self.word()?, self.count()?);
         // Each element has at least four bytes.

@@ -9,7 +9,6 @@ use kubist_types::{Error, Result};
 
 use crate::layout::{Dimension, FileFormat, Layout, Number, Packing, Storage, Variable};
 
-/// The axis of all columns.
 const AXIS: &str = "row";
 
 /// Reads the footer of a file; `with_pages`: for [`layout`].

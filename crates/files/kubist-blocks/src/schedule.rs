@@ -18,7 +18,6 @@ const LAMBDA: usize = 2;
 /// `bench.means`.
 pub const THETA: f64 = 0.5;
 
-/// How tasks are assigned to workers.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Policy {
     /// All in advance.
@@ -36,7 +35,6 @@ impl Default for Policy {
 }
 
 pub struct Schedule {
-    /// The tasks assigned to each worker in advance.
     dealt: Vec<Range<usize>>,
     left: Mutex<Range<usize>>,
     policy: Policy,

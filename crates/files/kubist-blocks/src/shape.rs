@@ -6,7 +6,6 @@
 
 use kubist_types::{Error, Result};
 
-/// Maximum number of positions of an array.
 const MOST_POSITIONS: u64 = 1 << 56;
 
 /// A rectangle: on each axis `count` positions from `start`.
@@ -17,12 +16,10 @@ pub struct Rect {
 }
 
 impl Rect {
-    /// All positions of an array.
     pub fn whole(shape: &[u64]) -> Rect {
         Rect { start: vec![0; shape.len()], count: shape.to_vec() }
     }
 
-    /// The number of positions.
     pub fn len(&self) -> u64 {
         self.count.iter().product()
     }
@@ -53,7 +50,6 @@ impl Rect {
         (below, above)
     }
 
-    /// The projection onto these axes.
     pub fn project(&self, axes: &[usize]) -> Rect {
         let of = |values: &[u64]| axes.iter().map(|axis| values[*axis]).collect();
         Rect { start: of(&self.start), count: of(&self.count) }
@@ -212,7 +208,6 @@ impl Tiling {
         Rect { start, count }
     }
 
-    /// The number of chunks that overlap `rect`.
     pub fn count_over(&self, rect: &Rect) -> u64 {
         if rect.is_empty() { 0 } else { self.spans(rect).len() }
     }

@@ -24,7 +24,6 @@ type Outcome<T> = std::result::Result<T, String>;
 
 pub const SEGMENT: usize = 256;
 
-/// The sorted blocks of a variable, ascending.
 #[derive(Clone, Debug, Default)]
 pub struct Sorted {
     pub blocks: Vec<(u64, SortedBlock)>,
@@ -42,7 +41,6 @@ pub struct SortedBlock {
     segments: Vec<(u64, u32)>,
 }
 
-/// Values and their positions from a sorted copy.
 pub struct Slice {
     pub values: ArrayRef,
     pub places: Vec<u32>,

@@ -14,7 +14,6 @@ use crate::fetch::Found;
 use crate::layout::Variable;
 use crate::summary::Summary;
 
-/// Sampled values per block.
 const SAMPLED: usize = 64;
 
 /// Keys of some numbers of a block, evenly spaced.

@@ -14,7 +14,6 @@ use crate::shape::{Rect, Tiling};
 /// The block could not be read when it was indexed.
 const UNREADABLE: u8 = 2;
 const NAN: u8 = 1;
-/// Bytes of a summary in an index.
 pub const BYTES: usize = 22;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -53,7 +52,6 @@ impl Summary {
         Summary { missing: u32::try_from(missing).unwrap_or(u32::MAX), any, ..Summary::nothing() }
     }
 
-    /// Summarizes values as they were read.
     pub fn of_found(variable: &Variable, found: &Found<'_>) -> Summary {
         match found {
             Found::Stored(bytes) => Summary::of_stored(variable, bytes),
@@ -104,7 +102,6 @@ impl Summary {
         Summary { least: 0, greatest: u64::MAX, missing: 1, flags: UNREADABLE | NAN, any: true }
     }
 
-    /// The summary of an empty block.
     pub fn nothing() -> Summary {
         Summary { least: u64::MAX, greatest: 0, missing: 0, flags: 0, any: false }
     }
@@ -117,7 +114,6 @@ impl Summary {
         self.flags & UNREADABLE != 0
     }
 
-    /// The summary of the union of two blocks.
     pub fn with(&self, other: &Summary) -> Summary {
         Summary {
             least: self.least.min(other.least),
@@ -128,7 +124,6 @@ impl Summary {
         }
     }
 
-    /// The summary as conditions use it.
     pub fn zone(&self, data_type: &DataType) -> Zone {
         if self.is_unreadable() {
             return Zone { min: 0, max: u64::MAX, nulls: Nulls::Some };
@@ -250,7 +245,6 @@ impl Summaries {
         }
     }
 
-    /// The stored summaries, in block order.
     pub fn own(&self) -> &[Summary] {
         &self.own
     }

@@ -51,7 +51,6 @@ pub struct Column {
     pub leaf: usize,
 }
 
-/// The footer of a Parquet file.
 pub struct Columns {
     path: PathBuf,
     metadata: ArrowReaderMetadata,

@@ -37,7 +37,6 @@ const BATCH_FIELDS: usize = 1 << 21;
 
 type Bytes = BufReader<Box<dyn Read + Send>>;
 
-/// A file and the format of its text.
 #[derive(Clone, Copy)]
 pub struct Text<'a> {
     pub path: &'a Path,
@@ -77,7 +76,6 @@ pub fn fields(text: &Text, limits: &Limits) -> Result<Vec<Field>> {
     Ok(fields.collect())
 }
 
-/// Reads the wanted columns in the wanted types.
 pub fn batches(text: &Text, wanted: &Fields, consumed: Arc<AtomicU64>, limits: Limits) -> Result<Batches> {
     let names = header(text, &limits)?;
     let indices: Vec<usize> = (0..names.len()).filter(|index| wanted.find(&names[*index]).is_some()).collect();
@@ -351,7 +349,6 @@ fn is_whole(value: &str) -> bool {
     !unsigned.is_empty() && unsigned.bytes().all(|byte| byte.is_ascii_digit())
 }
 
-/// The number of leading digits.
 fn digits(value: &str) -> usize {
     value.bytes().take_while(u8::is_ascii_digit).count()
 }

@@ -9,7 +9,6 @@ use parquet::errors::ParquetError;
 
 pub type Result<T, E = Error> = std::result::Result<T, E>;
 
-/// How the caller can react to an [`Error`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Kind {
@@ -17,7 +16,6 @@ pub enum Kind {
     Invalid,
     /// The file exceeds one of [`crate::Limits`]: raise that limit, if the source is trusted.
     Limit,
-    /// There is no such file.
     Missing,
     /// The operating system refused; the source has the reason.
     System,

@@ -12,7 +12,6 @@ use arrow_array::{Array, ArrayRef, RecordBatch};
 use arrow_cast::{CastOptions, cast_with_options};
 use arrow_schema::{DataType, Field, Fields, Schema, SchemaRef, TimeUnit};
 
-/// The metadata key of a column's unit.
 const UNIT: &str = "unit";
 
 /// The schema of a new table for all these files: the first one's, with every column wide enough for the

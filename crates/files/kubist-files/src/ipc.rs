@@ -25,7 +25,6 @@ const CONTINUATION: [u8; 4] = [0xff; 4];
 const TRAILER_BYTES: u64 = 10;
 const BUFFER_BYTES: usize = 1 << 20;
 
-/// Where messages are.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Layout {
     /// Listed in the footer.
@@ -60,14 +59,12 @@ enum Reader {
     Stream(Stream<BufReader<Counted>>),
 }
 
-/// The location of a message in a file.
 struct Block {
     offset: u64,
     metadata_bytes: u64,
     body_bytes: u64,
 }
 
-/// A file whose footer lists its messages.
 struct Listed {
     file: BufReader<Counted>,
     file_bytes: u64,
@@ -161,7 +158,6 @@ impl Listed {
         Ok(None)
     }
 
-    /// Reads a message's metadata and body.
     fn message(&mut self, block: &Block) -> Result<(Buffer, Buffer)> {
         if block.metadata_bytes > LONGEST_METADATA {
             return Err(damaged(format!("metadata of {} bytes", block.metadata_bytes)));

@@ -61,7 +61,6 @@ enum Format {
     Npz,
 }
 
-/// The delimiter between the fields of text.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Delimiter {
     Byte(u8),
@@ -105,11 +104,9 @@ pub struct Options {
     pub names: Option<Vec<String>>,
     /// Read as CSV, whatever the file's name.
     pub text: bool,
-    /// The size limits of a file.
     pub limits: Limits,
 }
 
-/// An inspected file.
 #[derive(Debug)]
 pub struct Input {
     pub path: PathBuf,

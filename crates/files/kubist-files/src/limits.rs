@@ -16,7 +16,6 @@ pub const PIECE_BYTES: usize = 64 << 20;
 /// Inflation is checked only beyond this many bytes: small files may be very regular.
 const INFLATION_FLOOR: u64 = 256 << 20;
 
-/// Size limits of a file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Limits {
     /// Bytes of one record: of its line, its row, or its values.

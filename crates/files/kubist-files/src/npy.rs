@@ -19,7 +19,6 @@ pub struct Element {
     big_endian: bool,
 }
 
-/// An array's header.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Header {
     pub element: Element,

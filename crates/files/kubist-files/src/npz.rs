@@ -22,7 +22,6 @@ use crate::zip::{Member, members};
 /// An array with more columns is not a set of records.
 const MOST_COLUMNS: u64 = 1024;
 
-/// One array of the file.
 struct Stored {
     name: String,
     member: Member,
@@ -148,12 +147,10 @@ pub fn batches(path: &Path, wanted: &Fields, consumed: Arc<AtomicU64>, limits: L
     })))
 }
 
-/// A stream of the rows of one array.
 struct RowStream {
     header: Header,
     /// Elements in a row.
     width: usize,
-    /// The same value in every row.
     constant: bool,
     /// Index in the row and name of each column to read.
     columns: Vec<(usize, String)>,
@@ -187,7 +184,6 @@ impl RowStream {
     }
 }
 
-/// Every array of the file.
 fn arrays(path: &Path, limits: &Limits) -> Result<Vec<Stored>> {
     let failed = |error: std::io::Error| Error::io(path, error);
     let members = members(&mut source::open(path)?).map_err(failed)?;

@@ -15,7 +15,6 @@ use crate::thrift::{Thrift, Trouble, kind};
 const LONGEST_FOOTER: u64 = 256 << 20;
 /// Maximum length of a page header, which may contain statistics.
 const LONGEST_HEADER: u64 = 16 << 20;
-/// Maximum nesting of columns.
 const DEEPEST_SCHEMA: usize = 64;
 /// Size of the footer's length and `PAR1`.
 const TRAILER_BYTES: u64 = 8;

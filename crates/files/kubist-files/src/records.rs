@@ -194,7 +194,6 @@ impl<R: Read> Records<R> {
 mod tests {
     use super::*;
 
-    /// Returns its text in parts of this size.
     struct Bits<'a>(&'a [u8], usize);
 
     impl Read for Bits<'_> {

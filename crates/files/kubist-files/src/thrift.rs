@@ -1,20 +1,16 @@
 //! A subset of Thrift's compact protocol, enough to check the lengths in a Parquet file before its reader
 //! allocates memory for them.
 
-/// Why bytes cannot be parsed.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Trouble {
-    /// They end too early.
     Short,
     Damaged,
 }
 
 pub type Result<T> = std::result::Result<T, Trouble>;
 
-/// Maximum nesting of structs.
 const DEEPEST: usize = 64;
 
-/// Types of fields and elements.
 pub mod kind {
     pub const I32: u8 = 5;
     pub const LIST: u8 = 9;
@@ -31,7 +27,6 @@ impl<'a> Thrift<'a> {
         Thrift { bytes, at: 0 }
     }
 
-    /// The number of bytes read.
     pub fn position(&self) -> usize {
         self.at
     }
@@ -64,7 +59,6 @@ impl<'a> Thrift<'a> {
         Err(Trouble::Damaged)
     }
 
-    /// Reads an integer of any width.
     pub fn number(&mut self) -> Result<i64> {
         let folded = self.unsigned()?;
         Ok((folded >> 1) as i64 ^ -((folded & 1) as i64))

@@ -7,7 +7,6 @@ use std::io::{BufReader, Error, ErrorKind, Read, Result, Seek, SeekFrom};
 use flate2::Crc;
 use flate2::read::DeflateDecoder;
 
-/// One file inside the archive.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Member {
     pub name: String,
@@ -51,7 +50,6 @@ impl Record<'_> {
     }
 }
 
-/// Returns the members, in the archive's order.
 pub fn members(file: &mut File) -> Result<Vec<Member>> {
     let total = file.metadata()?.len();
     let (offset, length) = directory(file)?;
@@ -125,7 +123,6 @@ impl<'a> Wide<'a> {
     }
 }
 
-/// The offset and length of the directory.
 fn directory(file: &mut File) -> Result<(u64, u64)> {
     let total = file.metadata()?.len();
     let tail_bytes = total.min(LONGEST_COMMENT + (END_BYTES + END_64_LOCATOR_BYTES) as u64);

@@ -52,7 +52,6 @@ pub async fn write(link: &Link, store: Uuid, name: &str, start: u64, bytes: Byte
     Ok(())
 }
 
-/// Writes a complete value, from offset 0 on.
 pub async fn write_all(link: &Link, store: Uuid, name: &str, value: &[u8]) -> Result<()> {
     let blocks = (0u64..).step_by(BLOCK as usize).zip(value.chunks(BLOCK as usize));
     let writes = blocks.map(|(start, bytes)| write(link, store, name, start, Bytes::copy_from_slice(bytes)));

@@ -37,7 +37,6 @@ const LONGEST_PAUSE: Duration = Duration::from_millis(500);
 /// Values of a statement's placeholders.
 type Values<'a> = &'a (dyn SerializeRow + Sync);
 
-/// How many replicas must agree.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Agreed {
     /// One replica: for immutable data, where a missing row is requested again.
@@ -48,7 +47,6 @@ pub enum Agreed {
     Serially,
 }
 
-/// A store's connection to its cluster.
 #[derive(Clone)]
 pub struct Link {
     pub location: Arc<Location>,
@@ -166,7 +164,6 @@ impl Link {
         self.ask(cql, values, Agreed::Enough, None, PagingState::start()).await.map(drop)
     }
 
-    /// Runs a lightweight transaction.
     pub async fn decide(&self, cql: &'static str, values: Values<'_>) -> Result<Decision> {
         let (answer, _) = self.ask(cql, values, Agreed::Enough, None, PagingState::start()).await?;
         let rows = answer.into_rows_result().map_err(|error| self.odd(error))?;

@@ -70,7 +70,6 @@ impl Epochs {
     }
 }
 
-/// Returns the number of the newest epoch.
 pub async fn newest(link: &Link, store: Uuid, writer: &str) -> Result<Option<i64>> {
     let found: Option<(Option<i64>,)> = link.first(NEWEST, &(store, writer), Agreed::Enough).await?;
     Ok(found.and_then(|(number,)| number))

@@ -41,7 +41,6 @@ impl Limiter {
         Limiter { permits: Semaphore::new(limit.now()), state: Mutex::new(State { limit, surplus: 0 }), most }
     }
 
-    /// The maximum number of permits.
     pub fn most(&self) -> usize {
         self.most
     }
@@ -52,7 +51,6 @@ impl Limiter {
         Permit { limiter: self, permit, begin: Instant::now(), full }
     }
 
-    /// Reports a request that could not be served.
     pub fn failed(&self) {
         self.adapt(self.state(), RequestLimit::failed);
     }
@@ -77,7 +75,6 @@ impl Limiter {
 }
 
 impl Permit<'_> {
-    /// Reports a response and its transferred bytes.
     pub fn end(self, bytes: usize) {
         let Permit { limiter, permit, begin, full } = self;
         let mut state = limiter.state();

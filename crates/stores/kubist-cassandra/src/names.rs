@@ -14,7 +14,6 @@ const REMOVE: &str = "DELETE FROM kubist_names WHERE store = ? AND kind = ? AND 
 const LIST: &str = "SELECT name FROM kubist_names WHERE store = ? AND kind = ?";
 const BETWEEN: &str = "SELECT name FROM kubist_names WHERE store = ? AND kind = ? AND name >= ? AND name < ?";
 
-/// The kind of thing that has the name.
 #[derive(Clone, Copy)]
 pub enum Kind {
     Segment,
@@ -41,7 +40,6 @@ pub async fn remove(link: &Link, store: Uuid, kind: Kind, name: &str) -> Result<
     link.run(REMOVE, &(store, kind.word(), name)).await
 }
 
-/// Returns all names in ascending order.
 pub async fn list(link: &Link, store: Uuid, kind: Kind) -> Result<Vec<String>> {
     let found: Vec<(String,)> = link.all(LIST, &(store, kind.word()), Agreed::Enough).await?;
     Ok(found.into_iter().map(|(name,)| name).collect())

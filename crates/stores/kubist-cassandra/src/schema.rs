@@ -18,7 +18,6 @@ use crate::replication::replication;
 /// documentation), so the time is short: reading over many deleted names would be slow.
 const GRACE_SECONDS: u32 = 3600;
 
-/// Names, columns and keys.
 const TABLES: [(&str, &str, &str); 7] = [
     // A name that reappeared would lead to a dropped table: ten days, the default.
     ("kubist_tables", "name text PRIMARY KEY, id uuid", " AND gc_grace_seconds = 864000"),
@@ -54,7 +53,6 @@ const TABLES: [(&str, &str, &str); 7] = [
     ),
 ];
 
-/// Returns whether keyspace and tables exist.
 pub async fn is_there(link: &Link) -> Result<bool> {
     let found: Vec<(String,)> = link
         .all(
@@ -66,7 +64,6 @@ pub async fn is_there(link: &Link) -> Result<bool> {
     Ok(TABLES.iter().all(|(name, ..)| found.iter().any(|(found,)| found == name)))
 }
 
-/// Creates missing keyspace and tables.
 pub async fn make(link: &Link) -> Result<()> {
     let keyspace = &link.location.keyspace;
     let found: Vec<(String,)> = link

@@ -40,7 +40,6 @@ const FORGET: &str = "DELETE length FROM kubist_segments WHERE store = ? AND nam
 #[derive(Debug, Default)]
 pub struct Lengths(Mutex<HashMap<String, u64>>);
 
-/// Maximum number of remembered lengths.
 const MOST_LENGTHS: usize = 1 << 16;
 
 impl Lengths {

@@ -61,7 +61,6 @@ pub async fn connect(location: &Location) -> Result<Arc<Cluster>> {
     Ok(Arc::new(Cluster { session, statements: RwLock::default(), in_keyspace: OnceCell::new() }))
 }
 
-/// The error if no node accepted the connection.
 fn refused(location: &Location, error: &NewSessionError) -> Error {
     let why = match error {
         NewSessionError::FailedToResolveAnyHostname(_) => "no host of that name was found".to_owned(),
@@ -99,7 +98,6 @@ fn not_let_in(location: &Location, error: &ConnectionError) -> String {
     }
 }
 
-/// The text of the innermost cause.
 fn deepest(error: &dyn std::error::Error) -> String {
     let mut error = error;
     while let Some(source) = error.source() {

@@ -14,7 +14,6 @@ use rand::rngs::SmallRng;
 use rand::seq::IndexedRandom;
 use rand::{Rng, SeedableRng};
 
-/// A broken rule.
 #[derive(Clone, Copy, Debug, PartialEq)]
 enum Fault {
     None,
@@ -67,7 +66,6 @@ struct World {
 
 type Shared = Rc<RefCell<World>>;
 
-/// Lets other tasks run.
 fn pause() -> impl Future<Output = ()> {
     let mut paused = false;
     std::future::poll_fn(move |_| match std::mem::replace(&mut paused, true) {

@@ -33,7 +33,6 @@ fn key(writer: &str, number: u64) -> String {
     format!("{FOLDER}/{writer}/{number:020}")
 }
 
-/// The newest claim on a log.
 struct Newest {
     number: u64,
     /// The holder; `None` if the claim was released.
@@ -109,7 +108,6 @@ impl Claims {
         Ok(Claim { link: link.clone(), writer: writer.to_owned(), me, number, lost, hint, renewal, ended: false })
     }
 
-    /// Takes the next number.
     async fn next(&self, link: &Link, writer: &str, me: &Holder, waits: bool) -> Result<(u64, u64)> {
         loop {
             let found = newest(link, writer).await?;

@@ -42,7 +42,6 @@ const LAST_ANSWER: Duration = Duration::from_secs(1);
 /// Larger than any number of tries within `patience`, which ends them.
 const MOST_TRIES: usize = 10_000;
 
-/// A store's connection to its bucket.
 #[derive(Clone, Debug)]
 pub struct Link {
     pub location: Arc<Location>,
@@ -176,7 +175,6 @@ impl Link {
         Path::from(format!("{}/{key}", self.location.prefix))
     }
 
-    /// A key, as messages show it.
     pub fn file(&self, key: &str) -> String {
         format!("{}/{key}", self.location)
     }
@@ -385,7 +383,6 @@ impl Link {
     }
 }
 
-/// The host of an address, with its port.
 fn host(endpoint: &str) -> &str {
     let behind = endpoint.split_once("://").map_or(endpoint, |(_, behind)| behind);
     behind.split('/').next().unwrap_or(behind)

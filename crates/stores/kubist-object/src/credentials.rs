@@ -93,7 +93,6 @@ pub fn within_seconds(builder: AmazonS3Builder) -> object_store::Result<AmazonS3
     Ok(builder.with_credentials(Arc::new(WithinSeconds { asked, last: Mutex::default() })))
 }
 
-/// Why there are no credentials.
 #[derive(Debug)]
 pub struct NoCredentials(String);
 

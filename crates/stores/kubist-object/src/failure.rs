@@ -33,7 +33,6 @@ const WRONG_PLACE: &[(&str, &str)] = &[
 ];
 const FULL: &[&str] = &["QuotaExceeded", "XMinioStorageFull", "InsufficientStorage", "EntityTooLarge"];
 
-/// A request to the service.
 #[derive(Debug, Clone, Copy)]
 pub struct Asked<'a> {
     /// A verb.

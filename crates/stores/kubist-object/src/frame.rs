@@ -20,7 +20,6 @@ const MAGIC: &[u8; 8] = b"KUBISTs3";
 const VERSION: u32 = 1;
 pub const HEAD_BYTES: usize = 33;
 
-/// The kind of an object.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[repr(u8)]
 pub enum Kind {
@@ -42,7 +41,6 @@ pub enum Kind {
 
 const KINDS: [Kind; 7] = [Kind::Store, Kind::Value, Kind::Entry, Kind::Fence, Kind::Held, Kind::Free, Kind::Name];
 
-/// A parsed object.
 #[derive(Debug, Clone)]
 pub struct Framed {
     pub mark: Uuid,
@@ -50,7 +48,6 @@ pub struct Framed {
     pub payload: Bytes,
 }
 
-/// Returns an object's bytes.
 pub fn framed(mark: Uuid, kind: Kind, payload: &[u8]) -> Bytes {
     let mut bytes = Vec::with_capacity(HEAD_BYTES + payload.len());
     bytes.extend_from_slice(MAGIC);

@@ -25,7 +25,6 @@ pub struct Location {
     pub region: Option<String>,
     /// Whether the bucket is part of the host name instead of the path.
     pub virtual_hosted: Option<bool>,
-    /// The profile whose credentials are used.
     pub profile: Option<String>,
     /// The file with the root certificates for the service.
     pub authorities: Option<String>,

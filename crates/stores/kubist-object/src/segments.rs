@@ -204,7 +204,6 @@ async fn piece_length(link: &Link, name: &str, piece: u64) -> Result<u64> {
     }
 }
 
-/// A segment that is being written.
 struct Growing {
     link: Link,
     name: String,

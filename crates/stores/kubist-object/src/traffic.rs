@@ -6,7 +6,6 @@ use std::time::Instant;
 
 use kubist_store::{Chain, Traffic};
 
-/// The traffic of a store so far.
 #[derive(Debug, Default)]
 pub struct Counts {
     gets: AtomicU64,
@@ -32,7 +31,6 @@ impl Drop for OnItsWay<'_> {
 }
 
 impl Counts {
-    /// Starts a request.
     pub fn send(&self) -> OnItsWay<'_> {
         OnItsWay { counts: self, sent: Instant::now() }
     }

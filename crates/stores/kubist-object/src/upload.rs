@@ -18,7 +18,6 @@ const LONG_PART: usize = 64 << 20;
 /// Maximum number of concurrent parts; further appends wait.
 const AT_ONCE: usize = 6;
 
-/// A piece that grows until it is put.
 pub struct Upload {
     link: Link,
     key: String,

@@ -60,7 +60,6 @@ impl Writers {
         Ok(names)
     }
 
-    /// Adds a name, unless it is listed.
     pub async fn add(&self, link: &Link, writer: &str) -> Result<()> {
         loop {
             let names = self.names(link).await?;

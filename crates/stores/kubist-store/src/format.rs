@@ -16,7 +16,6 @@ pub(crate) const HEADER_BYTES: u64 = 16;
 /// Size of an object's length and checksum, between header and value.
 const OBJECT_HEAD_BYTES: usize = 12;
 
-/// Size of an acknowledgement file.
 pub(crate) const ACKNOWLEDGEMENT_BYTES: usize = HEADER_BYTES as usize + 12;
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -82,7 +81,6 @@ pub(crate) fn check_header(kind: Kind, bytes: &[u8], file: &str) -> Result<()> {
     }
 }
 
-/// Returns the complete file of an object.
 pub(crate) fn object(value: &[u8]) -> Vec<u8> {
     let length = (value.len() as u64).to_le_bytes();
     let mut file = Vec::with_capacity(HEADER_BYTES as usize + OBJECT_HEAD_BYTES + value.len());

@@ -34,7 +34,6 @@ pub(crate) fn frame(position: u64, payload: &[u8]) -> Option<Vec<u8>> {
     Some(frame)
 }
 
-/// The content of a part of a log.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) struct Frames {
     pub entries: Vec<LogEntry>,
@@ -143,7 +142,6 @@ fn frame_at(bytes: &[u8], at: usize, position: u64) -> Look {
     }
 }
 
-/// The position of the next complete frame.
 enum Next {
     Whole(usize),
     None,

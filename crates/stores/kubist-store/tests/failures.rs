@@ -21,7 +21,6 @@ struct Promised {
 }
 
 impl Promised {
-    /// Uses each operation once.
     fn work(&mut self, machine: &SimDisk, random: &mut StdRng) -> Result<()> {
         let store = open(machine)?;
         let name = format!("rewrites/{}", random.random::<u64>());

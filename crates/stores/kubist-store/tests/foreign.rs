@@ -176,7 +176,6 @@ fn make_pipe(at: &Path) {
     mknodat(CWD, at, FileType::Fifo, mode, 0).unwrap();
 }
 
-/// Replaces a file by another type of file.
 fn replace(at: &Path, sort: Sort, foreign: &Path) {
     match sort {
         Sort::Link => symlink(foreign, at).unwrap(),

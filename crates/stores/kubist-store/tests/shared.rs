@@ -22,7 +22,6 @@ use kubist_store::{
 use rand::rngs::StdRng;
 use rand::{Rng, SeedableRng};
 
-/// A server and two machines that mount it.
 fn machines(seed: u64, rules: &[Rule]) -> (SimDisk, [Arc<Mount>; 2]) {
     let server = SimDisk::new(seed);
     let network = Network::new(&server, rules);

@@ -8,7 +8,6 @@ use crate::fetch;
 use crate::files::Files;
 use crate::grid::Question;
 
-/// A block that may contain results.
 #[derive(Clone, Copy, Debug, Serialize)]
 pub struct Hit {
     /// Index of the file, from 0.

@@ -8,7 +8,6 @@ use kubist_types::{Error, Result};
 /// Results that a query with a limit keeps beyond its limit.
 const SURPLUS: usize = 1 << 16;
 
-/// Results of a task.
 pub(super) struct Found {
     pub batch: RecordBatch,
     pub priorities: Vec<u64>,

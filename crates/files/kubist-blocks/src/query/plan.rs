@@ -21,7 +21,6 @@ const SPAN: u64 = 64 << 20;
 const MOST_UNWRITTEN: u64 = 1 << 20;
 
 impl Execution<'_> {
-    /// Plans the reads of a query as tasks.
     pub(super) fn plan(&self, report: &mut Report) -> Result<Vec<Task>> {
         self.tasks(self.cells(report)?, report)
     }

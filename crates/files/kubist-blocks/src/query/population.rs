@@ -72,7 +72,6 @@ fn unit(tiling: &Tiling, storage: &Storage, rect: &Rect) -> u64 {
     }
 }
 
-/// The priority of a rectangle within one block.
 pub(super) fn priority(number: usize, member: &Member, grid: &Grid, rect: &Rect) -> Result<u64> {
     let tiling = member.tiling(grid.driver)?;
     let unit = unit(&tiling, &member.layout().variables[grid.driver].storage, rect);

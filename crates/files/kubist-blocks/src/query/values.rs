@@ -68,7 +68,6 @@ impl<'a> Values<'a> {
         Ok(())
     }
 
-    /// A column at positions of a rectangle.
     pub fn at(&self, column: usize, rect: &Rect, places: &[u32]) -> Result<ArrayRef> {
         let (variable, axes) = match &self.grid.columns[column] {
             Column::Index { axis } => return Ok(Grid::index(rect, *axis, places)),

@@ -19,7 +19,6 @@ pub fn address() -> String {
     std::env::var("KUBIST_TEST_S3").expect("KUBIST_TEST_S3 names no service: see scripts/s3.py")
 }
 
-/// An unused location on a service.
 pub fn fresh_at(address: &str, settings: &str) -> Location {
     let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default().as_nanos();
     let name = format!("t{now:x}-{}", COUNT.fetch_add(1, Ordering::Relaxed));

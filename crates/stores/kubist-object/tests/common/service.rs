@@ -9,7 +9,6 @@ use std::net::{TcpListener, TcpStream};
 use std::sync::{Arc, Condvar, Mutex};
 use std::thread;
 
-/// What happens to a request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Does {
     /// It is served.
@@ -26,7 +25,6 @@ pub enum Does {
     ServeTogether(usize),
 }
 
-/// A request, as the rule sees it.
 #[derive(Debug, Clone)]
 pub struct Asked {
     pub method: String,

@@ -23,7 +23,6 @@ const KEPT: u64 = 8;
 /// Interval of checks of another holder's claim.
 const LOOK: Duration = Duration::from_secs(1);
 
-/// A claim that this process holds.
 #[derive(Debug)]
 pub struct Claim {
     directory: Arc<StoreDirectory>,

@@ -157,7 +157,6 @@ impl StoreDirectory {
         Ok(false)
     }
 
-    /// The pause after so many earlier ones.
     fn pause_after(&self, pauses: u32) -> Duration {
         let pause = self.patience() * (1 << pauses.min(FIRST_PAUSE.ilog2())) / FIRST_PAUSE;
         pause.min(LONGEST_PAUSE)

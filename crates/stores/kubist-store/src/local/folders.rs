@@ -49,7 +49,6 @@ impl Folders {
         Ok(path)
     }
 
-    /// Makes the names in a folder durable.
     pub fn sync(&self, path: &Path) -> Result<()> {
         if let Some(cause) = self.known().failed.get(path) {
             return Err(Error::Refused { file: path.display().to_string(), cause: cause.clone() });

@@ -36,7 +36,6 @@ impl HandleHealth {
         self.process == disk.process()
     }
 
-    /// Remembers the error, if there is one.
     pub fn note<T>(&mut self, result: Result<T>) -> Result<T> {
         if let Err(error) = &result {
             self.first_failure.get_or_insert_with(|| error.to_string());

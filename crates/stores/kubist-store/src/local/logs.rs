@@ -45,7 +45,6 @@ struct LocalLog {
     writer: String,
     path: PathBuf,
     mark: PathBuf,
-    /// The file's inode.
     node: u64,
     file: Box<dyn DiskFile>,
     acknowledgement: Box<dyn DiskFile>,
@@ -310,7 +309,6 @@ pub(super) fn read_sound(store: &LocalStore, writer: &str, from: u64) -> Result<
     Ok(SoundLog { entries, broken, next: end, damage: Some(damage) })
 }
 
-/// Describes anomalies of a log.
 pub(super) fn check(store: &LocalStore, writer: &str) -> Result<Vec<String>> {
     names::check_part(writer)?;
     let path = path_of(store, writer, SUFFIX);
@@ -356,7 +354,6 @@ pub(super) fn check(store: &LocalStore, writer: &str) -> Result<Vec<String>> {
     Ok(findings)
 }
 
-/// Result of a walk along a log.
 struct Walked {
     length: u64,
     /// The position after the last complete entry.
@@ -438,7 +435,6 @@ fn damage(found: &Walked, acknowledged: Acknowledged, path: &Path) -> Option<Err
     Some(Error::damaged(path.display().to_string(), offset, what))
 }
 
-/// The state of an acknowledgement.
 #[derive(Clone, Copy, Debug, PartialEq)]
 enum Acknowledged {
     /// This many bytes from the log's beginning are durable.

@@ -79,12 +79,10 @@ pub(super) fn get(directory: &StoreDirectory, folder: &str, number: u64) -> Resu
     })
 }
 
-/// Returns the version mark of a numbered file.
 pub(super) fn stamp(directory: &StoreDirectory, folder: &str, number: u64) -> Result<Stamp> {
     directory.stamp_of(&path(directory, folder, number))
 }
 
-/// Creates the mark, durably.
 pub(super) fn mark(directory: &StoreDirectory) -> Result<()> {
     let folder = directory.folders.ensure(LOGS)?;
     temporary::publish_as(directory, true, &header(Kind::Shared), &folder.join(MARK))?;

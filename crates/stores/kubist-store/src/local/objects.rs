@@ -46,7 +46,6 @@ pub(super) fn get(store: &LocalStore, name: &str) -> Result<Option<Bytes>> {
     })
 }
 
-/// Returns the version mark of an object.
 pub(super) fn stamp(store: &LocalStore, name: &str) -> Result<Stamp> {
     names::check_object(name)?;
     store.stamp_of(&store.root.join(name))

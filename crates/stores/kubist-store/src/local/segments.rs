@@ -31,7 +31,6 @@ use super::open_files::check_range;
 const FOLDER: &str = "segments";
 const SUFFIX: &str = ".seg";
 
-/// Size of the write buffer.
 const BUFFER_BYTES: usize = 1 << 20;
 
 /// Parts of this size are written directly: copying them would cost more than the system call saves.

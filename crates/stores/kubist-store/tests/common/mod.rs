@@ -10,12 +10,10 @@ use rand::rngs::StdRng;
 /// Path of the store on simulated machines.
 pub const STORE: &str = "/data/store";
 
-/// Opens the machine's store in a new process.
 pub fn open(machine: &SimDisk) -> Result<LocalStore> {
     LocalStore::on_disk(machine.process(), Path::new(STORE))
 }
 
-/// The path of a file of that store.
 pub fn file(name: &str) -> PathBuf {
     Path::new(STORE).join(name)
 }

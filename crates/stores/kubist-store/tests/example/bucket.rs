@@ -1,9 +1,9 @@
-//! A store on a bucket: a service that keeps values by key, and puts one only if its key is free.
+//! A store on a bucket: a service that stores values by key, with a put that fails if the key is taken.
 use std::{collections::BTreeMap, ops::Range, sync::Arc, sync::Mutex, time::Duration};
 use bytes::Bytes;
 use kubist_store::{names::*, *};
 
-/// The map stands for the service: `object/NAME`, `segment/NAME`, `claim/WRITER`, `log/WRITER/POSITION`.
+/// The map simulates the service: `object/NAME`, `segment/NAME`, `claim/WRITER`, `log/WRITER/POSITION`.
 #[derive(Debug, Clone, Default)]
 pub struct Bucket { pub location: String, pub values: Arc<Mutex<BTreeMap<String, Bytes>>> }
 
@@ -13,7 +13,7 @@ impl Bucket {
         !values.contains_key(&key) && values.insert(key, Bytes::copy_from_slice(value)).is_none()
     }
     fn value(&self, key: &str) -> Option<Bytes> { self.values.lock().unwrap().get(key).cloned() }
-    /// What follows the prefix in the keys that begin with it, in order, and their values.
+    /// The keys that begin with `prefix`, in order and without it, and their values.
     fn below(&self, prefix: &str) -> Vec<(String, Bytes)> {
         let values = self.values.lock().unwrap();
         let found = values.range(prefix.to_owned()..).take_while(|(key, _)| key.starts_with(prefix));
@@ -22,7 +22,7 @@ impl Bucket {
     fn remove(&self, key: &str) { self.values.lock().unwrap().remove(key); }
 }
 
-/// An entry's key. The log is the keys from 0 on without a gap.
+/// An entry's key. A log has the keys from 0 on without a gap.
 fn position(writer: &str, number: u64) -> String { format!("log/{writer}/{number:020}") }
 
 impl Store for Bucket {
@@ -72,12 +72,12 @@ impl Store for Bucket {
     }
     fn own_log(&self, writer: &str) -> Result<Box<dyn LogOwner>> {
         check_part(writer)?;
-        // A real one is renewed, and taken from an owner that has not renewed it for 30 s.
+        // A real store renews its claim, and takes one that was not renewed for 30 s.
         if !self.put(format!("claim/{writer}"), b"") {
             return Err(Error::Busy { writer: writer.into(), file: format!("{}/log/{writer}", self.location) });
         }
         let mut next = self.below(&format!("log/{writer}/")).len() as u64;
-        // The fence: an owner before this one that was only slow finds its next key taken.
+        // The fence: an earlier owner that was only slow finds its next key taken.
         while !self.put(position(writer, next), b"fence") { next += 1 }
         let end = self.read_log(writer, 0)?.next;
         Ok(Box::new(Owned { bucket: self.clone(), writer: writer.into(), next: next + 1, end, lost: false }))
@@ -92,7 +92,7 @@ impl Store for Bucket {
         if found.is_empty() { return Err(Error::Missing { file }) }
         let mut tail = LogTail { entries: Vec::new(), next: from, durable: from };
         for (number, (_, value)) in (0..).zip(&found).skip(from as usize) {
-            // A fence belongs to the entry behind it: an entry ends at once, whatever comes next.
+            // A fence belongs to the entry after it, so an entry's end never changes.
             if value.starts_with(b"entry") {
                 tail.entries.push(LogEntry { position: tail.next, bytes: value.slice(5..) });
                 (tail.next, tail.durable) = (number + 1, number + 1);

@@ -10,7 +10,7 @@ pub struct Buckets(Mutex<BTreeMap<String, Bucket>>);
 
 impl Scheme for Buckets {
     fn name(&self) -> &'static str { "bucket" }
-    /// A service would be given its address, and the login that the location may hold.
+    /// A real service needs its address, and the login that the location may contain.
     fn read(&self, location: &str) -> Result<Arc<dyn StoreLocation>, String> {
         let mut buckets = self.0.lock().unwrap();
         let new = || Bucket { location: location.into(), ..Bucket::default() };
