@@ -102,6 +102,9 @@ class Read(TypedDict, total=False):
     types: Mapping[str, str] | None
     delimiter: str | None
     names: Sequence[str] | None
+    hdu: str | int | None
+    strict: bool
+    bad_rows: Literal["refuse", "skip"]
     max_record: int | None
     max_columns: int | None
     max_inflation: int | None

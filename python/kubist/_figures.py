@@ -347,11 +347,13 @@ class About:
     identity: list[str]
     lookup: list[str]
     columns: list[Column]
+    declared: list[DeclaredWriters]
 
     @classmethod
     def parse(cls, text: str) -> About:
         values = json.loads(text)
-        for name, kind in {"dimensions": Dimension, "columns": Column}.items():
+        kinds = {"dimensions": Dimension, "columns": Column, "declared": DeclaredWriters}
+        for name, kind in kinds.items():
             values[name] = [_of(kind, each) for each in values[name]]
         return _of(cls, values)
 

@@ -113,6 +113,11 @@ class Writer:
         """
         return self._writer.committed(token)
 
+    @property
+    def last_step(self) -> int | None:
+        """The last step that this writer committed or abandoned; None if there is none."""
+        return self._writer.last_step()
+
     def abandon(self, step: int) -> None:
         """Declares that this writer has no rows for ``step``: readers do not wait for it."""
         self._writer.abandon(_box.step("step", step))

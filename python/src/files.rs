@@ -45,10 +45,10 @@ impl File {
         Schema(fit::settled(&self.0))
     }
 
-    /// Reads its rows as these columns and types.
-    fn read(&self, py: Python<'_>, wanted: &Schema) -> PyResult<FileRows> {
+    /// Reads its rows as these columns and types. A column that it lacks is null, or an error if it is `needed`.
+    fn read(&self, py: Python<'_>, wanted: &Schema, needed: Vec<String>) -> PyResult<FileRows> {
         let schema = wanted.0.clone();
-        fit::check(&self.0, &schema).map_err(|error| unread(py, &error))?;
+        fit::check(&self.0, &schema, &needed).map_err(|error| unread(py, &error))?;
         let schema = fit::in_units_of(&self.0, &schema, &[]);
         let batches = self.0.read(schema.fields(), Arc::default());
         let path = self.0.path.clone();

@@ -96,6 +96,11 @@ impl Writer {
         run(py, &self.cancel, || self.state()?.open()?.committed(token))
     }
 
+    /// The last step that this writer committed or abandoned; `None` if there is none.
+    fn last_step(&self, py: Python<'_>) -> PyResult<Option<i64>> {
+        run(py, &self.cancel, || self.state()?.open()?.last_step())
+    }
+
     /// Claims work that must enter the table once (such as a file), and replaces the previous claim.
     fn take_on(&self, py: Python<'_>, what: &str) -> PyResult<()> {
         run(py, &self.cancel, || self.state()?.open()?.take_on(what))

@@ -76,7 +76,11 @@ def ingest(
         ``time`` is the time of files without one. ``columns`` selects columns; by default all.
         ``types`` overrides the types of columns of a new table. ``delimiter`` separates the fields
         of CSV: a character, ``"tab"``, or ``"space"`` for runs of blanks; by default as in the
-        first line. ``names`` are the columns of CSV without a header line. ``max_record``,
+        first line. ``names`` are the columns of CSV without a header line. ``hdu`` is the table of a FITS
+        file, by name or number. ``strict``: refuse a file of which anything would be left out of the
+        table. ``bad_rows="skip"``: skip rows without a position, and count them in the report; by
+        default such a row is an error, or is stored without a position (Parquet, Arrow, CSV and
+        NPZ). ``max_record``,
         ``max_columns``, ``max_inflation`` and ``max_batch`` limit files of Parquet, Arrow, CSV and
         NPZ: bytes of a row, columns, bytes of rows for each byte of the file, bytes of a record
         batch.
@@ -139,6 +143,9 @@ def ingest(
             columns=reading.get("columns"),
             delimiter=reading.get("delimiter"),
             names=reading.get("names"),
+            hdu=reading.get("hdu"),
+            strict=bool(reading.get("strict")),
+            bad_rows=reading.get("bad_rows") or "refuse",
             limits={name: reading[name] for name in LIMITS if reading.get(name) is not None},
             writer=cast("Writing", group("ingest", "writer", writer, Writing)),
             again=bool(again),

@@ -14,6 +14,7 @@ from typing import Any
 from .. import _errors
 from .._shown import counted
 from . import Plan, Report, ingest
+from .report import of_files
 
 USAGE, EXISTENCE, SYSTEM, UNSOUND, INTERRUPTED = 2, 3, 4, 1, 130
 
@@ -74,8 +75,14 @@ def _sum_up(done: Report) -> None:
     taken = "nothing new"
     if done.files:
         taken = f"{counted(done.rows, 'record')} from {counted(len(done.files), 'file')}"
+    if done.columns_added:
+        notes.append(f"new columns {', '.join(done.columns_added)}, null in the rows before")
+    for path, rows in done.rows_skipped.items():
+        notes.append(f"{path}: {counted(rows, 'row')} without a position {'was' if rows == 1 else 'were'} skipped")
     for note in done.notes:
         sys.stderr.write(f"note: {note}\n")
+    for text in of_files(done.left_out):
+        sys.stderr.write(f"left out: {text}\n")
     sys.stderr.write(f"{'; '.join([f'{done.table}: {taken} in {done.seconds:.1f} s', *notes])}\n")
 
 

@@ -58,6 +58,7 @@ class Ingestion:
         self._state: State | None = None
         self._total: int | None = None
         self._numbers_frames = False
+        self._is_declared = False
         # Steps that were committed, or counted as known: files are looked at again and again.
         self._met: set[str] = set()
         # Where each step of a solver was read: one that comes again is reported.
@@ -85,6 +86,7 @@ class Ingestion:
             names=asked.names,
             types=asked.types,
             limits=asked.limits,
+            hdu=asked.hdu,
         )
         found = []
         for path in _expanded(self.paths):
@@ -93,7 +95,9 @@ class Ingestion:
                 if kind is None:
                     continue
                 kind.need(path)
-                found.append(kind.open(path, options))
+                source = kind.open(path, options)
+                self._leave_out(source)
+                found.append(source)
             except (ImportError, *NOT_OF_FILES):
                 raise
             except BaseException as error:
@@ -103,6 +107,19 @@ class Ingestion:
         if all(source.times for source in found):
             found.sort(key=lambda source: source.times[0])
         return found
+
+    def _leave_out(self, source: Source) -> None:
+        """Reports what the table does not get of a file.
+
+        Raises:
+            InvalidInput: It is something, and the user wants all.
+        """
+        if not source.left_out:
+            return
+        if self.asked.strict:
+            name, why = next(iter(source.left_out.items()))
+            raise InvalidInput(f"{source.path}: {name} would be left out: {why} (read option strict)")
+        self.report.left_out[str(source.path)] = dict(source.left_out)
 
     def _fail(self, path: Path, error: BaseException) -> None:
         message = _told(path, error)
@@ -151,6 +168,7 @@ class Ingestion:
             times=(min(times), max(times)) if times else None,
             metadata=dict(first.metadata),
             notes=self._notes(sources, schema),
+            left_out=self.report.left_out,
         )
 
     # What the table is
@@ -160,10 +178,13 @@ class Ingestion:
         import pyarrow as pa
 
         source = sources[0]
-        fields = {f.name: f for f in source.schema}
-        for other in sources[1:]:
-            if other.partial and other.format == source.format:
-                fields = {f.name: f for f in other.schema} | fields
+        fields: dict[str, pa.Field] = {}
+        for other in sources:
+            for field_ in other.schema:
+                known = fields.get(field_.name)
+                fields[field_.name] = field_ if known is None else _wider(known, field_, other.path)
+        lacking = {n for other in sources for n in fields if n not in other.schema.names}
+        fields |= {name: fields[name].with_nullable(True) for name in lacking}
         if self.asked.time is not None and "time" not in fields:
             fields["time"] = pa.field("time", pa.float64())
         wanted = list(fields) if self.asked.columns is None else list(self.asked.columns)
@@ -251,12 +272,32 @@ class Ingestion:
             self._check_columns(self._table)
             self._check_joins(self._table.metadata, sources)
         self._check_atoms(self._table, sources)
-        self._schema = self._table.schema
+        if not self.report.created:
+            formats.native.agree([s for s in sources if s.file is not None], {})
+            here = self._table.schema.names
+            self._add_columns([f for f in self._columns_of(sources) if f.name not in here])
         self._writer = self._table.writer(**self.asked.writer)
+        self._know_columns()
+        self._keep_topology(source)
+
+    def _add_columns(self, fields: Sequence[pa.Field]) -> None:
+        """Adds columns that files have and the table lacks; rows that are there have null."""
+        assert self._table is not None
+        for field_ in fields:
+            self._table.add_column(field_.name, field_.type, unit=_forms.unit_of(field_))
+            self.report.columns_added.append(field_.name)
+
+    def _know_columns(self) -> None:
+        """Takes over the columns that the table has now."""
+        assert self._table is not None
+        self._schema = self._table.schema
         columns = json.loads(self._table._pinned().columns())
         added = frozenset(column["name"] for column in columns if column["added"])
-        self._state = State(schema=self._schema, added=added)
-        self._keep_topology(source)
+        about = self._table._about()
+        needed = frozenset([*self._dimensions, *about.identity])
+        self._is_declared = bool(about.declared)
+        number = 0 if self._state is None else self._state.next_frame
+        self._state = State(number, self._schema, added, needed)
 
     def _keep_topology(self, source: Source) -> None:
         """Puts it into a table that was made without, so that it can be given later."""
@@ -376,7 +417,9 @@ class Ingestion:
             try:
                 self._append(writer, source, step, self._begun(token))
                 self._tell(writer.pending_rows, source, step, committing=True)
-                committed = writer.commit(token=None if self.asked.again else token)
+                committed = writer.commit(
+                    step=self._step(source, step), token=None if self.asked.again else token
+                )
             except BaseException:
                 writer.discard()
                 self._state.next_frame = next_frame
@@ -388,7 +431,8 @@ class Ingestion:
                 first = self._numbers.setdefault((step.number, step.part), where)
                 if first != where:
                     self.report.notes.append(
-                        f"step {step.number} was taken twice: from {first} and from {where}"
+                        f"step {step.number} was taken twice: from {first} and from {where}; a query "
+                        "of its step finds the rows of the first"
                     )
             of_file = self.report.files.setdefault(str(source.path), {"rows": 0, "commits": 0})
             of_file["rows"] += committed.rows
@@ -397,6 +441,20 @@ class Ingestion:
             self.report.bytes_written += committed.bytes_written
             self._tell(0, source, step)
         return taken
+
+    def _step(self, source: Source, step: Step) -> int | None:
+        """The step that a commit is marked with, so that queries find it under ``steps``.
+
+        A writer commits each step once, in ascending order. So a step that comes again or too late, and
+        one whose rows come in several files, has no mark; nor has any in a table whose writers are
+        declared, because these alone complete a step.
+        """
+        assert self._table is not None and self._writer is not None
+        number = step.number
+        if number is None or step.part or source.in_order or self._is_declared:
+            return None
+        last = self._writer.last_step
+        return number if last is None or number > last else None
 
     def _committed(self, token: str) -> int | None:
         """How many records the table has under a token, whoever wrote them; None: it has none."""
@@ -425,9 +483,9 @@ class Ingestion:
                 row += there
                 if there == part.num_rows > 0:
                     continue
-                fitted = self._fitted(part.slice(there), source, step, row)
-                row += fitted.num_rows
-                append(fitted)
+                part = part.slice(there)
+                append(self._fitted(part, source, step, row))
+                row += part.num_rows
                 self._tell(row - begun, source, step)
             behind.wait()
         finally:
@@ -455,17 +513,23 @@ class Ingestion:
             when = self.asked.time if self.asked.time is not None else step.time
             if when is not None:
                 part = part.append_column("time", pa.array([when] * part.num_rows, pa.float64()))
-        unknown = set(part.column_names) - set(self._schema.names)
-        if unknown and self.asked.columns is None:
-            raise InvalidInput(
-                f"{step.label}: the table has no column {', '.join(sorted(unknown))}"
-            )
+        if self.asked.bad_rows == "skip":
+            part = self._with_positions(part, source)
+        late = [f for f in part.schema if f.name not in self._schema.names]
+        if late and self.asked.columns is None:
+            self._add_columns([self._measured(f, part, source) for f in late])
+            self._know_columns()
         columns, fields = [], []
         for field_ in self._schema:
             if field_.name not in part.column_names:
-                if field_.name in self._state.added:
-                    continue
-                raise InvalidInput(f"{step.label}: there is no column {field_.name!r}")
+                if field_.name in self._state.needed or not field_.nullable:
+                    raise InvalidInput(
+                        f"{step.label}: there is no column {field_.name!r}, and the table needs a value in it"
+                    )
+                if field_.name not in self._state.added:
+                    columns.append(pa.nulls(part.num_rows, field_.type))
+                    fields.append(field_)
+                continue
             column = cast(part.column(field_.name), field_, f"{step.label}: ")
             field_ = self._measured(field_.with_type(column.type), part, source)
             checked = source.file is None and field_.name in self._dimensions
@@ -481,6 +545,24 @@ class Ingestion:
             columns.append(column)
             fields.append(field_)
         return pa.table(columns, schema=pa.schema(fields))
+
+    def _with_positions(self, part: pa.Table, source: Source) -> pa.Table:
+        """The rows that have a value in each dimension; counts the others."""
+        import pyarrow as pa
+        import pyarrow.compute as pc
+
+        there = None
+        for name in self._dimensions & set(part.column_names):
+            column = part.column(name)
+            valid = column.is_valid()
+            if pa.types.is_floating(column.type):
+                valid = pc.and_(valid, pc.invert(pc.is_nan(column).fill_null(True)))
+            there = valid if there is None else pc.and_(there, valid)
+        kept = part if there is None else part.filter(there)
+        if skipped := part.num_rows - kept.num_rows:
+            path = str(source.path)
+            self.report.rows_skipped[path] = self.report.rows_skipped.get(path, 0) + skipped
+        return kept
 
     def _measured(self, field_: pa.Field, part: pa.Table, source: Source) -> pa.Field:
         """The column in the unit that the file says, unless the user says one."""
@@ -498,6 +580,27 @@ class Ingestion:
             dimensions = self._table._about().dimensions
             self._dimension_names = frozenset(dimension.column for dimension in dimensions)
         return self._dimension_names
+
+
+def _wider(one: pa.Field, other: pa.Field, path: Path) -> pa.Field:
+    """A column that holds the values of both.
+
+    Raises:
+        InvalidInput: No type holds both.
+    """
+    import pyarrow as pa
+
+    if one.type != other.type:
+        plain = [pa.schema([f.remove_metadata()]) for f in (one, other)]
+        try:
+            both = pa.unify_schemas(plain, promote_options="permissive").field(0)
+        except pa.ArrowException:
+            raise InvalidInput(
+                f"{path}: column {one.name!r} is {other.type}, and {one.type} in the files before: "
+                "read option types sets a type for all"
+            ) from None
+        one = one.with_type(both.type)
+    return one.with_nullable(one.nullable or other.nullable)
 
 
 def _under(key: str, committed: Callable[[str], int | None]) -> Callable[[str], int | None]:
@@ -598,6 +701,8 @@ def checked(asked: Asked) -> Asked:
         asked.time = _box.number("time", asked.time)
     if asked.topology is not None and not asked.topology.exists():
         raise _missing(asked.topology)
+    if asked.bad_rows not in ("refuse", "skip"):
+        raise InvalidInput(f"bad_rows: {asked.bad_rows!r} is neither refuse nor skip")
     if asked.format is not None and asked.format not in formats.NAMES:
         raise InvalidInput(f"format: {asked.format!r} is none of {', '.join(formats.NAMES)}")
     return asked

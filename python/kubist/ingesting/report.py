@@ -33,6 +33,9 @@ class Asked:
     columns: Sequence[str] | None = None
     delimiter: str | None = None
     names: Sequence[str] | None = None
+    hdu: str | int | None = None
+    strict: bool = False
+    bad_rows: str = "refuse"
     limits: Mapping[str, int] = field(default_factory=dict)
     writer: Writing = field(default_factory=Writing)
     again: bool = False
@@ -49,7 +52,8 @@ class Plan:
         steps: How many steps there are, and how many of them the table has already.
         rows: How many records, where the format says so beforehand.
         times: The first and the last time, where the format says it.
-        notes: What you should know, as units that are not known, and times that became timestamps.
+        notes: Remarks, such as units that are not known, and times that became timestamps.
+        left_out: For each file what is not in the table, with the reason.
     """
 
     format: str
@@ -64,6 +68,7 @@ class Plan:
     times: tuple[float, float] | None
     metadata: dict[str, Any]
     notes: list[str]
+    left_out: dict[str, dict[str, str]] = field(default_factory=dict)
 
     def __str__(self) -> str:
         width = max(len(name) for name, _, _ in self.columns)
@@ -89,6 +94,7 @@ class Plan:
             text = str(value)
             lines.append(f"metadata    {name} = {text if len(text) < 60 else text[:57] + '...'}")
         lines += [f"note        {note}" for note in self.notes]
+        lines += [f"left out    {text}" for text in of_files(self.left_out)]
         return "\n".join(lines)
 
 
@@ -101,7 +107,10 @@ class Report:
         rows, bytes_written: In all.
         skipped: Steps that the table had already.
         failed: Files that could not be read, and why; nothing of them was written.
-        notes: What a reader should know, as columns of a new table whose unit is not known.
+        notes: Remarks, such as columns of a new table whose unit is not known.
+        left_out: For each file what is not in the table, with the reason.
+        columns_added: Columns that the table did not have; they are null in the rows before.
+        rows_skipped: For each file the number of rows without a position that were skipped.
         topology_added: The table had no topology, and has that of the call now.
     """
 
@@ -113,5 +122,20 @@ class Report:
     skipped: int = 0
     failed: dict[str, str] = field(default_factory=dict)
     notes: list[str] = field(default_factory=list)
+    left_out: dict[str, dict[str, str]] = field(default_factory=dict)
+    columns_added: list[str] = field(default_factory=list)
+    rows_skipped: dict[str, int] = field(default_factory=dict)
     topology_added: bool = False
     seconds: float = 0.0
+
+
+def of_files(left_out: Mapping[str, Mapping[str, str]]) -> list[str]:
+    """A line for each thing that was left out; files that leave out the same share one."""
+    files: dict[tuple[str, str], list[str]] = {}
+    for path, reasons in left_out.items():
+        for name, why in reasons.items():
+            files.setdefault((name, why), []).append(path)
+    return [
+        f"{name}: {why} ({Path(paths[0]).name}{f' and {len(paths) - 1} more files' * (len(paths) > 1)})"
+        for (name, why), paths in files.items()
+    ]

@@ -41,12 +41,14 @@ class State:
 
     Attributes:
         schema: The table's columns.
-        added: Those of them that a file may lack.
+        added: The columns that were added to it: a file that lacks one has its default.
+        needed: The columns that each file must have: dimensions and identity.
     """
 
     next_frame: int = 0
     schema: pa.Schema | None = None
     added: frozenset[str] = frozenset()
+    needed: frozenset[str] = frozenset()
 
 
 @dataclass
@@ -58,7 +60,8 @@ class Step:
         read: Its rows. An exception means that the file is not sound.
         time: When it is, in the file's unit, if the file says so.
         part: What tells it from other files of the same time, as the rank that wrote it.
-        number: The solver's step, if the file says so. One that comes twice is reported.
+        number: The solver's step, if the file says so: queries find it under ``steps``. One that comes
+            twice is reported.
     """
 
     label: str
@@ -80,10 +83,10 @@ class Source:
         grows: It may be longer later: then it is known by where it is, not by what is in it.
         in_order: Its rows come in the order of a dimension: parts of a step are then laid out while
             the next ones are read.
-        partial: Others of its kind may have columns that it lacks: a new table has those of all.
         numbers_frames: Its frames get the numbers behind those that the table has.
         file: The engine's own reader of it; then its records may be without a position.
-        notes: What is to be said before a table is made of it.
+        notes: Remarks for the user, such as a time that stays a number.
+        left_out: What is not in the table: columns, variables, tables, keywords, with the reason.
         joins: What changes in the metadata of a table that it is put into. It raises
             InvalidInput where its numbers mean something else than those of the table.
     """
@@ -102,10 +105,10 @@ class Source:
     times: Sequence[float] = ()
     grows: bool = False
     in_order: bool = False
-    partial: bool = False
     numbers_frames: bool = False
     file: _kubist.File | None = None
     notes: Sequence[str] = ()
+    left_out: Mapping[str, str] = field(default_factory=dict)
     joins: Callable[[Mapping[str, Any]], Mapping[str, Any]] | None = None
 
     def key(self) -> str:

@@ -26,7 +26,12 @@ pub const ENDINGS: [&str; 8] = ["las", "laz", "vtp", "fits", "h5", "bp", "bp4", 
 
 /// Returns whether the Python package does this ingest.
 pub fn is_wanted(command: &args::Ingest, reading: &Reading) -> bool {
-    let asked = reading.format.is_some() || reading.topology.is_some() || reading.time.is_some();
+    let asked = reading.format.is_some()
+        || reading.topology.is_some()
+        || reading.time.is_some()
+        || reading.hdu.is_some()
+        || reading.strict
+        || reading.bad_rows.is_some();
     asked
         || command.dry_run
         || command.follow.is_some()

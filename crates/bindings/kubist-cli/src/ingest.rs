@@ -16,7 +16,7 @@ use std::time::Duration;
 
 use arrow_array::RecordBatch;
 use arrow_schema::{DataType, Field, Fields, Schema, SchemaRef};
-use kubist::{Cancel, CommitOptions, ErrorKind, Table, TableOptions, Value, Writer, WriterOptions};
+use kubist::{Cancel, CommitOptions, ErrorKind, NewColumn, Table, TableOptions, Value, Writer, WriterOptions};
 use kubist_files::{Input, Limits, Options, fit, known_as};
 use serde::Serialize;
 
@@ -60,8 +60,12 @@ pub fn run(command: &args::Ingest, cancel: &Cancel) -> Result<()> {
     };
     let inputs: Vec<Input> = command.files.iter().map(look).collect::<Result<_>>()?;
     let (table, created) = open_or_create(command, &asked, &inputs)?;
-    let columns = Columns::of(&table)?;
-    inputs.iter().try_for_each(|input| fit::check(input, &columns.of_input(input)))?;
+    let mut columns = Columns::of(&table)?;
+    inputs.iter().try_for_each(|input| fit::check(input, &columns.of_input(input), &columns.needed))?;
+    let new = add_columns(&table, &columns, &inputs)?;
+    if !new.is_empty() {
+        columns = Columns::of(&table)?;
+    }
     let options = WriterOptions {
         name: writing.name.clone(),
         memory_bytes: writing.memory_bytes,
@@ -81,6 +85,7 @@ pub fn run(command: &args::Ingest, cancel: &Cancel) -> Result<()> {
         bytes_before: 0,
         done: Vec::new(),
         skipped: 0,
+        columns_added: new,
         bytes_written: 0,
         rows_outside: 0,
     };
@@ -135,6 +140,22 @@ fn open_or_create(command: &args::Ingest, asked: &IngestGroups, inputs: &[Input]
         schema.fields().iter().filter_map(|field| Some((field.name(), kubist_plot::unit(field)?))).collect();
     tell_units(units.iter().map(|(column, unit)| (column.as_str(), unit.as_str())));
     Ok((table, true))
+}
+
+/// Adds the columns that the files have and the table lacks; returns their names. Rows that are there have null.
+fn add_columns(table: &Table, columns: &Columns, inputs: &[Input]) -> Result<Vec<String>> {
+    let new = fit::new_columns(&inputs.iter().collect::<Vec<_>>(), &columns.schema)?;
+    for field in new.fields() {
+        table.add_column(&NewColumn {
+            name: field.name().clone(),
+            data_type: field.data_type().clone(),
+            nullable: true,
+            default: Value::Null,
+            unit: field.metadata().get("unit").cloned(),
+            accuracy: None,
+        })?;
+    }
+    Ok(new.fields().iter().map(|field| field.name().clone()).collect())
 }
 
 /// Where a column of text holds what is no number, if it is to be a dimension: a word among the numbers of a CSV makes all
@@ -219,17 +240,23 @@ fn agrees(command: &args::Ingest, asked: &IngestGroups, table: &Table) -> Result
     Ok(())
 }
 
-/// The table's columns, and which of them a file may lack.
+/// The table's columns.
 struct Columns {
     schema: SchemaRef,
+    /// Those that were added: a file that lacks one has its default.
     added: Vec<String>,
+    /// Those that each file must have: dimensions and identity.
+    needed: Vec<String>,
 }
 
 impl Columns {
     fn of(table: &Table) -> Result<Columns> {
         let snapshot = table.snapshot()?;
         let added = snapshot.columns().into_iter().filter(|column| column.added).map(|column| column.name);
-        Ok(Columns { schema: snapshot.schema(), added: added.collect() })
+        let about = snapshot.about()?;
+        let mut needed: Vec<String> = about.dimensions.into_iter().map(|dimension| dimension.column).collect();
+        needed.extend(about.identity);
+        Ok(Columns { schema: snapshot.schema(), added: added.collect(), needed })
     }
 
     /// The columns that are to be read from a file.
@@ -266,6 +293,7 @@ struct Ingestion<'a> {
     done: Vec<Taken>,
     /// Files that the table had already.
     skipped: u64,
+    columns_added: Vec<String>,
     bytes_written: u64,
     rows_outside: u64,
 }
@@ -407,6 +435,7 @@ impl Ingestion<'_> {
                 "writer": self.writer.name(),
                 "files": self.done,
                 "skipped": self.skipped,
+                "columns_added": self.columns_added,
                 "rows": rows,
                 "bytes_read": self.bytes_total,
                 "bytes_written": self.bytes_written,
@@ -431,6 +460,9 @@ impl Ingestion<'_> {
             let (were, them) = if self.skipped == 1 { ("was", "it") } else { ("were", "them") };
             let files = human::counted(self.skipped, "file");
             told += &format!("; {files} {were} ingested already (--again takes {them} again)");
+        }
+        if !self.columns_added.is_empty() {
+            told += &format!("; new columns {}, null in the rows before", self.columns_added.join(", "));
         }
         remark(&told);
         if self.rows_outside > 0 {

@@ -1,61 +1,85 @@
 //! Matches a file's columns to the table's, and converts them.
 //!
-//! A table has one schema. A file with a missing column, an extra one or another type is refused with file
-//! and column. A type that the table's type contains without loss is widened. Nothing is narrowed or rounded.
+//! A new table has the columns of all its files, each in a type that holds the values of every file.
+//! A table that is there gets the columns that later files bring. A file that lacks a column has null
+//! in it, and is refused if the table needs a value there. Integers go into any integer column that
+//! holds their values; no other type is narrowed, and nothing is rounded.
 
 use std::path::Path;
 use std::sync::Arc;
 
 use crate::Input;
 use crate::error::{Error, Result};
-use arrow_array::{Array, ArrayRef, RecordBatch};
+use arrow_array::{Array, ArrayRef, RecordBatch, new_null_array};
 use arrow_cast::{CastOptions, cast_with_options};
 use arrow_schema::{DataType, Field, Fields, Schema, SchemaRef, TimeUnit};
 
 const UNIT: &str = "unit";
 
-/// The schema of a new table for all these files: the first one's, with every column wide enough for the
-/// others. `types` overrides the found types.
+/// The schema of a new table for all these files: the columns of all of them, in order of appearance, each wide
+/// enough for every file. A column that a file lacks may be null. `types` overrides the types.
 ///
 /// # Errors
 ///
-/// `Invalid` names the file and the column that do not match the others.
+/// `Invalid` names the file and the column whose type does not fit the others.
 pub fn common(inputs: &[&Input], types: &[(String, DataType)]) -> Result<SchemaRef> {
-    let Some((first, others)) = inputs.split_first() else {
+    let Some(first) = inputs.first() else {
         return Err(Error::invalid("no files were given"));
     };
-    let mut fields: Vec<Field> = first.fields.iter().map(|field| field.as_ref().clone()).collect();
-    let mut text = vec![!first.typed; fields.len()];
-    for input in others {
-        same_columns(input, &fields.iter().cloned().collect(), &format!("{} has", first.path.display()))?;
-        for (field, text) in fields.iter_mut().zip(&mut text) {
-            let Some((_, other)) = input.fields.find(field.name()) else {
-                continue;
-            };
-            let from_text = *text || !input.typed;
-            let Some(wide) = wider(field.data_type(), other.data_type(), from_text) else {
-                return Err(Error::invalid(format!(
-                    "{}: column {:?} is {}, but {} has it as {}",
-                    input.path.display(),
-                    field.name(),
-                    other.data_type(),
-                    first.path.display(),
-                    field.data_type(),
-                )));
-            };
-            *field = field.clone().with_data_type(wide).with_nullable(field.is_nullable() || other.is_nullable());
-            *text &= !input.typed;
-        }
-    }
+    let mut found = union(inputs)?;
     for (column, data_type) in types {
-        let Some(field) = fields.iter_mut().find(|field| field.name() == column) else {
+        let Some(field) = found.iter_mut().find(|field| field.name() == column) else {
             return Err(Error::invalid(format!("types: {column}: {} has no such column", first.path.display())));
         };
         *field = field.clone().with_data_type(data_type.clone());
     }
-    let schema = settle(&fields);
-    inputs.iter().try_for_each(|input| check(input, &schema))?;
+    let schema = settle(&found);
+    inputs.iter().try_for_each(|input| check(input, &schema, &[]))?;
     Ok(schema)
+}
+
+/// The columns of these files that the table does not have, in types that hold the values of all.
+///
+/// # Errors
+///
+/// `Invalid` names the file and the column whose type does not fit the others.
+pub fn new_columns(inputs: &[&Input], table: &Schema) -> Result<SchemaRef> {
+    let is_new = |field: &Field| table.field_with_name(field.name()).is_err();
+    let fields = union(inputs)?.into_iter().filter(is_new).map(|field| field.with_nullable(true));
+    Ok(settle(&fields.collect::<Vec<_>>()))
+}
+
+fn union(inputs: &[&Input]) -> Result<Vec<Field>> {
+    struct Column<'a> {
+        field: Field,
+        is_text: bool,
+        path: &'a Path,
+    }
+    let mut columns: Vec<Column<'_>> = Vec::new();
+    for input in inputs {
+        for field in &input.fields {
+            let (field, is_text) = (field.as_ref().clone(), !input.typed);
+            let Some(column) = columns.iter_mut().find(|column| column.field.name() == field.name()) else {
+                columns.push(Column { field, is_text, path: &input.path });
+                continue;
+            };
+            let (one, other) = (column.field.data_type(), field.data_type());
+            let Some(wide) = wider(one, other, column.is_text || is_text) else {
+                return Err(Error::invalid(format!(
+                    "{}: column {:?} is {other}, but {} has it as {one}",
+                    input.path.display(),
+                    field.name(),
+                    column.path.display(),
+                )));
+            };
+            let is_nullable = column.field.is_nullable() || field.is_nullable();
+            column.field = column.field.clone().with_data_type(wide).with_nullable(is_nullable);
+            column.is_text &= is_text;
+        }
+    }
+    let in_all = |name: &String| inputs.iter().all(|input| input.fields.find(name).is_some());
+    let fields = columns.into_iter().map(|column| column.field);
+    Ok(fields.map(|field| if in_all(field.name()) { field } else { field.with_nullable(true) }).collect())
 }
 
 /// The columns of a file as a table can store them: a column without any value becomes text.
@@ -80,52 +104,55 @@ fn wider(one: &DataType, other: &DataType, from_text: bool) -> Option<DataType> 
     if widens(one, other) {
         return Some(other.clone());
     }
+    if one.is_integer() && other.is_integer() {
+        // A signed and an unsigned type of the same width, or a wider unsigned one.
+        let bits = one.primitive_width().max(other.primitive_width());
+        return match bits {
+            Some(1) => Some(DataType::Int16),
+            Some(2) => Some(DataType::Int32),
+            // Of 64 bits the values decide whether they fit.
+            _ => Some(DataType::Int64),
+        };
+    }
     let meet = |a: &DataType, b: &DataType| a.is_integer() && b.is_floating();
     (from_text && (meet(one, other) || meet(other, one)))
         .then(|| if one.is_floating() { one.clone() } else { other.clone() })
 }
 
-/// Checks that the file's columns match the table's.
+/// Checks that the file's columns match the table's. It ignores columns that only the file has.
 ///
 /// # Errors
 ///
-/// `Invalid` names the file and the column that do not match.
-pub fn check(input: &Input, table: &Schema) -> Result<()> {
-    same_columns(input, table.fields(), "the table has")?;
+/// `Invalid` names the file and the column: one of another type, or one that the file lacks and that is `needed` or
+/// must not be null.
+pub fn check(input: &Input, table: &Schema, needed: &[String]) -> Result<()> {
     for field in table.fields() {
         let Some((_, found)) = input.fields.find(field.name()) else {
-            continue;
-        };
-        if input.typed && !widens(found.data_type(), field.data_type()) {
+            if field.is_nullable() && !needed.contains(field.name()) {
+                continue;
+            }
             return Err(Error::invalid(format!(
-                "{}: column {:?} is {}, which does not fit the table's {} without loss",
+                "{}: column {:?} is missing, and the table needs a value in it ({}); the file has {}",
                 input.path.display(),
                 field.name(),
-                found.data_type(),
                 field.data_type(),
+                names(&input.fields),
+            )));
+        };
+        let (one, other) = (found.data_type(), field.data_type());
+        if input.typed && !widens(one, other) && !(one.is_integer() && other.is_integer()) {
+            return Err(Error::invalid(format!(
+                "{}: column {:?} is {one}, which does not fit the table's {other} without loss",
+                input.path.display(),
+                field.name(),
             )));
         }
     }
     Ok(())
 }
 
-fn same_columns(input: &Input, expected: &Fields, owner: &str) -> Result<()> {
-    let path = input.path.display();
-    if let Some(field) = expected.iter().find(|field| input.fields.find(field.name()).is_none()) {
-        return Err(Error::invalid(format!(
-            "{path}: column {:?} is missing ({owner} it as {})",
-            field.name(),
-            field.data_type()
-        )));
-    }
-    if let Some(field) = input.fields.iter().find(|field| expected.find(field.name()).is_none()) {
-        return Err(Error::invalid(format!(
-            "{path}: {owner} no column {:?} ({}); read option columns chooses which to take",
-            field.name(),
-            field.data_type()
-        )));
-    }
-    Ok(())
+fn names(fields: &Fields) -> String {
+    fields.iter().map(|field| field.name().as_str()).collect::<Vec<_>>().join(", ")
 }
 
 /// The table's columns with the file's units, so that the writer converts the values. Columns without a unit
@@ -141,28 +168,38 @@ pub fn in_units_of(input: &Input, table: &Schema, stated: &[String]) -> SchemaRe
     Arc::new(Schema::new(table.fields().iter().map(measured).collect::<Fields>()))
 }
 
-/// Converts a batch to this schema. `first_row` counts from 1, for messages.
+/// The batch in this schema, with null in the columns that it lacks. `first_row` counts from 1, for messages.
 ///
 /// # Errors
 ///
 /// `Invalid` names the file, the column and the value that does not fit.
 pub fn fitted(path: &Path, batch: &RecordBatch, table: &SchemaRef, first_row: u64) -> Result<RecordBatch> {
-    let columns = table.fields().iter().map(|field| column(path, batch, field, first_row));
-    RecordBatch::try_new(table.clone(), columns.collect::<Result<_>>()?)
+    let columns =
+        table.fields().iter().map(|field| column(path, batch, field, first_row)).collect::<Result<Vec<_>>>()?;
+    let typed =
+        |(field, column): (&Arc<Field>, &ArrayRef)| field.as_ref().clone().with_data_type(column.data_type().clone());
+    let schema = Schema::new(table.fields().iter().zip(&columns).map(typed).collect::<Fields>());
+    RecordBatch::try_new(Arc::new(schema), columns)
         .map_err(|error| Error::invalid(format!("{}: {error}", path.display())))
 }
 
 fn column(path: &Path, batch: &RecordBatch, field: &Field, first_row: u64) -> Result<ArrayRef> {
     let context = || format!("{}: column {:?}", path.display(), field.name());
-    let found =
-        batch.column_by_name(field.name()).ok_or_else(|| Error::invalid(format!("{} is missing", context())))?;
-    let array = if found.data_type() == field.data_type() {
-        found.clone()
-    } else {
-        let options = CastOptions { safe: false, ..CastOptions::default() };
-        cast_with_options(found, field.data_type(), &options)
-            .map_err(|error| Error::invalid(format!("{}: {error}", context())))?
+    let Some(found) = batch.column_by_name(field.name()) else {
+        if field.is_nullable() {
+            return Ok(new_null_array(field.data_type(), batch.num_rows()));
+        }
+        return Err(Error::invalid(format!("{} is missing", context())));
     };
+    let array =
+        if found.data_type() == field.data_type() || found.data_type().is_integer() && field.data_type().is_integer() {
+            // The table itself decides whether an integer fits, and names the row of one that does not.
+            found.clone()
+        } else {
+            let options = CastOptions { safe: false, ..CastOptions::default() };
+            cast_with_options(found, field.data_type(), &options)
+                .map_err(|error| Error::invalid(format!("{}: {error}", context())))?
+        };
     if !field.is_nullable()
         && let Some(row) = array.logical_nulls().and_then(|nulls| (0..nulls.len()).find(|row| nulls.is_null(*row)))
     {
@@ -226,7 +263,7 @@ fn finer(from: &TimeUnit, to: &TimeUnit) -> bool {
 
 #[cfg(test)]
 mod tests {
-    use arrow_array::{Int32Array, Int64Array};
+    use arrow_array::Int32Array;
 
     use super::*;
     use crate::Options;
@@ -288,20 +325,42 @@ mod tests {
     }
 
     #[test]
+    fn a_new_table_has_the_columns_of_all_files() {
+        let folder = tempfile::tempdir().unwrap();
+        let inputs = [csv(folder.path(), "a.csv", "x,u\n1,2\n"), csv(folder.path(), "b.csv", "v,x\n0.5,2\n")];
+        let schema = common(&inputs.each_ref(), &[]).unwrap();
+        let fields: Vec<_> = schema.fields().iter().map(|field| (field.name().as_str(), field.is_nullable())).collect();
+        assert_eq!(fields.iter().map(|(name, _)| *name).collect::<Vec<_>>(), ["x", "u", "v"]);
+        assert!(fields[1].1 && fields[2].1);
+        use DataType::*;
+        for (one, other, both) in
+            [(UInt32, UInt64, UInt64), (Int32, UInt32, Int64), (UInt8, Int8, Int16), (Int8, UInt64, Int64)]
+        {
+            assert_eq!(wider(&one, &other, false), Some(both.clone()), "{one} and {other}");
+            assert_eq!(wider(&other, &one, false), Some(both), "{other} and {one}");
+        }
+    }
+
+    #[test]
     fn drift_names_file_and_column() {
         let folder = tempfile::tempdir().unwrap();
         let table =
             Schema::new(vec![Field::new("pid", DataType::Int32, false), Field::new("x", DataType::Float32, true)]);
-        let message = |input: &Input| check(input, &table).unwrap_err().to_string();
+        let needed = |input: &Input, names: &[&str]| {
+            let names: Vec<String> = names.iter().map(|name| name.to_string()).collect();
+            check(input, &table, &names)
+        };
+        let message = |input: &Input, names: &[&str]| needed(input, names).unwrap_err().to_string();
         let input = csv(folder.path(), "a.csv", "pid\n1\n");
-        assert!(message(&input).ends_with("a.csv: column \"x\" is missing (the table has it as Float32)"));
-        let input = csv(folder.path(), "a.csv", "pid,x,y\n1,2,3\n");
-        assert!(message(&input).contains("a.csv: the table has no column \"y\" (Int64); read option columns"));
-        let input = csv(folder.path(), "a.csv", "pid,x\n1,hello\n");
-        assert!(check(&input, &table).is_ok(), "text is judged value by value");
-        let mut input = input;
+        assert!(needed(&input, &[]).is_ok(), "null where the table may have it");
+        assert!(message(&input, &["x"]).contains("a.csv: column \"x\" is missing"));
+        let input = csv(folder.path(), "a.csv", "x,y\n1,2\n");
+        assert!(message(&input, &[]).contains("a.csv: column \"pid\" is missing"));
+        let mut input = csv(folder.path(), "a.csv", "pid,x,y\n1,hello,2\n");
+        assert!(needed(&input, &[]).is_ok(), "text is judged value by value");
+        assert_eq!(new_columns(&[&input], &table).unwrap().field(0), &Field::new("y", DataType::Int64, true));
         input.typed = true;
-        assert!(message(&input).contains("column \"pid\" is Int64, which does not fit the table's Int32"));
+        assert!(message(&input, &[]).contains("column \"x\" is Utf8, which does not fit the table's Float32"));
     }
 
     #[test]
@@ -317,8 +376,9 @@ mod tests {
         };
         let path = Path::new("a.parquet");
         let fit = fitted(path, &batch(Int32Array::from(vec![1, 2])), &table, 1).unwrap();
-        assert_eq!(fit.schema(), table);
-        assert_eq!(fit["pid"].as_ref(), &Int64Array::from(vec![1, 2]) as &dyn Array);
+        // An integer stays as it is: the table decides whether it fits.
+        assert_eq!(fit["pid"].as_ref(), &Int32Array::from(vec![1, 2]) as &dyn Array);
+        assert_eq!(fit["x"].data_type(), &DataType::Float64);
         let error = fitted(path, &batch(Int32Array::from(vec![Some(1), None])), &table, 101).unwrap_err().to_string();
         assert!(error.contains("a.parquet: column \"pid\", row 102: there is no value"), "{error}");
     }

@@ -152,11 +152,13 @@ impl Input {
         })
     }
 
-    /// Starts reading the columns in `wanted` (text is read in their types). `consumed` follows the number of
-    /// bytes read from the file. An error is the last item.
+    /// Starts reading those columns in `wanted` that the file has (text is read in their types). `consumed` follows
+    /// the number of bytes read from the file. An error is the last item.
     pub fn read(&self, wanted: &Fields, consumed: Arc<AtomicU64>) -> Receiver<Result<RecordBatch>> {
         let (sender, receiver) = sync_channel(READ_AHEAD);
-        let (path, bytes, format, wanted) = (self.path.clone(), self.bytes, self.format, wanted.clone());
+        let (path, bytes, format) = (self.path.clone(), self.bytes, self.format);
+        let is_here = |field: &&Arc<Field>| self.fields.find(field.name()).is_some();
+        let wanted: Fields = wanted.iter().filter(is_here).cloned().collect();
         let (names, limits) = (self.names.clone(), self.limits);
         std::thread::spawn(move || {
             let outcome = guarded(&path, || {

@@ -74,7 +74,7 @@ def look(path: Path, options: Options) -> Source:
         identity=catalogue.identity(schema.names, integers),
         metadata={"fits": cards} if cards else {},
         rows=count,
-        notes=[f"left out: {name}: {why}" for name, why in left_out.items()],
+        left_out=left_out,
     )
 
 

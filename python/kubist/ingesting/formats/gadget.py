@@ -201,7 +201,6 @@ def snapshot(
         metadata={"gadget": about},
         rows=rows,
         times=() if clock.time is None else (clock.time,),
-        partial=True,
         notes=notes,
     )
 

@@ -61,9 +61,11 @@ def look(path: Path, options: Options) -> Source:
     moments, notes = _moments(
         files, [described[c] for c in columns if c in described], names, options
     )
-    left_out = [said for said in about["left_out"] if said.split(":")[0] not in texts]
-    if left_out:
-        notes.append(_kubist.printable(f"left out: {_few(left_out)}"))
+    left_out = dict.fromkeys(others, "its dimensions are not those of the rows")
+    for said in about["left_out"]:
+        name, _, why = _kubist.printable(said).partition(": ")
+        if name not in texts:
+            left_out[name] = why
     fields = []
     for name in columns:
         if name in moments:
@@ -96,8 +98,8 @@ def look(path: Path, options: Options) -> Source:
         schema=schema,
         steps=lambda _: [Step("rows", read, part=path.name)],
         dimensions=_dimensions(axes, [names[name] for name in columns]),
-        metadata={"left_out": others} if others else {},
         notes=notes,
+        left_out=left_out,
     )
 
 

@@ -84,7 +84,7 @@ def look(path: Path, options: Options) -> Source:
         rows=sum(len(g.steps) * g.count for g in groups.values()),
         times=(min(every), max(every)) if every else (),
         grows=True,
-        notes=[f"left out: {name}: {why}" for name, why in left_out.items()],
+        left_out=left_out,
     )
 
 

@@ -117,8 +117,7 @@ def look(path: Path, options: Options) -> Source:
         domains=domains,
         metadata={"las": about},
         rows=rows,
-        partial=True,
-        notes=[f"left out: {name}: {why}" for name, why in left_out.items()],
+        left_out=left_out,
         joins=lambda metadata: _joined(path, about, metadata.get("las")),
     )
 

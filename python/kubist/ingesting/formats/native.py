@@ -51,10 +51,11 @@ def _look(format: str, path: Path, options: Options) -> Source:
 
     def read(state: State) -> Iterator[pa.Table]:
         assert state.schema is not None
-        # What a file may lack.
+        # Added columns have their default, and the time may be given by the user.
         lacking = state.added | ({"time"} if options.time is not None else set())
         wanted = [f for f in state.schema if f.name in schema.names or f.name not in lacking]
-        rows = file.read(_kubist.Schema(pa.schema(wanted)))
+        needed = sorted(state.needed - lacking)
+        rows = file.read(_kubist.Schema(pa.schema(wanted)), needed)
         while (batch := rows.next_batch()) is not None:
             yield pa.Table.from_batches([pa.record_batch(batch)])
 

@@ -34,13 +34,8 @@ def look(path: Path, options: Options) -> Source:
     comments = list(data.comments)
     lists = [p.name for p in vertices.properties if p.name not in plain]
     others = [f"{element.name} ({len(element):,})" for element in data if element is not vertices]
-    notes = [
-        *(
-            f"left out: the list {name} of its vertices, because columns have one value"
-            for name in lists
-        ),
-        *(f"left out: element {name}, because points are its vertices" for name in others),
-    ]
+    left_out = {name: "it is a list, and a column has one value in a row" for name in lists}
+    left_out |= {f"element {name}": "rows are the vertices" for name in others}
     return Source(
         path=path,
         format="ply",
@@ -49,5 +44,5 @@ def look(path: Path, options: Options) -> Source:
         dimensions=[name for name in "xyz" if name in plain],
         metadata={"ply": {"comments": comments}} if comments else {},
         rows=len(vertices),
-        notes=notes,
+        left_out=left_out,
     )

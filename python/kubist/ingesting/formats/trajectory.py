@@ -85,7 +85,6 @@ def look(path: Path, options: Options) -> Source:
         grows=True,
         in_order=True,
         numbers_frames=True,
-        partial=True,
         notes=notes,
     )
 

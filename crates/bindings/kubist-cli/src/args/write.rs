@@ -50,6 +50,9 @@ Options of --read:
   format=lammps      what the files are, where their names and first bytes do not say it
   topology=top.pdb   what the atoms of a trajectory are: a file that MDAnalysis reads
   time=2.5           the time of the files, where they do not say it
+  hdu=SOURCES        the table of a FITS file, by name or number [default: the first with positions]
+  strict             refuse a file of which a column, keyword or table would be left out
+  bad_rows=skip      skip rows without a position, and report their number [default: refuse]
   max_record=16MiB   how long a record may be, in a file: its line, or its values; this bound and
                      the next three keep a damaged or hostile file from taking all memory
   max_columns=10000  how many columns a file may have

@@ -166,6 +166,9 @@ pub struct Reading {
     pub types: Option<Types>,
     pub delimiter: Option<Delimiter>,
     pub names: Option<Vec<String>>,
+    pub hdu: Option<String>,
+    pub strict: bool,
+    pub bad_rows: Option<String>,
     pub max_record: Option<usize>,
     pub max_columns: Option<usize>,
     pub max_inflation: Option<u64>,
@@ -182,6 +185,9 @@ impl Group for Reading {
         "types",
         "delimiter",
         "names",
+        "hdu",
+        "strict",
+        "bad_rows",
         "max_record",
         "max_columns",
         "max_inflation",
@@ -197,6 +203,12 @@ impl Group for Reading {
             "types" => once(&mut self.types, entry.parsed()?),
             "delimiter" => once(&mut self.delimiter, entry.parsed()?),
             "names" => once(&mut self.names, entry.names()?),
+            "hdu" => once(&mut self.hdu, entry.parsed()?),
+            "strict" => {
+                self.strict = entry.is_on()?;
+                Ok(())
+            }
+            "bad_rows" => once(&mut self.bad_rows, entry.parsed()?),
             "max_record" => once(&mut self.max_record, bytes(entry.text()?)?),
             "max_columns" => once(&mut self.max_columns, entry.parsed()?),
             "max_inflation" => once(&mut self.max_inflation, entry.parsed()?),
@@ -218,6 +230,9 @@ impl Reading {
             "types": pairs(&types),
             "delimiter": self.delimiter.map(|delimiter| delimiter.to_string()),
             "names": self.names,
+            "hdu": self.hdu.as_ref().map(|hdu| hdu.parse::<u64>().map_or_else(|_| json!(hdu), |number| json!(number))),
+            "strict": self.strict,
+            "bad_rows": self.bad_rows,
             "max_record": self.max_record,
             "max_columns": self.max_columns,
             "max_inflation": self.max_inflation,
