@@ -204,7 +204,7 @@ def test_single_values_are_left_out_and_named(tmp_path: Path) -> None:
     variables = {"a": Variable(np.arange(3.0), ("x",)), "height": Variable(np.array(2.0), ())}
     netcdf3(tmp_path / "a.nc", variables, None, 1)
     plan = kubist.ingest(str(tmp_path / "t"), tmp_path / "a.nc", dry_run=True)
-    assert plan.notes == ["left out: height: it is a single value"]
+    assert plan.left_out == {str(tmp_path / "a.nc"): {"height": "it is a single value"}}
 
 
 def test_times_stay_numbers_where_that_is_asked(tmp_path: Path) -> None:

@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 import pyarrow as pa
-import pyarrow.parquet
+import pyarrow.parquet as pq
 import pytest
 from servers import COMMAND
 
@@ -39,7 +39,7 @@ def write(path: Path) -> Path:
     rows = pa.Table.from_pandas(FRAME, preserve_index=False)
     match path.name.split(".", 1)[1]:
         case "parquet":
-            pa.parquet.write_table(rows, path)
+            pq.write_table(rows, path)
         case "arrow":
             with pa.ipc.new_file(str(path), rows.schema) as file:
                 file.write_table(rows)
@@ -149,8 +149,7 @@ def test_files_that_do_not_fit(tmp_path: Path) -> None:
     kubist.ingest(target, tmp_path / "a.csv", dimensions=["x", "y"])
     wrong = {
         "typo.csv": ("pid,x,y,kind\n1,0.1,0.1,a\n2,0.1,O.2,a\n", 'row 2, column "y": cannot read'),
-        "extra.csv": ("pid,x,y,kind,mass\n1,0.1,0.1,a,5\n", 'the table has no column "mass"'),
-        "less.csv": ("pid,x,y\n1,0.1,0.1\n", 'column "kind" is missing'),
+        "less.csv": ("pid,x,kind\n1,0.1,a\n", 'column "y" is missing, and the table needs a value'),
         "short.csv": ("pid,x,y,kind\n1,0.1,0.1,a\n2,0.1\n", "number of fields for line 3"),
         "bare.csv": ("1,0.1,0.1,7\n", "the first line holds numbers, and names of columns are"),
         "cut.parquet": ("PAR1 and no more", "cut.parquet"),
@@ -170,6 +169,65 @@ def test_files_that_do_not_fit(tmp_path: Path) -> None:
         kubist.ingest(target, tmp_path / "good.csv", read={"delimiter": ";;"})
     with pytest.raises(kubist.InvalidInput, match="csv does not say which columns are positions"):
         kubist.ingest(tmp_path / "u", tmp_path / "good.csv")
+
+
+@pytest.mark.parametrize("by", ["Python", "the command"])
+def test_columns_that_come_later(tmp_path: Path, by: str) -> None:
+    """They are added, and null in the rows before; those that a file lacks are null in it."""
+    pq.write_table(
+        pa.table({"x": [0.1, 0.2], "id": pa.array([1, 2], pa.uint64()), "kind": ["a", "b"]}),
+        tmp_path / "a.parquet",
+    )
+    mass = pa.field("mass", pa.float32(), metadata={"unit": "kg"})
+    fields = [("x", pa.float64()), mass, ("id", pa.uint16())]
+    later = pa.table({"x": [0.3], "mass": [7.0], "id": [3]}, schema=pa.schema(fields))
+    pq.write_table(later, tmp_path / "b.parquet")
+    (tmp_path / "c.csv").write_text("id,x,note\n4,0.4,hit\n")
+    files = [tmp_path / name for name in ("a.parquet", "b.parquet", "c.csv")]
+
+    def ingest(table: Path, *files: Path) -> list[str]:
+        if by == "Python":
+            return kubist.ingest(table, files, dimensions=["x"]).columns_added
+        done = command("ingest", table, *files, "--dimensions", "x", "--json")
+        assert done.returncode == 0, done.stderr
+        return list(json.loads(done.stdout)["columns_added"])
+
+    expected = {
+        "id": [1, 2, 3, 4],
+        "kind": ["a", "b", None, None],
+        "mass": [None, None, 7.0, None],
+        "note": [None, None, None, "hit"],
+    }
+    assert ingest(tmp_path / "together", *files) == []
+    added = [ingest(tmp_path / "one_by_one", file) for file in files]
+    assert added == [[], ["mass"], ["note"]]
+    for name in ("together", "one_by_one"):
+        table = kubist.open(tmp_path / name)
+        found = table.query(order_by="x").to_arrow().to_pydict()
+        assert {column: found[column] for column in expected} == expected, name
+        assert table.units == {"mass": "kg"}
+    # A value that an older column cannot hold is refused by its row.
+    wide = pa.table({"x": [0.5], "id": pa.array([2**63], pa.uint64()), "mass": ["heavy"]})
+    pq.write_table(wide, tmp_path / "d.parquet")
+    with pytest.raises(kubist.InvalidInput, match='column "mass" is Utf8'):
+        kubist.ingest(tmp_path / "together", tmp_path / "d.parquet")
+
+
+def test_rows_without_a_position_are_skipped_on_request(tmp_path: Path) -> None:
+    write_rows = pa.table({"x": [0.1, None, float("nan")], "id": [1, 2, 3]})
+    pq.write_table(write_rows, tmp_path / "a.parquet")
+    report = kubist.ingest(
+        tmp_path / "t", tmp_path / "a.parquet", dimensions=["x"], read={"bad_rows": "skip"}
+    )
+    assert (report.rows, report.rows_skipped) == (1, {str(tmp_path / "a.parquet"): 2})
+    assert kubist.open(tmp_path / "t").query().to_arrow()["id"].to_pylist() == [1]
+    with pytest.raises(kubist.InvalidInput, match="bad_rows: 'drop' is neither refuse nor skip"):
+        kubist.ingest(tmp_path / "t", tmp_path / "a.parquet", read={"bad_rows": "drop"})
+    done = command(
+        *("ingest", tmp_path / "u", tmp_path / "a.parquet", "--dimensions", "x"),
+        *("--read", "bad_rows=skip"),
+    )
+    assert done.returncode == 0 and "2 rows without a position were skipped" in done.stderr
 
 
 def test_any_name_can_be_said_to_be_text(tmp_path: Path) -> None:

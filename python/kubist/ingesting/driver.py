@@ -51,6 +51,8 @@ class Ingestion:
         self.asked = asked
         self.progress = progress
         self.keep_going = keep_going
+        # Of a file that is cut off its whole frames; one that is followed may only be in the writing.
+        self._takes_parts = keep_going
         self.report = Report(self.location)
         self._table: _table.Table | None = None
         self._writer: Writer | None = None
@@ -59,6 +61,7 @@ class Ingestion:
         self._total: int | None = None
         self._numbers_frames = False
         self._is_declared = False
+        self._types: dict[str, Any] = {}
         # Steps that were committed, or counted as known: files are looked at again and again.
         self._met: set[str] = set()
         # Where each step of a solver was read: one that comes again is reported.
@@ -87,6 +90,7 @@ class Ingestion:
             types=asked.types,
             limits=asked.limits,
             hdu=asked.hdu,
+            keep_going=self._takes_parts,
         )
         found = []
         for path in _expanded(self.paths):
@@ -115,6 +119,7 @@ class Ingestion:
             InvalidInput: It is something, and the user wants all.
         """
         if not source.left_out:
+            self.report.left_out.pop(str(source.path), None)
             return
         if self.asked.strict:
             name, why = next(iter(source.left_out.items()))
@@ -272,19 +277,30 @@ class Ingestion:
             self._check_columns(self._table)
             self._check_joins(self._table.metadata, sources)
         self._check_atoms(self._table, sources)
-        if not self.report.created:
-            formats.native.agree([s for s in sources if s.file is not None], {})
-            here = self._table.schema.names
-            self._add_columns([f for f in self._columns_of(sources) if f.name not in here])
+        self._types = self._types_of_all(sources)
         self._writer = self._table.writer(**self.asked.writer)
         self._know_columns()
         self._keep_topology(source)
+
+    def _types_of_all(self, sources: Sequence[Source]) -> dict[str, Any]:
+        """For each column a type that holds the values of all files, as far as there is one."""
+        fields: dict[str, pa.Field] = {}
+        for source in sources:
+            for field_ in source.schema:
+                known = fields.get(field_.name, field_)
+                try:
+                    fields[field_.name] = _wider(known, field_, source.path)
+                except InvalidInput:
+                    # The file is refused when it is read.
+                    continue
+        return {name: field_.type for name, field_ in fields.items()}
 
     def _add_columns(self, fields: Sequence[pa.Field]) -> None:
         """Adds columns that files have and the table lacks; rows that are there have null."""
         assert self._table is not None
         for field_ in fields:
-            self._table.add_column(field_.name, field_.type, unit=_forms.unit_of(field_))
+            kind = self._types.get(field_.name, field_.type)
+            self._table.add_column(field_.name, kind, unit=_forms.unit_of(field_))
             self.report.columns_added.append(field_.name)
 
     def _know_columns(self) -> None:

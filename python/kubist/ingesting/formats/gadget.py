@@ -187,7 +187,7 @@ def snapshot(
 
     # A snapshot may be of many files, one for each of some ranks.
     files = int(np.max(header.get("NumFilesPerSnapshot", 1) or 1))
-    notes = [f"left out: {name}: {why}" for name, why in left_out.items()]
+    notes = []
     if files > 1 and (missing := _missing(path, files)):
         notes.append(f"{path.name}: its snapshot has {files} files, and {missing} is not beside it")
     dated = clock.time is not None or options.time is not None
@@ -202,6 +202,7 @@ def snapshot(
         rows=rows,
         times=() if clock.time is None else (clock.time,),
         notes=notes,
+        left_out=left_out,
     )
 
 

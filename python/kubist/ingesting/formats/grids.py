@@ -98,6 +98,7 @@ def look(path: Path, options: Options) -> Source:
         schema=schema,
         steps=lambda _: [Step("rows", read, part=path.name)],
         dimensions=_dimensions(axes, [names[name] for name in columns]),
+        metadata={"left_out": others} if others else {},
         notes=notes,
         left_out=left_out,
     )

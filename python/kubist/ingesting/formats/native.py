@@ -54,6 +54,8 @@ def _look(format: str, path: Path, options: Options) -> Source:
         # Added columns have their default, and the time may be given by the user.
         lacking = state.added | ({"time"} if options.time is not None else set())
         wanted = [f for f in state.schema if f.name in schema.names or f.name not in lacking]
+        # The driver adds them to the table.
+        wanted += [f for f in schema if f.name not in state.schema.names]
         needed = sorted(state.needed - lacking)
         rows = file.read(_kubist.Schema(pa.schema(wanted)), needed)
         while (batch := rows.next_batch()) is not None:

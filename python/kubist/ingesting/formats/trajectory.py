@@ -31,11 +31,12 @@ def look(path: Path, options: Options) -> Source:
     from ...mdanalysis import convert
 
     whole = gromacs.frames(path)
-    notes = []
+    notes: list[str] = []
+    left_out = {}
     if whole.wrong is not None:
         if not (options.keep_going and whole.count):
             raise InvalidInput(f"{path}: {whole.wrong}")
-        notes.append(f"left out: {path.name}: {whole.wrong}")
+        left_out[f"the end after {whole.count} frames"] = whole.wrong
     universe = _universe(path, options.topology)
     reader = universe.trajectory
     if path.suffix.lower() == ".gro" and reader.n_frames == 1:
@@ -86,6 +87,7 @@ def look(path: Path, options: Options) -> Source:
         in_order=True,
         numbers_frames=True,
         notes=notes,
+        left_out=left_out,
     )
 
 
