@@ -150,7 +150,7 @@ def _catalogue(
         identity=catalogue.identity(schema.names, integers),
         metadata={format: _json(about)} if about else {},
         rows=rows,
-        notes=[f"left out: {name}: {why}" for name, why in left_out.items()],
+        left_out=left_out,
     )
 
 

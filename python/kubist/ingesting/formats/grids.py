@@ -23,8 +23,6 @@ if TYPE_CHECKING:
 
     from ...indexing import FileIndex
 
-FEW = 5
-"""Things that a message names."""
 MOST_DIMENSIONS = 8
 """Of a table."""
 CLASSIC = (b"CDF\x01", b"CDF\x02", b"CDF\x05")
@@ -260,12 +258,6 @@ def _tick(files: FileIndex, variable: Mapping[str, Any], known: times.Times) -> 
         if not ticks:
             return None
     return ticks[0]
-
-
-def _few(items: Sequence[str]) -> str:
-    """Some of many, and how many more there are."""
-    more = len(items) - FEW
-    return "; ".join([*items[:FEW], *([f"{more} more"] if more > 0 else [])])
 
 
 def _quoted(name: str) -> str:

@@ -67,7 +67,7 @@ def look(path: Path, options: Options) -> Source:
         metadata={"hats": about},
         rows=rows,
         grows=True,
-        notes=[f"left out: {name}: {why}" for name, why in left_out.items()],
+        left_out=left_out,
     )
 
 
