@@ -1,4 +1,4 @@
-//! The `alterations/` objects: what changed of a table after its creation.
+//! The `alterations/` objects: changes of a table after its creation.
 
 use std::sync::Arc;
 
@@ -20,46 +20,44 @@ use crate::wire::{MOST_STREAM_BYTES, Reader};
 
 #[derive(Clone, Debug)]
 pub enum Alteration {
-    /// `default` is one value of the stored type, as far from the one that was given as the bound of
-    /// errors allows.
+    /// `default` is one value of the stored type, rounded to the error bound.
     AddColumn { field: Field, default: ArrayRef, accuracy: Option<Accuracy> },
-    /// The column that says below which priority the records of a step were kept; it is null in
-    /// the rows that are there.
+    /// Adds the column with the sample fraction of a record's step. It is null in existing rows.
     KeptBelow { column: String },
-    /// New values by key, of the table or a column; null takes one away.
+    /// Sets metadata by key, of the table or a column. Null removes a key.
     Set { column: Option<String>, values: Metadata },
-    /// The next grid: rows are placed by it from here on.
+    /// Adds a grid, which places all rows from now on.
     Grid(NewGrid),
-    /// Which encodings writers choose from, from here on.
+    /// Sets the encodings that writers choose from.
     Compression { compression: Compression },
-    /// The writers of the steps after one.
+    /// Sets the writers of the steps after one.
     Writers(NewWriters),
 }
 
-/// Writers that are declared anew: a simulation goes on from a checkpoint with others.
+/// A new declaration of writers: a simulation continues from a checkpoint with other processes.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct NewWriters {
     /// The step of the checkpoint.
     pub after: i64,
     pub writers: Declared,
-    /// How many rewrites there were. One of them took back what others had written after the step:
-    /// with these writers such a step might seem complete, so a reader first takes the rewrites.
+    /// The number of rewrites at that time. One of them retracted the steps that others had written. A reader
+    /// applies these rewrites first; otherwise a retracted step could appear complete with the new writers.
     pub rewrites: u64,
 }
 
-/// A grid after the first, as it is published: it never changes.
+/// A published grid after the first. It never changes.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct NewGrid {
     /// Its number, from 1.
     pub grid: u32,
     pub dimensions: Vec<GridDimension>,
-    /// Why it was made, for people.
+    /// The reason for the grid, for people.
     pub reason: String,
-    /// When, in milliseconds since 1970.
+    /// Time of creation, in milliseconds since 1970.
     pub unix_ms: u64,
-    /// The rows that the table had, about.
+    /// Approximate number of rows of the table at that time.
     pub rows: u64,
-    /// Of whoever made it, who knows it again by this.
+    /// A token by which the process that made it recognizes it.
     pub token: String,
 }
 
@@ -70,7 +68,7 @@ pub struct GridDimension {
     pub scale: Scale,
 }
 
-/// The part of an alteration that is JSON.
+/// The JSON part of an alteration.
 #[derive(Serialize, Deserialize)]
 struct Linked {
     /// The chain of the alterations before this one.
@@ -97,7 +95,7 @@ enum Head {
         compression: Compression,
     },
     Writers(NewWriters),
-    /// Whatever a newer version may say.
+    /// An alteration of a newer version.
     #[serde(other)]
     Unknown,
 }
@@ -108,8 +106,8 @@ pub fn name_of(number: u64) -> String {
 }
 
 impl Alteration {
-    /// The head as JSON behind its length; then, for a column, an Arrow IPC stream of
-    /// one row: the field, and the default as its value. `previous` is the chain of the alterations
+    /// Encodes the length of the JSON head and the head. For a column, an Arrow IPC stream of one row
+    /// follows, with the field and the default as its value. `previous` is the chain of the alterations
     /// before it.
     ///
     /// # Errors
@@ -137,12 +135,11 @@ impl Alteration {
         Ok(out)
     }
 
-    /// The inverse: the chain before it, and the alteration.
+    /// The inverse: the chain before the alteration, and the alteration.
     ///
     /// # Errors
     ///
-    /// [`EntryError::Bad`] if the bytes are no such thing, [`EntryError::Newer`] if a newer version
-    /// wrote them.
+    /// [`EntryError::Bad`] if the bytes are invalid, [`EntryError::Newer`] if a newer version wrote them.
     pub fn decode(bytes: &[u8]) -> std::result::Result<(Chain, Alteration), EntryError> {
         let bad = |error: &dyn std::fmt::Display| EntryError::Bad(error.to_string());
         let mut reader = Reader::new(bytes);

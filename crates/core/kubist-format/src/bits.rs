@@ -1,9 +1,8 @@
-//! Bit packing: n integers as differences from a base, of `width` bits each, least
-//! significant bit first, one after the other, padded with zero bits to a whole byte.
+//! Bit packing: n integers as differences from a base, `width` bits each, least significant bit first, padded
+//! with zero bits to a whole byte.
 //!
-//! Eight values of any width fill exactly `width` bytes, so values are packed and
-//! unpacked in blocks of eight whose shifts are known at compile time, or by vector
-//! instructions where the machine has them.
+//! Eight values of any width fill exactly `width` bytes. Values are therefore packed and unpacked in blocks
+//! of eight, with shifts known at compile time, or by vector instructions where the processor has them.
 
 use std::mem::MaybeUninit;
 use std::ops::Range;
@@ -13,8 +12,7 @@ use pco::data_types::Number;
 #[cfg(target_arch = "x86_64")]
 pub(crate) mod avx2;
 
-/// What values are unpacked to: an unsigned integer as wide as the column's type,
-/// but at least 32 bits.
+/// The unsigned integer that values are unpacked to: as wide as the column's type, at least 32 bits.
 pub trait Word: Copy + Default + Ord + Into<u64> + Send + Number + 'static {
     const BITS: u32;
     const MAX: Self;
@@ -23,22 +21,22 @@ pub trait Word: Copy + Default + Ord + Into<u64> + Send + Number + 'static {
     fn or(self, other: Self) -> Self;
     /// The difference, wrapped around.
     fn minus(self, other: Self) -> Self;
-    /// All bits the other way round, if this one is 0.
+    /// Flips all bits if bit `sign` is 0.
     fn flipped_below(self, sign: u32) -> Self;
-    /// As `blocks_of`, if the machine has instructions for it; else does nothing.
+    /// Does the same as `blocks_of` with vector instructions. Returns false, and does nothing, without them.
     fn unpack_fast(bytes: &[u8], width: u32, base: Self, out: &mut [MaybeUninit<Self>]) -> bool;
-    /// Appends a value for each bit of `which`: the next from the first place of `values`, or,
-    /// where the bit is 1, from the second; says how many are 1. If the machine has no instructions for
-    /// it, `None`, and nothing is done. `values` go on for eight behind the last.
+    /// Appends one value for each bit of `which`: the next value from the first position of `values` for a 0,
+    /// from the second position for a 1. Returns the number of ones, or `None`, and does nothing, without
+    /// vector instructions. `values` must continue for eight values after the last one used.
     fn merge_fast(which: &[u8], values: &[Self], from: [usize; 2], out: &mut Vec<Self>) -> Option<usize>;
-    /// Puts in the place of each code the value of that number, whose low bits alone count, if there
-    /// are few values, a power of two of them, and the machine has instructions for it; else does nothing.
+    /// Replaces each code by the value with that index, using only the low bits of the code. Returns false,
+    /// and does nothing, unless there are few values, a power of two of them, and vector instructions.
     fn look_up_fast(values: &[Self], codes: &mut [Self]) -> bool;
-    /// Appends the smallest and the largest of each of some stretches of keys, of so many each, if the
-    /// machine has instructions for it; else does nothing.
+    /// Appends the minimum and maximum of consecutive groups of keys; `counts` are the sizes of the groups.
+    /// Returns false, and does nothing, without vector instructions.
     fn ends_fast(keys: &[Self], counts: &[u8], min: &mut Vec<u64>, max: &mut Vec<u64>) -> bool;
-    /// Appends the keys below a border to the first part and the others to the second, and a bit for
-    /// each that says which, if the machine has instructions for it; else does nothing.
+    /// Appends the keys below a border to the first part and the others to the second, and one bit per key
+    /// for its part. Returns false, and does nothing, without vector instructions.
     fn split_fast(keys: &[Self], border: Self, which: &mut Vec<u8>, parts: &mut [Vec<Self>; 2]) -> bool;
 }
 
@@ -116,8 +114,8 @@ word!(
     u64, unpack_u64, merge_u64, |_, _| false, |_, _, _, _| false, |_, _, _, _| false
 );
 
-/// A function whose loops the compiler makes of wider instructions where the machine has them. What it
-/// calls has to be inlined always: what is compiled on its own does without them.
+/// A function that is also compiled for wider vector instructions and uses them where the processor has them.
+/// Functions that it calls must be `inline(always)`; otherwise they are compiled without these instructions.
 macro_rules! vectorised {
     ($(#[$about:meta])* $public:vis fn $name:ident$(<$($G:ident: $bound:path),+>)?(
         $($argument:ident: $type:ty),+
@@ -133,7 +131,7 @@ macro_rules! vectorised {
             }
             #[cfg(target_arch = "x86_64")]
             if $crate::bits::avx2::is_there() {
-                // SAFETY: the instructions are there.
+                // SAFETY: the condition checks that the processor has the instructions.
                 return unsafe { wide$(::<$($G),+>)?($($argument),+) };
             }
             plain$(::<$($G),+>)?($($argument),+)
@@ -142,7 +140,7 @@ macro_rules! vectorised {
 }
 pub(crate) use vectorised;
 
-/// How many of these bits of a bitmap are set; it has them all.
+/// The number of set bits of a bitmap in a range of indices, all of which exist.
 pub(crate) fn ones(bitmap: &[u8], indices: Range<usize>) -> usize {
     match indices.len() {
         ..=64 => ones_of(bitmap, indices),
@@ -151,7 +149,7 @@ pub(crate) fn ones(bitmap: &[u8], indices: Range<usize>) -> usize {
 }
 
 vectorised! {
-    /// A word takes one instruction instead of a dozen.
+    /// Counting a whole word takes one instruction instead of a dozen.
     fn many_ones(bitmap: &[u8], indices: Range<usize>) -> usize {
         ones_of(bitmap, indices)
     }
@@ -178,7 +176,7 @@ pub fn packed_len(count: usize, width: u32) -> usize {
     (count * width as usize).div_ceil(8)
 }
 
-/// The bits that hold every value up to `largest`.
+/// The number of bits for values up to `largest`.
 pub fn width_of(largest: u64) -> u32 {
     64 - largest.leading_zeros()
 }
@@ -199,7 +197,7 @@ macro_rules! with_width {
     (@call $call:ident::<$literal:literal, $W:ty> ($($argument:expr),*)) => { $call::<$literal, $W>($($argument),*) };
 }
 
-/// Appends the differences of values from `base`; they must fit `width` bits.
+/// Appends the differences of values from `base`, which must fit in `width` bits.
 pub fn pack<W: Word>(values: &[W], base: W, width: u32, out: &mut Vec<u8>) {
     if width == 0 {
         return;
@@ -236,7 +234,7 @@ fn pack_blocks<const WIDTH: usize, W: Word>(blocks: &[[W; 8]], base: W, out: &mu
     }
 }
 
-/// One of the packed differences; `bytes` hold it.
+/// One of the packed differences, which must be inside `bytes`.
 pub fn value(bytes: &[u8], width: u32, index: usize) -> u64 {
     let (first, shift) = (index * width as usize / 8, index * width as usize % 8);
     let mut word = [0; 16];
@@ -245,11 +243,11 @@ pub fn value(bytes: &[u8], width: u32, index: usize) -> u64 {
     (u128::from_le_bytes(word) >> shift & ((1 << width) - 1)) as u64
 }
 
-/// Unpacking a block reads at most this many bytes beyond it, and ignores them.
+/// Unpacking a block reads at most this many bytes after it, and ignores them.
 const REACH: usize = 16;
 
-/// Appends `base` plus each of the values at `indices`; `bytes` begins with the first of
-/// all. `None`, and nothing appended, if `bytes` is too short or no such width is.
+/// Appends `base` plus each of the values at `indices`; `bytes` begins with value 0. Returns `None`, and
+/// appends nothing, if `bytes` is too short or the width is invalid.
 pub fn unpack<W: Word>(bytes: &[u8], width: u32, indices: Range<usize>, base: W, out: &mut Vec<W>) -> Option<()> {
     if packed_len(indices.end, width) > bytes.len() || width > W::BITS {
         return None;
@@ -261,7 +259,7 @@ pub fn unpack<W: Word>(bytes: &[u8], width: u32, indices: Range<usize>, base: W,
     let (mut first, mut count) = (indices.start, indices.len());
     let skipped = first % 8;
     if skipped > 0 {
-        // The rest of a block that begins before.
+        // The end of a block that begins before the range.
         let mut block = [MaybeUninit::uninit(); 8];
         unpack_last(&bytes[first / 8 * width as usize..], width, base, &mut block);
         let head = count.min(8 - skipped);
@@ -273,7 +271,7 @@ pub fn unpack<W: Word>(bytes: &[u8], width: u32, indices: Range<usize>, base: W,
         return Some(());
     }
     let (before, blocks) = (out.len(), count.div_ceil(8));
-    // Blocks are written whole, and what is too much of the last taken off again.
+    // Whole blocks are written, and the surplus of the last one is removed.
     out.reserve(blocks * 8);
     let bytes = &bytes[first / 8 * width as usize..];
     let direct = (bytes.len().saturating_sub(REACH) / width as usize).min(blocks);
@@ -284,13 +282,12 @@ pub fn unpack<W: Word>(bytes: &[u8], width: u32, indices: Range<usize>, base: W,
     if !last.is_empty() {
         unpack_last(&bytes[direct * width as usize..], width, base, last);
     }
-    // SAFETY: all of them were written just now.
+    // SAFETY: all of these values were just written.
     unsafe { out.set_len(before + count) };
     Some(())
 }
 
-/// Blocks too close to the end of the bytes for reading beyond them: those of less than
-/// `REACH` bytes and a block.
+/// Unpacks blocks near the end of the bytes, with less than `REACH` bytes after them.
 fn unpack_last<W: Word>(bytes: &[u8], width: u32, base: W, out: &mut [MaybeUninit<W>]) {
     let mut aside = [0; REACH + 2 * 64 + REACH];
     let length = bytes.len().min(REACH + 64);
@@ -298,7 +295,7 @@ fn unpack_last<W: Word>(bytes: &[u8], width: u32, base: W, out: &mut [MaybeUnini
     unpack_blocks(&aside, width, base, out);
 }
 
-/// `bytes` go on for at least `REACH` beyond the blocks.
+/// Unpacks blocks with at least `REACH` bytes after them.
 fn unpack_blocks<W: Word>(bytes: &[u8], width: u32, base: W, out: &mut [MaybeUninit<W>]) {
     if !W::unpack_fast(bytes, width, base, out) {
         with_width!(width, blocks_of::<W>(bytes, base, out));
@@ -329,7 +326,8 @@ mod tests {
     use super::*;
     use proptest::prelude::*;
 
-    /// Unpacks what was packed, with bytes behind it, whole and in part, fast and not.
+    /// Checks unpacking of packed values, whole and in part, with and without vector instructions, with bytes
+    /// after them.
     fn check<W: Word + std::fmt::Debug>(values: &[u64], width: u32, base: u64, slack: usize, part: Range<usize>) {
         let mask = if width == 0 { 0 } else { u64::MAX >> (64 - width) };
         let most: u64 = W::MAX.into();
@@ -359,7 +357,7 @@ mod tests {
             let mut slow = vec![MaybeUninit::new(base); values.len().next_multiple_of(8)];
             bytes.resize(length + 8 * width as usize + REACH, 0);
             with_width!(width, blocks_of::<W>(&bytes, base, &mut slow));
-            // SAFETY: made of values.
+            // SAFETY: every slot was written from `values`.
             assert!(slow.iter().map(|slot| unsafe { slot.assume_init() }).zip(values).all(|(a, b)| a == b));
         }
     }

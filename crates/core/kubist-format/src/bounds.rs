@@ -1,32 +1,31 @@
-//! Bounds of zones, in few bits: between which two numbers the values of each zone lie.
+//! Compact bounds of zones: minimum and maximum of the values of each zone.
 //!
-//! All zones of a run share a scale that cuts the keys between the smallest and the largest bound
-//! into steps. Bounds are rounded outwards to its steps, so that no value is left out; the
-//! smallest and the largest are exact. Rounding what is rounded changes nothing.
+//! All zones of a run share a scale that divides the keys between the smallest and the largest bound into
+//! steps. Bounds are rounded outwards to its steps, so that no value is excluded; the smallest and the
+//! largest bound are exact. Rounding a rounded bound changes nothing.
 //!
-//! The keys of floats are far apart around zero, and those of infinities, NaN and placeholders like
-//! -9999 are far from all others. So a scale may have steps of equal values instead of equal
-//! keys, and a first and a last step of their own for what is far off. The one is taken that tells
-//! the most bounds apart.
+//! The keys of floats are far apart around zero, and the keys of infinities, NaN and placeholders such as
+//! -9999 are far from all others. A scale may therefore have steps of equal values instead of equal keys, and
+//! a separate first and last step for outliers. The scale that separates the most bounds is chosen.
 
 use kubist_index::order::Keyed;
 
 use crate::bits;
 use crate::wire::{Reader, Short};
 
-/// Scales with more steps than that are of equal keys always.
+/// Scales with more steps always have steps of equal keys.
 const MOST_FITTED_BITS: u32 = 10;
-/// What a column of floats gains must be worth the step: a quarter more bounds told apart, or
-/// twice as many where bounds far off lose their order for it.
+/// A scale of equal values for floats must separate a quarter more bounds, or twice as many if outliers lose
+/// their order.
 const GAIN: (usize, usize) = (5, 4);
 const GAIN_OF_CUT_ENDS: (usize, usize) = (2, 1);
-/// Of this share of all bounds at either end it is tried whether they are far off.
+/// The fraction 1/`FAR_OFF` of all bounds at either end is tested for outliers.
 const FAR_OFF: usize = 32;
 
-/// What the keys of a column stand for, as far as steps of equal values are concerned.
+/// The meaning of a column's keys for steps of equal values.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Values {
-    /// Numbers whose keys are as far apart as they are, or no numbers.
+    /// Numbers whose keys have the same distances as the numbers, or no numbers.
     #[default]
     Keys,
     F32,
@@ -59,12 +58,12 @@ impl Values {
     }
 }
 
-/// How steps follow one another between the ends of a scale.
+/// The steps of a scale between its ends.
 #[derive(Clone, Copy, Debug, PartialEq)]
 enum Scale {
-    /// Of 2^shift keys each.
+    /// Steps of 2^shift keys each.
     Keys { shift: u32 },
-    /// Of values that are equally far apart.
+    /// Steps of equal width in values.
     Even { values: Values, first: f64, width: f64 },
 }
 
@@ -73,10 +72,10 @@ enum Scale {
 pub struct Steps {
     base: u64,
     top: u64,
-    /// Between these the steps follow the scale. What is below or above is a step of its own.
+    /// The scale covers the keys from `low` to `high`. Lower and higher keys have one step each.
     low: u64,
     high: u64,
-    /// How many steps there are at most, and of the scale.
+    /// Maximum number of steps, and number of steps of the scale.
     steps: u64,
     inner: u64,
     scale: Scale,
@@ -90,8 +89,8 @@ impl Steps {
         Steps { base, top, low: base, high: top, steps, inner: steps, scale: Scale::Keys { shift } }
     }
 
-    /// Steps between `low` and `high`, and one each for what is below and above. `None` if there is no
-    /// such scale.
+    /// Steps between `low` and `high`, and one each for lower and higher keys. `None` if there is no such
+    /// scale.
     fn within(self, low: u64, high: u64, values: Values) -> Option<Steps> {
         if low < self.base || high > self.top || low >= high || self.steps < 4 {
             return None;
@@ -112,7 +111,7 @@ impl Steps {
         Some(Steps { low, high, inner, scale, ..self })
     }
 
-    /// The steps that tell the most of these bounds apart.
+    /// The steps that separate the most of these bounds.
     pub fn fitted(bounds: &[u64], (base, top): (u64, u64), most_bits: u32, values: Values) -> Steps {
         let whole = Steps::between(base, top, most_bits);
         if whole.scale == (Scale::Keys { shift: 0 }) || most_bits > MOST_FITTED_BITS {
@@ -151,17 +150,17 @@ impl Steps {
         best.0
     }
 
-    /// Do all steps follow the scale?
+    /// Returns whether all steps belong to the scale.
     fn is_plain(&self) -> bool {
         self.low == self.base && self.high == self.top
     }
 
-    /// The steps before those of the scale.
+    /// Number of steps before the scale.
     fn before(&self) -> u64 {
         u64::from(self.low > self.base)
     }
 
-    /// The first key of a step of the scale, if it is not above all.
+    /// The first key of a step of the scale, if the step exists.
     fn first_key(self, inner: u64) -> Option<u64> {
         let key = match self.scale {
             _ if inner == 0 => self.low,
@@ -172,8 +171,7 @@ impl Steps {
         (key <= self.high).then_some(key)
     }
 
-    /// Calls `put` with the step of each bound. Writers wait for this, so the kind of scale is
-    /// asked for once.
+    /// Calls `put` with the step of each bound. Writers wait for this, so the kind of scale is tested once.
     #[inline(always)]
     fn each_step(&self, bounds: &[u64], put: impl FnMut(u64)) {
         match self.scale {
@@ -187,7 +185,7 @@ impl Steps {
         }
     }
 
-    /// Of an even scale, whose values are rounded by no more than this share of the largest.
+    /// The steps of a scale of equal values. Values are rounded by at most this fraction of the largest.
     #[inline(always)]
     fn each_even(
         &self,
@@ -198,14 +196,14 @@ impl Steps {
         rounded: f64,
         mut put: impl FnMut(u64),
     ) {
-        /// Bounds whose steps are found at once.
+        /// Bounds that are converted at once.
         const AT_ONCE: usize = 16;
-        /// Stands for a step that rounding may have changed.
+        /// Marks a step that rounding may have changed.
         const UNSURE: u64 = u64::MAX;
-        /// What is added to it is rounded to a whole number, which the lowest bits are.
+        /// Adding this constant rounds a number to an integer in its lowest bits.
         const WHOLE: f64 = (3u64 << 51) as f64;
         let (low, high, before, most) = (self.low, self.high, self.before(), self.steps - 1);
-        // Far enough from both ends of the step no rounding matters.
+        // Far enough from both ends of the step, rounding does not matter.
         let last = first + width * (self.inner - 1) as f64;
         let sure = (first.abs() + last.abs() + width) / width * rounded;
         for some in bounds.chunks(AT_ONCE) {
@@ -240,7 +238,7 @@ impl Steps {
         }
     }
 
-    /// The step of a bound between the ends of an even scale.
+    /// The step of a bound inside a scale of equal values.
     #[inline(always)]
     fn even_step(&self, bound: u64, values: Values, first: f64, width: f64) -> u64 {
         let most = self.inner as u32 - 1;
@@ -279,7 +277,7 @@ impl Steps {
         }
     }
 
-    /// The bounds of a zone as they are stored.
+    /// The stored bounds of a zone.
     pub fn rounded(self, min: u64, max: u64) -> (u64, u64) {
         (self.low(self.step_of(min)), self.high(self.step_of(max)))
     }
@@ -299,11 +297,11 @@ impl Steps {
         [below, above].into_iter().filter(|far| *far > 0).for_each(|far| put_number(far, out));
     }
 
-    /// The steps that bounds were rounded to; bounds follow, unless all are equal.
+    /// Reads the steps. Bounds follow, unless all are equal.
     ///
     /// # Errors
     ///
-    /// [`Short`] if the bytes end too soon, or are not those of steps.
+    /// [`Short`] if the bytes end too soon or are invalid.
     pub fn read(reader: &mut Reader<'_>, most_bits: u32) -> Result<Steps, Short> {
         let base = number(reader)?;
         let range = number(reader)?;
@@ -331,11 +329,11 @@ impl Steps {
 }
 
 bits::vectorised! {
-    /// In how many steps bounds lie.
+    /// Number of steps that contain at least one bound.
     fn told_apart(steps: &Steps, bounds: &[u64]) -> usize {
         let mut seen = [0u8; 1 << MOST_FITTED_BITS];
         steps.each_step(bounds, |step| seen[step as usize % seen.len()] = 1);
-        // Added up in bytes as far as these hold the sum.
+        // Summed in bytes while they cannot overflow.
         let mut sums = [0u8; 32];
         for some in seen.as_chunks::<32>().0 {
             sums.iter_mut().zip(some).for_each(|(sum, seen)| *sum += seen);
@@ -345,7 +343,7 @@ bits::vectorised! {
 }
 
 bits::vectorised! {
-    /// The lower step of each zone, and how many steps are to the upper one.
+    /// The lower step of each zone, and the number of steps to the upper one.
     fn lows_and_spans(steps: &Steps, bounds: &[u64]) -> [Vec<u64>; 2] {
         let mut of_bounds = Vec::with_capacity(bounds.len());
         steps.each_step(bounds, |step| of_bounds.push(step));
@@ -355,7 +353,7 @@ bits::vectorised! {
     }
 }
 
-/// Appends bounds, the lower and the upper one of each zone: none lies outside of the steps' ends.
+/// Appends the lower and the upper bound of each zone. No bound is outside the ends of the steps.
 pub fn put(bounds: &[u64], steps: Steps, out: &mut Vec<u8>) {
     steps.put(out);
     if steps.base == steps.top {
@@ -368,11 +366,11 @@ pub fn put(bounds: &[u64], steps: Steps, out: &mut Vec<u8>) {
     }
 }
 
-/// Passes over the bounds of so many zones, which are whole then.
+/// Skips the bounds of `zones` zones and checks that they are complete.
 ///
 /// # Errors
 ///
-/// [`Short`] if the bytes end too soon, or are no bounds.
+/// [`Short`] if the bytes end too soon or are invalid.
 pub fn skip(reader: &mut Reader<'_>, zones: usize, most_bits: u32) -> Result<(), Short> {
     let steps = Steps::read(reader, most_bits)?;
     if steps.base == steps.top {
@@ -385,11 +383,11 @@ pub fn skip(reader: &mut Reader<'_>, zones: usize, most_bits: u32) -> Result<(),
     Ok(())
 }
 
-/// The bounds of so many zones: the lower ones and the upper ones.
+/// Reads the lower and the upper bounds of `zones` zones.
 ///
 /// # Errors
 ///
-/// [`Short`] if the bytes end too soon, or are no bounds.
+/// [`Short`] if the bytes end too soon or are invalid.
 pub fn read(reader: &mut Reader<'_>, zones: usize, most_bits: u32) -> Result<(Vec<u64>, Vec<u64>), Short> {
     let steps = Steps::read(reader, most_bits)?;
     if steps.base == steps.top {
@@ -418,18 +416,18 @@ pub fn read(reader: &mut Reader<'_>, zones: usize, most_bits: u32) -> Result<(Ve
 }
 
 bits::vectorised! {
-    /// As [`Steps::low`] and [`Steps::high`], of plain steps of equal keys.
+    /// [`Steps::low`] and [`Steps::high`] of many zones for plain steps of equal keys.
     fn of_even_keys(low: &mut [u64], high: &mut [u64], steps: &Steps, shift: u32) {
         let last = (steps.high - steps.low) >> shift;
         let first_key = |step: u64| if step > last { steps.high } else { steps.low + (step << shift) };
         low.iter_mut().for_each(|low| *low = first_key(*low));
-        // Behind the last step there is none.
+        // The last step has no successor.
         high.iter_mut().for_each(|high| *high = if *high >= last { steps.top } else { first_key(*high + 1) - 1 });
     }
 }
 
 bits::vectorised! {
-    /// The same of plain steps of equal floats.
+    /// The same for plain steps of equal floats.
     fn of_even_floats(low: &mut [u64], high: &mut [u64], steps: &Steps, first: f64, width: f64) {
         let key = |step: u64| u64::from(((first + width * f64::from(step as u32)) as f32).key());
         let most = steps.inner;
@@ -446,7 +444,7 @@ bits::vectorised! {
     }
 }
 
-/// A number behind the count of its bytes.
+/// Appends a number after the count of its bytes.
 fn put_number(number: u64, out: &mut Vec<u8>) {
     let bytes = bits::width_of(number).div_ceil(8) as usize;
     out.push(bytes as u8);

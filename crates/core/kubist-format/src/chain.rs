@@ -1,11 +1,11 @@
-//! Chains of entries: what tells one history of a table from another.
+//! Hash chains of entries, which distinguish histories of a table.
 //!
-//! A table has a chain for each writer's log, one for its rewrites and one for its alterations. An
-//! entry names the value of its chain before it, and the value behind it is the hash of its bytes. So
-//! two entries with the same value have the same history, back to the table's id. Equal lengths of
-//! different histories have different values: a commit also holds a random number.
+//! A table has one chain for each writer's log, one for its rewrites and one for its alterations. An entry
+//! contains the value of its chain before it, and the value after it is the hash of the entry's bytes. Two
+//! entries with the same value therefore have the same history, back to the table's id. Different histories
+//! of equal length have different values, because a commit contains a random number.
 //!
-//! A handle compares these values when it reads on, a snapshot's token holds a hash of all of them.
+//! A handle compares these values when it reads on. A snapshot's token contains a hash of all of them.
 
 use std::fmt;
 
@@ -17,22 +17,22 @@ use xxhash_rust::xxh3::xxh3_128;
 pub struct Chain(pub u128);
 
 impl Chain {
-    /// The log of a writer before its first entry. `table` is the table's id.
+    /// The value before the first entry of a writer's log. `table` is the table's id.
     pub fn of_log(table: &str, writer: &str) -> Chain {
         Chain::of_parts("log", table, writer)
     }
 
-    /// The rewrites before the first.
+    /// The value before the first rewrite.
     pub fn of_rewrites(table: &str) -> Chain {
         Chain::of_parts("rewrites", table, "")
     }
 
-    /// The alterations before the first.
+    /// The value before the first alteration.
     pub fn of_alterations(table: &str) -> Chain {
         Chain::of_parts("alterations", table, "")
     }
 
-    /// Behind an entry, which names the value before it.
+    /// The value after an entry, which contains the value before it.
     pub fn behind(entry: &[u8]) -> Chain {
         Chain(xxh3_128(entry))
     }

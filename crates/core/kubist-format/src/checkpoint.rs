@@ -1,4 +1,4 @@
-//! The `checkpoints/` objects: a head as JSON, then the runs, or the list of their pages.
+//! The `checkpoints/` objects: a JSON head, then the runs, or the list of their pages.
 
 use std::sync::Arc;
 
@@ -13,7 +13,7 @@ use crate::error::EntryError;
 use crate::history::History;
 use crate::wire::{Reader, put_text};
 
-/// The part of a checkpoint that is JSON.
+/// The JSON part of a checkpoint.
 #[derive(Serialize, Deserialize)]
 pub struct Head {
     pub positions: Vec<(String, u64)>,
@@ -21,7 +21,7 @@ pub struct Head {
     pub history: History,
 }
 
-/// Where a page lies, and what is on it.
+/// The location and the description of a page.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Leaf {
     pub segment: Arc<str>,
@@ -30,15 +30,14 @@ pub struct Leaf {
     pub summary: Summary,
 }
 
-/// A page in the list takes more.
+/// Minimum bytes of a page in the list.
 const LEAST_LEAF_BYTES: usize = 45;
 
-/// The head of a checkpoint, and the bytes behind it.
+/// The head of a checkpoint, and the bytes after it.
 ///
 /// # Errors
 ///
-/// [`EntryError::Bad`] if the bytes are no such thing, [`EntryError::Newer`] if a newer version
-/// wrote them.
+/// [`EntryError::Bad`] if the bytes are invalid, [`EntryError::Newer`] if a newer version wrote them.
 pub fn split(bytes: &[u8]) -> std::result::Result<(Head, &[u8]), EntryError> {
     let mut reader = Reader::new(bytes);
     let length = reader.u32()? as usize;
@@ -46,15 +45,14 @@ pub fn split(bytes: &[u8]) -> std::result::Result<(Head, &[u8]), EntryError> {
     Ok((serde_json::from_slice(head).map_err(|error| EntryError::Bad(error.to_string()))?, reader.rest()))
 }
 
-/// The runs of a checkpoint, or where their pages are.
+/// The runs of a checkpoint, or the locations of their pages.
 pub enum Body<'a> {
     Runs(&'a [u8]),
-    /// The pages of each level one after the other, the oldest level first, and runs on them that
-    /// are no more.
+    /// The pages of each level, oldest level first, and removed runs on them.
     Pages(Vec<Leaf>, Vec<RunId>),
 }
 
-/// The list of pages, level by level, and the runs on them that are no more.
+/// Encodes the list of pages, level by level, and the removed runs on them.
 pub fn encode_leaves(leaves: &[Leaf], removed: &[RunId], forest: &Forest) -> Vec<u8> {
     let mut grids: Vec<u32> = leaves.iter().map(|leaf| leaf.summary.grid).filter(|grid| *grid > 0).collect();
     grids.sort_unstable();
@@ -73,12 +71,11 @@ pub fn levels(leaves: &[Leaf]) -> impl Iterator<Item = &[Leaf]> {
     leaves.chunk_by(|one, next| one.segment == next.segment)
 }
 
-/// What stands behind the head of a checkpoint.
+/// Decodes the bytes after the head of a checkpoint.
 ///
 /// # Errors
 ///
-/// [`EntryError::Bad`] if the bytes are no such thing, [`EntryError::Newer`] if a newer version
-/// wrote them.
+/// [`EntryError::Bad`] if the bytes are invalid, [`EntryError::Newer`] if a newer version wrote them.
 pub fn decode_body<'a>(body: &'a [u8], forest: &mut Forest) -> Result<Body<'a>, EntryError> {
     let Some((list, removed)) = entry::decode_pages(body, forest)? else { return Ok(Body::Runs(body)) };
     let (mut reader, mut leaves) = (Reader::new(list), Vec::new());

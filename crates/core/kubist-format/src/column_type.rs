@@ -1,4 +1,4 @@
-//! Which types a column may have, and how each is stored.
+//! The types that a column may have, and their stored types.
 
 use arrow_array::cast::AsArray;
 use arrow_array::{Array, ArrayRef};
@@ -6,16 +6,15 @@ use arrow_schema::DataType;
 
 use kubist_types::error::{Error, Result};
 
-/// The longest text or binary value.
+/// Maximum bytes of a text or binary value.
 const MOST_BYTES: usize = 1 << 20;
 
-/// The type under which a table keeps a column; `None`: not supported.
-/// Dictionaries get 32-bit keys, because a batch of an answer may hold more
-/// distinct values than any batch that was written.
+/// The column type for an input type; `None` if it is not supported. Dictionaries get 32-bit keys, because a
+/// batch of a result may have more distinct values than any batch that was written.
 pub fn user_type(data_type: &DataType) -> Option<DataType> {
     use DataType::*;
     match data_type {
-        // Parameters that no values can have.
+        // Types with invalid parameters.
         odd if !kubist_ipc::is_plain(odd) => None,
         Boolean
         | Int8
@@ -48,7 +47,7 @@ pub fn user_type(data_type: &DataType) -> Option<DataType> {
         | Decimal128(_, _)
         | Decimal256(_, _) => Some(data_type.clone()),
         Dictionary(_, values) if !matches!(values.as_ref(), Dictionary(_, _)) => {
-            // arrow-cast packs dictionaries of these value types.
+            // arrow-cast can pack dictionaries of these value types.
             let packs = values.is_integer()
                 || matches!(
                     values.as_ref(),
@@ -72,7 +71,7 @@ pub fn user_type(data_type: &DataType) -> Option<DataType> {
     }
 }
 
-/// The plain type that holds the same values.
+/// The plain type with the same values.
 pub fn stored_type(data_type: &DataType) -> DataType {
     match data_type {
         DataType::Dictionary(_, values) => stored_type(values),
@@ -82,11 +81,11 @@ pub fn stored_type(data_type: &DataType) -> DataType {
     }
 }
 
-/// Refuses values too long to be held in a page of thousands of them.
+/// Refuses values that are too long for a page of thousands of rows.
 ///
 /// # Errors
 ///
-/// `Invalid` names the column, the row and the length. `first_row` is the number of the first one.
+/// `Invalid` names the column, the row and the length. `first_row` is the number of the first row.
 pub fn check_lengths(name: &str, array: &ArrayRef, first_row: usize) -> Result<()> {
     let length: Box<dyn Fn(usize) -> usize> = match array.data_type() {
         DataType::Utf8 => Box::new(|row| array.as_string::<i32>().value_length(row) as usize),

@@ -1,8 +1,7 @@
-//! Bytes to columns: selected rows of selected zones, appended to an array.
+//! Decoding: appends selected rows of selected zones to an array.
 //!
-//! A column under construction takes one chunk at a time and, of its rows, those
-//! wanted: neighbouring zones together, or row by row. Bytes come from disk: nothing here trusts
-//! a length that it has not checked.
+//! A column builder takes one chunk at a time and appends the requested rows, in whole zones or row by row.
+//! Bytes come from storage, so every length is checked before use.
 
 use std::marker::PhantomData;
 use std::ops::Range;
@@ -31,11 +30,11 @@ use crate::page::PageColumn;
 use crate::rows::{Rows, Span, bit, for_rows, picked};
 use crate::zone_map::{ZONES_PER_PAGE, ZoneMap};
 
-/// Neighbouring zones of a page all of whose rows are wanted, or one zone and which of its rows are.
+/// Consecutive zones of a page with all rows, or one zone with some of its rows.
 #[derive(Clone, Debug)]
 pub struct Pick {
     pub zones: Range<usize>,
-    /// `None`: all.
+    /// The rows of the zone; `None` means all.
     pub some: Option<Rows>,
 }
 
@@ -45,20 +44,20 @@ impl Pick {
         (0..map.pages()).map(|page| Pick { zones: map.page_zones(page), some: None }).collect()
     }
 
-    /// The page that it is of.
+    /// The page of the zones.
     #[inline]
     pub fn page(&self) -> usize {
         self.zones.start / ZONES_PER_PAGE
     }
 
-    /// How many rows are wanted.
+    /// Number of requested rows.
     #[inline]
     pub fn count(&self, map: &ZoneMap) -> usize {
         self.some.map_or_else(|| map.rows_of(&self.zones), |rows| rows.count_ones() as usize)
     }
 }
 
-/// Adds a zone behind all others, of which all rows are wanted.
+/// Adds a zone with all its rows after all others.
 #[inline]
 pub fn pick_zone(picks: &mut Vec<Pick>, zone: usize) {
     match picks.last_mut() {
@@ -67,7 +66,7 @@ pub fn pick_zone(picks: &mut Vec<Pick>, zone: usize) {
     }
 }
 
-/// Picks of one page, ascending, as spans.
+/// Converts ascending picks of one page to spans.
 pub fn spans(map: &ZoneMap, page: usize, picks: &[Pick], spans: &mut Vec<Span>) {
     spans.clear();
     let (mut next, mut first) = (map.page_zones(page).start, 0);
@@ -88,30 +87,30 @@ pub fn spans(map: &ZoneMap, page: usize, picks: &[Pick], spans: &mut Vec<Span>) 
     }
 }
 
-/// A column under construction.
+/// A column builder.
 pub trait Column: Send {
-    /// Appends rows of one page. `Err` says what is wrong with the bytes.
+    /// Appends rows of one page.
     ///
     /// # Errors
     ///
-    /// What is wrong with the bytes.
+    /// A description of the invalid bytes.
     fn append(&mut self, page: &PageColumn<'_>, spans: &[Span]) -> Result<(), String>;
-    /// Appends rows of one page that was decoded before.
+    /// Appends rows of a page that is already decoded.
     fn append_decoded(&mut self, page: &DecodedPage, spans: &[Span]);
-    /// Appends the first value of an array of the column's type `count` times: for
-    /// rows of a run that lacks the column.
+    /// Appends the first value of an array of the column's type `count` times, for rows of a run that lacks
+    /// the column.
     fn repeat(&mut self, value: &dyn Array, count: usize);
-    /// The rows that were appended, as an array.
+    /// The appended rows as an array.
     ///
     /// # Errors
     ///
-    /// What is wrong with the bytes.
+    /// A description of the invalid bytes.
     fn finish(self: Box<Self>) -> Result<ArrayRef, String>;
-    /// The rows that were appended, to be kept; `None` of types whose rows are decoded as quickly as they are copied.
+    /// The appended rows for the cache; `None` for types that decode as fast as they are copied.
     fn kept(self: Box<Self>) -> Option<DecodedPage>;
 }
 
-/// An empty column of a stored type, with room for about `rows` rows.
+/// An empty builder for a stored type, with memory for about `rows` rows.
 pub fn column(data_type: &DataType, rows: usize) -> Box<dyn Column> {
     with_exact_primitive!(data_type, T => return packed::<T>(data_type, rows), _ => {});
     match data_type {
@@ -130,11 +129,11 @@ pub fn column(data_type: &DataType, rows: usize) -> Box<dyn Column> {
     }
 }
 
-/// A whole page; `None` of types whose rows are decoded as quickly as they are copied.
+/// A decoded page; `None` for types that decode as fast as they are copied.
 ///
 /// # Errors
 ///
-/// What is wrong with the bytes.
+/// A description of the invalid bytes.
 pub fn decoded(data_type: &DataType, page: &PageColumn<'_>) -> Result<Option<DecodedPage>, String> {
     if !is_exact(data_type) {
         return Ok(None);
@@ -154,7 +153,7 @@ where
     }
 }
 
-/// Null bits, kept only once there is a null.
+/// Validity bits, which are stored only after the first null.
 #[derive(Default)]
 struct Validity {
     bits: Option<BooleanBufferBuilder>,
@@ -174,7 +173,7 @@ impl Validity {
         self.length += count;
     }
 
-    /// As in a page that was decoded before, of which `count` rows are appended.
+    /// Appends the validity of `count` rows of a decoded page.
     fn append(&mut self, page: &DecodedPage, spans: &[Span], count: usize) {
         match &page.valid {
             None => self.push(count, true),
@@ -191,19 +190,19 @@ impl Validity {
     }
 }
 
-/// What a byte of LZ4 can become at most.
+/// The largest ratio of decompressed to compressed bytes that LZ4 can reach.
 const MOST_LZ4: usize = 255;
 
-/// What keys are of values.
+/// The relation of keys to values.
 #[derive(Clone, Copy)]
 struct Lacking<W> {
-    /// How many bits the keys lack at their low end.
+    /// Number of low bits that the stored keys omit.
     shift: u32,
-    /// They are those of whole numbers, and the values multiples of a power of two.
+    /// If set, keys are integers and the values are multiples of a power of two.
     steps: Option<Steps<W>>,
 }
 
-/// Appends the keys of some rows, and which of them are not null.
+/// Appends the keys of some rows, and their validity.
 fn append_keys<W: Word>(
     page: &PageColumn<'_>,
     spans: &[Span],
@@ -225,12 +224,12 @@ fn no_steps(data_type: &DataType) -> String {
 }
 
 bits::vectorised! {
-    /// Turns keys, without their lowest bits, to the bits of the values that they stand for.
+    /// Converts keys without their lowest bits to the bits of their values.
     fn bits_of_values<N: Keyed, W: Word>(words: &mut [W], shift: u32, steps: Option<Steps<W>>) {
         match (steps, shift) {
             (Some(steps), _) => multiples::floats(words, shift, steps),
             (None, 0) => words.iter_mut().for_each(|word| *word = W::truncate(N::from_key((*word).into()).bits())),
-            // The bits that are left out are zeros of the value, whatever they are of its key.
+            // The omitted bits are zeros of the value; in the key of a negative float they are ones.
             (None, _) => words.iter_mut().for_each(|word| {
                 let value = N::from_key(Into::<u64>::into(*word) << shift);
                 *word = W::truncate(value.bits() >> shift << shift);
@@ -239,7 +238,7 @@ bits::vectorised! {
     }
 }
 
-/// Gathers the bits of values, in words that hold the type's.
+/// Collects the bits of values in words at least as wide as the type.
 struct PackedColumn<T: ArrowPrimitiveType, W> {
     data_type: DataType,
     words: Vec<W>,
@@ -250,7 +249,7 @@ struct PackedColumn<T: ArrowPrimitiveType, W> {
 
 impl<T: ArrowPrimitiveType, W: Word> PackedColumn<T, W> {
     fn new(data_type: &DataType, rows: usize) -> Self {
-        // Blocks are unpacked whole.
+        // Whole blocks are unpacked, so eight more words are reserved.
         let (words, data_type) = (Vec::with_capacity(rows + 8), data_type.clone());
         PackedColumn { data_type, words, aside: Aside::default(), validity: Validity::default(), values: PhantomData }
     }
@@ -299,9 +298,9 @@ where
     fn finish(self: Box<Self>) -> Result<ArrayRef, String> {
         let values = match size_of::<W>() == size_of::<T::Native>() {
             true => Buffer::from_vec(self.words),
-            // The low bytes of each word.
+            // Keeps the low bytes of each word.
             false => {
-                // Aligned for any type, also if there are none, as bytes of a vector are not.
+                // Arrow buffers are aligned for any type, also if empty, but the bytes of a vector are not.
                 let width = size_of::<T::Native>();
                 let mut bytes = MutableBuffer::with_capacity(self.words.len() * width);
                 for word in &self.words {
@@ -365,7 +364,7 @@ impl Column for BooleanColumn {
 struct OpaqueColumn {
     data_type: DataType,
     validity: Validity,
-    /// Only for types that vary in length.
+    /// Used only for types of variable length.
     lengths: Vec<usize>,
     bytes: Vec<u8>,
 }

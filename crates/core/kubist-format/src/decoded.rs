@@ -1,29 +1,28 @@
-//! A page of a column as it was decoded.
+//! A decoded page of a column.
 
 use arrow_buffer::Buffer;
 
-/// What was decoded, in as little as can be: it is read from memory each time that it is used, and whoever follows
-/// pointers to it waits at each.
+/// A decoded page in few memory blocks: each pointer to follow would be a cache miss for every use.
 #[derive(Debug, PartialEq)]
 pub struct DecodedPage {
-    /// As the column under construction has them: words of 32 or 64 bits, or one bit each.
+    /// Words of 32 or 64 bits, or one bit each, as column builders use them.
     pub(crate) values: Buffer,
-    /// One bit each, unless all are valid.
+    /// One validity bit per row; `None` if all are valid.
     pub(crate) valid: Option<Box<[u8]>>,
 }
 
 impl DecodedPage {
-    /// Of values as a column under construction has them, and which are valid.
+    /// A page of values as column builders use them, with their validity.
     pub fn new(values: Buffer, valid: Option<Box<[u8]>>) -> DecodedPage {
         DecodedPage { values, valid }
     }
 
-    /// The bytes of what it holds.
+    /// Bytes of memory of the values.
     pub fn bytes(&self) -> usize {
         self.values.len() + self.valid.as_ref().map_or(0, |valid| valid.len())
     }
 
-    /// Has the processor fetch it, if it has an instruction for that, and does not wait for it.
+    /// Prefetches the page into the processor's cache without waiting.
     pub fn fetch_ahead(&self) {
         #[cfg(target_arch = "x86_64")]
         {
@@ -31,7 +30,7 @@ impl DecodedPage {
             const LINE: usize = 64;
             const MOST: usize = 8192;
             for line in self.values.as_slice()[..self.values.len().min(MOST)].chunks(LINE) {
-                // SAFETY: every such machine has the instruction, which changes nothing but what its caches hold.
+                // SAFETY: every x86-64 processor has the instruction, and it changes only the caches.
                 unsafe { _mm_prefetch::<_MM_HINT_T0>(line.as_ptr().cast()) };
             }
         }

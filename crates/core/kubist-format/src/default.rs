@@ -1,8 +1,7 @@
-//! One plain value as a column of one row: the default of an added column.
+//! One value as an array of one row: the default of an added column.
 //!
-//! A default must be exact: a value that the column's type cannot hold is refused. If it
-//! were rounded, every old row would show the rounded value. Only a
-//! float may be rounded to the column's precision.
+//! A default must be exact, because a rounded value would appear in every old row. A value that the column's
+//! type cannot represent is refused. Only a float may be rounded to the column's precision.
 
 use std::sync::Arc;
 
@@ -15,11 +14,11 @@ use arrow_schema::{DataType, TimeUnit};
 
 use kubist_types::options::Value;
 
-/// An array of one value of a stored type; `Err` says why it cannot be.
+/// An array with one value of a stored type.
 ///
 /// # Errors
 ///
-/// Why there is none.
+/// The reason why the type cannot represent the value.
 pub fn one_value(value: &Value, data_type: &DataType) -> Result<ArrayRef, String> {
     use DataType::*;
     let no = || Err(format!("that is not a value of the type {data_type}"));
@@ -53,7 +52,7 @@ pub fn one_value(value: &Value, data_type: &DataType) -> Result<ArrayRef, String
         },
         _ => return no(),
     };
-    // Days and seconds of a day are narrower than a count.
+    // Types of days and seconds of a day are narrower than the source integer.
     let narrow = matches!(data_type, Date32 | Time32(_)) && source.data_type().is_integer();
     let source = if narrow { strictly(&source, &Int32)? } else { source };
     let array = strictly(&source, data_type)?;
@@ -70,7 +69,8 @@ pub fn one_value(value: &Value, data_type: &DataType) -> Result<ArrayRef, String
     if overflows || array.is_null(0) || is_rounded(value, &source, &array) { no() } else { Ok(array) }
 }
 
-/// Does the array say less than its source, in a type that is wide enough for both?
+/// Returns whether the array has less information than its source, compared in a type that is wide enough for
+/// both.
 fn is_rounded(value: &Value, source: &ArrayRef, array: &ArrayRef) -> bool {
     use DataType::*;
     let wide = match (value, array.data_type()) {
@@ -83,7 +83,7 @@ fn is_rounded(value: &Value, source: &ArrayRef, array: &ArrayRef) -> bool {
         (Value::Text(_), Time32(_) | Time64(_)) => Time64(TimeUnit::Nanosecond),
         _ => return false,
     };
-    // What the wide type cannot hold is far outside any that could be meant.
+    // A value beyond the wide type is outside any reasonable range.
     match (strictly(source, &wide), strictly(array, &wide)) {
         (Ok(given), Ok(kept)) => given.to_data() != kept.to_data(),
         _ => false,

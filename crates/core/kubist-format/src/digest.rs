@@ -1,10 +1,10 @@
-//! What the pages of a level hold in short, so that a question for an extreme, for values that are missing or for a
-//! value that a lookup knows reads some of them and not all.
+//! The digest of a level of pages. With it, queries for a minimum or maximum, for nulls, or for a value in a
+//! secondary index read some pages and not all.
 //!
-//! It lies behind the last page of a level, in the segment of that level, and nothing names it. Where it is damaged, the
-//! pages are read instead. It has a page about pages, on which a
-//! run stands for the primary runs of a page together (`Abstracts`), and, for each lookup, the page of each run that it
-//! covers (`Places`). Both say what held when the pages were written: runs that were removed since are in them.
+//! The digest follows the last page of a level in the level's segment, and no entry refers to it. If it is
+//! damaged, the pages are read instead. It contains a page in which each run stands for all primary runs of
+//! one page (`Abstracts`), and, for each lookup, the page of each run that it covers (`Places`). Both
+//! describe the time of writing, so they include runs that were removed later.
 
 use std::collections::BTreeMap;
 use std::ops::Range;
@@ -26,14 +26,14 @@ use crate::wire::Reader;
 const MAGIC: u32 = u32::from_le_bytes(*b"KDG1");
 /// Magic, two lengths, and a checksum of the three.
 pub const HEAD_BYTES: u64 = 16;
-/// Runs whose places are read together: four kilobytes.
+/// Runs whose page numbers are read together: 4 KiB.
 const BLOCK: u32 = 1024;
-/// Of more lookups, of lookups into more runs, or of more runs that none covers, there are no places.
+/// With more lookups, more runs of lookups, or more runs without a lookup, there are no places.
 const MOST_LOOKUPS: usize = 1 << 14;
 const MOST_COVERED: u64 = 1 << 24;
 const MOST_OTHERS: usize = 1 << 16;
 
-/// What stands before the rest of a digest.
+/// The head of a digest.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Head {
     abstracts: u32,
@@ -41,9 +41,11 @@ pub struct Head {
 }
 
 impl Head {
+    /// Decodes the head.
+    ///
     /// # Errors
     ///
-    /// [`EntryError::Bad`] if the bytes are no such thing.
+    /// [`EntryError::Bad`] if the bytes are invalid.
     pub fn decode(bytes: &[u8]) -> Result<Head, EntryError> {
         let mut reader = Reader::new(bytes);
         let (magic, abstracts, places, sum) = (reader.u32()?, reader.u32()?, reader.u32()?, reader.u32()?);
@@ -53,23 +55,24 @@ impl Head {
         }
     }
 
-    /// Where the page about pages lies, from the beginning of the digest.
+    /// The location of the abstracts, from the beginning of the digest.
     pub fn abstracts(&self) -> Range<u64> {
         HEAD_BYTES..HEAD_BYTES + self.abstracts as u64
     }
 
-    /// Where the list of places lies; nothing if there is none. Blocks follow it, to the end of the segment.
+    /// The location of the list of places; empty if there is none. Its blocks follow, to the end of the
+    /// segment.
     pub fn places(&self) -> Range<u64> {
         let begin = self.abstracts().end;
         begin..begin + self.places as u64
     }
 }
 
-/// For each page a run that stands for its primary runs: as many rows, within the same ends.
+/// A run for each page that stands for its primary runs, with the same number of rows and the same bounds.
 ///
 /// # Errors
 ///
-/// As of [`decode_page`]; [`EntryError::Bad`] if there are not as many as `pages`.
+/// The errors of [`decode_page`]; [`EntryError::Bad`] if their number is not `pages`.
 pub fn decode_abstracts(
     bytes: &[u8],
     pages: usize,
@@ -82,11 +85,11 @@ pub fn decode_abstracts(
     }
 }
 
-/// On which page of a level each primary run is found, by the lookup that covers it.
+/// The page of each primary run in a level, by the lookup that covers the run.
 #[derive(Debug, PartialEq)]
 pub struct Places {
     pub lookups: Vec<OfLookup>,
-    /// Runs that no lookup covers, each with its page.
+    /// Runs without a lookup, each with its page.
     pub others: Vec<(RunId, u32)>,
 }
 
@@ -95,16 +98,18 @@ pub struct Places {
 pub struct OfLookup {
     pub first: RunId,
     pub lookup: Arc<Lookup>,
-    /// How many of its runs are on pages of the level.
+    /// Number of its runs on pages of the level.
     pub runs: u32,
-    /// Where their blocks begin, behind the list of places.
+    /// The position of their blocks, from the end of the list of places.
     offset: u64,
 }
 
 impl Places {
+    /// Decodes the list.
+    ///
     /// # Errors
     ///
-    /// [`EntryError::Bad`] if the bytes are no such list.
+    /// [`EntryError::Bad`] if the bytes are invalid.
     pub fn decode(bytes: &[u8]) -> Result<Places, EntryError> {
         let mut reader = Reader::new(bytes);
         if reader.u32()? != crc32c::crc32c(reader.rest()) {
@@ -131,17 +136,17 @@ impl Places {
 }
 
 impl OfLookup {
-    /// How many blocks there are.
+    /// Number of blocks.
     pub fn blocks(&self) -> u32 {
         self.lookup.runs.div_ceil(BLOCK)
     }
 
-    /// The block that has the page of the run with an index among those that the lookup covers.
+    /// The block with the page of a run, by the run's index in the lookup.
     pub fn block_of(index: u32) -> u32 {
         index / BLOCK
     }
 
-    /// Where a block lies, behind the list of places.
+    /// The location of a block, from the end of the list of places.
     pub fn place(&self, block: u32) -> Range<u64> {
         let begin = self.offset + block as u64 * (4 + 4 * BLOCK as u64);
         begin..begin + 4 + 4 * self.runs_of(block).len() as u64
@@ -151,11 +156,11 @@ impl OfLookup {
         block * BLOCK..(block + 1).saturating_mul(BLOCK).min(self.lookup.runs)
     }
 
-    /// The pages of the runs that a block tells of.
+    /// Decodes a block.
     ///
     /// # Errors
     ///
-    /// [`EntryError::Bad`] if the bytes are no such block.
+    /// [`EntryError::Bad`] if the bytes are invalid.
     pub fn block(&self, block: u32, bytes: Bytes) -> Result<PlacesBlock, EntryError> {
         let (runs, mut reader) = (self.runs_of(block), Reader::new(&bytes));
         if reader.u32()? != crc32c::crc32c(reader.rest()) || reader.rest().len() != 4 * runs.len() {
@@ -167,13 +172,13 @@ impl OfLookup {
 
 /// A block of places.
 pub struct PlacesBlock {
-    /// By their index among those that the lookup covers.
+    /// The runs of the block, by their index in the lookup.
     pub runs: Range<u32>,
     bytes: Bytes,
 }
 
 impl PlacesBlock {
-    /// The page of a run; `None` if it is on none of the level.
+    /// The page of a run; `None` if no page of the level has it.
     pub fn page(&self, index: u32) -> Option<u32> {
         let at = 4 + 4 * index.checked_sub(self.runs.start)? as usize;
         let page = self.bytes.get(at..at + 4)?.try_into().ok()?;
@@ -185,20 +190,20 @@ fn blocks_bytes(runs: u32) -> u64 {
     4 * (runs as u64 + runs.div_ceil(BLOCK) as u64)
 }
 
-/// The digest of pages that are being written.
+/// Builds the digest of pages while they are written.
 #[derive(Default)]
 pub struct Digest {
     abstracts: Vec<Arc<Run<Location>>>,
     around: Around,
     lookups: BTreeMap<RunId, (Arc<Lookup>, Vec<u32>)>,
-    /// Into how many runs the lookups are.
+    /// Number of runs that the lookups cover.
     covered: u64,
     others: Vec<(RunId, u32)>,
     has_too_many: bool,
 }
 
 impl Digest {
-    /// Takes the next page.
+    /// Adds the next page.
     pub fn add(&mut self, page: &Page) {
         let number = self.abstracts.len() as u32;
         let primaries = || page.runs.iter().filter(|run| !run.is_replica());
@@ -230,7 +235,7 @@ impl Digest {
         }
     }
 
-    /// The page about the pages that were taken, once.
+    /// Encodes the abstracts of the added pages. Called once.
     pub fn encode_abstracts(&mut self, forest: &Forest) -> Vec<u8> {
         let mut runs = std::mem::take(&mut self.abstracts);
         let around = std::mem::take(&mut self.around).finish();
@@ -240,7 +245,7 @@ impl Digest {
         encode_page(Page { runs, cutoffs: Vec::new() }, forest)
     }
 
-    /// Its parts, which lie one after the other.
+    /// The parts of the digest, which are stored in this order.
     pub fn encode(mut self, forest: &Forest) -> [Vec<u8>; 4] {
         let abstracts = self.encode_abstracts(forest);
         let (places, blocks) = self.encode_places();
@@ -251,7 +256,7 @@ impl Digest {
         [out, abstracts, places, blocks]
     }
 
-    /// The list of places and its blocks; nothing if there are runs and no lookups, or too many of anything.
+    /// The list of places and its blocks. Both are empty if no run has a lookup, or if a limit is exceeded.
     pub fn encode_places(&self) -> (Vec<u8>, Vec<u8>) {
         let has_none = self.lookups.is_empty() && !self.others.is_empty();
         if has_none || self.has_too_many {

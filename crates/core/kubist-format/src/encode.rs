@@ -1,9 +1,7 @@
-//! Columns to bytes: the rows of a run, gathered in the run's order, zone by
-//! zone, page by page.
+//! Encoding of columns: the rows of a run in the run's order, zone by zone, page by page.
 //!
-//! A type with an exact order key is stored as its keys ([`numbers`]). Every other type is opaque:
-//! a validity bitmap, the lengths (if they vary) and the bytes of the page's values, compressed
-//! together with LZ4.
+//! A type with an exact order key is stored as its keys ([`numbers`]). Every other type is opaque: a validity
+//! bitmap, the lengths (if they vary) and the bytes of the page's values, compressed together with LZ4.
 
 use std::collections::BTreeMap;
 
@@ -23,37 +21,37 @@ use crate::numbers;
 use crate::rows::put_bitmap;
 use crate::zone_map::{ColumnZones, MOST_PAGE_ROWS, ZONES_PER_PAGE};
 
-/// How the columns of runs are written.
+/// Options for encoding the columns of runs.
 #[derive(Clone, Debug, Default)]
 pub struct RunEncoding {
     pub compression: Compression,
-    /// The powers of two of which the values of stored columns are multiples, mostly: the steps of
-    /// their bounds of errors.
+    /// For stored columns with an error bound: the exponent of the step (base 2) of which most values are
+    /// multiples.
     pub steps: BTreeMap<usize, i32>,
 }
 
 impl RunEncoding {
-    /// How one column is written.
+    /// The options for one column.
     pub fn of_column(&self, column: usize) -> ColumnEncoding {
         ColumnEncoding { compression: self.compression, step: self.steps.get(&column).copied() }
     }
 }
 
-/// How a column is written, as of [`RunEncoding`].
+/// Options for encoding one column; see [`RunEncoding`].
 #[derive(Clone, Copy, Debug, Default)]
 pub struct ColumnEncoding {
     pub compression: Compression,
     pub step: Option<i32>,
 }
 
-/// The chunks of a column, one a page, and its zones.
+/// The chunks of a column, one for each page, and its zones.
 pub struct EncodedColumn {
     pub chunks: Vec<Vec<u8>>,
     pub zones: ColumnZones,
 }
 
-/// Encodes `array[order[..]]`; `zones` are the rows of each zone, in order, and
-/// add up to the length of `order`.
+/// Encodes `array[order[..]]`. `zones` are the numbers of rows of each zone, in order, and add up to the
+/// length of `order`.
 pub fn encode_column(array: &dyn Array, order: &[u32], zones: &[u8], how: ColumnEncoding) -> EncodedColumn {
     let rows = Rows { array, order, zones, how };
     with_exact_primitive!(array.data_type(), T => return encode_primitive::<T>(&rows), _ => {});
@@ -87,12 +85,12 @@ where
 }
 
 bits::vectorised! {
-    /// Appends the keys of some rows. Values are gathered first, so that the keys of several are made at once.
+    /// Appends the keys of some rows. Values are gathered first, so that several keys are computed at once.
     fn put_keys<T: Keyed, W: Word>(values: &[T], rows: &[u32], gathered: &mut Vec<T>, keys: &mut Vec<W>) {
-        // All at once, and not row by row.
+        // One check for all rows instead of one per row.
         let last = rows.iter().fold(0, |last, row| last.max(*row));
         assert!(rows.is_empty() || (last as usize) < values.len(), "row {last} of {}", values.len());
-        // SAFETY: there is a value for the last row, and for those before.
+        // SAFETY: the check above found that the highest row has a value, so all rows have.
         let value = |row: &u32| unsafe { *values.get_unchecked(*row as usize) };
         gathered.clear();
         let (some, others) = rows.as_chunks::<8>();
@@ -102,7 +100,7 @@ bits::vectorised! {
     }
 }
 
-/// What the keys of a column stand for.
+/// The meaning of a column's keys.
 pub fn values_of(data_type: &DataType) -> Values {
     match data_type {
         DataType::Float32 => Values::F32,
@@ -111,7 +109,7 @@ pub fn values_of(data_type: &DataType) -> Values {
     }
 }
 
-/// The bit of the sign in the keys of floats.
+/// The sign bit in the keys of floats.
 fn sign_of(data_type: &DataType) -> Option<u32> {
     match data_type {
         DataType::Float16 => Some(15),
@@ -121,7 +119,7 @@ fn sign_of(data_type: &DataType) -> Option<u32> {
     }
 }
 
-/// `put_keys` appends the keys of some rows.
+/// Encodes a column of exact keys. `put_keys` appends the keys of some rows.
 fn encode_packed<W: Word>(of: &Rows<'_>, mut put_keys: impl FnMut(&[u32], &mut Vec<W>)) -> EncodedColumn {
     let Rows { array, order, zones, how } = *of;
     let sign = sign_of(array.data_type());
@@ -139,7 +137,7 @@ fn encode_packed<W: Word>(of: &Rows<'_>, mut put_keys: impl FnMut(&[u32], &mut V
             nulls.null_count() == nulls.len() || rows.iter().all(|row| nulls.is_null(*row as usize))
         };
         if nulls.is_some_and(is_null) {
-            // Most pages, where few rows have values.
+            // The common case for sparse columns: the whole page is null.
             out.zones.min.resize(out.zones.min.len() + page.len(), 0);
             out.zones.max.resize(out.zones.max.len() + page.len(), 0);
             out.zones.nulls.extend_from_slice(page);
@@ -169,7 +167,7 @@ fn encode_packed<W: Word>(of: &Rows<'_>, mut put_keys: impl FnMut(&[u32], &mut V
     out
 }
 
-/// Appends the zones of a page, none of whose keys is null.
+/// Appends the zones of a page without nulls.
 fn put_zones<W: Word>(keys: &[W], page: &[u8], zones: &mut ColumnZones) {
     if !W::ends_fast(keys, page, &mut zones.min, &mut zones.max) {
         let mut rest = keys;
@@ -189,8 +187,8 @@ bits::vectorised! {
     }
 }
 
-/// The same where some may be null: `valid` says which are not. Gives how many are, and the ends of the
-/// others; 0 and 0 if all are.
+/// The same for a page with nulls; `valid` marks the other rows. Returns the number of nulls, and the minimum
+/// and maximum of the other keys (0 and 0 if all are null).
 fn put_zones_with_nulls<W: Word>(keys: &[W], valid: &[bool], page: &[u8], zones: &mut ColumnZones) -> (usize, (W, W)) {
     let (mut first, mut null_count, mut ends) = (0, 0, None);
     for count in page {
@@ -217,7 +215,7 @@ fn put_zones_with_nulls<W: Word>(keys: &[W], valid: &[bool], page: &[u8], zones:
     (null_count, ends.unwrap_or_default())
 }
 
-/// The bytes of a value of an opaque type.
+/// A function from a row to its bytes, for an opaque type.
 pub fn opaque_bytes<'a>(array: &'a dyn Array) -> Box<dyn Fn(usize) -> &'a [u8] + 'a> {
     match array.data_type() {
         DataType::Utf8 => Box::new(|row| array.as_string::<i32>().value(row).as_bytes()),
@@ -239,13 +237,13 @@ fn wide<'a, T: ArrowPrimitiveType>(array: &'a dyn Array) -> Box<dyn Fn(usize) ->
     Box::new(move |row| &bytes[row * width..(row + 1) * width])
 }
 
-/// Do values of this opaque type differ in length?
+/// Returns whether values of this opaque type differ in length.
 pub fn varies_in_length(data_type: &DataType) -> bool {
     matches!(data_type, DataType::Utf8 | DataType::LargeUtf8 | DataType::Binary | DataType::LargeBinary)
 }
 
 fn encode_opaque(array: &dyn Array, order: &[u32], zones: &[u8]) -> EncodedColumn {
-    // The run's rows side by side: whatever is computed is computed for them alone.
+    // The rows of the run are gathered, so that the work does not depend on other rows.
     let rows = UInt32Array::from(order.to_vec());
     let array = take(array, &rows, None).expect("rows of the array, of a type that can be taken");
     let array = array.as_ref();

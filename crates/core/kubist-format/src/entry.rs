@@ -1,8 +1,8 @@
-//! The entries of logs and the pages of checkpoints, byte by byte.
+//! The binary form of log entries and of pages of checkpoints.
 //!
-//! A commit entry names the runs it adds, with what a planner must know of each
-//! and where its bytes lie, and restates cutoffs. Sections that a reader does not
-//! know are skipped if their tag is odd and refused otherwise.
+//! A commit entry lists the runs that it adds, with the data that a planner needs and the location of their
+//! bytes, and restates cutoffs. A reader skips sections with unknown odd tags, and refuses the entry if an
+//! unknown tag is even.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -30,34 +30,34 @@ pub type Page = pages::Page<Location>;
 pub struct CommitEntry {
     pub sequence: u64,
     pub rows: u64,
-    /// `None` until the writer gives it its place in the log.
+    /// `None` until the writer appends the entry to its log.
     pub link: Option<Link>,
-    /// A retry with the same token is the same commit.
+    /// A commit with the same token is a retry of the same commit.
     pub token: Option<String>,
     pub step: Option<StepMark>,
-    /// Of copied rows, which bring their steps along: how many there are of each.
+    /// For copied rows: the number of rows of each original step.
     pub steps: Vec<(i64, u64)>,
-    /// Of steps that were thinned as they were written: what is known of all their records.
+    /// For subsampled steps: the totals of all their records.
     pub thinned: Vec<(i64, Thinned)>,
     pub commit: Commit<Location>,
 }
 
-/// Where a commit stands in the history of its table.
+/// The position of a commit in the history of its table.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Link {
     /// The chain of the log before this entry.
     pub previous: Chain,
-    /// A random number: commits of two copies of a table differ by it.
+    /// A random number, which distinguishes commits of two copies of a table.
     pub salt: u64,
-    /// The alterations that the writer knew: one that is missing later is named by this.
+    /// Number of alterations that the writer knew. If one of them is missing later, readers report it.
     pub alterations: u64,
 }
 
-/// What an entry says of a step of the simulation.
+/// The simulation step of an entry.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 pub struct StepMark {
     pub step: i64,
-    /// The writer will not commit this step; there are no rows.
+    /// The writer will not commit this step; the entry has no rows.
     pub abandoned: bool,
 }
 
@@ -67,18 +67,17 @@ pub struct RewriteEntry {
     /// The chain of the rewrites before this one.
     pub previous: Chain,
     pub rewrite: Rewrite<Location>,
-    /// All steps after this one, in commits before the positions in
-    /// `rewrite.needs`, are taken back.
+    /// Retracts all later steps in commits before the positions in `rewrite.needs`.
     pub retract_after: Option<i64>,
-    /// When it was written, in milliseconds since 1970: for the retention of files.
+    /// Time of writing, in milliseconds since 1970, for the retention of files.
     pub unix_ms: u64,
 }
 
-/// The first byte of a commit's entry; its number and its rows follow.
+/// The first byte of a commit entry. Its number and its rows follow.
 pub const COMMIT: u8 = 1;
 const REWRITE: u8 = 2;
 
-/// Sections of an entry. The lowest bit is set in those that a reader may skip.
+/// Tags of sections. Readers may skip unknown sections with an odd tag.
 mod section {
     pub const END: u16 = 0;
     pub const LOOKUPS: u16 = 1;
@@ -109,8 +108,8 @@ fn put_section(tag: u16, body: &[u8], out: &mut Vec<u8>) {
     out.extend_from_slice(body);
 }
 
-/// Says which grids but the first the cubes of an entry are of, and how many dimensions
-/// each has: an entry tells all that it takes to read it.
+/// Lists the grids of an entry's cubes, except the first grid, with their numbers of dimensions. An entry can
+/// thus be read without other objects.
 fn put_grids(cubes: impl Iterator<Item = CubeId>, forest: &Forest, out: &mut Vec<u8>) {
     let mut grids: Vec<u32> = cubes.map(CubeId::grid).filter(|grid| *grid > 0).collect();
     grids.sort_unstable();
@@ -144,21 +143,21 @@ fn learn_grids(body: &[u8], forest: &mut Forest) -> Result<(), EntryError> {
     Ok(())
 }
 
-/// The sections of an entry, with the grids that it names learned.
+/// The sections of an entry. Grids that it lists are added to the forest.
 fn sections_of<'a>(reader: &mut Reader<'a>, forest: &mut Forest) -> Result<Vec<(u16, &'a [u8])>, EntryError> {
     let (grids, others): (Vec<_>, Vec<_>) = sections(reader)?.into_iter().partition(|(tag, _)| *tag == section::GRIDS);
     grids.into_iter().try_for_each(|(_, body)| learn_grids(body, forest))?;
     Ok(others)
 }
 
-/// Runs and cutoffs, with the grids of their cubes.
+/// Writes runs and cutoffs, with the grids of their cubes.
 fn put_commit(runs: &[Arc<Run<Location>>], cutoffs: &[(CubeId, Threshold)], forest: &Forest, out: &mut Vec<u8>) {
     put_grids(cubes_of(runs, cutoffs), forest, out);
     put_runs(runs, forest, out);
     put_cutoffs(cutoffs, out);
 }
 
-/// Takes a section of runs or cutoffs; `false` if it is another one.
+/// Reads a section of runs or cutoffs; returns `false` for other sections.
 fn take_commit(tag: u16, body: &[u8], forest: &Forest, commit: &mut Commit<Location>) -> Result<bool, EntryError> {
     match tag {
         section::RUNS => commit.runs = some_runs(body, forest, |_| true)?.runs,
@@ -217,13 +216,13 @@ fn put_runs(runs: &[Arc<Run<Location>>], forest: &Forest, out: &mut Vec<u8>) {
 #[derive(Default)]
 struct SomeRuns {
     runs: Vec<Arc<Run<Location>>>,
-    /// Their places in the list.
+    /// Their indices in the list.
     places: Vec<usize>,
-    /// How many there are in all.
+    /// Number of runs in the list.
     all: usize,
 }
 
-/// Those whose names are wanted.
+/// The runs whose ids are wanted.
 fn some_runs(body: &[u8], forest: &Forest, wanted: impl Fn(RunId) -> bool) -> Result<SomeRuns, EntryError> {
     let mut reader = Reader::new(body);
     let mut segments: Vec<Arc<str>> = Vec::new();
@@ -281,7 +280,7 @@ fn put_cutoffs(cutoffs: &[(CubeId, Threshold)], out: &mut Vec<u8>) {
     put_section(section::CUTOFFS, &body, out);
 }
 
-/// Tells runs what they hold.
+/// Attaches the ranges of columns to runs.
 fn attach_ranges(body: &[u8], runs: &mut [Arc<Run<Location>>]) -> Result<(), Short> {
     let ranges = ranges::decode(body, runs.len())?;
     for (index, run) in runs.iter_mut().enumerate() {
@@ -290,7 +289,7 @@ fn attach_ranges(body: &[u8], runs: &mut [Arc<Run<Location>>]) -> Result<(), Sho
     Ok(())
 }
 
-/// The sections of an entry behind its fixed head, known ones only.
+/// The known sections after the fixed head of an entry.
 fn sections<'a>(reader: &mut Reader<'a>) -> Result<Vec<(u16, &'a [u8])>, EntryError> {
     let mut found = Vec::new();
     loop {
@@ -358,8 +357,7 @@ impl CommitEntry {
     ///
     /// # Errors
     ///
-    /// [`EntryError::Bad`] if the bytes are no such thing, [`EntryError::Newer`] if a newer version
-    /// wrote them.
+    /// [`EntryError::Bad`] if the bytes are invalid, [`EntryError::Newer`] if a newer version wrote them.
     pub fn decode(bytes: &[u8], forest: &mut Forest) -> Result<CommitEntry, EntryError> {
         let mut reader = Reader::new(bytes);
         match reader.u8()? {
@@ -422,8 +420,7 @@ impl RewriteEntry {
     ///
     /// # Errors
     ///
-    /// [`EntryError::Bad`] if the bytes are no such thing, [`EntryError::Newer`] if a newer version
-    /// wrote them.
+    /// [`EntryError::Bad`] if the bytes are invalid, [`EntryError::Newer`] if a newer version wrote them.
     pub fn decode(bytes: &[u8], forest: &mut Forest) -> Result<RewriteEntry, EntryError> {
         let mut reader = Reader::new(bytes);
         match reader.u8()? {
@@ -497,7 +494,7 @@ fn thinned_steps(body: &[u8]) -> Result<Vec<(i64, Thinned)>, EntryError> {
     Ok(steps)
 }
 
-/// The steps of runs that have one. Those of a log's entry have none: there the entry says it.
+/// Writes the steps of runs. Runs of a log entry have none, because the entry has the step.
 fn put_steps(runs: &[Arc<Run<Location>>], out: &mut Vec<u8>) {
     let mut body = Vec::new();
     for (index, run) in (0u32..).zip(runs) {
@@ -513,7 +510,7 @@ fn put_steps(runs: &[Arc<Run<Location>>], out: &mut Vec<u8>) {
 
 fn set_steps(body: &[u8], runs: &mut [Arc<Run<Location>>]) -> Result<(), EntryError> {
     let mut reader = Reader::new(body);
-    // Most runs share theirs with their neighbours.
+    // Neighbouring runs mostly share their origin.
     let mut last: Option<Arc<Origin>> = None;
     while !reader.is_empty() {
         let (index, step) = (reader.u32()? as usize, Some(reader.u64()? as i64));
@@ -526,7 +523,7 @@ fn set_steps(body: &[u8], runs: &mut [Arc<Run<Location>>]) -> Result<(), EntryEr
     Ok(())
 }
 
-/// Live runs and cutoffs, as checkpoints and their pages keep them.
+/// Encodes live runs and cutoffs for checkpoints and their pages.
 pub fn encode_live(live: &Commit<Location>, forest: &Forest) -> Vec<u8> {
     let mut out = Vec::new();
     put_commit(&live.runs, &live.cutoffs, forest, &mut out);
@@ -539,8 +536,7 @@ pub fn encode_live(live: &Commit<Location>, forest: &Forest) -> Vec<u8> {
 ///
 /// # Errors
 ///
-/// [`EntryError::Bad`] if the bytes are no such thing, [`EntryError::Newer`] if a newer version
-/// wrote them.
+/// [`EntryError::Bad`] if the bytes are invalid, [`EntryError::Newer`] if a newer version wrote them.
 pub fn decode_live(bytes: &[u8], forest: &mut Forest) -> Result<Commit<Location>, EntryError> {
     let mut live = Commit::default();
     for (tag, body) in sections_of(&mut Reader::new(bytes), forest)? {
@@ -554,7 +550,7 @@ pub fn decode_live(bytes: &[u8], forest: &mut Forest) -> Result<Commit<Location>
     Ok(live)
 }
 
-/// A page of a checkpoint: a checksum of what follows, and live runs.
+/// Encodes a page of a checkpoint: a checksum, then live runs.
 pub fn encode_page(page: Page, forest: &Forest) -> Vec<u8> {
     let body = encode_live(&Commit { runs: page.runs, cutoffs: page.cutoffs }, forest);
     [&crc32c::crc32c(&body).to_le_bytes()[..], &body].concat()
@@ -564,18 +560,17 @@ pub fn encode_page(page: Page, forest: &Forest) -> Vec<u8> {
 ///
 /// # Errors
 ///
-/// [`EntryError::Bad`] if the bytes are no such thing, [`EntryError::Newer`] if a newer version
-/// wrote them.
+/// [`EntryError::Bad`] if the bytes are invalid, [`EntryError::Newer`] if a newer version wrote them.
 pub fn decode_page(bytes: &[u8], forest: &mut Forest) -> Result<Page, EntryError> {
     let Commit { runs, cutoffs } = decode_live(body_of_page(bytes)?, forest)?;
     Ok(Page { runs, cutoffs })
 }
 
-/// The runs of a page whose names are wanted, in a fraction of the time that all take.
+/// The runs of a page whose ids are wanted. This is much faster than decoding all runs.
 ///
 /// # Errors
 ///
-/// As of [`decode_page`].
+/// The errors of [`decode_page`].
 pub fn runs_of_page(
     bytes: &[u8],
     forest: &mut Forest,
@@ -606,7 +601,7 @@ fn body_of_page(bytes: &[u8]) -> Result<&[u8], EntryError> {
     }
 }
 
-/// The list of the pages of a checkpoint, the grids of its pages, and which runs on the pages were removed.
+/// Encodes the list of pages of a checkpoint, with the grids of its pages and the removed runs on them.
 pub fn encode_pages(list: &[u8], grids: &[u32], removed: &[RunId], forest: &Forest) -> Vec<u8> {
     let mut out = Vec::new();
     if !grids.is_empty() {
@@ -618,12 +613,11 @@ pub fn encode_pages(list: &[u8], grids: &[u32], removed: &[RunId], forest: &Fore
     out
 }
 
-/// Such a list, and what was removed; `None` if these are live runs.
+/// The list of pages and the removed runs; `None` if the bytes are live runs.
 ///
 /// # Errors
 ///
-/// [`EntryError::Bad`] if the bytes are no such thing, [`EntryError::Newer`] if a newer version
-/// wrote them.
+/// [`EntryError::Bad`] if the bytes are invalid, [`EntryError::Newer`] if a newer version wrote them.
 pub fn decode_pages<'a>(bytes: &'a [u8], forest: &mut Forest) -> Result<Option<(&'a [u8], Vec<RunId>)>, EntryError> {
     let found = sections(&mut Reader::new(bytes))?;
     let body = |wanted: u16| found.iter().find(|(tag, _)| *tag == wanted).map(|(_, body)| *body);
@@ -722,7 +716,7 @@ mod tests {
             let error = thinned_steps(&thinned_body(&[(7, wrong)])).unwrap_err();
             assert!(matches!(&error, EntryError::Bad(said) if said.contains(word)), "{error:?}");
         }
-        // Numbers that were damaged do not wrap.
+        // Damaged numbers must not overflow.
         let most = Thinned { rows: u64::MAX, ..thinned.clone() };
         assert_eq!(most.join(&thinned).rows, u64::MAX);
     }

@@ -1,13 +1,13 @@
-//! Why stored bytes cannot be read.
+//! Errors of stored bytes.
 
 use crate::wire::Short;
 
-/// Why an entry cannot be read.
+/// The reason why an entry cannot be read.
 #[derive(Clone, Debug, PartialEq)]
 pub enum EntryError {
-    /// The bytes make no sense.
+    /// The bytes are invalid.
     Bad(String),
-    /// It says something that only a newer version understands.
+    /// Only a newer version can read the bytes.
     Newer(String),
 }
 

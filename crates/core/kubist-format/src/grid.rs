@@ -1,10 +1,10 @@
-//! The `grid` object: how values of the dimensions map to coordinates.
+//! The `grid` object: the maps from values of the dimensions to coordinates.
 
 use kubist_index::grid::Scale;
 
 use crate::error::EntryError;
 
-/// The `grid` object: one scale a dimension, as JSON.
+/// Encodes one scale per dimension as JSON.
 pub fn encode_grid(scales: &[Scale]) -> Vec<u8> {
     serde_json::to_vec_pretty(scales).expect("scales are plain data")
 }
@@ -13,8 +13,7 @@ pub fn encode_grid(scales: &[Scale]) -> Vec<u8> {
 ///
 /// # Errors
 ///
-/// [`EntryError::Bad`] if the bytes are no such thing, [`EntryError::Newer`] if a newer version
-/// wrote them.
+/// [`EntryError::Bad`] if the bytes are invalid, [`EntryError::Newer`] if a newer version wrote them.
 pub fn decode_grid(bytes: &[u8], dimensions: usize) -> Result<Vec<Scale>, EntryError> {
     let scales: Vec<Scale> = serde_json::from_slice(bytes).map_err(|error| EntryError::Bad(error.to_string()))?;
     if scales.len() != dimensions {

@@ -1,4 +1,4 @@
-//! The `table` object: what a table is, fixed at its creation.
+//! The `table` object: properties of a table that are fixed at creation.
 
 use std::collections::BTreeMap;
 
@@ -13,10 +13,10 @@ use serde::{Deserialize, Serialize};
 use crate::error::EntryError;
 use crate::wire::{MOST_STREAM_BYTES, Reader};
 
-/// The version of the format: new tables have it, and a table of a higher one is refused.
+/// The format version of new tables. Tables of a higher version are refused.
 pub const FORMAT_VERSION: u32 = 1;
 
-/// What a table is, fixed at its creation.
+/// Properties of a table that are fixed at creation.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Header {
     pub format_version: u32,
@@ -25,23 +25,23 @@ pub struct Header {
     pub identity: Vec<String>,
     pub capacity: u32,
     pub seed: u64,
-    /// Tells it from another table that is made at its location.
+    /// A random id, which distinguishes the table from later tables at the same location.
     pub id: String,
-    /// Which records the optimizer copies downwards.
+    /// The records that the optimizer copies to deeper cubes.
     pub replication: Replication,
-    /// Which encodings writers choose from, unless an alteration says otherwise.
+    /// Compression level, unless an alteration changes it.
     pub compression: Compression,
-    /// Columns by whose values records are found without a scan.
+    /// Columns with a secondary index.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub lookup: Vec<String>,
-    /// How far stored values of columns may be from those that were given.
+    /// Error bounds of columns.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub accuracy: BTreeMap<String, Accuracy>,
-    /// In a copy of a table without identity: put before the writers' names that
-    /// stand in for one, so that its own rows are not taken for copied ones.
+    /// A prefix for the writers' names that replace a missing identity. A copy of a table has its own prefix,
+    /// so that its new rows get other priorities than copied rows.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub writer_tag: String,
-    /// The table's metadata, as of its creation.
+    /// The table's metadata at creation.
     #[serde(default, skip_serializing_if = "Metadata::is_empty")]
     pub metadata: Metadata,
 }
@@ -51,16 +51,15 @@ pub struct HeaderDimension {
     pub column: String,
     /// "linear" or "quantile".
     pub scale: String,
-    /// Given at creation; otherwise learned from the first commit.
+    /// The domain, if given at creation; otherwise it is learned from the first commit.
     pub domain: Option<(f64, f64)>,
 }
 
-/// The `table` object: the header as JSON behind its length, then the schema as
-/// an Arrow IPC stream without batches.
+/// Encodes the length of the JSON header, the header, and the schema as an Arrow IPC stream without batches.
 ///
 /// # Errors
 ///
-/// Arrow's, if the schema cannot be encoded.
+/// Arrow's error, if the schema cannot be encoded.
 pub fn encode_header(header: &Header, schema: &Schema) -> Result<Vec<u8>, arrow_schema::ArrowError> {
     let json = serde_json::to_vec_pretty(header).expect("a header is plain data");
     let mut out = Vec::new();
@@ -74,8 +73,7 @@ pub fn encode_header(header: &Header, schema: &Schema) -> Result<Vec<u8>, arrow_
 ///
 /// # Errors
 ///
-/// [`EntryError::Bad`] if the bytes are no such thing, [`EntryError::Newer`] if a newer version
-/// wrote them.
+/// [`EntryError::Bad`] if the bytes are invalid, [`EntryError::Newer`] if a newer version wrote them.
 pub fn decode_header(bytes: &[u8]) -> Result<(Header, Schema), EntryError> {
     let mut reader = Reader::new(bytes);
     let length = reader.u32()? as usize;

@@ -1,10 +1,9 @@
-//! What the writers did: commits, rows, tokens, steps.
+//! The history of a table: commits, rows, tokens and steps.
 //!
-//! A step is complete once every declared writer has committed or abandoned it.
-//! Without a declaration every committed step is. Writers may be declared anew for the steps
-//! after one: a simulation goes on from a checkpoint with another number of processes. Retracting steps makes their
-//! commits as if they had never been, tokens included, so that a solver that
-//! starts again from a checkpoint can commit them anew.
+//! A step is complete when every declared writer has committed or abandoned it. Without a declaration every
+//! committed step is complete. New writers can be declared for the steps after one, because a simulation may
+//! continue from a checkpoint with another number of processes. Retracting a step removes its commits and
+//! their tokens, so that a restarted solver can commit them again.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
@@ -16,21 +15,21 @@ use serde::{Deserialize, Serialize};
 use crate::chain::Chain;
 use crate::entry::{CommitEntry, StepMark};
 
-/// What a writer has committed.
+/// The commits of one writer.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
 pub struct Progress {
     pub commits: u64,
-    /// All rows ever committed; counts rows that stand in for an identity.
+    /// All rows ever committed. The count replaces a missing identity.
     pub rows: u64,
     /// Rows of commits that were not retracted.
     pub live_rows: u64,
-    /// The chain of the log behind the last entry, and where that entry begins.
+    /// The chain of the log after the last entry, and the position of that entry.
     pub chain: Chain,
     pub last: u64,
-    /// Commits that carried a token.
+    /// Commits with a token.
     tokens: BTreeMap<String, Marked>,
-    /// Commits of steps, by step and the log position behind them: a step that is
-    /// done again after it was retracted is there twice until that is known.
+    /// Commits of steps, by step and the log position after them. A step that is committed again after a
+    /// retraction is listed twice until the retraction is read.
     #[serde(with = "as_pairs")]
     steps: BTreeMap<(i64, u64), Marked>,
 }
@@ -41,23 +40,23 @@ struct Marked {
     sequence: u64,
     rows: u64,
     step: Option<StepMark>,
-    /// What is known of all records of the step, if only some were written.
+    /// The totals of all records of a subsampled step.
     #[serde(default, with = "shared", skip_serializing_if = "Option::is_none")]
     thinned: Option<Arc<Thinned>>,
 }
 
-/// The writers that a step waits for.
+/// The writers that a step requires.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Declared {
-    /// Each of these.
+    /// Writers with these names.
     Names(BTreeSet<String>),
-    /// The number of different ones.
+    /// This number of different writers.
     Count(u64),
 }
 
 impl Declared {
-    /// How many writers it is.
+    /// Number of writers.
     pub fn size(&self) -> u64 {
         match self {
             Declared::Names(names) => names.len() as u64,
@@ -66,7 +65,7 @@ impl Declared {
     }
 }
 
-/// In words: `4 writers`, or their names.
+/// Text for people: `4 writers`, or their names.
 impl fmt::Display for Declared {
     fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
@@ -77,27 +76,27 @@ impl fmt::Display for Declared {
     }
 }
 
-/// All writers' progress.
+/// The progress of all writers.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
 pub struct History {
     pub writers: BTreeMap<String, Progress>,
-    /// What was declared of all steps.
+    /// The declaration for all steps.
     pub declared: Option<Declared>,
-    /// The chain behind the last rewrite; 0 before the first.
+    /// The chain after the last rewrite; 0 before the first.
     pub rewritten: Chain,
-    /// How many alterations there were when a commit was written, at least.
+    /// Minimum number of alterations when a commit was written.
     pub needs_alterations: u64,
-    /// The chain behind the last alteration; 0 before the first. Checkpoints hold no alterations.
+    /// The chain after the last alteration; 0 before the first. Checkpoints contain no alterations.
     #[serde(skip)]
     pub altered: Chain,
-    /// What was declared of the steps after one, in the order of the alterations that say so: of
-    /// those that cover a step the last one counts. Checkpoints hold no alterations.
+    /// Declarations for the steps after one, in the order of their alterations. The last declaration that
+    /// covers a step counts. Checkpoints contain no alterations.
     #[serde(skip)]
     pub declared_anew: Vec<(i64, Declared)>,
 }
 
 impl History {
-    /// Takes an entry of a writer's log, which lies between two positions and has these bytes.
+    /// Adds an entry of a writer's log between two positions, with its bytes.
     pub fn commit(&mut self, writer: &str, (begin, position): (u64, u64), entry: &CommitEntry, bytes: &[u8]) {
         self.needs_alterations = self.needs_alterations.max(entry.link.map_or(0, |link| link.alterations));
         let progress = match self.writers.get_mut(writer) {
@@ -127,7 +126,7 @@ impl History {
         }
     }
 
-    /// Forgets what was committed of later steps before the given positions.
+    /// Removes commits of steps after `after` before the given positions.
     pub fn retract(&mut self, after: i64, positions: &[(String, u64)]) {
         for (writer, position) in positions {
             let Some(progress) = self.writers.get_mut(writer) else { continue };
@@ -140,13 +139,13 @@ impl History {
         }
     }
 
-    /// The sequence number and rows of the commit that carried this token.
+    /// The sequence number and rows of the writer's commit with this token.
     pub fn token(&self, writer: &str, token: &str) -> Option<(u64, u64)> {
         let marked = self.writers.get(writer)?.tokens.get(token)?;
         Some((marked.sequence, marked.rows))
     }
 
-    /// The rows of the commit that carried this token, by whichever writer.
+    /// The rows of the commit with this token, from any writer.
     pub fn rows_under(&self, token: &str) -> Option<u64> {
         self.writers.values().find_map(|progress| progress.tokens.get(token)).map(|marked| marked.rows)
     }
@@ -161,14 +160,14 @@ impl History {
         self.writers.values().flat_map(|progress| progress.steps.keys().map(|(step, _)| *step)).collect()
     }
 
-    /// The writers that were declared for a step.
+    /// The writers that are declared for a step.
     pub fn declared_for(&self, step: i64) -> Option<&Declared> {
         let anew = self.declared_anew.iter().rev().find(|(after, _)| *after < step);
         anew.map(|(_, declared)| declared).or(self.declared.as_ref())
     }
 
-    /// What is declared, each with the step after which it counts, up to the next one; `None`: from
-    /// the first step on.
+    /// All declarations, each with the step after which it counts, up to the next one; `None` means from the
+    /// first step.
     pub fn declarations(&self) -> Vec<(Option<i64>, &Declared)> {
         let mut in_force: Vec<(Option<i64>, &Declared)> = Vec::new();
         for (after, declared) in self.declared_anew.iter().rev() {
@@ -182,19 +181,19 @@ impl History {
         in_force
     }
 
-    /// Are these the writers of every step after one already?
+    /// Returns whether these writers are already declared for all steps after one.
     pub fn is_declared_after(&self, after: i64, declared: &Declared) -> bool {
         let later = self.declarations().into_iter().filter(|(from, _)| *from > Some(after));
         self.declared_for(after.saturating_add(1)) == Some(declared)
             && later.into_iter().all(|(_, one)| one == declared)
     }
 
-    /// Has every declared writer committed or abandoned the step?
+    /// Returns whether every declared writer has committed or abandoned the step.
     pub fn is_complete(&self, step: i64) -> bool {
         self.waits_for(step).is_none()
     }
 
-    /// Whom the step waits for, in words; `None` if it is complete.
+    /// Text for people: the writers that have not finished the step; `None` if it is complete.
     pub fn waits_for(&self, step: i64) -> Option<String> {
         let has_step = |progress: &Progress| progress.steps.range((step, 0)..=(step, u64::MAX)).next().is_some();
         let has = |writer: &str| self.writers.get(writer).is_some_and(has_step);
@@ -216,14 +215,14 @@ impl History {
         }
     }
 
-    /// Steps that some writers have begun and others have not finished.
+    /// Steps that some writers have started and others have not finished.
     pub fn incomplete(&self) -> BTreeSet<i64> {
         self.steps().into_iter().filter(|step| !self.is_complete(*step)).collect()
     }
 
-    /// What is known of all records of the steps that `takes` says, and, with `stepless`, of those
-    /// without a step; `None` if none of these was thinned. Where some were not, nobody has added
-    /// their values up, and there are no sums.
+    /// Joined totals of all records of the steps that `takes` selects and, with `stepless`, of records
+    /// without a step. `None` if no such step was subsampled. If some were not subsampled, there are no sums,
+    /// because their values were never added up.
     pub fn whole(&self, takes: impl Fn(i64) -> bool, stepless: bool) -> Option<Thinned> {
         let all = || self.writers.values().flat_map(|progress| &progress.steps);
         let taken = || all().filter(|((step, _), _)| takes(*step)).map(|(_, marked)| marked);
@@ -239,7 +238,7 @@ impl History {
         Some(Thinned { rows: joined.rows.saturating_add(rest), sums, ..joined })
     }
 
-    /// What is known of all records of each step that was thinned.
+    /// Totals of each subsampled step.
     pub fn thinned(&self) -> BTreeMap<i64, Thinned> {
         let (mut steps, mut others) = (BTreeMap::<i64, Thinned>::new(), BTreeMap::<i64, u64>::new());
         for ((step, _), marked) in self.writers.values().flat_map(|progress| &progress.steps) {
@@ -253,7 +252,7 @@ impl History {
         }
         for (step, thinned) in &mut steps {
             if let Some(rows) = others.get(step).filter(|rows| **rows > 0) {
-                // Of rows that were not thinned nobody has added the values up.
+                // The values of rows that were not subsampled were never added up.
                 thinned.rows = thinned.rows.saturating_add(*rows);
                 thinned.sums.clear();
             }
@@ -261,7 +260,7 @@ impl History {
         steps
     }
 
-    /// How many rows of a step were committed.
+    /// Number of committed rows of a step.
     pub fn rows_of(&self, step: i64) -> u64 {
         let of_writer = |progress: &Progress| {
             progress.steps.range((step, 0)..=(step, u64::MAX)).map(|(_, marked)| marked.rows).sum::<u64>()
@@ -269,7 +268,7 @@ impl History {
         self.writers.values().map(of_writer).sum()
     }
 
-    /// How many rows are there of complete steps up to one, and without a step.
+    /// Number of rows of complete steps up to one, and of rows without a step.
     pub fn rows_until(&self, step: i64) -> u64 {
         let incomplete = self.incomplete();
         let all = || self.writers.values().flat_map(|progress| &progress.steps);
@@ -282,7 +281,7 @@ impl History {
     }
 }
 
-/// A value that is shared, as itself.
+/// Serializes a shared value as the value.
 mod shared {
     use serde::{Deserialize, Deserializer, Serialize, Serializer};
     use std::sync::Arc;
@@ -296,7 +295,7 @@ mod shared {
     }
 }
 
-/// A map whose keys are no text, as a list of pairs.
+/// Serializes a map whose keys are not strings as a list of pairs.
 mod as_pairs {
     use serde::{Deserialize, Deserializer, Serialize, Serializer};
     use std::collections::BTreeMap;

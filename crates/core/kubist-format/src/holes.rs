@@ -1,17 +1,17 @@
-//! A note of parts of segments that no live run lay in at some time.
+//! Notes of the unused ranges of segments, in which no run was live at the time of writing.
 
 use std::ops::Range;
 
 use crate::wire::{Reader, Short, put_text};
 
-/// Some ranges of a segment.
+/// Unused ranges of a segment.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Holes {
     pub segment: String,
     pub ranges: Vec<Range<u64>>,
 }
 
-/// The bytes of a note.
+/// Encodes a note.
 pub fn encode(holes: &[Holes]) -> Vec<u8> {
     let mut out = Vec::new();
     for Holes { segment, ranges } in holes {
@@ -25,7 +25,7 @@ pub fn encode(holes: &[Holes]) -> Vec<u8> {
     out
 }
 
-/// What a note says.
+/// Decodes a note.
 ///
 /// # Errors
 ///

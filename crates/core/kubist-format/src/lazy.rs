@@ -1,4 +1,4 @@
-//! Values of zones that are unpacked at their first use, because a query uses few of them.
+//! Values of zones that are unpacked on first use, because a query uses few of them.
 
 use std::ops::Deref;
 use std::sync::OnceLock;
@@ -9,7 +9,7 @@ use crate::wire::Short;
 
 /// A value that is stored for each zone.
 pub trait Unpack: Sized {
-    /// The inverse of packing.
+    /// Unpacks the values.
     ///
     /// # Errors
     ///
@@ -20,28 +20,28 @@ pub trait Unpack: Sized {
 /// Packed bytes and, after the first use, their values.
 #[derive(Clone, Debug)]
 pub struct Lazy<T> {
-    /// The bytes as they are stored, and the number of zones; `None` of values that were never packed.
+    /// The stored bytes and the number of zones; `None` if the values were never packed.
     packed: Option<(Bytes, usize)>,
     unpacked: OnceLock<T>,
 }
 
 impl<T> Lazy<T> {
-    /// Of bytes that were checked to be long enough.
+    /// A value of bytes whose length was checked.
     pub fn packed(packed: Bytes, zones: usize) -> Lazy<T> {
         Lazy { packed: Some((packed, zones)), unpacked: OnceLock::new() }
     }
 
-    /// Of values that were never packed.
+    /// A value that was never packed.
     pub fn unpacked(unpacked: T) -> Lazy<T> {
         Lazy { packed: None, unpacked: unpacked.into() }
     }
 
-    /// The bytes as they are stored, and the number of zones.
+    /// The stored bytes and the number of zones.
     pub fn stored(&self) -> Option<(&[u8], usize)> {
         self.packed.as_ref().map(|(packed, zones)| (&packed[..], *zones))
     }
 
-    /// How many bytes it is packed into; none if it never was.
+    /// Number of stored bytes; 0 if it was never packed.
     pub fn packed_bytes(&self) -> usize {
         self.packed.as_ref().map_or(0, |(packed, _)| packed.len())
     }

@@ -1,8 +1,7 @@
-//! Every byte of a table, chapter by chapter, as FORMAT.md describes it.
+//! The binary format of tables, as FORMAT.md describes it.
 //!
-//! All of it is pure: bytes in, values out, and back. Whatever the bytes are, decoding them
-//! neither panics nor takes more memory than they account for. Nothing here may read, write,
-//! or know a store.
+//! The crate is pure: it converts between bytes and values, and does no I/O. For any bytes, decoding does not
+//! panic and uses no more memory than the bytes justify.
 
 pub mod alteration;
 pub mod bits;

@@ -1,17 +1,15 @@
-//! Lookups: which zones hold a value of a column, so that "all records of one
-//! particle" reads those and scans nothing.
+//! Secondary indexes (*lookups*): the zones that contain a value of a column. A query for all records of one
+//! particle reads these zones and scans nothing.
 //!
-//! A commit and a rewrite also write, into the segment of their runs, the postings of the
-//! table's lookup columns over these runs, and store in their entry where the postings
-//! lie. Postings therefore live and die with their runs. A rewrite that merges lookups leaves the bytes of runs
-//! where they are, and has a segment for postings alone. A run that no postings cover is
-//! read by its zone maps, as in a table without lookups: only speed depends on them. Zones
-//! of the covered runs are numbered one after the other, in the order of the runs in their
-//! entry.
+//! A commit and a rewrite write the postings of the indexed columns into the segment of their runs, and store
+//! the location of the postings in their entry. Postings are therefore deleted together with their runs. A
+//! rewrite that merges lookups leaves the bytes of runs unchanged and writes a segment of postings only. A
+//! run without postings is read by its zone maps, as in a table without lookups; only the time differs. The
+//! zones of the covered runs are numbered consecutively, in the order of the runs in their entry.
 //!
-//! A value's key is the highest 32 bits of the priority that a record would have whose
-//! identity it is: canonical, whatever its type's layout. Two values may share a key,
-//! which costs reading; rows without a value have none, because no equality finds them.
+//! A value's key is the top 32 bits of the priority of a record with that identity, which is independent of
+//! the value's storage. Two values may share a key, which costs reading. Null has no key, because it equals
+//! nothing.
 
 pub mod postings;
 
@@ -21,17 +19,17 @@ use arrow_array::Array;
 use kubist_index::priority::priorities;
 use kubist_index::state::RunId;
 
-/// Where the postings over some consecutive runs of an entry lie.
+/// The location of the postings over consecutive runs of an entry.
 #[derive(Debug, PartialEq)]
 pub struct Lookup {
     pub segment: Arc<str>,
-    /// The index in its entry of the first run, and how many there are.
+    /// The index in its entry of the first run, and the number of runs.
     pub first: u32,
     pub runs: u32,
     pub columns: Vec<OfColumn>,
 }
 
-/// The postings of one column: blocks, then their directory, then the index of that if it is a large one.
+/// The postings of one column: blocks, their directory, and an index of the directory if it is large.
 #[derive(Clone, Debug, PartialEq)]
 pub struct OfColumn {
     /// The stored column.
@@ -39,7 +37,7 @@ pub struct OfColumn {
     pub offset: u64,
     pub blocks_length: u64,
     pub directory_length: u32,
-    /// 0 if there is none.
+    /// 0 if there is no index.
     pub index_length: u32,
 }
 
@@ -49,7 +47,7 @@ impl OfColumn {
     }
 }
 
-/// Tells a lookup from all others: its segment, and where its postings begin.
+/// Identifies a lookup: its segment, and the position of its postings.
 pub type Key = (Arc<str>, u64);
 
 impl Lookup {
@@ -57,7 +55,7 @@ impl Lookup {
         (self.segment.clone(), self.columns.first().map_or(0, |column| column.offset))
     }
 
-    /// Which of the covered runs it is; its id says its index in the entry.
+    /// The run's index among the covered runs, from its id.
     pub fn index_of(&self, run: RunId) -> usize {
         (run.0 as u32).wrapping_sub(self.first) as usize
     }

@@ -1,4 +1,4 @@
-//! The section of an entry that says where the lookups over its runs lie.
+//! The section of an entry with the locations of its lookups.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -10,7 +10,7 @@ use crate::location::Location;
 use crate::lookup::{Lookup, OfColumn};
 use crate::wire::{Reader, Short, put_text};
 
-/// The bytes of lookups that cover runs.
+/// Bytes of lookups that cover runs.
 #[derive(Default)]
 pub struct LookupBytes {
     seen: SpreadSet<RunId>,
@@ -18,7 +18,7 @@ pub struct LookupBytes {
 }
 
 impl LookupBytes {
-    /// Adds those of the lookup that covers a run, if it is a new one.
+    /// Adds the bytes of the run's lookup, if it was not added before.
     pub fn add(&mut self, run: &Run<Location>) {
         let Some(lookup) = &run.payload.lookup else { return };
         if self.seen.insert(first_run(run, lookup)) {
@@ -27,12 +27,12 @@ impl LookupBytes {
     }
 }
 
-/// The first run that a lookup covers, which names it.
+/// The first run that a lookup covers, which identifies it.
 pub fn first_run(run: &Run<Location>, lookup: &Lookup) -> RunId {
     RunId(run.id.0 - lookup.index_of(run.id) as u128)
 }
 
-/// The lookups that cover some runs, each once, with the id of the first run of each.
+/// The lookups that cover some runs, each once, by the id of its first run.
 pub fn covering<'a>(runs: impl Iterator<Item = &'a Run<Location>>) -> BTreeMap<RunId, &'a Arc<Lookup>> {
     let mut found = BTreeMap::new();
     for run in runs {
@@ -43,8 +43,7 @@ pub fn covering<'a>(runs: impl Iterator<Item = &'a Run<Location>>) -> BTreeMap<R
     found
 }
 
-/// The section of an entry that says where the lookups over its runs lie; `None`:
-/// there are none.
+/// Encodes the section; `None` if there are no lookups.
 pub fn encode(runs: &[Arc<Run<Location>>]) -> Option<Vec<u8>> {
     let lookups = covering(runs.iter().map(Arc::as_ref));
     if lookups.is_empty() {
@@ -55,7 +54,7 @@ pub fn encode(runs: &[Arc<Run<Location>>]) -> Option<Vec<u8>> {
     Some(body)
 }
 
-/// Appends a lookup behind the id of the first run that it covers.
+/// Appends the id of a lookup's first run, and the lookup.
 pub fn put(first: RunId, lookup: &Lookup, out: &mut Vec<u8>) {
     out.extend_from_slice(&first.0.to_le_bytes());
     out.extend_from_slice(&lookup.runs.to_le_bytes());
@@ -87,7 +86,7 @@ pub fn read(reader: &mut Reader<'_>) -> Result<(RunId, Lookup), Short> {
     Ok((first, Lookup { segment, first: first.0 as u32, runs, columns }))
 }
 
-/// Tells runs which lookup covers them.
+/// Attaches lookups to the runs that they cover.
 ///
 /// # Errors
 ///

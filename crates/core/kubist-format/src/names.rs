@@ -1,18 +1,17 @@
-//! The names of a table's objects and segments.
+//! Names of a table's objects and segments.
 
-/// The header and the schema of the creation.
+/// The header and the schema at creation.
 pub const TABLE: &str = "table";
 pub const GRID: &str = "grid";
-/// The writers that were declared.
+/// The declared writers.
 pub const WRITERS: &str = "writers";
-/// The mark of a table that is being dropped.
+/// Marks a table that is being dropped.
 pub const DROPPED: &str = "dropped";
 
-/// While it is there and the header is not, the rest is what a copy or a salvage was about to
-/// make, or has left when it was interrupted.
+/// Marks an unfinished copy or salvage: without a header, the other objects are incomplete.
 pub const UNFINISHED: &str = "unfinished";
 
-/// The writers that fill a copy, and what is salvaged.
+/// The writers that fill a copy, and the table that is salvaged.
 pub const COPY: &str = "copy";
 pub const SALVAGE: &str = "salvage";
 
@@ -21,15 +20,14 @@ pub const CHECKPOINTS: &str = "checkpoints/";
 pub const ALTERATIONS: &str = "alterations/";
 pub const GARBAGE: &str = "garbage/";
 pub const LEASES: &str = "leases/";
-/// What writers are at, that is to come into the table once.
+/// Claims of writers on work that must enter the table once.
 pub const CLAIMS: &str = "claims/";
-/// Notes of parts of segments that are not needed any more.
+/// Notes of unused ranges of segments.
 pub const HOLES: &str = "holes/";
 
-/// How the names of segments of pages begin; they end with the time of their creation.
+/// Prefix of segments of pages. Their names end with their creation time.
 pub const PAGES_SEGMENT: &str = "pages-";
-/// How the names of rewrites' segments begin; they end with the time of their
-/// creation, so that no name is ever used again.
+/// Prefix of segments of rewrites. Their names end with their creation time, so that no name is reused.
 pub const REWRITE_SEGMENT: &str = "rewrite-";
 
 /// The number in the name of a rewrite or an alteration.
@@ -42,7 +40,7 @@ pub fn rewrite_name(number: u64) -> String {
     format!("{REWRITES}{number:020}")
 }
 
-/// The file of a segment, as messages name it.
+/// The file of a segment for messages.
 pub fn segment_file(location: &str, segment: &str) -> String {
     format!("{location}/segments/{segment}.seg")
 }

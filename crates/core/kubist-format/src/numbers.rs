@@ -1,13 +1,12 @@
-//! The keys of one column of one page, in few bytes that are quickly read again.
+//! Compact encodings of the keys of one column of one page.
 //!
-//! A chunk says itself how its keys are encoded, so that each page of each column gets what
-//! suits it ([`choose`]). Low bits that no value of the page uses are left out first. Then the
-//! keys are one frame of reference, two frames with a bit for each row that says which, or numbers
-//! in a dictionary. Each of these is read from any row on, and none needs more than
-//! a shuffle or a lookup for each value. Where fewer bytes are all that counts, they may be [`binned`], which
-//! is read from the page's beginning.
+//! Each chunk names its encoding, so that each page of each column gets the best one ([`choose`]). Low bits
+//! that no value of the page uses are omitted first. The keys are then one frame of reference, two frames
+//! with one bit per row, or a dictionary. These encodings can be read from any row on, with at most a shuffle
+//! or a lookup per value. For the smallest size, keys may be [`binned`], which is decoded from the beginning
+//! of the page.
 //!
-//! The bytes come from disk: nothing here trusts a length or a number that it has not checked.
+//! The bytes come from storage, so every length and number is checked before use.
 
 use std::ops::Range;
 
@@ -25,19 +24,18 @@ mod binned;
 pub mod choose;
 pub(crate) mod multiples;
 
-/// The encodings, by the lowest bits of a chunk's first byte.
+/// The encodings, in the lowest bits of a chunk's first byte.
 pub const FRAME: u8 = 0;
 pub const TWO_FRAMES: u8 = 1;
 pub const DICTIONARY: u8 = 2;
 /// All rows of the page are null, and nothing follows.
 pub const ALL_NULL: u8 = 3;
 pub const PCO: u8 = 4;
-/// A bit of the first byte: the keys are those of whole numbers, of which the values are multiples.
+/// Flag of the first byte: keys are integers, and values are multiples.
 pub const MULTIPLES: u8 = 1 << 6;
-/// A bit of the first byte: a bitmap of the rows that are not null comes before the keys.
+/// Flag of the first byte: a bitmap of the rows that are not null precedes the keys.
 const SOME_NULL: u8 = 1 << 7;
-/// Rows between two that are wanted are unpacked with them if they are no more than that: beginning
-/// anew takes as long.
+/// Gaps of at most this many rows between wanted rows are decoded too, because starting again takes as long.
 const FAR_APART: usize = 64;
 
 /// The name of the encoding of a chunk of a column.
@@ -62,7 +60,7 @@ pub fn encoding(data_type: &DataType, bytes: &[u8]) -> &'static str {
     }
 }
 
-/// Are values of the type stored by their keys?
+/// Returns whether values of the type are stored by their keys.
 pub(crate) fn is_exact(data_type: &DataType) -> bool {
     fn yes<T>() -> bool {
         true
@@ -106,31 +104,31 @@ fn short(_: Short) -> String {
 enum Body<'a, W> {
     Nothing,
     Frame(Packed<'a, W>),
-    /// The bits of the rows, and the values of those whose bit is 0 and 1.
+    /// One bit for each row, and the values of the rows with bit 0 and with bit 1.
     Two(&'a [u8], [Packed<'a, W>; 2]),
-    /// The count of values, the values and each row's.
+    /// The number of values, the values, and the index of each row's value.
     Dictionary(usize, Packed<'a, W>, Packed<'a, W>),
     Binned(&'a [u8]),
 }
 
-/// A chunk that was looked at.
+/// A parsed chunk.
 pub(crate) struct Chunk<'a, W> {
     pub(crate) rows: usize,
-    /// How many of the lowest bits no value uses.
+    /// Number of omitted lowest bits.
     pub(crate) shift: u32,
-    /// The keys are those of whole numbers, and the values multiples of a power of two.
+    /// If set, keys are integers, and values are multiples of a power of two.
     pub(crate) steps: Option<Steps<W>>,
-    /// Which rows are not null; `None`: all are, or none.
+    /// A bitmap of the rows that are not null; `None` if all or none are null.
     pub(crate) valid: Option<&'a [u8]>,
     body: Body<'a, W>,
 }
 
-/// What decoding needs aside.
+/// Buffers and state of a decoder.
 pub(crate) struct Aside<W> {
     values: Vec<W>,
-    /// Of two frames: how many of the first so many rows are of the second frame.
+    /// For two frames: a number of leading rows, and how many of them are in the second frame.
     counted: (usize, usize),
-    /// What pco needs aside.
+    /// Buffers of pco.
     scratch: Option<Box<DecompressorScratch>>,
 }
 
@@ -141,7 +139,7 @@ impl<W> Default for Aside<W> {
 }
 
 impl<'a, W: Word> Chunk<'a, W> {
-    /// `Err` says what is wrong with the bytes.
+    /// Parses a chunk. The error describes the invalid bytes.
     pub(crate) fn read(bytes: &'a [u8], rows: usize) -> Result<Chunk<'a, W>, String> {
         let reader = &mut Reader::new(bytes);
         let kind = reader.u8().map_err(short)?;
@@ -183,18 +181,18 @@ impl<'a, W: Word> Chunk<'a, W> {
         Ok(Chunk { rows, shift, steps, valid, body })
     }
 
-    /// Are all of its rows null?
+    /// Returns whether all of its rows are null.
     pub(crate) fn is_null(&self) -> bool {
         matches!(self.body, Body::Nothing)
     }
 
-    /// Appends the keys of some rows, without their lowest bits.
+    /// Appends the keys of some rows, without their omitted bits.
     pub(crate) fn append(&self, spans: &[Span], keys: &mut Vec<W>, aside: &mut Aside<W>) -> Result<(), String> {
         aside.values.clear();
         match &self.body {
             Body::Dictionary(count, values, _) => {
                 values.unpack(0..*count, &mut aside.values)?;
-                // Any number of as many bits leads to a value.
+                // The table is padded, so that every code of this many bits has a value.
                 aside.values.resize(count.next_power_of_two(), values.base);
             }
             Body::Binned(bytes) => {
@@ -226,7 +224,7 @@ impl<'a, W: Word> Chunk<'a, W> {
             Body::Nothing => keys.resize(keys.len() + rows.len(), W::default()),
             Body::Frame(values) => values.unpack(rows, keys)?,
             Body::Two(which, [zeros, others]) => {
-                // Rows come in ascending order, mostly.
+                // Rows mostly arrive in ascending order.
                 let (counted, of_counted) = if aside.counted.0 <= rows.start { aside.counted } else { (0, 0) };
                 let before = of_counted + ones(which, counted..rows.start);
                 let among = ones(which, rows.clone());
@@ -253,7 +251,7 @@ impl<'a, W: Word> Chunk<'a, W> {
     }
 }
 
-/// Of keys from `before` on, which are those of rows from `first` on, leaves the ones that spans want.
+/// Keeps only the keys that spans want. `keys[before..]` are the keys of the rows from `first` on.
 fn keep<W: Copy>(spans: &[Span], first: usize, before: usize, keys: &mut Vec<W>) {
     let mut at = before;
     for span in spans {
@@ -274,7 +272,7 @@ fn keep<W: Copy>(spans: &[Span], first: usize, before: usize, keys: &mut Vec<W>)
     keys.truncate(at);
 }
 
-/// How whole numbers become values.
+/// Reads the conversion of integers to values.
 fn steps<W: Word>(reader: &mut Reader<'_>) -> Result<Steps<W>, String> {
     let power = i32::from(reader.u16().map_err(short)? as i16);
     if !multiples::is_step::<W>(power) {
@@ -294,7 +292,7 @@ fn word<W: Word>(reader: &mut Reader<'_>) -> Result<W, String> {
     }))
 }
 
-/// A count of values, of which there is one at least and no more than rows.
+/// Reads a number of values, which is from 1 to `rows`.
 fn counted(reader: &mut Reader<'_>, rows: usize) -> Result<usize, String> {
     let count = reader.u16().map_err(short)? as usize;
     match (1..=rows).contains(&count) {
@@ -303,8 +301,8 @@ fn counted(reader: &mut Reader<'_>, rows: usize) -> Result<usize, String> {
     }
 }
 
-/// Appends values in the order of their rows: `both` has those of the rows whose bit is 0, which
-/// are `zeros`, and then the others. There are as many as rows.
+/// Appends values in the order of their rows. `both` has the values of the `zeros` rows with bit 0, then the
+/// others.
 fn merge<W: Word>(which: &[u8], rows: Range<usize>, both: &mut Vec<W>, zeros: usize, out: &mut Vec<W>) {
     let (mut of_zeros, mut of_ones, mut at) = (0, zeros, rows.start);
     while at < rows.end && at % 8 != 0 {
@@ -313,7 +311,7 @@ fn merge<W: Word>(which: &[u8], rows: Range<usize>, both: &mut Vec<W>, zeros: us
         (*from, at) = (*from + 1, at + 1);
     }
     let whole = &which[at / 8..rows.end.max(at) / 8];
-    // Whole blocks are read, which may reach beyond the last value.
+    // Whole blocks are read, which may go past the last value.
     both.resize(both.len() + 8, W::default());
     if let Some(ones) = W::merge_fast(whole, both, [of_zeros, of_ones], out) {
         (of_zeros, of_ones) = (of_zeros + whole.len() * 8 - ones, of_ones + ones);
@@ -328,20 +326,19 @@ fn merge<W: Word>(which: &[u8], rows: Range<usize>, both: &mut Vec<W>, zeros: us
     out.extend((at..rows.end).map(|row| next(bit(which, row))));
 }
 
-/// What is known of a column whose keys are put.
+/// Known properties of a column for encoding.
 #[derive(Clone, Copy, Debug)]
 pub struct Put {
-    /// The bit of the sign in the keys of floats, whose lowest bits are ones where a negative value
-    /// has zeros.
+    /// The sign bit in the keys of floats. In the key of a negative value, unused low bits are ones.
     pub sign: Option<u32>,
-    /// The power of two of which values are multiples, mostly; of floats of as many bits as the keys.
+    /// The exponent of the power of two of which most values are multiples, for floats of the keys' width.
     pub step: Option<i32>,
     pub effort: Compression,
 }
 
 bits::vectorised! {
-    /// Appends the keys of a page's rows. `valid` says which are not null, if some are; the
-    /// keys of those that are do not matter. `ends` are the smallest and the largest of the others.
+    /// Appends the keys of a page's rows. `valid` marks the rows that are not null, if some are; keys of null
+    /// rows are ignored. `ends` are the minimum and maximum of the other keys.
     pub fn put<W: Word>(keys: &mut [W], valid: Option<&[bool]>, ends: (W, W), how: Put, out: &mut Vec<u8>) {
         put_keys(keys, valid, ends, how, out)
     }
@@ -399,8 +396,8 @@ fn put_keys<W: Word>(keys: &mut [W], valid: Option<&[bool]>, ends: (W, W), how: 
     }
 }
 
-/// The keys of whole numbers for those of floats, what one of them stands for that is none, and what
-/// they use of their bits, if that is no more than `most_bits`.
+/// Converts keys of floats to keys of integers. Also returns the value that is not a multiple, and the used
+/// bits of the integer keys, if they take at most `most_bits`.
 #[inline(always)]
 fn numbered<W: Word>(keys: &[W], power: i32, most_bits: u32) -> Option<(Vec<W>, Option<(W, W)>, Used<W>)> {
     let Whole { keys: mut whole, odd } = multiples::whole_numbers(keys, power)?;
@@ -420,19 +417,19 @@ fn numbered<W: Word>(keys: &[W], power: i32, most_bits: u32) -> Option<(Vec<W>, 
     (used.width() <= most_bits).then_some((whole, odd, used))
 }
 
-/// What keys use of their bits.
+/// The bits that keys use.
 struct Used<W> {
     low: W,
     high: W,
-    /// How many of the lowest bits no value uses.
+    /// Number of lowest bits that no value uses.
     shift: u32,
 }
 
 impl<W: Word> Used<W> {
-    /// `low` and `high` are the smallest and the largest of the keys.
+    /// The used bits of keys with this minimum and maximum.
     #[inline(always)]
     fn of(keys: &[W], (low, high): (W, W), sign: Option<u32>) -> Used<W> {
-        // No bits are left out where all are equal, which takes none anyway.
+        // If all keys are equal, they take no bits anyway.
         let shift = if low == high { 0 } else { unused_bits(keys, sign) };
         Used { low, high, shift }
     }
@@ -442,13 +439,13 @@ impl<W: Word> Used<W> {
         W::truncate(Into::<u64>::into(key) >> self.shift)
     }
 
-    /// The ends of what is left of the keys.
+    /// The minimum and maximum without the omitted bits.
     #[inline(always)]
     fn ends(&self) -> (W, W) {
         (self.without(self.low), self.without(self.high))
     }
 
-    /// Bits of a difference between them.
+    /// Bits of a difference between keys.
     #[inline(always)]
     fn width(&self) -> u32 {
         let (low, high) = self.ends();
@@ -456,7 +453,7 @@ impl<W: Word> Used<W> {
     }
 }
 
-/// How many of the lowest bits are 0 in all values.
+/// Number of lowest bits that are 0 in all values.
 #[inline(always)]
 fn unused_bits<W: Word>(keys: &[W], sign: Option<u32>) -> u32 {
     let mut used = W::default();
@@ -472,7 +469,7 @@ fn unused_bits<W: Word>(keys: &[W], sign: Option<u32>) -> u32 {
     Into::<u64>::into(used).trailing_zeros().min(W::BITS - 1)
 }
 
-/// The smallest and the largest key; 0 and 0 of none.
+/// The minimum and maximum key; 0 and 0 if there are none.
 #[inline(always)]
 pub(crate) fn ends<W: Word>(keys: &[W]) -> (W, W) {
     let first = keys.first().copied().unwrap_or_default();

@@ -1,4 +1,4 @@
-//! One column of a page, as its bytes.
+//! The bytes of one column of a page.
 
 /// One column of one page.
 #[derive(Clone, Copy)]

@@ -1,10 +1,9 @@
-//! Ranges: what runs hold of columns that are no dimensions, so that a condition on such
-//! a column rules out whole runs before their zone maps are read.
+//! Ranges of columns that are not dimensions, for each run. A condition on such a column excludes whole runs
+//! before their zone maps are read.
 //!
-//! A commit and a rewrite know the smallest and the largest key of each column, and store
-//! them in their entry beside the runs; a page of a checkpoint stores them for its runs. A
-//! column of which a run has no range, as one that came after the run, is judged by its zone map.
-//! `verify` compares both.
+//! A commit and a rewrite know the minimum and maximum key of each column, and store them in their entry next
+//! to the runs. A page of a checkpoint stores them for its runs. If a run has no range of a column, for
+//! example because the column was added later, its zone map decides. `verify` compares both.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -16,23 +15,23 @@ use crate::bits;
 use crate::wire::{Reader, Short};
 use crate::zone_map::ColumnZones;
 
-/// What runs may hold of a column, as the byte that stands for their nulls.
+/// The nulls of a column in a run, as one byte.
 const NO_NULLS: u8 = 0;
 const SOME_NULLS: u8 = 1;
 const ALL_NULL: u8 = 2;
 const UNKNOWN: u8 = 3;
 
-/// Of some runs, packed as they are stored: in each column they stand where a zone map has
-/// its zones. They are as many and live as long as runs do, so they are never unpacked.
+/// The ranges of some runs, packed as stored. For each column, runs take the position of zones in a zone map.
+/// They exist as long as the runs, so they are never unpacked.
 #[derive(Debug)]
 pub struct Ranges {
     runs: u32,
-    /// Stored columns, ascending, and where the zones of each begin.
+    /// Stored columns, ascending, and the position of each column's zones.
     columns: Box<[(u32, u32)]>,
     packed: Bytes,
 }
 
-/// What one of the runs holds.
+/// The ranges of one of the runs.
 #[derive(Clone, Debug)]
 pub struct RunRanges {
     of: Arc<Ranges>,
@@ -40,7 +39,7 @@ pub struct RunRanges {
 }
 
 impl Ranges {
-    /// Reads as many columns as are named.
+    /// Reads the named columns.
     fn read(columns: &[u32], runs: usize, bytes: &[u8]) -> Result<Ranges, Short> {
         let mut reader = Reader::new(bytes);
         let mut offsets = Vec::with_capacity(columns.len());
@@ -52,19 +51,19 @@ impl Ranges {
         Ok(Ranges { runs: runs as u32, columns: offsets.into(), packed })
     }
 
-    /// The last of the stored columns that they know, by its number.
+    /// The last stored column with ranges.
     pub fn last_column(&self) -> Option<usize> {
         self.columns.last().map(|(column, _)| *column as usize)
     }
 
-    /// Bytes of memory that they take.
+    /// Bytes of memory.
     pub fn memory(&self) -> usize {
         size_of::<Ranges>() + 16 + size_of_val(&*self.columns) + self.packed.len()
     }
 }
 
 impl Ranges {
-    /// Those of one of the runs.
+    /// The ranges of one run.
     pub fn of_run(self: &Arc<Ranges>, run: usize) -> RunRanges {
         RunRanges { of: self.clone(), index: run as u32 }
     }
@@ -75,7 +74,7 @@ impl RunRanges {
         &self.of
     }
 
-    /// What is known of a stored column.
+    /// The range of a stored column.
     pub fn zone(&self, column: usize) -> Option<Zone> {
         let Ranges { runs, columns, packed } = &*self.of;
         let at = columns.binary_search_by_key(&column, |(column, _)| *column as usize).ok()?;
@@ -94,21 +93,21 @@ impl RunRanges {
     }
 }
 
-/// They say the same.
+/// Equal if they have the same ranges.
 impl PartialEq for RunRanges {
     fn eq(&self, other: &RunRanges) -> bool {
         self.columns().chain(other.columns()).all(|column| self.zone(column) == other.zone(column))
     }
 }
 
-/// The columns of runs that are being written.
+/// Collects the ranges of runs that are being written.
 #[derive(Default)]
 pub struct Gathered {
     columns: Vec<(usize, ColumnZones)>,
 }
 
 impl Gathered {
-    /// One for each run, by stored column, ascending: of all runs the same columns.
+    /// Adds a run. Each run must have the same stored columns, ascending.
     pub fn add(&mut self, of_run: impl Iterator<Item = (usize, Zone)>) {
         let is_first = self.columns.is_empty();
         for (index, (column, zone)) in of_run.enumerate() {
@@ -119,7 +118,7 @@ impl Gathered {
         }
     }
 
-    /// The ranges of the runs that were added, `runs` of them, in their order.
+    /// The ranges of the added runs in their order.
     pub fn finish(self, runs: usize) -> Vec<RunRanges> {
         let columns: Vec<u32> = self.columns.iter().map(|(column, _)| *column as u32).collect();
         let mut packed = Vec::new();
@@ -129,16 +128,16 @@ impl Gathered {
     }
 }
 
-/// Ranges around those of several runs each.
+/// Collects ranges that enclose several runs each.
 #[derive(Default)]
 pub struct Around {
     groups: usize,
-    /// Of each stored column what groups hold of it; groups at the end that know nothing are left out.
+    /// For each stored column the ranges of the groups. Trailing groups without a range are omitted.
     columns: BTreeMap<usize, Vec<Option<Zone>>>,
 }
 
 impl Around {
-    /// Takes the next group. Of a column of which not all of its runs tell it tells nothing.
+    /// Adds a group. A column has no range unless all of the group's runs have one.
     pub fn add<'a>(&mut self, runs: impl Iterator<Item = Option<&'a RunRanges>> + Clone) {
         let first = runs.clone().next().flatten();
         for column in first.iter().flat_map(|ranges| ranges.columns()) {
@@ -151,7 +150,7 @@ impl Around {
         self.groups += 1;
     }
 
-    /// The ranges of all groups, in their order.
+    /// The ranges of all groups in their order.
     pub fn finish(self) -> Vec<RunRanges> {
         let gathered = self.columns.into_iter().map(|(column, mut of_groups)| {
             of_groups.resize(self.groups, None);
@@ -163,7 +162,7 @@ impl Around {
     }
 }
 
-/// What two places hold together.
+/// The range that encloses both.
 fn joined(one: Zone, other: Zone) -> Zone {
     let nulls = if one.nulls == other.nulls { one.nulls } else { Nulls::Some };
     match (one.nulls, other.nulls) {
@@ -180,7 +179,7 @@ fn push(zones: &mut ColumnZones, zone: Option<Zone>) {
         Some(Nulls::All) => ALL_NULL,
         None => UNKNOWN,
     };
-    // Keys without meaning do not widen the frame.
+    // Keys of a range without values must not widen the frame.
     let (min, max) = match zone {
         Some(Zone { min, max, .. }) if nulls != ALL_NULL => (min, max),
         _ => zones.min.last().map_or((0, 0), |min| (*min, *min)),
@@ -190,7 +189,7 @@ fn push(zones: &mut ColumnZones, zone: Option<Zone>) {
     zones.nulls.push(nulls);
 }
 
-/// Appends a column, without a byte for each run's nulls if there are none.
+/// Appends a column. The nulls are omitted if there are none.
 fn put(mut zones: ColumnZones, out: &mut Vec<u8>) {
     if zones.nulls.iter().all(|nulls| *nulls == NO_NULLS) {
         zones.nulls.clear();
@@ -198,9 +197,9 @@ fn put(mut zones: ColumnZones, out: &mut Vec<u8>) {
     put_zones(&zones, out);
 }
 
-/// The section of an entry with the ranges of its runs; `None`: nothing is known.
+/// The section of an entry with the ranges of its runs; `None` if there are none.
 pub fn encode<'a>(runs: impl Iterator<Item = Option<&'a RunRanges>> + Clone) -> Option<Vec<u8>> {
-    // Neighbours have theirs in common.
+    // Neighbouring runs share their columns.
     let mut columns: BTreeSet<usize> = BTreeSet::new();
     let mut last = None;
     for ranges in runs.clone().flatten() {
@@ -224,7 +223,7 @@ pub fn encode<'a>(runs: impl Iterator<Item = Option<&'a RunRanges>> + Clone) -> 
     Some(body)
 }
 
-/// What such a section says of `runs` runs.
+/// Decodes the section for `runs` runs.
 ///
 /// # Errors
 ///
@@ -247,7 +246,7 @@ fn put_zones(column: &ColumnZones, out: &mut Vec<u8>) {
     encode_frame(&spans, out);
 }
 
-/// Passes over the zones of a column, which are long enough then.
+/// Skips the zones of a column and checks that they are complete.
 fn skip_zones(reader: &mut Reader<'_>, zones: usize) -> Result<(), Short> {
     if reader.u8()? != 0 {
         reader.bytes(zones)?;
@@ -260,7 +259,7 @@ fn skip_zones(reader: &mut Reader<'_>, zones: usize) -> Result<(), Short> {
     Ok(())
 }
 
-/// One of the zones of a column: its smallest and largest key, and its byte of nulls.
+/// One zone of a column: its minimum and maximum key, and its nulls.
 fn packed_zone(bytes: &[u8], zones: usize, zone: usize) -> Result<(u64, u64, u8), Short> {
     let mut reader = Reader::new(bytes);
     let nulls = if reader.u8()? != 0 { reader.bytes(zones)?[zone] } else { 0 };

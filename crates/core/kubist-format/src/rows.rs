@@ -1,4 +1,4 @@
-//! Some rows of a page: as ranges, as bits of a zone, as bitmaps.
+//! Selected rows of a page: ranges, bits of a zone, bitmaps.
 
 use std::ops::Range;
 
@@ -10,16 +10,16 @@ pub fn all_rows(count: u8) -> Rows {
     if count >= 128 { Rows::MAX } else { (1 << count) - 1 }
 }
 
-/// Neighbouring rows of a page that are wanted whole, or some rows of one zone.
+/// Consecutive rows of a page, or some rows of one zone.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Span {
     pub indices: Range<usize>,
-    /// From the first index.
+    /// Bits relative to the first index; `None` means all rows.
     pub some: Option<Rows>,
 }
 
 impl Span {
-    /// From the first of some rows of a zone to the last; the zone begins at this index.
+    /// The span from the first selected row of a zone to the last. The zone begins at index `begin`.
     pub(crate) fn around(begin: usize, rows: Rows) -> Span {
         let (first, end) = (rows.trailing_zeros(), Rows::BITS - rows.leading_zeros());
         if rows == 0 {
@@ -42,7 +42,7 @@ impl Span {
     }
 }
 
-/// Calls `each` with every row that is set.
+/// Calls `each` with every row whose bit is set.
 #[inline]
 pub fn for_rows(rows: Rows, mut each: impl FnMut(usize)) {
     for (first, mut half) in [(0, rows as u64), (64, (rows >> 64) as u64)] {
@@ -53,7 +53,7 @@ pub fn for_rows(rows: Rows, mut each: impl FnMut(usize)) {
     }
 }
 
-/// Brings the values that are set to the front; says which they are.
+/// Moves the selected values to the front and returns them.
 pub(crate) fn picked<W: Copy>(values: &mut [W], rows: Rows) -> &[W] {
     let mut count = 0;
     for_rows(rows, |row| {
@@ -63,12 +63,12 @@ pub(crate) fn picked<W: Copy>(values: &mut [W], rows: Rows) -> &[W] {
     &values[..count]
 }
 
-/// Is a bit of a bitmap set?
+/// Returns whether a bit of a bitmap is set.
 pub(crate) fn bit(bitmap: &[u8], index: usize) -> bool {
     bitmap[index / 8] >> (index % 8) & 1 == 1
 }
 
-/// Bits, least significant first, padded with zeros to a whole byte.
+/// Appends bits, least significant first, padded with zeros to a whole byte.
 pub(crate) fn put_bitmap(bits: impl Iterator<Item = bool>, out: &mut Vec<u8>) {
     let start = out.len();
     for (index, bit) in bits.enumerate() {

@@ -1,9 +1,9 @@
-//! Reading little-endian fields from bytes that may be too short.
+//! Reader of little-endian fields from bytes that may be too short.
 
-/// A schema, or one row of one column, as Arrow IPC takes no more.
+/// Maximum bytes of an Arrow IPC stream of a schema or of one row of one column.
 pub const MOST_STREAM_BYTES: u64 = 16 << 20;
 
-/// The bytes end before the field does.
+/// The bytes end before the field.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Short;
 
@@ -17,7 +17,7 @@ macro_rules! fields {
         ///
         /// # Errors
         ///
-        /// [`Short`] if fewer bytes are left than it takes.
+        /// [`Short`] if too few bytes are left.
         pub fn $name(&mut self) -> Result<$name, Short> {
             let bytes = self.bytes(size_of::<$name>())?;
             Ok($name::from_le_bytes(bytes.try_into().map_err(|_| Short)?))
@@ -34,7 +34,7 @@ impl<'a> Reader<'a> {
     ///
     /// # Errors
     ///
-    /// [`Short`] if fewer are left.
+    /// [`Short`] if too few bytes are left.
     pub fn bytes(&mut self, length: usize) -> Result<&'a [u8], Short> {
         let (head, rest) = self.bytes.split_at_checked(length).ok_or(Short)?;
         self.bytes = rest;
@@ -43,17 +43,17 @@ impl<'a> Reader<'a> {
 
     fields!(u8 u16 u32 u64 u128);
 
-    /// UTF-8 text behind its length.
+    /// UTF-8 text after its length.
     ///
     /// # Errors
     ///
-    /// [`Short`] if fewer bytes are left, or they are no UTF-8.
+    /// [`Short`] if too few bytes are left, or they are not UTF-8.
     pub fn text(&mut self) -> Result<&'a str, Short> {
         let length = self.u32()? as usize;
         std::str::from_utf8(self.bytes(length)?).map_err(|_| Short)
     }
 
-    /// What was not read yet.
+    /// The bytes that were not read yet.
     pub fn rest(&self) -> &'a [u8] {
         self.bytes
     }
@@ -63,7 +63,7 @@ impl<'a> Reader<'a> {
     }
 }
 
-/// Appends text behind its length.
+/// Appends the length of a text, and the text.
 pub fn put_text(text: &str, out: &mut Vec<u8>) {
     out.extend_from_slice(&(text.len() as u32).to_le_bytes());
     out.extend_from_slice(text.as_bytes());

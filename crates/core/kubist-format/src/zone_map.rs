@@ -1,11 +1,9 @@
-//! The zone map of a run: what its zones hold, without their values.
+//! The zone map of a run: the statistics of its zones.
 //!
-//! A zone is a stretch of up to 128 rows of a run, in the run's order; zones do
-//! not cross strata. Its map gives the rows, the range of priorities and, for
-//! each column, the smallest and largest order key and how many values are
-//! null. Thirty-two zones make a page; each column of a page is a chunk of bytes
-//! with a checksum of its own, and says itself how it is encoded. Bounds are rounded outwards
-//! ([`bounds`]).
+//! A zone consists of up to 128 consecutive rows of a run; zones do not cross strata. The map stores the
+//! number of rows, the range of priorities and, for each column, the minimum and maximum order key and the
+//! number of nulls. Thirty-two zones are a page. Each column of a page is a chunk of bytes with its own
+//! checksum and encoding. Bounds are rounded outwards ([`bounds`]).
 
 use std::ops::Deref;
 use std::sync::OnceLock;
@@ -21,30 +19,30 @@ use crate::lazy::{Lazy, Unpack};
 use crate::page::PageColumn;
 use crate::wire::{Reader, Short};
 
-/// Zones of a page: the unit of input and output is about 1500 rows.
+/// Zones of a page. A page, the unit of I/O, usually has about 1,200 rows.
 pub const ZONES_PER_PAGE: usize = 32;
-/// Rows of a zone at most.
+/// Maximum rows of a zone.
 const MOST_ZONE_ROWS: usize = 128;
-/// And of a page.
+/// Maximum rows of a page.
 pub const MOST_PAGE_ROWS: usize = ZONES_PER_PAGE * MOST_ZONE_ROWS;
-/// Rows of most zones, about.
+/// Usual rows of a zone.
 const USUAL_ZONE_ROWS: usize = 32;
-/// Priorities in zone maps keep their top 32 bits; that is how many they drop.
+/// Low bits of priorities that zone maps omit: they store the top 32 bits.
 const PRIORITY_SHIFT: u32 = 32;
 
-/// The version of zone maps, and of the chunks that they list.
+/// The version of zone maps and of their chunks.
 const VERSION: u8 = 1;
 /// Bits to which bounds of columns and of priorities are rounded.
 pub const COLUMN_BITS: u32 = 10;
 const PRIORITY_BITS: u32 = 16;
 
-/// What the zones of one column hold.
+/// The statistics of the zones of one column.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct ColumnZones {
-    /// Order keys, over the values that are not null; 0 and 0 if all are.
+    /// Minimum order keys of the values that are not null; `min` and `max` are 0 if all are null.
     pub min: Vec<u64>,
     pub max: Vec<u64>,
-    /// Nulls in each zone; empty if there are none in the run.
+    /// Number of nulls in each zone; empty if the run has none.
     pub nulls: Vec<u8>,
 }
 
@@ -55,18 +53,18 @@ impl ColumnZones {
     }
 }
 
-/// Zones of a column.
+/// The zones of a column, unpacked on first use.
 #[derive(Clone, Debug)]
 pub struct LazyZones {
     zones: Lazy<ColumnZones>,
-    /// What the keys stand for, as far as their bounds are not rounded outwards yet.
+    /// The meaning of the keys while their bounds are not rounded yet.
     values: Values,
-    /// All zones as one.
+    /// The statistics of all zones together.
     whole: OnceLock<Zone>,
 }
 
 impl LazyZones {
-    /// The zones of a column whose keys stand for these values.
+    /// The zones of a column whose keys have this meaning.
     pub fn new(unpacked: ColumnZones, values: Values) -> LazyZones {
         LazyZones { zones: Lazy::unpacked(unpacked), values, whole: OnceLock::new() }
     }
@@ -95,7 +93,7 @@ impl From<Vec<PriorityRange>> for LazyPriorities {
     }
 }
 
-/// Where the bytes of one column of one page lie, from the start of the run's data.
+/// The location of one column of one page, from the start of the run's data.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct Chunk {
     pub offset: u64,
@@ -106,12 +104,12 @@ pub struct Chunk {
 #[derive(Clone, Debug, PartialEq)]
 pub struct ZoneMap {
     pub rows: Vec<u8>,
-    /// Conservative: rounded outwards to 32 bits.
+    /// Rounded outwards to 32 bits.
     pub priorities: LazyPriorities,
     pub columns: Vec<LazyZones>,
-    /// Page by page, in each column by column.
+    /// Page by page, and column by column in each page.
     pub chunks: Vec<Chunk>,
-    /// The compression that the writer of the run was told to use.
+    /// The compression level of the run's writer.
     pub compression: Compression,
 }
 
@@ -126,7 +124,7 @@ impl ZoneMap {
         self.zones().div_ceil(ZONES_PER_PAGE)
     }
 
-    /// Where a column of a page stands among chunks.
+    /// The index of a page's column in `chunks`.
     #[inline]
     pub fn place(&self, page: usize, column: usize) -> usize {
         page * self.columns.len() + column
@@ -137,7 +135,7 @@ impl ZoneMap {
         self.chunks[self.place(page, column)]
     }
 
-    /// A column of a page, of which these are the bytes.
+    /// A page's column with these bytes.
     #[inline]
     pub fn page_column<'a>(&self, page: usize, bytes: &'a [u8]) -> PageColumn<'a> {
         PageColumn { rows: self.page_rows(page), bytes }
@@ -161,7 +159,7 @@ impl ZoneMap {
         self.rows[zones.clone()].iter().map(|rows| *rows as usize).sum()
     }
 
-    /// What all zones together hold of a column.
+    /// The statistics of a column over all zones.
     pub fn whole(&self, column: usize) -> Zone {
         *self.columns[column].whole.get_or_init(|| {
             let zones: &ColumnZones = &self.columns[column];
@@ -184,7 +182,7 @@ impl ZoneMap {
         })
     }
 
-    /// The zone of a column of this map as predicates want it.
+    /// The statistics of a column in a zone, in the form for predicates.
     #[inline]
     pub fn zone(&self, zone: usize, zones: &ColumnZones) -> Zone {
         let nulls = match zones.nulls_of(zone) {
@@ -195,15 +193,15 @@ impl ZoneMap {
         Zone { min: zones.min[zone], max: zones.max[zone], nulls }
     }
 
-    /// Are these the bounds of a zone of a column, as far as they are kept? `min` and `max` are
-    /// over the values that are not null.
+    /// Returns whether the map stores these bounds of a zone's column. `min` and `max` are over the values
+    /// that are not null.
     pub fn states_bounds(&self, column: usize, zone: usize, min: u64, max: u64) -> bool {
         let zones: &ColumnZones = &self.columns[column];
         let is_null = zones.nulls_of(zone) == self.rows[zone];
         is_null || (zones.min[zone], zones.max[zone]) == self.steps(column).rounded(min, max)
     }
 
-    /// The steps to which the bounds of a column are rounded where they are stored.
+    /// The steps to which the bounds of a column are rounded when they are stored.
     pub fn steps(&self, column: usize) -> Steps {
         match self.columns[column].zones.stored() {
             Some((packed, zones)) => steps_of(packed, zones).expect("bounds that were checked"),
@@ -217,7 +215,7 @@ impl ZoneMap {
         Steps::fitted(bounds, (min, max), COLUMN_BITS, self.columns[column].values)
     }
 
-    /// The bounds of a column's zones as they are to be rounded: the lower and the upper one of each.
+    /// The bounds of a column's zones before rounding: lower and upper bound of each.
     fn bounds(&self, column: usize) -> Vec<u64> {
         let zones: &ColumnZones = &self.columns[column];
         if zones.nulls.is_empty() {
@@ -234,21 +232,21 @@ impl ZoneMap {
         bounds
     }
 
-    /// What is kept of the lowest and the highest priority of a zone.
+    /// The stored range for the lowest and the highest priority of a zone.
     pub fn kept_priorities(&self) -> impl Fn(u64, u64) -> PriorityRange + use<> {
         let (base, top) = priority_ends(&self.priorities);
         let steps = Steps::between(base, top, PRIORITY_BITS);
         move |first, last| range_of(steps.rounded(first >> PRIORITY_SHIFT, last >> PRIORITY_SHIFT))
     }
 
-    /// Bytes of memory that it holds, about, once a few of its columns were looked at.
+    /// Approximate bytes of memory after some of its columns were used.
     pub fn memory(&self) -> usize {
         let of_columns: usize = self.columns.iter().map(|column| column.zones.packed_bytes()).sum();
         let packed = of_columns + self.priorities.packed_bytes();
         memory_of(packed, self.zones(), self.columns.len(), self.chunks.len())
     }
 
-    /// The same of a map of so many bytes of a run of so many rows, which nobody has read yet.
+    /// The same for a map that was not read yet, from its size and the number of rows of its run.
     pub fn about(bytes: usize, rows: u64, columns: usize) -> usize {
         let zones = rows as usize / USUAL_ZONE_ROWS + 1;
         memory_of(bytes, zones, columns, zones.div_ceil(ZONES_PER_PAGE) * columns)
@@ -287,8 +285,8 @@ impl ZoneMap {
     ///
     /// # Errors
     ///
-    /// [`EntryError::Bad`] if the bytes are no zone map, [`EntryError::Newer`] if a newer version
-    /// wrote them.
+    /// [`EntryError::Bad`] if the bytes are not a zone map, [`EntryError::Newer`] if a newer version wrote
+    /// them.
     pub fn decode(bytes: &[u8]) -> Result<ZoneMap, EntryError> {
         let bad = |what: &str| EntryError::Bad(what.into());
         let stored = bytes.get(..4).ok_or_else(|| bad("the zone map is too short"))?;
@@ -311,7 +309,7 @@ impl ZoneMap {
     }
 }
 
-/// What follows the version.
+/// Decodes the bytes after the version.
 fn decode_body(bytes: &[u8]) -> Result<ZoneMap, Short> {
     let mut reader = Reader::new(bytes);
     let compression = *COMPRESSIONS.get(reader.u8()? as usize).ok_or(Short)?;
@@ -326,7 +324,7 @@ fn decode_body(bytes: &[u8]) -> Result<ZoneMap, Short> {
         bounds::skip(&mut reader, zones, COLUMN_BITS)?;
         ends.push(before.len() - reader.rest().len());
     }
-    // One copy for all of them, without what it was read together with.
+    // One copy for all columns, so that the buffer they were read with can be freed.
     let packed = Bytes::copy_from_slice(&before[..ends.last().copied().unwrap_or(of_priorities)]);
     let priorities = Lazy::packed(packed.slice(..of_priorities), zones);
     let starts = std::iter::once(of_priorities).chain(ends.iter().copied());
@@ -347,7 +345,7 @@ fn decode_body(bytes: &[u8]) -> Result<ZoneMap, Short> {
     Ok(ZoneMap { rows, priorities, columns, chunks, compression })
 }
 
-/// The nulls of each zone of a column; nothing if there are none.
+/// The nulls of each zone of a column; empty if there are none.
 fn nulls_of_zones<'a>(reader: &mut Reader<'a>, zones: usize) -> Result<&'a [u8], Short> {
     match reader.u8()? {
         0 => Ok(&[]),
@@ -371,25 +369,26 @@ impl Unpack for ColumnZones {
     }
 }
 
-/// What a zone map takes whose packed bounds take some bytes.
+/// Bytes of memory of a zone map from the size of its packed bounds.
 fn memory_of(packed: usize, zones: usize, columns: usize, chunks: usize) -> usize {
     let looked_at = columns.min(4);
     128 + packed + zones * (17 + 16 * looked_at) + columns * 120 + chunks * size_of::<Chunk>()
 }
 
-/// From the highest 32 bits of the lowest and of the highest priority, rounded outwards.
+/// A range from the top 32 bits of the lowest and of the highest priority, rounded outwards.
 fn range_of((first, last): (u64, u64)) -> PriorityRange {
     PriorityRange { first: first << PRIORITY_SHIFT, last: last << PRIORITY_SHIFT | ((1 << PRIORITY_SHIFT) - 1) }
 }
 
-/// The highest 32 bits of the lowest and of the highest priority of all zones.
+/// The top 32 bits of the lowest and of the highest priority of all zones.
 fn priority_ends(priorities: &[PriorityRange]) -> (u64, u64) {
     let first = priorities.iter().map(|range| range.first).min().unwrap_or(0);
     let last = priorities.iter().map(|range| range.last).max().unwrap_or(0);
     (first >> PRIORITY_SHIFT, last >> PRIORITY_SHIFT)
 }
 
-/// Seven bits a byte, least significant first; the highest bit: more follow.
+/// Appends a number with seven bits per byte, least significant first; the highest bit means that more
+/// follow.
 fn put_varying(mut number: u32, out: &mut Vec<u8>) {
     while number >= 0x80 {
         out.push(number as u8 | 0x80);

@@ -1,4 +1,4 @@
-//! Columns as bytes and back: all types, all encodings, any rows, any bytes.
+//! Columns encoded and decoded: all types, all encodings, any rows, any bytes.
 
 use std::collections::BTreeMap;
 use std::ops::Range;
@@ -17,7 +17,6 @@ use kubist_format::rows::Span;
 use kubist_types::compression::{COMPRESSIONS, Compression};
 use proptest::prelude::*;
 
-/// Zones of up to 128 rows, up to 32 of them.
 fn zones_of(rows: usize) -> Vec<u8> {
     let mut zones = vec![48u8; rows / 48];
     zones.extend((rows % 48 > 0).then_some((rows % 48) as u8));
@@ -25,7 +24,7 @@ fn zones_of(rows: usize) -> Vec<u8> {
 }
 
 fn same(a: &dyn Array, b: &dyn Array) -> bool {
-    // Bit for bit: NaN is a value like others.
+    // Compared bit by bit: NaN equals NaN.
     a.data_type() == b.data_type()
         && a.len() == b.len()
         && (0..a.len()).all(|row| a.is_null(row) == b.is_null(row))
@@ -46,7 +45,7 @@ fn bytes(array: &dyn Array, row: usize) -> Vec<u8> {
     }
 }
 
-/// The encoding of each page, after what was read back is what was given.
+/// The encoding of each page, after a check that decoding returns the original values.
 fn there_and_back(array: &ArrayRef, compression: Compression, some: &[Span]) -> Vec<u8> {
     back(array, ColumnEncoding { compression, step: None }, some)
 }
@@ -68,7 +67,7 @@ fn back(array: &ArrayRef, how: ColumnEncoding, some: &[Span]) -> Vec<u8> {
             let found = column.finish().expect("sound values");
             let expected = take(array, &UInt32Array::from(wanted), None).expect("rows of the array");
             assert!(same(&found, &expected), "{how:?} {spans:?}\n{found:?}\n{expected:?}");
-            // The same of a page that was decoded before, and behind bytes.
+            // The same for a decoded page, and with preceding bytes.
             let decoded = decode::decoded(array.data_type(), &here).expect("sound bytes").expect("numbers are kept");
             let mut column = decode::column(array.data_type(), count);
             column.append(&here, &spans).expect("sound bytes");
@@ -78,7 +77,7 @@ fn back(array: &ArrayRef, how: ColumnEncoding, some: &[Span]) -> Vec<u8> {
                 assert!(same(&half, &expected), "{how:?} {spans:?}\n{half:?}\n{expected:?}");
             }
         }
-        // Bytes that are cut short are an error, or have lost nothing.
+        // Truncated bytes are an error, or lose nothing.
         for length in [0, 1, bytes.len() / 2, bytes.len().saturating_sub(1)] {
             let cut = PageColumn { bytes: &bytes[..length.min(bytes.len())], ..here };
             let mut column = decode::column(array.data_type(), count);
@@ -105,7 +104,7 @@ fn numbers<T: ArrowPrimitiveType>(values: impl IntoIterator<Item = T::Native>) -
     Arc::new(PrimitiveArray::<T>::from_iter_values(values))
 }
 
-/// Numbers of many shapes; from these, all types are made.
+/// Numbers of many distributions, from which arrays of all types are made.
 fn shapes() -> BTreeMap<&'static str, Vec<f64>> {
     let rows = 3000usize;
     let mixed = |row: usize| (row.wrapping_mul(2_654_435_761) % 1_000_003) as f64 / 1_000_003.0;
@@ -209,15 +208,15 @@ fn each_shape_gets_the_encoding_that_suits_it() {
     assert_eq!(there_and_back(&nothing, balanced, &[]), [ALL_NULL]);
 }
 
-/// What has no pattern but how it is distributed takes about as many bits as that leaves open.
+/// Data without a pattern except its distribution takes about as many bits as its entropy.
 #[test]
 fn the_smallest_may_be_bins() {
     let mixed = |row: i32| (row.wrapping_mul(1_640_531_527) as u32 >> 8) as f64 / f64::from(1 << 24);
     // Most are near zero, and few far away.
     let scattered = numbers::<Float32Type>((0..6000).map(|row| (1.0 / (mixed(row) + 1e-3) - 1.0) as f32));
-    // Each follows from the one before.
+    // Each depends on the previous one.
     let ascending = numbers::<Int64Type>((0..6000).map(|row| i64::from(row) * 1000 + (mixed(row) * 9.0) as i64));
-    // Each of many values comes again soon.
+    // Each of many values is repeated soon.
     let repeated = numbers::<UInt32Type>((0..6000).map(|row| (mixed(row / 60 * 20 + row % 20) * 1e9) as u32));
     for (array, most_bits) in [(scattered, 26), (ascending, 6), (repeated, 16)] {
         assert!(there_and_back(&array, Compression::Small, &[]).iter().all(|kind| *kind == PCO), "{most_bits}");
@@ -229,7 +228,7 @@ fn the_smallest_may_be_bins() {
     }
 }
 
-/// A float that was widened takes hardly more than it took, and neither do whole numbers of large units.
+/// Floats that were widened to 64 bits, and integers of a large unit, take hardly more bytes.
 #[test]
 fn bits_that_no_value_uses_take_no_bytes() {
     let size = |array: ArrayRef| -> usize {
@@ -241,7 +240,7 @@ fn bits_that_no_value_uses_take_no_bytes() {
         let narrow = cast(&numbers::<Float64Type>(shape), &DataType::Float32).expect("floats");
         let wide = cast(&narrow, &DataType::Float64).expect("floats");
         let (narrow, wide) = (size(narrow), size(wide));
-        // Zero and the smallest numbers are further apart among wide floats.
+        // Zero and the smallest numbers have a larger distance as 64-bit floats.
         assert!(wide <= narrow + narrow / 10 + 64, "{name}: {wide} bytes, {narrow} before");
     }
     let seconds = numbers::<Int64Type>((0..2000).map(|row| (row * 7919) % 1000));
@@ -249,8 +248,8 @@ fn bits_that_no_value_uses_take_no_bytes() {
     assert_eq!(size(seconds), size(units));
 }
 
-/// Multiples of a step take as many bits as they are steps apart, whatever their signs and sizes; pages
-/// that hold more than one other value are written as they would be without a step.
+/// Multiples of a step take the bits of their range in steps, for any sign and magnitude. Pages with more
+/// than one other value are encoded as without a step.
 #[test]
 fn multiples_of_a_step_are_whole_numbers() {
     let wave = |row: i32| (row.wrapping_mul(1_640_531_527) >> 20) as f64;
@@ -317,7 +316,7 @@ proptest! {
         there_and_back(&numbers::<Int16Type>(values.iter().map(|value| *value as i16)), compression, &spans);
     }
 
-    /// Every cut in two and the dictionary of a page, tried one by one, are no smaller.
+    /// The chosen encoding is no larger than any division into two frames, and than the dictionary.
     #[test]
     fn small_is_the_smallest(
         values in prop::collection::vec((any::<u64>(), 0u32..64), 20..200),
@@ -347,14 +346,14 @@ proptest! {
         prop_assert!(found <= 16 + head + best + 3 * 8, "{found} bits, {best} are enough: {values:?}");
     }
 
-    /// Bins of which some bytes are others are an error or give as many values as were asked for.
+    /// Bins with changed bytes are an error, or give the requested number of values.
     #[test]
     fn damaged_bins_are_an_error_or_values(
         values in prop::collection::vec((any::<u64>(), 0u32..60), 300..1000),
         repeat in 1usize..4,
         ascending in any::<bool>(),
         damage in prop::collection::vec((any::<prop::sample::Index>(), any::<u8>()), 1..6),
-        // Mostly where it says how it is to be read.
+        // Mostly in the head, which describes the encoding.
         near in 1usize..400,
         cut in prop::option::of(any::<prop::sample::Index>()),
         rows in prop::option::of(0usize..5000),
@@ -371,7 +370,7 @@ proptest! {
             for bytes in encode_column(array.as_ref(), &order, &zones, with(Compression::Small)).chunks {
                 let mut bytes = bytes;
                 for (place, byte) in &damage {
-                    // Not what encoding it is.
+                    // The byte that names the encoding stays.
                     let place = 1 + place.index(near.min(bytes.len() - 1));
                     bytes[place] = *byte;
                 }
@@ -387,7 +386,7 @@ proptest! {
         }
     }
 
-    /// Whatever the bytes are, reading them is an error or gives as many values as were asked for.
+    /// Any bytes are an error, or give the requested number of values.
     #[test]
     fn any_bytes_are_an_error_or_values(
         kind in 0u8..8,

@@ -1,4 +1,4 @@
-//! The tests of the format's bytes, one program: `--test it encodings::` runs those of `encodings.rs`.
+//! The tests of the format in one program: `--test it encodings::` runs the tests of `encodings.rs`.
 
 mod encodings;
 mod stored_columns;

@@ -1,4 +1,4 @@
-//! Headers and alterations of tables from strangers, whose bytes stand behind right checksums.
+//! Headers and alterations from untrusted sources, with correct checksums.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -39,7 +39,7 @@ fn defaults() -> Vec<ArrayRef> {
     ]
 }
 
-/// What a byte may become: another type or kind, another length, one bit changed.
+/// Replacements of a byte: another type, another length, or one changed bit.
 fn odd(byte: u8) -> impl Iterator<Item = u8> {
     [0, 1, 14, 17, 255].into_iter().chain((0..8).step_by(3).map(move |bit| byte ^ 1 << bit))
 }
@@ -102,7 +102,7 @@ fn a_header_with_changed_bytes_is_an_error_or_another_header() {
             let mut changed = whole.clone();
             changed[offset] = value;
             let Ok((_, schema)) = decode_header(&changed) else { continue };
-            // What a table could have is laid out without a panic.
+            // Every accepted type can be laid out without a panic.
             for field in schema.fields().iter().filter(|field| user_type(field.data_type()).is_some()) {
                 new_null_array(&stored_type(field.data_type()), 1);
             }
@@ -110,7 +110,7 @@ fn a_header_with_changed_bytes_is_an_error_or_another_header() {
     }
 }
 
-/// A page none of whose rows are sound is a column without rows.
+/// A page without intact rows is a column without rows.
 #[test]
 fn a_column_without_rows_is_one_of_its_type() {
     use DataType::*;

@@ -1,4 +1,4 @@
-//! Zone maps as bytes and back; bounds that are rounded.
+//! Zone maps encoded and decoded, and rounded bounds.
 
 use kubist_expr::Zone;
 use kubist_format::bounds::{Steps, Values, put, read, skip};
@@ -10,7 +10,7 @@ use kubist_index::priority::PriorityRange;
 use kubist_types::compression::{COMPRESSIONS, Compression};
 use proptest::prelude::*;
 
-/// Keys as columns have them: of any sort, of floats around zero, and some that are far off.
+/// Keys of columns: of any type, of floats around zero, and with outliers.
 fn any_bounds() -> impl Strategy<Value = (Vec<(u64, u64)>, Values)> {
     let far_off =
         prop::sample::select(vec![f64::NAN, f64::INFINITY, f64::NEG_INFINITY, -9999.0, -0.0, 0.0, 1e300, 5e-324]);
@@ -91,8 +91,8 @@ proptest! {
     }
 }
 
-/// Of a thousand zones of values around zero, with some that are far off, no bound is more than a
-/// fiftieth of all values' range away from where it is.
+/// In a thousand zones of values around zero, with some outliers, rounding moves no bound by more than 1/50
+/// of the range of all values.
 #[test]
 fn values_around_zero_and_far_off_keep_close_bounds() {
     let value = |zone: usize| (zone as f64 / 500.0 - 1.0, zone as f64 / 500.0 - 0.99);
@@ -103,7 +103,7 @@ fn values_around_zero_and_far_off_keep_close_bounds() {
         };
         let given: Vec<(u64, u64)> = (0..1000).map(of).collect();
         let steps = Steps::fitted(&flat(&given), ends(&given), COLUMN_BITS, Values::F64);
-        // Where ends are cut, a few zones beside them lose their order.
+        // Where outliers are cut off, a few neighbouring zones lose their order.
         let mut wide = 0;
         for (min, max) in given {
             let (low, high) = steps.rounded(min, max);
@@ -135,7 +135,7 @@ fn any_map() -> impl Strategy<Value = ZoneMap> {
                     columns: columns
                         .into_iter()
                         .map(|(ends, nulls, values)| {
-                            // Every third zone is null throughout, if nulls there are.
+                            // If there are nulls, every third zone is all null.
                             let is_null = |zone: usize| nulls && zone.is_multiple_of(3);
                             let of = |zone: usize, end: u64| if is_null(zone) { 0 } else { end };
                             let zones = ColumnZones {
@@ -165,7 +165,7 @@ fn any_map() -> impl Strategy<Value = ZoneMap> {
     })
 }
 
-/// As it is after it was stored.
+/// The map after it was stored and read.
 fn kept(map: &ZoneMap) -> ZoneMap {
     let keep = map.kept_priorities();
     let columns = map.columns.iter().enumerate().map(|(index, column)| {

@@ -1,17 +1,16 @@
-//! Unpacking with AVX2: a shuffle brings the bytes of each value of a block into a lane
-//! of its own, a shift for each lane does the rest. And merging: a permutation for each byte
-//! of a bitmap brings the next values of two streams to their rows. What the compiler makes wider
-//! instructions of itself is a function of `vectorised!`.
+//! Unpacking and merging with AVX2. To unpack, a shuffle moves the bytes of each value of a block into its
+//! own lane, and each lane is shifted. To merge, one permutation per byte of a bitmap moves the next values
+//! of two streams to their rows. Loops that the compiler can vectorise use `vectorised!` instead.
 
 use std::arch::x86_64::*;
 use std::mem::MaybeUninit;
 
-/// Values of up to this many bits lie within four bytes, wherever they begin.
+/// Values of up to this many bits are within four bytes at any bit offset.
 const NARROW: u32 = 25;
-/// Values of up to this many bits lie within eight bytes.
+/// Values of up to this many bits are within eight bytes.
 const WIDE: u32 = 57;
 
-/// Are the instructions of `vectorised!` there?
+/// Returns whether the processor has the instructions that `vectorised!` uses.
 pub fn is_there() -> bool {
     is_x86_feature_detected!("avx2")
         && is_x86_feature_detected!("lzcnt")
@@ -19,13 +18,13 @@ pub fn is_there() -> bool {
         && is_x86_feature_detected!("popcnt")
 }
 
-/// Fills `out`, eight values a block; `bytes` go on for 16 bytes beyond the blocks.
+/// Fills `out`, eight values per block. `bytes` must continue for 16 bytes after the blocks.
 pub fn unpack_u32(bytes: &[u8], width: u32, base: u32, out: &mut [MaybeUninit<u32>]) -> bool {
     if !is_x86_feature_detected!("avx2") {
         return false;
     }
     check(bytes, width, out.len());
-    // SAFETY: AVX2 is there, and the bytes reach as far as `check` demands.
+    // SAFETY: AVX2 is available, and the bytes reach as far as `check` demands.
     unsafe {
         match width {
             ..=NARROW => narrow(bytes, width, base, out),
@@ -35,13 +34,13 @@ pub fn unpack_u32(bytes: &[u8], width: u32, base: u32, out: &mut [MaybeUninit<u3
     true
 }
 
-/// The same for wider words; leaves alone what does not fit eight bytes.
+/// The same for wider words. Returns false for widths that do not fit in eight bytes.
 pub fn unpack_u64(bytes: &[u8], width: u32, base: u64, out: &mut [MaybeUninit<u64>]) -> bool {
     if width > WIDE || !is_x86_feature_detected!("avx2") {
         return false;
     }
     check(bytes, width, out.len());
-    // SAFETY: as above.
+    // SAFETY: the same as above.
     unsafe { wide::<u64>(bytes, width, base, out) };
     true
 }
@@ -51,15 +50,15 @@ fn check(bytes: &[u8], width: u32, count: usize) {
     assert!(count % 8 == 0 && bytes.len() >= needed, "{count} values of {width} bits in {} bytes", bytes.len());
 }
 
-/// How the values of a block come into lanes: the first byte of each load of 16 bytes, which of its
-/// bytes go where, and how many bits lie below each value.
+/// The distribution of a block's values to lanes: the first byte of each 16-byte load, the lane of each of
+/// its bytes, and the bits below each value.
 struct Narrow {
     starts: [usize; 2],
     shuffle: [u8; 32],
     shifts: [u32; 8],
 }
 
-/// The same for wider values, of which a load has two.
+/// The same for wider values, two per load.
 struct Wide {
     starts: [usize; 4],
     shuffles: [[u8; 32]; 2],
@@ -118,7 +117,7 @@ const fn wide_lanes() -> [Wide; WIDE as usize + 1] {
 #[target_feature(enable = "avx2")]
 unsafe fn narrow(bytes: &[u8], width: u32, base: u32, out: &mut [MaybeUninit<u32>]) {
     let Narrow { starts, shuffle, shifts } = &NARROW_LANES[width as usize];
-    // SAFETY: the caller's `check`; loads and stores are unaligned ones.
+    // SAFETY: the caller's `check`; loads and stores are unaligned.
     unsafe {
         let shuffle = _mm256_loadu_si256(shuffle.as_ptr().cast());
         let shifts = _mm256_loadu_si256(shifts.as_ptr().cast());
@@ -138,7 +137,7 @@ unsafe fn narrow(bytes: &[u8], width: u32, base: u32, out: &mut [MaybeUninit<u32
 #[target_feature(enable = "avx2")]
 unsafe fn wide<W>(bytes: &[u8], width: u32, base: u64, out: &mut [MaybeUninit<W>]) {
     let Wide { starts, shuffles, shifts } = &WIDE_LANES[width as usize];
-    // SAFETY: the caller's `check`; loads and stores are unaligned ones.
+    // SAFETY: the caller's `check`; loads and stores are unaligned.
     unsafe {
         let of_half = |half: usize| {
             let (shuffle, shifts) = (shuffles[half].as_ptr().cast(), shifts[half].as_ptr().cast());
@@ -168,12 +167,12 @@ unsafe fn wide<W>(bytes: &[u8], width: u32, base: u64, out: &mut [MaybeUninit<W>
     }
 }
 
-/// As `Word::look_up_fast` has it.
+/// See `Word::look_up_fast`.
 pub fn look_up_u32(values: &[u32], codes: &mut [u32]) -> bool {
     if values.len() > 8 || !values.len().is_power_of_two() || !is_x86_feature_detected!("avx2") {
         return false;
     }
-    // SAFETY: AVX2 is there.
+    // SAFETY: AVX2 is available.
     unsafe { look_up(&std::array::from_fn(|index| values[index % values.len()]), codes) };
     true
 }
@@ -182,7 +181,7 @@ pub fn look_up_u32(values: &[u32], codes: &mut [u32]) -> bool {
 unsafe fn look_up(values: &[u32; 8], codes: &mut [u32]) {
     let (blocks, rest) = codes.as_chunks_mut::<8>();
     rest.iter_mut().for_each(|code| *code = values[*code as usize % 8]);
-    // SAFETY: loads and stores of whole blocks, unaligned ones.
+    // SAFETY: unaligned loads and stores of whole blocks.
     unsafe {
         let values = _mm256_loadu_si256(values.as_ptr().cast());
         for block in blocks {
@@ -192,7 +191,7 @@ unsafe fn look_up(values: &[u32; 8], codes: &mut [u32]) {
     }
 }
 
-/// For each byte of a bitmap, and each of its bits, how many bits below it are the same.
+/// For each byte of a bitmap, and each of its bits: the number of lower bits with the same value.
 static RANKS: [[u8; 8]; 256] = ranks();
 
 const fn ranks() -> [[u8; 8]; 256] {
@@ -211,14 +210,15 @@ const fn ranks() -> [[u8; 8]; 256] {
     ranks
 }
 
-/// As `Word::merge_fast` has it.
+/// See `Word::merge_fast`.
 pub fn merge_u32(which: &[u8], values: &[u32], from: [usize; 2], out: &mut Vec<u32>) -> Option<usize> {
     if !is_there() {
         return None;
     }
     let ones = check_merge(which, values.len(), from);
     out.reserve(which.len() * 8);
-    // SAFETY: the instructions are there, the values reach as far as `check_merge` demands, and there is room.
+    // SAFETY: the instructions are available, the values reach as far as `check_merge` demands, and `out` has
+    // capacity.
     unsafe { merge_narrow(which, values, from, out) };
     Some(ones)
 }
@@ -230,12 +230,12 @@ pub fn merge_u64(which: &[u8], values: &[u64], from: [usize; 2], out: &mut Vec<u
     }
     let ones = check_merge(which, values.len(), from);
     out.reserve(which.len() * 8);
-    // SAFETY: as above.
+    // SAFETY: the same as above.
     unsafe { merge_wide(which, values, from, out) };
     Some(ones)
 }
 
-/// Do the values reach far enough? How many bits are 1.
+/// Checks that there are enough values, and returns the number of ones.
 fn check_merge(which: &[u8], values: usize, [of_zeros, of_ones]: [usize; 2]) -> usize {
     let ones = crate::bits::ones(which, 0..which.len() * 8);
     let ends = [of_zeros + which.len() * 8 - ones, of_ones + ones];
@@ -245,7 +245,7 @@ fn check_merge(which: &[u8], values: usize, [of_zeros, of_ones]: [usize; 2]) -> 
 
 #[target_feature(enable = "avx2,popcnt")]
 unsafe fn merge_narrow(which: &[u8], values: &[u32], from: [usize; 2], out: &mut Vec<u32>) {
-    // SAFETY: the caller's check; loads and stores are unaligned ones.
+    // SAFETY: the caller's check; loads and stores are unaligned.
     unsafe {
         let (mut zeros, mut ones) = (values.as_ptr().add(from[0]), values.as_ptr().add(from[1]));
         let mut target = out.as_mut_ptr().add(out.len());
@@ -265,8 +265,8 @@ unsafe fn merge_narrow(which: &[u8], values: &[u32], from: [usize; 2], out: &mut
 
 #[target_feature(enable = "avx2,popcnt")]
 unsafe fn merge_wide(which: &[u8], values: &[u64], from: [usize; 2], out: &mut Vec<u64>) {
-    // SAFETY: the caller's check; loads and stores are unaligned ones. Four bits at a time, by the
-    // ranks of a byte of which only these are looked at.
+    // SAFETY: the caller's check; loads and stores are unaligned. Four bits are processed at a time, and only
+    // their ranks of a byte are used.
     unsafe {
         let (mut zeros, mut ones) = (values.as_ptr().add(from[0]), values.as_ptr().add(from[1]));
         let mut target = out.as_mut_ptr().add(out.len());
@@ -278,7 +278,7 @@ unsafe fn merge_wide(which: &[u8], values: &[u64], from: [usize; 2], out: &mut V
                 RANKS[half as usize][2],
                 RANKS[half as usize][3],
             ])));
-            // A word is two lanes.
+            // A word takes two 32-bit lanes.
             let twice = _mm256_slli_epi64(ranks, 1);
             let high = _mm256_slli_epi64(_mm256_add_epi64(twice, _mm256_set1_epi64x(1)), 32);
             let lanes = _mm256_or_si256(twice, high);
@@ -293,7 +293,7 @@ unsafe fn merge_wide(which: &[u8], values: &[u64], from: [usize; 2], out: &mut V
     }
 }
 
-/// As `Word::ends_fast` has it.
+/// See `Word::ends_fast`.
 pub fn ends_u32(keys: &[u32], counts: &[u8], min: &mut Vec<u64>, max: &mut Vec<u64>) -> bool {
     if !is_there() {
         return false;
@@ -302,7 +302,8 @@ pub fn ends_u32(keys: &[u32], counts: &[u8], min: &mut Vec<u64>, max: &mut Vec<u
     assert!(of_all <= keys.len(), "{of_all} of {} keys", keys.len());
     min.reserve(counts.len());
     max.reserve(counts.len());
-    // SAFETY: the instructions are there, there is room, and the keys reach as far as all stretches.
+    // SAFETY: the instructions are available, the outputs have capacity, and there are enough keys for all
+    // groups.
     unsafe { ends(keys.as_ptr(), counts, min, max) };
     true
 }
@@ -310,8 +311,8 @@ pub fn ends_u32(keys: &[u32], counts: &[u8], min: &mut Vec<u64>, max: &mut Vec<u
 #[target_feature(enable = "avx2")]
 unsafe fn ends(mut keys: *const u32, counts: &[u8], min: &mut Vec<u64>, max: &mut Vec<u64>) {
     let at = min.len();
-    // SAFETY: the caller's check; loads are unaligned ones, and none reaches beyond its stretch. Where
-    // the last one begins within those before, some keys are seen twice, which changes nothing.
+    // SAFETY: the caller's check; loads are unaligned, and none goes beyond its group. The last load of a
+    // group may overlap earlier ones, which does not change the minimum and maximum.
     unsafe {
         let (lows, highs) = (min.as_mut_ptr().add(at), max.as_mut_ptr().add(max.len()));
         for (zone, count) in counts.iter().enumerate() {
@@ -356,7 +357,7 @@ unsafe fn ends(mut keys: *const u32, counts: &[u8], min: &mut Vec<u64>, max: &mu
     }
 }
 
-/// Of each byte the places of its bits that are 1, lowest first.
+/// For each byte, the positions of its set bits, lowest first.
 static PLACES: [[u8; 8]; 256] = {
     let mut places = [[0; 8]; 256];
     let mut byte = 0;
@@ -374,16 +375,16 @@ static PLACES: [[u8; 8]; 256] = {
     places
 };
 
-/// As `Word::split_fast` has it.
+/// See `Word::split_fast`.
 pub fn split_u32(keys: &[u32], border: u32, which: &mut Vec<u8>, parts: &mut [Vec<u32>; 2]) -> bool {
     if !is_there() {
         return false;
     }
     let (some, others) = keys.as_chunks::<8>();
     which.reserve(some.len() + 1);
-    // Blocks are written whole.
+    // Whole blocks are written.
     parts.iter_mut().for_each(|part| part.reserve(keys.len() + 8));
-    // SAFETY: the instructions are there, and there is room.
+    // SAFETY: the instructions are available, and the outputs have capacity.
     unsafe { split(some, border, which, parts) };
     if !others.is_empty() {
         let mut byte = 0;
@@ -398,7 +399,7 @@ pub fn split_u32(keys: &[u32], border: u32, which: &mut Vec<u8>, parts: &mut [Ve
 
 #[target_feature(enable = "avx2,popcnt")]
 unsafe fn split(keys: &[[u32; 8]], border: u32, which: &mut Vec<u8>, parts: &mut [Vec<u32>; 2]) {
-    // SAFETY: the caller's; loads and stores are unaligned ones.
+    // SAFETY: the caller's check; loads and stores are unaligned.
     unsafe {
         let [zeros, ones] = parts;
         let (first_zero, first_one) = (zeros.as_mut_ptr().add(zeros.len()), ones.as_mut_ptr().add(ones.len()));

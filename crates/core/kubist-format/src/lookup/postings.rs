@@ -1,11 +1,10 @@
-//! Postings: for each key the ascending numbers of the zones that hold it.
+//! Postings: for each key the ascending numbers of the zones that contain it.
 //!
-//! Keys are 32 bits of a value's hash, so they are uniform and only their gaps are
-//! kept (Rice codes). The zones of a key are coded by bisection (binary interpolative
-//! coding, Moffat and Stuiver 2000): each number in as many bits as what is known of
-//! its neighbours leaves open, so that zones scattered over all cost about what their
-//! entropy is, zones in clusters less, and zones without gaps nothing. Keys lie one
-//! after the other in blocks of about one KiB; a directory says where each block begins.
+//! Keys are 32 bits of a hash, so they are uniform and only their gaps are stored (Rice codes). The zones of
+//! a key are coded by bisection (binary interpolative coding, Moffat and Stuiver 2000): each number takes as
+//! many bits as its known neighbours leave open. Scattered zones therefore cost about their entropy,
+//! clustered zones less, and zones without gaps nothing. Keys are stored in blocks of about one KiB; a
+//! directory lists the position of each block.
 
 mod index;
 
@@ -16,25 +15,25 @@ use rayon::prelude::*;
 use crate::wire::{Reader, Short};
 pub use index::{Guide, Index, encode_index};
 
-/// A block ends with the key that fills this many bytes: few keys are decoded to find one.
+/// A block ends with the key that fills this many bytes, so that few keys are decoded to find one.
 const BLOCK_BYTES: usize = 1024;
 
-/// The postings of some runs: blocks, and the directory that leads to them.
+/// The postings of some runs: blocks and their directory.
 pub struct Encoded {
-    /// One after the other.
+    /// The blocks in order.
     pub blocks: Vec<Vec<u8>>,
     pub directory: Vec<u8>,
 }
 
-/// What leads to the blocks.
+/// The directory of the blocks.
 #[derive(Debug, PartialEq)]
 pub struct Directory {
-    /// Of each run the number of its first zone; then that behind the last.
+    /// The number of the first zone of each run, then the total number of zones.
     pub firsts: Vec<u32>,
-    /// How many keys there are, or about as many: their gaps are coded by it.
+    /// Exact or approximate number of keys; it determines the code of their gaps.
     keys: u32,
     blocks: Vec<Block>,
-    /// Where every `STRIDE`th block begins, counted from the first block's beginning.
+    /// Positions of every `STRIDE`th block, from the first block.
     begins: Vec<u64>,
 }
 
@@ -45,7 +44,7 @@ struct Block {
     checksum: u32,
 }
 
-/// Directories are kept in memory, so they hold few offsets.
+/// Directories are kept in memory, so they store few positions.
 const STRIDE: usize = 32;
 
 /// Bits of the remainder of a gap between `keys` uniform keys.
@@ -53,37 +52,37 @@ fn gap_bits(keys: u32) -> u32 {
     31 - keys.max(1).ilog2()
 }
 
-/// Encodes pairs `key << 32 | zone`; `zones` has the number of zones of each run. The pairs of a part
-/// are in any order, perhaps repeated; its keys are above those of the part before.
+/// Encodes pairs `key << 32 | zone`; `zones` has the number of zones of each run. The pairs of a part may be
+/// unsorted and repeated. The keys of a part are above the keys of the previous one.
 pub fn encode(parts: Vec<Vec<u64>>, zones: &[u32]) -> Encoded {
     let mut encoder = Encoder::new(zones, 1);
     let blocks = encoder.add(parts);
     Encoded { blocks, directory: encoder.finish() }
 }
 
-/// Encodes pairs that come in several pieces, of ascending keys.
+/// Encodes pairs in several pieces of ascending keys.
 pub struct Encoder<'a> {
     zones: &'a [u32],
     pieces: u32,
-    /// Different keys, if the first piece has as many as each of the others.
+    /// Number of distinct keys, estimated from the first piece.
     keys: Option<u32>,
     located: Vec<[u32; 3]>,
 }
 
 impl Encoder<'_> {
-    /// `zones` has the number of zones of each run; a piece is of an equal share of all keys that there may be.
+    /// `zones` has the number of zones of each run. Each piece covers an equal part of the range of keys.
     pub fn new(zones: &[u32], pieces: u32) -> Encoder<'_> {
         Encoder { zones, pieces, keys: None, located: Vec::new() }
     }
 
-    /// The blocks of the next piece, in parts as of [`encode`].
+    /// The blocks of the next piece, from parts as in [`encode`].
     pub fn add(&mut self, mut parts: Vec<Vec<u64>>) -> Vec<Vec<u8>> {
         parts.par_iter_mut().for_each(|pairs| {
             pairs.sort_unstable();
             pairs.dedup();
         });
         let count = || parts.par_iter().map(|pairs| of_keys(pairs).count()).sum::<usize>() as u32;
-        // Nothing in the first of several pieces does not mean that the others have nothing.
+        // If the first of several pieces is empty, the others may have keys.
         let least = u32::from(self.pieces > 1);
         let keys = *self.keys.get_or_insert_with(|| count().saturating_mul(self.pieces).max(least));
         let zones = self.zones.iter().sum();
@@ -92,10 +91,10 @@ impl Encoder<'_> {
         encoded.into_iter().map(|blocks| blocks.bytes).collect()
     }
 
-    /// The directory that leads to all blocks.
+    /// The directory of all blocks.
     pub fn finish(self) -> Vec<u8> {
         let mut directory = vec![0; 4];
-        // As many as there are blocks at least, as far as that leaves the gaps' code as it is.
+        // At least the number of blocks, as far as that does not change the code of the gaps.
         let (keys, blocks) = (self.keys.unwrap_or(0), self.located.len() as u32);
         let keys = keys.max(blocks.min(u32::MAX >> keys.leading_zeros().min(31)));
         for word in [self.zones.len() as u32, blocks, keys] {
@@ -109,7 +108,7 @@ impl Encoder<'_> {
     }
 }
 
-/// Blocks one after the other, and of each its first key, length and checksum.
+/// Blocks in order, with the first key, length and checksum of each.
 #[derive(Default)]
 struct Blocks {
     bytes: Vec<u8>,
@@ -124,12 +123,12 @@ fn of_keys(pairs: &[u64]) -> impl Iterator<Item = &[u64]> {
     pairs.chunk_by(|a, b| key_of(a) == key_of(b))
 }
 
-/// Encodes ascending pairs, each once.
+/// Encodes ascending distinct pairs.
 fn encode_blocks(pairs: &[u64], keys: u32, zone_count: u32) -> Blocks {
     let mut blocks = Blocks::default();
     let (mut bits, mut count, mut first, mut last, mut zones) = (Writer::default(), 0u32, 0, 0, Vec::new());
     let mut of_keys = of_keys(pairs).peekable();
-    // Numbers of zones in the block.
+    // Number of zone numbers in the block.
     let mut numbers = 0;
     while let Some(of_key) = of_keys.next() {
         let key = key_of(&of_key[0]);
@@ -156,16 +155,16 @@ fn encode_blocks(pairs: &[u64], keys: u32, zone_count: u32) -> Blocks {
     blocks
 }
 
-/// The zones of a directory, and the numbers of zones in one of its blocks, are no more than
-/// this: so a few bytes cannot ask for much memory or time.
+/// Maximum number of zones of a directory, and of zone numbers in one block. It limits the memory and time
+/// that a few invalid bytes can cause.
 pub const MOST_ZONES: u32 = 1 << 25;
 
 impl Directory {
-    /// Reads a directory of `runs` runs whose blocks take `blocks_length` bytes.
+    /// Decodes a directory of `runs` runs whose blocks take `blocks_length` bytes.
     ///
     /// # Errors
     ///
-    /// What is wrong with the bytes.
+    /// A description of the invalid bytes.
     pub fn decode(bytes: &[u8], runs: u32, blocks_length: u64) -> Result<Directory, String> {
         let mut reader = Reader::new(bytes);
         let short = |_: Short| "the directory of a lookup ends too early".to_string();
@@ -203,7 +202,7 @@ impl Directory {
         Ok(Directory { firsts, keys, blocks, begins })
     }
 
-    /// How many blocks there are.
+    /// Number of blocks.
     pub fn len(&self) -> usize {
         self.blocks.len()
     }
@@ -212,27 +211,27 @@ impl Directory {
         self.blocks.is_empty()
     }
 
-    /// Where a block lies, counted from the first block's beginning.
+    /// The location of a block, from the first block.
     pub fn place(&self, block: usize) -> Range<u64> {
         let before = self.blocks[block / STRIDE * STRIDE..block].iter();
         let begin = self.begins[block / STRIDE] + before.map(|block| block.length as u64).sum::<u64>();
         begin..begin + self.blocks[block].length as u64
     }
 
-    /// The blocks, by index, that may hold one of some ascending keys.
+    /// Indices of the blocks that may contain one of some ascending keys.
     pub fn blocks_of(&self, keys: &[u32]) -> Vec<usize> {
         let mut blocks: Vec<usize> = keys.iter().filter_map(|key| self.block_of(*key)).collect();
         blocks.dedup();
         blocks
     }
 
-    /// The blocks, by index, that may hold keys of a range.
+    /// Indices of the blocks that may contain keys of a range.
     pub fn blocks_between(&self, first: u32, last: u32) -> Range<usize> {
         self.block_of(first).unwrap_or(0)..self.block_of(last).map_or(0, |block| block + 1)
     }
 
-    /// The block that may hold a key. Keys are uniform, so that it is near where that share of the blocks ends: looking
-    /// there first spares most of a search through memory.
+    /// The block that may contain a key. Keys are uniform, so the search starts at the position that is
+    /// proportional to the key, which avoids most memory accesses.
     fn block_of(&self, key: u32) -> Option<usize> {
         let blocks = &self.blocks[..];
         let is_before = |block: &Block| block.first_key <= key;
@@ -249,13 +248,12 @@ impl Directory {
         (low + blocks[low..high].partition_point(is_before)).checked_sub(1)
     }
 
-    /// Calls `found(key, zones)` for each key of a block whose bytes these are, or those
-    /// of them that stand in ascending `wanted`.
+    /// Calls `found(key, zones)` for each key of a block with these bytes, or only for the ascending `wanted`
+    /// keys.
     ///
     /// # Errors
     ///
-    /// What is wrong with the bytes: they do not have the block's checksum, or are no postings; or
-    /// that there is no such block.
+    /// A description of the problem: a wrong checksum, invalid postings, or no such block.
     pub fn read_block(
         &self,
         block: usize,
@@ -284,7 +282,7 @@ impl Directory {
         let (mut bits, mut key, mut zones) = (Bits::new(body), self.blocks[block].first_key, Vec::new());
         let end = self.blocks.get(block + 1).map_or(u32::MAX, |next| next.first_key - 1);
         let mut left = MOST_ZONES;
-        // Of this block.
+        // The wanted keys of this block.
         let wanted = wanted.map(|wanted| &wanted[..wanted.partition_point(|key| *key <= end)]);
         let last_wanted = wanted.map_or(u32::MAX, |wanted| wanted.last().copied().unwrap_or_default());
         let single = Single::new(gap_bits(self.keys), last_zone);
@@ -320,7 +318,7 @@ impl Directory {
         Some(())
     }
 
-    /// Bytes that it takes in memory.
+    /// Bytes of memory.
     pub fn memory(&self) -> usize {
         64 + self.firsts.len() * 4 + self.blocks.len() * size_of::<Block>() + self.begins.len() * 8
     }
@@ -346,13 +344,13 @@ fn get_varint(reader: &mut Reader<'_>) -> Result<u32, Short> {
     Err(Short)
 }
 
-/// Bits that tell `range` values apart, and how many values can do with one less.
+/// The bits of a number below `range`, and how many numbers can use one bit less.
 fn minimal(range: u64) -> (u32, u64) {
     let width = 64 - (range - 1).leading_zeros();
     (width, (1u64 << width) - range)
 }
 
-/// Bits one after the other, least significant first.
+/// Writer of bits, least significant first.
 #[derive(Default)]
 struct Writer {
     bytes: Vec<u8>,
@@ -361,7 +359,7 @@ struct Writer {
 }
 
 impl Writer {
-    /// The lowest `width <= 32` bits; higher ones are zero.
+    /// Appends the lowest `width <= 32` bits; higher bits must be zero.
     fn put(&mut self, value: u64, width: u32) {
         self.pending |= value << self.filled;
         self.filled += width;
@@ -372,7 +370,7 @@ impl Writer {
         }
     }
 
-    /// `count` zeros, then a one.
+    /// Appends `zeros` zeros, then a one.
     fn put_unary(&mut self, mut zeros: u32) {
         while zeros >= 32 {
             self.put(0, 32);
@@ -387,14 +385,14 @@ impl Writer {
         self.put(gap as u64 & ((1 << bits) - 1), bits);
     }
 
-    /// A number from 1 (Elias gamma).
+    /// Appends a number from 1 on (Elias gamma code).
     fn put_count(&mut self, count: u32) {
         let width = count.ilog2();
         self.put_unary(width);
         self.put(count as u64 & ((1 << width) - 1), width);
     }
 
-    /// A value below `range`, in the fewest bits.
+    /// Appends a number below `range` in the fewest bits.
     fn put_below(&mut self, value: u64, range: u64) {
         let (width, shorter) = minimal(range);
         match value < shorter {
@@ -408,8 +406,7 @@ impl Writer {
         }
     }
 
-    /// Ascending numbers, each once, between `low` and `high`: the middle one, then
-    /// those on either side.
+    /// Appends ascending distinct numbers between `low` and `high`: the middle one, then both halves.
     fn put_ascending(&mut self, numbers: &[u32], low: u32, high: u32) {
         let middle = numbers.len() / 2;
         let Some(number) = numbers.get(middle) else { return };
@@ -435,10 +432,10 @@ struct Bits<'a> {
     at: usize,
 }
 
-/// How a key is coded that one zone alone holds, which most keys are where values are all different.
+/// Parameters to decode a key with a single zone, the usual case for distinct values.
 struct Single {
     gap_bits: u32,
-    /// Of the zone's number ([`minimal`]).
+    /// Bits of the zone's number ([`minimal`]).
     width: u32,
     shorter: u64,
 }
@@ -470,7 +467,8 @@ impl<'a> Bits<'a> {
         Some(value)
     }
 
-    /// The gap to the next key and its zone, if it has one alone and all lies in the next 8 bytes; else nothing is read.
+    /// Reads the gap to the next key and its zone, if it has a single zone and the code fits in the next 8
+    /// bytes; otherwise reads nothing.
     fn single(&mut self, coded: &Single) -> Option<(u32, u32)> {
         let word = u64::from_le_bytes(*self.bytes.get(self.at / 8..)?.first_chunk::<8>()?) >> (self.at % 8);
         let known = 64 - (self.at % 8) as u32;
@@ -527,7 +525,7 @@ impl<'a> Bits<'a> {
         if high < shorter { Some(high) } else { Some((high << 1 | self.get(1)?) - shorter) }
     }
 
-    /// `count` numbers, which fit between `low` and `high`.
+    /// Reads `count` numbers between `low` and `high`.
     fn ascending(&mut self, count: u32, low: u32, high: u32, out: &mut Vec<u32>) -> Option<()> {
         let middle = count / 2;
         let least = low + middle;
@@ -550,7 +548,7 @@ mod tests {
     use proptest::prelude::*;
     use std::collections::BTreeMap;
 
-    /// Encodes in `parts` parts: the blocks in one piece, and their directory.
+    /// Encodes in `parts` parts. Returns the joined blocks and their directory.
     pub(super) fn encoded(parts: u64, pairs: &[u64], zones: &[u32]) -> (Vec<u8>, Vec<u8>) {
         let mut of_parts = vec![Vec::new(); parts as usize];
         for pair in pairs.iter().rev().chain(pairs) {
@@ -642,7 +640,7 @@ mod tests {
             prop_assert!(read(&sound, &blocks, &keys).is_err());
             let beyond = sound.read_block(sound.len(), &[], None, &mut |_, _| ());
             prop_assert!(beyond.is_err());
-            // Also behind a right checksum.
+            // Also with a correct checksum.
             for block in 0..sound.len() {
                 let bytes = bytes_of(&sound, block, &blocks);
                 let _ = sound.decode_block(block, bytes, None, &mut |_, _| {});
@@ -657,7 +655,7 @@ mod tests {
     }
 
     proptest! {
-        /// A directory of whatever bytes, and behind them one block of whatever bytes.
+        /// A directory of random bytes, and a block of random bytes after it.
         #[test]
         fn any_bytes_are_refused_or_read(
             runs in 0u32..4, listed in 0u32..3, keys in 0u32..9, zones in prop::collection::vec(0u8..9, 0..4),
@@ -690,7 +688,7 @@ mod tests {
         let (blocks, directory) = encoded(4, &pairs, &[50; 1000]);
         let bits = (blocks.len() + directory.len()) as f64 * 8.0 / pairs.len() as f64;
         assert!(bits < 11.5, "{bits}");
-        // A key in every zone costs next to nothing.
+        // A key in every zone costs almost nothing.
         let dense: Vec<u64> = (0..50_000).collect();
         assert!(encoded(1, &dense, &[50; 1000]).0.len() < 16);
     }

@@ -1,12 +1,11 @@
-//! The keys of a page as pco has them: bins with a code each, and the bits of a key within its bin.
+//! The keys of a page in the format of pco: coded bins, and the bits of a key within its bin.
 //!
-//! Fewer bytes than by the other encodings, of what has no pattern but how it is distributed, and
-//! slower to read: a page is read from its beginning, value by value. What stands in a chunk is
-//! the metadata of one chunk of pco and its only page, of pco's wrapped format.
+//! It takes fewer bytes than the other encodings for data without a pattern except its distribution. It is
+//! slower to read, value by value from the beginning of the page. A chunk contains the metadata of one pco
+//! chunk and its only page, in pco's wrapped format.
 //!
-//! The bytes come from disk. pco says what is wrong with them, as long as they are decoded with the
-//! count of rows that is known elsewhere; what would let a few of them ask for much memory is
-//! refused before.
+//! The bytes come from storage. pco reports invalid bytes if it knows the count of rows. Bytes that would
+//! make it allocate too much memory are refused first.
 
 use pco::metadata::DeltaEncoding;
 use pco::wrapped::{FileCompressor, FileDecompressor};
@@ -15,26 +14,27 @@ use pco::{ChunkConfig, DecompressorScratch, DeltaSpec, FULL_BATCH_N, ModeSpec, P
 use crate::bits::Word;
 use crate::zone_map::MOST_PAGE_ROWS;
 
-/// The format of pco that chunks are in; they do not say it again.
+/// The pco format of chunks, which they do not contain.
 const VERSION: [u8; 2] = [4, 1];
-/// What the lowest four bits say of numbers that are no multiples of another, nor places in a dictionary.
+/// Value of the lowest four bits for numbers without a common multiple and without a dictionary.
 const CLASSIC: u8 = 0;
-/// More takes twice the time for one byte in a thousand.
+/// A higher level takes twice the time to save one byte in a thousand.
 const LEVEL: usize = 8;
-/// Looking back for a key that was there before takes as long as all else. It saves hardly anything where fewer than
-/// one key in so many is.
+/// Lookback, the search for earlier equal keys, takes as long as all other steps. It saves almost nothing if
+/// fewer than one key in `WORTH` is repeated.
 const WORTH: usize = 8;
 
-/// The fewest bytes of keys, if that is fewer than `most_bytes`.
+/// The smallest encoding of keys, if it has fewer than `most_bytes` bytes.
 pub(super) fn packed<W: Word>(keys: &[W], most_bytes: usize) -> Option<Vec<u8>> {
-    // As they are, as differences from the key before, and from an equal or a similar one further back.
+    // The keys unchanged, as differences from the previous key, and as differences from an earlier similar
+    // one.
     let back = (WORTH * repeated(keys) >= keys.len()).then_some(DeltaSpec::TryLookback);
     let each = [DeltaSpec::NoOp, DeltaSpec::TryConsecutive(1)].into_iter().chain(back);
     let all = each.filter_map(|delta| packed_by(keys, delta));
     all.filter(|bytes| bytes.len() < most_bytes).min_by_key(Vec::len)
 }
 
-/// How many keys were there before.
+/// Number of keys that occurred before.
 fn repeated<W: Word>(keys: &[W]) -> usize {
     let mut different = keys.to_vec();
     different.sort_unstable();
@@ -55,7 +55,7 @@ fn packed_by<W: Word>(keys: &[W], delta: DeltaSpec) -> Option<Vec<u8>> {
     Some(bytes)
 }
 
-/// Appends the keys of the first `wanted` rows of a page of so many, and perhaps more.
+/// Appends the keys of at least the first `wanted` rows of a page of `rows` rows.
 pub(super) fn unpack<W: Word>(
     bytes: &[u8],
     rows: usize,

@@ -1,48 +1,47 @@
-//! Which encoding the keys of a page get: the one of the fewest bytes, proposed by a sample of
-//! them, then counted over all.
+//! Choice of the encoding for the keys of a page: the smallest one. A sample of the keys proposes candidates,
+//! which are then measured on all keys.
 //!
-//! A frame of reference is read fastest. Another encoding has to save a share of its bytes
-//! that pays for reading it, unless fewer bytes are all that counts: then all keys are the
-//! sample, and one bit saved is enough.
+//! A frame of reference is the fastest to read. Another encoding must save a fraction of its bytes to be
+//! worth the slower reading. If only the size counts, all keys are the sample, and one saved bit is enough.
 //!
-//! Writers wait for this, so nothing is sorted: keys are counted by their distance from both
-//! ends in bits, and by a hash. What is chosen follows from the keys of the page alone.
+//! Writers wait for this, so nothing is sorted: keys are counted by the bits of their distance from both
+//! ends, and by a hash. The choice depends only on the keys of the page.
 
 use kubist_types::Compression;
 
 use super::{DICTIONARY, FRAME, TWO_FRAMES, ends};
 use crate::bits::{self, Word};
 
-/// Keys that are looked at before all are.
+/// Number of keys in a sample.
 const SAMPLED: usize = 128;
-/// An encoding other than a frame has to save one byte in so many.
+/// An encoding other than a frame must save one byte in this many.
 const WORTH: usize = 32;
-/// Pages of fewer rows are a frame.
+/// Smaller pages use a frame.
 pub(super) const LEAST_ROWS: usize = 16;
 
-/// The smallest and the largest of some keys.
+/// The minimum and maximum of some keys.
 pub(super) type Ends<W> = (W, W);
 
-/// What is to be done with the keys of a page.
+/// The chosen encoding of a page.
 #[derive(Debug, PartialEq)]
 pub(super) enum Plan<W> {
     Frame(Ends<W>),
-    /// Keys from this one on are of the second frame; the ends of both.
+    /// Keys from this one on are in the second frame; the ends of both frames.
     Above(W, [Ends<W>; 2]),
-    /// All other keys are of the second frame; the ends of both.
+    /// All keys except this one are in the second frame; the ends of both frames.
     Apart(W, [Ends<W>; 2]),
-    /// All different keys, ascending, and the number of each row's.
+    /// All distinct keys, ascending, and the index of each row's key.
     Dictionary(Vec<W>, Vec<W>),
 }
 
-/// What may be worth it, before all keys are counted.
+/// A candidate encoding, before all keys are measured.
 enum Idea<W> {
     Above(W),
     Apart(W),
     Dictionary,
 }
 
-/// `ends` are those of the keys.
+/// Chooses the encoding of keys with these `ends`.
 #[inline(always)]
 pub(super) fn plan<W: Word>(keys: &[W], ends: Ends<W>, effort: Compression) -> Plan<W> {
     if effort == Compression::Fast || ends.0 == ends.1 || keys.len() < LEAST_ROWS {
@@ -63,7 +62,7 @@ pub(super) fn plan<W: Word>(keys: &[W], ends: Ends<W>, effort: Compression) -> P
     let worth_it = ideas.iter().take_while(|(bits, _)| *bits < most_bits).count();
     let ideas = &ideas[..worth_it];
     for (index, (_, idea)) in ideas.iter().enumerate() {
-        // A dictionary that grows beyond what comes next is given up.
+        // A dictionary is abandoned when it becomes larger than the next candidate.
         let next_bits = ideas.get(index + 1).map_or(most_bits, |(bits, _)| *bits);
         let (bits, plan) = match *idea {
             Idea::Above(border) => {
@@ -86,14 +85,14 @@ pub(super) fn plan<W: Word>(keys: &[W], ends: Ends<W>, effort: Compression) -> P
     Plan::Frame(ends)
 }
 
-/// What the keys of a page may be, and in about how many bits, judged by a sample of them.
+/// Candidates for the keys of a page and their approximate bits, estimated from a sample.
 #[inline(always)]
 fn ideas<W: Word>(keys: &[W], sample: &[W], ends: Ends<W>) -> [(usize, Idea<W>); 3] {
     let of_all = |bits: usize| bits * keys.len() / sample.len();
     let (bits, border) = border(sample, ends);
     let above = (2 * head_bits::<W>() + of_all(bits), Idea::Above(border));
     let counted = Counted::of(sample);
-    // A bit for each row has to be less than the bits of those rows.
+    // The bit per row must cost less than the bits of these rows.
     let apart = match counted.times * width(ends) > sample.len() {
         true => {
             let common = counted.common(sample);
@@ -102,14 +101,14 @@ fn ideas<W: Word>(keys: &[W], sample: &[W], ends: Ends<W>) -> [(usize, Idea<W>);
         }
         false => (usize::MAX, Idea::Apart(ends.0)),
     };
-    // As many keys of the others are new as keys of the sample were met once.
+    // The rate of new keys in the rest equals the fraction of the sample that occurred once.
     let more = counted.once * (keys.len() - sample.len()) / sample.len();
     let dictionary = (dictionary_bits(ends, counted.different + more, keys.len()), Idea::Dictionary);
     [above, apart, dictionary]
 }
 
-/// For each key of a sample, where it lies between the places that are equally far apart, in 24 bits:
-/// rows may repeat a pattern.
+/// A pseudorandom offset for each sampled key from its evenly spaced position, in 24 bits, because rows may repeat
+/// a pattern.
 const WITHIN: [u32; SAMPLED] = {
     let mut within = [0; SAMPLED];
     let mut index = 0;
@@ -120,18 +119,18 @@ const WITHIN: [u32; SAMPLED] = {
     within
 };
 
-/// Some of the keys, from all over the page; there are more.
+/// A sample from the whole page, which has more keys.
 #[inline(always)]
 fn sampled<W: Word>(keys: &[W]) -> [W; SAMPLED] {
     let places = places(keys.len());
-    // SAFETY: as many places are smaller than the count of keys, as the assertion there says.
+    // SAFETY: the assertion in the function that computes the positions keeps each below the number of keys.
     places.map(|place| unsafe { *keys.get_unchecked(place as usize) })
 }
 
-/// The rows of a sample of so many.
+/// The rows of the sample of a page with `rows` rows.
 #[inline(always)]
 fn places(rows: usize) -> [u32; SAMPLED] {
-    // Nothing overflows, and no place reaches the next of those that are equally far apart.
+    // Nothing overflows, and no position reaches the next evenly spaced one.
     assert!((SAMPLED..1 << 15).contains(&rows), "a sample of a page of {rows} rows");
     let (rows, apart) = (rows as u32, (rows / SAMPLED) as u32);
     let mut places = [0; SAMPLED];
@@ -141,26 +140,26 @@ fn places(rows: usize) -> [u32; SAMPLED] {
     places
 }
 
-/// A place in a table of 2^`bits` places, for any key.
+/// A slot for a key in a table of 2^`bits` slots.
 #[inline(always)]
 fn hashed<W: Word>(key: W, bits: u32) -> usize {
-    // Keys of floats that were whole numbers differ in their middle bits.
+    // Keys of floats with integer values differ in their middle bits.
     let key: u64 = key.into();
     ((key ^ key >> 32).wrapping_mul(0x9e37_79b9_7f4a_7c15) >> (64 - bits)) as usize
 }
 
-/// How often keys stand in a sample, about: keys of one hash are taken for one.
+/// Approximate frequencies of keys in a sample: keys with the same hash are counted as one.
 struct Counted {
-    /// The hashes have so many bits.
+    /// Bits of the hashes.
     bits: u32,
-    /// How often the key stands that stands most often.
+    /// Frequency of the most common key.
     times: usize,
     different: usize,
     once: usize,
 }
 
 impl Counted {
-    /// Bits of the hashes of more than half a sample, mostly.
+    /// Bits of the hash for a sample of more than half of [`SAMPLED`] keys, the usual case.
     const USUAL_BITS: u32 = (4 * SAMPLED).trailing_zeros();
 
     #[inline(always)]
@@ -187,7 +186,7 @@ impl Counted {
         Counted { bits, times: times.into(), different: different.into(), once: once.into() }
     }
 
-    /// The key of that sample that stands most often; of several the one that did first.
+    /// The most common key of the sample; of several, the first.
     fn common<W: Word>(&self, sample: &[W]) -> W {
         let mut of_hash = vec![0; 1 << self.bits];
         let mut is_common = |key: &&W| {
@@ -199,10 +198,11 @@ impl Counted {
     }
 }
 
-/// Where a sample is best cut in two, and the bits that it takes then.
+/// The best border between two frames of a sample, and the bits that it takes.
 ///
-/// The best cut is where the keys of the first frame reach a power of two from the smallest, or
-/// those of the second from the largest: otherwise the frame of fewer bits could have more of them.
+/// At the best border, the distance of the first frame's keys from the minimum reaches a power of two, or the
+/// distance of the second frame's keys from the maximum does. Otherwise the narrower frame could contain more
+/// keys.
 #[inline(always)]
 fn border<W: Word>(sample: &[W], ends: Ends<W>) -> (usize, W) {
     let (low, high): (u64, u64) = (ends.0.into(), ends.1.into());
@@ -211,12 +211,12 @@ fn border<W: Word>(sample: &[W], ends: Ends<W>) -> (usize, W) {
     let (count, mut below, mut beyond, mut second) = (sample.len(), 0, 0, whole);
     let mut best = (usize::MAX, high);
     for (first, more) in from_low.into_iter().rev().enumerate().take(whole) {
-        // A wider first frame of the same keys is no better.
+        // A wider first frame with the same keys is no better.
         if more == 0 && first > 0 {
             continue;
         }
         below += more as usize;
-        // The narrowest second frame that has all the others.
+        // The narrowest second frame with all other keys.
         while second > 0 {
             let more = beyond + from_high[64 - second] as usize;
             if more > below {
@@ -235,24 +235,24 @@ fn border<W: Word>(sample: &[W], ends: Ends<W>) -> (usize, W) {
     (count + best.0, W::truncate(best.1))
 }
 
-/// How many keys are so many bits from an end, as `from_end` says: of 64 bits are the first.
+/// Counts keys by the bits of their distance from an end, which `from_end` computes.
 #[inline(always)]
 fn widths<W: Word>(sample: &[W], from_end: impl Fn(W) -> W) -> [u32; 65] {
     let mut counts = [0; 65];
     let mut count = |far: W| counts[Into::<u64>::into(far).leading_zeros() as usize] += 1;
     let (some, others) = sample.as_chunks::<8>();
     for keys in some {
-        // First all differences, which are made at once.
+        // All differences are computed first, so that the compiler can vectorise them.
         keys.map(&from_end).into_iter().for_each(&mut count);
     }
     others.iter().for_each(|key| count(from_end(*key)));
     counts
 }
 
-/// The dictionary of keys, if they take fewer bits so.
+/// The dictionary of keys, if it takes fewer bits.
 #[inline(always)]
 fn dictionary<W: Word>(keys: &[W], ends: Ends<W>, most_bits: usize) -> Option<Plan<W>> {
-    // One more than the number of a value by the place of its hash, or the next that is free.
+    // A hash table with linear probing of indices of values, plus one.
     let hash_bits = bits::width_of(2 * keys.len() as u64 - 1);
     let mut numbers = vec![0u16; 1 << hash_bits];
     let (mut values, mut codes) = (Vec::<W>::with_capacity(64), Vec::<u16>::with_capacity(keys.len()));
@@ -294,7 +294,7 @@ fn width<W: Word>((min, max): Ends<W>) -> usize {
     bits::width_of(max.into() - min.into()) as usize
 }
 
-/// Bits of what stands before the values of a frame.
+/// Bits of the head of a frame.
 fn head_bits<W: Word>() -> usize {
     8 + W::BITS as usize
 }
@@ -303,10 +303,10 @@ fn frame_bits<W: Word>(ends: Ends<W>, count: usize) -> usize {
     head_bits::<W>() + count * width(ends)
 }
 
-/// The bits of two frames, of which the second has the keys from `border` on, and the ends of both.
+/// The bits and ends of two frames, where the second has the keys from `border` on.
 #[inline(always)]
 fn cut_in_two<W: Word>(keys: &[W], (low, high): Ends<W>, border: W) -> (usize, [Ends<W>; 2]) {
-    // Above the border keys are by how much they are; those below wrap around, to more than that.
+    // The difference of a key from the border. Keys below the border wrap around to larger numbers.
     let (mut least, mut most, mut count) = (W::MAX, W::default(), 0u32);
     for key in keys {
         let above = key.minus(border);
@@ -317,7 +317,7 @@ fn cut_in_two<W: Word>(keys: &[W], (low, high): Ends<W>, border: W) -> (usize, [
     bits_of_two(keys.len(), count as usize, [of_first, (least.plus(border.into()), high)])
 }
 
-/// The bits of two frames, of which the first has one key alone, and the ends of both.
+/// The bits and ends of two frames, where the first has one key only.
 #[inline(always)]
 fn two_frames<W: Word>(keys: &[W], common: W) -> (usize, [Ends<W>; 2]) {
     let (mut lowest, mut highest, mut count) = (W::MAX, W::default(), 0u32);
@@ -330,7 +330,7 @@ fn two_frames<W: Word>(keys: &[W], common: W) -> (usize, [Ends<W>; 2]) {
     bits_of_two(keys.len(), count as usize, [(common, common), (lowest, highest)])
 }
 
-/// The bits of two frames of so many rows, `count` of them in the second, and their ends.
+/// The bits and ends of two frames of `rows` rows, `count` of them in the second.
 fn bits_of_two<W: Word>(rows: usize, count: usize, ends: [Ends<W>; 2]) -> (usize, [Ends<W>; 2]) {
     let parts = [(ends[0], rows - count), (ends[1], count)].map(|(ends, count)| match count {
         0 => ((W::default(), W::default()), 0),
@@ -349,7 +349,7 @@ impl<W: Word> Plan<W> {
         }
     }
 
-    /// Appends the keys by which it was made.
+    /// Appends the keys for which the encoding was chosen.
     #[inline(always)]
     pub(super) fn put(&self, keys: &[W], out: &mut Vec<u8>) {
         match self {
@@ -377,7 +377,7 @@ impl<W: Word> Plan<W> {
     }
 }
 
-/// The head of a frame.
+/// Appends the head of a frame.
 fn put_head<W: Word>(ends: Ends<W>, out: &mut Vec<u8>) {
     let base: u64 = ends.0.into();
     out.push(width(ends) as u8);
@@ -389,12 +389,12 @@ fn put_frame<W: Word>(keys: &[W], ends: Ends<W>, out: &mut Vec<u8>) {
     bits::pack(keys, ends.0, width(ends) as u32, out);
 }
 
-/// Room for the keys of two frames: blocks are written whole.
+/// Memory for the keys of two frames. Whole blocks are written.
 fn two_parts<W: Word>(rows: usize) -> [Vec<W>; 2] {
     [Vec::with_capacity(rows + 8), Vec::with_capacity(rows + 8)]
 }
 
-/// Appends each key to the part of its frame, and a bit that says which that is.
+/// Appends each key to its frame, and one bit that names the frame.
 #[inline(always)]
 fn split<W: Word>(keys: &[W], is_second: impl Fn(W) -> bool, which: &mut Vec<u8>, parts: &mut [Vec<W>; 2]) {
     for some in keys.chunks(8) {

@@ -1,32 +1,31 @@
-//! Floats that are multiples of a power of two, as whole numbers.
+//! Floats that are multiples of a power of two, stored as integers.
 //!
-//! The values of a column with an absolute bound of errors are multiples of its step. As whole numbers
-//! they need as many bits as the page's values are steps apart, whatever their signs and sizes; the keys
-//! of floats have bits of the exponent too. There and back is one multiplication by a power of two,
-//! which is exact.
+//! The values of a column with an absolute error bound are multiples of its step. As integers they take the
+//! bits of the page's range in steps, for any sign and magnitude; keys of floats would include bits of the
+//! exponent. The conversion is one exact multiplication by a power of two.
 //!
-//! One value of a page may be no multiple, in any of its rows: NaN, or -0, which real data has here and
-//! there. It has a whole number of its own, above all others.
+//! One distinct value of a page may be no multiple: NaN or -0, which real data contains occasionally. It gets
+//! a separate integer above all others.
 
 use kubist_index::order::Keyed;
 
 use crate::bits::Word;
 
-/// Keys that are turned at once.
+/// Keys that are converted at once.
 const AT_ONCE: usize = 64;
 
-/// How whole numbers become the values that they stand for.
+/// The conversion of integers to values.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Steps<W> {
-    /// The power of two of which values are multiples.
+    /// The exponent of the power of two of which values are multiples.
     pub(crate) power: i32,
-    /// A key of a whole number, as it is stored, and the bits of the value that it stands for.
+    /// The stored key of the exceptional value, and the bits of the value.
     pub(crate) odd: Option<(W, W)>,
 }
 
-/// Keys of whole numbers, and what is not one.
+/// Keys of integers, and the exception.
 pub(super) struct Whole<W> {
-    /// Of odd rows: those of any other.
+    /// Rows of the exception have an arbitrary key.
     pub(super) keys: Vec<W>,
     pub(super) odd: Option<Odd<W>>,
 }
@@ -37,7 +36,7 @@ pub(super) struct Odd<W> {
     pub(super) rows: Vec<usize>,
 }
 
-/// Are the power of two and its reciprocal floats of as many bits, with all their digits?
+/// Returns whether the power of two and its reciprocal are normal floats of this width.
 pub(super) fn is_step<W: Word>(power: i32) -> bool {
     let most = if W::BITS == 32 { f32::MAX_EXP } else { f64::MAX_EXP } - 3;
     power.abs() <= most
@@ -51,8 +50,8 @@ fn double(power: i32) -> f64 {
     f64::from_bits(((power + f64::MAX_EXP - 1) as u64) << (f64::MANTISSA_DIGITS - 1))
 }
 
-/// The keys of the whole numbers whose multiples of 2^`power` are the floats of these keys; `None` if
-/// more than one value is none.
+/// The integer keys for floats that are multiples of 2^`power`; `None` if more than one distinct value is no
+/// multiple.
 #[inline(always)]
 pub(super) fn whole_numbers<W: Word>(keys: &[W], power: i32) -> Option<Whole<W>> {
     if !is_step::<W>(power) {
@@ -72,7 +71,7 @@ pub(super) fn whole_numbers<W: Word>(keys: &[W], power: i32) -> Option<Whole<W>>
     }
 }
 
-/// `to` turns the key of a float, and what `back` does not turn into the same again is odd.
+/// `to` converts the key of a float. A key that `back` does not restore is an exception.
 #[inline(always)]
 fn turned<W: Word>(keys: &[W], to: impl Fn(u64) -> u64, back: impl Fn(u64) -> u64) -> Option<Whole<W>> {
     let mut whole = Whole { keys: Vec::with_capacity(keys.len()), odd: None };
@@ -80,7 +79,7 @@ fn turned<W: Word>(keys: &[W], to: impl Fn(u64) -> u64, back: impl Fn(u64) -> u6
         let first = whole.keys.len();
         whole.keys.extend(some.iter().map(|key| W::truncate(to((*key).into()))));
         let is_same = |(key, whole): (&W, &W)| Into::<u64>::into(*key) == back((*whole).into());
-        // Without a branch for each, and almost always enough.
+        // Almost always true, and tested without a branch per key.
         if some.iter().zip(&whole.keys[first..]).fold(true, |all, pair| all & is_same(pair)) {
             continue;
         }
@@ -110,7 +109,7 @@ pub(super) fn bits_of_float<W: Word>(key: W) -> W {
     })
 }
 
-/// Turns keys of whole numbers, without their lowest bits, into the bits of the floats.
+/// Converts keys of integers, without their omitted bits, to the bits of the floats.
 #[inline(always)]
 pub(crate) fn floats<W: Word>(words: &mut [W], shift: u32, steps: Steps<W>) {
     match W::BITS {

@@ -14,8 +14,8 @@ use crate::cube::{CubeId, Geometry, GridBox};
 use crate::priority::Threshold;
 use crate::state::{Run, RunId};
 
-/// A cube is divided only if its cutoff is at most this. With a higher cutoff, too few of the records are
-/// below it for an estimate.
+/// A cube is divided only if its cutoff is at most this. With a higher cutoff, too few of its records are in
+/// its children for an estimate.
 const MOST_ABOVE: f64 = 0.5;
 /// The lowest of n priorities exceeds its mean distance from the lower bound by this factor with a
 /// probability of 1/1000.

@@ -1,4 +1,5 @@
-//! The index of a large directory of postings, so that a few keys do not need all of it.
+//! The index of a large directory of postings, with which a query for a few keys reads only parts of the
+//! directory.
 
 use std::ops::Range;
 use std::sync::Arc;
@@ -6,24 +7,25 @@ use std::sync::Arc;
 use super::{Block, Directory, MOST_ZONES, STRIDE, get_varint};
 use crate::wire::Reader;
 
-/// A directory of more bytes has an index, so that a few keys need not all of it.
+/// Larger directories have an index.
 const INDEXED_FROM: usize = 64 << 10;
-/// Blocks of a chunk of a directory, which is read as a whole; runs of a stretch.
+/// Blocks of a chunk, the unit of reading of a directory; runs of a stretch.
 const CHUNK_BLOCKS: usize = 8 * STRIDE;
 const STRETCH_RUNS: usize = 1024;
-/// Bytes of what a directory says of a block.
+/// Bytes of a block's entry in the directory.
 const LOCATED_BYTES: usize = 12;
-/// Bytes before the zones of its runs.
+/// Bytes of the directory before the zones of its runs.
 const HEAD_BYTES: usize = 16;
 
-/// The index of a large directory: which parts of it lead to some keys, and to the runs of some zones.
+/// The index of a large directory: the parts of it for some keys, and for the runs of some zones.
 #[derive(Debug, PartialEq)]
 pub struct Index {
     keys: u32,
     zones: u32,
     runs: u32,
     blocks: u32,
-    /// Of the runs `STRETCH_RUNS` at a time: the number of the first zone, where they begin in the directory, a checksum.
+    /// For each `STRETCH_RUNS` runs: the number of the first zone, their position in the directory, a
+    /// checksum.
     stretches: Vec<(u32, u32, u32)>,
     chunks: Vec<Chunk>,
     directory_length: u32,
@@ -32,12 +34,12 @@ pub struct Index {
 #[derive(Debug, PartialEq)]
 struct Chunk {
     first_key: u32,
-    /// Where its first block begins, counted from the first of all.
+    /// Position of its first block, from the first block of all.
     begin: u64,
     checksum: u32,
 }
 
-/// The index of a directory; nothing if it is small, or none.
+/// The index of a directory; empty if the directory is small or missing.
 pub fn encode_index(directory: &[u8]) -> Vec<u8> {
     if directory.len() <= INDEXED_FROM { Vec::new() } else { index_of(directory).unwrap_or_default() }
 }
@@ -77,11 +79,11 @@ fn index_of(directory: &[u8]) -> Option<Vec<u8>> {
 }
 
 impl Index {
-    /// Reads the index of a directory of so many bytes, whose blocks take `blocks_length`.
+    /// Decodes the index of a directory of `directory_length` bytes, whose blocks take `blocks_length` bytes.
     ///
     /// # Errors
     ///
-    /// What is wrong with the bytes.
+    /// A description of the invalid bytes.
     pub fn decode(bytes: &[u8], of_runs: u32, blocks_length: u64, directory_length: u32) -> Result<Index, String> {
         Index::read(bytes, of_runs, blocks_length, directory_length)
             .ok_or_else(|| "the index of a lookup's directory does not match it, or its checksum".into())
@@ -119,12 +121,12 @@ impl Index {
         is_sound.then_some(index)
     }
 
-    /// Where the directory begins to tell of blocks.
+    /// The position of the first block's entry in the directory.
     fn located(&self) -> Option<u32> {
         self.directory_length.checked_sub(self.blocks.checked_mul(LOCATED_BYTES as u32)?)
     }
 
-    /// The chunks that lead to ascending keys.
+    /// The chunks for ascending keys.
     pub fn chunks_of(&self, keys: &[u32]) -> Vec<usize> {
         let chunk = |key: &u32| self.chunks.partition_point(|chunk| chunk.first_key <= *key).checked_sub(1);
         let mut found: Vec<usize> = keys.iter().filter_map(chunk).collect();
@@ -132,19 +134,18 @@ impl Index {
         found
     }
 
-    /// Where a chunk lies in the directory.
+    /// The location of a chunk in the directory.
     pub fn chunk(&self, chunk: usize) -> Range<u64> {
         let first = self.located().unwrap_or(0) as u64;
         let end = ((chunk + 1) * CHUNK_BLOCKS).min(self.blocks as usize);
         first + (chunk * CHUNK_BLOCKS * LOCATED_BYTES) as u64..first + (end * LOCATED_BYTES) as u64
     }
 
-    /// The part of the directory that some chunks are, ascending, of these bytes. It tells of all runs together as if they were
-    /// one.
+    /// The directory of some ascending chunks with these bytes. It treats all runs together as one.
     ///
     /// # Errors
     ///
-    /// What is wrong with the bytes.
+    /// A description of the invalid bytes.
     pub fn part(&self, chunks: &[usize], bytes: &[impl AsRef<[u8]>]) -> Result<Directory, String> {
         let (mut blocks, mut begins): (Vec<Block>, Vec<u64>) = (Vec::new(), Vec::new());
         for (chunk, bytes) in chunks.iter().zip(bytes) {
@@ -152,7 +153,8 @@ impl Index {
             if crc32c::crc32c(bytes) != listed.checksum {
                 return Err("the checksum of a part of a lookup's directory does not match".into());
             }
-            // Places are counted from every `STRIDE`th block: a last chunk may be shorter, and nothing follows it.
+            // Positions are relative to every `STRIDE`th block. Only the last chunk may be shorter, because
+            // nothing follows it.
             let (mut reader, mut offset, mut number) = (Reader::new(bytes), listed.begin, 0);
             while let (Ok(first_key), Ok(length), Ok(checksum)) = (reader.u32(), reader.u32(), reader.u32()) {
                 if blocks.last().is_some_and(|before| before.first_key >= first_key) {
@@ -168,7 +170,7 @@ impl Index {
         Ok(Directory { firsts: vec![0, self.zones], keys: self.keys, blocks, begins })
     }
 
-    /// The stretches of runs that have ascending zones.
+    /// The stretches of runs with ascending zones.
     pub fn stretches_of(&self, zones: &[u32]) -> Vec<usize> {
         let stretch = |zone: &u32| self.stretches.partition_point(|(first, ..)| first <= zone).checked_sub(1);
         let mut found: Vec<usize> = zones.iter().filter_map(stretch).collect();
@@ -176,17 +178,18 @@ impl Index {
         found
     }
 
-    /// Where a stretch lies in the directory.
+    /// The location of a stretch in the directory.
     pub fn stretch(&self, stretch: usize) -> Range<u64> {
         let end = self.stretches.get(stretch + 1).map(|(_, begin, _)| *begin).or(self.located());
         self.stretches[stretch].1 as u64..end.unwrap_or(0) as u64
     }
 
-    /// The first run of a stretch; of each of its runs the number of its first zone, then that behind the last.
+    /// The first run of a stretch; the number of the first zone of each of its runs, then the zone after the
+    /// last.
     ///
     /// # Errors
     ///
-    /// What is wrong with the bytes.
+    /// A description of the invalid bytes.
     pub fn firsts(&self, stretch: usize, bytes: &[u8]) -> Result<(u32, Vec<u32>), String> {
         let (first, _, checksum) = self.stretches[stretch];
         let wrong = || "what the directory of a lookup says of its runs does not fit its index".to_string();
@@ -200,7 +203,7 @@ impl Index {
             let last = firsts.last().copied().unwrap_or_default();
             firsts.push(last.checked_add(zones).filter(|zones| *zones <= self.zones).ok_or_else(wrong)?);
         }
-        // The next stretch goes on where this one ends.
+        // The next stretch begins with the zone where this one ends.
         let end = self.stretches.get(stretch + 1).map_or(self.zones, |(next, ..)| *next);
         if firsts.last() != Some(&end) {
             return Err(wrong());
@@ -208,13 +211,13 @@ impl Index {
         Ok((run as u32, firsts))
     }
 
-    /// Bytes that it takes in memory.
+    /// Bytes of memory.
     pub fn memory(&self) -> usize {
         128 + self.stretches.len() * 12 + self.chunks.len() * size_of::<Chunk>()
     }
 }
 
-/// What leads to the blocks of some postings.
+/// The directory or the index of some postings.
 #[derive(Debug)]
 pub enum Guide {
     Directory(Arc<Directory>),
@@ -228,7 +231,7 @@ impl From<Directory> for Guide {
 }
 
 impl Guide {
-    /// Bytes that it takes in memory.
+    /// Bytes of memory.
     pub fn memory(&self) -> usize {
         match self {
             Guide::Directory(directory) => directory.memory(),
@@ -262,7 +265,7 @@ mod tests {
         assert!(index.chunks.len() > 3 && index.stretches.len() == 3);
         let at = |place: Range<u64>| &bytes[place.start as usize..place.end as usize];
         for turn in 0..200 {
-            // Keys that are there, and others.
+            // Existing keys, and others.
             let mut keys: Vec<u32> = (0..1 + turn % 7).map(|_| random(u32::MAX)).collect();
             keys.extend((0..turn % 5).map(|_| (pairs[random(pairs.len() as u32) as usize] >> 32) as u32));
             keys.extend([0, u32::MAX]);
