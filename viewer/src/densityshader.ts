@@ -25,7 +25,7 @@ vec4 at(ivec2 place) {
 }
 
 void main() {
-  // Between the middles of the four nearest places of the raster.
+  // Bilinear interpolation between the four nearest places of the raster.
   vec2 where = gl_FragCoord.xy / screen * places - 0.5;
   ivec2 corner = ivec2(floor(where));
   vec2 on = where - vec2(corner);
@@ -37,14 +37,14 @@ void main() {
   if (sum.a <= 0.0) return;
   float step = clamp((log(sum.a) - low) / (high - low), 0.0, 1.0);
   float strength = texelFetch(shades, ivec2(int(step * 255.0 + 0.5), 0), 0).r;
-  // A trace of records beside a place is not as much as the least of a place.
+  // Fades interpolated sums below the smallest sum of a place.
   float trace = min(1.0, sum.a / exp(low));
   if (shade == ${of("records")}) {
     vec3 shown = texture(map, vec2(clamp(strength, 0.002, 0.998), 0.5)).rgb;
     pixel.rgb = mix(background, shown, trace);
     return;
   }
-  // A greatest value, or a category, has none between it and the next place's.
+  // Maxima and categories cannot be interpolated: the nearest place with rows is used.
   if (shade == ${of("maximum")} || shade == ${of("dominant")}) {
     ivec2 near = corner + ivec2(round(on));
     ivec2 other = corner + 1 - ivec2(round(on));
@@ -55,7 +55,7 @@ void main() {
   }
   vec3 shown = sum.rgb / sum.a;
   if (shade == ${of("mean")} || shade == ${of("maximum")}) {
-    // Records without a value have no part in it.
+    // Rows without a value are not in the mean.
     float value = shade == ${of("mean")} ? sum.r / max(sum.g, 1e-30) : sum.r;
     shown = sum.g > 0.0 ? texture(map, vec2(clamp(value, 0.002, 0.998), 0.5)).rgb : mix(background, 1.0 - background, 0.4);
   }

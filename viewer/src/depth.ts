@@ -41,12 +41,12 @@ uniform vec2 ends;
 uniform float radius, reach;
 out vec4 pixel;
 
-/** The logarithm of the distance at a place; of what is behind all, 1000. */
+/** The binary logarithm of the distance at a pixel; 1000 for the background. */
 float away(ivec2 place) {
   float depth = texelFetch(depths, clamp(place, ivec2(0), textureSize(depths, 0) - 1), 0).r;
   if (depth >= 1.0) return 1000.0;
   float near = ends.x, far = ends.y;
-  // Without perspective as if all were as far away as what is looked at.
+  // Without perspective, all points count as being at the target's distance.
   if (reach > 0.0) return (near + depth * (far - near)) / reach * 1.442695;
   return log2(near * far / (far - depth * (far - near)));
 }
@@ -62,7 +62,7 @@ void main() {
     behind += max(0.0, own - away(here + ivec2(round(radius * vec2(cos(angle), sin(angle))))));
   }
   float shade = max(${DARKEST.toFixed(2)}, exp(-${STRENGTH.toFixed(1)} * behind / 8.0));
-  // On a light background shade is darkness all the same.
+  // Shading darkens on a light background too.
   pixel.rgb *= shade;
 }`;
 

@@ -44,14 +44,14 @@ in vec3 position;
 #ifdef TRAIL
 uniform float now, lasts;
 in float moment;
-/** From 0 at the moment that is shown to 1 where a trail vanishes; less than 0 after that moment. */
+/** Age of a trail point: 0 at the displayed time, 1 where the trail vanishes, negative later. */
 out float age;
 #else
 in float weight, before, spacing;
 #endif
 ${slots.map((k) => `#if USED > ${k}\nin float a${k};\n#endif`).join("\n")}
 out vec4 color;
-/** How much darker its rim is. */
+/** How much darker the rim of a point is. */
 flat out float rim;
 
 float along(float value) {
@@ -61,13 +61,13 @@ float along(float value) {
   return (log(value + colorOrigin) - low) / (log(colorRange.y + colorOrigin) - low);
 }
 
-/** How many pixels a disc of this diameter covers; a small one that stands on whole pixels. */
+/** The number of pixels that a disc of this diameter covers; a small one is aligned to pixels. */
 float covered(float wide) {
   return wide <= 3.0 ? wide * wide : 0.7854 * wide * wide;
 }
 
 void main() {
-  // Where points have weights, ink has no other shades.
+  // With weights, points have no dark rim, because ink must depend on weights only.
   rim = blended ? 0.0 : 0.22;
 #if USED > 0
   float values[USED];
@@ -80,7 +80,7 @@ ${slots.map((k) => `#if USED > ${k}\n  values[${k}] = a${k};\n#endif`).join("\n"
   age = lasts > 0.0 ? (now - moment) / lasts : 0.0;
 #endif
 #ifndef TRAIL
-  // A point's diameter in pixels; smaller ones than a pixel are fainter, unless they are to close a surface.
+  // Diameter in pixels. Points below one pixel are fainter, except for sizes by spacing.
   float wide = size;
   if (sizeIn > 0) wide *= perUnit / gl_Position.w * (sizeIn == 2 ? spacing : 1.0);
 #if USED > 0
@@ -100,11 +100,11 @@ ${slots.map((k) => `#if USED > ${k}\n  values[${k}] = a${k};\n#endif`).join("\n"
     return;
   }
 #endif
-  // How much ink it has beside a usual point. More ink is a larger disc, less a fainter one.
+  // Ink relative to a standard point. More ink enlarges the disc, less makes it fainter.
   float ink = 1.0;
 #ifndef TRAIL
   if (reference > 0.0) {
-    // Sizes in units shrink with the distance by themselves.
+    // Sizes in units already shrink with distance.
     float beyond = sizeIn > 0 ? 1.0 : max(1.0, length(seen.xyz) / zone);
     ink = mix(before, weight, share) * reference / (beyond * beyond);
   }
@@ -116,15 +116,15 @@ ${slots.map((k) => `#if USED > ${k}\n  values[${k}] = a${k};\n#endif`).join("\n"
   }
 #endif
   if (reference > 0.0 && !blended && ink < 1.0) {
-    // Where points hide each other a fainter one would hide what is behind it: it is smaller, down to a pixel.
+    // If points hide each other, less ink makes them smaller, down to a pixel, because a fainter one would hide others.
     gl_PointSize = max(1.0, wide * sqrt(ink));
     ink *= wide * wide / (gl_PointSize * gl_PointSize);
   }
   ink *= faint;
 #ifndef SUM
   if (isFlat && sizeIn == 0 && sizeSlot < 0) {
-    // A small disc would cover now more and now fewer pixels, by where it lies between them, and ink would be
-    // uneven by that. It stands on whole ones; of which it is a part of the ink where points have weights.
+    // The number of pixels that a small disc covers depends on its position, which would make ink uneven. So small
+    // points are aligned to whole pixels, and their opacity is scaled to the right ink.
     float usual = floor(wide + 0.5) <= 3.0 ? max(1.0, floor(wide + 0.5)) : wide;
     float pixels = gl_PointSize * gl_PointSize * covered(usual) / (wide * wide);
     float whole = 1.0;
@@ -170,7 +170,7 @@ ${slots.map((k) => `#if USED > ${k}\n  values[${k}] = a${k};\n#endif`).join("\n"
   if (isOutside) {
     shown = mix(shown, background, 0.86);
     gl_PointSize = max(1.0, 0.7 * gl_PointSize);
-    // Behind whatever is inside.
+    // Behind all points inside of the box.
     gl_Position.z = gl_Position.w * min(0.9999, gl_Position.z / gl_Position.w * 0.001 + 0.998);
   }
 #endif
@@ -189,7 +189,7 @@ ${slots.map((k) => `#if USED > ${k}\n  values[${k}] = a${k};\n#endif`).join("\n"
 #endif
   return;
 #endif
-  // Where points hide each other, a fainter one is a darker or a lighter one.
+  // If points hide each other, less ink blends the colour with the background instead of using opacity.
   color = blended ? vec4(shown, min(1.0, ink)) : vec4(mix(background, shown, min(1.0, ink)), 1.0);
 }`;
 
@@ -204,7 +204,7 @@ void main() {
 #ifdef SMOOTH
   float away = sqrt(r);
   float soft = fwidth(away);
-  // A small point is hardly more than its rim, through which one would see what is behind all others.
+  // A small point is almost all rim, so a soft rim would show the background through it.
   float cover = soft < 0.6 ? 1.0 - smoothstep(1.0 - soft, 1.0 + 0.5 * soft, away) : step(away, 1.0);
   if (cover <= 0.0) discard;
 #else
@@ -228,7 +228,7 @@ in vec4 color;
 in float age;
 out vec4 pixel;
 void main() {
-  // The last step may have been taken a rounding error ago.
+  // Tolerance for rounding at the last step.
   if (age < -1e-4 || age > 1.0) discard;
   pixel = vec4(color.rgb, 1.0 - age);
 }`;

@@ -35,7 +35,7 @@ pub fn send(
     if let Some(path) = path.filter(|path| asked.format.is_none() && is_of_others(path)) {
         let mut stream = ask()?;
         foreign::export(path, metadata, &mut stream, cancel).map_err(unwritten)?;
-        return tell(asked, Some(path), &stream);
+        return report_cost(asked, Some(path), &stream);
     }
     let format = format(asked, path)?;
     written(asked, limit, path, format, ask()?).map_err(unwritten)
@@ -101,7 +101,7 @@ fn written(
         records.write(&batch?)?;
     }
     records.finish()?;
-    tell(asked, path, &stream)
+    report_cost(asked, path, &stream)
 }
 
 fn preview(asked: &Output, limit: Option<u64>, path: Option<&Path>, mut stream: QueryStream) -> Result<Stats> {
@@ -130,7 +130,7 @@ fn preview(asked: &Output, limit: Option<u64>, path: Option<&Path>, mut stream: 
         remark(&format!("the first {most} records; {more}"));
         return Ok(stream.stats());
     }
-    tell(asked, None, &stream)
+    report_cost(asked, None, &stream)
 }
 
 /// The cost of a query, for scripts.
@@ -141,7 +141,7 @@ struct Cost {
     fraction: f64,
 }
 
-fn tell(asked: &Output, path: Option<&Path>, stream: &QueryStream) -> Result<Stats> {
+fn report_cost(asked: &Output, path: Option<&Path>, stream: &QueryStream) -> Result<Stats> {
     let stats = stream.stats();
     let fraction = stream.fraction();
     if asked.json {

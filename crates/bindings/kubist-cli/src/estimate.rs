@@ -74,7 +74,7 @@ fn once(
         progress.say(&line(estimate));
     })?;
     drop(progress);
-    tell(command, &estimate)?;
+    print_estimate(command, &estimate)?;
     Ok(estimate)
 }
 
@@ -116,7 +116,7 @@ fn watch(command: &args::Estimate, estimates: impl Iterator<Item = kubist::Resul
             Err(failure) => {
                 drop(progress);
                 if let (Some(estimate), Kind::Interrupted, false) = (&last, failure.kind, command.json) {
-                    tell(command, estimate)?;
+                    print_estimate(command, estimate)?;
                 }
                 return Err(failure);
             }
@@ -124,7 +124,7 @@ fn watch(command: &args::Estimate, estimates: impl Iterator<Item = kubist::Resul
     }
     drop(progress);
     match last {
-        Some(estimate) if !command.json => tell(command, &estimate),
+        Some(estimate) if !command.json => print_estimate(command, &estimate),
         _ => Ok(()),
     }
 }
@@ -137,7 +137,7 @@ fn line(estimate: &Estimate) -> String {
     format!("{} (fraction {})", figures.join(", "), human::fraction(estimate.fraction))
 }
 
-fn tell(command: &args::Estimate, estimate: &Estimate) -> Result<()> {
+fn print_estimate(command: &args::Estimate, estimate: &Estimate) -> Result<()> {
     if command.json {
         return print_json(&as_json(estimate)?);
     }

@@ -221,10 +221,10 @@ pub fn query(command: &args::Query, cancel: &Cancel) -> Result<()> {
             true => print_json(&json!({ "count": report.rows }))?,
             false => print(&format!("{}\n", report.rows))?,
         }
-        return tell(command, &report);
+        return report_cost(command, &report);
     }
     let report = send(command, &files, &question, cancel)?;
-    tell(command, &report)
+    report_cost(command, &report)
 }
 
 fn send(command: &args::Query, files: &Files, question: &Question, cancel: &Cancel) -> Result<Report> {
@@ -266,7 +266,7 @@ fn send(command: &args::Query, files: &Files, question: &Question, cancel: &Canc
     }
 }
 
-fn tell(command: &args::Query, report: &Report) -> Result<()> {
+fn report_cost(command: &args::Query, report: &Report) -> Result<()> {
     if command.output.json {
         let text = crate::output::json(report)?;
         crate::output::remark_raw(&text);

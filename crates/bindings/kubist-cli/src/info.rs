@@ -18,7 +18,7 @@ pub fn run(command: &args::Info, cancel: &Cancel) -> Result<()> {
     let snapshot = Table::open(&command.table)?.snapshot()?;
     if command.columns {
         let columns = snapshot.columns_use(cancel)?;
-        return if command.json { print_json(&columns) } else { print(&of_columns(&columns)) };
+        return if command.json { print_json(&columns) } else { print(&columns_page(&columns)) };
     }
     let info = snapshot.info()?;
     if command.json { print_json(&info) } else { print(&page(&info)) }
@@ -37,7 +37,7 @@ fn page(info: &Info) -> String {
     line("size", format!("{} ({:.1} bytes per record)", human::bytes(info.bytes), info.bytes_per_row));
     line("disk", disk(&info.disk));
     if let Some(costs) = &info.costs {
-        line("costs", in_dollars(costs));
+        line("costs", cost_text(costs));
     }
     let identity = match info.about.identity.is_empty() {
         true => "each record by itself".to_string(),
@@ -108,7 +108,7 @@ fn page(info: &Info) -> String {
 }
 
 /// The cost of a table on an object store.
-fn in_dollars(costs: &Costs) -> String {
+fn cost_text(costs: &Costs) -> String {
     format!(
         "about ${:.2} a month; ${:.4} for the requests of a thousand small questions, ${:.4} of a thousand commits",
         costs.storage_a_month, costs.thousand_questions, costs.thousand_commits
@@ -116,7 +116,7 @@ fn in_dollars(costs: &Costs) -> String {
 }
 
 /// The storage of each column, and the total.
-fn of_columns(found: &ColumnsUse) -> String {
+fn columns_page(found: &ColumnsUse) -> String {
     let size = |bytes: f64| format!("{bytes:.2}");
     let mut rows: Vec<Vec<String>> = Vec::new();
     for column in &found.columns {
@@ -126,10 +126,10 @@ fn of_columns(found: &ColumnsUse) -> String {
         let accuracy = column.accuracy.clone().unwrap_or_default();
         rows.push(vec![column.name.clone(), size(column.bytes_per_row), speed, accuracy, encodings]);
     }
-    let of_columns: f64 = found.columns.iter().map(|column| column.bytes_per_row).sum();
+    let column_bytes: f64 = found.columns.iter().map(|column| column.bytes_per_row).sum();
     let none = String::new;
     rows.push(vec!["zone maps".into(), size(found.zone_map_bytes_per_row), none(), none(), none()]);
-    let total = size(of_columns + found.zone_map_bytes_per_row);
+    let total = size(column_bytes + found.zone_map_bytes_per_row);
     let note = format!("of {} of {}", human::count(found.runs_looked_into), human::counted(found.runs, "run"));
     rows.push(vec!["together".into(), total, none(), none(), note]);
     let heads = ["column", "bytes/record", "M values/s", "accuracy", "encoding, of records"];

@@ -73,7 +73,7 @@ pub fn main(arguments: Vec<OsString>, interpreter: Option<PathBuf>) -> u8 {
     // Calls without a cancel switch of their own, such as opening a table, stop too.
     let outcome = kubist::store::stoppable(move || switch.is_set(), || run(&parsed.command, &cancel));
     let outcome = outcome.map_err(|failure| with_advice(failure, &parsed.command));
-    let code = outcome.map_or_else(|failure| tell(&failure, &arguments), |()| 0);
+    let code = outcome.map_or_else(|failure| report(&failure, &arguments), |()| 0);
     // Python does not flush Rust's standard output. A write error was already reported by the caller that
     // wrote.
     let _ = std::io::stdout().flush();
@@ -126,7 +126,7 @@ fn with_advice(failure: Failure, command: &Command) -> Failure {
     }
 }
 
-fn tell(failure: &Failure, arguments: &[OsString]) -> u8 {
+fn report(failure: &Failure, arguments: &[OsString]) -> u8 {
     if failure.kind != Kind::ReaderGone {
         let line = failure.message.split_whitespace().collect::<Vec<_>>().join(" ");
         let line = kubist::printable(&without_passwords(line, arguments)).into_owned();
@@ -157,8 +157,8 @@ fn usage(error: &clap::Error, arguments: &[OsString]) -> u8 {
     }
     let rendered = error.render().to_string();
     // clap's text after the usage line only says where to find help.
-    let what = rendered.split("\n\nUsage:").next().unwrap_or(&rendered);
-    let what = what.split("\n\nFor more information").next().unwrap_or(what);
-    let what = what.trim_start_matches("error: ").trim().replace("\n\n", ";");
-    tell(&Failure::usage(format!("{what} (see --help)")), arguments)
+    let message = rendered.split("\n\nUsage:").next().unwrap_or(&rendered);
+    let message = message.split("\n\nFor more information").next().unwrap_or(message);
+    let message = message.trim_start_matches("error: ").trim().replace("\n\n", ";");
+    report(&Failure::usage(format!("{message} (see --help)")), arguments)
 }

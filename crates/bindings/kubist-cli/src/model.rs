@@ -50,7 +50,12 @@ pub fn read(path: &Path) -> Result<Fitted> {
     let mut text = Vec::new();
     let read = kubist_files::open(path)?.read_to_end(&mut text);
     read.map_err(|error| Failure::io(path, &error))?;
-    let why = |error| Failure::usage(format!("{}: this file is not a fit ({error}); make one with kubist model fit -o FILE", path.display()));
+    let why = |error| {
+        Failure::usage(format!(
+            "{}: this file is not a fit ({error}); make one with kubist model fit -o FILE",
+            path.display()
+        ))
+    };
     serde_json::from_slice(&text).map_err(why)
 }
 

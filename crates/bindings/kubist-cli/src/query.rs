@@ -29,7 +29,8 @@ pub fn run(command: &args::Query, cancel: &Cancel) -> Result<()> {
         print(&format!("{count}\n"))?;
         count
     } else {
-        answer::send(&command.output, query.spec.limit, snapshot.metadata(), cancel, || snapshot.query(&query))?.rows_returned
+        answer::send(&command.output, query.spec.limit, snapshot.metadata(), cancel, || snapshot.query(&query))?
+            .rows_returned
     };
     if found == 0 && !command.output.json {
         outside::tell(&query.spec.bounds, &snapshot, cancel)?;

@@ -22,17 +22,17 @@ use crate::output::{print, remark};
 use crate::{args, browser, token};
 
 /// Interval between checks whether a process has ended.
-const LOOK: Duration = Duration::from_millis(50);
+const CHECK_INTERVAL: Duration = Duration::from_millis(50);
 /// Time limit for the remote side to end.
-const PARTING: Duration = Duration::from_secs(3);
+const END_LIMIT: Duration = Duration::from_secs(3);
 /// Number of remote ports to try, because the free ones are unknown here.
-const TRIES: usize = 4;
+const PORT_ATTEMPTS: usize = 4;
 /// Lines of standard error kept for the error message.
-const REMEMBERED: usize = 8;
+const KEPT_LINES: usize = 8;
 const SCHEME: &str = "ssh://";
 /// The exit codes of a failed ssh, and of a shell that does not find a command.
 const SSH_FAILED: i32 = 255;
-const NO_COMMAND: i32 = 127;
+const COMMAND_NOT_FOUND: i32 = 127;
 
 pub fn is_remote(table: &str) -> bool {
     table.starts_with(SCHEME)
@@ -40,31 +40,31 @@ pub fn is_remote(table: &str) -> bool {
 
 /// A remote host and the paths of its tables.
 #[derive(Debug, PartialEq)]
-struct There {
+struct Remote {
     /// `user@host`, or a host alias of the user's ssh configuration.
     host: String,
     port: Option<u16>,
     paths: Vec<String>,
 }
 
-impl There {
-    fn parse<'a>(tables: impl Iterator<Item = &'a str>) -> Result<There> {
-        let mut there: Option<There> = None;
+impl Remote {
+    fn parse<'a>(tables: impl Iterator<Item = &'a str>) -> Result<Remote> {
+        let mut remote: Option<Remote> = None;
         for table in tables {
             let (host, port, path) = parse(table)?;
-            match &mut there {
-                None => there = Some(There { host, port, paths: vec![path] }),
-                Some(there) if there.host == host && there.port == port => there.paths.push(path),
-                Some(there) => {
+            match &mut remote {
+                None => remote = Some(Remote { host, port, paths: vec![path] }),
+                Some(remote) if remote.host == host && remote.port == port => remote.paths.push(path),
+                Some(remote) => {
                     return Err(Failure::usage(format!(
                         "{}: all tables must be on one host, {}; start a second kubist view for the others",
                         kubist::without_password(table),
-                        there.host
+                        remote.host
                     )));
                 }
             }
         }
-        there.ok_or_else(|| Failure::usage("no table is given"))
+        remote.ok_or_else(|| Failure::usage("no table is given"))
     }
 
     /// The command line for the remote shell.
@@ -118,7 +118,7 @@ fn quoted(word: &str) -> String {
 }
 
 pub fn run(command: &args::View, cancel: &Cancel) -> Result<()> {
-    let there = There::parse(command.tables.iter().map(|table| &**table))?;
+    let remote = Remote::parse(command.tables.iter().map(|table| &**table))?;
     if !command.address.is_loopback() {
         return Err(Failure::usage("--address: a table over ssh is served to this machine only; leave out --address"));
     }
@@ -128,18 +128,18 @@ pub fn run(command: &args::View, cancel: &Cancel) -> Result<()> {
         None => random(16)?.iter().map(|byte| format!("{byte:02x}")).collect(),
     };
     let mut connection = None;
-    for attempt in 1..=TRIES {
-        let here = free_port(command.port)?;
-        let away = random(2)?;
+    for attempt in 1..=PORT_ATTEMPTS {
+        let local_port = free_port(command.port)?;
+        let bytes = random(2)?;
         // Above the ports of services, below the ephemeral ports.
-        let away = 20_000 + u16::from_le_bytes([away[0], away[1]]) % 12_000;
-        let mut ssh = Ssh::start(&there, &command.remote_kubist, &token, here, away)?;
+        let remote_port = 20_000 + u16::from_le_bytes([bytes[0], bytes[1]]) % 12_000;
+        let mut ssh = Ssh::start(&remote, &command.remote_kubist, &token, local_port, remote_port)?;
         match ssh.wait(cancel)? {
-            Some(()) => connection = Some((ssh, here)),
+            Some(()) => connection = Some((ssh, local_port)),
             None if cancel.is_set() => return Ok(()),
             None => {
-                let failure = ssh.failure(&there, &command.remote_kubist);
-                if attempt < TRIES && failure.message.contains(&format!(":{away}")) {
+                let failure = ssh.failure(&remote, &command.remote_kubist);
+                if attempt < PORT_ATTEMPTS && failure.message.contains(&format!(":{remote_port}")) {
                     continue;
                 }
                 return Err(failure);
@@ -147,8 +147,8 @@ pub fn run(command: &args::View, cancel: &Cancel) -> Result<()> {
         }
         break;
     }
-    let Some((mut ssh, here)) = connection else { return Ok(()) };
-    let url = format!("http://127.0.0.1:{here}/?token={token}");
+    let Some((mut ssh, local_port)) = connection else { return Ok(()) };
+    let url = format!("http://127.0.0.1:{local_port}/?token={token}");
     print(&format!("{url}\n"))?;
     if command.token.as_deref() != Some("-") {
         remark("Ctrl-C stops the server on both machines");
@@ -159,12 +159,12 @@ pub fn run(command: &args::View, cancel: &Cancel) -> Result<()> {
     while !cancel.is_set() {
         if ssh.has_ended()? {
             // Ctrl-C reaches ssh and this process in any order.
-            std::thread::sleep(2 * LOOK);
+            std::thread::sleep(2 * CHECK_INTERVAL);
             if !cancel.is_set() {
-                return Err(ssh.failure(&there, &command.remote_kubist).noting("the connection has ended"));
+                return Err(ssh.failure(&remote, &command.remote_kubist).noting("the connection has ended"));
             }
         }
-        std::thread::sleep(LOOK);
+        std::thread::sleep(CHECK_INTERVAL);
     }
     ssh.end();
     Ok(())
@@ -200,25 +200,24 @@ struct Ssh {
     ready: Receiver<()>,
     /// The last lines of standard error, and the thread that reads them.
     last: Arc<Mutex<Vec<String>>>,
-    teller: Option<JoinHandle<()>>,
+    stderr_reader: Option<JoinHandle<()>>,
 }
 
 impl Ssh {
-    fn start(there: &There, kubist: &str, token: &str, here: u16, away: u16) -> Result<Ssh> {
+    fn start(remote: &Remote, kubist: &str, token: &str, local_port: u16, remote_port: u16) -> Result<Ssh> {
         let mut ssh = Command::new("ssh");
         // A shared connection would outlive this process and would not report a port that is in use.
         ssh.args(["-T", "-o", "ControlPath=none", "-o", "ExitOnForwardFailure=yes"]);
-        ssh.args(["-L", &format!("127.0.0.1:{here}:127.0.0.1:{away}")]);
-        if let Some(port) = there.port {
+        ssh.args(["-L", &format!("127.0.0.1:{local_port}:127.0.0.1:{remote_port}")]);
+        if let Some(port) = remote.port {
             ssh.args(["-p", &port.to_string()]);
         }
-        ssh.args(["--", &there.host, &there.command(kubist, away)]);
+        ssh.args(["--", &remote.host, &remote.command(kubist, remote_port)]);
         ssh.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
         let mut child = ssh.spawn().map_err(|error| match error.kind() {
-            std::io::ErrorKind::NotFound => Failure {
-                kind: Kind::Existence,
-                message: "ssh is not on the PATH: install the OpenSSH client".into(),
-            },
+            std::io::ErrorKind::NotFound => {
+                Failure { kind: Kind::Existence, message: "ssh is not on the PATH: install the OpenSSH client".into() }
+            }
             _ => Failure::io(Path::new("ssh"), &error),
         })?;
         let mut input = child.stdin.take();
@@ -228,7 +227,7 @@ impl Ssh {
         }
         let (send, ready) = channel();
         if let Some(output) = child.stdout.take() {
-            let address = format!("http://127.0.0.1:{away}/");
+            let address = format!("http://127.0.0.1:{remote_port}/");
             std::thread::spawn(move || {
                 // The login may print messages first.
                 for line in lines(output) {
@@ -239,7 +238,7 @@ impl Ssh {
             });
         }
         let last: Arc<Mutex<Vec<String>>> = Arc::default();
-        let teller = child.stderr.take().map(|errors| {
+        let stderr_reader = child.stderr.take().map(|errors| {
             let last = last.clone();
             std::thread::spawn(move || {
                 for line in lines(errors) {
@@ -249,27 +248,27 @@ impl Ssh {
                     }
                     let mut last = last.lock().unwrap_or_else(|poisoned| poisoned.into_inner());
                     last.push(line);
-                    if last.len() > REMEMBERED {
+                    if last.len() > KEPT_LINES {
                         last.remove(0);
                     }
                 }
             })
         });
-        Ok(Ssh { child, input, ready, last, teller })
+        Ok(Ssh { child, input, ready, last, stderr_reader })
     }
 
     /// Waits until the server listens. Returns `None` if ssh has ended or the command was cancelled.
     fn wait(&mut self, cancel: &Cancel) -> Result<Option<()>> {
         while !cancel.is_set() {
-            match self.ready.recv_timeout(LOOK) {
+            match self.ready.recv_timeout(CHECK_INTERVAL) {
                 Ok(()) => return Ok(Some(())),
                 Err(RecvTimeoutError::Timeout) => {}
                 // No message can arrive any more; ssh is about to end.
-                Err(RecvTimeoutError::Disconnected) => std::thread::sleep(LOOK),
+                Err(RecvTimeoutError::Disconnected) => std::thread::sleep(CHECK_INTERVAL),
             }
             if self.has_ended()? {
                 // Even if the address arrived just before, the connection is gone.
-                std::thread::sleep(2 * LOOK);
+                std::thread::sleep(2 * CHECK_INTERVAL);
                 return Ok(None);
             }
         }
@@ -285,18 +284,20 @@ impl Ssh {
     /// error open, so this waits a limited time.
     fn lines(&mut self) -> Vec<String> {
         let begin = Instant::now();
-        while !self.teller.as_ref().is_none_or(|teller| teller.is_finished()) && begin.elapsed() < PARTING {
-            std::thread::sleep(LOOK);
+        while !self.stderr_reader.as_ref().is_none_or(|stderr_reader| stderr_reader.is_finished())
+            && begin.elapsed() < END_LIMIT
+        {
+            std::thread::sleep(CHECK_INTERVAL);
         }
         self.last.lock().unwrap_or_else(|poisoned| poisoned.into_inner()).clone()
     }
 
     /// The failure that made ssh end.
-    fn failure(&mut self, there: &There, kubist: &str) -> Failure {
+    fn failure(&mut self, remote: &Remote, kubist: &str) -> Failure {
         let code = self.child.wait().ok().and_then(|status| status.code());
         let lines = self.lines();
         let last = lines.iter().rev().map(|line| line.trim()).find(|line| !line.is_empty()).unwrap_or_default();
-        let host = &there.host;
+        let host = &remote.host;
         if let Some(message) = lines.iter().rev().find_map(|line| line.strip_prefix("kubist: error: ")) {
             let kind = match code {
                 Some(1) => Kind::Unsound,
@@ -311,7 +312,7 @@ impl Ssh {
                 let why = if last.is_empty() { "no message" } else { last };
                 Failure { kind: Kind::System, message: format!("ssh cannot reach {host}: {why}") }
             }
-            Some(NO_COMMAND) => Failure {
+            Some(COMMAND_NOT_FOUND) => Failure {
                 kind: Kind::Existence,
                 message: format!(
                     "{host} has no command {kubist}: install Kubist there, or give its path with --remote-kubist"
@@ -328,11 +329,11 @@ impl Ssh {
     fn end(&mut self) {
         self.input = None;
         let begin = Instant::now();
-        while begin.elapsed() < PARTING {
+        while begin.elapsed() < END_LIMIT {
             if !matches!(self.child.try_wait(), Ok(None)) {
                 return;
             }
-            std::thread::sleep(LOOK);
+            std::thread::sleep(CHECK_INTERVAL);
         }
         // Both calls fail if it has ended by now.
         let _ = self.child.kill();
@@ -377,9 +378,9 @@ mod tests {
 
     #[test]
     fn tables_of_one_host_go_together() {
-        let of = |tables: &[&str]| There::parse(tables.iter().copied());
-        let there = of(&["ssh://a@h/x", "ssh://a@h/it's"]).unwrap();
-        assert_eq!(there.command("kubist", 1), r"'kubist' view --token - --port 1 -- '/x' '/it'\''s'");
+        let of = |tables: &[&str]| Remote::parse(tables.iter().copied());
+        let remote = of(&["ssh://a@h/x", "ssh://a@h/it's"]).unwrap();
+        assert_eq!(remote.command("kubist", 1), r"'kubist' view --token - --port 1 -- '/x' '/it'\''s'");
         for wrong in [&["ssh://a@h/x", "ssh://b@h/x"][..], &["ssh://h/x", "y"]] {
             assert_eq!(of(wrong).unwrap_err().kind, Kind::Usage);
         }

@@ -65,8 +65,5 @@ pub fn run(command: &args::Verify, cancel: &Cancel) -> Result<()> {
             format!("; {} lost, {} of them in replicas", human::counted(lost, "record"), human::count(recoverable))
         }
     };
-    Err(Failure {
-        kind: Kind::Unsound,
-        message: format!("{}: {findings} in {checked}{lost}{unread}", command.table),
-    })
+    Err(Failure { kind: Kind::Unsound, message: format!("{}: {findings} in {checked}{lost}{unread}", command.table) })
 }

@@ -81,7 +81,9 @@ fn check_kind(schema: &Schema, name: &str, drawn: bool) -> Result<()> {
     let field = schema.field_with_name(name).map_err(|error| Problem::invalid(error.to_string()))?;
     match (kind_of(field.data_type()), drawn) {
         ("number" | "time", _) | ("boolean" | "text", false) => Ok(()),
-        (_, true) => Err(Problem::invalid(format!("column {name:?} is {}, which cannot be an axis", field.data_type()))),
+        (_, true) => {
+            Err(Problem::invalid(format!("column {name:?} is {}, which cannot be an axis", field.data_type())))
+        }
         _ => Err(Problem::invalid(format!("column {name:?} is {}, which cannot be drawn", field.data_type()))),
     }
 }

@@ -172,11 +172,16 @@ impl ServerState {
 }
 
 fn nothing_at(path: &str) -> Problem {
-    Problem::new(StatusCode::NOT_FOUND, "nothing_here", format!("there is nothing at {path:?}; /v1/openapi.json lists the addresses"))
+    Problem::new(
+        StatusCode::NOT_FOUND,
+        "nothing_here",
+        format!("there is nothing at {path:?}; /v1/openapi.json lists the addresses"),
+    )
 }
 
 fn allowed(methods: &'static str) -> Result<Response<Answer>> {
-    let problem = Problem::new(StatusCode::METHOD_NOT_ALLOWED, "method", format!("this address accepts {methods} only"));
+    let problem =
+        Problem::new(StatusCode::METHOD_NOT_ALLOWED, "method", format!("this address accepts {methods} only"));
     let mut response = of_problem(&problem);
     response.headers_mut().insert(ALLOW, HeaderValue::from_static(methods));
     Ok(response)
@@ -218,13 +223,16 @@ async fn body(state: &ServerState, request: Request<Incoming>) -> Result<Bytes> 
             format!("the body of the request is larger than the limit of {} bytes", state.body_bytes),
         )),
         Ok(Err(error)) => Err(Problem::invalid(format!("cannot read the body of the request: {error}"))),
-        Err(_) => Err(Problem::new(StatusCode::REQUEST_TIMEOUT, "too_slow", "the body of the request did not arrive in time")),
+        Err(_) => {
+            Err(Problem::new(StatusCode::REQUEST_TIMEOUT, "too_slow", "the body of the request did not arrive in time"))
+        }
     }
 }
 
 /// A decoded parameter of the URL.
 fn of_query(query: Option<&str>, name: &str) -> Result<String> {
-    of_query_if_there(query, name)?.ok_or_else(|| Problem::invalid(format!("{name}: this parameter is missing in the address")))
+    of_query_if_there(query, name)?
+        .ok_or_else(|| Problem::invalid(format!("{name}: this parameter is missing in the address")))
 }
 
 fn of_query_if_there(query: Option<&str>, name: &str) -> Result<Option<String>> {

@@ -23,7 +23,9 @@ pub fn run(asked: &Asked, cancel: &Cancel) -> Result<()> {
     let fps = asked.look.fps.unwrap_or(PER_SECOND);
     if matches!(place, Place::Gif(_)) && fps > Film::MOST_PER_SECOND {
         let most = Film::MOST_PER_SECOND;
-        remark(&format!("note: a .gif has at most {most} frames per second, so this one has {most}; an .mp4 can have more"));
+        remark(&format!(
+            "note: a .gif has at most {most} frames per second, so this one has {most}; an .mp4 can have more"
+        ));
     }
     let column = command.animate.as_deref().unwrap_or_default();
     let column = parse::column(&asked.snapshot.schema(), column)?.clone();
@@ -33,7 +35,10 @@ pub fn run(asked: &Asked, cancel: &Cancel) -> Result<()> {
         run.passes = 3;
     }
     let Some(survey) = run.survey()? else {
-        return Err(Failure::usage(format!("--animate {}: no row of the region has a value in this column", column.name())));
+        return Err(Failure::usage(format!(
+            "--animate {}: no row of the region has a value in this column",
+            column.name()
+        )));
     };
     let pooled = asked.read(asked.query.clone(), cancel)?;
     let fraction = survey.fraction;
