@@ -128,7 +128,7 @@ fn a_table_is_made_by_ends_with_units() {
     let dimensions = |table: &str| workdir.run_of(&["info", table, "--json"]).ok().json()["dimensions"].clone();
     assert_eq!(dimensions(&in_units), dimensions(&plain));
     ingest("x=0s:1 s,y").0.fails(2, &["dimension \"x\": column `x` is in m, and cannot be compared with 0 s"]);
-    ingest("x,y=0cm:1 cm").0.fails(2, &["dimension \"y\": column `y` has no unit, so 0 cm cannot stand beside it"]);
+    ingest("x,y=0cm:1 cm").0.fails(2, &["dimension \"y\": column `y` has no unit, so 0 cm cannot be used with it"]);
     workdir.run_of(&["regrid", &plain, "--dimensions", "x=0mm:2000mm,y"]).ok();
     // Names match in any letter case.
     let loud = ["ingest", "loud", "a.parquet", "--dimensions", "X=0:1,y", "--create", "units=x=m"];

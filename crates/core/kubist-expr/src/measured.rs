@@ -308,7 +308,7 @@ pub(crate) fn of_text(text: &str, operand: &Operand, meant: Meant) -> Result<Opt
     let Some(quantity) = Quantity::parse(text) else { return Ok(None) };
     let what = subject(operand);
     let Some(unit) = operand.unit() else {
-        return Err(ExprError::type_mistake(format!("{what} has no unit, so {quantity} cannot stand beside it")));
+        return Err(ExprError::type_mistake(format!("{what} has no unit, so {quantity} cannot be used with it")));
     };
     let number = match meant {
         Meant::Value => unit.number(&quantity, &what),

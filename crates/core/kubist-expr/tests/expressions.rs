@@ -138,7 +138,7 @@ fn branches_of_different_kinds_are_refused() {
         ("CASE WHEN on THEN n ELSE kind END", "CASE gives column `n` of type Int64 in one branch and column `kind`"),
         ("CASE WHEN on THEN x > 1 ELSE 1 END", "CASE gives a condition in one branch and the number 1 in another"),
         ("CASE WHEN on THEN t ELSE day END", "in one branch and column `day` of type Date32 in another: all must be"),
-        ("CASE WHEN on THEN t ELSE '2000-01-01T00:00:00.0001' END", "of type Timestamp(ms), of which it is none"),
+        ("CASE WHEN on THEN t ELSE '2000-01-01T00:00:00.0001' END", "of type Timestamp(ms), which has no such value"),
         ("CASE WHEN on THEN t ELSE kind END", "in one branch and column `kind` of type Utf8 in another"),
         ("CASE WHEN x THEN 1 END", "column `x` of type Float64 is not a condition"),
         ("CASE x > 1 WHEN TRUE THEN 1 END", "CASE takes a column or a computed number, not a condition"),

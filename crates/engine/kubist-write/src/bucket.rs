@@ -1,9 +1,8 @@
-//! Rows brought near their neighbours in space before they are sorted.
+//! Groups rows by location in space before they are sorted.
 //!
-//! Encoding gathers every column of every run in an order that has nothing to do with
-//! the order in which rows came: each value would be a cache miss. So rows first go, column
-//! by column, to buckets by the highest bits of their keys; what is gathered together
-//! afterwards lies close together.
+//! Encoding gathers every column of every run in an order that is unrelated to the order of arrival, so each
+//! value would be a cache miss. Rows are therefore first moved, column by column, to buckets by the highest
+//! bits of their keys. Values that are gathered together are then close in memory.
 
 use arrow_array::builder::BooleanBufferBuilder;
 use arrow_array::cast::AsArray;
@@ -19,14 +18,14 @@ use std::sync::Arc;
 
 use kubist_types::{Cancel, Error, Result};
 
-/// Fewer rows than this are near each other anyway: in a cache.
+/// Fewer rows than this fit in a cache and need no buckets.
 const FEW_ROWS: usize = 1 << 17;
-/// Rows that a bucket wants.
+/// Target rows of a bucket.
 const BUCKET_ROWS: usize = 512;
-/// Each open bucket costs a cache line.
+/// Each open bucket costs a cache line, so their number is limited.
 const MOST_BUCKET_BITS: u32 = 11;
 
-/// Where rows go: of each its new index.
+/// The new index of each row.
 pub struct Places(pub Vec<u32>);
 
 /// Rows in buckets, in key order.
@@ -36,7 +35,7 @@ pub struct Buckets {
 }
 
 impl Buckets {
-    /// By the highest bits in which the keys differ; `None` if there are few.
+    /// Buckets by the highest bits in which the keys differ; `None` if there are few rows.
     pub fn new(keys: &[MortonKey]) -> Option<Buckets> {
         if keys.len() < FEW_ROWS {
             return None;
@@ -61,7 +60,7 @@ impl Buckets {
 }
 
 impl Places {
-    /// Brings values to their indices.
+    /// Moves values to their new indices.
     pub fn scatter<T: Copy + Default>(&self, values: impl Iterator<Item = T>) -> Vec<T> {
         let mut scattered = vec![T::default(); self.0.len()];
         for (index, value) in self.0.iter().zip(values) {
@@ -70,7 +69,7 @@ impl Places {
         scattered
     }
 
-    /// All batches as one, with its rows at their indices.
+    /// Joins all batches, with the rows at their new indices.
     ///
     /// # Errors
     ///
@@ -88,7 +87,7 @@ impl Places {
         RecordBatch::try_new(schema, columns.collect::<Result<Vec<ArrayRef>>>()?).map_err(Error::kernel)
     }
 
-    /// Of a column with nulls only its values are brought anywhere: there may be few of them.
+    /// Moves only the values that are not null, which may be few.
     fn scatter_values<T: ArrowPrimitiveType>(&self, parts: &[&dyn Array]) -> ArrayRef {
         let data_type = parts[0].data_type().clone();
         let parts: Vec<&PrimitiveArray<T>> = parts.iter().map(|part| part.as_primitive::<T>()).collect();

@@ -1,12 +1,11 @@
 //! From placed rows to runs: sort, distribute, order within runs, encode.
 //!
-//! A run orders its rows by stratum, then Morton key. Strata divide the range of
-//! priorities geometrically from the cube's cutoff downwards (and from 1 down to
-//! the cutoff for overflow); so a cut by priority reads whole strata and wastes
-//! little, and inside a stratum the zones are small boxes. Rows of a stratum that lie near a plane come between those
-//! before and behind it, dimension by dimension (`planes`). Zones are cut within these parts of strata. Where fewer
-//! bytes are all that counts, the rows of a zone are ordered by the identity, which takes few bits then, and brings rows
-//! of one particle together.
+//! A run orders its rows by stratum, then by Morton key. Strata divide the range of priorities geometrically
+//! from the cube's cutoff downwards (and from 1 down to the cutoff for overflow). A cut by priority thus
+//! reads whole strata and few other rows, and inside a stratum the zones are small boxes. Rows of a stratum
+//! near a plane are placed between the rows before and after the plane, dimension by dimension (`planes`).
+//! Zones are cut within these parts of strata. If only the size counts, the rows of a zone are ordered by the
+//! identity, which then takes few bits, and which keeps rows of one particle together.
 
 use std::cmp::Ordering;
 use std::ops::Range;
@@ -30,25 +29,25 @@ use kubist_format::encode::{RunEncoding, encode_column, values_of};
 use kubist_format::zone_map::{Chunk, LazyZones, ZoneMap};
 use kubist_types::{Cancel, Compression, Error, Result};
 
-/// Rows that a zone of a leaf wants, and of an inner cube, whose rows lie thinner
-/// in space: there are few of those, and smaller zones make up for it.
+/// Target rows of a zone in a leaf, and in an inner cube. The rows of inner cubes are sparser in space, so
+/// their zones are smaller.
 const LEAF_ZONE_ROWS: usize = 48;
 const INNER_ZONE_ROWS: usize = 8;
-/// The same where fewer bytes are all that counts: bounds of zones take up to two bytes a row, and columns
-/// take fewer bytes in larger pages.
+/// The same for the smallest size: bounds of zones take up to two bytes per row, and columns take fewer bytes
+/// in larger pages.
 const SMALL_LEAF_ZONE_ROWS: usize = 94;
 const SMALL_INNER_ZONE_ROWS: usize = 56;
-/// Rows near a plane have zones of their own if there are at least so many of them, and as many as a zone wants.
+/// Rows near a plane get separate zones if there are at least this many, and enough for one zone.
 const LEAST_OF_A_PLANE: usize = 8;
 /// A stratum with fewer rows is joined with the next.
 const LEAF_STRATUM_ROWS: usize = 512;
 const INNER_STRATUM_ROWS: usize = 96;
-/// Of the rows above a cube's cutoff, which commits leave there in small runs: a
-/// sample has to cut through each of them.
+/// The same for rows above a cube's cutoff, which commits leave there in small runs: a sample must read a
+/// part of each of them.
 const OVERFLOW_STRATUM_ROWS: usize = 48;
-/// Rows of a stratum and of a zone where a small commit leaves few rows in a cube that has others, or above children
-/// that have: they lie thin in space and in priorities, and all such runs are looked into. They are one stratum, as
-/// strata would make zones wider.
+/// Rows of a stratum and of a zone for small runs in a cube that has other runs, or above children that have
+/// rows. These rows are sparse in space and in priorities, and queries read all such runs. They form one
+/// stratum, because strata would make zones larger.
 const ONE_OF_MANY: (usize, usize) = (usize::MAX, 4);
 const MOST_STRATA: usize = 16;
 
@@ -62,15 +61,15 @@ pub struct SortedRows {
     order: Vec<u32>,
     /// In key order.
     keys: Vec<MortonKey>,
-    /// Order keys of the identity's columns, of the rows of `batch`; empty unless zones are ordered by them.
+    /// Order keys of the identity's columns, for the rows of `batch`; empty unless zones are ordered by them.
     identity: Vec<Vec<u64>>,
     pub priorities: Vec<u64>,
     encoding: RunEncoding,
-    /// How many rows lie outside of the domain of some dimension.
+    /// Number of rows outside the domain of some dimension.
     pub outside: u64,
 }
 
-/// A run, ready to be written.
+/// An encoded run that is not yet written.
 pub struct EncodedRun {
     pub cube: CubeId,
     pub rows: u64,
@@ -81,14 +80,14 @@ pub struct EncodedRun {
     pub data_length: u64,
     pub map: Vec<u8>,
     pub zones: u32,
-    /// What it holds of each stored column.
+    /// The range of each stored column.
     pub ranges: Vec<Zone>,
-    /// Where each lookup column has which keys.
+    /// The postings of each column with a secondary index.
     pub postings: Vec<Vec<u64>>,
 }
 
 impl SortedRows {
-    /// Sorts stored rows, fewer than 2^32, of one schema.
+    /// Sorts stored rows of one schema, fewer than 2^32.
     ///
     /// # Errors
     ///
@@ -129,12 +128,12 @@ impl SortedRows {
         &self.frame
     }
 
-    /// The rows, brought near each other.
+    /// The rows, grouped in buckets.
     pub fn batch(&self) -> &RecordBatch {
         &self.batch
     }
 
-    /// What belongs to the rows as they were given, in key order.
+    /// Reorders values of the original rows to key order.
     pub fn arranged<T: Copy + Default>(&self, values: Vec<T>) -> Vec<T> {
         let values = match &self.buckets {
             None => values,
@@ -148,7 +147,7 @@ impl SortedRows {
         0..self.order.len() as u32
     }
 
-    /// Some rows, given by their indices in key order.
+    /// Some rows, by their indices in key order.
     ///
     /// # Errors
     ///
@@ -158,7 +157,7 @@ impl SortedRows {
         take_record_batch(&self.batch, &UInt32Array::from_iter_values(rows)).map_err(Error::kernel)
     }
 
-    /// The indices, in key order, of the rows inside a cube.
+    /// The rows inside a cube, by their indices in key order.
     pub fn inside(&self, geometry: &Geometry, cube: CubeId) -> Range<u32> {
         let first = self.keys.partition_point(|key| *key < cube.first_key());
         let last = geometry.last_key(cube);
@@ -166,8 +165,7 @@ impl SortedRows {
         first as u32..(first + count) as u32
     }
 
-    /// Distributes rows, given by their indices in key order and all inside `top`,
-    /// over the cubes at and below it.
+    /// Distributes rows inside `top`, by their indices in key order, over `top` and the cubes below it.
     pub fn place(
         &self,
         geometry: &Geometry,
@@ -183,9 +181,8 @@ impl SortedRows {
         placed
     }
 
-    /// Cuts rows, ascending in key order, into zones: where neighbours are furthest apart
-    /// in the tree of cubes, so that a zone is rather a box than a stretch of the curve that
-    /// turns a corner.
+    /// Cuts rows, ascending in key order, into zones. Cuts are where neighbours are farthest apart in the
+    /// tree of cubes, so that zones are compact boxes.
     fn cut(&self, rows: &[u32], wanted: usize, zones: &mut Vec<u8>) {
         let (least, most) = zone_limits(wanted);
         let mut first = 0;
@@ -212,7 +209,7 @@ impl SortedRows {
         }
     }
 
-    /// The runs of placements, encoded in parallel.
+    /// Encodes the runs of placements in parallel.
     ///
     /// # Errors
     ///
@@ -299,20 +296,19 @@ impl SortedRows {
     }
 }
 
-/// The smallest and the largest zone, if `wanted` rows are wanted.
+/// The smallest and the largest zone for this target.
 fn zone_limits(wanted: usize) -> (usize, usize) {
     ((wanted * 7 / 10).max(1), wanted * 27 / 20)
 }
 
-/// Rows by strata of `[0, top)`, lowest first; order within is kept. Each
-/// stratum begins at 1/sqrt(2) of the priority where the next one begins, and
-/// small ones are joined with the next, so that a cut through one wastes about
-/// as large a share of what it returns, wherever it falls.
+/// Divides rows into strata of `[0, top)`, lowest first, and keeps the order within. Each stratum begins at
+/// 1/sqrt(2) of the priority where the next one begins. Small strata are joined with the next. A cut anywhere
+/// in a stratum thus reads about the same fraction of unneeded rows.
 fn strata(rows: &[u32], top: Threshold, priorities: &[u64], wanted: usize) -> Vec<Vec<u32>> {
     if rows.len() <= wanted {
         return if rows.is_empty() { Vec::new() } else { vec![rows.to_vec()] };
     }
-    // Half of all rows are in the first two: looking through them beats a binary search.
+    // The first two strata have half of all rows, so a linear search is faster than a binary one.
     let begins: [u64; MOST_STRATA - 1] = std::array::from_fn(|i| halved(top.to_u128(), i + 1) as u64);
     let mut strata = vec![Vec::new(); MOST_STRATA];
     for row in rows {
@@ -343,18 +339,18 @@ fn halved(top: u128, i: usize) -> u128 {
     if i.is_multiple_of(2) { whole } else { (whole * ROOT_OF_HALF) >> 32 }
 }
 
-/// Both, ascending.
+/// Merges two ascending lists.
 fn merged(a: Vec<u32>, b: Vec<u32>) -> Vec<u32> {
     let mut both: Vec<u32> = a.into_iter().chain(b).collect();
-    // Two ascending runs: the stable sort merges them in one pass.
+    // The stable sort merges two ascending runs in one pass.
     both.sort();
     both
 }
 
-/// Fewer are not worth more than one core.
+/// Fewer rows are processed on one core.
 const ONE_CORE: usize = 1 << 16;
 
-/// What becomes of each, in their order.
+/// Maps a function over items in parallel; results are in the order of the items.
 fn each<T: Sync, R: Send>(of: &[T], made: impl Fn(&T) -> R + Sync + Send) -> Vec<R> {
     match of.len() < ONE_CORE {
         true => of.iter().map(made).collect(),
@@ -362,8 +358,7 @@ fn each<T: Sync, R: Send>(of: &[T], made: impl Fn(&T) -> R + Sync + Send) -> Vec
     }
 }
 
-/// Rows in the order of their keys, and of their numbers where these are equal; `buckets` are in
-/// order already, if there are any.
+/// Rows in the order of their keys, then of their numbers. `buckets` are already in order, if there are any.
 fn sort(keys: &[MortonKey], buckets: &[Range<usize>], cancel: &Cancel) -> Result<Vec<u32>> {
     let mut order = vec![0u32; keys.len()];
     if buckets.is_empty() {
@@ -385,18 +380,17 @@ fn sort(keys: &[MortonKey], buckets: &[Range<usize>], cancel: &Cancel) -> Result
     Ok(order)
 }
 
-/// Fewer rows are sorted at once, more by the highest bits in which they differ first.
+/// Fewer rows are sorted directly, more rows first by the highest bits in which they differ.
 const SORTED_AT_ONCE: usize = 1 << 10;
 
-/// Sorts words: of each key as many of the bits in which the keys differ as there is room for, and its
-/// row below them.
+/// Sorts words. A word has the bits in which keys differ, as far as they fit, above the row number.
 fn sort_rows(keys: &[MortonKey], rows: Range<usize>, order: &mut [u32]) {
     let (first, keys) = (rows.start as u32, &keys[rows]);
     let Some(last) = keys.len().checked_sub(1) else { return };
     let row_bits = usize::BITS - last.leading_zeros();
     let key_bits = 128 - keys.iter().fold(0, |bits, key| bits | (key ^ keys[0])).leading_zeros();
     let left_out = key_bits.saturating_sub(u64::BITS - row_bits);
-    // What is above the bits in which keys differ may stay: it is the same in all.
+    // Bits above the differing bits may stay, because they are equal in all keys.
     let word = |(row, key): (usize, &MortonKey)| ((key >> left_out) as u64) << row_bits | row as u64;
     let mut words: Vec<u64> = keys.iter().enumerate().map(word).collect();
     match words.len() <= SORTED_AT_ONCE {
@@ -410,9 +404,9 @@ fn sort_rows(keys: &[MortonKey], rows: Range<usize>, order: &mut [u32]) {
     order.iter_mut().zip(words).for_each(|(slot, word)| *slot = first + (word as u32 & mask));
 }
 
-/// Words of which only the lowest `bits` differ.
+/// Sorts words that differ only in the lowest `bits`.
 fn sorted_by_digit(words: &[u64], bits: u32) -> Vec<u64> {
-    // About eight rows each, if they are spread evenly.
+    // About eight rows per digit value, if they are evenly distributed.
     let digit_bits = (words.len() / 8).ilog2().min(12);
     let shift = bits.saturating_sub(digit_bits);
     let digit = |word: u64| (word >> shift) as usize & ((1 << digit_bits) - 1);
@@ -436,7 +430,7 @@ fn sorted_by_digit(words: &[u64], bits: u32) -> Vec<u64> {
     sorted
 }
 
-/// Sorts rows by their whole keys where words, which are sorted, do not tell them apart.
+/// Sorts rows by their whole keys where sorted words are equal in their key bits.
 fn sort_rest(keys: &[MortonKey], row_bits: u32, words: &mut [u64]) {
     let are_alike = |a: &u64, b: &u64| (a ^ b) >> row_bits == 0;
     if !words.iter().zip(&words[1..]).fold(false, |any, (a, b)| any | are_alike(a, b)) {
@@ -464,7 +458,7 @@ mod tests {
             (1, u128::MAX),
             (50_000, 0),
             (40_000, 0xff),
-            // Words have no room for the lowest bits, and few of the others differ.
+            // Words cannot hold the lowest bits, and few of the others differ.
             (1000, 3 << 94 | 0xf),
             (50_000, 0xff << 88 | 0xff),
             (200_000, u128::MAX),

@@ -1,9 +1,11 @@
-//! Claims: what is to come into a table once, as a file that is ingested, is one writer's work at a time.
+//! Claims: work that must enter a table once, such as the ingestion of a file, is done by one writer at a
+//! time.
 //!
-//! A claim is an object that names its writer, put if none is there. It does not end by itself. Whoever finds one
-//! takes the log of that writer: while that is refused the writer is at work, and once it is given the writer's work
-//! has ended for good ([`kubist_store::Store::own_log`]), so that its claim can be removed while the log is held.
-//! Whether the work was done only the tokens of commits say: the new holder looks at them after it has its claim.
+//! A claim is an object that names its writer, created only if there is none. It does not expire. A process
+//! that finds a claim tries to take the log of its writer. If that is refused, the writer is still running.
+//! If it succeeds, the writer's work has ended permanently ([`kubist_store::Store::own_log`]), so the claim
+//! can be removed while the log is held. Only the tokens of commits say whether the work was done: the new
+//! holder checks them after it has its own claim.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -18,10 +20,10 @@ use xxhash_rust::xxh3::xxh3_128;
 
 use crate::names::own_log;
 
-/// Between two looks at a claim that comes or goes.
+/// Time between two checks of a claim that appears or disappears.
 const MOMENT: Duration = Duration::from_millis(5);
 
-/// Held until it is dropped, which must be before its writer's log is given back.
+/// Active until it is dropped, which must be before its writer's log is released.
 pub(crate) struct Claim {
     store: Arc<dyn Store>,
     name: String,
@@ -29,11 +31,11 @@ pub(crate) struct Claim {
 }
 
 impl Claim {
-    /// Takes `what` for a writer, whose log is held.
+    /// Claims `what` for a writer, whose log is held.
     ///
     /// # Errors
     ///
-    /// `Busy` if another writer is at it; `Cancelled`; a storage error.
+    /// `Busy` if another writer has claimed it; `Cancelled`; a storage error.
     pub fn take(core: &Core, writer: &str, what: &str, cancel: &Cancel) -> Result<Claim> {
         let store = &core.store;
         let name = format!("{CLAIMS}{:032x}", xxh3_128(what.as_bytes()));
@@ -44,7 +46,7 @@ impl Claim {
                 std::thread::sleep(MOMENT);
                 continue;
             };
-            // Its own is of an earlier life: it has one at a time.
+            // A claim of this writer is left from an earlier process: a writer has one claim at a time.
             if other == writer {
                 break;
             }
@@ -58,7 +60,7 @@ impl Claim {
                 store.delete(&name).map_err(store_error)?;
             }
             drop(log);
-            // What that writer committed last is seen by who looks now.
+            // Makes the last commits of that writer visible.
             store.catch_up().map_err(store_error)?;
         }
         Ok(claim)
@@ -72,7 +74,8 @@ impl Claim {
 
 impl Drop for Claim {
     fn drop(&mut self) {
-        // Whoever took its log since has one of its own. What cannot be removed is removed by the next to claim it.
+        // A process that took the log since has its own claim. A claim that cannot be removed is removed by
+        // the next process that finds it.
         if self.holder().is_ok_and(|now| now.is_some_and(|now| now == self.writer)) {
             let _ = self.store.delete(&self.name);
         }

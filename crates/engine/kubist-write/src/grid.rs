@@ -1,4 +1,4 @@
-//! The grid that a commit's rows are placed by: the newest, or one that they are the first to need.
+//! The grid for a commit's rows: the newest grid, or a new one that these rows are the first to need.
 
 use std::sync::Arc;
 
@@ -15,18 +15,18 @@ use kubist_format::header::HeaderDimension;
 use kubist_types::cancel::Cancel;
 use kubist_types::error::{Error, Result};
 
-/// A commit of so many rows may have a grid made for it, and that is judged by some of them.
+/// Minimum rows of a commit for which a new grid may be made.
 const BULK_ROWS: u64 = 1 << 14;
 const COMPARED_ROWS: u64 = 1 << 15;
-/// Rows that tell whether that is worth it.
+/// Rows of the sample that decides it.
 const LOOKED_AT_ROWS: u64 = 1 << 9;
 
-/// The frame of the newest grid; learned from these rows if the table has none. Rows that are
-/// more than those before them make one for themselves if they do not fit it.
+/// The frame of the newest grid, or a frame learned from these rows if the table has none. A commit that has
+/// more rows than the table before makes a new grid if they do not fit the newest.
 ///
 /// # Errors
 ///
-/// `Invalid` for a domain that makes no sense; as of [`Core::view`]; a storage error.
+/// `Invalid` for an invalid domain; the errors of [`Core::view`]; a storage error.
 pub(crate) fn frame_for(
     core: &Core,
     view: &View,
@@ -47,7 +47,7 @@ pub(crate) fn frame_for(
     Ok(frame)
 }
 
-/// The scales of a table's first grid: as given at its creation, the others as these rows lie.
+/// The scales of a table's first grid: given at creation, or learned from these rows.
 fn learned(core: &Core, batches: &[RecordBatch]) -> Result<Vec<Scale>> {
     let learn = |(dimension, column): (&HeaderDimension, &usize)| match dimension.domain {
         Some((low, high)) => Scale::linear(low, high).map_err(Error::invalid),
@@ -87,14 +87,14 @@ fn fitting(
     let schema = &view.schema;
     let why = "a commit had more rows than the table, and had outgrown the one before";
     core.publish_next_grid(next_grid(schema, rescaled(schema, scales), view.rows() + rows, why))?;
-    // Its own, or that of somebody else who was at it.
+    // This process's grid, or the grid of another process that was faster.
     let schema = core.view(cancel)?.schema.clone();
     core.settle_schema(&schema)?;
     core.newest_frame(&schema)
 }
 
-/// One row out of each `step` of all batches together, in each batch by its index there. Not at equal
-/// distances: rows may repeat a pattern, as the frames of a trajectory do.
+/// One row of each `step` of all batches, as indices into each batch. The distances are not equal, because
+/// rows may repeat a pattern, such as the frames of a trajectory.
 fn picked_rows(batches: impl Iterator<Item = usize>, step: usize) -> Vec<UInt32Array> {
     let within = |number: usize| (((number as u32).wrapping_mul(0x9e37_79b1) as u64 * step as u64) >> 32) as usize;
     let (mut first, mut number) = (0, 0);

@@ -1,4 +1,4 @@
-//! Batches as they are handed in: cut into slices that fit into memory, and copied.
+//! Input batches: sliced to fit into memory, and copied.
 
 use std::ops::Range;
 
@@ -9,12 +9,12 @@ use kubist_index::plain;
 
 use kubist_types::error::{Error, Result};
 
-/// A larger batch is taken in slices of this size.
+/// Maximum rows of a slice.
 const SLICE_ROWS: usize = 1 << 18;
-/// So much may the values of dictionaries and views in a slice take, written out.
+/// Maximum bytes of the values of dictionaries and views in a slice without their encoding.
 const SLICE_BYTES: usize = 64 << 20;
 
-/// A copy that shares no memory: callers may reuse their buffers after `append`.
+/// A copy without shared memory: callers may reuse their buffers after `append`.
 pub(crate) fn own(batch: &RecordBatch) -> Result<RecordBatch> {
     let columns = batch.columns().iter().map(|array| {
         let data = array.to_data();
@@ -25,8 +25,7 @@ pub(crate) fn own(batch: &RecordBatch) -> Result<RecordBatch> {
     RecordBatch::try_new(batch.schema(), columns.collect::<Result<_>>()?).map_err(Error::invalid)
 }
 
-/// The rows of a batch in slices that fit into memory once they are written out, whatever
-/// dictionaries and views they share values in.
+/// The rows of a batch in slices that fit into memory without dictionary and view encoding.
 pub(crate) fn slices(batch: &RecordBatch) -> Vec<Range<usize>> {
     let expand = |column: &&ArrayRef| {
         matches!(column.data_type(), DataType::Dictionary(_, _) | DataType::Utf8View | DataType::BinaryView)
@@ -38,7 +37,7 @@ pub(crate) fn slices(batch: &RecordBatch) -> Vec<Range<usize>> {
     };
     let mut slices = Vec::new();
     for first in (0..batch.num_rows()).step_by(SLICE_ROWS) {
-        // The first slice that is to be judged is the last here.
+        // A stack: the next slice to check is the last one.
         let mut open = vec![first..batch.num_rows().min(first + SLICE_ROWS)];
         while let Some(rows) = open.pop() {
             if rows.len() == 1 || bytes(&rows) <= SLICE_BYTES {

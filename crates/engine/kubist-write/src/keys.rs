@@ -1,4 +1,4 @@
-//! The keys by which rows are looked up.
+//! Keys of rows for secondary indexes.
 
 use arrow_array::{Array, RecordBatch};
 use arrow_buffer::NullBuffer;
@@ -8,19 +8,19 @@ use rayon::prelude::*;
 /// Rows whose keys are computed at once.
 const KEYED_ROWS: usize = 1 << 16;
 
-/// Which stored columns can be looked up, and the seed of their keys.
+/// The stored columns with a secondary index, and the seed of their keys.
 #[derive(Clone)]
 pub struct LookupColumns {
     pub seed: u64,
     pub columns: Vec<usize>,
 }
 
-/// The keys of a batch's rows, by lookup column.
+/// The keys of a batch's rows, by column.
 #[derive(Default)]
 pub struct Keys(Vec<(Vec<u32>, Option<NullBuffer>)>);
 
 impl LookupColumns {
-    /// The keys of the rows of a stored batch.
+    /// Computes the keys of the rows of a stored batch.
     pub fn keys(&self, batch: &RecordBatch) -> Keys {
         let keys = self.columns.iter().map(|column| {
             let array = batch.column(*column);
@@ -35,8 +35,8 @@ impl LookupColumns {
 }
 
 impl Keys {
-    /// Of a run, whose rows are given in their order, with those of each zone: for each
-    /// column `key << 32 | zone` of every row that has a value.
+    /// The postings of a run with these rows, in order, and the number of rows of each zone: for each column
+    /// `key << 32 | zone` of every row that has a value.
     pub fn postings(&self, order: &[u32], zones: &[u8]) -> Vec<Vec<u64>> {
         let of_column = |(keys, nulls): &(Vec<u32>, Option<NullBuffer>)| {
             let mut rest = order;

@@ -1,7 +1,7 @@
-//! Writing: rows become runs, runs a commit, and rewrites take the next number.
+//! Writing: rows become runs, runs become a commit, and rewrites take the next number.
 //!
-//! Once a commit returns it is durable, whole, and visible to every reader. Nothing here may
-//! read rows back, or decide that something is to be rewritten.
+//! A commit that has returned is durable, complete, and visible to every reader. This crate reads no rows
+//! back and does not decide to rewrite anything.
 
 pub mod bucket;
 pub mod build;

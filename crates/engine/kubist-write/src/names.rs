@@ -1,4 +1,4 @@
-//! The log that a writer owns, and with it the name that it writes under.
+//! Ownership of a writer's log, and thus of its name.
 
 use std::time::{Duration, Instant};
 
@@ -8,11 +8,11 @@ use kubist_catalog::core::Core;
 use kubist_catalog::error::store_error;
 use kubist_types::error::{Error, Result};
 
-/// How long somebody else may hold a log without being its writer.
+/// Maximum time for which cleaning or rewriting holds a log.
 const MOMENT: Duration = Duration::from_millis(100);
 
-/// A writer's log. Cleaning and rewriting take a log for a moment: look again before
-/// calling it busy.
+/// Takes a writer's log. Cleaning and rewriting hold a log briefly, so this tries again before it reports
+/// `Busy`.
 pub(crate) fn own_log(core: &Core, name: &str) -> Result<Box<dyn LogOwner>> {
     let begin = Instant::now();
     loop {
@@ -23,8 +23,8 @@ pub(crate) fn own_log(core: &Core, name: &str) -> Result<Box<dyn LogOwner>> {
     }
 }
 
-/// The first of `writer-1`, `writer-2`, … that nobody owns. Whether a writer elsewhere is still at
-/// work is not waited for: another name does as well.
+/// Takes the first free log of `writer-1`, `writer-2`, …. It does not wait for a remote writer that may have
+/// ended, because any name will do.
 pub(crate) fn first_free_log(core: &Core) -> Result<Box<dyn LogOwner>> {
     for number in 1..=10_000 {
         match core.store.own_free_log(&format!("writer-{number}")) {

@@ -1,4 +1,4 @@
-//! Runs on their way to a segment: encoded in parallel, appended in order.
+//! Writes runs to a segment: encoded in parallel, appended in order.
 
 use std::sync::Arc;
 
@@ -16,29 +16,29 @@ use kubist_format::ranges;
 use kubist_types::cancel::Cancel;
 use kubist_types::error::Result;
 
-/// What is held in memory unless somebody says otherwise: the rows of most commits.
+/// Default limit of memory in bytes, which holds the rows of most commits.
 pub const DEFAULT_MEMORY: usize = 1 << 30;
 
-/// Rows of runs that are encoded side by side before they are written.
+/// Rows of runs that are encoded in parallel before they are written.
 const GROUP_ROWS: usize = 1 << 19;
 
 /// Collects the runs of one commit or rewrite.
 pub struct Output<'a> {
     segment: &'a mut dyn Segment,
     cancel: &'a Cancel,
-    /// Numbered in their order; an id is known once the entry's number is.
+    /// Numbered in order. Their ids are set when the entry's number is known.
     runs: Vec<Arc<Run<Location>>>,
     bytes: u64,
-    /// Of the last runs, not written yet.
+    /// Postings of the last runs, not written yet.
     lookup: Gathered,
     ranges: ranges::Gathered,
-    /// Runs say where they lie: ranges are of the other columns.
+    /// The stored columns of the dimensions. Ranges cover the other columns, because runs store their box.
     dimensions: Vec<usize>,
 }
 
 impl<'a> Output<'a> {
-    /// Of runs whose dimensions are these stored columns. Holds the postings of some parts in
-    /// memory, for each lookup column about an eighth of `memory` bytes.
+    /// An output for runs whose dimensions are these stored columns. It keeps some postings in memory: about
+    /// one eighth of `memory` bytes for each column with a secondary index.
     pub fn new(
         core: &Core,
         dimensions: &[usize],
@@ -51,7 +51,7 @@ impl<'a> Output<'a> {
         Output { segment, cancel, runs: Vec::new(), bytes: 0, lookup, ranges, dimensions }
     }
 
-    /// What an [`EncodedRun`] for this output needs to know of lookup columns.
+    /// The columns with a secondary index, for encoding runs.
     pub fn lookup_columns(&self) -> LookupColumns {
         self.lookup.columns.clone()
     }
@@ -83,7 +83,7 @@ impl<'a> Output<'a> {
         Ok(())
     }
 
-    /// All runs, with what looks into them, and how many bytes they take.
+    /// All runs with their secondary indexes, and the bytes that they take.
     ///
     /// # Errors
     ///
@@ -97,8 +97,8 @@ impl<'a> Output<'a> {
         Ok((self.runs, self.bytes))
     }
 
-    /// Appends runs: first their data, then their zone maps side by side, so that a
-    /// reader gets the maps of neighbouring cubes in one piece.
+    /// Appends runs: first their data, then all zone maps, so that a reader reads the maps of neighbouring
+    /// cubes at once.
     ///
     /// # Errors
     ///
@@ -139,7 +139,7 @@ impl<'a> Output<'a> {
     }
 }
 
-/// Gives runs their ids, once it is known which entry names them.
+/// Sets the ids of runs when the number of their entry is known.
 pub fn identify(runs: &mut [Arc<Run<Location>>], origin: u64, sequence: u64) {
     for (index, run) in runs.iter_mut().enumerate() {
         Arc::make_mut(run).id = RunId::new(origin, sequence, index as u32);

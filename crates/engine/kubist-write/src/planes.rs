@@ -1,25 +1,26 @@
-//! Rows near one plane: what stuck to a wall, lies on the floor, or was written at one time.
+//! Rows near one plane: particles on a wall or the floor, or rows written at one time.
 //!
-//! On the curve they stand among their neighbours in space, and zones there reach from the plane to these, or over
-//! it: whoever asks for what lies before the wall would look into most of them. So they get zones of their own, which
-//! have hardly any width in that dimension, and no other zone reaches over the plane. There may be one in each dimension.
+//! On the space-filling curve these rows are among their neighbours in space, and zones there extend from the
+//! plane to the neighbours or across it. A query for the space in front of the wall would read most of these
+//! zones. Rows near a plane therefore get separate zones that are almost flat in that dimension, and no other
+//! zone crosses the plane. There can be one plane in each dimension.
 
 use kubist_index::cube::{Geometry, MAX_DIMENSIONS, MortonKey};
 
-/// The part of some rows that has to lie near a plane, as one in so many, and the part of their extent that is near: one
-/// in so many halvings.
+/// A plane needs one in `ONE_IN` of the rows. They must be within a small fraction of the extent, given as a
+/// number of halvings.
 const ONE_IN: usize = 8;
 const HALVINGS: usize = 6;
-/// Rows that are looked at to find a plane, and how many of them have to lie near it.
+/// Rows that are sampled to find a plane, and how many of them must be near it.
 const SAMPLED: usize = 32;
 const NEAR: usize = SAMPLED / ONE_IN;
 
-/// The dimensions of a grid, as what Morton keys have of each.
+/// The dimensions of a grid, as masks of the bits of Morton keys.
 pub struct Dimensions {
     masks: Vec<MortonKey>,
 }
 
-/// What lies between two coordinates of one dimension, both included.
+/// The space between two coordinates of one dimension, both included.
 pub struct Plane {
     mask: MortonKey,
     low: MortonKey,
@@ -36,7 +37,7 @@ impl Dimensions {
         Dimensions { masks: (0..geometry.dimensions()).map(mask).collect() }
     }
 
-    /// In each dimension the plane that most of some rows lie near, if these seem to be enough.
+    /// For each dimension the plane with most of the rows, if there seem to be enough near it.
     pub fn planes(&self, rows: &[u32], key: impl Fn(u32) -> MortonKey) -> Vec<Plane> {
         if rows.len() < SAMPLED {
             return Vec::new();
@@ -45,8 +46,8 @@ impl Dimensions {
         self.masks.iter().filter_map(|mask| self.plane(*mask, sampled.map(|key| key & mask))).collect()
     }
 
-    /// What keys have of one dimension compares as its coordinates do. Their difference is its bits of the difference,
-    /// because whatever is borrowed passes through the zeros between them.
+    /// The masked bits of one dimension compare as its coordinates do. Their difference, masked, is the
+    /// difference of the coordinates, because a borrow passes through the zeros between the bits.
     fn plane(&self, mask: MortonKey, mut sampled: [MortonKey; SAMPLED]) -> Option<Plane> {
         sampled.sort_unstable();
         let apart = |first: usize, last: usize| sampled[last].wrapping_sub(sampled[first]) & mask;
@@ -63,7 +64,8 @@ impl Dimensions {
         if most.len() < NEAR {
             return None;
         }
-        // Those that were not sampled lie a little beyond: it is made three times as wide, or less at the ends of space.
+        // Rows that were not sampled may be slightly farther away, so the plane is made three times as wide,
+        // or less at the ends of space.
         let (low, high) = (sampled[most.start], sampled[most.end - 1]);
         let width = apart(most.start, most.end - 1);
         let (lower, higher) = (low.wrapping_sub(width) & mask, (high | !mask).wrapping_add(width) & mask);
@@ -73,8 +75,8 @@ impl Dimensions {
 }
 
 impl Plane {
-    /// Rows before, near and behind it, if at least `least` and an eighth of all lie near it, but not all of them; the order
-    /// within each part is kept.
+    /// Splits rows into rows before, near and after the plane, if at least `least` and one in eight are near
+    /// it, but not all. The order within each part is kept.
     fn part(&self, rows: Vec<u32>, least: usize, key: impl Fn(u32) -> MortonKey) -> Vec<Vec<u32>> {
         let coordinate = |row: &u32| key(*row) & self.mask;
         let near = rows.iter().filter(|row| (self.low..=self.high).contains(&coordinate(row))).count();
@@ -87,7 +89,7 @@ impl Plane {
     }
 }
 
-/// Rows by where they lie beside planes; see [`Plane::part`].
+/// Splits rows at several planes; see [`Plane::part`].
 pub fn part(planes: &[Plane], rows: Vec<u32>, least: usize, key: impl Fn(u32) -> MortonKey) -> Vec<Vec<u32>> {
     planes
         .iter()
@@ -103,7 +105,7 @@ mod tests {
     const WALL: u32 = 1 << 30;
     const WAVES: u32 = 1000;
 
-    /// Keys of points in 3-D, ascending, of which about a share lies on a wall across `x`, and not quite even there.
+    /// Ascending keys of points in 3-D, of which about a fraction is near a wall across `x`.
     fn beside_a_wall(rows: usize, share: f64) -> (Geometry, Vec<MortonKey>) {
         let mut rng = SmallRng::seed_from_u64(5);
         let geometry = Geometry::new(3).unwrap();
@@ -139,7 +141,7 @@ mod tests {
         assert!(all.into_iter().eq(0..2000));
     }
 
-    /// Of any number of dimensions, with walls at both ends of space in the first and the last.
+    /// Any number of dimensions, with walls at both ends of space in the first and the last.
     #[test]
     fn planes_are_found_in_each_dimension() {
         let mut rng = SmallRng::seed_from_u64(6);
@@ -162,7 +164,7 @@ mod tests {
             let of = |row: &u32| geometry.coordinates(keys[*row as usize]);
             assert!(parts.iter().all(|part| part.is_sorted()), "{dimensions} dimensions");
             assert_eq!(parts.iter().map(Vec::len).sum::<usize>(), 3000, "{dimensions} dimensions");
-            // Rows of a wall have only such beside them as are near it, but for those of parts that have few of its rows.
+            // Zones of wall rows contain only rows near the wall, except in parts with few of its rows.
             let strays = |is_on: &dyn Fn(&u32) -> bool, is_near: &dyn Fn(&u32) -> bool| -> usize {
                 let few = parts.iter().filter(|part| part.iter().any(is_on) && !part.iter().all(is_near));
                 few.map(|part| part.iter().filter(|row| is_on(row)).count()).sum()

@@ -1,5 +1,5 @@
-//! Postings on their way to a segment: gathered run by run, written once there are
-//! enough of them, so that memory stays bounded and few keys are stored twice.
+//! Postings before they are written: collected run by run, and written when there are enough. Memory stays
+//! bounded, and few keys are stored twice.
 
 use std::sync::Arc;
 
@@ -16,36 +16,36 @@ use kubist_types::error::Result;
 
 /// Bytes of one row's posting in memory.
 const PAIR_BYTES: usize = 8;
-/// Fewer rows are not worth postings of their own, however little memory there is.
+/// Minimum rows of a set of postings, even if there is little memory.
 const FEWEST_ROWS: usize = 1 << 10;
-/// More are not, so that with another part their zones stay within what a reader takes
+/// Maximum rows, so that with another part their zones stay within a reader's limit
 /// ([`postings::MOST_ZONES`]).
 const MOST_ROWS: usize = 1 << 24;
 /// Parts of a column's postings; a power of two.
 const PARTS: usize = 256;
-/// Fewer are joined with the next part, so that blocks are full.
+/// Smaller parts are joined with the next, so that blocks are full.
 const PART_ROWS: usize = 1 << 14;
 
-/// The postings of runs that have none yet.
+/// The postings of runs that were not written yet.
 pub struct Gathered {
     pub columns: LookupColumns,
     pairs: Vec<Pairs>,
-    /// Of each run the number of its zones.
+    /// Number of zones of each run.
     zones: Vec<u32>,
     next_zone: u32,
-    /// Postings are written once they are of this many rows.
+    /// Postings are written when they have this many rows.
     enough: usize,
 }
 
-/// `key << 32 | zone` for every row, in parts by the highest bits of the key, so that
-/// each is small enough to be sorted in a cache.
+/// `key << 32 | zone` for every row, in parts by the highest bits of the key. Each part is small enough to be
+/// sorted in a cache.
 struct Pairs {
     parts: Vec<Vec<u64>>,
     count: usize,
 }
 
 impl Gathered {
-    /// Holds about `bytes` bytes for each column, and those of one more part.
+    /// Collects about `bytes` bytes for each column, and the postings of one more part.
     pub fn new(core: &Core, bytes: usize) -> Gathered {
         let columns = LookupColumns { seed: core.header.seed, columns: core.created.lookup.clone() };
         let pairs = columns.columns.iter().map(|_| Pairs { parts: vec![Vec::new(); PARTS], count: 0 }).collect();
@@ -53,7 +53,7 @@ impl Gathered {
         Gathered { columns, pairs, zones: Vec::new(), next_zone: 0, enough }
     }
 
-    /// Takes the postings of a run with `zones` zones.
+    /// Adds the postings of a run with `zones` zones.
     pub fn add(&mut self, postings: Vec<Vec<u64>>, zones: u32) {
         for (pairs, postings) in self.pairs.iter_mut().zip(postings) {
             pairs.count += postings.len();
@@ -69,7 +69,7 @@ impl Gathered {
         self.pairs.iter().any(|pairs| pairs.count >= self.enough)
     }
 
-    /// Writes what is gathered, which is of the last of `runs`, and returns the number of bytes.
+    /// Writes the collected postings, which belong to the last of `runs`, and returns the number of bytes.
     ///
     /// # Errors
     ///

@@ -1,40 +1,37 @@
-//! The rewrite log: one numbered line of entries that replace runs.
+//! The rewrite log: one numbered sequence of entries that replace runs.
 //!
-//! Whoever takes the next number has checked that what it replaces still lives
-//! after all earlier numbers; so two rewriters never undo each other, and one
-//! that dies leaves nothing but unused bytes.
+//! A rewriter takes the next number only after it has checked that its inputs are live after all earlier
+//! numbers. Two rewriters therefore never undo each other, and a rewriter that dies leaves only unused bytes.
 //!
 //! # Why no rewrite names a segment that cleaning deletes
 //!
-//! A rewriter looks at the table, sees N - 1 rewrites, *then* looks whether its segment is
-//! there and not noted as garbage, *then* takes number N. It may be stopped for as long as
-//! it likes between any two of these. Who cleans notes a segment as garbage, *then* takes a
-//! number F itself, by an entry that says nothing (the fence), *then* looks at the table, up
-//! to F at least, and deletes the segment only if nothing there names it. Numbers have one
-//! owner each, so N is not F:
+//! A rewriter does three things in this order: it reads the table and sees N - 1 rewrites, it checks that its
+//! segment exists and is not noted as garbage, and it takes number N. It may be stopped for any time between
+//! two of them. The cleaner does four things in this order: it notes a segment as garbage, it takes a number
+//! F by an empty entry (the *fence*), it reads the table up to F at least, and it deletes the segment if
+//! nothing there names it. Each number has one owner, so N is not F:
 //!
-//! - N < F: the rewrite is there when the cleaner looks, and the segment stays;
-//! - N > F: the rewriter had seen F when it looked at the table, so the note, which is older
-//!   than F, was there when it looked for it, and it published nothing.
+//! - N < F: the cleaner sees the rewrite, and the segment stays;
+//! - N > F: the rewriter had seen F when it read the table. The note is older than F, so the rewriter saw it
+//!   and published nothing.
 //!
-//! A rewrite may also name bytes in segments that its inputs lie in: runs that go on under other names. That needs no
-//! look at these segments. An input lives from the entry that made it up to N, so a cleaner who looks in between needs its
-//! segment; one who looks after N sees the rewrite, and to one who looked before, the entry that made the input was such a N.
+//! A rewrite may also name bytes in the segments of its inputs: runs that continue with new ids. These
+//! segments need no check. An input is live from the entry that made it up to N. A cleaner that reads the
+//! table in between needs the input's segment. A cleaner that reads it after N sees the rewrite. For a
+//! cleaner that read it before, the entry that made the input was such an N.
 //!
-//! Only objects put if absent, and reads of them, are asked of the store. Where a machine may
-//! remember for a while that a name is not there, a note may be overlooked. There cleaning notes
-//! no segment of a rewrite that is younger than an hour. A rewriter that has taken half of that, by
-//! its own clock, puts the note itself ([`reserve`]): as of an hour later, so that the segment counts
-//! as garbage from then on, and cleaning finds the name taken. If the rewriter finds it taken, it has
-//! come too late. Clocks may differ by half an hour.
+//! The protocol uses only *put if absent* and reads of objects. On stores where a machine may remember for
+//! some time that a name is absent, a note can be overlooked. There, cleaning does not note a rewrite's
+//! segment within the first hour. A rewriter that has used half of that time, by its own clock, puts the note
+//! itself ([`reserve`]), dated one hour later. The segment counts as garbage from then on, and cleaning finds
+//! the name taken. If the rewriter finds the name taken, it is too late. Clocks may differ by half an hour.
 //!
-//! A number may have been taken and cleaned away while a rewriter stood still. The last rewrites
-//! before a checkpoint stay, and cleaning goes up: where the number before is gone and a checkpoint
-//! is so far that cleaning may have deleted this one, it was taken before, and what was just put
-//! under it counts for nobody. Before
-//! the first number there is none. Where others' changes are seen late, cleaning deletes rewrites
-//! when everybody sees the checkpoint that holds them; so whoever has not stood still since it
-//! looked at the table has seen later rewrites.
+//! A number may have been taken and cleaned away while a rewriter was stopped. The last rewrites before a
+//! checkpoint stay, and cleaning deletes in ascending order. If the previous number is gone, and a checkpoint
+//! is so far ahead that cleaning may have deleted this number, then this number was taken before, and the
+//! entry just put under it does not count. The first number has no previous one. On stores where changes
+//! become visible late, cleaning deletes rewrites only when every machine sees the checkpoint that contains
+//! them. A rewriter that was not stopped since it read the table has therefore seen later rewrites.
 
 use std::collections::{BTreeSet, HashSet};
 use std::sync::Arc;
@@ -66,35 +63,35 @@ use kubist_format::names::{REWRITES, rewrite_name};
 use kubist_types::cancel::Cancel;
 use kubist_types::error::{Error, Result};
 
-/// How long to wait for a writer that is making an entry durable.
+/// Maximum time to wait for a writer that is making an entry durable.
 const PATIENCE: Duration = Duration::from_secs(5);
 
-/// In a store where others' changes are seen late: a rewrite's segment is not noted as garbage for
-/// so long after it was made, and its rewriter reserves it after half of it.
+/// On stores where changes become visible late: time after its creation during which a rewrite's segment is
+/// not noted as garbage. Its rewriter reserves it after half of that time.
 pub const SHARED_REWRITE_TIME: Duration = Duration::from_secs(3600);
 
-/// Cleaning leaves so many rewrites that a checkpoint holds, the last ones.
+/// Number of the last rewrites that cleaning keeps although a checkpoint contains them.
 pub const KEPT_REWRITES: u64 = 64;
 
-/// What is to replace runs.
+/// A replacement of runs.
 #[derive(Default)]
 pub struct Replacement {
-    /// Removed by it.
+    /// Runs that it removes.
     pub inputs: Vec<Arc<Run<Location>>>,
     /// Primaries that the new runs copy.
     pub copied: Vec<Arc<Run<Location>>>,
     pub runs: Vec<Arc<Run<Location>>>,
     pub cutoffs: Vec<(CubeId, Threshold)>,
     pub retract_after: Option<i64>,
-    /// Log positions that it depends on, beside those of its inputs.
+    /// Log positions that it depends on, in addition to the positions of its inputs.
     pub needs: Vec<(String, u64)>,
 }
 
-/// Writes a segment for the runs of one rewrite, durable when this returns: its name, and what `fill` gave.
+/// Writes a durable segment for the runs of one rewrite. Returns its name and the result of `fill`.
 ///
 /// # Errors
 ///
-/// As of [`write_segment`](segment::write_segment).
+/// The errors of [`write_segment`](segment::write_segment).
 pub fn write_segment<T>(
     core: &Core,
     view: &View,
@@ -104,25 +101,25 @@ pub fn write_segment<T>(
     segment::write_segment(core, REWRITE_SEGMENT, view.rewrites + 1, fill)
 }
 
-/// Takes the next number for a replacement whose runs are durable. `false` if
-/// another rewrite has removed one of its inputs; then nothing has happened.
+/// Takes the next number for a replacement whose runs are durable. Returns `false`, without any change, if
+/// another rewrite has removed one of its inputs.
 ///
 /// # Errors
 ///
-/// `Cancelled`; as of [`Core::view`]; `Busy` if a commit that it needs does not become durable; a
+/// `Cancelled`; the errors of [`Core::view`]; `Busy` if a commit that it needs does not become durable; a
 /// storage error.
 pub fn publish(core: &Core, mut replacement: Replacement, cancel: &Cancel) -> Result<bool> {
     let mut needs = replacement.needs.clone();
     let sources = replacement.inputs.iter().chain(&replacement.copied);
     let origins = sources.filter_map(|run| run.payload.origin.as_ref());
-    // A run from a checkpoint is durable, and its writer is not known any more.
+    // A run from a checkpoint is durable, and its writer is unknown.
     for origin in origins.filter(|origin| !origin.writer.is_empty()) {
         match needs.iter_mut().find(|(writer, _)| **writer == *origin.writer) {
             Some((_, position)) => *position = (*position).max(origin.position),
             None => needs.push((origin.writer.to_string(), origin.position)),
         }
     }
-    // A writer that died may seem to be at it until its claim lapses.
+    // A writer that died may seem to run until its ownership expires.
     let patience = PATIENCE + core.store.capabilities().fencing.outlives();
     for (writer, position) in &needs {
         settle(core, writer, *position, patience, cancel)?;
@@ -138,14 +135,14 @@ pub fn publish(core: &Core, mut replacement: Replacement, cancel: &Cancel) -> Re
             let concerned = replacement.inputs.iter().chain(&replacement.copied).chain(copies);
             view.runs.of_cubes(core, concerned.map(|run| run.cube), cancel)
         })?;
-        // A replica that has died meanwhile is removed all the same.
+        // A replica that is no longer live is removed too.
         let lives = |run: &Arc<Run<Location>>| {
             run.is_replica() || directory.runs_of(run.cube).binary_search_by_key(&run.id, |live| live.id).is_ok()
         };
         if !replacement.inputs.iter().chain(&replacement.copied).all(lives) || copied_twice(&directory, &replacement) {
             return Ok(false);
         }
-        // After the table was looked at: see the head.
+        // This must follow the read of the table; see the documentation of this module.
         for segment in &made {
             if !reserved.is_ours(core, segment)? {
                 return Ok(false);
@@ -173,7 +170,8 @@ pub fn publish(core: &Core, mut replacement: Replacement, cancel: &Cancel) -> Re
     }
 }
 
-/// The segments that new runs and the lookups into them lie in, but for those of inputs, which stay as long as these live.
+/// The segments of new runs and of their secondary indexes, without the segments of inputs, which stay while
+/// the inputs are live.
 fn made_for(replacement: &Replacement) -> BTreeSet<Arc<str>> {
     let segments = |runs: &[Arc<Run<Location>>]| -> BTreeSet<Arc<str>> {
         runs.iter().flat_map(|run| run.payload.segments()).cloned().collect()
@@ -181,7 +179,8 @@ fn made_for(replacement: &Replacement) -> BTreeSet<Arc<str>> {
     &segments(&replacement.runs) - &segments(&replacement.inputs)
 }
 
-/// Was the number that was just taken free before? See the head. The table was looked at `ago`.
+/// Returns whether the number that was just taken was free before; see the documentation of this module. The
+/// table was read `ago`.
 fn check_number(core: &Core, number: u64, ago: Duration, cancel: &Cancel) -> Result<bool> {
     let staleness = core.store.capabilities().staleness;
     match number.checked_sub(1).filter(|before| *before > 0) {
@@ -193,7 +192,7 @@ fn check_number(core: &Core, number: u64, ago: Duration, cancel: &Cancel) -> Res
     if checkpoint::load(core, cancel)?.is_none_or(|held| held.state.rewrites() <= number + KEPT_REWRITES) {
         return Ok(true);
     }
-    // If it counted, the checkpoint holds it, and cleaning deletes it too.
+    // If the entry counts, the checkpoint contains it, and cleaning would delete it too.
     core.store.delete(&rewrite_name(number)).map_err(store_error)?;
     let why =
         format!("rewrite {number} was made while this process stood still, and cleaned away; open the table again");
@@ -205,7 +204,7 @@ fn check_number(core: &Core, number: u64, ago: Duration, cancel: &Cancel) -> Res
 struct Reserved(Vec<(Arc<str>, Instant)>);
 
 impl Reserved {
-    /// May the rewrite name a segment, and be sure that cleaning leaves it?
+    /// Returns whether the rewrite may name a segment, because cleaning will keep it.
     fn is_ours(&mut self, core: &Core, segment: &Arc<str>) -> Result<bool> {
         if let Some((_, since)) = self.0.iter().find(|(reserved, _)| reserved == segment) {
             return Ok(since.elapsed() < SHARED_REWRITE_TIME / 2);
@@ -224,14 +223,15 @@ impl Reserved {
         Ok(is_ours)
     }
 
-    /// What is named by a rewrite is no garbage. A note that stays is deleted by cleaning.
+    /// Removes the notes: a segment that a rewrite names is not garbage. Cleaning deletes a note that
+    /// remains.
     fn free(self, core: &Core) {
         self.0.iter().for_each(|(segment, _)| drop(core.store.delete(&note_of(segment))));
     }
 }
 
-/// Notes a segment as garbage as of a later time, in milliseconds since 1970; `false` if it is
-/// noted already. Whoever asks has the store's own answer, and none that its machine remembers.
+/// Notes a segment as garbage from a later time, in milliseconds since 1970. Returns `false` if it is already
+/// noted. The answer comes from the store and not from a local cache.
 ///
 /// # Errors
 ///
@@ -241,12 +241,12 @@ pub fn reserve(core: &Core, segment: &str, now: u64) -> Result<bool> {
     core.store.put_if_absent(&note_of(segment), &until.to_le_bytes()).map_err(store_error)
 }
 
-/// Where it is noted since when a segment has been garbage.
+/// The object that notes since when a segment is garbage.
 pub fn note_of(segment: &str) -> String {
     format!("{GARBAGE}{segment}")
 }
 
-/// Has a segment been deleted, or noted as garbage, so that it will be?
+/// Returns whether a segment was deleted or noted as garbage.
 ///
 /// # Errors
 ///
@@ -256,18 +256,18 @@ pub fn is_given_up(core: &Core, segment: &str) -> Result<bool> {
         || core.store.segment_len(segment).map_err(store_error)?.is_none())
 }
 
-/// Takes a number by an empty entry (the fence): a rewriter that has not published by now sees
-/// what was noted as garbage before.
+/// Takes a number by an empty entry (the fence). A rewriter that has not published before it sees all earlier
+/// notes of garbage.
 ///
 /// # Errors
 ///
-/// As of [`Core::view`], or a storage error.
+/// The errors of [`Core::view`], or a storage error.
 pub fn fence(core: &Core) -> Result<()> {
     while !publish(core, Replacement::default(), &Cancel::default())? {}
     Ok(())
 }
 
-/// Would two replicas in a cube cover one run (I4)?
+/// Returns whether two replicas in a cube would copy the same run (I4).
 fn copied_twice(directory: &Directory, replacement: &Replacement) -> bool {
     let inputs: HashSet<RunId> = replacement.inputs.iter().map(|input| input.id).collect();
     replacement.runs.iter().filter(|run| run.is_replica()).any(|new| {
@@ -277,7 +277,7 @@ fn copied_twice(directory: &Directory, replacement: &Replacement) -> bool {
     })
 }
 
-/// What one rewrite wrote.
+/// The amount that one rewrite wrote.
 #[derive(Clone, Copy, Default)]
 pub struct Written {
     pub runs: u64,
@@ -285,12 +285,12 @@ pub struct Written {
     pub bytes: u64,
 }
 
-/// Deletes a segment that nothing names. Best effort: it only takes space.
+/// Deletes a segment that nothing names. Errors are ignored, because it only takes space.
 fn discard(core: &Core, segment: &str) {
     let _ = core.store.delete_segment(segment);
 }
 
-/// Durable runs in a segment of their own, of which nobody knows yet.
+/// Durable runs in a new segment that is not published yet.
 pub struct NewRuns {
     pub runs: Vec<Arc<Run<Location>>>,
     segment: String,
@@ -298,11 +298,11 @@ pub struct NewRuns {
 }
 
 impl NewRuns {
-    /// Writes placements as runs of a new segment, durable when this returns.
+    /// Writes placements as runs of a new, durable segment.
     ///
     /// # Errors
     ///
-    /// `Cancelled`; `SnapshotExpired` if the segment was cleaned away meanwhile; a storage error.
+    /// `Cancelled`; `SnapshotExpired` if the segment was cleaned away during the call; a storage error.
     pub fn write(
         core: &Core,
         view: &View,
@@ -317,11 +317,11 @@ impl NewRuns {
         })
     }
 
-    /// Runs that `fill` writes into a new segment, or the lookup into them, and how many bytes it wrote.
+    /// Runs or secondary indexes that `fill` writes into a new segment, and their bytes.
     ///
     /// # Errors
     ///
-    /// As of [`write_segment`].
+    /// The errors of [`write_segment`].
     pub fn filled(
         core: &Core,
         view: &View,
@@ -331,27 +331,26 @@ impl NewRuns {
         Ok(NewRuns { runs, segment, bytes })
     }
 
-    /// Gives them up.
+    /// Deletes the segment.
     pub fn discard(self, core: &Core) {
         discard(core, &self.segment);
     }
 
-    /// Publishes them as the runs of a replacement. `None` if a source lives no more, or
-    /// a writer stands still between an entry and its durability: then the segment goes,
-    /// and the work can be done later.
+    /// Publishes the runs of a replacement. Returns `None` if a source is no longer live, or a writer stopped
+    /// between an entry and its sync. The segment is then deleted, and the work can be done later.
     ///
     /// # Errors
     ///
-    /// `Cancelled`; as of [`Core::view`]; a storage error.
+    /// `Cancelled`; the errors of [`Core::view`]; a storage error.
     pub fn publish(self, core: &Core, replacement: Replacement, cancel: &Cancel) -> Result<Option<Written>> {
         let (runs, rows) = (self.runs.len() as u64, self.runs.iter().map(|run| run.rows).sum());
         let written = Written { runs, rows, bytes: self.bytes };
         let published = match publish(core, Replacement { runs: self.runs, ..replacement }, cancel) {
-            // Said before anything is published.
+            // `Busy` is returned only before anything is published.
             Err(Error::Busy(_)) => Ok(false),
             published => published,
         };
-        // After an error the entry may be there all the same, and need the segment.
+        // After an error the entry may exist and need the segment.
         if matches!(published, Ok(false)) {
             discard(core, &self.segment);
         }

@@ -1,7 +1,7 @@
-//! The rows of a commit become runs: part by part sorted, cut by the cutoffs, encoded, appended.
+//! Converts the rows of a commit to runs: part by part sorted, cut by the cutoffs, encoded and appended.
 //!
-//! Rows that are many come in parts of space. Cutoffs of the cubes above the parts follow from
-//! the parts' counts alone, so each part is placed without the others, and side by side.
+//! Many rows arrive in parts of space. The cutoffs of the cubes above the parts follow from the counts of the
+//! parts, so parts are placed independently and in parallel.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -27,22 +27,22 @@ use kubist_format::lookup::Lookup;
 use kubist_types::cancel::Cancel;
 use kubist_types::error::Result;
 
-/// What sorting takes beside the values themselves, bytes a row.
+/// Bytes per row for sorting, in addition to the values.
 pub(crate) const SORT_BYTES: usize = 48;
-/// Of the memory, what the parts that are at work may take, one to this many.
+/// Parts that are processed at the same time may take 1/`PART_SHARE` of the memory.
 pub(crate) const PART_SHARE: usize = 8;
 
-/// The runs of a commit, before its entry is in the log.
+/// The runs of a commit before its entry is in the log.
 #[derive(Default)]
 pub(crate) struct Prepared {
     pub commit: Commit<Location>,
     pub bytes: u64,
-    /// Rows outside of the grid's domain.
+    /// Rows outside the grid's domain.
     pub outside: u64,
 }
 
 impl Prepared {
-    /// Takes what of the same commit was prepared later.
+    /// Adds a later part of the same commit.
     pub fn join(&mut self, later: Prepared) {
         let before = self.commit.runs.len();
         let mut moved: Option<(Arc<Lookup>, Arc<Lookup>)> = None;
@@ -51,7 +51,7 @@ impl Prepared {
             let own = Arc::make_mut(&mut run);
             own.id = number;
             if let Some(lookup) = &own.payload.lookup {
-                // One covers many runs, which stand side by side.
+                // Consecutive runs share a lookup, so it is moved once.
                 if moved.as_ref().is_none_or(|(old, _)| !Arc::ptr_eq(old, lookup)) {
                     let Lookup { segment, first, runs, columns } = &**lookup;
                     let (segment, columns) = (segment.clone(), columns.clone());
@@ -69,27 +69,27 @@ impl Prepared {
     }
 }
 
-/// Of each cube its lowest cutoff, in the order of cubes.
+/// Keeps the lowest cutoff of each cube, sorted by cube.
 fn lowest(cutoffs: &mut Vec<(CubeId, Threshold)>) {
     cutoffs.sort_unstable();
     cutoffs.dedup_by_key(|(cube, _)| *cube);
 }
 
-/// What all parts of a commit have in common.
+/// The common parameters of all parts of a commit.
 pub(crate) struct Runs<'a> {
     pub core: &'a Core,
     pub frame: &'a Arc<Frame>,
     pub schema: &'a TableSchema,
     pub seen: &'a Seen,
-    /// The step that all rows are of.
+    /// The step of all rows.
     pub step: Option<i64>,
     pub memory: usize,
     pub cancel: &'a Cancel,
 }
 
-/// What became of the rows of a part.
+/// The result of a part.
 struct Made {
-    /// Rows for the cubes above it.
+    /// Rows for the cubes above the part.
     upper: Vec<(CubeId, RecordBatch)>,
     cutoffs: Vec<(CubeId, Threshold)>,
     runs: Vec<EncodedRun>,
@@ -97,7 +97,8 @@ struct Made {
 }
 
 impl Runs<'_> {
-    /// Writes the parts as runs to a segment. Who names them makes it durable first.
+    /// Writes the parts as runs to a segment. The caller must sync the segment before an entry names the
+    /// runs.
     ///
     /// # Errors
     ///
@@ -125,7 +126,7 @@ impl Runs<'_> {
                 }
                 Ok(())
             };
-            // What is ready is written while the next parts are made.
+            // Finished parts are written while the next ones are processed.
             let make = |part: Part| self.make(part, &above, &capacity, &lookup);
             let (appended, made) =
                 rayon::join(append, || some.into_par_iter().map(make).collect::<Result<Vec<Made>>>());
@@ -142,12 +143,12 @@ impl Runs<'_> {
         }
         self.cancel.check()?;
         let (runs, bytes) = output.finish()?;
-        // The same cube may have been passed through by several parts of one grid point.
+        // Several parts of one grid point may have passed through the same cube.
         lowest(&mut cutoffs);
         Ok(Prepared { commit: Commit { runs, cutoffs }, bytes, outside })
     }
 
-    /// Parts that are made side by side.
+    /// Number of parts that are processed in parallel.
     fn at_once(&self, parts: &[Part]) -> usize {
         let largest = parts.iter().map(|part| part.bytes + part.rows * SORT_BYTES as u64).max().unwrap_or(0);
         let fit = (self.memory / PART_SHARE * 4) as u64 / largest.max(1);
@@ -172,7 +173,7 @@ impl Runs<'_> {
     }
 
     fn sorted(&self, batches: &[RecordBatch]) -> Result<SortedRows> {
-        // Those that were spilled before a column was added, too.
+        // Rows that were spilled before a column was added are widened too.
         let ready = |batch: &RecordBatch| self.schema.with_step(self.schema.widened(batch)?, self.step);
         let ready = batches.iter().map(ready).collect::<Result<Vec<_>>>()?;
         SortedRows::new(self.frame, &self.schema.stored, self.schema.run_encoding(), &ready, self.cancel)
@@ -211,7 +212,7 @@ impl Runs<'_> {
         Ok(Made { upper, cutoffs: placed.cutoffs, runs, outside: sorted.outside })
     }
 
-    /// The run of what the parts below a cube left to it.
+    /// The run of the rows that the parts below a cube left to it.
     fn encode_above(
         &self,
         cube: CubeId,

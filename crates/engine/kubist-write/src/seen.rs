@@ -1,4 +1,4 @@
-//! What placing rows has to know of a table: cutoffs, and how full cubes are.
+//! The state of a table that the placement of rows needs: cutoffs, and the rows of cubes.
 
 use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
@@ -12,7 +12,7 @@ use kubist_index::state::{Commit, Run, RunId};
 use kubist_catalog::directory::Directory;
 use kubist_format::location::Location;
 
-/// The directories that make up a table, without some runs that are being rewritten.
+/// The directories of a table, without the runs that are being rewritten.
 pub struct Seen {
     directories: Vec<Arc<Directory>>,
     without: HashSet<RunId>,
@@ -25,7 +25,7 @@ impl Seen {
         Seen { directories, without: HashSet::new(), coming: HashMap::new() }
     }
 
-    /// With the first runs of a commit, of which more come.
+    /// Adds the first runs of a commit that has more.
     pub fn and(mut self, commit: &Commit<Location>) -> Seen {
         for (cube, cutoff) in &commit.cutoffs {
             self.coming.entry(*cube).or_insert((Threshold::ALL, Vec::new())).0 = *cutoff;

@@ -1,9 +1,8 @@
-//! Many rows: distributed over parts of space, in memory or in scratch files.
+//! Distribution of many rows over parts of space, in memory or in scratch files.
 //!
-//! A part is a cube; together the parts cover space and none contains another.
-//! They are chosen from the rows at hand so that each gets a small share; a part
-//! that outgrows its bound all the same is split again before it is loaded. Part by
-//! part, in key order, the rows then come back few enough to be sorted side by side.
+//! A part is a cube. The parts cover space and do not contain each other. They are chosen from the first rows
+//! so that each gets a small fraction. A part that becomes too large is split again before it is loaded. The
+//! rows then come back part by part, in key order, few enough to be sorted in parallel.
 
 use std::sync::Arc;
 
@@ -22,8 +21,8 @@ use kubist_catalog::frame::Frame;
 use kubist_types::cancel::Cancel;
 use kubist_types::error::{Error, Result};
 
-/// Rows that a part wants, and how many parts there are at most: in memory few rows,
-/// so that they stay in a cache from here on, but long pieces in scratch files.
+/// Target rows of a part and maximum number of parts. In memory, parts are small enough for a cache; in
+/// scratch files, they are long pieces.
 const MEMORY_PARTS: (usize, usize) = (1 << 15, 1024);
 const SCRATCH_PARTS: (usize, usize) = (1 << 18, 200);
 const SAMPLED_KEYS: usize = 1 << 16;
@@ -31,18 +30,17 @@ const SAMPLED_KEYS: usize = 1 << 16;
 pub struct Spill {
     /// The grid whose space the parts divide.
     frame: Arc<Frame>,
-    /// Rows are kept in memory without it.
+    /// Without it, rows stay in memory.
     scratch: Option<Arc<dyn Scratch>>,
     /// Ascending.
     cubes: Vec<CubeId>,
-    /// By the highest bits of a key (as many as make its length), the last part that begins
-    /// at or before them.
+    /// Indexed by the highest bits of a key: the last part that begins at or before them.
     parts: Vec<u32>,
-    /// By part.
+    /// The rows of each part.
     stored: Vec<Stored>,
 }
 
-/// Bits of a key that lead to its part, or near it: enough for 1024 parts.
+/// Maximum bits of a key for the index of parts, enough for 1024 parts.
 const MOST_LEADING_BITS: u32 = 15;
 
 /// The rows of one part so far.
@@ -56,7 +54,7 @@ struct Stored {
 #[derive(Clone)]
 enum Extent {
     Memory(RecordBatch),
-    /// Offset and length in the scratch space of batches as an Arrow IPC stream.
+    /// Offset and length of an Arrow IPC stream of batches in the scratch space.
     Scratch(u64, u64),
 }
 
@@ -70,7 +68,7 @@ pub struct Part {
 }
 
 impl Spill {
-    /// Chooses parts by the rows at hand.
+    /// Chooses parts from the first rows.
     pub fn new(scratch: Option<Arc<dyn Scratch>>, frame: &Arc<Frame>, batches: &[RecordBatch]) -> Spill {
         let rows: usize = batches.iter().map(RecordBatch::num_rows).sum();
         let step = rows.div_ceil(SAMPLED_KEYS).max(1);
@@ -121,7 +119,7 @@ impl Spill {
         &self.frame
     }
 
-    /// The part that holds a key.
+    /// The part that contains a key.
     fn part_of(&self, key: MortonKey) -> usize {
         let leading = (key >> (KEY_BITS - self.parts.len().ilog2())) as usize;
         let first = self.parts[leading] as usize;
@@ -133,10 +131,9 @@ impl Spill {
     ///
     /// # Errors
     ///
-    /// `Cancelled`; `Internal` if Arrow fails; `NoSpace` and other storage errors of the scratch
-    /// space.
+    /// `Cancelled`; `Internal` if Arrow fails; `NoSpace` and other storage errors of the scratch space.
     pub fn add(&mut self, batches: Vec<RecordBatch>, cancel: &Cancel) -> Result<()> {
-        // A few batches at a time, so that their copies stay few.
+        // A few batches at a time, to limit the memory of their copies.
         let mut batches = batches.into_iter();
         loop {
             cancel.check()?;
@@ -155,7 +152,7 @@ impl Spill {
         }
     }
 
-    /// One batch, part by part.
+    /// Distributes one batch.
     fn distribute(&self, batch: &RecordBatch, cancel: &Cancel) -> Result<Vec<(usize, Stored)>> {
         let keys = self.frame.keys(batch);
         let parts: Vec<u32> = keys.iter().map(|key| self.part_of(*key) as u32).collect();
@@ -192,9 +189,8 @@ impl Spill {
             .collect()
     }
 
-    /// The parts that hold rows, each small enough that its rows and `row_bytes`
-    /// for each of them stay below `bound` (several with the same cube if all its rows
-    /// lie on one grid point).
+    /// The parts that have rows. Each is small enough that its rows, and `row_bytes` for each row, stay below
+    /// `bound`. Several parts have the same cube if all its rows are at one grid point.
     ///
     /// # Errors
     ///
@@ -230,7 +226,7 @@ impl Spill {
 }
 
 impl Part {
-    /// All rows of a commit.
+    /// One part with all rows of a commit.
     pub fn whole(frame: &Frame, batches: Vec<RecordBatch>) -> Part {
         let rows = batches.iter().map(|batch| batch.num_rows() as u64).sum();
         let bytes = batches.iter().map(|batch| batch_bytes(batch) as u64).sum();
@@ -238,7 +234,7 @@ impl Part {
         Part { cube: frame.geometry.root(), rows, bytes, scratch: None, extents }
     }
 
-    /// All batches of the part.
+    /// Loads all batches of the part.
     ///
     /// # Errors
     ///
@@ -265,7 +261,7 @@ fn read(scratch: Option<&dyn Scratch>, extent: Extent) -> Result<Vec<RecordBatch
     Ok(batches)
 }
 
-/// Bytes of a batch in memory, as far as it uses its buffers.
+/// Bytes of a batch in memory, counting only the used parts of its buffers.
 pub fn batch_bytes(batch: &RecordBatch) -> usize {
     batch.columns().iter().map(|array| array.to_data().get_slice_memory_size().unwrap_or(0)).sum()
 }

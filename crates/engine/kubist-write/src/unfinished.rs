@@ -1,10 +1,10 @@
-//! A table that is made whole before it is one: a copy, or what is salvaged.
+//! Creation of a complete table: a copy, or the result of a salvage.
 //!
-//! Its header comes last. Until then there is a mark, and no table: it cannot be opened, so
-//! whatever interrupts the making leaves no table that has lost rows. Whoever repeats it finds
-//! the mark, and the log of the maker: while somebody owns that, the making goes on; else what
-//! is left is removed, and all begins anew. The maker takes its log before it sets the mark, so
-//! whoever sees a mark without an owner sees that the maker is gone.
+//! The header is written last. Until then there is a mark, and the table cannot be opened, so an interruption
+//! never leaves a table that has lost rows. A process that repeats the work finds the mark and the log of the
+//! first process. If the log has an owner, the first process is still running. Otherwise the incomplete
+//! objects are removed, and the work starts again. A process takes its log before it sets the mark, so a mark
+//! without an owner means that the process has ended.
 
 use std::sync::Arc;
 
@@ -20,20 +20,20 @@ use kubist_format::names::UNFINISHED;
 use kubist_types::error::{Error, Result};
 use kubist_types::options::WriterOptions;
 
-/// A table on its way.
+/// A table that is being created.
 pub struct Unfinished {
     pub core: Arc<Core>,
     header: Vec<u8>,
-    /// The table's id, which the mark holds.
+    /// The table's id, which is in the mark.
     id: String,
 }
 
 impl Unfinished {
-    /// Begins a table in an empty store, and takes the log of the one writer that fills it.
+    /// Starts a table in an empty store, and takes the log of the one writer that fills it.
     ///
     /// # Errors
     ///
-    /// `Exists` if the store is not empty; `Busy` while another maker is at work; a storage error.
+    /// `Exists` if the store is not empty; `Busy` while another process creates the table; a storage error.
     pub fn begin(
         store: Arc<dyn Store>,
         header: Header,
@@ -55,11 +55,11 @@ impl Unfinished {
         Ok((Unfinished { core, header: bytes, id }, writer))
     }
 
-    /// Makes a table of what is there. Everything of it has to be durable, and its writer gone.
+    /// Writes the header. All contents must be durable, and the writer closed.
     ///
     /// # Errors
     ///
-    /// `Exists` if another process has removed the copy, or made a table there; a storage error.
+    /// `Exists` if another process has removed the copy, or created a table there; a storage error.
     pub fn finish(self) -> Result<Arc<Core>> {
         let store = &self.core.store;
         let lost = || Error::Exists {
@@ -72,7 +72,7 @@ impl Unfinished {
             return Err(lost());
         }
         self.core.set_unfinished(false);
-        // Beside a header it says nothing any more.
+        // The mark has no effect next to a header, so an error is ignored.
         let _ = store.delete(UNFINISHED);
         Ok(self.core)
     }

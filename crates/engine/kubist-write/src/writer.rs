@@ -1,10 +1,9 @@
-//! A writer: rows in, durable commits out.
+//! A writer: appends rows and makes durable commits.
 //!
-//! Rows gather in memory; past a bound they move, distributed over parts of
-//! space, to scratch files. A commit sorts part by part, cuts the rows into runs
-//! by the cutoffs, writes the runs to the writer's segment, makes them durable,
-//! and then appends one entry to the writer's log. Until that entry is durable
-//! nothing of the commit is visible; from then on all of it is.
+//! Rows are collected in memory. Above a limit they are distributed over parts of space in scratch files. A
+//! commit sorts part by part, cuts the rows into runs by the cutoffs, writes the runs to the writer's
+//! segment, syncs it, and appends one entry to the writer's log. The commit becomes visible, as a whole, when
+//! that entry is durable.
 
 use std::cell::Cell;
 use std::hash::{BuildHasher, RandomState};
@@ -43,32 +42,30 @@ use kubist_types::error::{Error, Result};
 use kubist_types::options::{CommitOptions, WriterOptions};
 use kubist_types::thinned::Thinned;
 
-/// More rows than this are distributed over parts of space before they are sorted.
+/// More rows are distributed over parts of space before they are sorted.
 const ONE_PART_ROWS: u64 = 1 << 19;
-/// A segment larger than this is followed by a new one: as long as its writer is at work, the newest
-/// cannot be deleted.
+/// Size of a segment after which a new one starts. The newest segment of a running writer cannot be deleted.
 const SEGMENT_BYTES: u64 = 256 << 20;
 
-/// What works behind a writer's commits, and may make them wait.
+/// Background work after a writer's commits, which may delay later commits.
 pub trait Behind: Send + Sync {
-    /// Waits while there is too much left to do.
+    /// Waits while too much work is left.
     ///
     /// # Errors
     ///
     /// `Cancelled`.
     fn admit(&self, cancel: &Cancel) -> Result<()>;
 
-    /// Learns that so many rows were committed.
+    /// Reports the rows of a commit.
     fn committed(&self, rows: u64);
 }
 
-/// Appends to a table under a name of its own. Dropping it discards what was
-/// not committed and gives the name back.
+/// Appends to a table under its own name. Dropping it discards uncommitted rows and releases the name.
 pub struct Writer {
-    /// Given back before the log, the first of all fields.
+    /// Must be dropped before the log, so it is the first field.
     claim: Option<Claim>,
     core: Arc<Core>,
-    /// The columns as last looked at: a batch that names others looks again.
+    /// The columns at the last look. A batch with other columns causes another look.
     schema: Arc<TableSchema>,
     log: Box<dyn LogOwner>,
     segment: Option<Box<dyn Segment>>,
@@ -78,12 +75,12 @@ pub struct Writer {
     /// Commits and rows before the pending ones.
     sequence: u64,
     rows: u64,
-    /// Where the next entry stands; its random number is the sum of this and the sequence.
+    /// The link of the next entry. Its random number is this one plus the sequence number.
     link: Link,
     memory: usize,
     cancel: Cancel,
     pending: Pending,
-    /// Why a commit failed, if the disk was at fault.
+    /// The reason of a failed commit, if the storage failed.
     failed: Option<String>,
     /// The table's header and grid are known to be durable.
     settled: Cell<bool>,
@@ -95,10 +92,10 @@ pub struct Writer {
 struct Pending {
     batches: Vec<RecordBatch>,
     bytes: usize,
-    /// All of them, those that are laid out too.
+    /// All of them, also rows that are laid out.
     rows: u64,
     spill: Option<Spill>,
-    /// The first of the rows, in runs already.
+    /// The first rows, already in runs.
     laid_out: Option<Prepared>,
     /// A spill failed: rows are missing.
     torn: bool,
@@ -119,23 +116,23 @@ impl Pending {
     }
 }
 
-/// What a commit did.
+/// The result of a commit.
 #[derive(Clone, Debug, Default, PartialEq, serde::Serialize)]
 pub struct Committed {
     pub writer: String,
-    /// Which commit of this writer it is, from 1; 0 if there was nothing to commit.
+    /// The number of this commit of the writer, from 1; 0 if there was nothing to commit.
     pub sequence: u64,
     pub rows: u64,
-    /// Rows that lie outside of the domain of the grid in some dimension. They are kept and
-    /// found all the same; the optimizer makes a grid that fits when there are many.
+    /// Rows outside the domain of the grid in some dimension. They are stored and found too. If there are
+    /// many, the optimizer makes a new grid.
     pub rows_outside: u64,
     pub bytes_written: u64,
     pub seconds: f64,
-    /// Its token was known: it had been committed before and was not again.
+    /// A commit with this token existed, so nothing was committed.
     pub repeated: bool,
 }
 
-/// A number that no other call is likely to give.
+/// A number that is unlikely to repeat. It need not be unpredictable.
 fn random() -> u64 {
     RandomState::new().hash_one(unix_ms())
 }
@@ -144,7 +141,7 @@ fn rows_of(commit: &Commit<Location>) -> u64 {
     commit.runs.iter().map(|run| run.rows).sum()
 }
 
-/// Rows that were pending when a column was added have it not, and perhaps a grid needs it.
+/// Adds missing columns to rows that were pending when a column was added. A grid may need the column.
 fn widened(schema: &TableSchema, batches: Vec<RecordBatch>) -> Result<Vec<RecordBatch>> {
     batches.iter().map(|batch| schema.widened(batch)).collect()
 }
@@ -156,23 +153,23 @@ impl std::fmt::Debug for Writer {
 }
 
 impl Writer {
-    /// Takes a writer's log; each name has one owner at a time.
+    /// Opens a writer by taking its log. Each name has one owner at a time.
     ///
     /// # Errors
     ///
-    /// `Busy` if the name has an owner; `Damaged` if its log is; `Invalid` if it cannot be a name;
-    /// as of [`Core::view`]; a storage error.
+    /// `Busy` if the name has an owner; `Damaged` if its log is; `Invalid` if it cannot be a name; the errors
+    /// of [`Core::view`]; a storage error.
     pub fn open(core: Arc<Core>, options: &WriterOptions, behind: Option<Box<dyn Behind>>) -> Result<Writer> {
         core.check_process()?;
-        // Before a log is made: where one is lost, none may begin anew.
+        // Before a log is created: a lost log must not be started again.
         core.view(&options.cancel)?;
         let log = stoppable(&options.cancel, || match &options.name {
             Some(name) => own_log(&core, name),
             None => first_free_log(&core),
         })?;
-        // Whoever drops the table says so before looking whether a writer is at work.
+        // A process that drops the table marks it before it looks for running writers.
         core.check_still_there()?;
-        // A log is there now that nobody knew of: what makes it a writer's is not interrupted.
+        // The new log exists now, so its initialization must not be interrupted.
         let view = core.view(&Cancel::default())?;
         vouched::check_owned(&core, &view, log.as_ref())?;
         let own = view.history.writers.get(log.writer()).cloned().unwrap_or_default();
@@ -181,7 +178,7 @@ impl Writer {
         let numbers = taken.iter().filter_map(|name| name.strip_prefix(&prefix)?.parse::<u64>().ok());
         Ok(Writer {
             claim: None,
-            // Names are never used again, also after a cleaning: readers hold files open.
+            // Names are never reused, also after cleaning, because readers may have the files open.
             next_segment: (numbers.max().unwrap_or(0) + 1).max(unix_ms()),
             memory: options.memory_bytes.unwrap_or(DEFAULT_MEMORY),
             cancel: options.cancel.clone(),
@@ -210,14 +207,13 @@ impl Writer {
         self.pending.rows
     }
 
-    /// Checks a batch against the table's columns and keeps a copy for the next
-    /// commit. After an error, and after cancelling, the rows of this batch may
-    /// be pending in part: `discard` or drop the writer.
+    /// Checks a batch against the table's columns and stores a copy for the next commit. After an error or a
+    /// cancellation, some rows of the batch may be pending: call `discard` or drop the writer.
     ///
     /// # Errors
     ///
-    /// `Invalid` names the column, the row or the value that does not fit; `Cancelled`; `Refused`
-    /// after an earlier failure; `NoSpace` and other storage errors of the scratch space.
+    /// `Invalid` names the column, the row or the value that does not fit; `Cancelled`; `Refused` after an
+    /// earlier failure; `NoSpace` and other storage errors of the scratch space.
     pub fn append(&mut self, batch: &RecordBatch) -> Result<()> {
         self.core.check_process()?;
         self.check_standing()?;
@@ -244,7 +240,7 @@ impl Writer {
         Ok(())
     }
 
-    /// What is wrong with given values, with the table that they do not fit.
+    /// Adds the table's location to an error about input values.
     fn located(&self, error: Error) -> Error {
         match error {
             Error::Invalid(why) => Error::Invalid(format!("{}: {why}", self.core.store.location())),
@@ -252,7 +248,7 @@ impl Writer {
         }
     }
 
-    /// Keeps rows in stored form, hidden columns too, that nobody else holds.
+    /// Appends rows in stored form, hidden columns included, that no other code shares.
     ///
     /// # Errors
     ///
@@ -269,17 +265,15 @@ impl Writer {
         Ok(())
     }
 
-    /// Makes runs of what is pending, and writes them to the segment. The next commit names
-    /// them with its other runs; until then nobody sees them. So a long commit holds few of its
-    /// rows in memory, and its caller can read on meanwhile. Rows that come in the order of a
-    /// dimension, as frames of a trajectory do, lie as well so as if they were laid out at once,
-    /// in a table whose dimensions were given domains: a grid that is learned is learned from the
-    /// first of them alone.
+    /// Writes the pending rows as runs to the segment. They stay invisible until the next commit names them.
+    /// A long commit thus needs little memory, and its caller can read on during it. For rows that arrive in
+    /// the order of a dimension, such as frames of a trajectory, the layout is as good as with a single call,
+    /// if the dimensions have given domains. A learned grid is learned from the first call's rows only.
     ///
     /// # Errors
     ///
-    /// As of [`Writer::commit`]; what was appended since the last commit is lost then, and has to be
-    /// discarded before anything else is appended.
+    /// The errors of [`Writer::commit`]. The rows since the last commit are then lost and must be discarded
+    /// before anything else is appended.
     pub fn lay_out(&mut self) -> Result<()> {
         self.core.check_process()?;
         self.check_standing()?;
@@ -288,7 +282,7 @@ impl Writer {
             return Ok(());
         }
         if self.pending.laid_out.is_none() && self.segment_bytes > 0 {
-            // What is discarded is deleted with its segment, in which no other commit may be.
+            // `discard` deletes the segment, so it must have no other commit.
             self.segment = None;
         }
         let view = self.core.view(&self.cancel)?;
@@ -299,7 +293,7 @@ impl Writer {
                 Ok(())
             }
             Err(error) => {
-                // What comes later alone is no commit.
+                // Later rows alone are not a complete commit.
                 self.pending.torn = true;
                 self.note(&error);
                 Err(error)
@@ -307,47 +301,46 @@ impl Writer {
         }
     }
 
-    /// Forgets what was appended since the last commit.
+    /// Discards the rows since the last commit.
     pub fn discard(&mut self) {
         if std::mem::take(&mut self.pending).laid_out.is_some()
             && let Some(segment) = self.segment.take()
         {
             let name = segment.name().to_owned();
             drop(segment);
-            // Nothing names it. What cannot be deleted now is found by cleaning.
+            // Nothing names the segment. If it cannot be deleted now, cleaning finds it.
             let _ = self.core.store.delete_segment(&name);
         }
     }
 
-    /// Makes everything appended since the last commit durable and visible,
-    /// whole. After an error the rows are no longer pending and not in the table
-    /// (after a failed write to the log, the table knows once it is reopened).
+    /// Commits the pending rows, which become durable and visible together. After an error the rows are
+    /// neither pending nor in the table. After a failed write to the log, their state is certain only when
+    /// the table is opened again.
     ///
     /// # Errors
     ///
-    /// `Cancelled`; `Refused` after an earlier failure; `NotATable` if the table was dropped; as of
+    /// `Cancelled`; `Refused` after an earlier failure; `NotATable` if the table was dropped; the errors of
     /// [`Core::view`]; a storage error.
     pub fn commit(&mut self) -> Result<Committed> {
         self.commit_as(&CommitOptions::default())
     }
 
-    /// The same, as a step of a simulation, or under a token that makes a retry
-    /// of a commit whose answer was lost the same commit.
+    /// Commits as a simulation step, or with a token. With the token, a retry after a lost response is the
+    /// same commit.
     ///
     /// # Errors
     ///
-    /// `Invalid` if the step does not go up; as of [`Writer::commit`].
+    /// `Invalid` if the step does not increase; the errors of [`Writer::commit`].
     pub fn commit_as(&mut self, options: &CommitOptions) -> Result<Committed> {
         self.commit_with(options, None)
     }
 
-    /// The same for a step of which only a sample was appended: what is known of all its
-    /// records stays with it. The column `kept_below` of the rows must say the same
-    /// (see [`Core::keep_below`]).
+    /// Commits a step of which only a sample was appended, with the totals of all its records. The rows'
+    /// column `kept_below` must agree (see [`Core::keep_below`]).
     ///
     /// # Errors
     ///
-    /// `Invalid` without a step; as of [`Writer::commit_as`].
+    /// `Invalid` without a step; the errors of [`Writer::commit_as`].
     pub fn commit_thinned(&mut self, options: &CommitOptions, thinned: Thinned) -> Result<Committed> {
         let Some(step) = options.step else {
             return Err(Error::invalid("only the records of a step can be thinned: give one"));
@@ -365,23 +358,23 @@ impl Writer {
         committed
     }
 
-    /// How many rows this writer committed under a token; `None` if it has not used it.
+    /// Number of rows that this writer committed with a token; `None` if it has not used it.
     ///
     /// # Errors
     ///
-    /// As of [`Core::view`].
+    /// The errors of [`Core::view`].
     pub fn committed(&self, token: &str) -> Result<Option<u64>> {
         let view = self.core.view(&self.cancel)?;
         Ok(view.history.token(self.name(), token).map(|(_, rows)| rows))
     }
 
-    /// Takes on `what`, in place of what it had taken on before: no other writer can, until this one takes on
-    /// something else, gives it back or ends. Whether another had committed it already, tokens say, to who looks
-    /// afterwards.
+    /// Claims `what`, and releases the previous claim. Other writers cannot claim it until this writer claims
+    /// something else, releases it or ends. Check the tokens afterwards: another writer may have committed it
+    /// already.
     ///
     /// # Errors
     ///
-    /// `Busy` if another writer has taken it on; `Cancelled`; a storage error.
+    /// `Busy` if another writer has claimed it; `Cancelled`; a storage error.
     pub fn take_on(&mut self, what: &str) -> Result<()> {
         self.give_back();
         self.core.check_process()?;
@@ -389,12 +382,12 @@ impl Writer {
         Ok(())
     }
 
-    /// Gives back what it has taken on.
+    /// Releases the claim.
     pub fn give_back(&mut self) {
         self.claim = None;
     }
 
-    /// After a failed write or sync nobody knows what is on disk.
+    /// After a failed write or sync the stored state is unknown.
     fn check_standing(&self) -> Result<()> {
         let refused = |cause: &String| {
             let name = self.name();
@@ -420,12 +413,12 @@ impl Writer {
         if let Some(behind) = &self.behind {
             behind.admit(&self.cancel)?;
         }
-        // A step may be empty for a writer, but it has to be said.
+        // An empty step of a writer must still be committed.
         if self.pending.rows == 0 && options.step.is_none() && options.token.is_none() {
             let writer = self.name().into();
             return Ok(Committed { writer, ..Committed::default() });
         }
-        // The commit's one look at the table: on a network each is several requests.
+        // The commit reads the table's state once: on a network each read takes several requests.
         let view = self.core.view(&self.cancel)?;
         if let Some(token) = &options.token
             && let Some((sequence, rows)) = view.history.token(self.name(), token)
@@ -455,12 +448,11 @@ impl Writer {
         Ok(Committed { rows_outside: outside, ..self.log_entry(entry, bytes, begin)? })
     }
 
-    /// Commits rows that brought their steps along, so many of each, and what is known of those that
-    /// were thinned.
+    /// Commits rows with original steps: the number of rows of each step, and the totals of subsampled steps.
     ///
     /// # Errors
     ///
-    /// As of [`Writer::commit`].
+    /// The errors of [`Writer::commit`].
     pub fn commit_copied(&mut self, steps: Vec<(i64, u64)>, thinned: Vec<(i64, Thinned)>) -> Result<Committed> {
         let (begin, mut pending) = (Instant::now(), std::mem::take(&mut self.pending));
         let rows = pending.rows;
@@ -472,11 +464,11 @@ impl Writer {
         Ok(Committed { rows_outside: outside, ..self.log_entry(entry, bytes, begin)? })
     }
 
-    /// Says that this writer has nothing for a step and never will.
+    /// Records that this writer will never commit the step.
     ///
     /// # Errors
     ///
-    /// `Invalid` if the step does not go up; as of [`Writer::commit`].
+    /// `Invalid` if the step does not increase; the errors of [`Writer::commit`].
     pub fn abandon(&mut self, step: i64) -> Result<Committed> {
         self.core.check_process()?;
         self.check_standing()?;
@@ -489,16 +481,16 @@ impl Writer {
         self.log_entry(entry, 0, Instant::now()).inspect_err(|error| self.note(error))
     }
 
-    /// The last step that this writer has committed or abandoned, and that was not retracted.
+    /// The last step that this writer committed or abandoned, and that was not retracted.
     ///
     /// # Errors
     ///
-    /// As of reading the table.
+    /// The errors of reading the table.
     pub fn last_step(&self) -> Result<Option<i64>> {
         Ok(self.core.view(&self.cancel)?.history.last_step(self.name()))
     }
 
-    /// Steps of a writer go up, so that each is one commit.
+    /// A writer's steps increase, so each step is one commit.
     fn check_step(&self, view: &View, step: i64) -> Result<()> {
         let name = self.name();
         match view.history.last_step(name) {
@@ -511,7 +503,7 @@ impl Writer {
         }
     }
 
-    /// Appends an entry, under the next number.
+    /// Appends an entry with the next number.
     fn log_entry(&mut self, mut entry: CommitEntry, bytes: u64, begin: Instant) -> Result<Committed> {
         let (sequence, rows) = (self.sequence + 1, entry.rows);
         entry.sequence = sequence;
@@ -523,7 +515,7 @@ impl Writer {
             Some(segment) => self.log.append_after(segment.as_mut(), &entry),
             None => self.log.append(&entry),
         };
-        // An entry that may be there or not names runs of this segment.
+        // After an error, the entry may exist and name runs of this segment.
         appended.map_err(store_error).inspect_err(|_| self.segment = None)?;
         self.sequence = sequence;
         self.rows += rows;
@@ -533,7 +525,7 @@ impl Writer {
             self.segment = None;
         }
         if write_checkpoint::is_due(&self.core, runs) {
-            // The commit is done; a checkpoint only makes opening faster.
+            // The commit is complete. A checkpoint only makes opening faster, so its error is ignored.
             let _ = write_checkpoint::write(&self.core, &self.cancel);
         }
         if let Some(behind) = &self.behind {
@@ -544,12 +536,12 @@ impl Writer {
         Ok(Committed { writer, sequence, rows, bytes_written, seconds, ..Committed::default() })
     }
 
-    /// The frame that rows are placed by.
+    /// The frame by which rows are placed.
     fn frame(&self, view: &View, batches: &[RecordBatch], rows_before: u64) -> Result<Arc<Frame>> {
         let frame = frame_for(&self.core, view, batches, rows_before, &self.cancel)?;
         if !self.settled.get() {
-            // Another process may just be making them durable: a commit must
-            // not outlive the header and the grid that it was placed by.
+            // Another process may be syncing them now. A commit must not survive without the header and the
+            // grid that it was placed by.
             self.core.settle_objects()?;
             self.settled.set(true);
         }
@@ -570,7 +562,7 @@ impl Writer {
         spill.add(batches, &self.cancel)
     }
 
-    /// All runs of the pending rows, which are durable once the segment is.
+    /// All runs of the pending rows. They are durable after the segment is synced.
     fn laid_out(&mut self, view: Arc<View>, pending: &mut Pending, step: Option<i64>) -> Result<Prepared> {
         let done = pending.laid_out.take();
         let all = match done {
@@ -584,7 +576,8 @@ impl Writer {
         all.inspect_err(|_| self.segment = None)
     }
 
-    /// What rows are placed by as of `view`, or as of a newer one if pages of its list of runs were cleaned away.
+    /// The directories for placement in `view`, or in a newer view if pages of its manifest were cleaned
+    /// away.
     fn known(&self, view: Arc<View>) -> Result<(Arc<View>, Vec<Arc<Directory>>)> {
         let load = |view: &View| view.runs.worth_knowing(&self.core, &self.cancel);
         match load(&view) {
@@ -605,7 +598,7 @@ impl Writer {
         self.core.settle_schema(&view.schema)?;
         self.link.alterations = view.schema.version;
         let batches = widened(&view.schema, std::mem::take(&mut pending.batches))?;
-        // What was spilled lies in parts of an older grid's space, perhaps: it stays there.
+        // Spilled rows may be in parts of an older grid, so they keep that grid.
         let frame = match &pending.spill {
             Some(spill) => spill.frame().clone(),
             None => self.frame(&view, &batches, view.rows() + first.map_or(0, rows_of))?,

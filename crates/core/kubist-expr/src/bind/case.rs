@@ -195,7 +195,7 @@ fn times(known: Shared, tests: Vec<Test>, values: Vec<Meaning>, stored: DataType
                 Ok(Some(Compute::new(bound::Kind::Int, Step::Int(value.as_i128()))))
             }
             _ => Err(ExprError::type_mistake(format!(
-                "CASE gives {} beside values of type {stored}, of which it is none",
+                "CASE gives {}, but its other branches are of type {stored}, which has no such value",
                 literal.described()
             ))),
         },
