@@ -215,6 +215,6 @@ def test_memory_that_is_promised_and_not_there_is_told(
         memory = mmap.mmap(file.fileno(), pages * mmap.PAGESIZE)
         file.truncate(pages // 2 * mmap.PAGESIZE)
     place = c_void_p(ctypes.addressof(ctypes.c_char.from_buffer(memory)))
-    with pytest.raises(Failed, match="262144 bytes.*are not there.*see to /dev/shm") as failed:
+    with pytest.raises(Failed, match="262144 bytes.*cannot be allocated.*enlarge /dev/shm") as failed:
         lib.handle("leader_start", table, '{"name": "node-0"}', place, c_uint64(len(memory)), 2)
     assert failed.value.status == "unavailable"

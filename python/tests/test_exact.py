@@ -143,7 +143,7 @@ def test_rounded_formulas_have_bounds_before_all_is_read(tmp_path: Path) -> None
     assert e.low <= 7.3 - 0.1 and np.isfinite([e.low, e.high]).all()
     within = t.estimate("mean(v) + floor(mean(x))", sample=0.02)
     assert np.isinf([within.low, within.high]).all()
-    assert "nothing bounds it until all is read" in repr(within)
+    assert "no interval until all records are read" in repr(within)
     assert t.estimate("mean(v) + floor(mean(x))", sample=1).exact
 
 

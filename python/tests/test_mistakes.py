@@ -77,7 +77,7 @@ def test_a_warning_names_the_line_that_asked(path: Path) -> None:
             t.estimate([f"mean(sin(x * {times}))" for times in range(1, 30)], error=0.0001)
             if warned:
                 break
-    assert "the goal is expected to take" in str(warned[0].message)
+    assert "the goal needs about" in str(warned[0].message)
     assert warned[0].filename == __file__
 
 

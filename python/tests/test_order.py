@@ -198,7 +198,7 @@ def test_an_error_has_a_unit(asked: kubist.Table) -> None:
     for aggregate, error, message in (
         ("mean(x)", "1 s", r"mean\(x\) is in m, and 1 s is no error of it: s is of another kind"),
         ("mean(x * x)", "1 cm", r"mean\(x \* x\) is in m\^2, and 1 cm is no error of it"),
-        ("count()", "1 cm", r"count\(\) is a number without a unit, so 1 cm is no error of it"),
+        ("count()", "1 cm", r"the goal 1 cm has a unit but count\(\) has none"),
         ("mean(x)", "1 foo", "the unit `foo` of 1 foo is not known"),
         ("mean(x)", "0 mm", "absolute must be above 0, found 0 mm"),
         ("mean(x)", "1..2 m", "the goal: '?\"?1..2 m"),
@@ -212,7 +212,7 @@ def test_more_bins_than_there_can_be_are_told(asked: kubist.Table) -> None:
     assert asked.estimate("histogram(x, 1mm)", sample=1).warnings == []
     narrow = asked.estimate("histogram(x, 1um)", sample=1)
     (warning,) = narrow.warnings
-    assert "there are 65,536 bins at most, and the last one holds all that is above" in warning
+    assert "a histogram has at most 65,536 bins; the last one has all values above" in warning
     counts, _ = narrow.to_numpy()
     assert counts[-1] > 0.9 * ROWS and "65,536 bins" in repr(narrow)
 

@@ -1,5 +1,5 @@
-! Kubist for Fortran 2008, on the C library: compile this file with your own compiler, and link
-! with -lkubist.
+! Kubist for Fortran 2008, based on the C library: compile this file with your compiler, and link with
+! -lkubist.
 !
 !   call kubist_create(table, "run.kubist", options)
 !   call kubist_open_writer(writer, table, '{"name": "rank-0"}')
@@ -8,10 +8,10 @@
 !   call kubist_end_step(writer)
 !   call kubist_close(writer)
 !
-! Every routine takes stat= and errmsg=, as Fortran's own statements do: without stat= a failure
-! is written to the error unit and ends the program (error stop); with it the program goes on.
-! A part of an array that is not contiguous is copied by the compiler: what is put is copied
-! before the call returns. Character arguments need no trailing null.
+! Every routine has stat= and errmsg=, as Fortran statements do. Without stat= an error is written to
+! the error unit and stops the program (error stop); with it the program continues. Values are copied
+! before a call returns; the compiler copies array sections that are not contiguous. Character arguments
+! need no trailing null.
 module kubist
   use, intrinsic :: iso_c_binding
   use, intrinsic :: iso_fortran_env, only: int8, int32, int64, real32, real64, error_unit
@@ -24,7 +24,7 @@ module kubist
   public :: kubist_begin_step, kubist_put, kubist_end_step, kubist_abandon_step, kubist_wait
   public :: kubist_count, kubist_estimate, kubist_settle
 
-  ! How a call ended, as KubistStatus of kubist.h.
+  ! The status of a call, as KubistStatus in kubist.h.
   integer, parameter, public :: KUBIST_OK = 0, KUBIST_INVALID_INPUT = 1, KUBIST_CORRUPT = 2, &
     KUBIST_UNAVAILABLE = 3, KUBIST_NO_SPACE = 4, KUBIST_PERMISSION = 5, KUBIST_BUSY = 6, &
     KUBIST_EXPIRED = 7, KUBIST_CANCELLED = 8, KUBIST_UNSUPPORTED = 9, KUBIST_NOT_FOUND = 10, &
@@ -34,7 +34,7 @@ module kubist
     type_u8 = 5, type_bool = 6
   integer(c_int32_t), parameter :: abi_version = 1
 
-  ! Longer than any simulation: the wait has no end.
+  ! Longer than any simulation: a wait without a limit.
   real(c_double), parameter :: forever = 1.0e18_c_double
 
   type :: kubist_table
@@ -185,7 +185,7 @@ module kubist
 
 contains
 
-  ! Gives a status to the caller who asked for it, and ends the program of one who did not.
+  ! Returns the status if the caller has stat=, otherwise stops the program.
   subroutine kubist_settle(status, stat, errmsg)
     integer(c_int32_t), intent(in) :: status
     integer, intent(out), optional :: stat
@@ -225,7 +225,7 @@ contains
     ended(len_trim(text) + 1) = c_null_char
   end function
 
-  ! Options of a call that may have none.
+  ! Optional options of a call.
   pure function maybe_to_c(text) result(ended)
     character(*), intent(in), optional :: text
     character(kind=c_char), allocatable :: ended(:)
@@ -236,7 +236,7 @@ contains
     end if
   end function
 
-  ! Makes the table, or opens the one that is there, if it agrees.
+  ! Creates the table, or opens an existing one with the same definition.
   subroutine kubist_create(table, location, options, stat, errmsg)
     type(kubist_table), intent(out) :: table
     character(*), intent(in) :: location, options
@@ -255,7 +255,7 @@ contains
     call kubist_settle(c_open(to_c(location), table%handle), stat, errmsg)
   end subroutine
 
-  ! Whether the library is the one that this file describes.
+  ! Checks that the library has the ABI version of this file.
   function is_right_version(stat, errmsg) result(is_right)
     integer, intent(out), optional :: stat
     character(*), intent(inout), optional :: errmsg
@@ -295,7 +295,7 @@ contains
     call kubist_settle(c_declare_writers(table%handle, to_c(writers)), stat, errmsg)
   end subroutine
 
-  ! Waits for the writers of a job but its own ones.
+  ! Waits for the other writers of a job.
   subroutine kubist_await_writers(table, own, stat, errmsg)
     type(kubist_table), intent(in) :: table
     character(*), intent(in) :: own
@@ -339,7 +339,7 @@ contains
     call kubist_settle(c_count(table%handle, maybe_to_c(query), rows), stat, errmsg)
   end subroutine
 
-  ! The answer is JSON.
+  ! The result is JSON.
   subroutine kubist_estimate(table, request, answer, stat, errmsg)
     type(kubist_table), intent(in) :: table
     character(*), intent(in) :: request
@@ -390,7 +390,7 @@ contains
     call kubist_settle(c_abandon_step(writer%handle), stat, errmsg)
   end subroutine
 
-  ! Waits until what was ended, up to step, is durable.
+  ! Waits until all ended steps up to step are durable.
   subroutine kubist_wait(writer, step, timeout, stat, errmsg)
     type(kubist_writer), intent(in) :: writer
     integer(int64), intent(in), optional :: step
@@ -403,7 +403,7 @@ contains
     call kubist_settle(c_wait(writer%handle, up_to, seconds(timeout)), stat, errmsg)
   end subroutine
 
-  ! Waits for what is queued. After KUBIST_BUSY it can be called again.
+  ! Waits for queued steps. After KUBIST_BUSY it can be called again.
   subroutine close_writer(writer, timeout, stat, errmsg)
     type(kubist_writer), intent(inout) :: writer
     real(real64), intent(in), optional :: timeout
@@ -523,7 +523,7 @@ contains
     call put(writer, column, type_u8, place(size(values, kind=int64), c_loc(values)), size(values, kind=int64), stat, errmsg)
   end subroutine
 
-  ! Logicals are 1 and 0 to the table.
+  ! Logicals are stored as 1 and 0.
   subroutine put_logical_1(writer, column, values, stat, errmsg)
     type(kubist_writer), intent(in) :: writer
     character(*), intent(in) :: column
@@ -545,7 +545,7 @@ contains
     call put_logical_1(writer, column, reshape(values, [size(values, kind=int64)]), stat, errmsg)
   end subroutine
 
-  ! Logicals of C, where the compiler's own are others.
+  ! C logicals, if the compiler's default kind differs.
   subroutine put_c_bool_1(writer, column, values, stat, errmsg)
     type(kubist_writer), intent(in) :: writer
     character(*), intent(in) :: column
@@ -564,7 +564,7 @@ contains
     call put_logical_2(writer, column, logical(values), stat, errmsg)
   end subroutine
 
-  ! An array without values has no place.
+  ! An empty array has no address.
   function place(count, first)
     integer(int64), intent(in) :: count
     type(c_ptr), intent(in) :: first

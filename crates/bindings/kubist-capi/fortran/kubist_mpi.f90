@@ -1,18 +1,18 @@
-! Kubist for MPI programs in Fortran 2008, on kubist.f90: compile both with your own mpif90.
+! Kubist for MPI programs in Fortran 2008, based on kubist.f90: compile both with your mpif90.
 !
 !   call kubist_mpi_open(run, MPI_COMM_WORLD, "run.kubist", table_options)
-!   call kubist_begin_step(run%writer, step)     ! each rank by itself, as without MPI
+!   call kubist_begin_step(run%writer, step)     ! each rank independently, as without MPI
 !   call kubist_put(run%writer, "x", x)
 !   call kubist_end_step(run%writer)
 !   call kubist_mpi_close(run)
 !
-! Opening and closing are collective, for communicators of mpi_f08 and integers alike; nothing
-! between them is, but for kubist_mpi_end_step: within a budget all ranks end a step with it
-! instead of kubist_end_step. What the modes are stands in kubist_mpi.h. With KUBIST_MPI_DEDICATED a
-! rank of each node does nothing but commit, and run%solvers are the others:
+! Opening and closing are collective, for communicators of mpi_f08 and for integers. Calls between them
+! are not, except kubist_mpi_end_step: with a budget all ranks end a step with it instead of
+! kubist_end_step. kubist_mpi.h describes the modes. With KUBIST_MPI_DEDICATED one rank of each node
+! only commits, and run%solvers has the others:
 !
 !   if (run%solvers /= MPI_COMM_NULL) call compute(run%solvers, run%writer)
-!   call kubist_mpi_close(run)                   ! in a dedicated rank it returns when all have closed
+!   call kubist_mpi_close(run)                   ! a dedicated rank returns when all have closed
 module kubist_mpi
   use, intrinsic :: iso_c_binding
   use, intrinsic :: iso_fortran_env, only: int32, int64, real64, error_unit
@@ -26,7 +26,8 @@ module kubist_mpi
   integer, parameter, public :: KUBIST_MPI_AUTO = 0, KUBIST_MPI_PER_RANK = 1, KUBIST_MPI_PER_NODE = 2, &
     KUBIST_MPI_DEDICATED = 3
 
-  ! What MPI_Finalize ends of a run that was not closed: the leader, or this rank's place in the ring.
+  ! State that MPI_Finalize releases if the run was not closed: the leader, or this rank's lane in the
+  ! ring.
   type :: kept_handles
     type(c_ptr) :: leader = c_null_ptr, memory = c_null_ptr
     integer(c_int64_t) :: bytes = 0
@@ -37,22 +38,22 @@ module kubist_mpi
     type(kubist_table) :: table
     type(kubist_writer) :: writer
     type(c_ptr) :: leader = c_null_ptr
-    ! What MPI_Finalize ends, where the run was not closed, and its key.
+    ! State that MPI_Finalize releases if the run was not closed, and its key.
     type(kept_handles), pointer :: kept => null()
     integer :: at_end = MPI_KEYVAL_INVALID
     integer :: mode = KUBIST_MPI_AUTO
-    ! The ranks that compute, for their own use; null in a dedicated one.
+    ! The computing ranks, for their own use; null in a dedicated one.
     type(MPI_Comm) :: solvers = MPI_COMM_NULL
     type(MPI_Comm) :: comm = MPI_COMM_NULL, node = MPI_COMM_NULL
     type(MPI_Win) :: window = MPI_WIN_NULL
     ! Seconds that a collective call waits for other ranks.
     real(real64) :: patience = 600
-    ! A rank did not come: no collective call is possible any more.
+    ! A rank is missing: no further collective call is possible.
     logical :: torn = .false.
     character(1024) :: message = ""
   end type
 
-  ! Numbers of a rank's share in a step, as KUBIST_SHARE_WORDS and KUBIST_SHARE_LARGEST of kubist.h.
+  ! Sizes of a rank's share in a step, as KUBIST_SHARE_WORDS and KUBIST_SHARE_LARGEST in kubist.h.
   integer, parameter :: share_words = 7436, share_largest = 8
 
   interface kubist_mpi_open
@@ -129,9 +130,9 @@ module kubist_mpi
 
 contains
 
-  ! Opens the table for all ranks; the first makes it, if table_options are there. writer_options
-  ! are those of a writer without its name; steps after restart_after are taken back. A collective call
-  ! waits for collective_seconds (600) for other ranks, beside its own time.
+  ! Opens the table for all ranks; the first creates it if table_options are given. writer_options are
+  ! those of a writer without its name; steps after restart_after are retracted. A collective call waits
+  ! up to collective_seconds (600) for other ranks, in addition to its own time.
   subroutine open_f08(run, comm, location, table_options, mode, lane_bytes, writer_options, &
                       restart_after, stat, errmsg, collective_seconds)
     type(kubist_mpi_run), intent(out) :: run
@@ -160,7 +161,7 @@ contains
       write (run%message, "(a, i0)") "kubist_mpi_open: there is no mode ", run%mode
       status = KUBIST_INVALID_INPUT
     end if
-    ! On the caller's communicator, before the first call that could wait without end: all ranks have come.
+    ! On the caller's communicator, before the first call that could hang: all ranks are present.
     run%comm = comm
     call agree(run, status)
     run%comm = MPI_COMM_NULL
@@ -176,7 +177,7 @@ contains
     call MPI_Comm_size(run%node, node_ranks)
     own = [node_ranks, -node_ranks]
     call MPI_Allreduce(own, most, 2, MPI_INTEGER, MPI_MAX, run%comm)
-    ! What all must agree on is what the first rank says.
+    ! Common options are those of the first rank.
     shared = [int(run%mode, int64), 16_int64 * 1024 * 1024, 0_int64, 0_int64]
     if (present(lane_bytes)) shared(2) = lane_bytes
     if (present(restart_after)) shared(3:4) = [1_int64, restart_after]
@@ -194,7 +195,7 @@ contains
 
     status = KUBIST_OK
     if (run%mode == KUBIST_MPI_DEDICATED .and. most(2) == -1) then
-      run%message = "a node has one rank: where one of each node is dedicated to writing, none would compute there"
+      run%message = "a node has one rank: the dedicated mode needs at least two ranks on each node"
       status = KUBIST_INVALID_INPUT
     else if (rank == 0) then
       if (present(table_options)) then
@@ -226,8 +227,8 @@ contains
     call say(run, status, stat, errmsg)
   end subroutine
 
-  ! Takes the later steps back, once the old attempt's writers have ended, as this job's own names
-  ! have by now, and says that those which come are of this job's writers.
+  ! Retracts the later steps once the old writers have ended, and declares this job's writers for the
+  ! following steps. This job's own names are already free.
   subroutine take_back(run, after, count, status)
     type(kubist_mpi_run), intent(inout) :: run
     integer(int64), intent(in) :: after
@@ -243,7 +244,7 @@ contains
     if (status == KUBIST_OK) call kubist_declare_writers(run%table, words, status, run%message)
   end subroutine
 
-  ! The same for the integers of mpif.h and module mpi.
+  ! The same for the integer handles of mpif.h and module mpi.
   subroutine open_integer(run, comm, location, table_options, mode, lane_bytes, writer_options, &
                           restart_after, stat, errmsg, collective_seconds)
     type(kubist_mpi_run), intent(out) :: run
@@ -261,7 +262,7 @@ contains
                   collective_seconds)
   end subroutine
 
-  ! The ring, its leader, and this rank's place in it.
+  ! The ring, its leader, and this rank's lane.
   subroutine open_node(run, lane, writer_options, node_number, status)
     type(kubist_mpi_run), intent(inout) :: run
     integer(int64), intent(in) :: lane
@@ -282,19 +283,19 @@ contains
     end if
     bytes = c_ring_bytes(int(lanes, c_int32_t), lane)
     own = merge(bytes, 0_c_int64_t, rank == leader)
-    ! Memory that is not there is no reason to end the job.
+    ! A failed allocation must not end the job.
     call MPI_Comm_set_errhandler(run%node, MPI_ERRORS_RETURN)
     call MPI_Win_allocate_shared(own, 1, MPI_INFO_NULL, run%node, memory, run%window, failed)
     if (failed == MPI_SUCCESS) call MPI_Win_shared_query(run%window, leader, found, unit, memory, failed)
     status = KUBIST_OK
     if (failed /= MPI_SUCCESS) then
       write (run%message, "(a, i0, a)") "the ranks of a node cannot share ", bytes, &
-        " bytes: see to /dev/shm, or make lane_bytes smaller"
+        " bytes: enlarge /dev/shm, or reduce lane_bytes"
       status = KUBIST_UNAVAILABLE
     end if
     call agree(run, status)
     if (status /= KUBIST_OK) then
-      ! Freeing a window is collective, and some may have none.
+      ! Freeing a window is collective, and some ranks may have none.
       run%window = MPI_WIN_NULL
       return
     end if
@@ -310,17 +311,17 @@ contains
     call agree(run, status)
   end subroutine
 
-  ! Ends the step in all ranks that compute, within the budget of all. If a rank cannot end it, it says why, the others
-  ! get KUBIST_UNAVAILABLE, and it stays begun: end it together again, or abandon it. A rank calls this
-  ! also if kubist_begin_step or kubist_put has failed in it, or the others wait for it: where no step is
-  ! begun, or a column is missing, it takes part as one that cannot end the step. After KUBIST_BUSY a
-  ! rank ends it by kubist_end_step.
+  ! Ends the step on all computing ranks, within their common budget. If a rank cannot end it, that rank
+  ! gets its error, the others get KUBIST_UNAVAILABLE, and the step stays open: end it together again,
+  ! or abandon it. Call it also after a failed kubist_begin_step or kubist_put, because the other ranks
+  ! wait; without a step or with a missing column, the rank takes part as one that cannot end the step.
+  ! After KUBIST_BUSY the rank ends it with kubist_end_step.
   subroutine kubist_mpi_end_step(run, options, stat, errmsg)
     type(kubist_mpi_run), intent(inout) :: run
     character(*), intent(in), optional :: options
     integer, intent(out), optional :: stat
     character(*), intent(inout), optional :: errmsg
-    ! What a rank that never comes could still write to is not freed.
+    ! Memory that a missing rank could still write to is not freed.
     integer(c_int64_t), pointer, contiguous, asynchronous :: mine(:), words(:)
     real(c_double), pointer, contiguous, asynchronous :: own(:), largest(:)
     type(MPI_Request) :: requests(2)
@@ -352,9 +353,9 @@ contains
     call say(run, status, stat, errmsg)
   end subroutine
 
-  ! Waits for what is queued, at most for the time of each rank and then of each leader, and
-  ! closes all. What could not be written in time is dropped, and the status says so. A dedicated rank
-  ! comes at once, and waits until those of its node have closed, however long they compute.
+  ! Waits for queued steps, up to the timeout on each rank and again on each leader, and closes all.
+  ! Steps that could not be written in time are dropped, and the status reports it. A dedicated rank
+  ! calls it immediately, and waits until the ranks of its node have closed, without a timeout.
   subroutine kubist_mpi_close(run, timeout, stat, errmsg)
     type(kubist_mpi_run), intent(inout) :: run
     real(real64), intent(in), optional :: timeout
@@ -363,7 +364,7 @@ contains
     integer :: status, of_leader
     real(c_double) :: seconds
     character(1024) :: why
-    ! Nothing is open: opening failed, or it was closed before.
+    ! Nothing is open: opening failed, or the run is already closed.
     if (run%comm == MPI_COMM_NULL) then
       call say(run, KUBIST_OK, stat, errmsg)
       return
@@ -381,7 +382,7 @@ contains
     of_leader = KUBIST_OK
     if (c_associated(run%leader) .and. run%solvers /= MPI_COMM_NULL) &
       call close_leader(run, merge(seconds, 0.0_c_double, status == KUBIST_OK), of_leader)
-    ! After a failure too: nobody frees what another still uses.
+    ! Also after an error, because resources that another rank uses must not be freed.
     call agree(run, of_leader, seconds)
     if (status == KUBIST_OK) then
       status = of_leader
@@ -400,7 +401,7 @@ contains
     if (status /= KUBIST_BUSY .and. status /= KUBIST_CANCELLED) run%leader = c_null_ptr
   end subroutine
 
-  ! A program of one MPI that the mpirun of another started sees itself alone, many times.
+  ! Detects a program that the mpirun of another MPI started: each process then sees a world of size 1.
   subroutine check_launcher(run, status)
     type(kubist_mpi_run), intent(inout) :: run
     integer, intent(out) :: status
@@ -429,7 +430,7 @@ contains
     end do
   end subroutine
 
-  ! Waits until all ranks have come to what was begun; more seconds are theirs besides.
+  ! Waits until all ranks have joined the request; more seconds are added to the patience.
   subroutine await(run, requests, more, status)
     type(kubist_mpi_run), intent(inout) :: run
     type(MPI_Request), intent(inout) :: requests(:)
@@ -450,7 +451,7 @@ contains
     status = KUBIST_UNAVAILABLE
   end subroutine
 
-  ! The worst status of all ranks, and its message, in all of them. What a rank that never comes could
+  ! The worst status of all ranks with its message, on all of them. Memory that a missing rank could
   ! still write to is not freed.
   subroutine agree(run, status, more)
     type(kubist_mpi_run), intent(inout) :: run
@@ -490,8 +491,8 @@ contains
     deallocate (mine, worst)
   end subroutine
 
-  ! Has MPI_Finalize end what this rank has of the ring, if the run is not closed before: the memory goes
-  ! then.
+  ! Lets MPI_Finalize release this rank's part of the ring if the run is not closed before, because the
+  ! memory goes then.
   subroutine keep(run, memory, bytes, lane)
     type(kubist_mpi_run), intent(inout) :: run
     type(c_ptr), intent(in) :: memory
@@ -506,7 +507,7 @@ contains
     call MPI_Comm_set_attr(MPI_COMM_SELF, run%at_end, transfer(c_loc(run%kept), 0_MPI_ADDRESS_KIND))
   end subroutine
 
-  ! Ends a leader that was not closed, or tells it that this rank has ended.
+  ! Ends a leader that was not closed, or informs it that this rank has ended.
   subroutine end_unclosed(comm, key, value, extra, failed)
     type(MPI_Comm) :: comm
     integer :: key, failed
@@ -520,7 +521,7 @@ contains
     failed = MPI_SUCCESS
   end subroutine
 
-  ! Frees what is there.
+  ! Frees all resources.
   subroutine release(run)
     type(kubist_mpi_run), intent(inout) :: run
     integer(c_int32_t) :: ignored
@@ -538,7 +539,7 @@ contains
     run%writer%handle = c_null_ptr
     run%leader = c_null_ptr
     call kubist_close(run%table, unheard)
-    ! What is freed together cannot be without a rank.
+    ! Collective frees would hang if a rank is missing.
     if (run%torn) run%window = MPI_WIN_NULL
     if (run%torn) run%node = MPI_COMM_NULL
     if (run%torn) run%solvers = MPI_COMM_NULL
@@ -562,7 +563,7 @@ contains
     error stop 1
   end subroutine
 
-  ! The options of a writer with its name.
+  ! Writer options with its name.
   function named(run, options, number)
     type(kubist_mpi_run), intent(in) :: run
     character(*), intent(in), optional :: options

@@ -185,7 +185,7 @@ static inline char *kubist_mpi_named(const KubistMpi *run, const char *options, 
 /* Without memory for the options, the writer would have another name and no tokens. */
 static inline KubistStatus kubist_mpi_check_named(KubistMpi *run, const char *named) {
   if (named != NULL) return KUBIST_STATUS_OK;
-  snprintf(run->message, sizeof run->message, "there is no memory for the options");
+  snprintf(run->message, sizeof run->message, "out of memory for the options");
   return KUBIST_STATUS_UNAVAILABLE;
 }
 
@@ -205,7 +205,7 @@ static inline int kubist_mpi_end_unclosed(MPI_Comm comm, int key, void *value, v
 static inline KubistStatus kubist_mpi_keep(KubistMpi *run, void *memory, uint64_t bytes, int lane) {
   run->kept = (KubistMpiKept *)malloc(sizeof *run->kept);
   if (run->kept == NULL) {
-    snprintf(run->message, sizeof run->message, "there is no memory for what MPI_Finalize ends");
+    snprintf(run->message, sizeof run->message, "out of memory for the state that MPI_Finalize releases");
     return KUBIST_STATUS_UNAVAILABLE;
   }
   run->kept->leader = run->leader;
@@ -260,7 +260,7 @@ static inline KubistStatus kubist_mpi_open_node(KubistMpi *run, const KubistMpiO
           MPI_SUCCESS ||
       MPI_Win_shared_query(run->window, leader, &size, &unit, &memory) != MPI_SUCCESS) {
     snprintf(run->message, sizeof run->message,
-             "the ranks of a node cannot share %llu bytes: see to /dev/shm, or make lane_bytes smaller",
+             "the ranks of a node cannot share %llu bytes: enlarge /dev/shm, or reduce lane_bytes",
              (unsigned long long)bytes);
     status = KUBIST_STATUS_UNAVAILABLE;
   }
@@ -367,7 +367,7 @@ static inline KubistStatus kubist_mpi_open(MPI_Comm comm, const char *location, 
 
   if (run->mode == KUBIST_MPI_DEDICATED && most[1] == -1) {
     snprintf(run->message, sizeof run->message,
-             "a node has one rank: where one of each node is dedicated to writing, none would compute there");
+             "a node has one rank: the dedicated mode needs at least two ranks on each node");
     status = KUBIST_STATUS_INVALID_INPUT;
   } else if (kubist_abi_version() != KUBIST_ABI_VERSION) {
     snprintf(run->message, sizeof run->message, "kubist_mpi.h is for another version of libkubist");

@@ -34,7 +34,7 @@ pub unsafe fn incoming(schema: *mut FFI_ArrowSchema, array: *mut FFI_ArrowArray)
     let columns = array.as_any().downcast_ref::<StructArray>().filter(|columns| columns.null_count() == 0);
     let Some(columns) = columns else {
         let found = array.data_type();
-        return Err(Failure::invalid(format!("a batch is a struct of columns without null rows, and not {found}")));
+        return Err(Failure::invalid(format!("a batch must be a struct of columns without null rows, found {found}")));
     };
     let schema = Arc::new(Schema::new(columns.fields().clone()));
     let options = RecordBatchOptions::new().with_row_count(Some(columns.len()));
@@ -100,5 +100,5 @@ pub unsafe fn outgoing(out: *mut FFI_ArrowArrayStream, stream: QueryStream, call
     let outgoing = Outgoing { schema, stream: Some(stream), call, hooks: hooks.clone() };
     let stream = FFI_ArrowArrayStream::new(Box::new(outgoing));
     // SAFETY: guaranteed by the caller.
-    unsafe { crate::text::set(out, "the place for the stream", stream) }
+    unsafe { crate::text::set(out, "the pointer to the stream", stream) }
 }

@@ -37,7 +37,7 @@ impl<'de, T: Deserialize<'de>> Deserialize<'de> for InOrder<T> {
                 let mut entries: Vec<(String, T)> = Vec::new();
                 while let Some((name, value)) = map.next_entry::<String, T>()? {
                     if entries.iter().any(|(other, _)| *other == name) {
-                        return Err(A::Error::custom(format!("{name:?} is there twice")));
+                        return Err(A::Error::custom(format!("{name:?} occurs twice")));
                     }
                     entries.push((name, value));
                 }
@@ -68,7 +68,7 @@ struct WholeColumn {
 
 /// An error bound: a number in the column's unit, or text.
 #[derive(Deserialize)]
-#[serde(untagged, expecting = "a bound of errors is a number or text")]
+#[serde(untagged, expecting = "an error bound is a number or text")]
 enum Bound {
     Number(f64),
     Text(String),
@@ -117,7 +117,7 @@ fn data_type(column: &str, name: &str) -> Result<DataType> {
     }
     name.parse().map_err(|error| {
         let known = Kind::ALL.map(Kind::name).join(", ");
-        Failure::invalid(format!("column {column:?}: {name:?} is not a type of {known}, nor one of Arrow ({error})"))
+        Failure::invalid(format!("column {column:?}: {name:?} is neither one of {known} nor an Arrow type ({error})"))
     })
 }
 
@@ -294,7 +294,7 @@ impl Writers {
         match (self.names, self.count) {
             (Some(names), None) => Ok(Declared::Names(names.into_iter().collect())),
             (None, Some(count)) => Ok(Declared::Count(count)),
-            _ => Err(Failure::invalid("writers: say either names or a count")),
+            _ => Err(Failure::invalid("writers: give either names or a count")),
         }
     }
 }

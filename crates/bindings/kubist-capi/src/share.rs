@@ -28,7 +28,7 @@ const _: () = assert!(KUBIST_SHARE_WORDS as usize == SHARE_WORDS && KUBIST_SHARE
 /// Each is null, or points to the number of values in the constants.
 unsafe fn numbers<'a>(words: *const u64, largest: *const f64) -> Result<(&'a [u64], &'a [f64])> {
     if words.is_null() || largest.is_null() {
-        return Err(Failure::invalid("the place for the share of a step is null"));
+        return Err(Failure::invalid("the pointer to the share of a step is null"));
     }
     // SAFETY: guaranteed by the caller.
     Ok(unsafe { (std::slice::from_raw_parts(words, SHARE_WORDS), std::slice::from_raw_parts(largest, SHARE_LARGEST)) })

@@ -50,7 +50,7 @@ pub unsafe fn free<T>(pointer: *mut T) {
 /// `out` is null or writable.
 pub unsafe fn no_handle<T>(out: *mut *mut T) -> Result<()> {
     // SAFETY: guaranteed by the caller.
-    unsafe { set(out, "the place for the handle", std::ptr::null_mut()) }
+    unsafe { set(out, "the pointer to the handle", std::ptr::null_mut()) }
 }
 
 /// Returns a handle through a pointer that [`no_handle`] has checked.
@@ -60,7 +60,7 @@ pub unsafe fn no_handle<T>(out: *mut *mut T) -> Result<()> {
 /// `out` is writable.
 pub unsafe fn hand_handle_out<T>(out: *mut *mut T, handle: T) -> Result<()> {
     // SAFETY: guaranteed by the caller.
-    unsafe { set(out, "the place for the handle", Box::into_raw(Box::new(handle))) }
+    unsafe { set(out, "the pointer to the handle", Box::into_raw(Box::new(handle))) }
 }
 
 /// Creates a table at a location (a directory or cassandra://hosts/keyspace/table), or opens an existing one

@@ -56,7 +56,7 @@ pub unsafe fn hand_out<T: Serialize>(out: *mut *mut c_char, value: &T) -> Result
     let text = serde_json::to_string(value).map_err(|error| internal(error.to_string()))?;
     let text = CString::new(text).map_err(|error| internal(error.to_string()))?;
     // SAFETY: guaranteed by the caller.
-    unsafe { set(out, "the place for the answer", text.into_raw()) }
+    unsafe { set(out, "the pointer to the result", text.into_raw()) }
 }
 
 /// Writes a value to an output pointer.

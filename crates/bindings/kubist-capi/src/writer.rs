@@ -149,7 +149,8 @@ pub unsafe extern "C" fn kubist_put(
         // SAFETY: guaranteed by the C caller (see lib.rs).
         let (writer, column) = unsafe { (handle("writer", writer)?, text("column", column)?) };
         let kind = TYPES.iter().find(|(number, _)| *number as i32 == r#type).map(|(_, kind)| *kind);
-        let kind = kind.ok_or_else(|| Failure::invalid(format!("column {column:?}: {} is no KubistType", r#type)))?;
+        let kind =
+            kind.ok_or_else(|| Failure::invalid(format!("column {column:?}: {} is not a KubistType", r#type)))?;
         let named = |failure: Failure| Failure { message: format!("column {column:?}: {failure}"), ..failure };
         // SAFETY: as above.
         let values = unsafe { Values::from_raw(kind, values.cast(), count, stride) }.map_err(named)?;

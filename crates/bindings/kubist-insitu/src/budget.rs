@@ -95,7 +95,7 @@ impl Share {
             0 => Ok(()),
             failed => {
                 let all = words[WRITERS];
-                let message = format!("{failed} of {all} writers cannot end step {step}: it stays begun");
+                let message = format!("{failed} of {all} writers cannot end step {step}: it stays open");
                 Err(Failure::new(ErrorKind::Unavailable, message))
             }
         }
@@ -180,8 +180,8 @@ impl Budget {
         let whole_paths = options.whole_paths.unwrap_or(has_limit && !moves);
         if thins && whole_paths {
             return Err(Failure::invalid(
-                "with when_full \"thin\" a writer whose queue is full keeps fewer records than the others, and paths do \
-                 not stay whole: say whole_paths false, or when_full \"block\" or \"fail\"",
+                "when_full \"thin\" cannot keep whole paths, because a writer with a full queue keeps fewer records \
+                 than the others: set whole_paths to false, or when_full to \"block\" or \"fail\"",
             ));
         }
         let thins = thins || has_limit;
@@ -329,7 +329,7 @@ impl Budget {
             return Ok(());
         }
         let Some(known) = &mut self.known else {
-            return Err(Failure::new(ErrorKind::Internal, "a step was decided of which there was no share"));
+            return Err(Failure::new(ErrorKind::Internal, "a step was decided without a share"));
         };
         let others = || known.iter().filter(|(at, _)| **at != step);
         let (budget, unit) = match self.limit {
@@ -337,7 +337,7 @@ impl Budget {
             Limit::Rows(rows) => (rows, "records"),
             Limit::Bytes(bytes) => (bytes, "bytes"),
             Limit::InAll { bytes, steps } if steps <= others().count() as u64 && !known.contains_key(&step) => {
-                let message = format!("the budget of {bytes} bytes was for {steps} steps, which are written");
+                let message = format!("the budget of {bytes} bytes was for {steps} steps, and all of them are written");
                 return Err(Failure::new(ErrorKind::NoSpace, message));
             }
             Limit::InAll { bytes, steps } => {
@@ -349,7 +349,7 @@ impl Budget {
         let always = words[ALWAYS];
         if always > budget {
             let message = format!(
-                "always_keep alone takes {always} {unit} of step {step}, the budget is {budget}: make it larger, or \
+                "always_keep alone needs {always} {unit} in step {step}, but the budget is {budget}: increase it, or \
                  keep fewer records"
             );
             return Err(Failure::new(ErrorKind::NoSpace, message));
@@ -411,7 +411,7 @@ fn limit(options: &BudgetOptions, schema: &Schema) -> Result<Limit> {
     let BudgetOptions { rows_per_step, bytes_per_step, bytes, steps, .. } = *options;
     let record = sample::least_bytes(schema);
     let small = |name: &str, found: u64| {
-        Err(Failure::invalid(format!("{name} is {found}, and a record takes {record} bytes at least: nothing fits")))
+        Err(Failure::invalid(format!("{name} is {found}, but a record needs at least {record} bytes: no record fits")))
     };
     match (rows_per_step, bytes_per_step, bytes, steps) {
         (None, None, None, None) => Ok(Limit::None),
@@ -420,14 +420,14 @@ fn limit(options: &BudgetOptions, schema: &Schema) -> Result<Limit> {
         (None, Some(bytes), None, None) if bytes < record => small("budget_bytes_per_step", bytes),
         (None, Some(bytes), None, None) => Ok(Limit::Bytes(bytes)),
         (None, None, Some(_), None | Some(0)) => {
-            Err(Failure::invalid("budget_bytes needs budget_steps, the number of steps that it is for"))
+            Err(Failure::invalid("budget_bytes needs budget_steps, the number of steps that share it"))
         }
         (None, None, Some(bytes), Some(steps)) if bytes / steps < record => {
             small("budget_bytes of a step", bytes / steps)
         }
         (None, None, Some(bytes), Some(steps)) => Ok(Limit::InAll { bytes, steps }),
         _ => Err(Failure::invalid(
-            "say one of budget_rows_per_step, budget_bytes_per_step, and budget_bytes with budget_steps",
+            "give only one of budget_rows_per_step, budget_bytes_per_step, and budget_bytes with budget_steps",
         )),
     }
 }

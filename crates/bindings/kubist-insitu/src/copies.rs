@@ -71,7 +71,7 @@ impl Drop for Lent {
 /// `Unavailable` if memory is short, because a solver must not abort for that.
 pub fn buffer(bytes: usize) -> Result<Vec<u8>> {
     let mut buffer = Vec::new();
-    let refused = |_| Failure::new(ErrorKind::Unavailable, format!("there is no memory for a copy of {bytes} bytes"));
+    let refused = |_| Failure::new(ErrorKind::Unavailable, format!("out of memory for a copy of {bytes} bytes"));
     buffer.try_reserve_exact(bytes).map_err(refused)?;
     Ok(buffer)
 }

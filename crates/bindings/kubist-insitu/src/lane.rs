@@ -119,11 +119,12 @@ impl Lane {
         let (free, all) = (self.free(), self.ring.lane_bytes());
         match when_full {
             WhenFull::Fail if bytes > all => Err(Failure::invalid(format!(
-                "{bytes} bytes do not fit into the ring of {all} bytes: let the call wait, or make the ring larger"
+                "{bytes} bytes do not fit into the ring of {all} bytes: use when_full \"block\", or enlarge the ring"
             ))),
-            WhenFull::Fail if bytes > free => {
-                Err(Failure::new(ErrorKind::Busy, format!("the ring is full: {free} bytes are free of {bytes} needed")))
-            }
+            WhenFull::Fail if bytes > free => Err(Failure::new(
+                ErrorKind::Busy,
+                format!("the ring is full: {bytes} bytes are needed, {free} are free"),
+            )),
             _ => Ok(()),
         }
     }
@@ -179,7 +180,7 @@ impl Lane {
     pub fn begin(&mut self, step: i64) -> Result<()> {
         self.check()?;
         if let Some(last) = self.ended.filter(|last| *last >= step) {
-            return Err(Failure::invalid(format!("step {last} has been ended: the next must be later, found {step}")));
+            return Err(Failure::invalid(format!("step {last} has ended: the next step must be later, found {step}")));
         }
         self.begun = Some(step);
         Ok(())

@@ -82,7 +82,9 @@ impl Layout {
             false => {
                 let wanted = Kind::of(wanted).map_or_else(|| wanted.to_string(), |kind| kind.name().into());
                 let (place, name, kind) = (self.location(), self.name(column), kind.name());
-                Err(Failure::invalid(format!("column {name:?} of {place} is of type {wanted}, the values of {kind}")))
+                Err(Failure::invalid(format!(
+                    "column {name:?} of {place} has type {wanted}, the values have type {kind}"
+                )))
             }
         }
     }
@@ -101,13 +103,15 @@ impl Layout {
             if wanted.data_type() != array.data_type() {
                 let (name, wanted, found) = (field.name(), wanted.data_type(), array.data_type());
                 return Err(Failure::invalid(format!(
-                    "column {name:?} of {place} is of type {wanted}, the values of {found}"
+                    "column {name:?} of {place} has type {wanted}, the values have type {found}"
                 )));
             }
             if !wanted.is_nullable() && array.null_count() > 0 {
                 let row = (0..array.len()).find(|row| array.is_null(*row)).unwrap_or(0);
                 let name = field.name();
-                return Err(Failure::invalid(format!("column {name:?} of {place} has no nulls, row {row} is null")));
+                return Err(Failure::invalid(format!(
+                    "column {name:?} of {place} allows no nulls, but row {row} is null"
+                )));
             }
             if std::mem::replace(&mut given[column], true) {
                 let name = field.name();

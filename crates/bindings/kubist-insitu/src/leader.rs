@@ -185,7 +185,7 @@ impl Serving {
                 std::thread::sleep(PAUSE * (1 + in_vain / LOOKS).min(LONGER));
             }
         }
-        Err(Failure::new(ErrorKind::Unavailable, "it was ended before all ranks had closed"))
+        Err(Failure::new(ErrorKind::Unavailable, "it was stopped before all ranks had closed"))
     }
 
     fn finish(&self) -> Result<()> {
@@ -295,7 +295,7 @@ impl Incoming {
     fn message(&mut self, ring: &Ring, layout: &mut Layout) -> Result<usize> {
         let Some(header) = ring.header(self.rank)? else { return Ok(0) };
         let garbled = || {
-            let message = format!("rank {} of this node says what cannot be: {header:?}", self.rank);
+            let message = format!("rank {} of this node sent an invalid message: {header:?}", self.rank);
             Err(Failure::new(ErrorKind::Internal, message))
         };
         match header.what {

@@ -50,7 +50,7 @@ impl Persist {
         if numbers.is_empty() || numbers.len() > MOST {
             let found = numbers.len();
             return Err(wrong(format!(
-                "it has {found} of max(x), min(x), count(), count(x), and may have 1 to {MOST}"
+                "it uses {found} aggregates, but must use 1 to {MOST} of max(x), min(x), count(), count(x)"
             )));
         }
         let mut fields = Vec::with_capacity(numbers.len());

@@ -104,7 +104,7 @@ impl Home {
         match self.is_here() {
             true => Ok(()),
             false => {
-                let message = format!("it belongs to process {}: a fork opens the table again", self.0);
+                let message = format!("it belongs to process {}: a fork must open the table again", self.0);
                 Err(Failure::new(ErrorKind::Expired, message))
             }
         }

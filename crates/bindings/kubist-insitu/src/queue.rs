@@ -202,7 +202,7 @@ impl Queue {
             if !state.is_behind(step) {
                 return Ok(());
             }
-            patience.check(&|| "the commit of what is queued".into())?;
+            patience.check(&|| "the commit of the queued steps".into())?;
             state = self.shared.wait(state, patience);
         }
     }

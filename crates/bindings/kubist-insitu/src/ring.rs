@@ -147,11 +147,11 @@ pub fn kind_of_values(name: &str, array: &ArrayRef) -> Result<Kind> {
     let unsupported = |what: String| Err(Failure::new(ErrorKind::Unsupported, what));
     let Some(kind) = Kind::of(array.data_type()) else {
         let of = array.data_type();
-        return unsupported(format!("column {name:?}: a ring takes numbers and booleans, no {of}"));
+        return unsupported(format!("column {name:?}: a ring supports numbers and booleans, not {of}"));
     };
     match array.null_count() {
         0 => Ok(kind),
-        _ => unsupported(format!("column {name:?}: a ring takes no nulls")),
+        _ => unsupported(format!("column {name:?}: a ring supports no nulls")),
     }
 }
 
@@ -190,8 +190,8 @@ unsafe fn provide(base: *mut u8, bytes: usize) -> Result<()> {
     let filled = File::open("/dev/zero").and_then(|mut zeros| zeros.read_exact(memory));
     filled.map_err(|error| {
         let message = format!(
-            "the {bytes} bytes that ranks of a node share are not there ({error}): see to /dev/shm, or make \
-             lane_bytes smaller"
+            "the {bytes} bytes that the ranks of a node share cannot be allocated ({error}): enlarge /dev/shm, or \
+             reduce lane_bytes"
         );
         Failure::new(ErrorKind::Unavailable, message)
     })
@@ -221,7 +221,8 @@ impl Ring {
         let least = Ring::bytes_for(ranks, 0);
         if base.is_null() || !(base as usize).is_multiple_of(8) || ranks == 0 || bytes < least {
             return Err(Failure::invalid(format!(
-                "a ring of {ranks} ranks needs {least} bytes of memory, at a multiple of 8; there are {bytes} at {base:p}"
+                "a ring of {ranks} ranks needs {least} bytes of memory, aligned to 8 bytes; found {bytes} bytes at \
+                 {base:p}"
             )));
         }
         let lane_bytes = ((bytes as usize - HEAD) / ranks as usize - LANE_HEAD) & !63;
@@ -257,7 +258,7 @@ impl Ring {
         let mut ring = Ring { base, lane_bytes: 0, ranks: 0 };
         match ring.head().magic.load(Ordering::Acquire) {
             MAGIC => {}
-            0 => return Err(Failure::invalid("the leader has not made the ring yet")),
+            0 => return Err(Failure::invalid("the leader has not created the ring yet")),
             _ => return Err(Failure::new(ErrorKind::Unsupported, "the ring is of another version of Kubist")),
         }
         ring.lane_bytes = ring.head().lane_bytes.load(Ordering::Relaxed) as usize;
@@ -265,7 +266,7 @@ impl Ring {
         let whole = (LANE_HEAD + ring.lane_bytes).checked_mul(ring.ranks as usize);
         match whole.is_some_and(|lanes| lanes <= bytes as usize - HEAD) {
             true => Ok(ring),
-            false => Err(Failure::invalid(format!("the ring is larger than the {bytes} bytes that are shared"))),
+            false => Err(Failure::invalid(format!("the ring is larger than the {bytes} shared bytes"))),
         }
     }
 
@@ -462,8 +463,9 @@ impl Ring {
         let mut bytes = Vec::with_capacity(HEADER);
         self.take(rank, HEADER, &mut bytes);
         let header = bytes.first_chunk::<HEADER>().and_then(Header::decode);
-        let garbled =
-            || Failure::new(ErrorKind::Internal, format!("the bytes of rank {rank} in the ring are no message"));
+        let garbled = || {
+            Failure::new(ErrorKind::Internal, format!("the bytes of rank {rank} in the ring are not a valid message"))
+        };
         header.map(Some).ok_or_else(garbled)
     }
 }

@@ -49,8 +49,10 @@ pub fn bytes(batch: &RecordBatch) -> Result<Vec<u64>> {
             }
             (None, DataType::Utf8 | DataType::LargeUtf8 | DataType::Binary | DataType::LargeBinary) => lengths(array),
             (None, other) => {
-                let message =
-                    format!("column {:?}: nobody knows what values of {other} take of a budget", field.name());
+                let message = format!(
+                    "column {:?}: the size of type {other} is unknown, so a budget cannot include it",
+                    field.name()
+                );
                 return Err(Failure::new(ErrorKind::Unsupported, message));
             }
         };
@@ -173,7 +175,7 @@ pub fn words(thinned: &Thinned, layout: &Layout) -> Vec<u64> {
 ///
 /// `Internal` if they are malformed.
 pub fn thinned(words: &[u64], layout: &mut Layout) -> Result<Thinned> {
-    let garbled = || Failure::new(ErrorKind::Internal, "a rank says of a step what cannot be");
+    let garbled = || Failure::new(ErrorKind::Internal, "a rank sent invalid totals of a step");
     let (head, sums) = words.split_first_chunk::<4>().ok_or_else(garbled)?;
     let [below, rows, always, bytes] = *head;
     let mut thinned = Thinned { below: f64::from_bits(below), rows, always, bytes, sums: BTreeMap::new() };

@@ -81,7 +81,7 @@ impl fmt::Display for Report {
         let Report { step, rows, bytes, seconds, repeated, abandoned, .. } = self;
         match (abandoned, repeated) {
             (true, _) => write!(out, "step {step} is abandoned"),
-            (_, true) => write!(out, "step {step} had been written before: {rows} rows"),
+            (_, true) => write!(out, "step {step} was already written: {rows} rows"),
             _ => write!(out, "step {step} is durable: {rows} rows, {bytes} bytes, {seconds:.3} s"),
         }
     }

@@ -118,10 +118,14 @@ impl Values<'_> {
         }
         if stride < kind.bytes() as u64 {
             let (bytes, kind) = (kind.bytes(), kind.name());
-            return Err(Failure::invalid(format!("a stride of {stride} bytes: a value of type {kind} takes {bytes}")));
+            return Err(Failure::invalid(format!(
+                "a stride of {stride} bytes is smaller than a value of type {kind}, which has {bytes}"
+            )));
         }
         if count.checked_mul(stride).is_none_or(|bytes| bytes > isize::MAX as u64) {
-            return Err(Failure::invalid(format!("{count} values, {stride} bytes apart, fit into no memory")));
+            return Err(Failure::invalid(format!(
+                "{count} values at a stride of {stride} bytes exceed the address space, so no memory holds them"
+            )));
         }
         Ok(Values { kind, first, count: count as usize, stride: stride as usize, owner: PhantomData })
     }

@@ -24,9 +24,9 @@ fn check_open(budget: &Option<Budget>, step: i64, column: &str) -> Result<()> {
         Some(budget) if budget.is_offered() => {
             Err(Failure::invalid(format!("step {step} is being ended: end or abandon it")))
         }
-        Some(_) if column == KEPT_BELOW => {
-            Err(Failure::invalid(format!("column {column:?} is the writer's own: it says what the budget keeps")))
-        }
+        Some(_) if column == KEPT_BELOW => Err(Failure::invalid(format!(
+            "column {column:?} is reserved: the writer stores the threshold of the budget in it"
+        ))),
         _ => Ok(()),
     }
 }
@@ -147,7 +147,7 @@ impl StepWriter {
     /// queued step.
     pub fn begin(&mut self, step: i64) -> Result<()> {
         if let Some(open) = self.step() {
-            return Err(Failure::invalid(format!("step {open} is begun: end or abandon it before step {step}")));
+            return Err(Failure::invalid(format!("step {open} is open: end or abandon it before step {step}")));
         }
         match &mut self.sink {
             Sink::Direct(_) => {}
@@ -167,7 +167,7 @@ impl StepWriter {
     }
 
     fn staged<'a>(staged: &'a mut Option<Staged>, what: &str) -> Result<&'a mut Staged> {
-        staged.as_mut().ok_or_else(|| Failure::invalid(format!("no step is begun: begin one before {what}")))
+        staged.as_mut().ok_or_else(|| Failure::invalid(format!("no step is open: begin one before {what}")))
     }
 
     /// Copies the values of a column of the step.
@@ -259,7 +259,7 @@ impl StepWriter {
         let step = staged.step;
         if let Sink::Lane(lane) = &mut self.sink {
             if let Some(token) = token {
-                let message = format!("token {token:?}: the leader's commits have tokens of their own");
+                let message = format!("token {token:?}: commits of a leader have their own tokens");
                 return Err(Failure::new(ErrorKind::Unsupported, message));
             }
             lane.end(step, patience, self.when_full)?;

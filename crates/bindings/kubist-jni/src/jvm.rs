@@ -135,7 +135,7 @@ unsafe fn to_java(env: Env, bytes: &[u8]) -> jbyteArray {
 /// `env` belongs to this thread.
 pub unsafe fn hand_out(env: Env, text: &str) -> Result<jbyteArray> {
     if jint::try_from(text.len()).is_err() {
-        return Err(Failure::new(ErrorKind::NoSpace, format!("an answer of {} bytes", text.len())));
+        return Err(Failure::new(ErrorKind::NoSpace, format!("a result of {} bytes exceeds a Java array", text.len())));
     }
     // SAFETY: guaranteed by the caller.
     Ok(unsafe { to_java(env, text.as_bytes()) })

@@ -16,7 +16,7 @@ pub extern "system" fn Java_org_kubist_Native_exchange(env: Env, _: Class, one: 
             let error = std::io::Error::from(errno);
             let cannot = matches!(errno, rustix::io::Errno::INVAL | rustix::io::Errno::NOSYS | rustix::io::Errno::XDEV);
             let kind = if cannot { ErrorKind::Unsupported } else { ErrorKind::of_io(&error) };
-            Failure::new(kind, format!("cannot put {other} in the place of {one}: {error}"))
+            Failure::new(kind, format!("cannot exchange {one} and {other}: {error}"))
         })
     });
 }

@@ -125,8 +125,8 @@ pub fn converted(batch: &RecordBatch, schema: &SchemaRef) -> Result<RecordBatch>
             if let Some(row) = (0..array.len()).filter(|_| !is_whole).find(|row| !is_same(row)) {
                 let value = array_value_to_string(array, row).unwrap_or_default();
                 return Err(Failure::invalid(format!(
-                    "column {name:?}, row {row} of the batch: {value} is no {wanted}, as which it crosses to Java: \
-                     leave the column out, or round it in the query"
+                    "column {name:?}, row {row} of the batch: {value} does not fit {wanted}, its type in Java: omit \
+                     the column, or round it in the query"
                 )));
             }
         }

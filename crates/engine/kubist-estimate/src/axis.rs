@@ -56,7 +56,7 @@ impl Bins {
         match range {
             Some((low, high)) if low >= high => Err("the lower end must be below the upper end".into()),
             Some((low, _)) if form.log && low <= 0.0 => {
-                Err(format!("logarithmic bins begin above 0, found {low}: what lies below is in the first bin anyway"))
+                Err(format!("logarithmic bins begin above 0, found {low}; the first bin also has smaller values"))
             }
             _ => Ok(Bins { count: count as usize, width: None, range, form }),
         }
@@ -65,10 +65,10 @@ impl Bins {
     /// Bins of a width, over `range` or over the values.
     fn wide(width: f64, range: Option<(f64, f64)>, form: Form) -> Result<Bins, String> {
         if !(width.is_finite() && width > 0.0) {
-            return Err(format!("the width of a bin is above 0, found {width}"));
+            return Err(format!("the width of a bin must be above 0, found {width}"));
         }
         if form != Form::default() {
-            return Err("bins of a width are neither log nor round: give their number".into());
+            return Err("bins with a width cannot be log or round: give their number instead".into());
         }
         let Some((low, high)) = range else {
             return Ok(Bins { count: MOST_BINS as usize, width: Some(width), range, form });
@@ -76,7 +76,8 @@ impl Bins {
         let bins = steps::part(low, high, width);
         if low >= high || (bins - bins.round()).abs() > 1e-6 || !(1.0..=MOST_BINS).contains(&bins.round()) {
             return Err(format!(
-                "from {low} to {high} there are {bins} bins of {width}: 1 to {MOST_BINS} whole ones are wanted"
+                "from {low} to {high} there are {bins} bins of width {width}: it must be an integer from 1 to \
+                 {MOST_BINS}"
             ));
         }
         Ok(Bins { count: bins.round() as usize, width: None, range, form })
@@ -126,8 +127,8 @@ impl Axis {
         let [.., begin, _] = self.edges[..] else { return None };
         self.of_more.then(|| {
             format!(
-                "there are {} bins at most, and the last one holds all that is above {}: take wider bins, or give \
-                 the ends of a part",
+                "a histogram has at most {} bins; the last one has all values above {}: use wider bins, or give the \
+                 ends",
                 grouped(&self.bins().to_string()),
                 number(begin)
             )

@@ -192,7 +192,7 @@ impl<P: Population> Estimation<P> {
             .collect::<Result<Vec<Asked>>>()?;
         if aggregates.len() > MOST_AGGREGATES {
             return Err(Error::invalid(format!(
-                "{} aggregates are more than {MOST_AGGREGATES} at once",
+                "{} aggregates: one estimate has at most {MOST_AGGREGATES}",
                 aggregates.len()
             )));
         }

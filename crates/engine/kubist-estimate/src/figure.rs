@@ -114,11 +114,11 @@ pub struct Outlook {
 impl fmt::Display for Outlook {
     fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
         let Outlook { rows, of, aggregate, around_zero } = self;
-        write!(out, "the goal is expected to take {} of {} records, because of {aggregate}", about(*rows), about(*of))?;
+        write!(out, "the goal needs {} of {} records, because of {aggregate}", about(*rows), about(*of))?;
         if *around_zero {
-            out.write_str(", which may be 0: no error is a small share of that, so give an absolute one (0.01 abs)")?;
+            out.write_str(", whose interval contains 0: give an absolute error (0.01 abs)")?;
         }
-        out.write_str("; max_rows and within bound it")
+        out.write_str("; max_rows and within limit it")
     }
 }
 
@@ -131,7 +131,7 @@ fn about(rows: u64) -> String {
 pub fn check_groups(groups: &Schema) -> Result<()> {
     match groups.fields().iter().find(|field| COLUMNS.contains(&field.name().as_str())) {
         Some(field) => Err(Error::invalid(format!(
-            "group_by: the answer has a column {:?} of its own; group by another column",
+            "group_by: the result already has a column {:?}; group by another column",
             field.name()
         ))),
         None => Ok(()),

@@ -26,14 +26,16 @@ impl Absolute {
             (Absolute::Quantity(text), Some(unit)) => match error_in(text, unit, aggregate) {
                 Ok(Some(size)) => (size, text.clone()),
                 Ok(None) => {
-                    return refused(format!("the goal: {text:?} is neither a number nor one with a unit, as '0.1 mm'"));
+                    return refused(format!(
+                        "the goal {text:?} is neither a number nor a number with a unit, such as '0.1 mm'"
+                    ));
                 }
                 Err(error) => return refused(format!("the goal: {error}")),
             },
             (Absolute::Quantity(text), None) => {
                 return refused(format!(
-                    "the goal: {aggregate} is a number without a unit, so {text} is no error of it: ask for it by \
-                     itself, or write a plain number, as '0.01 abs'"
+                    "the goal {text} has a unit but {aggregate} has none: estimate it separately, or give a number \
+                     such as '0.01 abs'"
                 ));
             }
         };

@@ -49,7 +49,7 @@ impl GroupBy {
         let (name, kind) = (group.field.name(), group.field.data_type());
         match is_identity_type(kind) {
             true => Ok((group, columns)),
-            false => Err(Error::invalid(format!("group_by: column {name:?} is of type {kind}, which makes no groups"))),
+            false => Err(Error::invalid(format!("group_by: column {name:?} has type {kind}, which cannot be grouped"))),
         }
     }
 

@@ -62,12 +62,12 @@ impl Default for EstimateOptions {
 pub fn check(options: &EstimateOptions) -> Result<()> {
     let EstimateOptions { query, confidence, error, tails, .. } = options;
     if options.aggregates.is_empty() {
-        return Err(Error::invalid("estimate what? Name at least one aggregate, like mean(x)"));
+        return Err(Error::invalid("no aggregate is given: name at least one aggregate, such as mean(x)"));
     }
     let chosen = query.limit.is_some() || query.per_cell.is_some() || query.columns.is_some();
     if chosen || query.order_by.is_some() {
         return Err(Error::invalid(
-            "an estimate takes no limit, no per_cell, no columns and no order: max_rows bounds what is read",
+            "an estimate takes no limit, no per_cell, no columns and no order_by: max_rows limits the records read",
         ));
     }
     if let Some(sample) = query.sample {

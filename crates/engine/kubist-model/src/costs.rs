@@ -69,7 +69,7 @@ impl Prices {
         for price in text.split(',').filter(|price| !price.trim().is_empty()) {
             let bad = || {
                 let form = "storage=0.023,put=0.005,get=0.0004: dollars for a GiB and month, a thousand puts and reads";
-                format!("{PRICES}: {price:?} is no price; prices are {form}")
+                format!("{PRICES}: {price:?} is not a price; write {form}")
             };
             let (name, dollars) = price.split_once('=').ok_or_else(bad)?;
             let dollars: f64 =

@@ -76,7 +76,7 @@ pub struct Unfit;
 
 impl fmt::Display for Unfit {
     fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
-        out.write_str("a fit takes single requests of at least two sizes")
+        out.write_str("a fit needs single requests of at least two sizes")
     }
 }
 

@@ -236,7 +236,7 @@ fn rounded_formulas_have_the_image_of_the_interval() {
     let snapshot = table(&batch, 0);
     let estimate = snapshot.estimate(&wish(&["mean(diameter) + floor(mean(x))"], &[], 0.05)).unwrap();
     assert!((estimate.figures[0].low, estimate.figures[0].high) == (f64::NEG_INFINITY, f64::INFINITY));
-    assert!(estimate.warnings.iter().any(|warning| warning.contains("nothing bounds it until all is read")));
+    assert!(estimate.warnings.iter().any(|warning| warning.contains("no interval until all records are read")));
 }
 
 /// 95 % of the intervals hold, and 3.5 standard errors fewer at least. `SEEDS=2000` tries more.

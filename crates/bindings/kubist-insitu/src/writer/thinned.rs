@@ -81,7 +81,7 @@ impl StepWriter {
         match budget(self) {
             Some((true, None)) => {
                 return Err(Failure::invalid(format!(
-                    "the budget of step {step} is of all writers: they end it together (kubist_mpi_end_step)"
+                    "the budget of step {step} is shared: all writers must end it together (kubist_mpi_end_step)"
                 )));
             }
             Some((false, None)) => {
@@ -110,7 +110,7 @@ impl StepWriter {
         patience: &Patience,
     ) -> Result<Report> {
         if let (Sink::Lane(_), Some(token)) = (&self.sink, token) {
-            let message = format!("token {token:?}: the leader's commits have tokens of their own");
+            let message = format!("token {token:?}: commits of a leader have their own tokens");
             return Err(Failure::new(ErrorKind::Unsupported, message));
         }
         if self.handing.is_some() {

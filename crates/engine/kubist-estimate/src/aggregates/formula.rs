@@ -80,7 +80,7 @@ pub fn bind(text: &str, schema: &Schema, is_aggregate: impl Fn(&str) -> bool) ->
     let (mut rest, mut names, mut at) = (String::new(), Vec::new(), 0);
     while let Some((name, inner)) = next_call(text, at, &is_aggregate)? {
         if terms.len() == MOST_TERMS {
-            return Err(format!("a formula is of at most {MOST_TERMS} aggregates"));
+            return Err(format!("a formula has at most {MOST_TERMS} aggregates"));
         }
         let begin = name.start;
         let call = Call {
@@ -120,7 +120,7 @@ pub fn bind(text: &str, schema: &Schema, is_aggregate: impl Fn(&str) -> bool) ->
     let of_terms = Arc::new(Schema::new(names));
     let expression = Expression::parse(&rest, &of_terms).map_err(|mistake| mistake.to_string())?;
     if expression.is_condition() {
-        return Err("it is a condition: an estimate is of a number".into());
+        return Err("it is a condition, but an estimate needs a number".into());
     }
     let interval = match expression.shape() {
         Shape::Smooth => Way::Slopes,

@@ -26,7 +26,7 @@ pub const DEFINITION: Definition = Definition {
 };
 
 fn one_direction(call: &Call) -> Result<Vec<Bins>, String> {
-    call.takes(1..=6, "a value, a number of bins, perhaps a lower and an upper end, log and round")?;
+    call.takes(1..=6, "a value, a number of bins, optionally a lower and an upper end, log and round")?;
     let (form, count) = Form::of(call, 1);
     Ok(vec![match count {
         1 => Bins { count: 20, width: None, range: None, form },
@@ -37,7 +37,7 @@ fn one_direction(call: &Call) -> Result<Vec<Bins>, String> {
 }
 
 fn two_directions(call: &Call) -> Result<Vec<Bins>, String> {
-    call.takes(2..=10, "two values, two numbers of bins, perhaps the ends of both, log and round")?;
+    call.takes(2..=10, "two values, two numbers of bins, optionally both ends of each, log and round")?;
     let (form, count) = Form::of(call, 2);
     let (x, y) = match count {
         2 => return Ok(vec![Bins { count: 32, width: None, range: None, form }; 2]),
@@ -46,11 +46,11 @@ fn two_directions(call: &Call) -> Result<Vec<Bins>, String> {
             let end = |index: usize, of: usize| call.number_beside(index, of);
             (Some((end(4, 0)?, end(5, 0)?)), Some((end(6, 1)?, end(7, 1)?)))
         }
-        _ => return Err("give histogram2d(x, y, bins_x, bins_y), and all ends or none".into()),
+        _ => return Err("write histogram2d(x, y, bins_x, bins_y), with all four ends or none".into()),
     };
     let both = vec![Bins::of(call, 2, 0, x, form)?, Bins::of(call, 3, 1, y, form)?];
     if both.iter().any(|bins| bins.width.is_some()) {
-        return Err("bins of a width in two directions need the ends of both".into());
+        return Err("two-dimensional bins with a width need the ends of both dimensions".into());
     }
     match (both[0].count * both[1].count) as f64 <= MOST_BINS {
         true => Ok(both),

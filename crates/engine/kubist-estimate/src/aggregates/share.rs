@@ -26,7 +26,7 @@ pub const DEFINITION: Definition = Definition {
 /// The regression estimator needs at least this many sampled records on either side of the condition.
 pub const LEAST_MET: f64 = 50.0;
 
-pub const NO_CONDITION: &str = "share() is of a condition, like share(diameter > 2e-5)";
+pub const NO_CONDITION: &str = "share() needs a condition, such as share(diameter > 2e-5)";
 
 pub fn of(condition: Vec<Expression>) -> Bound {
     Bound::new(condition, Share)

@@ -427,7 +427,7 @@ impl<P: Population> Question<P> {
         let drawn = self.drawn(sample, Basis::Expected);
         let conditions = self.conditions(sample, facts, drawn.as_ref());
         if sample.pilot.is_none() {
-            return vec!["there was no time to read anything".into()];
+            return vec!["the time limit passed before any record was read".into()];
         }
         let task = &self.task;
         let mut warnings = Vec::new();
@@ -446,8 +446,8 @@ impl<P: Population> Question<P> {
         for (number, Asked { name, bound }) in leaning {
             if bound.properties.unbounded {
                 warnings.push(format!(
-                    "{name}: nothing bounds it until all is read, as it rounds or chooses within: round the whole \
-                     formula, or the answer"
+                    "{name}: it has no interval until all records are read, because it rounds or branches inside the \
+                     formula: round the whole formula, or the result"
                 ));
             }
             let (mut few, mut skewed, mut constant) = (0, 0, 0);
@@ -468,17 +468,17 @@ impl<P: Population> Question<P> {
                 false => format!(" in {}", counted(groups.into(), "group")),
             };
             if few > 0 {
-                warnings.push(format!("{name}: fewer than {FEW} {units} were read{}: read more", whose(few)));
+                warnings.push(format!("{name}: fewer than {FEW} {units} were read{}: read more records", whose(few)));
             }
             if skewed > 0 {
                 warnings.push(format!(
-                    "{name}: a few {units} decide it{}: intervals of such heavy tails hold the truth less often than \
-                     they say; read more, or set tails",
+                    "{name}: a few {units} decide it{}: with such heavy tails, the interval may contain the true value \
+                     less often than its confidence; read more records, or set tails",
                     whose(skewed)
                 ));
             }
             if constant > 0 {
-                warnings.push(format!("{name}: all values that were read are alike{}", whose(constant)));
+                warnings.push(format!("{name}: all values in the sample are equal{}", whose(constant)));
             }
         }
         warnings.extend(self.warning_of_thinned(sample));
@@ -486,7 +486,7 @@ impl<P: Population> Question<P> {
             let around_zero = figures.iter().find(|figure| !figure.exact && figure.low < 0.0 && figure.high > 0.0);
             if let Some(figure) = around_zero {
                 warnings.push(format!(
-                    "{}: it may be 0, of which no error is a small share: ask for an absolute error",
+                    "{}: the interval contains 0, so a relative error cannot be reached: give an absolute error",
                     figure.aggregate
                 ));
             }

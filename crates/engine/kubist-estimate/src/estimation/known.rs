@@ -39,13 +39,13 @@ impl Known {
         let (below, low) = (whole.below, options.query.window.map_or(0.0, |window| window.0));
         if below <= low {
             return Err(Error::invalid(format!(
-                "records of these steps were kept below priority {below} when they were written: there is no sample \
-                 of them from {low} on"
+                "records of these steps were only kept below priority {below}: no sample starts at {low}"
             )));
         }
         if options.tails.is_some() && below < 1.0 {
             return Err(Error::invalid(format!(
-                "tails: of these steps the records below priority {below} were written, and their tails are not all there"
+                "tails: only the records below priority {below} of these steps were written, so their tails are \
+                 incomplete"
             )));
         }
         let of_all = records.is_all() && options.group_by.is_empty();
@@ -111,9 +111,7 @@ impl<P: Population> Question<P> {
         let below = self.known.as_ref()?.below();
         let wanted = self.options.query.sample.unwrap_or(1.0);
         (sample.at >= self.end && below < wanted).then(|| {
-            format!(
-                "these steps were thinned when they were written: all that was kept is a sample of fraction {below}"
-            )
+            format!("these steps were thinned when they were written: the table has only a sample of fraction {below}")
         })
     }
 }

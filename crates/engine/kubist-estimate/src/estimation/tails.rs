@@ -25,7 +25,7 @@ impl Tails {
             let plain = asked.bound.arguments.iter().all(|argument| argument.column().is_some());
             if !asked.bound.properties.bell_curve || !plain {
                 return Err(Error::invalid(format!(
-                    "tails: {} has none to read apart: it is for sums, means, ratios and variances of columns",
+                    "tails: not supported for {}: use it with sums, means, ratios and variances of columns",
                     asked.name
                 )));
             }
