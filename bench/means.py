@@ -219,6 +219,8 @@ def speedups(folder: Path) -> None:
                     f"| {name} | {label} | {workers} | {base / balance:.2f} | {base / sort:.2f} | "
                     f"{base / merge:.2f} | {base / slowest:.2f} | {slowest:.3f} | {fastest:.3f} |"
                 )
-    print("\nTime with all techniques by the fraction assigned in advance, relative to the best of these:")
+    print(
+        "\nTime with all techniques by the fraction assigned in advance, relative to the best of these:"
+    )
     for theta, ratios in by_theta.items():
         print(f"  {theta:g}: mean {np.mean(ratios):.3f}, worst {np.max(ratios):.3f}")

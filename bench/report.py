@@ -32,7 +32,9 @@ def targets(results: dict[str, Results]) -> str:
         [each.work, each.target, each.measured, words[each.met], each.by_hand]
         for each in verdicts(results)
     ]
-    return table(["work", "target", "measured", "", "compared with DuckDB layered by hand"], lines, left=5)
+    return table(
+        ["work", "target", "measured", "", "compared with DuckDB layered by hand"], lines, left=5
+    )
 
 
 def where(results: Results) -> str:

@@ -155,11 +155,11 @@ def signature(name: str, function: object) -> str:
     parameters = [
         each for each in taken.parameters.values() if each.name not in ("self", "cls", "unknown")
     ]
-    shown = unquoted(str(taken.replace(parameters=parameters)))
-    line = f"{name}{shown}"
+    signed = unquoted(str(taken.replace(parameters=parameters)))
+    line = f"{name}{signed}"
     if len(line) > 96:
         inner = list(lines_of(parameters))
-        returned = shown.rpartition(") -> ")[2] if ") -> " in shown else ""
+        returned = signed.rpartition(") -> ")[2] if ") -> " in signed else ""
         end = f") -> {returned}" if returned else ")"
         line = "\n".join([f"{name}(", *(f"    {each}," for each in inner), end])
     return f"```python\n{line}\n```"
@@ -175,10 +175,10 @@ def lines_of(parameters: Iterable[inspect.Parameter]) -> Iterator[str]:
         yield unquoted(str(each))
 
 
-def unquoted(shown: str) -> str:
+def unquoted(signed: str) -> str:
     """A signature without the quotes of its annotations, and with defaults in double quotes."""
-    shown = re.sub(r"(: |-> )(['\"])(.*?)\2(?=[,) ]|$)", r"\1\3", shown)
-    return re.sub(r"= '([^']*)'", r'= "\1"', shown)
+    signed = re.sub(r"(: |-> )(['\"])(.*?)\2(?=[,) ]|$)", r"\1\3", signed)
+    return re.sub(r"= '([^']*)'", r'= "\1"', signed)
 
 
 def shown_type(function: FunctionType) -> str:

@@ -78,17 +78,17 @@ def potree(tile: pd.DataFrame, folder: Path) -> None:
         level = len(name) - 1
         if level < deepest:
             grid = np.floor((at[rows] - corner) / (wide / cells)).astype(int) @ [1, 1000, 1_000_000]
-            kept = np.unique(grid, return_index=True)[1]
+            first = np.unique(grid, return_index=True)[1]
         else:
-            kept = np.arange(len(rows))
-        own = rows[kept]
+            first = np.arange(len(rows))
+        own = rows[first]
         packed = np.zeros(len(own), dtype=[("at", "<u4", 3), ("color", "u1", 4)])
         packed["at"] = np.round((at[own] - corner) / scale)
         packed["color"][:, :3] = rgb[own]
         packed["color"][:, 3] = 255
         packed.tofile(folder / "data" / "r" / f"{name}.bin")
         nodes[name] = len(own)
-        rest = np.delete(rows, kept)
+        rest = np.delete(rows, first)
         upper = (at[rest] - corner >= wide / 2).astype(int)
         octants = upper @ [4, 2, 1]
         for octant in np.unique(octants):
@@ -210,7 +210,7 @@ def pictures(
     common = f"theme=dark&table={Path(tile).stem}&axes=x,z,y&map=turbo&color=z&fog=0"
     common += f"&range={heights[0]}..{heights[1]}"
     slanted, above = "0,0.95,1.3,0,0,0,1", "0,2.6,0.002,0,0,0,1"
-    asked = [
+    pages = [
         (
             f"#theme=dark&table={Path(sky).stem}&axes=ra,dec&mode=density&color=",
             "sky-page",
@@ -230,7 +230,7 @@ def pictures(
             "ready": ready,
             "look": look,
         }
-        for url, file, ready, look in asked
+        for url, file, ready, look in pages
     ]
     (folder / "jobs.json").write_text(json.dumps({"tables": [sky, tile], "jobs": jobs}))
     subprocess.run(["node", ROOT / "scripts" / "beside.mjs", folder / "jobs.json"], check=True)

@@ -102,10 +102,12 @@ def java() -> Path:
     candidates += sorted(Path("/usr/lib/jvm").glob("*17*/bin/java"))
     for program in candidates:
         try:
-            asked = subprocess.run([program, "-version"], capture_output=True, text=True, check=False)
+            version = subprocess.run(
+                [program, "-version"], capture_output=True, text=True, check=False
+            )
         except OSError:
             continue
-        if re.search(r'version "17[."]', asked.stderr):
+        if re.search(r'version "17[."]', version.stderr):
             return program
     raise Unavailable(
         "Cassandra needs Java 17: install one (openjdk-17-jre-headless), or set JAVA_HOME"
@@ -386,23 +388,23 @@ def main() -> int:
         commands.add_parser(name)
     for name in ["kill", "stop", "start"]:
         commands.add_parser(name).add_argument("number", type=int)
-    asked = parser.parse_args()
+    options = parser.parse_args()
     try:
-        match asked.command:
-            case "up" if asked.secure:
+        match options.command:
+            case "up" if options.secure:
                 up_secure()
             case "up":
-                up(asked.nodes)
+                up(options.nodes)
             case "down":
                 down()
             case "status":
                 say("\n".join(status()) or "no cluster")
             case "kill":
-                one(asked.number).end(signal.SIGKILL)
+                one(options.number).end(signal.SIGKILL)
             case "stop":
-                one(asked.number).end(signal.SIGTERM)
+                one(options.number).end(signal.SIGTERM)
             case "start":
-                node = one(asked.number)
+                node = one(options.number)
                 node.start(java())
                 node.wait_for_answers()
                 if not node.is_secure:

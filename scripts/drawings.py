@@ -129,16 +129,16 @@ def points(count: int, seed: int = 7) -> list[Point]:
     """Clustered points in the unit square, each with a uniform priority."""
     rng = random.Random(seed)
     centres = [(0.28, 0.34, 0.09), (0.7, 0.68, 0.07), (0.62, 0.2, 0.16)]
-    made = []
-    while len(made) < count:
+    points = []
+    while len(points) < count:
         if rng.random() < 0.2:
             x, y = rng.random(), rng.random()
         else:
             cx, cy, spread = rng.choice(centres)
             x, y = rng.gauss(cx, spread), rng.gauss(cy, spread)
         if 0 <= x < 1 and 0 <= y < 1:
-            made.append(Point(x, y, rng.random()))
-    return made
+            points.append(Point(x, y, rng.random()))
+    return points
 
 
 @dataclass
@@ -186,8 +186,8 @@ def nested_samples() -> Drawing:
             (0.01, 0.1, BLUE, 1.6),
             (0, 0.01, ORANGE, 2.4),
         ]:
-            shown = [p for p in rows if low <= p.priority < min(high, fraction)]
-            d.dots(((left + p.x * 220, 260 - p.y * 220) for p in shown), shade, radius)
+            dots = [p for p in rows if low <= p.priority < min(high, fraction)]
+            d.dots(((left + p.x * 220, 260 - p.y * 220) for p in dots), shade, radius)
         kept = sum(p.priority < fraction for p in rows)
         d.text(left, 28, f"sample={fraction:g}", 13, mono=True, bold=True)
         d.text(left + 220, 28, f"{kept:,} rows", 12, GREY, "end")
@@ -375,8 +375,8 @@ def query_path() -> Drawing:
         for p in examined
         if p.priority < fraction and box[0] <= p.x <= box[2] and box[1] <= p.y <= box[3]
     ]
-    for shown, colour, radius in [(examined, GREY, 1.1), (returned, ORANGE, 2.4)]:
-        d.dots(((left + p.x * side, top + (1 - p.y) * side) for p in shown), colour, radius)
+    for dots, colour, radius in [(examined, GREY, 1.1), (returned, ORANGE, 2.4)]:
+        d.dots(((left + p.x * side, top + (1 - p.y) * side) for p in dots), colour, radius)
     d.rect(
         left + box[0] * side,
         top + (1 - box[3]) * side,

@@ -36,10 +36,10 @@ def instructions(work: str, times: int) -> int:
     command = ["taskset", "-c", "0", *valgrind, str(MICRO), work, str(times)]
     environment = {"RAYON_NUM_THREADS": "1", "PATH": "/usr/bin:/bin"}
     ran = subprocess.run(command, capture_output=True, text=True, env=environment, check=False)
-    found = re.search(r"I\s+refs:\s+([\d,]+)", ran.stderr)
-    if ran.returncode or not found:
+    match = re.search(r"I\s+refs:\s+([\d,]+)", ran.stderr)
+    if ran.returncode or not match:
         sys.exit(f"{' '.join(command)} failed:\n{ran.stderr[-2000:]}")
-    return int(found[1].replace(",", ""))
+    return int(match[1].replace(",", ""))
 
 
 def main() -> int:
@@ -47,26 +47,26 @@ def main() -> int:
     if not shutil.which("valgrind"):
         sys.exit("valgrind is not installed: apt-get install valgrind")
     compiler = subprocess.run(["rustc", "--version"], capture_output=True, text=True, check=True)
-    kept = json.loads(KEPT.read_text()) if KEPT.exists() else {"instructions": {}}
-    found = {}
-    print(f"{'work':8} {'instructions':>14} {'kept':>14} {'ratio':>6}")
+    stored = json.loads(KEPT.read_text()) if KEPT.exists() else {"instructions": {}}
+    counts = {}
+    print(f"{'work':8} {'instructions':>14} {'stored':>14} {'ratio':>6}")
     for work, times in WORKS.items():
         once, often = instructions(work, 1), instructions(work, 1 + times)
-        found[work] = (often - once) // times
-        before = kept["instructions"].get(work)
-        ratio = f"{found[work] / before:6.3f}" if before else ""
-        print(f"{work:8} {found[work]:14,} {before or 0:14,} {ratio}")
+        counts[work] = (often - once) // times
+        before = stored["instructions"].get(work)
+        ratio = f"{counts[work] / before:6.3f}" if before else ""
+        print(f"{work:8} {counts[work]:14,} {before or 0:14,} {ratio}")
     if "--update" in sys.argv:
         KEPT.write_text(
-            json.dumps({"compiler": compiler.stdout.strip(), "instructions": found}, indent=2)
+            json.dumps({"compiler": compiler.stdout.strip(), "instructions": counts}, indent=2)
             + "\n"
         )
         return 0
     worse = [
-        work for work, count in found.items() if count > TOLERANCE * kept["instructions"][work]
+        work for work, count in counts.items() if count > TOLERANCE * stored["instructions"][work]
     ]
     if worse:
-        print(f"more than 3 % above the stored counts ({kept['compiler']}): {', '.join(worse)}")
+        print(f"more than 3 % above the stored counts ({stored['compiler']}): {', '.join(worse)}")
     return int(bool(worse))
 
 

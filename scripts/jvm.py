@@ -50,10 +50,7 @@ def java_home() -> Path:
             version = re.search(r"(\d+)", said.stdout + said.stderr)
             if version and int(version[1]) >= 17:
                 return home
-    raise Absent(
-        "no JDK 17 or newer: "
-        "install one (openjdk-17-jdk-headless), or set JAVA_HOME"
-    )
+    raise Absent("no JDK 17 or newer: install one (openjdk-17-jdk-headless), or set JAVA_HOME")
 
 
 def library() -> Path:
@@ -105,22 +102,22 @@ def main() -> int:
     parser.add_argument(
         "--bench", nargs=4, metavar=("FOLDER", "ROWS", "TURNS", "STORES"), help="measures"
     )
-    asked = parser.parse_args()
-    lines = ["-Pall-lines"] if asked.all_lines else []
+    options = parser.parse_args()
+    lines = ["-Pall-lines"] if options.all_lines else []
     try:
-        if asked.jars:
+        if options.jars:
             return maven("package", "-DskipTests", *lines, quiet=True)
-        if asked.bench:
-            said = " ".join(asked.bench)
+        if options.bench:
+            said = " ".join(options.bench)
             return maven("verify", "-Pbench", "-DskipTests", "-q", f"-Dbench.arguments={said}")
-        if asked.kill:
+        if options.kill:
             named = ["-Dtest=KilledStreamTest", "-Dsurefire.failIfNoSpecifiedTests=false"]
-            return maven("test", f"-Drounds={asked.kill}", *named)
-        if asked.quick:
+            return maven("test", f"-Drounds={options.kill}", *named)
+        if options.quick:
             lines += ["-Dtest=TableTest,ValuesTest,QuestionsTest,WritingTest"]
             lines += ["-Dsurefire.failIfNoSpecifiedTests=false"]
         compiled = maven("test-compile", *lines, quiet=True)
-        return compiled or maven("test", f"-Dquestions={asked.questions}", *lines)
+        return compiled or maven("test", f"-Dquestions={options.questions}", *lines)
     except Absent as why:
         print(f"tests of Java and Spark are skipped: {why}", flush=True)
         return NOT_TO_BE_HAD

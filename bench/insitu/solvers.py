@@ -91,7 +91,7 @@ def openfoam(adapter: Path, prefix: Path, folder: Path, length: int) -> None:
     }
     without = records = 0.0
     for number, (name, (file_steps, choices)) in enumerate(outputs.items()):
-        case = airway.made(
+        case = airway.copied(
             folder / f"case-{number}", **common, everySteps=every, fileSteps=file_steps
         )
         (case / "system/cloud").unlink()
@@ -104,13 +104,13 @@ def openfoam(adapter: Path, prefix: Path, folder: Path, length: int) -> None:
         before = size_of(case)
         synced(case)
         begin = time.perf_counter()
-        told = airway.run(case, "icoUncoupledKinematicParcelFoam", env, ranks)
+        log = airway.run(case, "icoUncoupledKinematicParcelFoam", env, ranks)
         synced(case)
         took = time.perf_counter() - begin
         without = without or took
         after = size_of(case)
         if not records:
-            added = re.findall(r"Current number of parcels\s+= (\d+)", told)
+            added = re.findall(r"Current number of parcels\s+= (\d+)", log)
             records = sum(map(int, added[every - 1 :: every]))
         size = (after[0] - before[0], max(after[1] - before[1] - 1, 0))
         counts = (0, 0) if name == "none" else (steps // every, int(records))

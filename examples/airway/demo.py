@@ -179,9 +179,9 @@ def draw(samples: list[tuple[str, pa.Table]], bend: pa.Table, path: Path) -> Non
     low, high = (100 * end for end in BEND["z"])
     note = f"all {bend.num_rows:,} points with {low:.1f} ≤ z ≤ {high:.1f} cm"
     ax = axes(grid[1, :], "The framed box, 100%", note, tuple(y), tuple(reversed(x)))
-    shown = points(ax, bend, 4.5, 0.9)
+    scatter = points(ax, bend, 4.5, 0.9)
 
-    bar = figure.colorbar(shown, cax=figure.add_axes([0.94, 0.055, 0.009, 0.47]))
+    bar = figure.colorbar(scatter, cax=figure.add_axes([0.94, 0.055, 0.009, 0.47]))
     bar.set_label("speed [m/s]")
     bar.solids.set_alpha(1)
     bar.outline.set_visible(False)

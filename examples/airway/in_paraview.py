@@ -38,10 +38,10 @@ NIGHT, INK = [0.035, 0.043, 0.06], [0.85, 0.87, 0.9]
 
 
 def calculator(source, name, function):
-    made = Calculator(registrationName=name, Input=source)
-    made.AttributeType = "Point Data"
-    made.ResultArrayName, made.Function = name, function
-    return made
+    calculated = Calculator(registrationName=name, Input=source)
+    calculated.AttributeType = "Point Data"
+    calculated.ResultArrayName, calculated.Function = name, function
+    return calculated
 
 
 def droplets():
@@ -66,19 +66,19 @@ def view_of(points):
     view.CameraPosition = [-0.28, 0.36, 0.3]
     view.CameraViewUp = [0, 0, 1]
     view.CameraViewAngle = 29
-    shown = Show(points, view)
-    shown.Representation = "Point Gaussian"
-    shown.ShaderPreset = "Sphere"
-    shown.GaussianRadius = RADIUS
-    shown.ScaleByArray, shown.SetScaleArray, shown.UseScaleFunction = 1, ["POINTS", "size"], 0
-    colour(shown, view)
+    display = Show(points, view)
+    display.Representation = "Point Gaussian"
+    display.ShaderPreset = "Sphere"
+    display.GaussianRadius = RADIUS
+    display.ScaleByArray, display.SetScaleArray, display.UseScaleFunction = 1, ["POINTS", "size"], 0
+    colour(display, view)
     axes(view.AxesGrid)
     view.OrientationAxesLabelColor = INK
     return view
 
 
-def colour(shown, view):
-    ColorBy(shown, ("POINTS", "speed"))
+def colour(display, view):
+    ColorBy(display, ("POINTS", "speed"))
     colors = GetColorTransferFunction("speed")
     colors.ApplyPreset("Inferno (matplotlib)", True)
     # The darkest part of the map would be invisible: it is below 0, and cut off.
@@ -94,7 +94,7 @@ def colour(shown, view):
     bar.Position, bar.ScalarBarLength = [0.92, 0.08], 0.4
     bar.UseCustomLabels, bar.CustomLabels = 1, [0, 1, 2, 3, 4, 5]
     bar.AddRangeLabels = 0
-    shown.SetScalarBarVisibility(view, True)
+    display.SetScalarBarVisibility(view, True)
 
 
 def axes(grid):

@@ -45,10 +45,10 @@ def table(at: Path, data: dict[str, np.ndarray], seed: int) -> kubist.Table:
 
 
 def draw_intervals(axes: plt.Axes, estimates: list[kubist.Estimate], truth: float) -> int:
-    held = 0
+    covered = 0
     for place, estimate in enumerate(estimates):
         inside = estimate.low <= truth <= estimate.high
-        held += inside
+        covered += inside
         colour = HELD if inside else MISSED
         axes.plot([place, place], [estimate.low, estimate.high], color=colour, lw=1.5)
         axes.plot(place, estimate.value, ".", color=colour, ms=4)
@@ -56,7 +56,7 @@ def draw_intervals(axes: plt.Axes, estimates: list[kubist.Estimate], truth: floa
     axes.set_xlabel("seed")
     for side in ("top", "right"):
         axes.spines[side].set_visible(False)
-    return held
+    return covered
 
 
 def main(folder: Path) -> None:
@@ -66,11 +66,12 @@ def main(folder: Path) -> None:
         tables = [table(Path(scratch), data, seed) for seed in range(SEEDS)]
 
         figure, axes = plt.subplots(figsize=(8, 2.6), layout="constrained")
-        held = draw_intervals(
+        covered = draw_intervals(
             axes, [t.estimate("mean(speed)", sample=0.005) for t in tables], mean
         )
         axes.set_title(
-            f"mean(speed) from 0.5 % of the rows: {held} of {SEEDS} contain the true value", fontsize=9
+            f"mean(speed) from 0.5 % of the rows: {covered} of {SEEDS} contain the true value",
+            fontsize=9,
         )
         figure.savefig(folder / "estimates-intervals.png", dpi=100)
 
@@ -92,10 +93,10 @@ def main(folder: Path) -> None:
         figure, both = plt.subplots(1, 2, figsize=(8, 2.6), layout="constrained", sharey=True)
         for axes, tails in zip(both, [None, 0.005], strict=True):
             found = [t.estimate("mean(mass)", sample=0.02, tails=tails) for t in tables]
-            held = draw_intervals(axes, found, total)
+            covered = draw_intervals(axes, found, total)
             how = "a sample" if tails is None else f"tails={tails}"
             axes.set_ylim(0, 2.2 * total)
-            axes.set_title(f"mean(mass), {how}: {held} of {SEEDS}", fontsize=9)
+            axes.set_title(f"mean(mass), {how}: {covered} of {SEEDS}", fontsize=9)
         figure.savefig(folder / "estimates-tails.png", dpi=100)
 
 

@@ -23,7 +23,7 @@ import matplotlib.pyplot as plt
 import kubist
 
 
-def asked(files: kubist.FileIndex, where: str, **question: Any) -> dict[str, Any]:
+def timed_query(files: kubist.FileIndex, where: str, **question: Any) -> dict[str, Any]:
     """The matching rows; prints the cost."""
     result = files.query(where=where, **question)
     print(f"{where}\n    {result.costs!r}")
@@ -36,11 +36,11 @@ def main(folder: Path, picture: Path) -> None:
         relief = kubist.index(folder / "etopo5.cdf", into=into)
         ocean = kubist.index(folder / "levitus_climatology.cdf", into=into)
         print(relief, ocean, sep="\n")
-        high = asked(relief, "ROSE > 4000")
-        deep = asked(relief, "ROSE < -6500")
-        shores = asked(relief, "ROSE BETWEEN -60 AND 60", sample=0.1)
-        warm = asked(ocean, "TEMP > 28", box={"ZAXLEVITR": (0, 10)})
-        fresh = asked(ocean, "SALT < 32 AND TEMP > 5", box={"ZAXLEVITR": (0, 10)})
+        high = timed_query(relief, "ROSE > 4000")
+        deep = timed_query(relief, "ROSE < -6500")
+        shores = timed_query(relief, "ROSE BETWEEN -60 AND 60", sample=0.1)
+        warm = timed_query(ocean, "TEMP > 28", box={"ZAXLEVITR": (0, 10)})
+        fresh = timed_query(ocean, "SALT < 32 AND TEMP > 5", box={"ZAXLEVITR": (0, 10)})
     figure, axes = plt.subplots(figsize=(12, 6.4), constrained_layout=True)
     x, y = "ETOPO05_X", "ETOPO05_Y"
     axes.scatter(shores[x], shores[y], s=0.05, color="0.75", linewidths=0)

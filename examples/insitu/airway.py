@@ -1,6 +1,6 @@
 """Droplets in the first fork of an airway, computed by OpenFOAM, which writes them into a table.
 
-The case is the folder airway/, with its parameters in system/parameters. `made` copies the case
+The case is the folder airway/, with its parameters in system/parameters. `copied` copies the case
 with other values. `run` runs a program of OpenFOAM in it, on one or several ranks.
 """
 
@@ -46,7 +46,7 @@ def environment(adapter: Path, prefix: Path) -> dict[str, str]:
     }
 
 
-def made(folder: Path, **parameters: object) -> Path:
+def copied(folder: Path, **parameters: object) -> Path:
     """A copy of the case with other values of its parameters."""
     shutil.copytree(HERE / "airway", folder)
     choose(folder, **parameters)
@@ -57,8 +57,8 @@ def choose(case: Path, **parameters: object) -> None:
     file = case / "system/parameters"
     text = file.read_text()
     for name, value in parameters.items():
-        text, found = re.subn(rf"(?m)^{name}\s.*;$", f"{name} {value};", text)
-        if found != 1:
+        text, replaced = re.subn(rf"(?m)^{name}\s.*;$", f"{name} {value};", text)
+        if replaced != 1:
             raise ValueError(f"{file}: there is no {name}")
     file.write_text(text)
 

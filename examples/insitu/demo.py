@@ -57,7 +57,7 @@ class Solver:
 def openfoam(prefix: Path, adapter: Path, folder: Path, short: bool) -> Solver:
     sizes = {"across": 6, "along": 30, "endTime": 0.06, "parcels": 20_000} if short else {}
     env = airway.environment(adapter, prefix)
-    case = airway.made(folder / "case", **sizes)
+    case = airway.copied(folder / "case", **sizes)
     print("OpenFOAM: a mesh, in two parts ...", flush=True)
     airway.run(case, "blockMesh", env)
     airway.decompose(case, RANKS, env)
@@ -115,10 +115,10 @@ def size_of(folder: Path) -> tuple[int, int]:
 
 
 def figures(solver: Solver, table: kubist.Table) -> None:
-    told = solver.log.read_text()
-    found = STALL.search(told)
+    log = solver.log.read_text()
+    found = STALL.search(log)
     if found is None:
-        raise SystemExit(f"the solver reported no waiting time:\n{told[-4000:]}")
+        raise SystemExit(f"the solver reported no waiting time:\n{log[-4000:]}")
     steps, waited, wall, each, worst = int(found[2]), *map(float, found.groups()[2:])
     size, files = size_of(solver.table)
     rows = len(table)
@@ -135,10 +135,10 @@ def picture(command: str, solver: Solver, table: kubist.Table, file: Path) -> No
     """A plot of the droplets of the last step, coloured by size."""
     last = table.query(steps=max(table.snapshot().complete_steps()), columns=["time"], limit=1)
     when = last.to_arrow()["time"][0].as_py()
-    asked = ["--axes", "x,y", "--color", "d", "--style", "colormap=turbo,theme=dark"]
-    asked += ["--where", f"time >= {when!r}", "--title", f"Droplets at {when:g} s"]
+    options = ["--axes", "x,y", "--color", "d", "--style", "colormap=turbo,theme=dark"]
+    options += ["--where", f"time >= {when!r}", "--title", f"Droplets at {when:g} s"]
     subprocess.run(
-        [command, "plot", solver.table, *asked, "-o", file], check=True, stdout=subprocess.DEVNULL
+        [command, "plot", solver.table, *options, "-o", file], check=True, stdout=subprocess.DEVNULL
     )
     print(f"picture: {file}")
 
@@ -165,9 +165,9 @@ def main() -> None:
     try:
         print(f"The solver runs on {RANKS} ranks ...", flush=True)
         table = opened(solver)
-        shown = [options.kubist, "view", str(solver.table)]
+        command = [options.kubist, "view", str(solver.table)]
         view = subprocess.Popen(
-            shown, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True
+            command, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True
         )
         address = view.stdout.readline().strip()
         print(f"View it while it runs: {address}", flush=True)

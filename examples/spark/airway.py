@@ -67,10 +67,10 @@ if not location.exists():
 statements = re.findall(r"-- (\w+): (.*?)\n(SELECT.*?);", (HERE / "airway.sql").read_text(), re.S)
 figures = {}
 for name, title, statement in statements:
-    asked = spark.sql(statement)
-    pushed = re.findall(r"Pushed\w+: .*?(?=, Columns)", asked._jdf.queryExecution().toString())
+    frame = spark.sql(statement)
+    pushed = re.findall(r"Pushed\w+: .*?(?=, Columns)", frame._jdf.queryExecution().toString())
     print(f"{title}\n  {pushed[-1] if pushed else ''}")
-    figures[name] = title, asked.toArrow().to_pandas()
+    figures[name] = title, frame.toArrow().to_pandas()
     figures[name][1].to_csv(OUT / f"{name}.csv", index=False)
 
 # %% Plot

@@ -138,7 +138,9 @@ def _column(name: str, values: Any, like: Callable[[], pa.Schema] | None) -> Any
         except _astropy.Unreadable as why:
             raise InvalidInput(f"column {name}: {why}") from None
         if name not in made:
-            raise InvalidInput(f"column {name}: expected one dimension, not an array of {len(made)}")
+            raise InvalidInput(
+                f"column {name}: expected one dimension, not an array of {len(made)}"
+            )
         return made[name][0]
     if is_array(values):
         return from_numpy(name, values)

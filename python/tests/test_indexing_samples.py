@@ -1,5 +1,4 @@
-"""Samples through an index: the matching positions of lowest priority, at the cost of their blocks.
-"""
+"""Samples through an index: the positions of lowest priority, at the cost of their blocks."""
 
 from __future__ import annotations
 

@@ -48,8 +48,7 @@ QUESTIONS = [
 
 
 def test_a_commit_of_parts_is_as_one(tmp_path: Path) -> None:
-    """Between parts of any size, also empty ones; after an earlier commit, with postings.
-    """
+    """Between parts of any size, also empty ones; after an earlier commit, with postings."""
     parts, whole = made(tmp_path / "parts"), made(tmp_path / "whole")
     with parts.writer("w") as by_parts, whole.writer("w") as at_once:
         for number in range(STEPS):

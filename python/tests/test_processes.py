@@ -290,9 +290,13 @@ def test_a_handler_of_your_own_stops_a_call(big: Path, run_python: Callable[...,
 
 
 @pytest.mark.parametrize("hangs", [False, True])
-def test_ctrl_c_stops_an_export_and_leaves_nothing_of_it(big: Path, tmp_path: Path, hangs: bool) -> None:
+def test_ctrl_c_stops_an_export_and_leaves_nothing_of_it(
+    big: Path, tmp_path: Path, hangs: bool
+) -> None:
     target = tmp_path / "out.fits"
-    query = subprocess.Popen([COMMAND, "query", big, "-o", target], stderr=subprocess.PIPE, text=True)
+    query = subprocess.Popen(
+        [COMMAND, "query", big, "-o", target], stderr=subprocess.PIPE, text=True
+    )
     children = Path(f"/proc/{query.pid}/task/{query.pid}/children")
 
     def part() -> Path | None:
