@@ -85,7 +85,9 @@ def test_tnull_of_unsigned_integers_as_astropy_writes_it(tmp_path: Path) -> None
     file = tmp_path / "t.fits"
     Table({"ra": [1.0, 2, 3], "dec": [1.0, 2, 3], "n": column}).write(file)
     assert read(file)[0]["n"] == [1, None, 3] == Table.read(file)["n"].tolist()
-    both = write(tmp_path / "both.fits", C("n", "I", array=np.array([100, 100 - 2**15], "i2"), null=100))
+    both = write(
+        tmp_path / "both.fits", C("n", "I", array=np.array([100, 100 - 2**15], "i2"), null=100)
+    )
     fits.setval(both, "TZERO3", value=2**15, ext=1)
     with pytest.raises(kubist.InvalidInput, match=r"both\.fits: column n: TNULL3 = 100 may be"):
         read(both)
@@ -137,7 +139,9 @@ def test_text_tables(tmp_path: Path) -> None:
         file.write_bytes(raw.replace(b"     7", text))
         assert read(file)[0]["n"][0] == value
     file.write_bytes(raw.replace(b"     7", b"   1x2"))
-    with pytest.raises(kubist.InvalidInput, match=r"t\.fits: .*column n, row 0: '1x2' is no number"):
+    with pytest.raises(
+        kubist.InvalidInput, match=r"t\.fits: .*column n, row 0: '1x2' is no number"
+    ):
         read(file)
 
 
@@ -164,7 +168,9 @@ def test_what_has_no_place_is_named(tmp_path: Path) -> None:
 
 def test_the_first_table_with_positions(tmp_path: Path) -> None:
     """Like SExtractor's catalogues: the header of the image comes first."""
-    head = fits.BinTableHDU.from_columns([C("Field Header Card", "80A", array=["x"])], name="LDAC_IMHEAD")
+    head = fits.BinTableHDU.from_columns(
+        [C("Field Header Card", "80A", array=["x"])], name="LDAC_IMHEAD"
+    )
     objects = fits.BinTableHDU.from_columns(
         [
             C("NUMBER", "J", array=[1, 2]),
@@ -177,6 +183,23 @@ def test_the_first_table_with_positions(tmp_path: Path) -> None:
     info = kubist.open(tmp_path / "t.kubist").info()
     assert [d.column for d in info.dimensions] == ["ALPHA_J2000", "DELTA_J2000"]
     assert list(info.identity) == ["NUMBER"]
+
+
+def test_the_table_that_is_named(tmp_path: Path) -> None:
+    file = write(tmp_path / "t.fits", rows=2)
+    with fits.open(file, mode="append") as hdus:
+        more = [C("ra", "D", array=[5.0]), C("dec", "D", array=[6.0]), C("n", "J", array=[7])]
+        hdus.append(fits.BinTableHDU.from_columns(more, name="FAINT", ver=2))
+    for wanted in (2, "2", "faint", "FAINT,2"):
+        found, report, _ = read(file, read={"hdu": wanted})
+        assert found["n"] == [7] and "HDU 1" in report.left_out[str(file)]
+    for wrong in (3, "bright", "FAINT,1"):
+        with pytest.raises(
+            kubist.InvalidInput, match=r"t\.fits: hdu: .* is no table of it; its tables"
+        ):
+            read(file, read={"hdu": wrong})
+    with pytest.raises(kubist.InvalidInput, match=r"t\.fits: HDU 2 \(FAINT\) would be left out"):
+        read(file, read={"strict": True})
 
 
 @pytest.mark.parametrize("ending", ["gz", "bz2"])
@@ -214,7 +237,11 @@ def _copied(folder: Path, name: str) -> Path:
 
 
 def test_a_date_keeps_its_digits(tmp_path: Path) -> None:
-    file = write(tmp_path / "t.fits", C("JD", "D", array=[2460000.123, 2460001.5]), C("P", "D", array=[0.1, 3.3], unit="d"))
+    file = write(
+        tmp_path / "t.fits",
+        C("JD", "D", array=[2460000.123, 2460001.5]),
+        C("P", "D", array=[0.1, 3.3], unit="d"),
+    )
     types = {"JD": "float32", "P": "float32"}
     with pytest.raises(kubist.InvalidInput, match=r"column JD, row 0: 2460000\.123 is a date"):
         read(file, read={"types": types})
@@ -234,7 +261,9 @@ def test_a_date_keeps_its_digits(tmp_path: Path) -> None:
     ],
 )
 def test_positions_by_name(tmp_path: Path, names: tuple[str, ...], wanted: tuple[str, ...]) -> None:
-    numbers = {n: np.arange(2) if n in ("TARGETID", "objID", "Source") else [1.5, 2.5] for n in names}
+    numbers = {
+        n: np.arange(2) if n in ("TARGETID", "objID", "Source") else [1.5, 2.5] for n in names
+    }
     Table(numbers).write(tmp_path / "t.fits")
     plan = kubist.ingest(tmp_path / "t.kubist", tmp_path / "t.fits", dry_run=True)
     assert plan.dimensions == list(wanted)
@@ -268,13 +297,25 @@ def random_columns(rng: np.random.Generator, rows: int) -> list[Any]:
             values[rng.random(shape) < 0.2] = np.nan
             values[rng.random(shape) < 0.05] = np.inf
         elif code in "CM":
-            values = (rng.normal(size=shape) + 1j * rng.normal(size=shape)).astype("c8" if code == "C" else "c16")
+            values = (rng.normal(size=shape) + 1j * rng.normal(size=shape)).astype(
+                "c8" if code == "C" else "c16"
+            )
         else:
             letters = np.array(list(" aB~."))
-            values = np.array(["".join(rng.choice(letters, rng.integers(0, 6))) for _ in range(rows)])
+            values = np.array(
+                ["".join(rng.choice(letters, rng.integers(0, 6))) for _ in range(rows)]
+            )
             width = 7
         form = f"{width}{code}" if width > 1 or code == "X" else code
-        columns.append(C(f"c{i}", form, array=values, unit=str(rng.choice(["", "m", "km s-1"])) or None, **more))
+        columns.append(
+            C(
+                f"c{i}",
+                form,
+                array=values,
+                unit=str(rng.choice(["", "m", "km s-1"])) or None,
+                **more,
+            )
+        )
     return columns
 
 
@@ -319,7 +360,11 @@ def assert_as_astropy(file: Path, found: dict[str, list[Any]]) -> None:
         flat = values.reshape(len(values), -1)
         if flat.dtype.kind == "c":
             parts = np.stack([flat.real, flat.imag], axis=2).reshape(len(flat), -1)
-            names = ["re", "im"] if flat.shape[1] == 1 else [f"{i}_{p}" for i in range(flat.shape[1]) for p in ("re", "im")]
+            names = (
+                ["re", "im"]
+                if flat.shape[1] == 1
+                else [f"{i}_{p}" for i in range(flat.shape[1]) for p in ("re", "im")]
+            )
         else:
             parts, names = flat, [str(i) for i in range(flat.shape[1])]
         single = parts.shape[1] == 1
@@ -327,7 +372,9 @@ def assert_as_astropy(file: Path, found: dict[str, list[Any]]) -> None:
             ours = found[column.name if single else f"{column.name}_{part}"]
             null = header.get(f"TNULL{place}")
             for mine, wanted in zip(ours, parts[:, i].tolist(), strict=True):
-                if isinstance(wanted, float) and np.isnan(wanted) or (null is not None and wanted == null):
+                if (isinstance(wanted, float) and np.isnan(wanted)) or (
+                    null is not None and wanted == null
+                ):
                     assert mine is None
                 elif isinstance(wanted, str):
                     assert (mine or "") == wanted.rstrip(" ")

@@ -22,7 +22,9 @@ SEEDS = int(os.environ.get("KUBIST_FORMAT_SEEDS", "12"))
 FIRST = int(os.environ.get("KUBIST_FORMAT_FIRST", "0"))
 
 
-def snapshot(path: Path, counts: list[int], parameters: dict[str, Any] | None = None, **header: Any) -> Path:
+def snapshot(
+    path: Path, counts: list[int], parameters: dict[str, Any] | None = None, **header: Any
+) -> Path:
     """An HDF5 snapshot with positions and ids."""
     with h5py.File(path, "w") as file:
         head = file.create_group("Header")
@@ -64,7 +66,9 @@ def test_headers_that_disagree(tmp_path: Path) -> None:
     file = snapshot(tmp_path / "s.hdf5", [5])
     with h5py.File(file, "r+") as changed:
         changed["Header"].attrs["NumPart_ThisFile"] = [10]
-    with pytest.raises(kubist.InvalidInput, match=r"s\.hdf5: the header counts 10 of PartType0, there are 5"):
+    with pytest.raises(
+        kubist.InvalidInput, match=r"s\.hdf5: the header counts 10 of PartType0, there are 5"
+    ):
         ingested(tmp_path, file)
     with h5py.File(file, "r+") as changed:
         changed["Header"].attrs["NumPart_ThisFile"] = [5, 4]
@@ -75,11 +79,17 @@ def test_headers_that_disagree(tmp_path: Path) -> None:
 def test_one_of_two_files(tmp_path: Path) -> None:
     file = snapshot(tmp_path / "s_001.0.hdf5", [5], NumFilesPerSnapshot=2)
     _, report = ingested(tmp_path, file)
-    assert report.notes == ["s_001.0.hdf5: its snapshot has 2 files, and s_001.1.hdf5 is not beside it"]
+    assert report.notes == [
+        "s_001.0.hdf5: its snapshot has 2 files, and s_001.1.hdf5 is not beside it"
+    ]
 
 
 def test_units_and_times(tmp_path: Path) -> None:
-    units = {"UnitLength_in_cm": 3.085678e21, "UnitVelocity_in_cm_per_s": 1e5, "UnitMass_in_g": 1.989e43}
+    units = {
+        "UnitLength_in_cm": 3.085678e21,
+        "UnitVelocity_in_cm_per_s": 1e5,
+        "UnitMass_in_g": 1.989e43,
+    }
     still = snapshot(tmp_path / "a.hdf5", [5], units, HubbleParam=1.0)
     table, _ = ingested(tmp_path, still)
     assert table.units["x"] == "kpc" and "redshift" not in table.columns
@@ -173,7 +183,9 @@ def test_random_binary_files(tmp_path: Path, seed: int) -> None:
         dense[kinds == 0] = blocks["RHO"]
         np.testing.assert_array_equal(rows["Density"].to_numpy(), dense[place])
     file.write_bytes(data[:-2])
-    with pytest.raises(kubist.InvalidInput, match=r"snapshot_001: the record from byte .* is cut off"):
+    with pytest.raises(
+        kubist.InvalidInput, match=r"snapshot_001: the record from byte .* is cut off"
+    ):
         kubist.ingest(tmp_path / "u.kubist", file)
 
 
@@ -185,7 +197,9 @@ def test_binary_files_of_pynbody(tmp_path: Path) -> None:
     made["mass"], made["iord"] = rng.uniform(1, 2, 50), np.arange(50)
     made["pos"].units, made["vel"].units, made["mass"].units = "kpc", "km s**-1", "Msol"
     made.gas["rho"] = rng.uniform(1, 2, 20)
-    made.properties.update(a=0.5, z=1.0, h=0.7, omegaM0=0.3, omegaL0=0.7, boxsize=pynbody.units.Unit("10 kpc"))
+    made.properties.update(
+        a=0.5, z=1.0, h=0.7, omegaM0=0.3, omegaL0=0.7, boxsize=pynbody.units.Unit("10 kpc")
+    )
     made.write(filename=str(tmp_path / "snap"), fmt=pynbody.snapshot.gadget.GadgetSnap)
     theirs = pynbody.load(str(tmp_path / "snap"))
     table, _ = ingested(tmp_path, tmp_path / "snap")

@@ -67,14 +67,20 @@ def test_random_files(tmp_path: Path, seed: int) -> None:
         for f, step in enumerate(every):
             for place in range(count):
                 wanted[step, int(ids[f, place])] = {"x": positions[f, place, 0]}
-        elements = [("velocity", 3, "f4", "vx"), ("charge", 1, "f8", "charge"), ("image", 3, "i4", "image_0")]
+        elements = [
+            ("velocity", 3, "f4", "vx"),
+            ("charge", 1, "f8", "charge"),
+            ("image", 3, "i4", "image_0"),
+        ]
         for name, width, kind, column in elements:
             if rng.random() < 0.3:
                 fixed = rng.integers(-5, 5, (count, width) if width > 1 else count).astype(kind)
                 group[name] = fixed
                 at = {step: fixed for step in every}
             else:
-                own = sorted(rng.choice(every, int(rng.integers(1, frames + 1)), replace=False).tolist())
+                own = sorted(
+                    rng.choice(every, int(rng.integers(1, frames + 1)), replace=False).tolist()
+                )
                 shape = (len(own), count, width) if width > 1 else (len(own), count)
                 values = rng.integers(-5, 5, shape).astype(kind)
                 element(group, name, own, values)
@@ -86,5 +92,7 @@ def test_random_files(tmp_path: Path, seed: int) -> None:
                     wanted[step, int(ids[f, place])][column] = first
     kubist.ingest(tmp_path / "t.kubist", tmp_path / "run.h5")
     rows = kubist.open(tmp_path / "t.kubist").query().to_arrow().to_pylist()
-    found = {(r["step"], r["id"]): {n: r[n] for n in ("x", "vx", "charge", "image_0")} for r in rows}
+    found = {
+        (r["step"], r["id"]): {n: r[n] for n in ("x", "vx", "charge", "image_0")} for r in rows
+    }
     assert found == wanted

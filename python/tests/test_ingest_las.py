@@ -67,7 +67,11 @@ def test_marks_for_no_data(tmp_path: Path) -> None:
 
 def test_point_formats_together(tmp_path: Path) -> None:
     files = []
-    for kind, fields in ((1, {"scan_angle_rank": -7}), (7, {"red": 5, "scan_angle": 1500}), (8, {"nir": 9})):
+    for kind, fields in (
+        (1, {"scan_angle_rank": -7}),
+        (7, {"red": 5, "scan_angle": 1500}),
+        (8, {"nir": 9}),
+    ):
         las = points(kind, **{name: np.full(4, value) for name, value in fields.items()})
         las.write(tmp_path / f"{kind}.laz")
         files.append(tmp_path / f"{kind}.laz")
@@ -80,7 +84,11 @@ def test_point_formats_together(tmp_path: Path) -> None:
     assert rows["scan_angle"].to_pylist().count(9.0) == 4 and table.units["scan_angle"] == "deg"
     with pytest.raises(kubist.InvalidInput, match="column overlap: LAS has no place for null"):
         table.query().write(tmp_path / "out.las")
-    names = [n for n in table.columns if n not in ("red", "green", "blue", "nir", "overlap", "scanner_channel")]
+    names = [
+        n
+        for n in table.columns
+        if n not in ("red", "green", "blue", "nir", "overlap", "scanner_channel")
+    ]
     table.query(columns=names, order_by="x").write(tmp_path / "out.las")
     back = laspy.read(tmp_path / "out.las")
     assert sorted(np.asarray(back["scan_angle_rank"])) == [-7] * 4 + [0] * 4 + [9] * 4
@@ -96,7 +104,9 @@ def test_headers(tmp_path: Path) -> None:
         las.write(tmp_path / f"{name}.las")
     table, report = table_of(tmp_path, tmp_path / "a.las")
     (left_out,) = report.left_out.values()
-    assert left_out == {"record site 8 (a photograph)": "its 60,000 bytes are too many for metadata"}
+    assert left_out == {
+        "record site 8 (a photograph)": "its 60,000 bytes are too many for metadata"
+    }
     table.query().write(tmp_path / "out.las")
     header = laspy.read(tmp_path / "out.las").header
     assert (header.system_identifier, header.file_source_id) == ("ALS60", 12)
@@ -121,7 +131,9 @@ def test_scales_that_are_none(tmp_path: Path, scale: float) -> None:
 def test_copc_is_refused_by_name(tmp_path: Path) -> None:
     rows = {name: np.arange(9.0) for name in "xyz"}
     table = kubist.create(tmp_path / "t.kubist", pa.table(rows), ["x", "y", "z"])
-    with pytest.raises(kubist.InvalidInput, match=r"out\.copc\.laz: COPC needs points in the order"):
+    with pytest.raises(
+        kubist.InvalidInput, match=r"out\.copc\.laz: COPC needs points in the order"
+    ):
         table.query().write(tmp_path / "out.copc.laz")
     assert not list(tmp_path.glob("*.laz"))
 
@@ -137,7 +149,9 @@ def random_file(rng: np.random.Generator, path: Path) -> Any:
             more |= {"scales": [0.25] * width, "offsets": [float(rng.integers(-5, 5))] * width}
         if rng.random() < 0.6:
             more["no_data"] = [int(rng.integers(0, 100))] * width
-        extra.append(laspy.ExtraBytesParams(f"e{i}", f"{width}{dtype}" if width > 1 else dtype, **more))
+        extra.append(
+            laspy.ExtraBytesParams(f"e{i}", f"{width}{dtype}" if width > 1 else dtype, **more)
+        )
     count = int(rng.integers(1, 200))
     las = points(kind, count, extra)
     las.X, las.Y, las.Z = rng.integers(-(2**31), 2**31, (3, count)).astype("i4")
@@ -153,7 +167,9 @@ def random_file(rng: np.random.Generator, path: Path) -> Any:
         elif dimension.dtype is not None and dimension.dtype.kind == "f":
             las[name] = rng.normal(size=count)
         else:
-            las[name] = rng.integers(0, 2**dimension.num_bits, count).astype(f"u{max(1, dimension.num_bits // 8)}")
+            las[name] = rng.integers(0, 2**dimension.num_bits, count).astype(
+                f"u{max(1, dimension.num_bits // 8)}"
+            )
     for parameters in extra:
         stored = las.points.array[parameters.name]
         stored[...] = rng.integers(0, 100, stored.shape)
@@ -177,7 +193,9 @@ def test_random_files(tmp_path: Path, seed: int) -> None:
             assert found[name.lower()].to_pylist() == wanted.tolist()
         elif name in ("scan_angle", "scan_angle_rank"):
             step = 0.006 if name == "scan_angle" else 1
-            np.testing.assert_allclose(found["scan_angle"], np.asarray(theirs[name]) * step, rtol=1e-6)
+            np.testing.assert_allclose(
+                found["scan_angle"], np.asarray(theirs[name]) * step, rtol=1e-6
+            )
         elif dimension.is_standard:
             assert found[name].to_pylist() == np.asarray(theirs[name]).tolist(), name
         else:
@@ -185,7 +203,10 @@ def test_random_files(tmp_path: Path, seed: int) -> None:
             values = np.asarray(theirs[name]).reshape(raw.shape)
             for i in range(raw.shape[1]):
                 mark = None if no_data[name] is None else no_data[name][i]
-                wanted = [None if r == mark else v for r, v in zip(raw[:, i], values[:, i].tolist(), strict=True)]
+                wanted = [
+                    None if r == mark else v
+                    for r, v in zip(raw[:, i], values[:, i].tolist(), strict=True)
+                ]
                 column = name if raw.shape[1] == 1 else f"{name}_{i}"
                 assert found[column].to_pylist() == wanted, column
     table.query(order_by="x").write(tmp_path / "back.laz")

@@ -40,7 +40,9 @@ def test_velocities_of_every_second_frame(tmp_path: Path) -> None:
     with TRRFile(str(tmp_path / "run.trr"), "w") as file:
         file.write(zeros, None, None, box, 0, 0.0, 0.0, 12)
         file.write(None, zeros, None, box, 1, 1.0, 0.0, 12)
-    with pytest.raises(kubist.InvalidInput, match=r"run\.trr: frame 1 has velocities and no positions"):
+    with pytest.raises(
+        kubist.InvalidInput, match=r"run\.trr: frame 1 has velocities and no positions"
+    ):
         table(tmp_path / "t.kubist", tmp_path / "run.trr")
 
 
@@ -51,6 +53,14 @@ def test_files_that_are_cut_off(tmp_path: Path, name: str) -> None:
     file.write_bytes(whole.read_bytes()[:-100])
     with pytest.raises(kubist.InvalidInput, match=rf"run\.{name.lower()}: frame 9, .* is cut off"):
         table(tmp_path / "t.kubist", file)
+    rows, report = table(tmp_path / "t.kubist", file, keep_going=True)
+    theirs = mda.Universe(data.GRO, whole).trajectory
+    assert len(rows) == 9 * theirs.n_atoms and not report.failed
+    np.testing.assert_array_equal(
+        rows["x"].to_numpy()[-theirs.n_atoms :], theirs[8].positions[:, 0]
+    )
+    ((name, why),) = report.left_out[str(file)].items()
+    assert name == "the end after 9 frames" and "is cut off" in why
 
 
 def test_gro_of_several_frames(tmp_path: Path) -> None:
@@ -90,7 +100,9 @@ def test_what_an_atom_is(tmp_path: Path) -> None:
     found = kubist.open(tmp_path / "t.kubist").query(where="name = 'CA' AND frame = 3").to_arrow()
     assert len(found) == len(universe.select_atoms("name CA"))
     # Frames that MDAnalysis appends have the same columns.
-    with mda.Writer(str(tmp_path / "t.kubist"), n_atoms=len(universe.atoms), append=True, format="KUBIST") as out:
+    with mda.Writer(
+        str(tmp_path / "t.kubist"), n_atoms=len(universe.atoms), append=True, format="KUBIST"
+    ) as out:
         out.write(universe.atoms)
     last = kubist.open(tmp_path / "t.kubist").query(where="name = 'CA' AND frame = 98").to_arrow()
     assert len(last) == len(found)

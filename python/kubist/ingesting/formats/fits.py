@@ -163,9 +163,7 @@ def _cards(header: Any) -> dict[str, Any]:
 # Columns
 
 
-def _columns(
-    header: Mapping[str, Any], options: Options, left_out: dict[str, str]
-) -> list[Column]:
+def _columns(header: Mapping[str, Any], options: Options, left_out: dict[str, str]) -> list[Column]:
     """Those that are wanted; ``left_out`` gets the ones that cannot be read."""
     make = text_column if header["XTENSION"].strip() == "TABLE" else column
     wanted = None if options.columns is None else set(options.columns)
@@ -196,15 +194,17 @@ def _fields(one: Column) -> list[pa.Field]:
     return [unit(pa.field(name, array.type), one.unit) for name, array in nothing.items()]
 
 
-def _check_nulls(
-    path: Path, begin: int, header: Mapping[str, Any], columns: list[Column]
-) -> None:
+def _check_nulls(path: Path, begin: int, header: Mapping[str, Any], columns: list[Column]) -> None:
     """Finds out what TNULL of unsigned integers means.
 
     The standard means the stored number, and astropy writes the number that is shown. A file that
     has both numbers is refused, because either may be a value.
     """
-    unclear = [c for c in columns if c.null is not None and c.code in "IJK" and c.scale == 1.0 and c.zero > 0]
+    unclear = [
+        c
+        for c in columns
+        if c.null is not None and c.code in "IJK" and c.scale == 1.0 and c.zero > 0
+    ]
     if not unclear:
         return
     stored = dict.fromkeys((c.name for c in unclear), False)

@@ -43,13 +43,21 @@ class Clock:
     def fields(self) -> list[pa.Field]:
         import pyarrow as pa
 
-        named = (("time", self.time), ("redshift", self.redshift), ("scale_factor", self.scale_factor))
+        named = (
+            ("time", self.time),
+            ("redshift", self.redshift),
+            ("scale_factor", self.scale_factor),
+        )
         return [pa.field(name, pa.float64()) for name, value in named if value is not None]
 
     def columns(self, rows: int) -> dict[str, Any]:
         import numpy as np
 
-        named = (("time", self.time), ("redshift", self.redshift), ("scale_factor", self.scale_factor))
+        named = (
+            ("time", self.time),
+            ("redshift", self.redshift),
+            ("scale_factor", self.scale_factor),
+        )
         return {name: np.full(rows, value) for name, value in named if value is not None}
 
 
@@ -75,7 +83,9 @@ class Units:
             return found and (f"{found} sqrt(a)" if self.is_cosmological else found)
         return None
 
-    def _named(self, cgs: float | None, names: Mapping[str, float], comoving: str, base: str) -> str | None:
+    def _named(
+        self, cgs: float | None, names: Mapping[str, float], comoving: str, base: str
+    ) -> str | None:
         if cgs is None:
             return None
         if self.hubble == 1.0 or not self.is_cosmological:
@@ -219,9 +229,7 @@ def _missing(path: Path, files: int) -> str | None:
     return None
 
 
-def _kind(
-    path: Path, file: Any, number: int, count: int, left_out: dict[str, str]
-) -> _Kind | None:
+def _kind(path: Path, file: Any, number: int, count: int, left_out: dict[str, str]) -> _Kind | None:
     """The fields of one type of particles; None if it has no rows.
 
     Raises:
@@ -356,7 +364,9 @@ def look_at_catalogue(path: Path, options: Options) -> Source:
             if not counts[kind]:
                 continue
             if group is None or place not in group:
-                raise InvalidInput(f"{path}: the header counts {counts[kind]:,} of {kind}, without {place}")
+                raise InvalidInput(
+                    f"{path}: the header counts {counts[kind]:,} of {kind}, without {place}"
+                )
             names[kind] = []
             for own, data in sorted(group.items()):
                 if data.shape[:1] != (counts[kind],) or data.dtype.kind not in "iufb":
@@ -384,10 +394,14 @@ def look_at_catalogue(path: Path, options: Options) -> Source:
                         **clock.columns(many),
                     }
                     for name in own:
-                        columns |= split_columns(name, file[kind][name][part], _components(kind, name))
+                        columns |= split_columns(
+                            name, file[kind][name][part], _components(kind, name)
+                        )
                     yield arrow_table(columns, with_all(schema, state))
 
-    made = snapshot(path, header, about, schema, clock, read, sum(counts.values()), left_out, options)
+    made = snapshot(
+        path, header, about, schema, clock, read, sum(counts.values()), left_out, options
+    )
     made.identity = ()
     if clock.time is None:
         made.dimensions = POSITION

@@ -161,7 +161,9 @@ class _Rows:
         import pyarrow as pa
 
         lengths = dict(zip(self.axes, shape, strict=True))
-        clipped = {a: slice(min(s.start, lengths[a]), min(s.stop, lengths[a])) for a, s in part.items()}
+        clipped = {
+            a: slice(min(s.start, lengths[a]), min(s.stop, lengths[a])) for a, s in part.items()
+        }
         columns = [name, *(f"{axis}_index" for axis in self.axes)]
         found = self.files.query(columns=columns, isel=clipped).to_arrow()
         sizes = [int(index[axis].max(initial=0)) + 1 for axis in self.axes]
@@ -296,7 +298,9 @@ def _grid(
             f"columns (--columns), those of its positions too (AXIS_index): {described}"
         )
     values = next(names for grid, names in grids if grid == axes)
-    lengths = dict(zip(axes, _longest([v["shape"] for v in chosen if v["name"] in values]), strict=True))
+    lengths = dict(
+        zip(axes, _longest([v["shape"] for v in chosen if v["name"] in values]), strict=True)
+    )
     beside = [
         v["name"]
         for v in variables

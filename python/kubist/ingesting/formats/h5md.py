@@ -152,7 +152,9 @@ def _reading(
             for element in about.elements:
                 values = _at(group[element], frame, step)
                 if values is not None:
-                    for column, flat in split_columns(element, values, COMPONENTS.get(element)).items():
+                    for column, flat in split_columns(
+                        element, values, COMPONENTS.get(element)
+                    ).items():
                         columns[column] = _texts(flat) if flat.dtype.kind in "OS" else flat
             if about.edges:
                 edges = _at(group["box/edges"], frame, step)

@@ -283,5 +283,3 @@ def _check_counts(path: Path) -> None:
                 f"{path}: byte {at}: the header says {count:,} {name} length records, which do not "
                 f"fit into {size:,} bytes"
             )
-
-

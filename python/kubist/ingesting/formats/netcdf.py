@@ -143,9 +143,10 @@ def _valid(attributes: Mapping[str, Any], unwritten: float | None) -> Valid | No
         _one(attributes.get("add_offset", 0.0)),
     )
     if (scale, offset) != (1.0, 0.0):
-        ends = sorted(end * scale + offset for end in ends)
+        low, high = sorted(end * scale + offset for end in ends)
+        ends = [low, high]
         unwritten = None if unwritten is None else unwritten * scale + offset
-    return Valid(*ends, unwritten)
+    return Valid(ends[0], ends[1], unwritten)
 
 
 def _one(value: Any) -> float:
