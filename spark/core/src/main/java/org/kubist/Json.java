@@ -50,7 +50,7 @@ public final class Json {
         if (value == null || value instanceof Boolean) {
             out.append(value);
         } else if (value instanceof Double number && (number.isNaN() || number.isInfinite())) {
-            throw new KubistException(KubistException.Kind.INVALID_INPUT, "JSON has no word for " + number);
+            throw new KubistException(KubistException.Kind.INVALID_INPUT, "JSON cannot represent " + number);
         } else if (value instanceof Number) {
             out.append(value);
         } else if (value instanceof Map<?, ?> map) {

@@ -95,7 +95,7 @@ final class EstimateFunction extends AbstractFunction1<Seq<Expression>, LogicalP
         if (value(said, index) instanceof UTF8String text) {
             return text.toString();
         }
-        throw Options.invalid("argument " + (index + 1) + " of " + NAME + " is not a text: say " + USAGE);
+        throw Options.invalid("argument " + (index + 1) + " of " + NAME + " is not a string: say " + USAGE);
     }
 
     private static Double number(List<Expression> said, int index) {

@@ -47,7 +47,7 @@ public final class KubistCatalog implements TableCatalog, SupportsNamespaces {
         this.name = name;
         root = options.get("location");
         if (root == null) {
-            throw Options.invalid("spark.sql.catalog." + name + ".location must say the folder of the tables");
+            throw Options.invalid("spark.sql.catalog." + name + ".location must be set to the folder of the tables");
         }
         shared.putAll(options.asCaseSensitiveMap());
         shared.remove("location");
@@ -195,7 +195,7 @@ public final class KubistCatalog implements TableCatalog, SupportsNamespaces {
 
     @Override
     public void alterNamespace(String[] namespace, NamespaceChange... changes) {
-        throw new UnsupportedOperationException("a namespace is a folder, and keeps no properties");
+        throw new UnsupportedOperationException("a namespace is a folder and has no properties");
     }
 
     /** With {@code cascade} its tables are dropped too. If other files exist, they and the folder stay. */
@@ -230,7 +230,7 @@ public final class KubistCatalog implements TableCatalog, SupportsNamespaces {
             Identifier identifier, StructType schema, Transform[] partitions, Map<String, String> properties)
             throws TableAlreadyExistsException {
         if (partitions.length > 0) {
-            throw Options.invalid("Kubist has no partitions of columns: its dimensions divide the rows");
+            throw Options.invalid("Kubist has no column partitions: its dimensions partition the rows");
         }
         Map<String, String> options = new HashMap<>(shared);
         options.putAll(properties);
@@ -239,7 +239,7 @@ public final class KubistCatalog implements TableCatalog, SupportsNamespaces {
         options.put("path", location(identifier));
         Options creating = new Options(options);
         if (!creating.creates()) {
-            throw Options.invalid("say the dimensions: TBLPROPERTIES (dimensions = 'x,y')");
+            throw Options.invalid("set the dimensions: TBLPROPERTIES (dimensions = 'x,y')");
         }
         Map<String, Object> creation = new LinkedHashMap<>(creating.creation());
         creation.put("columns", KubistTable.columns(schema));
@@ -256,7 +256,8 @@ public final class KubistCatalog implements TableCatalog, SupportsNamespaces {
 
     @Override
     public Table alterTable(Identifier identifier, TableChange... changes) {
-        throw new UnsupportedOperationException("columns of " + identifier + " are added by kubist, not by Spark");
+        throw new UnsupportedOperationException(
+                "columns of " + identifier + " can be added with the kubist command, not with Spark");
     }
 
     @Override
@@ -274,6 +275,6 @@ public final class KubistCatalog implements TableCatalog, SupportsNamespaces {
 
     @Override
     public void renameTable(Identifier from, Identifier to) {
-        throw new UnsupportedOperationException("a table of Kubist is renamed by moving its folder");
+        throw new UnsupportedOperationException("Spark cannot rename a Kubist table: move its folder");
     }
 }

@@ -41,7 +41,7 @@ public final class KubistMetrics {
 
         @Override
         public String description() {
-            return "rows looked at by Kubist";
+            return "rows examined by Kubist";
         }
     }
 

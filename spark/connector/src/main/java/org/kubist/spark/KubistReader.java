@@ -98,8 +98,8 @@ final class KubistReader implements PartitionReader<ColumnarBatch> {
             answer.close();
             throw new KubistException(
                     KubistException.Kind.EXPIRED,
-                    location + " answers with the columns " + fields.stream().map(Field::name).toList()
-                            + ", and not with those that were planned, " + columns.toDDL() + ": load it again");
+                    location + " returned the columns " + fields.stream().map(Field::name).toList()
+                            + " instead of the planned ones, " + columns.toDDL() + ": load it again");
         }
     }
 

@@ -30,7 +30,7 @@ public final class KubistSource implements TableProvider, DataSourceRegister {
     @Override
     public Table getTable(StructType schema, Transform[] partitioning, Map<String, String> properties) {
         if (partitioning.length > 0) {
-            throw Options.invalid("Kubist has no partitions of columns: its dimensions divide the rows");
+            throw Options.invalid("Kubist has no column partitions: its dimensions partition the rows");
         }
         Options options = new Options(properties);
         boolean isDescribed = described != null && described.options().equals(options);

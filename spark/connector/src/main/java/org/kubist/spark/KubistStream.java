@@ -52,7 +52,7 @@ final class KubistStream implements MicroBatchStream, SupportsTriggerAvailableNo
 
     KubistStream(KubistTable table, StructType columns, Question question) {
         if (table.options().version() != null) {
-            throw Options.invalid("a stream follows the table: snapshot, versionAsOf and step have no place there");
+            throw Options.invalid("a stream follows the newest steps: options snapshot, versionAsOf and step are not allowed");
         }
         this.table = table;
         this.columns = columns;

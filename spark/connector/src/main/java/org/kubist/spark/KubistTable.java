@@ -101,7 +101,7 @@ final class KubistTable implements SupportsRead, SupportsWrite {
     @Override
     public ScanBuilder newScanBuilder(CaseInsensitiveStringMap ignored) {
         if (moment == null) {
-            throw new KubistException(KubistException.Kind.NOT_FOUND, options.location() + " is not there yet");
+            throw new KubistException(KubistException.Kind.NOT_FOUND, options.location() + " does not exist yet");
         }
         return new KubistScanBuilder(this, schema);
     }

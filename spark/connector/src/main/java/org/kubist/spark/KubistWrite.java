@@ -65,7 +65,7 @@ final class KubistWrite {
         try {
             Files.createDirectories(Path.of(folder));
         } catch (IOException error) {
-            throw new UncheckedIOException("cannot make the folder for rows that wait for their commit", error);
+            throw new UncheckedIOException("cannot create the folder for staged rows", error);
         }
         return new Factory(location, folder, columns);
     }
@@ -75,7 +75,7 @@ final class KubistWrite {
         String staging = options.staging();
         if (staging == null) {
             if (location.contains("://")) {
-                throw Options.invalid("option staging: say a folder that driver and executors share, for rows on their way to "
+                throw Options.invalid("option staging: set a folder that driver and executors share, for staged rows of "
                         + location);
             }
             staging = location + ".staging";
@@ -152,7 +152,7 @@ final class KubistWrite {
         if ("true".equals(SparkSession.active().sparkContext().getLocalProperty("__is_continuous_processing"))) {
             throw new KubistException(
                     KubistException.Kind.UNSUPPORTED,
-                    location + " takes batches: a continuous trigger has none; say Trigger.ProcessingTime or AvailableNow");
+                    location + " does not support continuous triggers: use Trigger.ProcessingTime or AvailableNow");
         }
     }
 
@@ -204,7 +204,7 @@ final class KubistWrite {
 
     static void stays(String folder, Exception error) {
         System.getLogger(KubistWrite.class.getName())
-                .log(System.Logger.Level.WARNING, "files of a finished job stay in " + folder, error);
+                .log(System.Logger.Level.WARNING, "cannot delete the files of a finished job in " + folder, error);
     }
 
     /** Opens the table in a task, with a Spark-specific message if it is not found. */

@@ -69,14 +69,14 @@ final class Options {
     static KubistException timeless() {
         return new KubistException(
                 KubistException.Kind.UNSUPPORTED,
-                "a table does not keep when its commits were made: say the token of a snapshot (snapshot, VERSION AS OF"
+                "a table does not keep when its commits were made: give the token of a snapshot (snapshot, VERSION AS OF"
                         + " 'token') or a step (step, VERSION AS OF n)");
     }
 
     String location() {
         String path = said.get("path");
         if (path == null || path.isEmpty()) {
-            throw invalid("which table? say load(location) or save(location)");
+            throw invalid("no table is given: say load(location) or save(location)");
         }
         return path;
     }
@@ -120,7 +120,7 @@ final class Options {
         for (String name : List.of("snapshot", "versionAsOf", "step")) {
             if (said.containsKey(name)) {
                 if (version != null) {
-                    throw invalid("say one of snapshot, versionAsOf and step");
+                    throw invalid("give only one of snapshot, versionAsOf and step");
                 }
                 version = said.get(name);
             }
@@ -158,7 +158,7 @@ final class Options {
         for (String text : names("accuracy")) {
             int equals = text.lastIndexOf('=');
             if (equals < 1 || bounds.put(text.substring(0, equals).trim(), text.substring(equals + 1).trim()) != null) {
-                throw invalid("option accuracy: \"" + text + "\" is not as x=1e-6 or ux=1e-4 rel, once for a column");
+                throw invalid("option accuracy: \"" + text + "\" must have the form x=1e-6 or ux=1e-4 rel, once for each column");
             }
         }
         return bounds;
@@ -190,7 +190,7 @@ final class Options {
         } catch (NumberFormatException error) {
             // Reported below.
         }
-        throw invalid("option dimensions: \"" + dimension + "\" is not as x, x=0:1 or x=quantile");
+        throw invalid("option dimensions: \"" + dimension + "\" must have the form x, x=0:1 or x=quantile");
     }
 
     /** Options of a new table except its columns, as a JSON object. */

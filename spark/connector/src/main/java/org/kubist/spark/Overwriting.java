@@ -43,14 +43,14 @@ final class Overwriting {
         if (location.contains("://") || (Boolean) info.get("shared")) {
             throw new KubistException(
                     KubistException.Kind.UNSUPPORTED,
-                    location + " cannot be overwritten: only folders of one machine are replaced in one step; drop the table first");
+                    location + " cannot be overwritten: only tables in a folder of one machine can be; drop the table first");
         }
         refuseBusy(table.moment().table(), info);
         Path beside = Path.of(location + ".staging").toAbsolutePath();
         try {
             Files.createDirectories(beside);
         } catch (IOException error) {
-            throw new UncheckedIOException("cannot make the folder for the table that takes the place of " + location, error);
+            throw new UncheckedIOException("cannot create the folder for the table that replaces " + location, error);
         }
         return new Overwriting(location, beside.resolve(job + ".table").toString(), likeThis(table.options(), snapshot, info));
     }

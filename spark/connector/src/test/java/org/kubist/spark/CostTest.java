@@ -53,7 +53,7 @@ class CostTest {
             spark.sparkContext().listenerBus().waitUntilEmpty();
             long all = costs.get("bytes read by Kubist").getAndSet(0);
             assertTrue(all > 0, costs.toString());
-            assertTrue(costs.get("rows looked at by Kubist").getAndSet(0) >= ROWS, costs.toString());
+            assertTrue(costs.get("rows examined by Kubist").getAndSet(0) >= ROWS, costs.toString());
             rows.sample(0.01).selectExpr("sum(id)").collectAsList();
             spark.sparkContext().listenerBus().waitUntilEmpty();
             long sample = costs.get("bytes read by Kubist").get();

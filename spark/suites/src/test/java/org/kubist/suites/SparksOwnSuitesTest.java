@@ -27,7 +27,7 @@ class SparksOwnSuitesTest {
     /** The errors of tests that are expected to fail. */
     private static final List<String> ABSENT = List.of(
             // Tables are partitioned by their dimensions. (ScalaTest puts brackets where two texts differ.)
-            "Kubist has no partitions of columns",
+            "Kubist has no column partitions",
             "PARTITION_MANAGEMENT_IS_UNSUPPORTE",
             // A table without the column that the catalog's option names.
             "the dimension column ",
