@@ -113,13 +113,13 @@ fn leaf(reader: &mut Reader<'_>, segment: &Arc<str>, forest: &Forest) -> Result<
     let grid = reader.u32()?;
     let tree = forest
         .tree(grid)
-        .ok_or_else(|| EntryError::Bad(format!("a page is of grid {grid}, which it does not name")))?;
+        .ok_or_else(|| EntryError::Bad(format!("a page is of grid {grid}, which the checkpoint does not list")))?;
     let (offset, length, runs) = (reader.u64()?, reader.u32()?, reader.u32()?);
     let tier = match reader.u8()? {
         0 => Tier::Lower,
         1 => Tier::Upper,
         2 => Tier::Middle,
-        other => return Err(EntryError::Bad(format!("a page is of tier {other}"))),
+        other => return Err(EntryError::Bad(format!("a page has the unknown tier {other}"))),
     };
     let (priorities, primaries_from) = ((reader.u64()?, reader.u64()?), reader.u64()?);
     let mut span = GridBox { low: [0; MAX_DIMENSIONS], high: [0; MAX_DIMENSIONS] };

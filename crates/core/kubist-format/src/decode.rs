@@ -393,7 +393,7 @@ impl Column for OpaqueColumn {
         let short = || "an opaque column chunk is shorter than its rows".to_string();
         let (says, packed) = lz4_flex::block::uncompressed_size(page.bytes).map_err(|error| error.to_string())?;
         if says > (packed.len() + 1) * MOST_LZ4 {
-            return Err(format!("{} bytes cannot inflate to {says}", packed.len()));
+            return Err(format!("{} compressed bytes cannot decompress to {says} bytes", packed.len()));
         }
         let raw = lz4_flex::block::decompress(packed, says).map_err(|error| error.to_string())?;
         let rows = page.rows;

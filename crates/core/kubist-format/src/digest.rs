@@ -81,7 +81,7 @@ pub fn decode_abstracts(
     let runs = decode_page(bytes, forest)?.runs;
     match runs.len() == pages {
         true => Ok(runs),
-        false => Err(EntryError::Bad(format!("a digest tells of {} pages and not of {pages}", runs.len()))),
+        false => Err(EntryError::Bad(format!("a digest describes {} pages, but the level has {pages}", runs.len()))),
     }
 }
 
@@ -121,7 +121,7 @@ impl Places {
             let runs = reader.u32()?;
             covered += lookup.runs as u64;
             if covered > MOST_COVERED {
-                return Err(EntryError::Bad("a list of places is of more runs than there may be".into()));
+                return Err(EntryError::Bad("a list of places has too many runs".into()));
             }
             let next = offset + blocks_bytes(lookup.runs);
             found.push(OfLookup { first, lookup: Arc::new(lookup), runs, offset });

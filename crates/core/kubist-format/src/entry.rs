@@ -447,7 +447,7 @@ impl RewriteEntry {
                 _ => return Err(EntryError::Bad(format!("a rewrite has no section {tag}"))),
             }
         }
-        let previous = previous.ok_or_else(|| EntryError::Bad("it names no rewrite before it".into()))?;
+        let previous = previous.ok_or_else(|| EntryError::Bad("it does not name the previous rewrite".into()))?;
         let Commit { runs, cutoffs } = commit;
         Ok(RewriteEntry { previous, rewrite: Rewrite { runs, removes, cutoffs, needs }, retract_after, unix_ms })
     }
@@ -474,11 +474,13 @@ fn thinned_steps(body: &[u8]) -> Result<Vec<(i64, Thinned)>, EntryError> {
     while !reader.is_empty() {
         let (step, below) = (reader.u64()? as i64, f64::from_bits(reader.u64()?));
         if !(0.0..=1.0).contains(&below) {
-            return Err(EntryError::Bad(format!("step {step} was kept below {below}, which is no share")));
+            return Err(EntryError::Bad(format!(
+                "step {step} has the sample fraction {below}, which is not from 0 to 1"
+            )));
         }
         let (rows, always, bytes) = (reader.u64()?, reader.u64()?, reader.u64()?);
         if always > rows {
-            return Err(EntryError::Bad(format!("of {rows} records of step {step} {always} were kept always")));
+            return Err(EntryError::Bad(format!("step {step} has {rows} records, but {always} were always kept")));
         }
         let mut thinned = Thinned { below, rows, always, bytes, sums: BTreeMap::new() };
         for _ in 0..reader.u32()? {
@@ -710,8 +712,8 @@ mod tests {
         let steps = [(7, thinned.clone()), (9, thinned.clone())];
         assert_eq!(thinned_steps(&thinned_body(&steps)).unwrap(), steps);
         for (wrong, word) in [
-            (Thinned { below: 1.5, ..thinned.clone() }, "no share"),
-            (Thinned { always: 11, ..thinned.clone() }, "11 were kept always"),
+            (Thinned { below: 1.5, ..thinned.clone() }, "not from 0 to 1"),
+            (Thinned { always: 11, ..thinned.clone() }, "11 were always kept"),
         ] {
             let error = thinned_steps(&thinned_body(&[(7, wrong)])).unwrap_err();
             assert!(matches!(&error, EntryError::Bad(said) if said.contains(word)), "{error:?}");

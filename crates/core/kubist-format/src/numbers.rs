@@ -176,7 +176,7 @@ impl<'a, W: Word> Chunk<'a, W> {
                 Body::Dictionary(count, values, Packed::body(reader, (W::default(), width), rows)?)
             }
             PCO => Body::Binned(reader.rest()),
-            other => return Err(format!("a column chunk has an encoding of the unknown number {other}")),
+            other => return Err(format!("a column chunk has the unknown encoding {other}")),
         };
         Ok(Chunk { rows, shift, steps, valid, body })
     }
@@ -276,7 +276,7 @@ fn keep<W: Copy>(spans: &[Span], first: usize, before: usize, keys: &mut Vec<W>)
 fn steps<W: Word>(reader: &mut Reader<'_>) -> Result<Steps<W>, String> {
     let power = i32::from(reader.u16().map_err(short)? as i16);
     if !multiples::is_step::<W>(power) {
-        return Err(format!("a column chunk has multiples of 2^{power}"));
+        return Err(format!("a column chunk has multiples of 2^{power}, which its type does not support"));
     }
     let odd = match reader.u8().map_err(short)? {
         0 => None,

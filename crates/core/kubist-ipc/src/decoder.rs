@@ -80,7 +80,7 @@ impl Decoder {
             MessageHeader::RecordBatch => self.batch(&message, body).map(Some),
             MessageHeader::DictionaryBatch => self.dictionary(&message, body).map(|()| None),
             MessageHeader::NONE => Ok(None),
-            other => Err(Error::Damaged(format!("a message of the kind {other:?} among the batches"))),
+            other => Err(Error::Damaged(format!("an unexpected message of the kind {other:?} between the batches"))),
         }
     }
 
@@ -160,21 +160,22 @@ impl Decoder {
                 }
             });
         }
-        self.check_bytes("a batch, inflated,", inflated)?;
+        self.check_bytes("a decompressed batch", inflated)?;
         Ok(lengths)
     }
 }
 
 /// The decompressed length that a compressed buffer states. A length that LZ4 cannot reach is an error.
 fn inflated_bytes(codec: CompressionType, bytes: &[u8]) -> Result<u64> {
-    let (says, packed) = bytes.split_first_chunk().ok_or_else(|| Error::damaged("a packed buffer has no length"))?;
+    let (says, packed) =
+        bytes.split_first_chunk().ok_or_else(|| Error::damaged("a compressed buffer has no length"))?;
     let says = match i64::from_le_bytes(*says) {
         // -1 marks a buffer that is not compressed.
         -1 => packed.len() as u64,
         says => whole(says, "a length")?,
     };
     match codec == CompressionType::LZ4_FRAME && says > (packed.len() as u64 + 1) * MOST_LZ4 {
-        true => Err(Error::Damaged(format!("{} bytes cannot inflate to {says}", packed.len()))),
+        true => Err(Error::Damaged(format!("{} compressed bytes cannot decompress to {says} bytes", packed.len()))),
         false => Ok(says),
     }
 }

@@ -42,7 +42,7 @@ impl<'a> Layout<'a> {
         if numbers % width == 0 {
             return Ok(());
         }
-        Err(Error::Damaged(format!("{numbers} bytes are no whole number of values of {width} bytes ({data_type})")))
+        Err(Error::Damaged(format!("{numbers} bytes are not a multiple of the {width} bytes of a value ({data_type})")))
     }
 
     /// Skips the buffers of the next column.

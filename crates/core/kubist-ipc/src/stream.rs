@@ -119,5 +119,5 @@ fn exactly(source: &mut impl Read, length: u64) -> Result<Buffer> {
 }
 
 fn ends_early() -> Error {
-    Error::damaged("it ends within a message")
+    Error::damaged("it ends inside a message")
 }

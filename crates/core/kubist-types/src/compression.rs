@@ -43,7 +43,7 @@ pub struct NoCompression(String);
 
 impl fmt::Display for NoCompression {
     fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(out, "{:?} is no compression: it is one of fast, balanced, small", self.0)
+        write!(out, "{:?} is not a compression level; the levels are fast, balanced, small", self.0)
     }
 }
 

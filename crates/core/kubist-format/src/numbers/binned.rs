@@ -64,7 +64,7 @@ pub(super) fn unpack<W: Word>(
     keys: &mut Vec<W>,
 ) -> Result<(), String> {
     if bytes.first().is_none_or(|first| first & 0xf != CLASSIC) {
-        return Err("a column chunk has numbers of pco in a mode that is not read".into());
+        return Err("a column chunk uses a mode of pco that Kubist does not read".into());
     }
     let (file, _) = FileDecompressor::new(&VERSION[..]).map_err(wrong)?;
     let (chunk, page) = file.chunk_decompressor::<W, _>(bytes).map_err(wrong)?;
@@ -74,7 +74,7 @@ pub(super) fn unpack<W: Word>(
         _ => false,
     };
     if !is_small {
-        return Err("a column chunk has numbers of pco that follow from too many others".into());
+        return Err("a column chunk uses a delta encoding of pco that Kubist does not read".into());
     }
     let first = keys.len();
     keys.resize(first + wanted.next_multiple_of(FULL_BATCH_N).min(rows), W::default());
