@@ -86,7 +86,7 @@ pub fn documentation() -> String {
     let row =
         |cells: [&str; 3]| format!("{} |\n", cells.map(|cell| format!("| {cell}")).join(" ").replace("|  ", "| "));
     let rows = TABLE.iter().map(|definition| row(definition.documented));
-    let head = [row(["aggregate", "of what", "interval"]), row(["---"; 3])];
+    let head = [row(["aggregate", "definition", "interval"]), row(["---"; 3])];
     head.into_iter().chain(rows).collect()
 }
 

@@ -14,9 +14,9 @@ pub const DEFINITION: Definition = Definition {
     listed: "count",
     documented: [
         "`count()`, `count(x)`",
-        "records; those whose x is there",
-        "exact binomial; a box is counted from the tree where that is quick: it is exact then, and groups and \
-         conditions in it are shares of a known number",
+        "records; records with a value of x",
+        "exact binomial; the count of a box is exact if the index gives it quickly, and groups and conditions in it \
+         are then proportions of a known number",
     ],
     is_named: |name| name == "count",
     bind,

@@ -21,8 +21,8 @@ pub const DEFINITION: Definition = Definition {
     listed: "count_distinct",
     documented: [
         "`count_distinct(x)`",
-        "different values; nulls are not counted, NaN is one value",
-        "from the numbers of values seen once and more often; wide",
+        "distinct values; nulls are not counted, NaN is one value",
+        "from the numbers of values seen once and repeatedly; wide",
     ],
     is_named: |name| name == "count_distinct",
     bind: |call: &Call| {

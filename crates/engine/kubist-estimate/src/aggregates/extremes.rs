@@ -15,7 +15,7 @@ pub const DEFINITION: Definition = Definition {
     documented: [
         "`min(x)`, `max(x)`",
         "",
-        "exact: the list of runs says where to look; with a `group_by`, or without time, what the sample saw is one end",
+        "exact, from the manifest and a few runs; with a `group_by`, or if time runs out, the sample bounds one side only",
     ],
     is_named: |name| matches!(name, "min" | "max"),
     bind: |call: &Call| {

@@ -14,8 +14,8 @@ use crate::interval::{Conditions, Interval};
 pub const DEFINITION: Definition = Definition {
     listed: "histogram(x, bins), histogram2d(x, y, bins_x, bins_y)",
     documented: [
-        "`histogram(x, 20)`, `histogram(x, 20, low, high)`, `histogram2d(x, y, 64, 64)`; with the word log or round behind; `histogram(x, 1mm)`: bins that wide",
-        "records in each bin; outer bins hold what lies beyond them, and say how far that goes",
+        "`histogram(x, 20)`, `histogram(x, 20, low, high)`, `histogram2d(x, y, 64, 64)`; log or round as the last argument; `histogram(x, 1mm)`: bins of that width",
+        "records in each bin; outer bins include the values beyond them, and their ends show the range",
         "each bin is a count",
     ],
     is_named: |name| matches!(name, "histogram" | "histogram2d"),

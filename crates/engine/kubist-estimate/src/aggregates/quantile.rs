@@ -19,11 +19,7 @@ use crate::unit::UnitRule;
 
 pub const DEFINITION: Definition = Definition {
     listed: "median, p95 (or any pNN), quantile(x, q)",
-    documented: [
-        "`median(x)`, `p95(x)`, `quantile(x, q)`",
-        "between neighbours by proportion, as numpy does",
-        "order statistics",
-    ],
+    documented: ["`median(x)`, `p95(x)`, `quantile(x, q)`", "linear interpolation, as in numpy", "order statistics"],
     is_named: |name| matches!(name, "median" | "quantile") || percent(name).is_some(),
     bind,
 };

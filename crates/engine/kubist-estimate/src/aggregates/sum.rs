@@ -14,7 +14,7 @@ pub const DEFINITION: Definition = Definition {
     documented: [
         "`sum(x)`",
         "",
-        "Horvitz-Thompson; where the number of records is known, or of those among which they are, a ratio to it",
+        "Horvitz-Thompson; a ratio estimator if the number of these records, or of the box that contains them, is known",
     ],
     is_named: |name| name == "sum",
     bind: |call: &Call| {

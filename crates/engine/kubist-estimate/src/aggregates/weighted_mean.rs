@@ -11,7 +11,7 @@ pub const DEFINITION: Definition = Definition {
     listed: "weighted_mean(v, w)",
     documented: [
         "`weighted_mean(v, w)`",
-        "sum(v * w) / sum(w), of records that have both",
+        "sum(v * w) / sum(w), over records with both values",
         "delta method, Student's t, corrected for skewness",
     ],
     is_named: |name| name == "weighted_mean",
