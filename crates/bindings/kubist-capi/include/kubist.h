@@ -20,10 +20,10 @@ struct ArrowArrayStream;
 // The ABI version. It increases with each incompatible change, and is part of the library's file name.
 #define KUBIST_ABI_VERSION 1
 
-// Number of words of a writer's share in a step, to be summed over all writers.
+// Number of words in a writer's share of a step, to be summed over all writers.
 #define KUBIST_SHARE_WORDS 7436
 
-// Number of values of a share of which the maximum over all writers is needed.
+// Number of values in a share to combine by their maximum over all writers.
 #define KUBIST_SHARE_LARGEST 8
 
 // The severity of an event.

@@ -10,9 +10,9 @@ use crate::table::handle;
 use crate::text::json;
 use crate::writer::{report, KubistReport, KubistWriter};
 
-/// Number of words of a writer's share in a step, to be summed over all writers.
+/// Number of words in a writer's share of a step, to be summed over all writers.
 pub const KUBIST_SHARE_WORDS: u64 = 7436;
-/// Number of values of a share of which the maximum over all writers is needed.
+/// Number of values in a share to combine by their maximum over all writers.
 pub const KUBIST_SHARE_LARGEST: u64 = 8;
 
 const _: () = assert!(KUBIST_SHARE_WORDS as usize == SHARE_WORDS && KUBIST_SHARE_LARGEST as usize == SHARE_LARGEST);
