@@ -172,7 +172,7 @@ impl Predicate {
         Ok(Predicate { test: Test::all(tests), parts })
     }
 
-    /// The predicate that both hold. Both must be bound to the same schema.
+    /// A predicate that selects the rows that both select. Both must be bound to the same schema.
     pub fn and(self, other: Predicate) -> Predicate {
         let mut parts = self.parts;
         parts.extend(other.parts);
