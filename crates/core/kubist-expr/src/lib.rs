@@ -148,7 +148,7 @@ impl Predicate {
         Ok(Predicate { test, parts: vec![sql.trim().to_owned()] })
     }
 
-    /// The predicate `low <= column <= high`. Null and NaN are in no range, but a range without both ends
+    /// The predicate `low <= column <= high`. Null and NaN are in no range, but a range with no ends
     /// selects every row. `column` is an exact name.
     ///
     /// # Errors
