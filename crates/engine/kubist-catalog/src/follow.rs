@@ -1,7 +1,8 @@
-//! Reading on in what says what a table is: logs, rewrites, alterations, checkpoints.
+//! Following: reads what was added to a table's logs, rewrites, alterations and checkpoints since the last
+//! read, and joins it to the `Tail`.
 //!
-//! Following reads what was added since the last time and joins it (`tail`). All of it waits for
-//! the store, so no lock may be held meanwhile. `core` decides which thread follows, and when.
+//! Every function here waits for the store, so callers must not hold a lock. `core` decides which thread
+//! follows, and when.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::panic::resume_unwind;
@@ -25,21 +26,22 @@ use crate::token::SnapshotToken;
 use crate::view::View;
 use crate::vouched;
 
-/// The number of logs that are read together; the switch is checked between.
+/// The number of logs that are read in one request. Cancellation is checked between requests.
 const LOGS_AT_ONCE: usize = 256;
-/// The number of rewrites that are read together.
+/// The number of rewrites that are read in one request.
 const REWRITES_AT_ONCE: usize = 16;
-/// Pages of so many bytes are read when the table is opened, where answers take the time of a network.
+/// Largest size of the checkpoint's pages, in bytes, that are prefetched when the table is opened on a remote
+/// store.
 const FEW_PAGES: u64 = 4 << 20;
-/// How often a state is begun anew because others clean up meanwhile.
+/// The number of restarts from a checkpoint, because files were cleaned during the read, before it fails.
 const MOST_RESTARTS: usize = 8;
 
-/// Follows again what seems damaged while that may be because this machine sees something late:
-/// a rewrite, say, before a commit that it needs.
+/// Follows again while an apparent damage may come from a store with delayed visibility. Such a store can
+/// show a rewrite before a commit that it needs.
 ///
 /// # Errors
 ///
-/// Those of `follow`, and `Cancelled`.
+/// The errors of `follow`, and `Cancelled`.
 pub fn once_seen<T>(files: &TableFiles, cancel: &Cancel, mut follow: impl FnMut() -> Result<T>) -> Result<T> {
     let mut attempt = 0;
     loop {
@@ -51,15 +53,16 @@ pub fn once_seen<T>(files: &TableFiles, cancel: &Cancel, mut follow: impl FnMut(
     }
 }
 
-/// Follows everything that says what the table is, up to now: what was durable before the
-/// call is joined after it, and what was joined before is there still. An alteration may need rewrites that were published after they were
-/// listed, and where others' changes are seen late, runs may have columns and grids of alterations
-/// that are not seen yet: then all is followed once more.
+/// Follows the table up to now. Everything that was durable before the call is joined after it, and
+/// everything joined before is still there.
+///
+/// It follows again in two cases: an alteration needs rewrites that were published after the listing, or runs
+/// use columns or grids of alterations that the store does not show yet.
 ///
 /// # Errors
 ///
-/// `Damaged` if a log, a rewrite or an alteration cannot be read, or is shorter than others know
-/// it; `Replaced` if another history is there; `Newer`; `Cancelled`; a storage error.
+/// `Damaged` if a log, a rewrite or an alteration cannot be read, or is shorter than other files prove;
+/// `Replaced` if the table has another history; `Newer`; `Cancelled`; a storage error.
 pub fn to_now(files: &TableFiles, tail: &mut Tail, cancel: &Cancel) -> Result<()> {
     cancel.check()?;
     let (store, known) = (files.store.as_ref(), Known::of(files, tail));
@@ -68,7 +71,6 @@ pub fn to_now(files: &TableFiles, tail: &mut Tail, cancel: &Cancel) -> Result<()
     known.check(files, tail, &there.map_err(store_error)?, cancel)
 }
 
-/// Follows everything up to now.
 fn read_on(files: &TableFiles, tail: &mut Tail, cancel: &Cancel) -> Result<()> {
     if let Some(read) = glance(files, tail)?
         && join_read(files, tail, read, cancel)?
@@ -84,7 +86,7 @@ fn read_on(files: &TableFiles, tail: &mut Tail, cancel: &Cancel) -> Result<()> {
         }
         let is_late = files.store.look_again(attempt).map_err(store_error)?;
         if has_rewrites && !is_late {
-            // Whoever reads a run with other columns says what is missing.
+            // The reader of a run with unknown columns reports what is missing.
             return match tail.schema(files).version {
                 version if version < tail.history.needs_alterations => {
                     Err(missing_alteration(files.store.location(), version + 1))
@@ -101,11 +103,11 @@ fn read_on(files: &TableFiles, tail: &mut Tail, cancel: &Cancel) -> Result<()> {
     }
 }
 
-/// Follows the logs and the rewrites, then what was declared and altered.
+/// Follows the logs and rewrites, then the declared writers and the alterations.
 fn follow_all(files: &TableFiles, tail: &mut Tail, cancel: &Cancel) -> Result<()> {
     let mut look = tail.first_look.take();
     let listed = look.as_mut().map(|look| std::mem::take(&mut look.checkpoints));
-    // With a look everything that must be listed before the logs was.
+    // `FirstLook` has already listed everything that must be listed before the logs.
     let mut logs = None;
     match (tail.begun, listed) {
         (true, _) => keep_up(files, tail, cancel)?,
@@ -117,8 +119,8 @@ fn follow_all(files: &TableFiles, tail: &mut Tail, cancel: &Cancel) -> Result<()
             logs = Some(names.map_err(store_error)?);
         }
     }
-    // Mostly a checkpoint holds everything: what is asked after the logs is asked beside them then,
-    // and once more if they have anything to join.
+    // A checkpoint usually holds everything. On a remote store the last look is therefore requested in
+    // parallel with the logs, and repeated only if they had something to join.
     let (early, joined) = (is_far(files.store.as_ref()) && tail.checkpoint.is_some() && look.is_some(), tail.joined());
     let last = LastLook::of(files, tail);
     let (followed, seen) = match early {
@@ -142,14 +144,14 @@ fn follow_all(files: &TableFiles, tail: &mut Tail, cancel: &Cancel) -> Result<()
     last.join(files, tail, seen, cancel)
 }
 
-/// What is asked for after the logs: no run has a column that is not known then.
+/// The requests after the logs. Their results describe every column that a joined run can have.
 struct LastLook {
-    /// How many alterations are known, and the next.
+    /// The number of known alterations, and the name of the next one.
     version: u64,
     altered: String,
-    /// The checkpoint that was begun with.
+    /// The checkpoint that following started from.
     checkpoint: Option<String>,
-    /// The table itself: with nothing to join it may be looked at beside the rest.
+    /// Whether to read the table file too. If nothing is joined, this read may run in parallel.
     is_of_table: bool,
     is_of_writers: bool,
 }
@@ -166,13 +168,13 @@ impl LastLook {
         }
     }
 
-    /// The objects, in the order in which they are joined, and the names of alterations.
+    /// Returns the objects in the order in which `join` consumes them, and the names of later alterations.
     fn ask(&self, files: &TableFiles) -> Result<(Vec<Option<Bytes>>, Vec<String>)> {
         let mut asked = vec![self.altered.clone()];
         asked.extend(self.is_of_table.then(|| [DROPPED, TABLE].map(str::to_string)).into_iter().flatten());
         asked.extend(self.is_of_writers.then(|| WRITERS.to_string()));
         let store = files.store.as_ref();
-        // Of one that is missing only the later ones tell.
+        // Only later alterations prove that one is missing.
         let later = || store.list_after(ALTERATIONS, &alteration::name_of(self.version));
         let (later, found) = both(store, later, || get_all(store, &asked));
         Ok((found.map_err(store_error)?, later.map_err(store_error)?))
@@ -204,7 +206,7 @@ impl LastLook {
             None if !later.contains(&self.altered) => {
                 return Err(missing_alteration(files.store.location(), self.version + 1));
             }
-            // It was made just now.
+            // It was published between the two reads.
             None => {}
         }
         follow_alterations(files, tail, u64::MAX, cancel)?;
@@ -223,13 +225,13 @@ fn follow_entries(
     mut logs: Option<Vec<String>>,
     cancel: &Cancel,
 ) -> Result<()> {
-    // Cleaning may remove rewrites while they are being read: a checkpoint has
-    // them, and it is there first.
+    // Cleaning can remove rewrites during the read. The checkpoint that holds them was published first, so
+    // following restarts from it.
     let mut restarts = 0;
     loop {
         cancel.check()?;
-        // Listed before the logs are read: a rewrite is published only after the commits
-        // that it needs are durable, so what it needs is seen (I5).
+        // Rewrites are listed before the logs are read. A rewrite is published only after the commits it
+        // needs are durable, so the logs contain them (I5).
         let (new, listed_at, at_work) = match look.take() {
             Some(mut look) => {
                 let known = rewrite_name(tail.state.rewrites());
@@ -239,12 +241,12 @@ fn follow_entries(
             }
             None => {
                 let (new, listed_at) = new_rewrites(files, tail)?;
-                // Listed before the logs: whose segment is there has a log by then.
+                // Segments are listed before the logs: a writer whose segment exists has a log by then.
                 let at_work = if tail.looked_at_segments { BTreeMap::new() } else { vouched::at_work(files)? };
                 (new, listed_at, at_work)
             }
         };
-        // Until all that was listed is joined.
+        // Unset until everything listed is joined.
         tail.listed_at = None;
         let writers = logs.take().map_or_else(|| files.store.logs().map_err(store_error), Ok)?;
         if follow_logs(files, tail, &at_work, writers, cancel)? && follow_rewrites(files, tail, &new, cancel)? {
@@ -262,10 +264,11 @@ fn follow_entries(
     Ok(())
 }
 
-/// What the known logs have beyond what was joined, if there is certainly nothing else that is new. Where
-/// each answer takes the time of a network all that says so is asked for at once, after the call began. No
-/// order between the answers matters: without new rewrites what a log has can be joined whenever it was
-/// read. If there is anything else, all is read in its order.
+/// Reads the new entries of the known logs; `None` unless it is certain that nothing else is new.
+///
+/// On a remote store, all checks are requested in parallel after the call began. Their order does not matter:
+/// without new rewrites, log entries can be joined whenever they were read. If anything else is new,
+/// `follow_all` reads everything in order.
 fn glance(files: &TableFiles, tail: &Tail) -> Result<Option<Vec<LogTail>>> {
     if !is_far(files.store.as_ref())
         || !tail.begun
@@ -280,7 +283,7 @@ fn glance(files: &TableFiles, tail: &Tail) -> Result<Option<Vec<LogTail>>> {
     let from: Vec<(&str, u64)> = tail.logs.iter().map(|name| (name.as_str(), tail.state.position(name))).collect();
     let (rewrites, altered) = (rewrite_name(tail.state.rewrites()), alteration::name_of(tail.schema(files).version));
     let (logs, is_declared) = (&tail.logs, tail.history.declared.is_some());
-    // Its pages go with it.
+    // If the checkpoint is gone, its pages are gone too.
     let checkpoint = tail.base.as_ref().and(tail.checkpoint.as_ref());
     let switches = &switches();
     let (answers, read) = thread::scope(|scope| {
@@ -298,7 +301,7 @@ fn glance(files: &TableFiles, tail: &Tail) -> Result<Option<Vec<LogTail>>> {
     });
     let mut same = true;
     let looked = |failed| match failed {
-        // A log is gone, say: who reads all in its order finds out what that means.
+        // For example, a log is gone. `follow_all` finds out why.
         kubist_store::Error::Missing { .. } | kubist_store::Error::Damaged { .. } => Ok(false),
         error => Err(store_error(error)),
     };
@@ -311,7 +314,7 @@ fn glance(files: &TableFiles, tail: &Tail) -> Result<Option<Vec<LogTail>>> {
     }
 }
 
-/// Joins what a glance found; `false` if more must be read to make sense of it.
+/// Joins the result of `glance`; returns `false` if it needs more reads to be understood.
 fn join_read(files: &TableFiles, tail: &mut Tail, read: Vec<LogTail>, cancel: &Cancel) -> Result<bool> {
     let writers = tail.logs.clone();
     for (writer, read) in writers.iter().zip(read) {
@@ -331,25 +334,25 @@ fn join_read(files: &TableFiles, tail: &mut Tail, read: Vec<LogTail>, cancel: &C
     Ok(tail.is_described(files))
 }
 
-/// The table as it was at a moment that a view of it had.
+/// Returns the table's snapshot at a token.
 ///
-/// Logs and alterations are never cleaned away; a checkpoint and rewrites lead there
-/// as long as the newest checkpoint is not younger, or all rewrites are still there.
+/// Logs and alterations are never cleaned. The snapshot can be reached if the newest checkpoint is not
+/// younger than it, or if all rewrites still exist.
 ///
 /// # Errors
 ///
-/// `SnapshotExpired` if rewrites that lead to that state were cleaned away; `Replaced` if the table has another
-/// history, as a restored backup has; else as of [`to_now`].
+/// `SnapshotExpired` if rewrites that lead to the snapshot were cleaned; `Replaced` if the table has another
+/// history, for example after a restore from a backup; otherwise the errors of [`to_now`].
 pub fn to_token(files: &TableFiles, token: &SnapshotToken, cancel: &Cancel) -> Result<Arc<View>> {
     let held = checkpoint::load(files, cancel)?;
     from_to_token(files, held.filter(|held| token.is_at_or_after(&held.state)), token, cancel)
 }
 
-/// The same, from a checkpoint that leads there.
+/// Like [`to_token`], from a checkpoint that is not younger than the token.
 ///
 /// # Errors
 ///
-/// As of [`to_token`].
+/// The errors of [`to_token`].
 pub fn from_to_token(
     files: &TableFiles,
     held: Option<Held>,
@@ -359,7 +362,7 @@ pub fn from_to_token(
     let mut tail = Tail::default();
     tail.begin(held);
     match follow_to_token(files, &mut tail, token, cancel) {
-        // What is there is sound, and leads elsewhere.
+        // The files are intact but belong to another history.
         Err(Error::Damaged { what, .. }) if tail.is_misfit => Err(other_history(files, &what)),
         followed => followed,
     }
@@ -404,8 +407,8 @@ fn follow_to_token(files: &TableFiles, tail: &mut Tail, token: &SnapshotToken, c
     }
 }
 
-/// Waits until this machine sees all that a token names, or would: positions of logs, rewrites
-/// and alterations, which somebody elsewhere has seen. Nobody else waits for what a token says.
+/// Waits until this machine sees everything that a token of another process names: positions of logs,
+/// rewrites and alterations. Returns at once on stores without delayed visibility.
 ///
 /// # Errors
 ///
@@ -427,7 +430,7 @@ fn sees_all_of(store: &dyn Store, token: &SnapshotToken) -> kubist_store::Result
         }
     }
     let is_there = |name: &str| store.get(name).map(|found| found.is_some());
-    // Alterations stay. A rewrite may have been cleaned away, if there are later ones.
+    // Alterations are never cleaned. A rewrite may be cleaned if later ones exist.
     Ok((token.alterations == 0 || is_there(&alteration::name_of(token.alterations))?)
         && (token.declared.is_none() || is_there(WRITERS)?)
         && (token.rewrites == 0
@@ -435,14 +438,15 @@ fn sees_all_of(store: &dyn Store, token: &SnapshotToken) -> kubist_store::Result
             || !store.list_after(REWRITES, &rewrite_name(token.rewrites))?.is_empty()))
 }
 
-/// A rewrite's name, and what it says if that was read already.
+/// The name of a rewrite, and its content if it was already read.
 type Found = (String, Option<Bytes>);
 
-/// The rewrites behind those that were joined. A listing that is old lacks the last ones, which are found by
-/// their numbers. A few that came since all that was listed was joined are found like that, too, while no other
-/// checkpoint is there: a rewrite goes only after a checkpoint holds it.
+/// Returns the rewrites after the joined ones, and the newest checkpoint seen before the listing where that
+/// is useful.
 ///
-/// Also gives the newest checkpoint as it was seen before the listing, where that is of use.
+/// A stale listing lacks the last rewrites; they are found by their numbers. A few new rewrites are found by
+/// number too, without a listing, while the newest checkpoint is unchanged: a rewrite is cleaned only after a
+/// checkpoint holds it.
 fn new_rewrites(files: &TableFiles, tail: &Tail) -> Result<(Vec<Found>, Option<Option<String>>)> {
     let (store, behind) = (files.store.as_ref(), tail.state.rewrites());
     let is_late = !store.capabilities().staleness.is_zero();
@@ -451,7 +455,8 @@ fn new_rewrites(files: &TableFiles, tail: &Tail) -> Result<(Vec<Found>, Option<O
     let mut read = Vec::new();
     if let Some(known) = tail.listed_at.as_ref().filter(|_| by_number) {
         read = consecutive_rewrites(files, behind, REWRITES_AT_ONCE)?;
-        // Looked for after the rewrites: none that was looked for had gone.
+        // Listed after the rewrites were read: an unchanged checkpoint proves that none of them was cleaned
+        // before.
         if read.len() < REWRITES_AT_ONCE && newest()? == *known {
             return Ok((read, tail.listed_at.clone()));
         }
@@ -467,7 +472,7 @@ fn new_rewrites(files: &TableFiles, tail: &Tail) -> Result<(Vec<Found>, Option<O
     Ok((found, listed_at))
 }
 
-/// The rewrites behind a number, up to the first that is not there, and so many at most.
+/// Reads the rewrites after a number, up to the first missing one and at most `most`.
 fn consecutive_rewrites(files: &TableFiles, behind: u64, most: usize) -> Result<Vec<Found>> {
     let mut found = Vec::new();
     for name in (behind + 1..).map(rewrite_name).take(most) {
@@ -477,16 +482,15 @@ fn consecutive_rewrites(files: &TableFiles, behind: u64, most: usize) -> Result<
     Ok(found)
 }
 
-/// Starts anew from the newest checkpoint.
+/// Restarts from the newest checkpoint.
 fn restore(files: &TableFiles, tail: &mut Tail, cancel: &Cancel) -> Result<()> {
     let held = checkpoint::load(files, cancel)?;
     tail.begin(held);
     Ok(())
 }
 
-/// Starts anew from the newest checkpoint if that is to be: the one that the state began
-/// with is gone, and its pages may be; or the state has become so long that a newer one
-/// is worth a look.
+/// Restarts from the newest checkpoint if the current one is gone, because its pages may be gone too. Also
+/// restarts if much was added and a newer checkpoint exists.
 fn keep_up(files: &TableFiles, tail: &mut Tail, cancel: &Cancel) -> Result<()> {
     let long = is_long(files, tail);
     if tail.base.is_none() && !long {
@@ -503,13 +507,13 @@ fn keep_up(files: &TableFiles, tail: &mut Tail, cancel: &Cancel) -> Result<()> {
     Ok(())
 }
 
-/// Has the state become so long that a newer checkpoint is worth a look?
+/// True if so much was added since the last look that a newer checkpoint is worth a search.
 fn is_long(files: &TableFiles, tail: &Tail) -> bool {
     !files.fits_in_memory((tail.state.added() - tail.looked_at) as u64)
 }
 
-/// Reads on in the logs of these writers, which must go as far as anything says. `false` if one has lost an
-/// entry that only this handle knew of.
+/// Reads the new entries of these writers' logs, which must reach every position that another file proves.
+/// Returns `false` if a log lost an entry that only this handle had read.
 fn follow_logs(
     files: &TableFiles,
     tail: &mut Tail,
@@ -522,14 +526,15 @@ fn follow_logs(
         return Err(error);
     }
     let mut unacknowledged = BTreeSet::new();
-    // Questions need the pages of a base that was just begun with; few come beside the logs.
+    // Queries will need the pages of a new checkpoint. If they are small, they are fetched in parallel with
+    // the logs.
     let store = files.store.as_ref();
     let mut base =
         tail.base.clone().filter(|base| is_far(store) && !tail.looked_at_segments && base.bytes() <= FEW_PAGES);
     for some in writers.chunks(LOGS_AT_ONCE) {
         cancel.check()?;
         let from: Vec<(&str, u64)> = some.iter().map(|name| (name.as_str(), tail.state.position(name))).collect();
-        // What fails is a question's to find out.
+        // The query that needs a page reports its error.
         let bring = || base.take().is_some_and(|base| base.bring(files).is_ok());
         let (read, _) = both(store, || store.read_logs(&from), bring);
         for (writer, read) in some.iter().zip(read.map_err(store_error)?) {
@@ -557,7 +562,7 @@ fn follow_logs(
     Ok(true)
 }
 
-/// Joins the rewrites that are new; `false` if one of them was cleaned away.
+/// Joins new rewrites; returns `false` if one of them was cleaned.
 fn follow_rewrites(files: &TableFiles, tail: &mut Tail, new: &[Found], cancel: &Cancel) -> Result<bool> {
     for some in new.chunks(REWRITES_AT_ONCE) {
         cancel.check()?;
@@ -580,7 +585,7 @@ fn follow_rewrites(files: &TableFiles, tail: &mut Tail, new: &[Found], cancel: &
     Ok(true)
 }
 
-/// Reads the alterations that are new, up to a number; none is ever cleaned away.
+/// Joins new alterations up to a number. Alterations are never cleaned.
 fn follow_alterations(files: &TableFiles, tail: &mut Tail, last: u64, cancel: &Cancel) -> Result<()> {
     loop {
         cancel.check()?;

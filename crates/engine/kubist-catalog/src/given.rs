@@ -1,15 +1,15 @@
-//! How a given value becomes a stored one: the one place that decides it, for every binding.
+//! Conversion of given values to stored ones: the only rules, for every binding.
 //!
-//! A value is stored as it is, or as an equal value of the column's type, or it is refused by column, row
-//! and value. Two changes are rounded, and only these:
+//! A value is stored unchanged, or as an equal value of the column's type. Otherwise it is refused, and the
+//! error names the column, row and value. Only two conversions round:
 //!
-//! - A float of more digits than the column's becomes the nearest of its floats. It is refused where that is
-//!   infinite, or so small that digits are lost that other floats of the type have.
-//! - A float of another unit than the column's becomes the nearest to the same amount. Integers are converted
-//!   if the result is an integer.
+//! - A float with more digits than the column's type becomes the nearest float of that type. It is refused if
+//!   the result is infinite, or subnormal and not equal.
+//! - A float in another unit is converted and becomes the nearest float. Integers are converted if the result
+//!   is an integer.
 //!
-//! Data without a unit is in the unit of its column. Data with one is refused in a column that has none: the
-//! unit would be lost.
+//! Data without a unit is taken to be in the column's unit. Data with a unit is refused by a column without
+//! one, because the unit would be lost.
 
 use std::sync::Arc;
 
@@ -25,36 +25,36 @@ use kubist_expr::Conversion;
 use kubist_types::error::{Error, Result};
 use kubist_types::metadata::UNIT;
 
-/// Units of plain numbers.
+/// Units that mean a plain number.
 const NO_UNITS: [&str; 5] = ["", "1", "-", "none", "dimensionless"];
-/// Characters of a value that a message repeats.
+/// The longest value that an error message repeats, in characters.
 const MOST_CHARACTERS: usize = 60;
 
-/// A column of a batch, on its way into a table.
+/// A column of a user's batch that is to be stored.
 pub struct Given<'a> {
-    /// As the data has it, with its unit.
+    /// The field in the user's data, with its unit.
     pub field: &'a Field,
     pub values: &'a ArrayRef,
-    /// The number of its first row in the batch that the caller knows.
+    /// The position of the first row in the user's batch, for error messages.
     pub first_row: usize,
 }
 
-/// How values of one type become values of another.
+/// The conversion between two types.
 enum Way {
-    /// Each has an equal one.
+    /// Every value has an equal one.
     Equal,
-    /// Some have: those that come back as they were.
+    /// Some values have an equal one; a round trip tests each.
     IfEqual,
-    /// The nearest one.
+    /// Rounds to the nearest value.
     Nearest,
 }
 
 impl Given<'_> {
-    /// The values as `column`, which has its unit, stores them in a plain type.
+    /// Returns the values in the stored type and the unit of `column`.
     ///
     /// # Errors
     ///
-    /// `Invalid` names the column, and the row and the value that has no place there.
+    /// `Invalid` names the column, the row and the value that cannot be stored.
     pub fn stored(&self, column: &Field, data_type: &DataType) -> Result<ArrayRef> {
         let values = self.plain()?;
         let stored = match self.conversion(column, [values.data_type(), data_type])? {
@@ -72,7 +72,7 @@ impl Given<'_> {
         Ok(stored)
     }
 
-    /// The values, no longer as keys of a dictionary.
+    /// The values without a dictionary.
     fn plain(&self) -> Result<ArrayRef> {
         match self.values.data_type() {
             DataType::Dictionary(_, plain) => strictly(self.values, plain).map_err(Error::invalid),
@@ -80,7 +80,7 @@ impl Given<'_> {
         }
     }
 
-    /// What turns the data's unit into the column's; `None`: nothing has to.
+    /// The conversion from the data's unit to the column's; `None` if none is needed.
     fn conversion(&self, column: &Field, types: [&DataType; 2]) -> Result<Option<Conversion>> {
         let unit = |field: &Field| field.metadata().get(UNIT).map(|unit| unit.trim().to_owned());
         let is_unit = |unit: &String| !NO_UNITS.contains(&unit.as_str());
@@ -131,7 +131,7 @@ impl Given<'_> {
         }
     }
 
-    /// Numbers of another unit.
+    /// Converts numbers to another unit.
     fn converted(
         &self,
         values: &ArrayRef,
@@ -144,7 +144,7 @@ impl Given<'_> {
                 true => self.cast(values, column, &DataType::Float64)?,
                 false => values.clone(),
             };
-            // Close to the zero of a scale nothing is lost: it is where that scale begins.
+            // If the conversion moves the zero, the sum decides the precision and tiny results lose nothing.
             let small = if conversion.keeps_zero() { Small::Refused } else { Small::Taken };
             return self.nearest(column, values, wanted, &floats(&given)?, |value| conversion.of_float(value), small);
         }
@@ -167,7 +167,7 @@ impl Given<'_> {
         }
     }
 
-    /// The floats of the wanted type that are nearest to what `change` makes of the given ones.
+    /// Returns the floats of the wanted type that are nearest to `change` of the given values.
     fn nearest(
         &self,
         column: &Field,
@@ -205,7 +205,7 @@ impl Given<'_> {
     }
 }
 
-/// Whether numbers below the smallest of all digits are taken.
+/// The rule for subnormal results.
 #[derive(Clone, Copy, PartialEq)]
 enum Small {
     Taken,
@@ -213,7 +213,7 @@ enum Small {
     Refused,
 }
 
-/// The first row, where a number has no place in the type.
+/// Rounds each value to the type. The error is the first row whose value does not fit.
 fn nearest<T: ArrowPrimitiveType>(
     given: &PrimitiveArray<Float64Type>,
     change: impl Fn(f64) -> f64,
@@ -245,7 +245,7 @@ fn nearest<T: ArrowPrimitiveType>(
     Ok(Arc::new(stored.finish()))
 }
 
-/// How values of a type become values of another; `None`: they are not taken there.
+/// The conversion from one type to another; `None` if it is refused.
 fn way(found: &DataType, wanted: &DataType) -> Option<Way> {
     use DataType::*;
     let whole = |data_type: &DataType| data_type.is_integer() || data_type.is_decimal();
@@ -281,7 +281,7 @@ fn strictly(array: &ArrayRef, wanted: &DataType) -> std::result::Result<ArrayRef
     cast_with_options(array, wanted, &CastOptions { safe: false, ..CastOptions::default() })
 }
 
-/// What cannot be cast is null.
+/// Values that cannot be cast become null.
 fn leniently(array: &ArrayRef, wanted: &DataType) -> Result<ArrayRef> {
     cast_with_options(array, wanted, &CastOptions { safe: true, ..CastOptions::default() }).map_err(Error::kernel)
 }

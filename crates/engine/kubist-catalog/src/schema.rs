@@ -1,15 +1,13 @@
-//! A table's columns: as the user sees them, as they are stored, and the way
-//! between the two.
+//! The columns of a table: as users see them, as runs store them, and the conversion between the two.
 //!
-//! Stored columns are plain: dictionaries and views become their values. Behind
-//! the columns of the table's creation stands a hidden one, the step of the
-//! simulation; a table without identity gets two more, the writer's name and a row
-//! counter, which stand in. Columns that were added later stand behind those, so
-//! that the index of a stored column never changes: a run that was written before a
-//! column came simply ends before it, and its rows have the column's default.
+//! A schema is one version of the columns; each alteration makes the next version. Invalid columns are
+//! refused here by name, before any row is read.
 //!
-//! A schema is one version of the columns; an alteration makes the next one. Bad
-//! columns are refused here, by name, before a row is touched.
+//! Stored columns have plain types: dictionaries and views are stored as values. Their order is: the columns
+//! of the creation, the hidden step column, the hidden identity columns, then the added columns. The hidden
+//! identity columns (writer name and row counter) exist only in tables without identity. Columns are only
+//! appended, so the index of a stored column never changes. A run from before a column was added lacks that
+//! column, and its rows have the column's default.
 
 use std::collections::{BTreeMap, HashMap};
 use std::sync::Arc;
@@ -35,11 +33,11 @@ use kubist_types::info::ColumnInfo;
 use kubist_types::metadata::{Metadata, UNIT};
 use kubist_types::options::TableOptions;
 
-/// The hidden column of every table.
+/// The hidden column with the simulation step, in every table.
 pub const STEP: &str = "_kubist_step";
-/// The step of rows that were committed without one.
+/// The step of rows that were committed without a step.
 pub const NO_STEP: i64 = i64::MIN;
-/// The column that says below which priority records were kept.
+/// The name of the column that stores the priority threshold of subsampled steps.
 pub const KEPT_BELOW: &str = "kept_below";
 /// Hidden identity columns of a table without identity.
 const WRITER: &str = "_kubist_writer";
@@ -47,55 +45,54 @@ const ROW: &str = "_kubist_row";
 
 #[derive(Clone, Debug)]
 pub struct TableSchema {
-    /// As the user sees it: the columns of the creation, then the added ones.
+    /// The columns that users see: those of the creation, then the added ones.
     pub user: SchemaRef,
-    /// As it is stored: the columns of the creation, the hidden ones, the added ones.
+    /// The stored columns: those of the creation, the hidden ones, then the added ones.
     pub stored: SchemaRef,
-    /// What predicates are bound to: the user's columns in their order and stored
-    /// types, then the hidden ones; the stored column of each is in `stored_index`.
+    /// The columns that predicates are bound to, in their stored types: the user's columns in order, then the
+    /// hidden ones. `stored_index` maps each to its stored column.
     pub asked: Schema,
     pub stored_index: Vec<usize>,
-    /// Stored columns that are dimensions of the newest grid, in their order.
+    /// Stored columns that are dimensions of the newest grid, in grid order.
     pub dimensions: Vec<usize>,
-    /// The grids after the first, which are numbered from 1.
+    /// The grids after the first, numbered from 1.
     pub grids: Vec<Grid>,
-    /// Stored columns that decide the priority, in their order.
+    /// Stored columns that are hashed into the priority, in order.
     pub identity: Vec<usize>,
-    /// Stored columns by whose values records are looked up.
+    /// Stored columns with a secondary index.
     pub lookup: Vec<usize>,
-    /// Metadata of the table.
     pub metadata: Metadata,
-    /// Metadata of columns, their units among it, by name.
+    /// Metadata of each column by name, including its unit.
     pub about: BTreeMap<String, Metadata>,
-    /// How far values of stored columns may be from those that were given.
+    /// The error bound of each stored column that has one.
     pub accuracy: BTreeMap<usize, Accuracy>,
-    /// The stored column that says below which priority records were kept, once steps are thinned
-    /// as they are written. It is null in rows that were not, and 1 in those that are kept always.
+    /// The stored column with the priority threshold of subsampled steps. It is null in rows of complete
+    /// steps, and 1 in rows that are always kept.
     pub kept_below: Option<usize>,
-    /// Which encodings writers of runs choose from.
+    /// The encodings that writers of runs choose from.
     pub compression: Compression,
-    /// How many alterations it took.
+    /// The number of alterations since the creation.
     pub version: u64,
-    /// Columns of the creation.
+    /// The number of columns at the creation.
     created: usize,
     hidden: bool,
     added: Vec<Added>,
 }
 
-/// A grid that came after the table's first.
+/// A grid after the table's first.
 #[derive(Clone, Debug)]
 pub struct Grid {
     /// Stored columns.
     pub dimensions: Vec<usize>,
     pub scales: Vec<Scale>,
-    /// As it was published.
+    /// The grid as its alteration stores it.
     pub said: Arc<NewGrid>,
 }
 
-/// What rows of older runs hold in an added column.
+/// The value that rows of older runs have in an added column.
 #[derive(Clone, Debug)]
 struct Added {
-    /// One value, as it is stored.
+    /// An array of one row, in the stored type.
     default: ArrayRef,
     zone: Zone,
 }
@@ -118,21 +115,21 @@ impl Added {
 }
 
 impl TableSchema {
-    /// The schema of a new table.
+    /// Returns the schema of a new table.
     ///
     /// # Errors
     ///
-    /// As of [`TableSchema::from_names`].
+    /// The errors of [`TableSchema::from_names`].
     pub fn new(schema: &Schema, options: &TableOptions) -> Result<TableSchema> {
         let names: Vec<&str> = options.dimensions.iter().map(|dimension| dimension.column.as_str()).collect();
         TableSchema::from_names(schema, &names, &options.identity, &options.lookup)
     }
 
-    /// The schema with these roles of columns.
+    /// Returns the schema with the given dimensions, identity and secondary indexes.
     ///
     /// # Errors
     ///
-    /// `Invalid` names the column that is missing, appears twice, or has a type that cannot be.
+    /// `Invalid` names the column that is missing, appears twice, or has an unsuitable type.
     pub fn from_names(
         schema: &Schema,
         dimensions: &[&str],
@@ -217,11 +214,11 @@ impl TableSchema {
         })
     }
 
-    /// The next version.
+    /// Returns the next version of the schema.
     ///
     /// # Errors
     ///
-    /// `Invalid` if the alteration makes no sense after those before it.
+    /// `Invalid` if the alteration does not fit the alterations before it.
     pub fn altered(&self, alteration: &Alteration) -> Result<TableSchema> {
         let mut next = TableSchema { version: self.version + 1, ..self.clone() };
         match alteration {
@@ -234,7 +231,7 @@ impl TableSchema {
             Alteration::KeptBelow { column } => next.keep_below(column)?,
             Alteration::Grid(grid) => next.regrid(grid)?,
             Alteration::Compression { compression } => next.compression = *compression,
-            // The history has these.
+            // `History` stores the declared writers.
             Alteration::Writers(_) => {}
             Alteration::Set { column: None, values } => merge(&mut next.metadata, values),
             Alteration::Set { column: Some(name), values } => {
@@ -259,11 +256,11 @@ impl TableSchema {
         Ok(next)
     }
 
-    /// The schema with bounds of errors.
+    /// Returns the schema with error bounds of these columns.
     ///
     /// # Errors
     ///
-    /// `Invalid` names a column that is not there, or cannot have a bound.
+    /// `Invalid` names a column that is missing or cannot have an error bound.
     pub fn with_accuracy<'a>(
         mut self,
         bounds: impl IntoIterator<Item = (&'a String, &'a Accuracy)>,
@@ -292,14 +289,14 @@ impl TableSchema {
         Ok(())
     }
 
-    /// How runs are written.
+    /// The encoding of new runs: the compression and the rounding steps of columns.
     pub fn run_encoding(&self) -> RunEncoding {
         let steps = self.accuracy.iter().filter_map(|(column, accuracy)| Some((*column, accuracy.step()?)));
         RunEncoding { compression: self.compression, steps: steps.collect() }
     }
 
-    /// A user's batch with the values that the table would store: of columns with a bound of errors,
-    /// rounded, and of data in another unit, converted; both in their stored types.
+    /// Returns a user's batch with the values that the table would store: rounded to the error bounds and
+    /// converted to the table's units. The columns it changes have their stored types.
     ///
     /// # Errors
     ///
@@ -323,12 +320,11 @@ impl TableSchema {
         RecordBatch::try_new_with_options(schema, columns, &options).map_err(Error::invalid)
     }
 
-    /// The number of the newest grid.
     pub fn newest_grid(&self) -> u32 {
         self.grids.len() as u32
     }
 
-    /// Stored columns that are dimensions of a grid after the first.
+    /// Stored columns that are the dimensions of a grid; `None` for grid 0.
     pub fn columns_of(&self, grid: u32) -> Option<&Vec<usize>> {
         let place = (grid as usize).checked_sub(1)?;
         self.grids.get(place).map(|grid| &grid.dimensions)
@@ -399,8 +395,7 @@ impl TableSchema {
         Ok(())
     }
 
-    /// The user's columns, for people. Marks that other software left on a field are
-    /// kept, and not shown.
+    /// Describes the user's columns for display. Field metadata of Arrow and Parquet is stored but not shown.
     pub fn describe(&self) -> Vec<ColumnInfo> {
         let foreign = |key: &str| key.starts_with("ARROW:") || key.starts_with("PARQUET:");
         let fields = self.user.fields().iter().enumerate();
@@ -425,8 +420,8 @@ impl TableSchema {
             .collect()
     }
 
-    /// Are these the columns of the creation, and perhaps added ones? What is said
-    /// about them may differ.
+    /// True if `other` has the same created columns, and its added columns are among the added ones here.
+    /// Metadata may differ.
     pub fn agrees(&self, other: &TableSchema) -> bool {
         let same = |(one, other): (&Arc<Field>, &Arc<Field>)| {
             one.name() == other.name()
@@ -439,8 +434,7 @@ impl TableSchema {
         })
     }
 
-    /// Have all columns of the other schema, which agrees with this one, the bounds of errors that
-    /// they have here?
+    /// True if each column of `other` has the same error bound here. `other` must agree with this schema.
     pub fn agrees_on_accuracy(&self, other: &TableSchema) -> bool {
         let bound = |schema: &TableSchema, name: &str| {
             let index = schema.user.index_of(name).ok()?;
@@ -449,22 +443,22 @@ impl TableSchema {
         other.user.fields().iter().all(|field| bound(self, field.name()) == bound(other, field.name()))
     }
 
-    /// Stored columns that every run has.
+    /// The number of stored columns that every run has.
     pub fn base(&self) -> usize {
         self.created + if self.hidden { 3 } else { 1 }
     }
 
-    /// The value, one row, of a stored column in a run that has it not.
+    /// The default of an added column, one row, for runs that lack the column.
     pub fn default_of(&self, column: usize) -> &dyn Array {
         self.added[column - self.base()].default.as_ref()
     }
 
-    /// What the rows of a run that has this stored column not hold of it.
+    /// The zone of an added column in runs that lack it.
     pub fn zone_of_default(&self, column: usize) -> Zone {
         self.added[column - self.base()].zone
     }
 
-    /// A stored batch of an earlier version as one of this.
+    /// Returns a stored batch of an earlier version with the columns of this version.
     ///
     /// # Errors
     ///
@@ -477,9 +471,11 @@ impl TableSchema {
         RecordBatch::try_new(self.stored.clone(), columns).map_err(Error::kernel)
     }
 
-    /// A user's batch in stored form. Columns are matched by name, in any order,
-    /// and those that were added may be missing; `first_row` counts the writer's
-    /// rows before it, `offset` those of the user's batch that this one is a part of.
+    /// Returns a user's batch in stored form.
+    ///
+    /// Columns are matched by name in any order, and added columns may be missing. `first_row` is the number
+    /// of rows that the writer wrote before. `offset` is the position of this batch in the user's batch, for
+    /// error messages.
     ///
     /// # Errors
     ///
@@ -515,7 +511,7 @@ impl TableSchema {
             let given = Given { field: given, values: batch.column(place), first_row: offset };
             let array = given.stored(&self.measured(field), stored.data_type())?;
             check_lengths(name, &array, offset)?;
-            // Once and here, before anything is computed of the values.
+            // Rounding happens once, before anything is computed from the values.
             columns.push(match self.accuracy.get(&self.stored_index[index]) {
                 Some(accuracy) => accuracy.round(&array),
                 None => array,
@@ -536,12 +532,12 @@ impl TableSchema {
         }
     }
 
-    /// Where the hidden step column stands.
+    /// The index of the hidden step column.
     pub fn step(&self) -> usize {
         self.created
     }
 
-    /// The same rows, all of one step.
+    /// Returns the batch with all rows in `step`.
     ///
     /// # Errors
     ///
@@ -553,13 +549,12 @@ impl TableSchema {
         RecordBatch::try_new(batch.schema(), columns).map_err(Error::kernel)
     }
 
-    /// The user's field of a stored column.
     pub fn user_field(&self, column: usize) -> &Arc<Field> {
         let index = if column < self.created { column } else { self.created + column - self.base() };
         &self.user.fields()[index]
     }
 
-    /// A stored column as the user sees it.
+    /// Converts values of a stored column to the user's type.
     ///
     /// # Errors
     ///
@@ -569,55 +564,54 @@ impl TableSchema {
         if array.data_type() == wanted { Ok(array) } else { arrow_cast::cast(&array, wanted).map_err(Error::kernel) }
     }
 
-    /// Do columns of the user's decide which records belong together?
+    /// True if the user's columns are the identity; false if the hidden columns are.
     pub fn has_identity(&self) -> bool {
         !self.hidden
     }
 
-    /// The stored columns that the user sees, in the user's order.
+    /// The stored columns that users see, in the user's order.
     pub fn visible(&self) -> &[usize] {
         &self.stored_index[..self.user.fields().len()]
     }
 
-    /// What conditions and expressions are bound to: the visible columns in their stored types,
+    /// The columns that conditions and expressions are bound to: the visible columns in their stored types,
     /// with their units.
     pub fn conditional(&self) -> Schema {
         let fields = self.asked.fields()[..self.user.fields().len()].iter();
         Schema::new(fields.map(|field| self.measured(field)).collect::<Vec<_>>())
     }
 
-    /// A stored column as the user sees it, with its unit.
+    /// The user's field of a stored column, with its unit.
     pub fn with_unit(&self, column: usize) -> Field {
         self.measured(self.user_field(column))
     }
 
-    /// A field with no metadata but the unit of its column.
+    /// A field whose only metadata is the unit of its column.
     fn measured(&self, field: &Field) -> Field {
         let unit = self.about.get(field.name()).and_then(|about| about.get(UNIT)).and_then(|unit| unit.as_str());
         let metadata = unit.map(|unit| (UNIT.to_string(), unit.to_string()));
         field.clone().with_metadata(metadata.into_iter().collect::<HashMap<_, _>>())
     }
 
-    /// The stored column that the user calls so, by the rule of all names: as it is written,
-    /// or else ignoring letter case.
+    /// Returns the stored column of a name. An exact match wins; otherwise letter case is ignored.
     ///
     /// # Errors
     ///
-    /// `Expression` says which column may be meant, and which there are.
+    /// `Expression` suggests a similar column and lists all columns.
     pub fn column(&self, name: &str) -> Result<usize> {
         Ok(self.stored_index[column_index(&self.user, name)?])
     }
 
-    /// The name of the column that the user calls so, as it is written in the table.
+    /// Returns the name as the table spells it.
     ///
     /// # Errors
     ///
-    /// As of [`TableSchema::column`].
+    /// The errors of [`TableSchema::column`].
     pub fn own_name(&self, name: &str) -> Result<&str> {
         Ok(self.user.field(column_index(&self.user, name)?).name())
     }
 
-    /// The stored column of this very name: what is stored calls columns so.
+    /// Returns the stored column with exactly this name; stored metadata uses exact names.
     fn exact_column(&self, name: &str) -> Result<usize> {
         let index = self.user.index_of(name);
         index.map(|index| self.stored_index[index]).map_err(|_| {
@@ -626,7 +620,7 @@ impl TableSchema {
     }
 }
 
-/// Can a column of this type be one more dimension?
+/// Checks that a column can be a further dimension.
 fn check_dimension(name: &str, data_type: &DataType, is_known: bool) -> Result<()> {
     if !order::is_dimension_type(data_type) {
         return Err(Error::invalid(format!(
@@ -640,7 +634,7 @@ fn check_dimension(name: &str, data_type: &DataType, is_known: bool) -> Result<(
     }
 }
 
-/// A user's field as the table keeps it.
+/// Returns the field with the type that the table uses.
 fn checked(field: &Field) -> Result<Field> {
     let name = field.name();
     if [STEP, WRITER, ROW].contains(&name.as_str()) {
@@ -656,7 +650,7 @@ fn as_stored(field: &Field) -> Arc<Field> {
     Arc::new(field.clone().with_data_type(stored_type(field.data_type())))
 }
 
-/// Takes new values over; null takes a value away.
+/// Inserts the values; a null removes its key.
 fn merge(metadata: &mut Metadata, values: &Metadata) {
     for (key, value) in values {
         match value.is_null() {
