@@ -1,9 +1,8 @@
-//! What all handles to a table share, and who follows its logs when.
+//! `Core`: the state that all handles of a table share.
 //!
-//! A view is one state of the table, arranged for reading; it never changes. One thread at a
-//! time refreshes: it takes what was read so far (`tail`), reads on (`follow`), and makes the
-//! next view. No lock is held while the store is asked, so that callers which can use the
-//! last view do not wait.
+//! A view is an immutable snapshot of the table, arranged for reading. One thread at a time refreshes: it
+//! takes the `Tail`, follows the logs (`follow`) and builds the next view. No lock is held during I/O, so
+//! callers that can use the last view do not wait.
 
 use std::ops::Deref;
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
@@ -35,15 +34,15 @@ use crate::tail::Tail;
 use crate::token::SnapshotToken;
 use crate::view::{Joined, View};
 
-/// How often a call that waits for a refresh checks its switch.
+/// The interval at which waiting calls check for cancellation.
 const LOOK: Duration = Duration::from_millis(20);
 
-/// What all handles, snapshots, queries and writers of a table share.
+/// The state that all handles, snapshots, queries and writers of a table share.
 pub struct Core {
     files: TableFiles,
     pub read_amplification: ReadAmplification,
     followed: Mutex<Followed>,
-    /// A refresh has ended.
+    /// Signals the end of a refresh.
     ended: Condvar,
 }
 
@@ -55,19 +54,19 @@ impl Deref for Core {
     }
 }
 
-/// How far the table was followed. Its lock is held for moments, never over I/O.
+/// The progress of following. Its lock is held briefly and never during I/O.
 struct Followed {
-    /// `None` while a refresh is under way, which has it.
+    /// `None` while a refresh has it.
     tail: Option<Tail>,
-    /// Refreshes that have begun, which are numbered from 1.
+    /// The number of refreshes that have started; they are numbered from 1.
     begun: u64,
-    /// The last view, and the number of the last refresh that found it.
+    /// The last view, and the number of the refresh that produced it.
     last: Option<(u64, Arc<View>)>,
-    /// What the newest checkpoint that this handle knows of spares others.
+    /// The entries that the newest known checkpoint covers.
     checkpointed: Joined,
 }
 
-/// A refresh under way. However it ends, the next one may begin.
+/// A running refresh. Dropping it lets the next one start.
 struct Refresh<'a> {
     core: &'a Core,
     number: u64,
@@ -80,7 +79,7 @@ impl Refresh<'_> {
         let (files, tail) = (&self.core.files, &mut self.tail);
         let had_begun = tail.begun;
         let followed = follow::once_seen(files, cancel, || follow::to_now(files, tail, cancel));
-        // What has changed may be another table's, made at the location of this one.
+        // The change may come from another table, created at the same location.
         match followed {
             Err(error @ (Error::Cancelled | Error::Replaced { .. })) => return Err(error),
             Err(error) => {
@@ -96,8 +95,8 @@ impl Refresh<'_> {
     }
 }
 
-/// Damage, as who has read the table before meets it: if a handle that has read nothing finds none, something else is
-/// there than was read.
+/// Returns `Replaced` instead of damage if a fresh handle reads the table without error: its files are then
+/// not those that this handle read.
 fn explained(files: &TableFiles, damage: Error, cancel: &Cancel) -> Error {
     if is_damaged_from_its_beginning(files, &damage) {
         return damage;
@@ -109,9 +108,11 @@ fn explained(files: &TableFiles, damage: Error, cancel: &Cancel) -> Error {
     }
 }
 
-/// Are the bytes damaged for every reader? A handle that follows another history begins in the middle of an entry, which
-/// looks like damage; read from its beginning that log is intact. A checkpoint may cover real damage, so a look from the
-/// newest checkpoint does not tell.
+/// True if every reader finds these bytes damaged.
+///
+/// A handle that follows another history starts in the middle of an entry. That looks like damage, but the
+/// log is intact from its beginning. Reading from the newest checkpoint would not decide it, because a
+/// checkpoint can cover real damage.
 fn is_damaged_from_its_beginning(files: &TableFiles, damage: &Error) -> bool {
     let store = &files.store;
     let damaged = |error| is_damage(&store_error(error));
@@ -127,7 +128,7 @@ impl Drop for Refresh<'_> {
     fn drop(&mut self) {
         let mut tail = std::mem::take(&mut self.tail);
         if std::thread::panicking() {
-            // An entry may be joined in part.
+            // An entry may be partly joined.
             tail.forget();
         }
         let mut followed = self.core.followed();
@@ -146,7 +147,7 @@ impl Core {
     ///
     /// # Errors
     ///
-    /// As of [`Core::with_header`] and [`Core::view`].
+    /// The errors of [`Core::with_header`] and [`Core::view`].
     pub fn open(store: Arc<dyn Store>, cancel: &Cancel) -> Result<Arc<Core>> {
         let look = match is_far(store.as_ref()) {
             true => Some(stoppable(cancel, || FirstLook::at(store.as_ref())).map_err(store_error)?),
@@ -159,7 +160,7 @@ impl Core {
     ///
     /// # Errors
     ///
-    /// `Missing` or `NotATable` if there is none; as of [`Core::open`].
+    /// `Missing` or `NotATable` if there is no table; the errors of [`Core::open`].
     pub fn open_at(location: &TableLocation, cancel: &Cancel) -> Result<Arc<Core>> {
         match stoppable(cancel, || location.store_and_look())? {
             (store, None) => Core::open(store, cancel),
@@ -183,18 +184,18 @@ impl Core {
         Ok(core)
     }
 
-    /// A table of which only the header is read.
+    /// Opens a table and reads only its header.
     ///
     /// # Errors
     ///
-    /// `NotATable` if there is none, or it was dropped; `Damaged`; `Newer`; a storage error.
+    /// `NotATable` if there is no table, or it was dropped; `Damaged`; `Newer`; a storage error.
     pub fn with_header(store: Arc<dyn Store>) -> Result<Arc<Core>> {
         let there = |name| store.get(name).map_err(store_error);
         let (is_dropped, table) = (there(DROPPED)?.is_some(), there(TABLE)?);
         Core::of_header(store, is_dropped, table)
     }
 
-    /// The same, of a header that was just read.
+    /// Opens a table from header bytes that were already read.
     fn of_header(store: Arc<dyn Store>, is_dropped: bool, table: Option<Bytes>) -> Result<Arc<Core>> {
         if is_dropped {
             return Err(Error::NotATable { location: store.location().into(), why: HALF_DROPPED.into() });
@@ -209,16 +210,16 @@ impl Core {
         let names: Vec<&str> = header.dimensions.iter().map(|dimension| dimension.column.as_str()).collect();
         let schema = TableSchema::from_names(&schema, &names, &header.identity, &header.lookup)
             .map_err(|error| bad_entry(store.location(), TABLE, 0, EntryError::Bad(error.to_string())))?;
-        // Of what a header says, only a damaged one can be wrong.
+        // Only a damaged header fails here.
         Core::with(store.clone(), header, schema)
             .map_err(|error| bad_entry(store.location(), TABLE, 0, EntryError::Bad(error.to_string())))
     }
 
-    /// A table whose header and schema are known.
+    /// Opens a table from its header and schema.
     ///
     /// # Errors
     ///
-    /// `Invalid` if it has no dimension, or more than 8, or a column cannot have its accuracy.
+    /// `Invalid` without dimensions or with more than 8, or if a column cannot have its error bound.
     pub fn with(store: Arc<dyn Store>, header: Header, schema: TableSchema) -> Result<Arc<Core>> {
         let mut schema = schema.with_accuracy(&header.accuracy)?;
         schema.compression = header.compression;
@@ -232,18 +233,18 @@ impl Core {
         }))
     }
 
-    /// Reads pieces of segments.
+    /// Reads byte ranges of segments.
     ///
     /// # Errors
     ///
-    /// `SnapshotExpired` if a segment was cleaned away; `Replaced` if another table or history has come; `Damaged` if
-    /// the table still needs one that is missing or too short; a storage error.
+    /// `SnapshotExpired` if a segment was cleaned; `Replaced` if the table has another history; `Damaged` if
+    /// the table still needs a segment that is missing or too short; a storage error.
     pub fn fetch(&self, pieces: &[Piece]) -> Result<Fetched> {
         fetch::fetch(self, pieces, |segment| self.is_needed(segment))
     }
 
-    /// An error of bytes that were not as they were written, as a snapshot of `seen` gets it: once
-    /// what they were of does not live any more, they may have been given back.
+    /// Explains damage that a snapshot of `seen` found. If the run or index with these bytes is no longer
+    /// live, cleaning may have freed them, and the error is `SnapshotExpired`.
     pub fn explained(&self, seen: &View, lives: impl Fn(&Run<Location>) -> bool, damage: Error) -> Error {
         match self.is_replaced(seen, lives) {
             Ok(false) => damage,
@@ -251,16 +252,16 @@ impl Core {
                 let (location, why) = (self.store.location().into(), format!("it was cleaned away ({damage})"));
                 Error::SnapshotExpired { location, why: format!("{why}; take a fresh snapshot") }
             }
-            // Whether it lives cannot be known now.
+            // The table cannot be read now, so this error is returned instead.
             Err(error) if is_unread(&error) || matches!(error, Error::Cancelled | Error::Replaced { .. }) => error,
             Err(_) => damage,
         }
     }
 
-    /// Is nothing of what lived as of `seen` left, where that may be given back?
+    /// True if none of these runs is live any more, in a store that frees ranges of live segments.
     fn is_replaced(&self, seen: &View, lives: impl Fn(&Run<Location>) -> bool) -> Result<bool> {
         let cancel = Cancel::default();
-        // What dies is removed by a rewrite.
+        // Only a rewrite removes runs.
         if !self.store.capabilities().punches || self.view(&cancel)?.rewrites == seen.rewrites {
             return Ok(false);
         }
@@ -272,7 +273,7 @@ impl Core {
         Ok(!found)
     }
 
-    /// Is it a segment of the runs of the table as it is now, or of lookups into them?
+    /// True if live runs of the current table, or their secondary indexes, use the segment.
     fn is_needed(&self, segment: &str) -> Result<bool> {
         let (mut needed, cancel) = (false, Cancel::default());
         let names = |run: &Run<Location>| run.payload.segments().any(|other| **other == *segment);
@@ -281,30 +282,24 @@ impl Core {
     }
 
     fn followed(&self) -> MutexGuard<'_, Followed> {
-        // Nothing panics while holding it.
+        // Nothing panics under this lock.
         self.followed.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Follows all logs and gives the table as it is now: everything that was committed
-    /// before the call began is in it.
+    /// Returns the current view. It contains everything that was committed before the call.
     ///
-    /// That holds with one refresh at a time, because the call answers with a refresh that
-    /// began after it did. Refreshes are numbered as they begin, and one takes its number
-    /// before it asks the store for anything. The call notes `next`, a number that no refresh
-    /// has taken yet, and answers with the view of a refresh of that number or a later one:
-    /// its own, or that of another thread. Such a refresh reads each log after the call
-    /// began, and a commit that was acknowledged before is durable in its log by then. A
-    /// refresh that was under way when the call began may have read that log before, so it is
-    /// waited for but never answered with.
+    /// Refreshes are numbered, and a refresh takes its number before its first request to the store. The call
+    /// notes `next`, a number that no refresh has taken, and returns the view of a refresh with that number
+    /// or a higher one, its own or another thread's. Such a refresh reads each log after the call began, and
+    /// every acknowledged commit is durable in its log by then. An earlier refresh may have read a log too
+    /// soon, so the call waits for it but does not use its view.
     ///
-    /// A refresh that fails is the failure of the call that made it; who waited for it makes
-    /// the next one, from where it came to.
+    /// An error of a refresh goes to the call that ran it. A waiting call then runs the next refresh.
     ///
     /// # Errors
     ///
-    /// `Cancelled`, also while another thread's refresh is waited for; `Damaged` if a log or
-    /// a rewrite cannot be read, `NotATable` if it was dropped, `Replaced` if another table or another history
-    /// of it is there, `Forked`, or a storage error.
+    /// `Cancelled`, also while it waits for another thread; `Damaged` if a log or a rewrite cannot be read;
+    /// `NotATable` if the table was dropped; `Replaced` if it has another history; `Forked`; a storage error.
     pub fn view(&self, cancel: &Cancel) -> Result<Arc<View>> {
         self.check_process()?;
         let mut followed = self.followed();
@@ -320,24 +315,24 @@ impl Core {
                 return stoppable(cancel, || Refresh { core: self, number, tail, found: None }.run(cancel));
             }
             let (waited, _) = self.ended.wait_timeout(followed, LOOK).unwrap_or_else(PoisonError::into_inner);
-            // Not under the lock: who asks may wait for something itself.
+            // The lock is released first, because the cancellation check may block.
             drop(waited);
             cancel.check()?;
             followed = self.followed();
         }
     }
 
-    /// The view that the last refresh found, without waiting for one; `None` before the first.
+    /// The view of the last refresh, without waiting; `None` before the first.
     pub fn last_view(&self) -> Option<Arc<View>> {
         self.followed().last.as_ref().map(|(_, view)| view.clone())
     }
 
-    /// The table as it is now, and what `load` reads of its runs: once more if their pages
-    /// were cleaned away meanwhile.
+    /// Returns the current view and the result of `load` on it. Retries up to 8 times if pages of the view
+    /// were cleaned during the load.
     ///
     /// # Errors
     ///
-    /// As of [`Core::view`], and what `load` returns.
+    /// The errors of [`Core::view`] and of `load`.
     pub fn view_with<T>(&self, cancel: &Cancel, load: impl Fn(&View) -> Result<T>) -> Result<(Arc<View>, T)> {
         let mut attempts = 0;
         loop {
@@ -349,7 +344,7 @@ impl Core {
         }
     }
 
-    /// Waits until what a token names is seen here, where that may be late: others have seen it.
+    /// Waits until everything that a token names is visible here, on stores with delayed visibility.
     ///
     /// # Errors
     ///
@@ -358,18 +353,18 @@ impl Core {
         stoppable(cancel, || follow::see_all_of(self, token))
     }
 
-    /// The table as it was when a view of it had this token.
+    /// Returns the view at a token.
     ///
     /// # Errors
     ///
-    /// `SnapshotExpired` if what leads to that state was cleaned away; `Forked`; `Damaged`;
-    /// `Cancelled`; a storage error.
+    /// `SnapshotExpired` if files that lead to the snapshot were cleaned; `Forked`; `Damaged`; `Cancelled`; a
+    /// storage error.
     pub fn view_at(&self, token: &SnapshotToken, cancel: &Cancel) -> Result<Arc<View>> {
         self.check_process()?;
         stoppable(cancel, || follow::to_token(self, token, cancel))
     }
 
-    /// Entries and runs in them since the last checkpoint, and live runs, as of the last view.
+    /// The entries since the last checkpoint, the runs in them, and the live runs, in the last view.
     pub fn since_checkpoint(&self) -> (u64, u64, u64) {
         let Some(view) = self.last_view() else { return (0, 0, 0) };
         let (joined, held) = (view.joined, self.followed().checkpointed);
@@ -377,32 +372,34 @@ impl Core {
         (since(joined.entries, held.entries), since(joined.runs, held.runs), view.runs.about())
     }
 
-    /// Says that a checkpoint of this view was written.
+    /// Records that a checkpoint of this view was written.
     pub fn checkpointed(&self, view: &View) {
         let mut followed = self.followed();
         followed.checkpointed = followed.checkpointed.max(view.joined);
     }
 
-    /// The tag of a writer in run ids.
+    /// The part of run ids that identifies the writer.
     pub fn origin(writer: &str) -> u64 {
         priority::name_hash(writer)
     }
 
-    /// The writers that every step waits for: `query` with steps, and `snapshot`
-    /// at a step, see a step once all of them committed or abandoned it. They can be
-    /// declared once; declaring the same again is fine. [`Core::declare_writers_after`] changes them.
+    /// Declares the writers of every step. Queries and snapshots of steps return a step once all declared
+    /// writers have committed or abandoned it.
+    ///
+    /// Writers can be declared once; repeating the same declaration succeeds. [`Core::declare_writers_after`]
+    /// changes them.
     ///
     /// # Errors
     ///
-    /// `Invalid` without any writer; `Exists` if others were declared before; as of [`Core::view`];
-    /// a storage error.
+    /// `Invalid` without any writer; `Exists` if others were declared before; the errors of [`Core::view`]; a
+    /// storage error.
     pub fn declare_writers(&self, declared: &Declared) -> Result<()> {
         self.check_writers(declared)?;
         let bytes = serde_json::to_vec(declared).map_err(Error::internal)?;
         if self.store.put_if_absent(WRITERS, &bytes).map_err(store_error)? {
             return Ok(());
         }
-        // Of the steps that come.
+        // The writers of future steps.
         match self.view(&Cancel::default())?.history.declared_for(i64::MAX) {
             Some(other) if other != declared => {
                 let why = format!("its steps are of {other}, not of {declared}: that was declared before");
@@ -412,13 +409,12 @@ impl Core {
         }
     }
 
-    /// Waits until something was committed, rewritten or altered since `seen`, at most for
-    /// `patience`; the new view, or `None`. Looks as often as `every` says, and at most every few
-    /// milliseconds.
+    /// Waits up to `patience` for a commit, rewrite or alteration after `seen`. Returns the new view, or
+    /// `None` after that time. It looks at the interval `every`, but at most every 2 ms.
     ///
     /// # Errors
     ///
-    /// `Cancelled`, or as of [`Core::view`].
+    /// `Cancelled`, and the errors of [`Core::view`].
     pub fn wait(&self, seen: &View, every: Duration, patience: Duration, cancel: &Cancel) -> Result<Option<Arc<View>>> {
         let begin = Instant::now();
         loop {
@@ -432,7 +428,7 @@ impl Core {
             if begin.elapsed() >= patience {
                 return Ok(None);
             }
-            // With many logs looking takes longer: spend no more than a tenth of a core on it.
+            // Many logs make a look slower; this spends at most a tenth of a core on it.
             let pause = (look.elapsed() * 10).max(Duration::from_millis(2)).max(every.saturating_sub(look.elapsed()));
             let (end, pausing) = (pause.min(patience.saturating_sub(begin.elapsed())), Instant::now());
             while pausing.elapsed() < end {

@@ -1,11 +1,12 @@
-//! Pages of columns as they were decoded, kept within a bound.
+//! Cache of decoded column pages.
 //!
-//! Who looks around asks for the same regions again and again. A page that a second question reads is kept decoded,
-//! and the third copies it, instead of reading, checking and unpacking it. What is read once costs an entry for its run.
+//! Interactive use reads the same regions repeatedly. The second query that reads a page stores its decoded
+//! form. Later queries copy it and skip I/O, checksum and decompression. A page that is read once costs only
+//! the entry of its run.
 //!
-//! Where there is no room, runs leave that were not asked for since they were last passed by (a clock with one hand).
-//! If less was copied than was kept while others left, more is asked for in turn than there is room for: then most of
-//! what is there stays, because few pages more are kept until that changes.
+//! Eviction is CLOCK over runs, within `bound` bytes. When recent evictions outweigh recent hits, the working
+//! set is larger than the cache. It then admits only a fraction of the pages, so most entries stay, until
+//! hits recover.
 
 use std::collections::VecDeque;
 use std::sync::atomic::{AtomicBool, AtomicU32, AtomicUsize, Ordering::Relaxed};
@@ -15,14 +16,14 @@ use kubist_format::decoded::DecodedPage;
 use kubist_index::spread::SpreadMap;
 use kubist_index::state::RunId;
 
-/// What an open table keeps.
+/// The capacity of the cache of an open table.
 pub const DECODED_BYTES: usize = 512 << 20;
-/// About what an entry takes of which nothing is kept, beside four bytes a page.
+/// Approximate bytes of an entry without pages, in addition to 4 bytes per page.
 const ENTRY_BYTES: usize = 160;
-/// About what a page of a column takes beside what it says.
+/// Approximate bytes of a cached column page in addition to its values.
 const ALLOCATED_BYTES: usize = 96;
-/// Of so many pages one is kept where more is asked for in turn than there is room for; and of a question that asks for
-/// no more than one part of the bound in [`SMALL`]: its pages take little room, and are there the sooner.
+/// The admitted fraction under pressure is 1 in `FEW`. For queries of at most 1/`SMALL` of the capacity it is
+/// 1 in `FEW_OF_SMALL`, because their pages take little room.
 const FEW: u32 = 16;
 const FEW_OF_SMALL: u32 = 4;
 const SMALL: usize = 32;
@@ -30,21 +31,21 @@ const SMALL: usize = 32;
 pub struct DecodedPages {
     bound: usize,
     runs: Mutex<Runs>,
-    /// Bytes of all runs, those included that have left and are still in use.
+    /// Bytes of all entries, including evicted ones that are still in use.
     held: Arc<AtomicUsize>,
     questions: AtomicU32,
-    /// Bytes that were kept, that were copied and that left since `keeps_few` was decided.
+    /// Bytes that were stored, copied and evicted since `keeps_few` was last decided.
     kept: AtomicUsize,
     copied: AtomicUsize,
     left: AtomicUsize,
     keeps_few: AtomicBool,
 }
 
-/// Distinguishes one question from others.
+/// Identifies a query.
 #[derive(Clone, Copy)]
 pub struct QuestionId(u32);
 
-/// A question that may keep pages, by how many bytes it may ask for.
+/// A query that may store pages, with its admission rate.
 #[derive(Clone, Copy)]
 pub struct Keeper {
     question: QuestionId,
@@ -54,26 +55,27 @@ pub struct Keeper {
 #[derive(Default)]
 struct Runs {
     by_id: SpreadMap<RunId, Arc<DecodedRun>>,
-    /// In the order in which the hand passes them by.
+    /// Runs in the order in which the clock hand visits them.
     clock: VecDeque<RunId>,
 }
 
-/// The pages of a run.
+/// The cached pages of a run.
 pub struct DecodedRun {
     held: Arc<AtomicUsize>,
     bytes: AtomicUsize,
     is_used: AtomicBool,
-    /// Tells it from others where few pages are kept: many runs have one page only.
+    /// Varies the admission between runs: many runs have a single page.
     salt: u32,
-    /// Of each page the question that read it last, and as the lowest bit whether another one did before; 0: none did.
+    /// For each page, the last query that read it; the lowest bit is set if another query read it before. 0
+    /// means unread.
     readers: Box<[AtomicU32]>,
-    /// By page and column, as in its zone map.
+    /// Indexed by page and column, like the zone map.
     chunks: OnceLock<Box<[OnceLock<DecodedPage>]>>,
 }
 
 impl DecodedPages {
-    /// Pages of at most `bound` bytes, but for what threads add at the same time: entries for the runs of a task, a page
-    /// and the places of its run each.
+    /// Returns a cache of `bound` bytes. Concurrent threads may exceed it by the entries of one task's runs,
+    /// and one page with its slots each.
     pub fn new(bound: usize) -> DecodedPages {
         let zero = || AtomicUsize::new(0);
         let (kept, copied, left, keeps_few) = (zero(), zero(), zero(), AtomicBool::new(false));
@@ -81,18 +83,17 @@ impl DecodedPages {
         DecodedPages { bound, runs: Mutex::default(), held, questions, kept, copied, left, keeps_few }
     }
 
-    /// The next question.
     pub fn question(&self) -> QuestionId {
-        // Never 0, and a bit is free.
+        // Never 0, and the lowest bit stays free.
         QuestionId((self.questions.fetch_add(1, Relaxed) % (u32::MAX >> 1) + 1) << 1)
     }
 
-    /// A question that may ask for so many bytes at most.
+    /// Returns the admission of a query that may read up to `bytes`.
     pub fn keeper(&self, question: QuestionId, bytes: usize) -> Keeper {
         Keeper { question, one_in: if bytes <= self.bound / SMALL { FEW_OF_SMALL } else { FEW } }
     }
 
-    /// What is kept of some runs, of so many pages each.
+    /// Returns the entries of some runs with their numbers of pages; creates missing ones.
     pub fn of_runs(&self, asked: impl Iterator<Item = (RunId, usize)>) -> Vec<Arc<DecodedRun>> {
         let mut runs = self.runs.lock().unwrap_or_else(PoisonError::into_inner);
         let left = self.make_room(&mut runs);
@@ -108,12 +109,12 @@ impl DecodedPages {
         });
         let found = found.collect();
         drop(runs);
-        // What is freed takes longer than finding the others.
+        // Freeing is slow, so it happens outside the lock.
         drop(left);
         found
     }
 
-    /// Runs that leave: about a sixteenth of the bound, once it is reached.
+    /// Evicts about 1/16 of the capacity once the cache is full; returns the evicted entries.
     fn make_room(&self, runs: &mut Runs) -> Vec<Arc<DecodedRun>> {
         let (held, mut freed, mut left) = (self.held.load(Relaxed), 0, Vec::new());
         if held < self.bound {
@@ -135,20 +136,20 @@ impl DecodedPages {
         left
     }
 
-    /// Notes that a question reads a page of a run; is it to be kept?
+    /// Records that a query reads a page; returns whether to store the page.
     pub fn is_to_be_kept(&self, run: &DecodedRun, page: usize, Keeper { question, one_in }: Keeper) -> bool {
-        // The high bits of a product are mixed, also of numbers that are some multiple apart.
+        // The high bits of the product are well mixed, also for numbers at regular intervals.
         let number = (question.0 >> 1).wrapping_add(page as u32).wrapping_add(run.salt);
         let mixed = || number.wrapping_mul(0x9E37_79B1) >> 20;
         run.note_reading(page, question) && (!self.keeps_few.load(Relaxed) || mixed().is_multiple_of(one_in))
     }
 
-    /// Notes that so many bytes of so many pages were copied.
+    /// Records a cache hit.
     pub fn note_copied(&self, pages: usize, bytes: usize) {
         self.copied.fetch_add(pages * ALLOCATED_BYTES + bytes, Relaxed);
     }
 
-    /// Keeps a page of a column of a run that has so many, if there is room.
+    /// Stores a column page of a run with `chunks` slots, if the cache has room.
     pub fn keep(&self, run: &DecodedRun, chunks: usize, place: usize, page: DecodedPage) {
         if self.held.load(Relaxed) >= self.bound {
             return;
@@ -184,7 +185,7 @@ impl DecodedRun {
         self.held.fetch_add(bytes, Relaxed);
     }
 
-    /// Notes that a question reads a page; did another one before?
+    /// Records that a query reads a page; returns true if another query read it before.
     fn note_reading(&self, page: usize, question: QuestionId) -> bool {
         let Some(reader) = self.readers.get(page) else { return false };
         let before = reader.load(Relaxed);
@@ -196,7 +197,7 @@ impl DecodedRun {
         again
     }
 
-    /// A page of a column, if it is kept.
+    /// Returns a cached column page.
     pub fn page(&self, place: usize) -> Option<&DecodedPage> {
         self.chunks.get()?.get(place)?.get()
     }
@@ -220,7 +221,7 @@ mod tests {
         DecodedPage::new(Int64Array::from(vec![number as i64; PAGE / 8]).values().inner().clone(), None)
     }
 
-    /// What a question does that reads a run of one page; was it copied?
+    /// Reads a run of one page as a query would; returns whether it was cached.
     fn read(pages: &DecodedPages, run: u128) -> bool {
         let question = pages.question();
         let kept = pages.of_runs(std::iter::once((RunId(run), 1))).remove(0);
@@ -236,7 +237,7 @@ mod tests {
         false
     }
 
-    /// What is held really is what is said to be held.
+    /// The cache counts exactly the bytes it holds.
     fn check(pages: &DecodedPages) {
         let runs = pages.runs.lock().unwrap();
         assert_eq!(runs.by_id.len(), runs.clock.len());
@@ -279,7 +280,7 @@ mod tests {
         assert!(!read(&pages, 3));
     }
 
-    /// The bound is reached by runs that are all there and are asked for again and again, a page more each time.
+    /// The capacity also holds when existing entries grow by one page at a time.
     #[test]
     fn the_bound_holds_where_no_run_is_new() {
         let pages = DecodedPages::new(BOUND);
@@ -292,7 +293,7 @@ mod tests {
         }
     }
 
-    /// All that there is room for stays, in whatever order it is asked for.
+    /// Everything that fits stays, in any order of access.
     #[test]
     fn what_there_is_room_for_is_kept() {
         let pages = DecodedPages::new(BOUND);
@@ -300,12 +301,12 @@ mod tests {
         assert_eq!([(); 5].map(|()| turn(&pages)), [0, 0, 15, 15, 15]);
     }
 
-    /// Where large questions drive each other out, what a small one asks for is there sooner than what they do.
+    /// Under pressure, small queries store more of their pages than large ones.
     #[test]
     fn small_questions_keep_more_of_their_pages() {
         let pages = DecodedPages::new(BOUND);
         pages.keeps_few.store(true, Relaxed);
-        // Of one question for many runs of a page each.
+        // One query reads many runs of one page each.
         let kept_of = |bytes: usize| {
             let runs = pages.of_runs((0..1000).map(|run| (RunId::new(1, 1, run), 1)));
             for run in &runs {
@@ -318,13 +319,13 @@ mod tests {
         assert!((200..300).contains(&of_small) && (40..90).contains(&of_large), "{of_small} and {of_large} of 1,000");
     }
 
-    /// Twice as much as there is room for, in turn: keeping it all would be in vain.
+    /// A cyclic scan of twice the capacity: storing every page would give no hits.
     #[test]
     fn what_comes_in_turn_and_is_too_much_is_kept_in_part() {
         let pages = DecodedPages::new(BOUND);
         let copied = (0..8000).filter(|turn| read(&pages, turn % 32)).count();
         assert!(copied > 8000 / 4, "{copied}");
-        // And all of it, once it fits.
+        // A smaller working set is stored completely.
         let copied = (0..800).filter(|turn| read(&pages, 100 + turn % 8)).count();
         assert!(copied > 600, "{copied}");
     }
@@ -345,7 +346,7 @@ mod tests {
         check(&pages);
     }
 
-    /// What has left while it is in use counts until it is let go.
+    /// An evicted entry counts until its last user drops it.
     #[test]
     fn what_is_in_use_counts() {
         let pages = DecodedPages::new(BOUND);

@@ -1,13 +1,14 @@
-//! The runs of a view: in memory where there are few, else in pages that questions bring in.
+//! The runs of a view: in memory if they are few, otherwise in pages that queries load.
 //!
-//! A checkpoint of many runs keeps them in pages, in segments of its own, and lists the
-//! pages with what is in each (`kubist_index::pages`). The pages are in levels, a segment each:
-//! a checkpoint adds one, and writes older ones again now and then (`kubist_index::levels`). A view
-//! is such a list and, in memory, what came since. A question loads the pages that may meet its box and priorities, all
-//! in one go. Once questions have asked for as many pages as there are, all are loaded and
-//! stay, if they fit the bound (`limit_runs_in_memory`). Loading page by page and then all at once
-//! costs at most twice what the better of the two would have cost. Of a list that does not fit, a question that has to
-//! do with much of it goes through it in stretches (`stretches`).
+//! A checkpoint of many runs stores them in pages, in segments of its own, with a summary of each page
+//! (`kubist_index::pages`). The pages form levels with one segment each: a checkpoint adds a level and
+//! sometimes merges older ones (`kubist_index::levels`). A view is this list of pages plus, in memory, the
+//! runs that came later.
+//!
+//! A query loads the pages that can meet its region and priorities in one request. Once queries have
+//! requested as many pages as exist, all pages are loaded and stay in memory, if they fit
+//! (`limit_runs_in_memory`). This costs at most twice the better of the two ways. If they do not fit, a query
+//! that needs many of them reads them in stretches (`stretches`).
 
 mod base;
 mod cubes;
@@ -42,49 +43,49 @@ pub type Directory = directory::Directory<Location>;
 pub type Layers = layers::Layers<Location>;
 pub type Entry = pages::Entry<Location>;
 
-/// Pages that a writer loads of a directory that is not held as a whole.
+/// The largest number of pages that a writer loads of a directory that does not fit in memory.
 const WRITER_PAGES: usize = 256;
-/// Of so many pages those are read that have only copies for a question.
+/// A query that meets more pages than this skips pages that hold only replicas.
 const WORTH_COPIES: usize = 16;
-/// So many subtrees of the lower tier, or more, fill a page where there is a middle tier: then about as large a part of
-/// all pages is in that tier.
+/// With a middle tier, the number of lower-tier subtrees that fill one of its pages. About 1 in this many
+/// pages is then in that tier.
 const SUBTREES: usize = 32;
-/// Pages that are read in one go.
+/// Pages per request.
 const AT_ONCE: usize = 64;
-/// Runs that a checkpoint holds itself; more are in pages.
+/// The largest number of runs that a checkpoint lists inline; more are stored in pages.
 pub const INLINE: u64 = 256;
 
-/// How many runs and cutoffs pages have, in a directory of `runs` runs. A page has as
-/// many as there are pages, so that neither the list of pages nor a page is large: 160 KB at
-/// most, and about 8 KB more for every column that is no dimension. Where not all of them are ever in memory
-/// there is a middle tier.
+/// Returns the number of runs and cutoffs per page, in a directory of `runs` runs.
+///
+/// A page has about as many runs as there are pages, so neither the list nor a page gets large: at most 160
+/// KB per page, plus about 8 KB for each column that is no dimension. A directory that does not fit in memory
+/// has a middle tier.
 pub fn page_sizes(runs: u64, in_memory: bool) -> Sizes {
     let page = (runs as f64).sqrt().ceil().clamp(16.0, 1024.0) as usize;
     if in_memory { Sizes::in_two_tiers(page) } else { Sizes::in_three_tiers(page, page / SUBTREES) }
 }
 
-/// How many runs some pages have.
+/// The number of runs in some pages.
 pub fn runs_of(pages: &[Leaf]) -> u64 {
     pages.iter().map(|page| page.summary.runs as u64).sum()
 }
 
-/// Is a run, and all that it copies, none of those that were removed?
+/// True if neither the run nor any run it copies was removed.
 fn lives(removed: &SpreadSet<RunId>, run: &Run<Location>) -> bool {
     !removed.contains(&run.id) && !run.copies.iter().any(|source| removed.contains(source))
 }
 
 type Gathered = (Vec<Arc<Run<Location>>>, Vec<(CubeId, Threshold)>);
 
-/// The runs of a view.
 pub struct Runs {
     pub base: Option<Arc<Base>>,
-    /// What came since the base; all there is if there is none.
+    /// The runs that came after the base; all runs if there is no base.
     recent: Layers,
-    /// Runs of the base that are no more, since its checkpoint.
+    /// Runs of the base that were removed since its checkpoint.
     removed: Arc<SpreadSet<RunId>>,
-    /// All, once that was asked for often enough.
+    /// All runs, once queries have requested enough pages.
     whole: OnceLock<Layers>,
-    /// What a writer goes by of a base that is not held, once one did.
+    /// The directory that writers use if the base does not fit in memory.
     written_by: OnceLock<Arc<Directory>>,
 }
 
@@ -99,7 +100,7 @@ impl Runs {
         }
     }
 
-    /// After some changes; `removed`: all runs of the base that are no more by now.
+    /// Returns the runs after some changes. `removed` lists all runs of the base removed so far.
     pub fn with(&self, files: &TableFiles, changes: &Changes, removed: Arc<SpreadSet<RunId>>) -> Runs {
         let (forest, whole, written_by) = (&files.forest(), OnceLock::new(), OnceLock::new());
         let is_held = self.base.as_ref().is_some_and(|base| files.fits_in_memory(base.runs()));
@@ -117,41 +118,41 @@ impl Runs {
         Runs { base: self.base.clone(), recent: self.recent.with(forest, changes), removed, whole, written_by }
     }
 
-    /// How many there are, but for those of the base that were removed since.
+    /// The number of runs, including those of the base that were removed since its checkpoint.
     pub fn about(&self) -> u64 {
         self.base.as_ref().map_or(0, |base| base.runs()) + self.recent.len() as u64
     }
 
-    /// Live primary records of those that came since the base.
+    /// The number of live primary rows in runs after the base.
     pub fn recent_rows(&self) -> u64 {
         self.recent.rows()
     }
 
-    /// Those that came since the base, and all if there is none.
+    /// The runs after the base; all runs if there is no base.
     pub fn recent(&self) -> &Arc<Directory> {
         self.recent.joined()
     }
 
-    /// Runs on pages of the base that are no more.
+    /// The removed runs that are still on pages of the base.
     pub fn removed(&self) -> impl Iterator<Item = RunId> + '_ {
         self.base.iter().flat_map(|base| &base.removed).chain(self.removed.iter()).copied()
     }
 
-    /// Was a run on a page of the base removed?
+    /// True if this run on a page of the base was removed.
     fn is_removed(&self, run: RunId) -> bool {
         self.removed.contains(&run) || self.base.as_ref().is_some_and(|base| base.removed.contains(&run))
     }
 
-    /// Does a run of a base live?
+    /// True if this run of a base is live.
     fn lives(&self, base: &Base, run: &Run<Location>) -> bool {
         base.lives(run) && lives(&self.removed, run)
     }
 
-    /// All of them.
+    /// Returns all runs.
     ///
     /// # Errors
     ///
-    /// `Damaged`, `SnapshotExpired` if the pages were cleaned away, `Cancelled` or a storage error.
+    /// `Damaged`, `SnapshotExpired` if the pages were cleaned, `Cancelled` or a storage error.
     pub fn whole(&self, files: &TableFiles, cancel: &Cancel) -> Result<Arc<Directory>> {
         self.all(files, &mut Stats::default(), cancel)
     }
@@ -178,7 +179,7 @@ impl Runs {
         Ok(Arc::new(Directory::of(files.forest(), live.into_iter(), cutoffs.into_iter(), cancel)?))
     }
 
-    /// All of them, unless they are too many to be held in memory.
+    /// Returns all runs; `None` if they do not fit in memory.
     fn held(&self, files: &TableFiles, stats: &mut Stats, cancel: &Cancel) -> Result<Option<&Layers>> {
         let Some(base) = &self.base else { return Ok(Some(&self.recent)) };
         if self.whole.get().is_none() {
@@ -191,12 +192,11 @@ impl Runs {
         Ok(self.whole.get())
     }
 
-    /// Those that a question about a region and a range of priorities has to do with, and
-    /// perhaps some more.
+    /// Returns at least the runs that a query on a region and a priority range needs.
     ///
     /// # Errors
     ///
-    /// As of [`Runs::whole`].
+    /// The errors of [`Runs::whole`].
     pub fn near(
         &self,
         files: &TableFiles,
@@ -209,7 +209,7 @@ impl Runs {
             return self.all(files, stats, cancel);
         };
         let (forest, mut met) = (files.forest(), base.meeting(files, region, range));
-        // Copies save a question to a small region some rows, and one to a large region less than so many pages cost.
+        // Replicas save rows only in small regions. In large ones they save less than the extra pages cost.
         if met.len() > WORTH_COPIES {
             met.retain(|page| base.pages[*page].summary.may_hold_primaries(range));
         }
@@ -217,7 +217,7 @@ impl Runs {
         if asked >= base.pages.len() && files.fits_in_memory(base.runs()) {
             return self.all(files, stats, cancel);
         }
-        // Of all of space no copy saves anything, and without copies cutoffs decide nothing.
+        // A query on all of space gains nothing from replicas, and without replicas it needs no cutoffs.
         let has_copies = *region != Region::everything(&forest);
         let lives = |run: &&Arc<Run<Location>>| (has_copies || !run.is_replica()) && self.lives(base, run);
         let (mut live, mut cutoffs) = (Vec::new(), Vec::new());
@@ -242,20 +242,22 @@ impl Runs {
         Ok(Arc::new(Directory::of_part(forest, live.into_iter(), cutoffs.into_iter(), cancel)?))
     }
 
-    /// How many runs are on pages that meet a region, if they are too many to be held in memory.
+    /// The number of runs on pages that meet a region; 0 if the directory fits in memory.
     pub fn unheld(&self, files: &TableFiles, region: &Region) -> u64 {
         let Some(base) = self.unheld_base(files) else { return 0 };
         let met = base.meeting(files, region, PriorityRange::ALL).into_iter();
         met.map(|page| base.pages[page].summary.runs as u64).sum()
     }
 
-    /// What a writer goes by: all of these directories together. Of many pages it takes the upper ones, where its rows come
-    /// through, and some of the others: what it does not know of a cube it takes for a cutoff
-    /// of 1 and no rows, which is safe (thesis 4.4.3: any upper bound of a cutoff is).
+    /// Returns the directories that a writer needs together.
+    ///
+    /// If the base does not fit in memory, these are the pages of the upper tiers, where new rows enter, and
+    /// some others. For an unknown cube the writer assumes a cutoff of 1 and no rows. This is safe, because
+    /// any upper bound of a cutoff is valid (thesis 4.4.3).
     ///
     /// # Errors
     ///
-    /// As of [`Runs::whole`].
+    /// The errors of [`Runs::whole`].
     pub fn worth_knowing(&self, files: &TableFiles, cancel: &Cancel) -> Result<Vec<Arc<Directory>>> {
         if let Some(layers) = self.held(files, &mut Stats::default(), cancel)? {
             return Ok(layers.parts());
@@ -275,7 +277,7 @@ impl Runs {
         Ok(std::iter::once(known.clone()).chain(self.recent.parts()).collect())
     }
 
-    /// The runs and the cutoffs of some pages.
+    /// The live runs and the cutoffs of some pages.
     fn gather(
         &self,
         files: &TableFiles,
@@ -295,26 +297,27 @@ impl Runs {
         Ok((live, cutoffs))
     }
 
-    /// Do few pages, where digests say which, serve a question better than the list in memory? That is so if the list is
-    /// too long, and of one that fits until questions have asked for as many pages as there are, unless each page
-    /// takes an answer of a network.
+    /// True if reading a few pages, chosen by digests, is cheaper than loading the directory.
+    ///
+    /// This holds if the directory does not fit in memory. If it fits, it holds until queries have requested
+    /// as many pages as exist, except on a remote store.
     fn prefers_pages(&self, files: &TableFiles) -> bool {
         let Some(base) = self.base.as_ref().filter(|_| self.whole.get().is_none()) else { return false };
         let is_asked = base.asked.load(Ordering::Relaxed) >= base.pages.len();
         !files.fits_in_memory(base.runs()) || (!is_asked && !is_far(files.store.as_ref()))
     }
 
-    /// Are runs that lookups lead to found on pages? Else all are in memory, or will be when one is looked for.
+    /// True if runs of secondary indexes are located on pages; otherwise they are located in memory.
     pub fn looks_up_on_pages(&self, files: &TableFiles, cancel: &Cancel) -> bool {
         let has_places = |base: &Base| !files.fits_in_memory(base.runs()) || base.has_places(files, cancel);
         self.prefers_pages(files) && self.base.as_ref().is_some_and(|base| has_places(base))
     }
 
-    /// The lookups into the primary runs, which are found page by page or in memory.
+    /// Returns the secondary indexes of the primary runs, located on pages or in memory.
     ///
     /// # Errors
     ///
-    /// As of [`Runs::whole`].
+    /// The errors of [`Runs::whole`].
     pub fn lookups(&self, files: &TableFiles, on_pages: bool, stats: &mut Stats, cancel: &Cancel) -> Result<Live> {
         let of = |directory: &Directory| Arc::new(Covering::of(directory.runs()));
         let all = if on_pages { None } else { self.held(files, stats, cancel)? };
@@ -326,11 +329,12 @@ impl Runs {
         Ok(Live { coverings })
     }
 
-    /// Where the runs are found that some lookups cover: of each all, or those at some indices, ascending.
+    /// Returns the locations of runs that secondary indexes cover: all of them, or those at ascending
+    /// indices.
     ///
     /// # Errors
     ///
-    /// As of [`Runs::whole`].
+    /// The errors of [`Runs::whole`].
     pub fn places(
         &self,
         files: &TableFiles,
@@ -349,16 +353,16 @@ impl Runs {
         Ok(found)
     }
 
-    /// Are all of them in memory?
+    /// True if all runs are in memory.
     pub fn are_in_memory(&self) -> bool {
         self.base.is_none() || self.whole.get().is_some()
     }
 
-    /// Of some primary runs those that live.
+    /// Returns the live runs among some primary runs.
     ///
     /// # Errors
     ///
-    /// As of [`Runs::whole`].
+    /// The errors of [`Runs::whole`].
     pub fn at(
         &self,
         files: &TableFiles,
@@ -367,7 +371,7 @@ impl Runs {
         cancel: &Cancel,
     ) -> Result<Vec<Arc<Run<Location>>>> {
         let mut found = Vec::with_capacity(places.len());
-        // Lookups lead to some that were removed since they were put together.
+        // An index may still list runs that were removed after it was built.
         let known = self.whole.get().unwrap_or(&self.recent).joined();
         let mut on_pages: BTreeMap<usize, SpreadSet<RunId>> = BTreeMap::new();
         for place in places {
@@ -391,11 +395,11 @@ impl Runs {
         Ok(found)
     }
 
-    /// Calls with all live runs, some of which are in memory at a time.
+    /// Calls `work` with every live run; only some pages are in memory at a time.
     ///
     /// # Errors
     ///
-    /// As of [`Runs::whole`].
+    /// The errors of [`Runs::whole`].
     pub fn each(&self, files: &TableFiles, cancel: &Cancel, mut work: impl FnMut(&Arc<Run<Location>>)) -> Result<()> {
         self.recent().all().for_each(&mut work);
         match &self.base {
@@ -407,13 +411,13 @@ impl Runs {
         }
     }
 
-    /// Calls with all live runs and all cutoffs that are not on the first `kept` pages of the base, one
-    /// cutoff of each cube, in depth-first order of cubes; some are in memory at a time. Gives the runs that it
-    /// passed over, because they are no more.
+    /// Calls `work` with the live runs and cutoffs that are not on the first `kept` pages of the base, in
+    /// depth-first order of cubes. Each cube has one cutoff, its lowest. Only some pages are in memory at a
+    /// time. Returns the removed runs that it skipped.
     ///
     /// # Errors
     ///
-    /// As of [`Runs::whole`], or what `work` returns.
+    /// The errors of [`Runs::whole`] and of `work`.
     pub fn in_order(
         &self,
         files: &TableFiles,
@@ -435,7 +439,7 @@ impl Runs {
         let mut gone = SpreadSet::default();
         let mut lowest: Option<(CubeId, Threshold)> = None;
         loop {
-            // An error comes first.
+            // `None` orders first, so an error is returned at once.
             let cube = |next: Option<&Result<Entry>>| next.map(|entry| entry.as_ref().map(Entry::cube).ok());
             let first = sources.iter_mut().filter_map(|source| Some((cube(source.peek())?, source)));
             let Some((_, source)) = first.min_by_key(|(cube, _)| *cube) else { break };

@@ -1,4 +1,4 @@
-//! The pages of a checkpoint: read when they are asked for, checked, and kept within a bound.
+//! The pages of a checkpoint, read on demand, checked, and cached within a bound.
 
 mod digests;
 
@@ -29,25 +29,25 @@ use crate::files::TableFiles;
 use crate::look::is_far;
 use crate::stop::stoppable;
 
-/// Of so many pages of which some runs are wanted only these are decoded; more are kept.
+/// Up to this many pages are decoded only for the wanted runs. More pages are decoded whole and cached.
 const DECODED_IN_PART: usize = 4;
 
-/// Whether pages that are read are kept for others, or pass by without driving out what others ask for.
+/// Whether pages are stored in the cache. `Pass` reads many pages once without evicting others.
 #[derive(Clone, Copy, PartialEq)]
 pub(super) enum Caching {
     Keep,
     Pass,
 }
 
-/// The runs that a checkpoint keeps in pages.
+/// The runs that a checkpoint stores in pages.
 pub struct Base {
-    /// Those of each level one after the other, the oldest level first.
+    /// The pages of all levels, oldest level first.
     pub pages: Vec<Leaf>,
-    /// Runs on them that are no more.
+    /// Runs on these pages that were removed before the checkpoint.
     pub removed: SpreadSet<RunId>,
-    /// How many runs its pages have, but for those that are known to be no more.
+    /// The number of runs on the pages, without the removed ones.
     runs: u64,
-    /// Pages that questions asked for so far.
+    /// The number of pages that queries have requested so far.
     pub(super) asked: AtomicUsize,
     pub(super) digests: Digests,
 }
@@ -59,34 +59,32 @@ impl Base {
         Base { pages, removed, runs, asked: AtomicUsize::new(0), digests: Digests::default() }
     }
 
-    /// How many runs its pages have, but for those that are known to be no more.
     pub fn runs(&self) -> u64 {
         self.runs
     }
 
-    /// The segments of its levels.
+    /// The segment of each level.
     pub fn segments(&self) -> impl Iterator<Item = &Arc<str>> {
         levels(&self.pages).map(|level| &level[0].segment)
     }
 
-    /// Does a run on its pages live, as of the checkpoint?
+    /// True if the run was live at the checkpoint.
     pub fn lives(&self, run: &Run<Location>) -> bool {
         lives(&self.removed, run)
     }
 
-    /// Bytes of all pages.
     pub fn bytes(&self) -> u64 {
         self.pages.iter().map(|page| page.length as u64).sum()
     }
 
-    /// The pages that may hold what a question about a region and a range of priorities has to do with.
+    /// The pages that can hold runs of a region and a priority range.
     pub(super) fn meeting(&self, files: &TableFiles, region: &Region, range: PriorityRange) -> Vec<usize> {
         let forest = files.forest();
         let meets = |page: &usize| self.pages[*page].summary.meets(&forest, region, range);
         (0..self.pages.len()).filter(meets).collect()
     }
 
-    /// Some of its pages, from the cache or the store.
+    /// Returns pages from the cache or the store.
     pub(super) fn load(
         &self,
         files: &TableFiles,
@@ -130,7 +128,8 @@ impl Base {
         Ok(found.into_iter().flatten().collect())
     }
 
-    /// Some of the runs of some pages. If these are few and near, those that are not known are decoded in part.
+    /// Returns the wanted runs of some pages. A few uncached pages of a local store are decoded only for
+    /// these runs.
     pub(super) fn runs_on(
         &self,
         files: &TableFiles,
@@ -160,7 +159,7 @@ impl Base {
             let runs = files.decoded(|forest| entry::runs_of_page(bytes, forest, |run| wanted(*page, run)));
             runs.map_err(|error| self.bad_page(files, *page, error))
         };
-        // By this thread, as they are few: to wake another takes as long as a page.
+        // On this thread: waking another takes as long as one of these few pages.
         let decoded = open.iter().zip(&fetched.pieces).map(decode).collect::<Result<Vec<_>>>()?;
         found.extend(decoded.into_iter().flatten());
         Ok(found)
@@ -179,28 +178,28 @@ impl Base {
         bad_entry(files.store.location(), &format!("segments/{}.seg", leaf.segment), leaf.offset, error)
     }
 
-    /// Reads all pages in one go, for questions that come.
+    /// Loads all pages into the cache in one request.
     ///
     /// # Errors
     ///
-    /// As of [`Base::each`].
+    /// The errors of [`Base::each`].
     pub fn bring(&self, files: &TableFiles) -> Result<()> {
         let all: Vec<usize> = (0..self.pages.len()).collect();
         self.load(files, &all, Caching::Keep, &mut Stats::default(), &Cancel::default()).map(drop)
     }
 
-    /// Calls with every page, some of which are in memory at a time.
+    /// Calls `work` with every page; only some are in memory at a time.
     ///
     /// # Errors
     ///
-    /// `Damaged`, `SnapshotExpired` if the pages were cleaned away, `Cancelled`, a storage error,
-    /// or what `work` returns.
+    /// `Damaged`, `SnapshotExpired` if the pages were cleaned, `Cancelled`, a storage error, and the errors
+    /// of `work`.
     pub fn each(&self, files: &TableFiles, cancel: &Cancel, mut work: impl FnMut(&Page) -> Result<()>) -> Result<()> {
         let (all, stats) = (0..self.pages.len(), &mut Stats::default());
         self.each_of(files, all, Caching::Keep, stats, cancel, |_, page| work(page))
     }
 
-    /// The same of some pages, with the number of each.
+    /// Calls `work` with the number and content of some pages.
     pub(super) fn each_of(
         &self,
         files: &TableFiles,
@@ -220,12 +219,11 @@ impl Base {
         Ok(())
     }
 
-    /// Reads all pages; is each as the list and digests say?
+    /// Reads all pages and compares them with their summaries and digests.
     ///
     /// # Errors
     ///
-    /// As of [`Base::each`]; `Damaged` for a page that holds other things, and for a digest that does not say what pages
-    /// hold.
+    /// The errors of [`Base::each`]; `Damaged` for a page or a digest that differs.
     pub fn check(&self, files: &TableFiles, cancel: &Cancel) -> Result<()> {
         let (forest, mut first) = (files.forest(), 0);
         for level in levels(&self.pages) {
@@ -248,7 +246,7 @@ impl Base {
         Ok(())
     }
 
-    /// Calls with every page that can be read; gives how many runs the others have.
+    /// Calls `work` with every readable page; returns the number of runs on the others.
     ///
     /// # Errors
     ///
@@ -265,7 +263,7 @@ impl Base {
         Ok(lost)
     }
 
-    /// What each tier of each level behind the first pages holds, in depth-first order.
+    /// Returns the entries of each tier of each level after the first `kept` pages, in depth-first order.
     pub(super) fn tiers<'a>(&'a self, files: &'a TableFiles, cancel: &'a Cancel, kept: usize) -> Vec<Entries<'a>> {
         let mut tiers: Vec<VecDeque<usize>> = Vec::new();
         let mut first = kept;
@@ -281,19 +279,18 @@ impl Base {
     }
 }
 
-/// Reads pieces of segments of pages; one that is gone was cleaned away if no checkpoint
-/// names it any more.
+/// Reads byte ranges of page segments. A missing segment was cleaned if no checkpoint names it.
 pub(super) fn read(files: &TableFiles, pieces: &[Piece]) -> Result<Fetched> {
     let named = |segment: &str| Ok(files.page_segments()?.iter().any(|named| **named == *segment));
     fetch(files, pieces, named)
 }
 
-/// Entries page by page.
+/// Iterates over the entries of some pages.
 pub(super) struct Entries<'a> {
     base: &'a Base,
     files: &'a TableFiles,
     cancel: &'a Cancel,
-    /// Pages that are read in one go.
+    /// Pages per request.
     at_once: usize,
     left: VecDeque<usize>,
     ready: VecDeque<Entry>,
@@ -317,7 +314,7 @@ impl Iterator for Entries<'_> {
     }
 }
 
-/// What a page holds, in depth-first order of cubes.
+/// The entries of a page in depth-first order of cubes.
 fn in_order(page: &Page) -> Vec<Entry> {
     let cutoffs = page.cutoffs.iter().map(|(cube, cutoff)| Entry::Cutoff(*cube, *cutoff));
     let mut entries: Vec<Entry> = page.runs.iter().cloned().map(Entry::Run).chain(cutoffs).collect();

@@ -1,7 +1,7 @@
-//! The digests of a base (`kubist_format::digest`): read when they are first asked for, level by level.
+//! The digests of a base (`kubist_format::digest`), read level by level when first needed.
 //!
-//! They save reading, no more. A level without a digest, or with a damaged one, is gone through page by page; `verify` names
-//! the damage, and `optimize` writes the level again.
+//! Digests only save reads. A level without a digest, or with a damaged one, is read page by page. `verify`
+//! reports the damage, and `optimize` rewrites the level.
 
 use std::collections::BTreeMap;
 use std::ops::Range;
@@ -23,10 +23,10 @@ use crate::lookups::{At, Covered, Covering, Gathering, Place};
 use crate::places::Table;
 use crate::stop::stoppable;
 
-/// What stands for the primary runs of each page, in the order of the pages.
+/// A stand-in run for the primary runs of each page, in page order.
 pub type Abstracts = Arc<[Arc<Run<Location>>]>;
 
-/// Of the levels of a base.
+/// The digests of the levels of a base.
 #[derive(Default)]
 pub struct Digests {
     levels: OnceLock<Vec<Level>>,
@@ -34,18 +34,18 @@ pub struct Digests {
     covering: OnceLock<Arc<Covering>>,
 }
 
-/// A level, and its digest if it has one.
+/// A level of pages, and its digest if it has one.
 struct Level {
-    /// Of the pages of the base.
+    /// Positions in the pages of the base.
     pages: Range<usize>,
     segment: Arc<str>,
-    /// Where its digest begins, and the segment ends.
+    /// The offsets of the start of the digest and of the end of the segment.
     begin: u64,
     end: u64,
     head: Option<Head>,
 }
 
-/// Damaged digests cost speed, not answers.
+/// Returns `None` for damage: damaged digests cost time, never correctness.
 fn unless_damaged<T>(read: Result<T>) -> Result<Option<T>> {
     match read {
         Err(error) if is_damage(&error) => Ok(None),
@@ -107,7 +107,7 @@ impl Level {
         }
     }
 
-    /// Is all of its digest as it was written?
+    /// True if the whole digest is intact.
     fn is_sound(&self, files: &TableFiles) -> Result<bool> {
         let stats = &mut Stats::default();
         let mut read = || {
@@ -129,14 +129,14 @@ impl Level {
         Ok(unless_damaged(read())?.unwrap_or(false))
     }
 
-    /// What its digest says against what is on its pages, of which `expected` was made.
+    /// Compares the digest with `expected`, which was built from the pages.
     fn check(&self, files: &TableFiles, mut expected: Digest) -> Result<()> {
         let stats = &mut Stats::default();
         let head = self.read_head(files, stats)?;
         let wrong = |what: &str| {
             self.bad(files, 0, EntryError::Bad(format!("a digest says other things of {what} than they are")))
         };
-        // As they are when they were written and read.
+        // Encoded and decoded once, as the stored one was.
         let made = expected.encode_abstracts(&files.forest());
         let made = files.decoded(|forest| decode_abstracts(&made, self.pages.len(), forest));
         if self.abstracts(files, stats)? != Some(made.map_err(|error| self.bad(files, 0, error))?) {
@@ -168,11 +168,12 @@ impl Digests {
 }
 
 impl Base {
-    /// For each page what stands for its primary runs, of those that have been removed too; `None` if that is not known.
+    /// Returns the stand-in run of each page, which covers removed runs too; `None` if a level has no intact
+    /// digest.
     ///
     /// # Errors
     ///
-    /// As of [`Base::each`].
+    /// The errors of [`Base::each`].
     pub(in crate::directory) fn abstracts(
         &self,
         files: &TableFiles,
@@ -191,11 +192,11 @@ impl Base {
         Ok(known.get().and_then(Option::as_ref))
     }
 
-    /// How many of its first levels have sound digests; it looks at so many at most.
+    /// Returns how many of the first levels have intact digests; examines at most `most` levels.
     ///
     /// # Errors
     ///
-    /// As of [`Base::each`].
+    /// The errors of [`Base::each`].
     pub fn digested(&self, files: &TableFiles, most: usize, cancel: &Cancel) -> Result<usize> {
         let mut sound = 0;
         for level in self.digests.levels(files, self, &mut Stats::default(), cancel)?.iter().take(most) {
@@ -207,18 +208,18 @@ impl Base {
         Ok(sound)
     }
 
-    /// Do digests tell of all of its levels where runs that lookups cover are found?
+    /// True if the digests of all levels locate the runs that secondary indexes cover.
     pub(in crate::directory) fn has_places(&self, files: &TableFiles, cancel: &Cancel) -> bool {
         let has_places = |level: &Level| level.head.as_ref().is_some_and(|head| !head.places().is_empty());
         let levels = self.digests.levels(files, self, &mut Stats::default(), cancel);
         levels.is_ok_and(|levels| levels.iter().all(has_places))
     }
 
-    /// Lookups into its primary runs.
+    /// Returns the secondary indexes of its primary runs.
     ///
     /// # Errors
     ///
-    /// As of [`Base::each`].
+    /// The errors of [`Base::each`].
     pub(in crate::directory) fn covering(
         &self,
         files: &TableFiles,
@@ -254,9 +255,9 @@ impl Base {
         Ok(self.digests.covering.get_or_init(|| Arc::new(covering)))
     }
 
-    /// Leaves out lookups all of whose runs were removed since the digests were written: their bytes may be given back.
+    /// Drops indexes whose runs were all removed, because cleaning may free their bytes.
     fn leave_out_removed(&self, lookups: &mut Vec<Covered>) {
-        // By the first run that a lookup covers, how many there are that it leads to.
+        // For the first run that an index covers: the end of its runs, and the number of live ones.
         let mut left: BTreeMap<RunId, (RunId, usize)> = BTreeMap::new();
         for covered in &*lookups {
             let (_, runs) = left.entry(covered.run(0)).or_insert((covered.run(covered.lookup.runs), 0));
@@ -270,11 +271,12 @@ impl Base {
         lookups.retain(|covered| left.get(&covered.run(0)).is_some_and(|(_, runs)| *runs > 0));
     }
 
-    /// Where runs are found that lookups cover: of each all, or those at some indices, ascending.
+    /// Returns the locations of runs that secondary indexes cover: all of them, or those at ascending
+    /// indices.
     ///
     /// # Errors
     ///
-    /// As of [`Base::each`].
+    /// The errors of [`Base::each`].
     pub(in crate::directory) fn places(
         &self,
         files: &TableFiles,
@@ -307,7 +309,7 @@ impl Base {
         Ok(found)
     }
 
-    /// Looks on the pages for the runs of lookups whose places are damaged, and remembers them.
+    /// Searches pages for the runs of indexes whose locations are damaged, and stores the result.
     fn search(&self, files: &TableFiles, mut tables: Vec<&Table>, stats: &mut Stats, cancel: &Cancel) -> Result<()> {
         tables.sort_unstable_by_key(|table| (table.pages.start, table.run(0)));
         for of_level in tables.chunk_by(|one, next| one.pages == next.pages) {
@@ -331,7 +333,7 @@ impl Base {
         Ok(())
     }
 
-    /// Does the digest of the level that some of its pages are say what is on them? `made` is of these.
+    /// Compares the digest of a level with `made`, which was built from its pages.
     ///
     /// # Errors
     ///
