@@ -1,10 +1,11 @@
-//! Alterations: what may change of a table after its creation.
+//! Alterations: changes of a table after its creation.
 //!
-//! Columns can be added, and the metadata of the table and its columns (units among
-//! it) can change. Each alteration is an object with the next number, put if
-//! absent: of two at once one comes second, and looks again whether it still makes
-//! sense. Steps after one may have other writers than before. Alterations are few and small, are read in their order by every handle, and are
-//! never cleaned away; a table's schema is the creation's with all of them applied.
+//! An alteration can add a column, change metadata (including units), the compression or the grid, or declare
+//! other writers for later steps. Each is an object with the next number, put only if absent. If two
+//! processes alter at once, the second one checks again whether its alteration still fits.
+//!
+//! Alterations are few and small. Every handle reads them in order, and they are never cleaned. The current
+//! schema is the schema of the creation with all alterations applied.
 
 use std::hash::{BuildHasher, RandomState};
 use std::sync::Arc;
@@ -28,33 +29,33 @@ use crate::segment::unix_ms;
 use crate::stop::stoppable;
 use crate::view::View;
 
-/// The longest default: it comes back once for each old row.
+/// The longest default, in bytes: it is repeated for each older row.
 const MOST_DEFAULT_BYTES: usize = 1024;
 
-/// The longest key and the longest value, as JSON.
+/// The longest key and the longest value (as JSON), in bytes.
 const MOST_KEY_BYTES: usize = 1024;
 const MOST_BYTES: usize = 1 << 20;
 
-/// A column that is to be added to a table.
+/// A column to add to a table.
 #[derive(Clone, Debug, PartialEq)]
 pub struct NewColumn {
     pub name: String,
     pub data_type: DataType,
     pub nullable: bool,
-    /// What all rows have that were, or will be, written without the column.
+    /// The value of all rows that are written without the column, before and after.
     pub default: Value,
     pub unit: Option<String>,
-    /// How far stored values may be from those that are given, as [`TableOptions::accuracy`] has it.
+    /// The error bound of stored values, in the form of [`TableOptions::accuracy`].
     ///
     /// [`TableOptions::accuracy`]: kubist_types::TableOptions
     pub accuracy: Option<Value>,
 }
 
-/// A new table's schema with the units of its columns.
+/// Returns the schema of a new table with the units of its columns.
 ///
 /// # Errors
 ///
-/// `Invalid` if there is no such column, or a unit is no unit.
+/// `Invalid` if a column is missing, or a unit is empty.
 pub fn with_units(schema: &SchemaRef, units: &[(String, String)]) -> Result<SchemaRef> {
     let mut fields: Vec<Field> = schema.fields().iter().map(|field| field.as_ref().clone()).collect();
     for (column, unit) in units {
@@ -73,11 +74,11 @@ pub fn with_units(schema: &SchemaRef, units: &[(String, String)]) -> Result<Sche
     Ok(Arc::new(Schema::new_with_metadata(fields, schema.metadata().clone())))
 }
 
-/// Whether all keys and values can be metadata of a table.
+/// Checks the metadata of a table.
 ///
 /// # Errors
 ///
-/// `Invalid` if a key or a value is empty or too long.
+/// `Invalid` if a key is empty or too long, or a value is too long.
 pub fn check_metadata(values: &Metadata) -> Result<()> {
     values.iter().try_for_each(|(key, value)| check_entry(key, value, false))
 }
@@ -100,26 +101,26 @@ fn check_entry(key: &str, value: &serde_json::Value, of_column: bool) -> Result<
     }
 }
 
-/// The grid that is to follow the newest of a schema: columns with their scales.
+/// Returns the grid after the newest one of a schema, with these dimensions.
 pub fn next_grid(schema: &TableSchema, dimensions: Vec<GridDimension>, rows: u64, reason: &str) -> NewGrid {
     let token = format!("{:016x}", RandomState::new().hash_one(unix_ms()));
     NewGrid { grid: schema.newest_grid() + 1, dimensions, reason: reason.into(), unix_ms: unix_ms(), rows, token }
 }
 
-/// The same columns with other scales.
+/// The current dimensions with other scales.
 pub fn rescaled(schema: &TableSchema, scales: Vec<Scale>) -> Vec<GridDimension> {
     let columns = schema.dimensions.iter().map(|column| schema.user_field(*column).name().clone());
     columns.zip(scales).map(|(column, scale)| GridDimension { column, scale }).collect()
 }
 
 impl Core {
-    /// Adds a column behind the others. Rows that are here, and rows of writers that
-    /// do not know it, have the default. It cannot be a dimension or an identity.
+    /// Adds a column after the others. Rows written before, and rows of writers that do not know the column,
+    /// have the default. The column cannot be a dimension or an identity.
     ///
     /// # Errors
     ///
-    /// `Invalid` if the column, its type or its default cannot be; `Cancelled`; as of [`Core::view`]; a
-    /// storage error.
+    /// `Invalid` if the column, its type or its default is not possible; `Cancelled`; the errors of
+    /// [`Core::view`]; a storage error.
     pub fn add_column(&self, column: &NewColumn, cancel: &Cancel) -> Result<()> {
         let NewColumn { name, data_type, nullable, default, unit, accuracy } = column;
         if name.is_empty() {
@@ -148,28 +149,27 @@ impl Core {
         self.alter(Alteration::AddColumn { field, default, accuracy }, cancel)
     }
 
-    /// Makes the column that says below which priority records are kept, if there is none yet.
+    /// Adds the column with the priority threshold of subsampled steps, unless it exists.
     ///
     /// # Errors
     ///
-    /// `Invalid` if there is another column of its name; as of [`Core::view`]; a storage error.
+    /// `Invalid` if another column has its name; the errors of [`Core::view`]; a storage error.
     pub fn keep_below(&self) -> Result<()> {
         match self.view(&Cancel::default())?.schema.kept_below {
             Some(_) => Ok(()),
             None => match self.alter(Alteration::KeptBelow { column: KEPT_BELOW.into() }, &Cancel::default()) {
-                // Somebody else was at it.
+                // Another process added it at the same time.
                 Err(Error::Invalid(_)) if self.view(&Cancel::default())?.schema.kept_below.is_some() => Ok(()),
                 done => done,
             },
         }
     }
 
-    /// Sets metadata of the table or of a column: new values by key, all at once; null
-    /// removes one.
+    /// Sets metadata of the table or of a column in one step; a null removes its key.
     ///
     /// # Errors
     ///
-    /// `Invalid` if there is no such column, or a key or value is too long; as of [`Core::view`]; a
+    /// `Invalid` if the column does not exist, or a key or value is too long; the errors of [`Core::view`]; a
     /// storage error.
     pub fn set_metadata(&self, column: Option<&str>, values: &Metadata) -> Result<()> {
         values.iter().try_for_each(|(key, value)| check_entry(key, value, column.is_some()))?;
@@ -178,12 +178,11 @@ impl Core {
         self.alter(Alteration::Set { column, values: values.clone() }, &Cancel::default())
     }
 
-    /// Sets how hard numbers are pressed in runs that are written from here on, if that is not so
-    /// already.
+    /// Sets the compression of runs that are written from now on.
     ///
     /// # Errors
     ///
-    /// As of [`Core::view`]; a storage error.
+    /// The errors of [`Core::view`]; a storage error.
     pub fn set_compression(&self, compression: Compression) -> Result<()> {
         match self.view(&Cancel::default())?.schema.compression == compression {
             true => Ok(()),
@@ -191,22 +190,21 @@ impl Core {
         }
     }
 
-    /// Sets the unit of a column, or removes it.
+    /// Sets or removes the unit of a column.
     ///
     /// # Errors
     ///
-    /// As of [`Core::set_metadata`].
+    /// The errors of [`Core::set_metadata`].
     pub fn set_unit(&self, column: &str, unit: Option<&str>) -> Result<()> {
         self.set_metadata(Some(column), &Metadata::from([(UNIT.into(), unit.into())]))
     }
 
-    /// Publishes a grid, by which rows are placed from then on; its number is one more than
-    /// that of the newest grid that the caller knew. `false` if somebody else has published
-    /// one meanwhile.
+    /// Publishes a grid that places rows from now on. Its number follows the newest grid that the caller
+    /// knew. Returns `false` if another process published a grid with that number first.
     ///
     /// # Errors
     ///
-    /// As of [`Core::view`], or a storage error.
+    /// The errors of [`Core::view`], or a storage error.
     pub fn publish_next_grid(&self, grid: NewGrid) -> Result<bool> {
         self.check_still_there()?;
         let alteration = Alteration::Grid(grid.clone());
@@ -221,7 +219,7 @@ impl Core {
         }
     }
 
-    /// Whether these can be the writers of steps of this table.
+    /// Checks that these can be writers of steps.
     pub(crate) fn check_writers(&self, declared: &Declared) -> Result<()> {
         if declared.size() == 0 {
             return Err(Error::invalid("declare at least one writer"));
@@ -229,13 +227,13 @@ impl Core {
         self.check_still_there()
     }
 
-    /// The writers of the steps after one: a simulation goes on from a checkpoint with others than
-    /// before. What was written after that step is taken back first. Declaring what holds already
-    /// is fine; in a table without steps it is said of all of them.
+    /// Declares the writers of the steps after `after`, for a simulation that continues from a checkpoint
+    /// with other ranks. Retract later steps first. Repeating the current declaration succeeds. In a table
+    /// without steps the declaration applies to all steps.
     ///
     /// # Errors
     ///
-    /// `Invalid` without any writer, or if a later step is there; as of [`Core::view`]; a storage
+    /// `Invalid` without any writer, or if a later step exists; the errors of [`Core::view`]; a storage
     /// error.
     pub fn declare_writers_after(&self, after: i64, declared: &Declared) -> Result<()> {
         self.check_writers(declared)?;
@@ -261,7 +259,7 @@ impl Core {
         }
     }
 
-    /// Takes the number after a view's; `false` if somebody else has it.
+    /// Publishes an alteration with the number after a view's; returns `false` if that number is taken.
     fn put_alteration(&self, view: &View, alteration: &Alteration) -> Result<bool> {
         let schema = &view.schema;
         schema.altered(alteration)?;
@@ -270,7 +268,7 @@ impl Core {
         self.store.put_if_absent(&name, &bytes).map_err(store_error)
     }
 
-    /// Takes the next number, if the alteration makes sense after all before it.
+    /// Publishes an alteration with the next number, if it fits all alterations before it.
     fn alter(&self, alteration: Alteration, cancel: &Cancel) -> Result<()> {
         stoppable(cancel, || {
             cancel.check()?;

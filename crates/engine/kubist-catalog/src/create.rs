@@ -1,5 +1,4 @@
-//! How a table is created: options checked before anything is made, a location that is
-//! free, a header that is written once.
+//! Creation of a table: checks the options first, needs a free location, and writes the header once.
 
 use std::collections::BTreeMap;
 use std::hash::{BuildHasher, RandomState};
@@ -24,14 +23,14 @@ use crate::segment::unix_ms;
 
 const DEFAULT_CAPACITY: u32 = 2048;
 
-/// Makes a table in an empty store, or opens one that agrees if `exist_ok` says so.
+/// Creates a table in an empty store. With `exist_ok` it opens an existing table that agrees with the plan.
 ///
 /// # Errors
 ///
-/// `Exists` if something is there that `exist_ok` does not allow, or that disagrees; `Damaged`;
-/// `Newer`; a storage error.
+/// `Exists` if a table is there and `exist_ok` is false or the plan differs; `Damaged`; `Newer`; a storage
+/// error.
 pub fn make(store: Arc<dyn Store>, plan: Plan, exist_ok: bool) -> Result<Arc<Core>> {
-    // Before there is a table: no writer of it ever relies on a lock.
+    // Before the table exists, so that no writer ever relies on a file lock.
     if plan.shared && store.get(TABLE).map_err(store_error)?.is_none() {
         store.share().map_err(store_error)?;
     }
@@ -53,11 +52,11 @@ pub fn make(store: Arc<dyn Store>, plan: Plan, exist_ok: bool) -> Result<Arc<Cor
 }
 
 impl Core {
-    /// Refuses a plan of other columns, dimensions or settings than the table has.
+    /// Checks that the table has the columns, dimensions and settings of a plan.
     ///
     /// # Errors
     ///
-    /// `Exists` names what differs.
+    /// `Exists` names the first difference.
     pub fn agrees(&self, plan: &Plan) -> Result<()> {
         let (own, other) = (&self.header, &plan.header);
         let schema = &self.view(&Cancel::default())?.schema;
@@ -88,13 +87,13 @@ impl Core {
     }
 }
 
-/// Checked options, ready to be written down.
+/// Checked options of a new table.
 pub struct Plan {
     pub header: Header,
     pub schema: TableSchema,
-    /// If no domain has to be learned.
+    /// `None` if a domain must be learned from data.
     pub scales: Option<Vec<Scale>>,
-    /// Several machines are to write to it.
+    /// True if several machines write to the table.
     pub shared: bool,
 }
 
@@ -103,7 +102,7 @@ impl Plan {
     ///
     /// # Errors
     ///
-    /// `Invalid` names the option or the column that makes no sense.
+    /// `Invalid` names the option or the column that is not possible.
     pub fn new(schema: &SchemaRef, options: &TableOptions) -> Result<Plan> {
         let options = &in_own_names(schema, options);
         let schema = alter::with_units(schema, &options.units)?;
@@ -149,7 +148,7 @@ impl Plan {
     }
 }
 
-/// The options with columns called as the table calls them; what is not found stays as it is.
+/// Returns the options with column names spelled as in the schema; unknown names stay unchanged.
 fn in_own_names(schema: &SchemaRef, options: &TableOptions) -> TableOptions {
     let mut options = options.clone();
     let own = |name: &mut String| {
@@ -164,7 +163,7 @@ fn in_own_names(schema: &SchemaRef, options: &TableOptions) -> TableOptions {
     options
 }
 
-/// Refuses a capacity that no cube can have.
+/// Checks the capacity of cubes: 16 to 1,048,576 rows.
 ///
 /// # Errors
 ///
@@ -176,12 +175,12 @@ pub fn check_capacity(capacity: u32) -> Result<()> {
     }
 }
 
-/// The scale that a domain says, unless it is to be learned. `column` knows the unit of its values,
-/// which are stored as `data_type`.
+/// Returns the scale of a domain; `None` if it must be learned. `column` has the unit of its values, which
+/// are stored as `data_type`.
 ///
 /// # Errors
 ///
-/// `Invalid` if an end is not a value of the column's type, or the ends make no domain.
+/// `Invalid` if a bound is not a value of the column's type, or the bounds make no domain.
 pub fn scale_of(column: &Field, data_type: &DataType, domain: &Domain) -> Result<Option<Scale>> {
     let Domain::Linear(low, high) = domain else { return Ok(None) };
     let name = column.name();
@@ -198,12 +197,12 @@ pub fn scale_of(column: &Field, data_type: &DataType, domain: &Domain) -> Result
     Ok(Some(scale))
 }
 
-/// A table's own name, which no other has.
+/// Returns a random id for a new table.
 pub fn fresh_id() -> String {
     format!("{:016x}", RandomState::new().hash_one(unix_ms()))
 }
 
-/// The number that one end of a domain stands for, in the column's unit.
+/// The number of a domain bound, in the column's unit.
 fn domain_end(name: &str, data_type: &DataType, value: &Value) -> Result<f64> {
     match value {
         Value::Int(value) => Ok(*value as f64),

@@ -1,7 +1,7 @@
-//! A table's store, its header and what is kept in memory of its files.
+//! The files of a table: its store, its header, and caches of immutable content.
 //!
-//! The lowest layer of a handle: it reads named objects and pieces of segments, and knows
-//! nothing of logs or of any state of the table.
+//! This is the lowest layer of a handle. It reads named objects and byte ranges of segments, and has no state
+//! of logs or snapshots.
 
 use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
@@ -34,50 +34,50 @@ pub const HALF_COPIED: &str =
     "a copy or a salvage was begun there and is not finished: repeat it, or drop what is there";
 pub const HALF_DROPPED: &str = "a table was dropped there, and not all of its files are gone: drop it again";
 
-/// A directory of more runs than this is not held as a whole, unless a handle is told
-/// otherwise: 80 MB, and 2 to 8 more for each column that is no dimension.
+/// Default for the largest directory, in runs, that is held in memory: about 80 MB, plus 2 to 8 MB for each
+/// column that is no dimension.
 const RUNS_IN_MEMORY: u64 = 1 << 18;
 
-/// How often it is looked again for the newest checkpoint, each time that it was replaced between two calls.
+/// The number of attempts to read the newest checkpoint, if each was replaced between listing and reading.
 const LOOKS: u32 = 1000;
 
-/// A table's store, its header, and caches of what was read.
+/// A table's store, header and caches.
 pub struct TableFiles {
     pub store: Arc<dyn Store>,
     pub header: Header,
-    /// The columns of the table's creation; those of a moment are its view's.
+    /// The columns of the creation. A view has the columns of its snapshot.
     pub created: Arc<TableSchema>,
     pub zone_map_cache: Cache<RunId, ZoneMap>,
-    /// Of lookups, by segment and offset of the postings.
+    /// Guides of secondary indexes, by segment and offset of the postings.
     pub guide_cache: Cache<(Arc<str>, u64), Guide>,
-    /// Of checkpoints, by segment and offset.
+    /// Pages of checkpoints, by segment and offset.
     pub page_cache: Cache<(Arc<str>, u64), KnownPage>,
     pub decoded_pages: DecodedPages,
-    /// A directory of more runs is read page by page.
+    /// A larger directory is read page by page.
     runs_in_memory: AtomicU64,
-    /// The bytes of the first grid, if they are known.
+    /// The encoded first grid, once it was read.
     first_grid: OnceLock<Bytes>,
     process: u32,
-    /// Its header is not there yet: it comes last, of a copy.
+    /// True while a copy has not written its header, which comes last.
     unfinished: AtomicBool,
     grids: Mutex<Grids>,
-    /// The number of alterations that are known to be durable.
+    /// The number of alterations that are surely durable.
     settled: AtomicU64,
 }
 
-/// What is known of the table's grids, none of which ever changes.
+/// The known grids of the table. A grid never changes.
 struct Grids {
     forest: Forest,
-    /// By number.
+    /// By grid number.
     frames: BTreeMap<u32, Arc<Frame>>,
 }
 
 impl TableFiles {
-    /// The files of a table whose header and schema are known.
+    /// Returns the files of a table with this header and schema.
     ///
     /// # Errors
     ///
-    /// `Invalid` if it has no dimension, or more than 8.
+    /// `Invalid` without dimensions, or with more than 8.
     pub fn new(store: Arc<dyn Store>, header: Header, mut schema: TableSchema) -> Result<TableFiles> {
         schema.metadata = header.metadata.clone();
         let geometry =
@@ -99,40 +99,38 @@ impl TableFiles {
         })
     }
 
-    /// Takes the first grid as it was read; it never changes.
+    /// Stores the encoded first grid.
     pub fn know_grid(&self, bytes: Option<Bytes>) {
         if let Some(bytes) = bytes {
             let _ = self.first_grid.set(bytes);
         }
     }
 
-    /// The first grid as it was read, if it was.
     pub fn first_grid(&self) -> Option<Bytes> {
         self.first_grid.get().cloned()
     }
 
-    /// Is the header yet to come?
+    /// True while the header is not written.
     pub fn is_unfinished(&self) -> bool {
         self.unfinished.load(Ordering::Relaxed)
     }
 
-    /// Says whether the header is yet to come.
     pub fn set_unfinished(&self, unfinished: bool) {
         self.unfinished.store(unfinished, Ordering::Relaxed);
     }
 
-    /// Limits how many runs a directory in memory may have.
+    /// Sets the largest number of runs of a directory in memory.
     pub fn limit_runs_in_memory(&self, runs: u64) {
         self.runs_in_memory.store(runs, Ordering::Relaxed);
     }
 
-    /// How many runs a directory in memory may have.
+    /// The largest number of runs of a directory in memory.
     pub fn runs_in_memory(&self) -> u64 {
         self.runs_in_memory.load(Ordering::Relaxed)
     }
 
-    /// The segments of pages that checkpoints name: all that are there, and the newest for certain, whose
-    /// pages those that follow may name too.
+    /// Returns the page segments that existing checkpoints name. The newest checkpoint is always included;
+    /// later checkpoints may reuse its pages.
     ///
     /// # Errors
     ///
@@ -154,7 +152,7 @@ impl TableFiles {
             if has_newest {
                 return Ok(segments);
             }
-            // It was replaced by newer ones between the two calls, which an old listing does not have yet.
+            // Newer checkpoints replaced it between the two calls, and a stale listing lacks them.
             if attempt == 0 {
                 self.store.learn();
             }
@@ -176,7 +174,7 @@ impl TableFiles {
         }
     }
 
-    /// Refuses if the table is gone, or another was made at its location.
+    /// Checks that the table is not dropped and not replaced by another at its location.
     ///
     /// # Errors
     ///
@@ -186,7 +184,7 @@ impl TableFiles {
         self.check_seen(dropped.map_err(store_error)?.is_some(), table.map_err(store_error)?)
     }
 
-    /// The same, of what was just read: the mark of a drop, and the header.
+    /// Like [`TableFiles::check_still_there`], for a drop mark and a header that were just read.
     ///
     /// # Errors
     ///
@@ -201,11 +199,11 @@ impl TableFiles {
         self.check_header(here)
     }
 
-    /// The same of the header alone.
+    /// Checks that a header that was just read is the header of this table.
     ///
     /// # Errors
     ///
-    /// `Replaced` if it is another table's; `NotATable` if it is gone; `Damaged` or `Newer`.
+    /// `Replaced` if it is another table's; `NotATable` if it is missing; `Damaged` or `Newer`.
     pub fn check_header(&self, here: Option<Bytes>) -> Result<()> {
         let location = || self.store.location().to_string();
         match here.map(|bytes| header::decode_header(&bytes)) {
@@ -219,26 +217,26 @@ impl TableFiles {
         }
     }
 
-    /// Whether a directory of `runs` runs is held in memory.
+    /// True if a directory of `runs` runs is held in memory.
     pub fn fits_in_memory(&self, runs: u64) -> bool {
         runs <= self.runs_in_memory()
     }
 
     fn grids(&self) -> MutexGuard<'_, Grids> {
-        // Each change is whole or not at all.
+        // A panic cannot leave a partial change.
         self.grids.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// The trees of all grids that any entry has named so far.
+    /// The trees of all grids that any decoded entry has named.
     pub fn forest(&self) -> Forest {
         self.grids().forest.clone()
     }
 
-    /// Decodes something that may name grids, which are known from then on.
+    /// Decodes an entry that may name grids, and remembers these.
     ///
     /// # Errors
     ///
-    /// What `decode` returns.
+    /// The errors of `decode`.
     pub fn decoded<T, E>(
         &self,
         decode: impl FnOnce(&mut Forest) -> std::result::Result<T, E>,
@@ -252,12 +250,13 @@ impl TableFiles {
     fn learn(&self, forest: &Forest) {
         let mut grids = self.grids();
         for tree in forest.trees() {
-            // Who named another number of dimensions first is right: what it placed is read by that.
+            // The first entry that names a grid fixes its number of dimensions. An entry that disagrees is
+            // ignored.
             let _ = grids.forest.learn(tree);
         }
     }
 
-    /// A grid of a schema, if it is published.
+    /// Returns a grid of a schema, or `None` if it is not published.
     ///
     /// # Errors
     ///
@@ -287,16 +286,16 @@ impl TableFiles {
         Ok(Some(grids.frames.entry(grid).or_insert_with(|| Arc::new(frame)).clone()))
     }
 
-    /// The grid by which rows are placed now, if any is published.
+    /// Returns the grid that places new rows, or `None` if none is published.
     ///
     /// # Errors
     ///
-    /// As of [`TableFiles::frame`].
+    /// The errors of [`TableFiles::frame`].
     pub fn newest_frame(&self, schema: &TableSchema) -> Result<Option<Arc<Frame>>> {
         self.frame(schema, schema.newest_grid())
     }
 
-    /// Publishes the first grid, or takes the one that another writer published first.
+    /// Publishes the first grid, or returns the one that another writer published first.
     ///
     /// # Errors
     ///
@@ -307,8 +306,7 @@ impl TableFiles {
         self.frame(&self.created, 0)?.ok_or_else(missing)
     }
 
-    /// Makes sure that the header and the grid, which are there, are durable: so
-    /// they are once a put has found them.
+    /// Makes the existing header and grid durable. A put that finds an object guarantees that.
     ///
     /// # Errors
     ///
@@ -322,8 +320,8 @@ impl TableFiles {
         Ok(())
     }
 
-    /// Makes sure that the alterations of a schema, which were seen, are durable:
-    /// no run with a column may outlive the word of that column.
+    /// Makes the alterations of a schema durable. A run with a column must not outlive the alteration that
+    /// adds the column.
     ///
     /// # Errors
     ///

@@ -1,4 +1,4 @@
-//! The frame of a grid: how rows map to its space, and to priorities.
+//! `Frame`: the mapping of rows to coordinates of a grid and to priorities.
 
 use arrow_array::cast::AsArray;
 use arrow_array::{Array, ArrowPrimitiveType, RecordBatch, UInt32Array};
@@ -12,32 +12,33 @@ use rayon::prelude::*;
 
 use kubist_format::zone_map::ZoneMap;
 
-/// Rows that one thread prepares at a time.
+/// Rows that one thread processes at a time.
 const SLICE_ROWS: usize = 1 << 16;
 
 pub struct Frame {
     pub geometry: Geometry,
-    /// One a dimension.
+    /// One for each dimension.
     pub scales: Vec<Scale>,
-    /// Stored columns that are its dimensions, in their order.
+    /// The stored columns that are dimensions, in order.
     pub dimensions: Vec<usize>,
-    /// Coordinates of the ends of each dimension's domain.
+    /// The coordinates of the bounds of each dimension's domain.
     domains: Vec<(u32, u32)>,
     interleaver: Interleaver,
     identity: Vec<usize>,
     seed: u64,
 }
 
-/// Rows in space and in priority.
+/// Morton keys and priorities of rows.
 pub struct Positions {
     pub keys: Vec<MortonKey>,
     pub priorities: Vec<u64>,
-    /// How many rows lie outside of the domain of some dimension.
+    /// The number of rows outside the domain of some dimension.
     pub outside: u64,
 }
 
 impl Frame {
-    /// Of a grid of these stored columns; `identity` are those that decide the priority.
+    /// Returns the frame of a grid. `dimensions` and `identity` are stored columns; `identity` decides the
+    /// priority.
     pub fn new(
         geometry: Geometry,
         scales: Vec<Scale>,
@@ -53,7 +54,7 @@ impl Frame {
         Frame { geometry, scales, dimensions, domains, interleaver: Interleaver::new(geometry), identity, seed }
     }
 
-    /// Order keys of the columns that decide the priority, of stored rows; 0 of those that are null.
+    /// Returns the order keys of the identity columns of stored rows; 0 for null.
     pub fn identity_keys(&self, batch: &RecordBatch) -> Vec<Vec<u64>> {
         let keys_of = |column: &usize| {
             let array = batch.column(*column);
@@ -66,7 +67,7 @@ impl Frame {
         self.identity.iter().filter_map(keys_of).collect()
     }
 
-    /// Coordinates of a stored column that is dimension `d`.
+    /// The coordinates of a stored column that is dimension `d`.
     pub fn coordinates(&self, d: usize, array: &dyn Array) -> Vec<u32> {
         let (scale, bits) = (&self.scales[d], self.geometry.bits());
         let data_type = array.data_type();
@@ -74,8 +75,8 @@ impl Frame {
             _ => unreachable!("{data_type} was refused as a dimension"))
     }
 
-    /// The lowest order key of a number of dimension `d`, of this type, whose coordinate is at least this; `None` if
-    /// there is none.
+    /// Returns the lowest order key of a number of this type whose coordinate in dimension `d` is at least
+    /// `coordinate`; `None` if no number has one.
     pub fn first_key(&self, d: usize, data_type: &DataType, coordinate: u32) -> Option<u64> {
         let (mut low, mut high) = order::number_keys(data_type);
         let reaches =
@@ -83,7 +84,7 @@ impl Frame {
         if !reaches(high) {
             return None;
         }
-        // Coordinates rise with keys.
+        // Coordinates increase with keys.
         while low < high {
             let middle = low + (high - low) / 2;
             if reaches(middle) { high = middle } else { low = middle + 1 }
@@ -91,7 +92,7 @@ impl Frame {
         Some(low)
     }
 
-    /// Where all rows of stored batches lie, prepared in parallel.
+    /// Computes the positions of stored batches, in parallel.
     pub fn positions(&self, batches: &[RecordBatch]) -> Positions {
         let slices = batches.iter().flat_map(|batch| {
             let firsts = (0..batch.num_rows()).step_by(SLICE_ROWS);
@@ -116,12 +117,12 @@ impl Frame {
         Positions { keys, priorities, outside: self.outside(&coordinates, batch.num_rows()) }
     }
 
-    /// How many rows lie outside of the domain of some dimension. Null and NaN do not: no
-    /// domain would hold them.
+    /// The number of rows outside the domain of some dimension. Null and NaN do not count, because no domain
+    /// contains them.
     fn outside(&self, coordinates: &[Vec<u32>], rows: usize) -> u64 {
         let nowhere = self.geometry.last_coordinate();
         let is_out = |value: u32, (low, high): (u32, u32)| (value < low) | ((value > high) & (value != nowhere));
-        // All of them: as many at once as the machine can.
+        // Without an early exit, so that the loop vectorizes.
         let leaves = |(column, ends): (&Vec<u32>, &(u32, u32))| {
             column.iter().fold(false, |out, value| out | is_out(*value, *ends))
         };
@@ -133,8 +134,8 @@ impl Frame {
         (0..rows).filter(row_is_out).count() as u64
     }
 
-    /// About how many rows lie outside of the domain of some dimension, of which the lowest
-    /// and the highest coordinates are known.
+    /// Estimates how many of `rows` rows are outside the domain, from their lowest and highest coordinates.
+    /// It assumes a uniform distribution.
     pub fn outside_of_box(&self, rows: u64, low: &[u32], high: &[u32]) -> f64 {
         let inside = |d: usize| {
             let (first, last) = self.domains[d];
@@ -157,8 +158,7 @@ impl Frame {
         dimensions.map(|(d, column)| self.coordinates(d, batch.column(*column).as_ref())).collect()
     }
 
-    /// The lowest and the highest coordinates of some rows of a stored batch, whose zones
-    /// these are.
+    /// Returns the lowest and highest coordinates of some rows of a stored batch; `map` is their zone map.
     pub fn extent(
         &self,
         batch: &RecordBatch,
@@ -171,7 +171,7 @@ impl Frame {
             let (first, last) = order::number_keys(array.data_type());
             let (min, max) = (zones.min.iter().min().copied(), zones.max.iter().max().copied());
             let ends = match (min, max) {
-                // The scale is monotone, for all that is a number.
+                // The scale is monotone for all numbers, so the bounds of zones suffice.
                 (Some(min), Some(max)) if zones.nulls.is_empty() && first <= min && max <= last => {
                     let ends = [min, max].map(|key| order::number(array.data_type(), key));
                     ends.map(|number| self.scales[d].coordinate(number, self.geometry.bits()))
@@ -188,7 +188,7 @@ impl Frame {
         (low, high)
     }
 
-    /// Priorities from identity columns alone, in their order.
+    /// Priorities from the identity columns, in order.
     pub fn priorities(&self, identity: &[&dyn Array], rows: usize) -> Vec<u64> {
         priority::priorities(identity, rows, self.seed)
     }
@@ -205,7 +205,7 @@ where
     scale.coordinates(&numbers.collect::<Vec<f64>>(), bits)
 }
 
-/// The values of a dimension as numbers, for learning a scale; NaN for null.
+/// The values of a dimension as floating point numbers, to learn a scale; NaN for null.
 pub fn numbers(array: &dyn Array) -> Vec<f64> {
     let keys = order::keys(array).unwrap_or_default();
     let number = |(row, key): (usize, &u64)| match array.is_valid(row) {

@@ -1,13 +1,13 @@
-//! Whether what a handle has read of its table is still there.
+//! Checks that the table is still the one that a handle has read.
 //!
-//! A table can be dropped and made again at its location, moved away, restored from a backup, or replaced by
-//! a copy that went another way. Its logs may then be as long as before. So each refresh looks whether the
-//! last entry that it knows of each log is the one that is there, and the last rewrite and alteration. Entries
-//! that are new name the ones before them (`kubist_format::chain`), so a log that has new ones is compared by
-//! these, and a table that has a commit needs no look at its header: the chain of each log begins with its id.
+//! A table can be dropped and created again, moved, restored from a backup, or replaced by a copy with other
+//! commits. Its logs may then be as long as before. So each refresh compares the last known entry of each
+//! log, and the last rewrite and alteration, with those in the store. New entries name their predecessors
+//! (`kubist_format::chain`), so a log with new entries needs no other check. A table with a commit needs no
+//! check of its header, because the chain of each log starts with the table's id.
 //!
-//! What is there is asked for as a stamp, which a store gives without reading anything
-//! ([`kubist_store::Stamp`]). Only if that is not the one that was seen before is the entry read.
+//! The comparison uses stamps, which a store returns without reading data ([`kubist_store::Stamp`]). Only a
+//! changed or unknown stamp makes it read the entry.
 
 use std::collections::HashSet;
 
@@ -24,18 +24,18 @@ use crate::files::TableFiles;
 use crate::look::is_far;
 use crate::tail::Tail;
 
-/// What a refresh knew before it began.
+/// The knowledge of a handle before a refresh.
 pub struct Known {
     logs: Vec<KnownLog>,
     objects: Vec<(String, Value)>,
     rewrites: u64,
-    /// The checkpoint that the state began with.
+    /// The checkpoint that following started from.
     checkpoint: Option<String>,
 }
 
 struct KnownLog {
     writer: String,
-    /// Where the last entry begins and ends.
+    /// The begin and the end of the last entry.
     begin: u64,
     end: u64,
     chain: Chain,
@@ -48,28 +48,28 @@ impl KnownLog {
     }
 }
 
-/// What a store says is there.
+/// The answer of the store.
 pub struct There {
     /// One for each log.
     logs: Vec<Stamp>,
-    /// Writers whose last entry was read, and is the one that is known.
+    /// Writers whose last entry was read and is unchanged.
     read: HashSet<String>,
     /// One for each object.
     objects: Vec<Stamp>,
 }
 
-/// What an object must say.
+/// The expected content of an object.
 enum Value {
     /// The header of this table.
     Header,
     Bytes(Bytes),
     Declared(Declared),
-    /// This value of a chain is behind it.
+    /// The content's chain value is this.
     Chain(Chain),
 }
 
 impl Known {
-    /// What was joined so far; nothing if nothing was.
+    /// Returns the knowledge in a tail; empty if following has not started.
     pub fn of(files: &TableFiles, tail: &Tail) -> Known {
         let (mut logs, mut objects) = (Vec::new(), Vec::new());
         let (rewrites, version) = (tail.state.rewrites(), tail.schema(files).version);
@@ -95,11 +95,11 @@ impl Known {
         Known { logs, objects, rewrites, checkpoint }
     }
 
-    /// Asks the store what is there. Of one that is far and gives no stamps, the last entries are read.
+    /// Requests the stamps. A remote store without stamps reads the last entries instead.
     ///
     /// # Errors
     ///
-    /// The store's.
+    /// The errors of the store.
     pub fn ask(&self, store: &dyn Store) -> kubist_store::Result<There> {
         let ends: Vec<(&str, u64)> = self.logs.iter().map(|log| (log.writer.as_str(), log.end)).collect();
         let logs = store.log_stamps(&ends)?;
@@ -117,14 +117,14 @@ impl Known {
         Ok(There { logs, read, objects })
     }
 
-    /// Compares what was asked for with what is known. What a refresh has joined since to a log was compared
-    /// by that.
+    /// Compares the answer of the store with the known entries. Logs that a refresh has extended since were
+    /// checked by their chain.
     ///
     /// # Errors
     ///
     /// `Replaced`; `Damaged` if an alteration is missing; `Cancelled`; a storage error.
     pub fn check(&self, files: &TableFiles, tail: &mut Tail, there: &There, cancel: &Cancel) -> Result<()> {
-        // Who begins anew from another checkpoint joins no entry that names the ones before.
+        // After a restart from another checkpoint, no joined entry names the previous ones.
         let (is_near, is_joined) = (!is_far(files.store.as_ref()), tail.checkpoint == self.checkpoint);
         let mut doubtful: Vec<(&KnownLog, Stamp)> = Vec::new();
         for (log, stamp) in self.logs.iter().zip(&there.logs).filter(|(log, _)| !there.read.contains(&log.writer)) {
@@ -133,7 +133,7 @@ impl Known {
                 true if *stamp != Stamp::Unknown && tail.seen.logs.get(&log.writer) == Some(&(end, *stamp)) => {}
                 true => doubtful.push((log, *stamp)),
                 false if !is_joined => doubtful.push((log, Stamp::Unknown)),
-                // The mark is older than what was read.
+                // The stamp is older than the entries that were read.
                 false if is_near => drop(tail.seen.logs.insert(log.writer.clone(), (end, *stamp))),
                 false => drop(tail.seen.logs.remove(&log.writer)),
             }
@@ -193,7 +193,7 @@ impl Known {
     }
 }
 
-/// The table with the same id is not the one that was read.
+/// The error that the table has the same id but is not the one that was read.
 pub fn replaced(files: &TableFiles, what: &str) -> Error {
     let why = format!("{what}; it may have been restored from a backup");
     Error::Replaced { location: files.store.location().into(), why }

@@ -1,8 +1,7 @@
-//! The logs as far as they were read, joined to one state.
+//! `Tail`: the logs, as far as they were read, joined to one state.
 //!
-//! Joining is pure: it takes entries that were read elsewhere, in the order of their
-//! log, and asks no store. After an error the entries before the bad one are joined and
-//! nothing of it, so that joining can go on from there.
+//! Joining does no I/O. It takes entries that `follow` has read, in the order of their log. After an error,
+//! all entries before the bad one are joined and nothing of the bad one, so joining can continue there.
 
 use std::sync::Arc;
 
@@ -29,65 +28,65 @@ use crate::schema::TableSchema;
 use crate::view::{Joined, View};
 use crate::vouched::{self, Vouched};
 
-/// The logs as far as they were read.
+/// The state of the logs, as far as they were read.
 #[derive(Default)]
 pub struct Tail {
-    /// It began somewhere: with a checkpoint, or at the beginning of all logs.
+    /// True once following started, from a checkpoint or from the beginning of all logs.
     pub begun: bool,
-    /// The checkpoint that it began with.
+    /// The name of the checkpoint that following started from.
     pub checkpoint: Option<String>,
     pub base: Option<Arc<Base>>,
     pub state: State<Location>,
     pub history: History,
-    /// How many rewrites must be joined before what alterations declare holds.
+    /// The number of rewrites that must be joined before the declarations of alterations apply.
     pub needs_rewrites: u64,
-    /// How many columns runs are known to have, at least.
+    /// The least number of columns that joined runs have.
     needs_columns: usize,
     /// The runs of the base that the state removes, for views.
     removed: Arc<SpreadSet<RunId>>,
-    /// `None`: the columns of the creation.
+    /// `None` means the columns of the creation.
     schema: Option<Arc<TableSchema>>,
     view: Option<Arc<View>>,
-    /// The state has changed since the view was made (also if an error came between).
+    /// True if the state changed after the view was built, even if an error came between.
     stale: bool,
-    /// What it gained and lost since; `None` without a view.
+    /// The changes since the view; `None` without a view.
     changes: Option<Changes>,
-    /// All that was ever joined, and the part of it that a checkpoint was begun with spares.
+    /// The entries joined so far, and the number of them that a checkpoint already covers.
     joined: Joined,
     pub checkpointed: Joined,
-    /// How many runs the state had when newer checkpoints were looked for.
+    /// The number of runs in the state when newer checkpoints were last searched.
     pub looked_at: usize,
-    /// What others say of the logs, and whether segments were looked at for it.
+    /// The log positions that other files prove, and whether segments were examined for this.
     pub vouched: Vouched,
     pub looked_at_segments: bool,
-    /// The table was seen to be there after all that was joined was read.
+    /// True if the table was seen after everything joined was read.
     pub is_known_there: bool,
-    /// What opening has asked for, until it is used.
+    /// The requests of opening, until they are used.
     pub first_look: Option<FirstLook>,
-    /// The logs that were there when they were last followed.
+    /// The logs that existed when they were last followed.
     pub logs: Vec<String>,
-    /// What was seen to be there of what was joined.
+    /// The stamps of joined objects and logs when they were last seen.
     pub seen: Seen,
-    /// The last error was that an entry does not follow what was joined: it may be of another history.
+    /// True if the last error was an entry that does not follow the joined ones, perhaps of another history.
     pub is_misfit: bool,
-    /// The newest checkpoint, if there was one, before rewrites were last listed; all of these were joined.
+    /// The newest checkpoint before the last listing of rewrites, if any. All listed rewrites were joined.
     pub listed_at: Option<Option<String>>,
 }
 
-/// How many columns runs have, as far as their entries tell.
+/// The least number of columns that these runs have, from their column ranges.
 fn columns_of<'a>(runs: impl Iterator<Item = &'a Arc<Run<Location>>>) -> usize {
     let last = runs.filter_map(|run| run.payload.ranges.as_ref()?.of().last_column());
     last.max().map_or(0, |last| last + 1)
 }
 
 impl Tail {
-    /// Forgets what was joined, but not what is known of the logs.
+    /// Forgets the joined entries, but not the proven log positions.
     pub fn forget(&mut self) {
         let vouched = std::mem::take(&mut self.vouched);
         *self = Tail { vouched, joined: self.joined, checkpointed: self.joined, ..Tail::default() };
     }
 
-    /// Starts anew, from a checkpoint if there is one.
+    /// Restarts, from a checkpoint if there is one.
     pub fn begin(&mut self, held: Option<Held>) {
         self.forget();
         (self.begun, self.stale) = (true, true);
@@ -99,18 +98,16 @@ impl Tail {
         }
     }
 
-    /// All that was ever joined.
     pub fn joined(&self) -> Joined {
         self.joined
     }
 
-    /// Has it changed since a view was made?
+    /// True if the state changed after the view was built.
     pub fn is_stale(&self) -> bool {
         self.stale
     }
 
-    /// Do the alterations that were joined say of all columns and grids of the runs what they are,
-    /// as far as entries tell of these?
+    /// True if the joined alterations describe all columns and grids that joined runs are known to use.
     pub fn is_described(&self, files: &TableFiles) -> bool {
         let schema = self.schema(files);
         let newest = files.forest().trees().map(|tree| tree.grid()).max().unwrap_or(0);
@@ -119,12 +116,12 @@ impl Tail {
             && self.history.needs_alterations <= schema.version
     }
 
-    /// The columns by now.
+    /// The current columns.
     pub fn schema<'a>(&'a self, files: &'a TableFiles) -> &'a Arc<TableSchema> {
         self.schema.as_ref().unwrap_or(&files.created)
     }
 
-    /// Joins what was read on in one writer's log, no entry that ends behind `last_position`.
+    /// Joins the entries read from a writer's log, up to `last_position`.
     ///
     /// # Errors
     ///
@@ -201,7 +198,7 @@ impl Tail {
         }
         self.state.rewrite(number, entry.rewrite).map_err(|error| bad(EntryError::Bad(error.to_string())))?;
         self.history.rewritten = Chain::behind(bytes);
-        // That it was there is known, whatever its stamp is.
+        // It was there, even if its stamp is unknown.
         self.seen.objects.insert(name.to_string(), Stamp::Unknown);
         self.changed(gained);
         if let Some((after, needs)) = needs {
@@ -235,13 +232,13 @@ impl Tail {
         Ok(())
     }
 
-    /// Joins the word of which writers every step waits for.
+    /// Joins the declaration of the writers that every step waits for.
     pub fn join_declared(&mut self, declared: Declared) {
         self.history.declared = Some(declared);
         self.stale = true;
     }
 
-    /// What an entry says that is joined next, if there is a view that does not know of it.
+    /// The changes of an entry that is joined next, if there is a view to update.
     fn gained(&self, runs: &[Arc<Run<Location>>], cutoffs: &[(CubeId, Threshold)]) -> Changes {
         match self.changes {
             Some(_) => Changes { added: runs.to_vec(), cutoffs: cutoffs.to_vec(), ..Changes::default() },
@@ -249,7 +246,8 @@ impl Tail {
         }
     }
 
-    /// It was joined. A run that was there before, or that it says twice, is not gained.
+    /// Adds the changes of a joined entry. A run that was there before, or appears twice in the entry, is no
+    /// change.
     fn changed(&mut self, gained: Changes) {
         let Some(changes) = &mut self.changes else { return };
         let is_new = |run: &Arc<Run<Location>>| self.state.run(run.id).is_some_and(|known| Arc::ptr_eq(known, run));
@@ -258,7 +256,7 @@ impl Tail {
         changes.removed.extend(gained.removed);
     }
 
-    /// The state arranged for reading: the same view again while nothing has changed.
+    /// Returns the state arranged for reading; the same view while nothing has changed.
     pub fn view(&mut self, files: &TableFiles) -> Arc<View> {
         if let Some(view) = self.view.as_ref().filter(|_| !self.stale) {
             return view.clone();
@@ -286,7 +284,8 @@ impl Tail {
         view
     }
 
-    /// Of what was gained and lost since a view, what that view has to know: what was gained lives.
+    /// Reduces the changes since a view: drops runs that were added and removed again, and collects removed
+    /// runs of the base.
     fn settled(&mut self, mut changes: Changes) -> Changes {
         let lives = |run: &Run<Location>| {
             self.state.is_live(run.id) && run.copies.iter().all(|source| self.state.is_live(*source))

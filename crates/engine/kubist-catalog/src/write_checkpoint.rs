@@ -1,21 +1,24 @@
-//! Writing checkpoints: when one is due, and what it holds.
+//! Writing of checkpoints: when one is due, and its contents.
 //!
-//! A checkpoint of more runs than fit into memory goes on from the one before: it lists the
-//! pages of that one, writes pages for what came since, and says which runs of older pages are no more.
-//! Some levels of pages it writes again (`kubist_index::levels`), and all once many runs are no more. Levels without sound
-//! digests are written again when the optimizer asks for that.
+//! A checkpoint of a directory that does not fit in memory builds on the previous one. It lists the pages of
+//! that one, adds pages for the runs that came later, and lists the removed runs of older pages. It rewrites
+//! some levels of pages (`kubist_index::levels`), and all levels once many runs were removed. On the
+//! optimizer's request it also rewrites levels without intact digests.
 //!
 //! # Why no checkpoint names pages that cleaning deletes
 //!
-//! Cleaning deletes a segment of pages only once a checkpoint with its number, or a later one, is
-//! there, and if no checkpoint that is listed *then* names it. Checkpoint N names pages that were made
-//! for number N, and pages that N - 1 names, which was the newest one when the table was looked at. As
-//! long as N was never put, nobody deletes N - 1: those who delete checkpoints leave the two newest.
-//! So the pages of N - 1 are there when N is put, and from then on N is listed itself. A checkpoint
-//! that was listed by a cleaner and is not the newest any more leads to no other pages either: whatever
-//! follows names its pages, or those of numbers that were not taken then. Who puts N after it had been
-//! taken and cleaned away finds later ones, and deletes it; nobody reads it meanwhile, because the
-//! newest is read.
+//! Cleaning deletes a segment of pages only if a checkpoint with its number or a later one exists, and if no
+//! checkpoint listed *then* names it.
+//!
+//! Checkpoint N names pages written for number N, and pages of N - 1, which was the newest when the table was
+//! read. While N does not exist, nobody deletes N - 1, because the two newest checkpoints are never deleted.
+//! So the pages of N - 1 exist when N is put, and from then on N itself is listed.
+//!
+//! A cleaner may have listed a checkpoint that is no longer the newest. Its successors name only its pages,
+//! or pages for numbers that were unused at that time.
+//!
+//! A process may put N after N was used and cleaned. It then finds later checkpoints and deletes its own. No
+//! reader uses that one, because readers use the newest.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -43,22 +46,22 @@ use crate::settle::settle;
 use crate::token::SnapshotToken;
 use crate::view::View;
 
-/// A checkpoint is due after `ENTRIES` entries, or `RUNS` runs in them, once the new runs are
-/// a quarter of all runs, or `MANY_RUNS`.
+/// A checkpoint is due after `ENTRIES` entries, or `RUNS` runs in them. In addition the new runs must be a
+/// quarter of all runs, or `MANY_RUNS`.
 const ENTRIES: u64 = 200;
 const RUNS: u64 = 1 << 13;
 const MANY_RUNS: u64 = 1 << 18;
 
-/// About what a run and a cutoff take on a page.
+/// Approximate bytes of a run and of a cutoff on a page.
 const RUN_BYTES: u64 = 128;
 const CUTOFF_BYTES: u64 = 32;
-/// A level of less than this share of what a handle holds in memory is written again by the next
-/// checkpoint.
+/// The next checkpoint rewrites a level that is smaller than this fraction (1/32) of the directory that fits
+/// in memory.
 const LEAST_SHARE: u64 = 32;
-/// All levels are written again once this share of the runs on their pages is no more.
+/// All levels are rewritten once more than this fraction (1/16) of the runs on their pages were removed.
 const GONE_SHARE: u64 = 16;
 
-/// Pages on their way to a segment.
+/// The pages that are being written to a segment.
 struct Pages<'a> {
     forest: Forest,
     cancel: &'a Cancel,
@@ -87,25 +90,24 @@ impl Pages<'_> {
     }
 }
 
-/// What stands behind the head of a checkpoint.
+/// The part of a checkpoint after its head.
 struct Body {
     bytes: Vec<u8>,
-    /// The segment of the pages that were written for it, if there are any.
+    /// The segment of newly written pages, if any.
     segment: Option<String>,
 }
 
-/// The segment of a level if it has anything, its pages, and the runs that were passed over because they are
-/// no more.
+/// The segment of a level unless it is empty, its pages, and the removed runs that were skipped.
 type Level = (Option<String>, Vec<Leaf>, SpreadSet<RunId>);
 
-/// What came since a checkpoint whose pages stay in part.
+/// The runs that came after a checkpoint, some of whose pages are kept.
 struct Since {
     view: Arc<View>,
-    /// So many of its pages stay, the first ones.
+    /// The number of its first pages that are kept.
     kept: usize,
 }
 
-/// What of a view came since the newest checkpoint; `None` if all is to be written.
+/// Returns the runs of a view that came after the newest checkpoint; `None` if all pages must be written.
 fn since(core: &Core, view: &View, newest: &str, how: How, cancel: &Cancel) -> Result<Option<Since>> {
     let held = match checkpoint::read(core, newest) {
         Err(error) if is_damage(&error) => return Ok(None),
@@ -134,7 +136,7 @@ fn since(core: &Core, view: &View, newest: &str, how: How, cancel: &Cancel) -> R
     Ok(stays.then_some(Since { view, kept }))
 }
 
-/// The runs of a view as the body of a checkpoint that follows the newest one.
+/// Encodes the runs of a view as the body of the checkpoint after the newest one.
 fn body(core: &Core, view: &View, number: u64, newest: Option<&String>, how: How, cancel: &Cancel) -> Result<Body> {
     let runs = view.runs.about();
     if view.runs.base.is_none() && runs <= INLINE && core.fits_in_memory(runs) {
@@ -143,7 +145,7 @@ fn body(core: &Core, view: &View, number: u64, newest: Option<&String>, how: How
         let bytes = encode_live(&live, directory.forest());
         return Ok(Body { bytes, segment: None });
     }
-    // So few are written at once, and one list of them does not depend on another.
+    // A directory that fits in memory is written as a whole and does not depend on the previous checkpoint.
     let in_memory = core.fits_in_memory(runs);
     let newest = newest.filter(|_| !in_memory);
     let since = newest.map(|newest| since(core, view, newest, how, cancel)).transpose()?.flatten();
@@ -161,7 +163,7 @@ fn body(core: &Core, view: &View, number: u64, newest: Option<&String>, how: How
     Ok(Body { bytes: encode_leaves(&leaves, &removed, &core.forest()), segment })
 }
 
-/// Writes the pages of a level: of what is not on the first `kept` pages of the base.
+/// Writes the pages of a level: all entries that are not on the first `kept` pages of the base.
 fn write_level(
     core: &Core,
     runs: &Runs,
@@ -169,7 +171,7 @@ fn write_level(
     (kept, in_memory): (usize, bool),
     cancel: &Cancel,
 ) -> Result<Level> {
-    // Every grid of the view was named by what it was made of.
+    // The entries of the view named all its grids.
     let forest = core.forest();
     let on_kept = runs.base.as_ref().map_or(0, |base| runs_of(&base.pages[..kept]));
     let sizes = page_sizes(runs.about().saturating_sub(on_kept), in_memory);
@@ -188,40 +190,41 @@ fn write_level(
     Ok((Some(segment), pages, gone))
 }
 
-/// Writes a checkpoint of all that is durable by now, unless the newest one
-/// is as good. `false` if it cannot be done now: some writer is just making an entry
-/// durable, or others have overtaken this one.
+/// Writes a checkpoint of everything that is durable, unless the newest one covers it.
+///
+/// Returns `false` if this is impossible now: a writer is just making an entry durable, or another process
+/// was faster.
 ///
 /// # Errors
 ///
-/// `Cancelled`; as of [`Core::view`]; a storage error.
+/// `Cancelled`; the errors of [`Core::view`]; a storage error.
 pub fn write(core: &Core, cancel: &Cancel) -> Result<bool> {
     write_if(core, How::IfNew, cancel)
 }
 
-/// The same, as good as the newest one or not. A process that has made pages for
-/// a checkpoint that is not there finds its number taken.
+/// Like [`write()`], even if the newest checkpoint covers everything. A process that has written pages for
+/// the same number then fails to put its checkpoint.
 ///
 /// # Errors
 ///
-/// As of [`write()`].
+/// The errors of [`write()`].
 pub fn write_anew(core: &Core, cancel: &Cancel) -> Result<bool> {
     write_if(core, How::Anew, cancel)
 }
 
-/// When a checkpoint is written, and what it keeps.
+/// When to write a checkpoint, and which pages it may keep.
 #[derive(Clone, Copy, PartialEq)]
 enum How {
-    /// If anything is new.
+    /// Only if there are new entries.
     IfNew,
     Anew,
-    /// Anew, and all levels of pages without a sound digest are written again.
+    /// Always, and rewrites all levels of pages without an intact digest.
     Digested,
 }
 
 fn write_if(core: &Core, how: How, cancel: &Cancel) -> Result<bool> {
-    // Listed before the table is looked at: a checkpoint that took long to make
-    // finds its number taken, instead of following a newer one.
+    // Listed before the view is read: if writing takes long, the number is taken, so the checkpoint cannot
+    // follow a newer one.
     core.check_still_there()?;
     let names = core.store.list(CHECKPOINTS).map_err(store_error)?;
     let view = core.view(cancel)?;
@@ -237,19 +240,19 @@ fn write_if(core: &Core, how: How, cancel: &Cancel) -> Result<bool> {
     }
     let number = names.last().and_then(|name| name[CHECKPOINTS.len()..].parse::<u64>().ok()).unwrap_or(0) + 1;
     let Body { bytes: body, segment } = match body(core, &view, number, names.last(), how, cancel) {
-        // Others have written newer ones meanwhile, and cleaned up.
+        // Other processes have written newer checkpoints and cleaned since.
         Err(Error::SnapshotExpired { .. }) => return Ok(false),
         body => body?,
     };
-    // From here on it is a matter of a few small objects, and all of them or none.
+    // The rest writes a few small objects and is not interrupted.
     cancel.check()?;
     let head = Head { positions: view.positions.clone(), rewrites: view.rewrites, history: view.history.clone() };
     let head = serde_json::to_vec(&head).expect("a checkpoint's head is plain data");
     let bytes = [&(head.len() as u32).to_le_bytes()[..], &head, &body].concat();
-    // Losing the race is harmless: the winner's checkpoint is as new.
+    // Losing the race is harmless: the other checkpoint is as new.
     let name = format!("{CHECKPOINTS}{number:020}");
     let won = core.store.put_if_absent(&name, &bytes).map_err(store_error)?;
-    // Its number was taken before, and that checkpoint cleaned away with the pages of this one.
+    // The number was used and cleaned before, together with the pages of this checkpoint.
     if won && core.store.list(CHECKPOINTS).map_err(store_error)?.last() != Some(&name) {
         core.store.delete(&name).map_err(store_error)?;
         return Ok(false);
@@ -257,7 +260,7 @@ fn write_if(core: &Core, how: How, cancel: &Cancel) -> Result<bool> {
     if let Some(segment) = segment.filter(|_| !won) {
         core.store.delete_segment(&segment).map_err(store_error)?;
     }
-    // The one before stays for readers that just listed it.
+    // The previous one stays for readers that have just listed it.
     for old in names.iter().rev().skip(1) {
         core.store.delete(old).map_err(store_error)?;
     }
@@ -265,11 +268,11 @@ fn write_if(core: &Core, how: How, cancel: &Cancel) -> Result<bool> {
     Ok(true)
 }
 
-/// Writes a checkpoint if pages of the newest one have no sound digest, and writes these pages again.
+/// Writes a checkpoint if pages of the newest one have no intact digest, and rewrites these pages.
 ///
 /// # Errors
 ///
-/// As of [`write()`] and [`checkpoint::load`].
+/// The errors of [`write()`] and [`checkpoint::load`].
 pub fn write_digests(core: &Core, cancel: &Cancel) -> Result<bool> {
     let Some(base) = checkpoint::load(core, cancel)?.and_then(|held| held.base) else { return Ok(true) };
     let of_levels = levels(&base.pages).count();
@@ -279,8 +282,8 @@ pub fn write_digests(core: &Core, cancel: &Cancel) -> Result<bool> {
     }
 }
 
-/// Is enough new since the last checkpoint to write another? `unseen` runs came with an
-/// entry that was just written and not read yet.
+/// True if enough is new for another checkpoint. `unseen` counts the runs of an entry that was just written
+/// and not read yet.
 pub fn is_due(core: &Core, unseen: u64) -> bool {
     let (entries, new_runs, runs) = core.since_checkpoint();
     let (new_runs, runs) = (new_runs + unseen, runs + unseen);
