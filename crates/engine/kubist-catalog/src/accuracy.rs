@@ -1,16 +1,15 @@
-//! What is meant by a bound of errors: numbers are in the unit of the column, text may have another,
-//! or be a part of each value.
+//! Parsing of error bounds. A number is in the column's unit; a string may have another unit or be relative.
 
 use arrow_schema::Field;
 use kubist_expr::{Meant, Value, in_unit_of};
 use kubist_index::accuracy::{Accuracy, NoAccuracy};
 use kubist_types::{Error, Result};
 
-/// The bound of errors that is meant of a column, which knows the unit of its values: a number, or text.
+/// Parses the error bound of a column. `column` has the unit of its values.
 ///
 /// # Errors
 ///
-/// `Invalid` names the column and what is no bound.
+/// `Invalid` names the column and the text that is no error bound.
 pub fn accuracy_of(column: &Field, bound: &Value) -> Result<Accuracy> {
     let name = column.name();
     let refused = |why: &dyn std::fmt::Display| Error::invalid(format!("the accuracy of column {name:?}: {why}"));

@@ -1,7 +1,7 @@
-//! Zone maps, and what leads to the postings of lookups, read once and kept within a bound.
+//! Caches of zone maps, guides of secondary indexes, and checkpoint pages, each within a number of bytes.
 //!
-//! Two generations: what was used lately is in the young one; when that is full
-//! it becomes the old one, and what was old and not used since is dropped.
+//! A cache has two generations. Recently used entries are in the young one. When it is full, it becomes the
+//! old generation, and unused old entries are dropped.
 
 use std::hash::Hash;
 use std::sync::{Arc, Mutex, OnceLock};
@@ -15,15 +15,15 @@ use kubist_index::outlines::Outlines;
 use kubist_index::spread::SpreadMap;
 use kubist_index::state::Run;
 
-/// Bytes of both generations of zone maps together.
+/// The capacity of the cache of zone maps, both generations together.
 pub const ZONE_MAP_BYTES: usize = 128 << 20;
-/// The same of directories of lookups, or of their indexes: of a billion values that are all different the former take 60 MB.
-/// A question asks all of them, and what does not fit in one generation is read again by the next.
+/// The capacity of the cache of guides. The guides of one billion distinct values take 60 MB. A query reads
+/// all guides, so a generation should hold them.
 pub const GUIDE_BYTES: usize = 256 << 20;
-/// The same of pages of checkpoints.
+/// The capacity of the cache of checkpoint pages.
 pub const PAGE_BYTES: usize = 64 << 20;
 
-/// What knows how much memory it takes.
+/// A value with a known size in memory.
 pub trait Held {
     fn bytes(&self) -> usize;
 }
@@ -40,7 +40,7 @@ impl Held for Guide {
     }
 }
 
-/// A page, and what questions ask of all that it holds, once there was one.
+/// A checkpoint page, and the outlines of its entries once a query needed them.
 pub struct KnownPage {
     pub page: Page,
     outlines: OnceLock<Outlines>,
@@ -90,13 +90,13 @@ impl<K: Eq + Hash, V: Held> Generations<K, V> {
 }
 
 impl<K: Eq + Hash, V: Held> Cache<K, V> {
-    /// A cache of about `bound` bytes.
+    /// Returns a cache of about `bound` bytes.
     pub fn new(bound: usize) -> Cache<K, V> {
         let generations = Generations { young: SpreadMap::default(), old: SpreadMap::default(), young_bytes: 0 };
         Cache { bound, generations: Mutex::new(generations) }
     }
 
-    /// For each key what it stands for, if that is here.
+    /// Returns the cached value of each key.
     pub fn get(&self, keys: impl Iterator<Item = K>) -> Vec<Option<Arc<V>>> {
         let mut generations = self.generations.lock().unwrap_or_else(|poisoned| poisoned.into_inner());
         keys.map(|key| {
@@ -110,7 +110,7 @@ impl<K: Eq + Hash, V: Held> Cache<K, V> {
         .collect()
     }
 
-    /// The same, and what was not used lately stays so.
+    /// Like [`Cache::get`], without moving old entries to the young generation.
     pub fn peek(&self, keys: impl Iterator<Item = K>) -> Vec<Option<Arc<V>>> {
         let generations = self.generations.lock().unwrap_or_else(|poisoned| poisoned.into_inner());
         keys.map(|key| generations.young.get(&key).or_else(|| generations.old.get(&key)).cloned()).collect()
@@ -141,7 +141,7 @@ mod tests {
         let found = |values: Vec<Option<Arc<Tenth>>>| values.iter().filter(|value| value.is_some()).count();
         put(0..8);
         assert_eq!(found(cache.peek(0..20)), 8, "young and old");
-        // What was peeked at is still old, and leaves with the next generation; what was asked for is young.
+        // A peek leaves an entry old; a get makes it young.
         assert_eq!(found(cache.get(0..1)), 1);
         put(10..14);
         let left: Vec<u32> = (0..8).filter(|key| cache.peek(std::iter::once(*key))[0].is_some()).collect();

@@ -1,4 +1,4 @@
-//! The chains of a table (`kubist_format::chain`), as far as its history is known, and what was seen to be there of them.
+//! The chains of a table (`kubist_format::chain`) in a history, and the stamps of their objects.
 
 use std::collections::HashMap;
 
@@ -8,25 +8,25 @@ use kubist_store::Stamp;
 
 use crate::files::TableFiles;
 
-/// Marks of what is there, as of the last time that it was compared.
+/// The stamps of the last comparison with the store.
 #[derive(Default)]
 pub struct Seen {
     pub objects: HashMap<String, Stamp>,
-    /// By writer: the position up to which it counts.
+    /// By writer: the position that the stamp belongs to, and the stamp.
     pub logs: HashMap<String, (u64, Stamp)>,
 }
 
-/// The chain behind the rewrites of a history.
+/// The chain after the rewrites of a history.
 pub fn rewritten(files: &TableFiles, rewrites: u64, history: &History) -> Chain {
     if rewrites == 0 { Chain::of_rewrites(&files.header.id) } else { history.rewritten }
 }
 
-/// The chain behind so many alterations.
+/// The chain after this number of alterations.
 pub fn altered(files: &TableFiles, alterations: u64, history: &History) -> Chain {
     if alterations == 0 { Chain::of_alterations(&files.header.id) } else { history.altered }
 }
 
-/// The chain behind the log of a writer.
+/// The chain after the log of a writer.
 pub fn logged(files: &TableFiles, writer: &str, history: &History) -> Chain {
     let own = history.writers.get(writer).filter(|own| own.commits > 0);
     own.map_or_else(|| Chain::of_log(&files.header.id, writer), |own| own.chain)

@@ -1,13 +1,12 @@
-//! Checkpoints: the state of the table in one object, so that opening reads it
-//! and the ends of the logs instead of everything that ever happened.
+//! Checkpoints: the state of a table in one object. Opening reads it and the ends of the logs, instead of all
+//! entries.
 //!
-//! A checkpoint holds what a prefix of every log and of the rewrite log amounts
-//! to: the live runs, the cutoffs and the writers' history. It is written only
-//! when all of those entries are durable. Nothing depends on it: without any
-//! checkpoint the logs say the same, as long as no rewrite was cleaned away.
+//! A checkpoint holds the result of a prefix of every log and of the rewrites: live runs, cutoffs, and the
+//! history of writers. It is written after all these entries are durable. Without a checkpoint the logs give
+//! the same state, as long as no rewrite was cleaned.
 //!
-//! Many runs lie in pages in segments of their own (`directory`), and the object lists these:
-//! those that were made for it, and those of older levels that the checkpoint before it lists.
+//! If there are many runs, they are in pages in separate segments (`directory`). The object then lists its
+//! own pages and the pages of older levels from the previous checkpoint.
 
 use kubist_store::StoreExt;
 use std::sync::Arc;
@@ -25,7 +24,7 @@ use crate::error::{bad_entry, store_error};
 use crate::files::TableFiles;
 use crate::vouched::Vouched;
 
-/// What a checkpoint says.
+/// The content of a checkpoint.
 pub struct Held {
     pub name: String,
     /// Without the runs and cutoffs of the base, if there is one.
@@ -34,7 +33,7 @@ pub struct Held {
     pub history: History,
 }
 
-/// What the newest checkpoint says, if there is one.
+/// Returns the newest checkpoint, if there is one.
 ///
 /// # Errors
 ///
@@ -43,14 +42,14 @@ pub fn load(files: &TableFiles, cancel: &Cancel) -> Result<Option<Held>> {
     load_listed(files, None, cancel)
 }
 
-/// The same, of those that were just listed.
+/// Like [`load`], with a listing that the caller may already have.
 ///
 /// # Errors
 ///
-/// As of [`load`].
+/// The errors of [`load`].
 pub fn load_listed(files: &TableFiles, mut listed: Option<Vec<String>>, cancel: &Cancel) -> Result<Option<Held>> {
-    // One that disappears between the two calls was replaced by a newer one, which an old
-    // listing does not have yet.
+    // A checkpoint that disappears between the calls was replaced by a newer one, which a stale listing
+    // lacks.
     for attempt in 0.. {
         cancel.check()?;
         let names = listed.take().map_or_else(|| files.store.list(CHECKPOINTS), Ok);
@@ -66,7 +65,7 @@ pub fn load_listed(files: &TableFiles, mut listed: Option<Vec<String>>, cancel: 
     Ok(None)
 }
 
-/// What a checkpoint says, unless it is gone.
+/// Reads a checkpoint; `None` if it is gone.
 ///
 /// # Errors
 ///
@@ -89,18 +88,18 @@ pub fn read(files: &TableFiles, name: &str) -> Result<Option<Held>> {
 }
 
 impl Held {
-    /// What it says of the logs.
+    /// The log positions that it proves.
     pub fn vouched(&self) -> Vouched {
         let (mut vouched, who) = (Vouched::default(), format!("checkpoint {}", &self.name[CHECKPOINTS.len()..]));
         self.state.positions().for_each(|(writer, position)| vouched.say(writer, position, &self.history, &who));
         vouched
     }
 
-    /// The state with all of its runs in memory.
+    /// Returns the state with all of its runs in memory.
     ///
     /// # Errors
     ///
-    /// `Damaged`, `SnapshotExpired` if the pages were cleaned away, `Cancelled` or a storage error.
+    /// `Damaged`, `SnapshotExpired` if the pages were cleaned, `Cancelled` or a storage error.
     pub fn whole(&self, files: &TableFiles, cancel: &Cancel) -> Result<State<Location>> {
         let mut live = Commit::default();
         if let Some(base) = &self.base {
@@ -112,8 +111,8 @@ impl Held {
         Ok(self.with(live))
     }
 
-    /// The state with those of its runs in memory that are on pages which can be read, and how many runs are
-    /// on the others.
+    /// Returns the state with the runs on readable pages in memory, and the number of runs on the other
+    /// pages.
     ///
     /// # Errors
     ///

@@ -1,10 +1,10 @@
-//! Errors of stores and of stored bytes as the engine's.
+//! Conversion of the errors of stores and formats to [`Error`].
 
 use kubist_format::alteration::name_of;
 use kubist_format::error::EntryError;
 use kubist_types::{Error, ErrorKind};
 
-/// A store's error as the engine's, with the store's as its source where that says more.
+/// Converts a store's error; keeps it as the source if that adds information.
 pub fn store_error(error: kubist_store::Error) -> Error {
     use kubist_store::Error as Store;
     match error {
@@ -22,7 +22,7 @@ pub fn store_error(error: kubist_store::Error) -> Error {
     }
 }
 
-/// Which of the kinds of a failing storage a store's error is of.
+/// The kind of a failed storage operation.
 fn storage_kind(error: &kubist_store::Error) -> ErrorKind {
     match error {
         kubist_store::Error::NoSpace { .. } => ErrorKind::NoSpace,
@@ -31,13 +31,13 @@ fn storage_kind(error: &kubist_store::Error) -> ErrorKind {
     }
 }
 
-/// May the same operation succeed when it is tried again? It says nothing of the bytes.
+/// True if a retry may succeed. It says nothing about the bytes.
 pub fn is_transient(error: &kubist_store::Error) -> bool {
     matches!(error, kubist_store::Error::Unreachable { .. } | kubist_store::Error::Io { .. })
         && storage_kind(error) == ErrorKind::Unavailable
 }
 
-/// Stored bytes that cannot be read, as an error that names the file and the offset in it.
+/// An error for bytes that cannot be decoded, with file and offset.
 pub fn bad_entry(location: &str, name: &str, offset: u64, error: EntryError) -> Error {
     match error {
         EntryError::Bad(what) => Error::Damaged { file: format!("{location}/{name}"), offset, what },
@@ -45,19 +45,19 @@ pub fn bad_entry(location: &str, name: &str, offset: u64, error: EntryError) -> 
     }
 }
 
-/// An alteration that must be there is not.
+/// An error for a missing alteration that must exist.
 pub fn missing_alteration(location: &str, number: u64) -> Error {
     let what = "the file is missing, and columns or metadata with it (salvage saves the rest)".into();
     Error::Damaged { file: format!("{location}/{}", name_of(number)), offset: 0, what }
 }
 
-/// Are stored bytes not what was written? Repair acts on nothing else: of what could not be
-/// read for another reason, nothing is known.
+/// True if stored bytes are damaged. Repair acts only on these errors; after any other error the state of the
+/// bytes is unknown.
 pub fn is_damage(error: &Error) -> bool {
     error.kind() == ErrorKind::Corrupt
 }
 
-/// Did the storage not answer, or failed to? The bytes may be sound.
+/// True if the storage failed or did not respond. The bytes may be intact.
 pub fn is_unread(error: &Error) -> bool {
     error.kind() == ErrorKind::Unavailable
 }

@@ -1,4 +1,4 @@
-//! Many small pieces of segments in few reads.
+//! Reads many small byte ranges of segments with few requests.
 
 use kubist_store::StoreExt;
 use std::collections::BTreeMap;
@@ -13,13 +13,14 @@ use crate::error::{is_unread, store_error};
 use crate::files::TableFiles;
 use crate::trace;
 
-/// Pieces closer than this are read in one go (block-index paper, threshold alpha * beta
-/// / B): what a system call costs, from memory; the system itself reads ahead on a disk.
+/// Ranges closer than this many bytes are read together. It is the threshold alpha * beta / B of the
+/// block-index paper, at the cost of a system call on data in memory. For disks the operating system reads
+/// ahead.
 const MERGE_GAP: u64 = 4 << 10;
-/// Pieces are merged up to this length, so that buffers stay small.
+/// Merged ranges grow up to this many bytes, so that buffers stay small.
 const MERGE_LIMIT: u64 = 4 << 20;
 
-/// A stretch of a segment.
+/// A byte range of a segment.
 #[derive(Clone, Debug)]
 pub struct Piece {
     pub segment: Arc<str>,
@@ -28,21 +29,21 @@ pub struct Piece {
 }
 
 pub struct Fetched {
-    /// One for each piece, in their order.
+    /// One for each piece, in order.
     pub pieces: Vec<Bytes>,
     pub cost: Cost,
 }
 
-/// Ranges of a segment, and the pieces that lie in them.
+/// The merged ranges of a segment and the pieces in them.
 #[derive(Default)]
 struct Merged {
     ranges: Vec<Range<u64>>,
-    /// The index of each piece, and of its range.
+    /// For each piece, its index and the index of its range.
     pieces: Vec<(usize, usize)>,
 }
 
 impl Merged {
-    /// Takes a piece that begins behind those before.
+    /// Adds a piece. Pieces are added in order of their offsets.
     fn push(&mut self, index: usize, piece: &Piece) {
         let end = piece.offset + piece.length;
         match self.ranges.last_mut() {
@@ -55,9 +56,9 @@ impl Merged {
     }
 }
 
-/// Why pieces could not be read.
+/// The reason why pieces could not be read.
 enum Unread {
-    /// A segment is not there.
+    /// A segment is missing.
     Missing {
         segment: String,
         file: String,
@@ -65,13 +66,15 @@ enum Unread {
     Failed(Error),
 }
 
-/// Reads pieces. A segment that is gone was cleaned away, or is damage if `is_needed` says that the table as
-/// it is now still needs it. Where others' changes are seen late, either may not be seen yet: that the segment was made, or
-/// that nothing needs it any more. So both are looked for again before it is called damage.
+/// Reads byte ranges of segments.
+///
+/// A missing segment was cleaned, or is damage if `is_needed` reports that the current table still uses it. A
+/// store with delayed visibility may not show the segment yet, or not show that it is no longer needed. Both
+/// are therefore checked again before damage is reported.
 ///
 /// # Errors
 ///
-/// `SnapshotExpired` if a segment was cleaned away; `NotATable` if the table was dropped; `Replaced`; `Damaged`;
+/// `SnapshotExpired` if a segment was cleaned; `NotATable` if the table was dropped; `Replaced`; `Damaged`;
 /// `Cancelled`; a storage error.
 pub fn fetch(files: &TableFiles, pieces: &[Piece], is_needed: impl Fn(&str) -> Result<bool>) -> Result<Fetched> {
     let location = || files.store.location().to_string();
@@ -90,7 +93,7 @@ pub fn fetch(files: &TableFiles, pieces: &[Piece], is_needed: impl Fn(&str) -> R
                 let why = format!("{file} was cleaned away; take a fresh snapshot");
                 return Err(Error::SnapshotExpired { location: location(), why });
             }
-            // Whether it is needed cannot be known now, or the table that needs it is not there any more.
+            // The storage does not respond, or the table was replaced.
             Err(error) if is_unread(&error) || matches!(error, Error::Cancelled | Error::Replaced { .. }) => {
                 return Err(error);
             }
@@ -103,7 +106,7 @@ pub fn fetch(files: &TableFiles, pieces: &[Piece], is_needed: impl Fn(&str) -> R
     }
 }
 
-/// Asks the store once for all pieces.
+/// Reads all pieces with one request to the store.
 fn fetch_once(files: &TableFiles, pieces: &[Piece]) -> std::result::Result<Fetched, Unread> {
     let mut found = vec![Bytes::new(); pieces.len()];
     let mut order: Vec<usize> = (0..pieces.len()).collect();

@@ -1,8 +1,8 @@
-//! What a table is and holds: its header and columns, its logs followed to a view, snapshots,
-//! checkpoints, the directory of its runs, and what is kept in memory of its files.
+//! The catalogue of a table: its header and columns, the logs followed to a view, snapshots, checkpoints, the
+//! directory of runs, and caches of its files.
 //!
-//! A view never changes; a snapshot pins one, and its token names it to other processes.
-//! Nothing here may plan a question, lay out a row, or decide that something is rewritten.
+//! A view never changes. A snapshot holds one view, and its token names it to other processes. This crate
+//! does not plan queries, place rows, or decide on rewrites.
 
 pub mod accuracy;
 pub mod alter;

@@ -1,8 +1,8 @@
-//! Where a table is, or may come to be.
+//! Locations of tables.
 //!
-//! A location is text; the scheme registered for it says how to reach a store
-//! ([`kubist_store::locate`]). Here is decided what of a table is in that store, and in words
-//! that are the same for every scheme. No scheme is named here, and none may be.
+//! A location is a string; the scheme registered for it finds the store ([`kubist_store::locate`]). This
+//! module decides whether that store holds a table. Its rules and messages are the same for every scheme, and
+//! it must not name any scheme.
 
 use std::fmt;
 use std::sync::Arc;
@@ -17,27 +17,27 @@ use crate::error::store_error;
 use crate::files::{HALF_COPIED, HALF_DROPPED};
 use crate::look::{FirstLook, both};
 
-/// A location, read.
+/// A parsed location.
 pub struct TableLocation(Arc<dyn StoreLocation>);
 
 impl fmt::Display for TableLocation {
-    /// A location of another kind, mistyped, may hold a password too.
+    /// Passwords are removed, because a mistyped location of another scheme may contain one.
     fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
         out.write_str(&without_password(&self.0.to_string()))
     }
 }
 
 impl TableLocation {
-    /// Parses a location; the store is not asked yet.
+    /// Parses a location without a request to the store.
     ///
     /// # Errors
     ///
-    /// `Invalid` if it makes no sense to its scheme, or there is no such scheme.
+    /// `Invalid` if the scheme is unknown or cannot parse the location.
     pub fn of(location: &str) -> Result<TableLocation> {
         locate(location).map(TableLocation).map_err(Error::Invalid)
     }
 
-    /// The store of the table that is here, or of what is left of it.
+    /// Returns the store of the table here, also of a table that is partly copied or dropped.
     ///
     /// # Errors
     ///
@@ -57,7 +57,7 @@ impl TableLocation {
                 let names: Vec<String> = others.iter().map(|other| name(other)).collect();
                 let near = nearest(&name(&location), names.iter().map(String::as_str));
                 let places = near.into_iter().filter_map(|near| names.iter().position(|name| name == near));
-                // What cannot be asked is no table that anybody would open.
+                // Suggest only tables that can be opened.
                 let is_table =
                     |other: &&String| TableLocation::of(other).is_ok_and(|it| it.has_table().unwrap_or(false));
                 let meant = places.filter_map(|place| others.get(place)).find(is_table);
@@ -68,12 +68,12 @@ impl TableLocation {
         Err(Error::NotATable { location: self.to_string(), why })
     }
 
-    /// The store of the table that is here, and what opening asks it for first, if that was asked for
-    /// meanwhile: where a store can be asked before it is known to be there.
+    /// Returns the store of the table here. On a remote store the first requests of opening run in parallel,
+    /// and their results are returned too.
     ///
     /// # Errors
     ///
-    /// As of [`TableLocation::store`].
+    /// The errors of [`TableLocation::store`].
     pub fn store_and_look(&self) -> Result<(Arc<dyn Store>, Option<FirstLook>)> {
         let Some(ahead) = self.0.ahead() else { return Ok((self.store()?, None)) };
         let (look, found) = both(ahead.as_ref(), || FirstLook::at(ahead.as_ref()), || self.0.find());
@@ -83,7 +83,7 @@ impl TableLocation {
         }
     }
 
-    /// Is a table here?
+    /// True if a table is here.
     ///
     /// # Errors
     ///
@@ -95,11 +95,11 @@ impl TableLocation {
         }
     }
 
-    /// An empty store, made if nothing is here.
+    /// Returns an empty store, created if nothing is here.
     ///
     /// # Errors
     ///
-    /// `Exists` says what is there; a storage error.
+    /// `Exists` describes the existing content; a storage error.
     pub fn vacant(&self) -> Result<Arc<dyn Store>> {
         let why = match self.0.find().map_err(store_error)? {
             Found::Nothing => None,
@@ -112,8 +112,8 @@ impl TableLocation {
         }
     }
 
-    /// Why no table can be made in the store that is here; `None` if nothing is in it, or no
-    /// more than a copy has made before it set its mark.
+    /// The reason why no table can be created in the store here. `None` if it is empty, or holds only the
+    /// first files of a copy.
     fn taken_by(&self, store: &dyn Store) -> Result<Option<String>> {
         if !self.0.has_foreign().map_err(store_error)? && is_bare(store).map_err(store_error)? {
             return Ok(None);
@@ -126,7 +126,7 @@ impl TableLocation {
         }))
     }
 
-    /// The store that is here, made if nothing is; what is in it is for the caller to know.
+    /// Returns the store here, created if missing. The caller checks its content.
     ///
     /// # Errors
     ///
@@ -135,8 +135,8 @@ impl TableLocation {
         self.0.create().map_err(store_error)
     }
 
-    /// The location of a store of its own beside this one, under a name that goes on with
-    /// `suffix`; if the store bounds its requests, with `requests` on their way at once.
+    /// Returns the location of a separate store next to this one, with `suffix` added to its name. If the
+    /// store limits its parallel requests, the new one may run `requests` of them.
     ///
     /// # Errors
     ///
@@ -146,7 +146,7 @@ impl TableLocation {
     }
 }
 
-/// Whether the name is taken, by an object or by anything else.
+/// True if the name is in use, even by something that cannot be read.
 fn is_there(store: &dyn Store, name: &str) -> Result<bool> {
     use kubist_store::Error::{Damaged, Irregular, Newer};
     match store.get(name) {
@@ -156,24 +156,23 @@ fn is_there(store: &dyn Store, name: &str) -> Result<bool> {
     }
 }
 
-/// Is there a table, or what is left of one, or what was to become one?
+/// True if there is a table, or a partly dropped or copied one.
 fn is_any_there(store: &dyn Store) -> Result<bool> {
     Ok(is_there(store, TABLE)? || is_there(store, DROPPED)? || is_there(store, UNFINISHED)?)
 }
 
-/// Is there nothing in a store but the empty log of a maker that has not set its mark yet, or
-/// did not live to?
+/// True if a store holds at most the empty log of a copy or salvage that has not written its mark.
 ///
 /// # Errors
 ///
-/// The store's, as of [`Store::list`], [`Store::segments`] and [`Store::logs`].
+/// The errors of [`Store::list`], [`Store::segments`] and [`Store::logs`].
 pub fn is_bare(store: &dyn Store) -> kubist_store::Result<bool> {
     Ok(store.list("")?.is_empty()
         && store.segments()?.is_empty()
         && store.logs()?.iter().all(|log| [COPY, SALVAGE].contains(&log.as_str())))
 }
 
-/// A location that leads to the same table from any directory.
+/// Returns a location that is independent of the current directory.
 pub fn absolute(location: &str) -> String {
     locate(location).map_or_else(|_| location.into(), |location| location.absolute())
 }

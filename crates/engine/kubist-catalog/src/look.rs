@@ -1,4 +1,4 @@
-//! Asking for several things at once, where each answer takes the time of a network.
+//! Parallel requests, for stores with network latency.
 
 use std::panic::resume_unwind;
 use std::thread;
@@ -7,32 +7,32 @@ use bytes::Bytes;
 use kubist_format::names::{CHECKPOINTS, DROPPED, GRID, REWRITES, TABLE};
 use kubist_store::{Latency, Result, Store, switches};
 
-/// Objects that are asked for at once.
+/// The number of objects requested in parallel.
 const AT_ONCE: usize = 16;
 
-/// Does each answer of this store take the time of a network?
+/// True if each request to this store takes a network round trip.
 pub fn is_far(store: &dyn Store) -> bool {
     store.capabilities().latency == Latency::Network
 }
 
-/// What opening a table needs first, asked for at once. No answer is needed to ask for another,
-/// and all of them come before any log is read, which is the order that following needs.
+/// The requests that opening a table starts with, made in parallel. They do not depend on each other, and all
+/// come before any log is read, as following requires.
 pub struct FirstLook {
     pub dropped: Option<Bytes>,
     pub table: Option<Bytes>,
     pub checkpoints: Vec<String>,
     pub rewrites: Vec<String>,
     pub segments: Vec<String>,
-    /// The first grid, if there is one yet.
+    /// The first grid, if it exists.
     pub grid: Option<Bytes>,
 }
 
 impl FirstLook {
-    /// Asks for all of it.
+    /// Makes all requests.
     ///
     /// # Errors
     ///
-    /// The first of any of them, as of [`Store::get`], [`Store::list`] and [`Store::segments`].
+    /// The first error of [`Store::get`], [`Store::list`] or [`Store::segments`].
     pub fn at(store: &dyn Store) -> Result<FirstLook> {
         let switches = &switches();
         thread::scope(|scope| {
@@ -58,7 +58,7 @@ fn answer<T>(thread: thread::ScopedJoinHandle<'_, T>) -> T {
     thread.join().unwrap_or_else(|panic| resume_unwind(panic))
 }
 
-/// Does two things that ask a store: side by side, if it is far away.
+/// Runs two functions that use a store, in parallel if the store is remote.
 pub fn both<A: Send, B>(store: &dyn Store, first: impl FnOnce() -> A + Send, second: impl FnOnce() -> B) -> (A, B) {
     match is_far(store) {
         true => thread::scope(|scope| {
@@ -71,11 +71,11 @@ pub fn both<A: Send, B>(store: &dyn Store, first: impl FnOnce() -> A + Send, sec
     }
 }
 
-/// Several objects, in the order of their names.
+/// Returns several objects, in the order of `names`.
 ///
 /// # Errors
 ///
-/// The first of any of them, as of [`Store::get`].
+/// The first error of [`Store::get`].
 pub fn get_all(store: &dyn Store, names: &[String]) -> Result<Vec<Option<Bytes>>> {
     if !is_far(store) || names.len() < 2 {
         return names.iter().map(|name| store.get(name)).collect();

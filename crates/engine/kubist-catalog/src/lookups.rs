@@ -1,5 +1,5 @@
-//! The lookups into the primary runs of a view, so that a question for a value alone
-//! need not look at every run.
+//! The secondary indexes of a view's primary runs. A query for values of one column uses them instead of
+//! examining every run.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -12,24 +12,24 @@ use kubist_index::state::{Run, RunId};
 
 use crate::places::Table;
 
-/// The lookups of a view.
+/// The secondary indexes of a view.
 #[derive(Clone)]
 pub struct Live {
-    /// Into runs that are in memory, and into those on pages of the base.
+    /// The first covers runs in memory, the second runs on pages of the base.
     pub coverings: Vec<Arc<Covering>>,
 }
 
-/// Lookups into some runs.
+/// Secondary indexes of some runs.
 #[derive(Clone, Default)]
 pub struct Covering {
     pub lookups: Vec<Covered>,
-    /// Runs that no lookup covers.
+    /// Runs without a secondary index.
     pub others: Arc<Vec<Place>>,
-    /// How many runs were removed since.
+    /// The number of runs that were removed since.
     removed: usize,
 }
 
-/// A run, and where it is found.
+/// A run and its location.
 #[derive(Clone, Debug)]
 pub struct Place {
     pub run: RunId,
@@ -39,37 +39,37 @@ pub struct Place {
 #[derive(Clone, Debug)]
 pub enum At {
     Memory(Arc<Run<Location>>),
-    /// Of the base.
+    /// A page of the base.
     Page(u32),
 }
 
 #[derive(Clone, Debug)]
 pub struct Covered {
     pub lookup: Arc<Lookup>,
-    /// The bits that the ids of its runs have in common.
+    /// The common bits of the ids of its runs.
     entry: u128,
     runs: Arc<Found>,
-    /// How many of them were removed since.
+    /// The number of its runs that were removed since.
     removed: usize,
 }
 
-/// Where the runs of a lookup are found.
+/// The locations of the runs of an index.
 #[derive(Debug)]
 enum Found {
-    /// The index of each among those that it covers, of those that live as far as was known.
+    /// The index and location of each run that was live when this was built, in ascending order.
     Known(Vec<(u32, At)>),
-    /// A digest tells, also of runs that were removed since.
+    /// A digest has the locations, also of runs removed since.
     Table(Table),
 }
 
-/// A lookup, and as many of its runs as have come.
+/// An index with the runs added so far.
 struct Coming {
     lookup: Arc<Lookup>,
     entry: u128,
     runs: Vec<(u32, At)>,
 }
 
-/// Puts lookups together, run by run.
+/// Groups runs by their secondary index.
 #[derive(Default)]
 pub struct Gathering {
     lookups: Vec<Coming>,
@@ -78,7 +78,7 @@ pub struct Gathering {
 }
 
 impl Gathering {
-    /// Takes the next primary run.
+    /// Adds the next primary run.
     pub fn add(&mut self, run: &Run<Location>, at: At) {
         let Gathering { lookups, others, known } = self;
         let Some(lookup) = &run.payload.lookup else { return others.push(Place { run: run.id, at }) };
@@ -90,7 +90,7 @@ impl Gathering {
         lookups[number].runs.push((lookup.index_of(run.id) as u32, at));
     }
 
-    /// Takes a run that no lookup covers.
+    /// Adds a run without a secondary index.
     pub fn add_other(&mut self, run: RunId, at: At) {
         self.others.push(Place { run, at });
     }
@@ -105,13 +105,13 @@ impl Gathering {
     }
 }
 
-/// The bits that the ids of the runs of one entry have in common.
+/// The bits that all run ids of one log entry share.
 fn entry_of(run: RunId) -> u128 {
     run.0 & !(u32::MAX as u128)
 }
 
 impl Live {
-    /// Were half of the runs in memory that they lead to removed since they were put together?
+    /// True if at least half of the runs in memory were removed since the indexes were collected.
     pub fn is_worn(&self) -> bool {
         self.coverings.first().is_some_and(|in_memory| {
             let known: usize = in_memory.lookups.iter().map(Covered::len).sum();
@@ -119,7 +119,7 @@ impl Live {
         })
     }
 
-    /// After some changes to what is in memory, in order.
+    /// Returns the indexes after some changes of the runs in memory, in order.
     pub fn with(&self, changes: &[Arc<Changes<Location>>]) -> Live {
         let mut coverings = self.coverings.clone();
         if let Some(in_memory) = coverings.first_mut() {
@@ -130,14 +130,14 @@ impl Live {
 }
 
 impl Covering {
-    /// Of runs in memory.
+    /// Returns the indexes of runs in memory.
     pub fn of<'a>(runs: impl Iterator<Item = &'a Arc<Run<Location>>>) -> Covering {
         let mut gathering = Gathering::default();
         runs.filter(|run| !run.is_replica()).for_each(|run| gathering.add(run, At::Memory(run.clone())));
         gathering.finish()
     }
 
-    /// After some changes to what is in memory, in order.
+    /// Returns the indexes after some changes of the runs in memory, in order.
     fn with(&self, changes: &[Arc<Changes<Location>>]) -> Covering {
         let mut covering = self.clone();
         for changes in changes {
@@ -151,7 +151,7 @@ impl Covering {
         covering
     }
 
-    /// Leaves out lookups all of whose runs are removed by now. Others go on leading to those, too.
+    /// Drops indexes whose runs are all removed. The other indexes still list removed runs.
     fn leave_out(&mut self, removed: &SpreadSet<RunId>) {
         if removed.is_empty() {
             return;
@@ -168,20 +168,20 @@ impl Covering {
 }
 
 impl Covered {
-    /// One whose runs a digest knows.
+    /// Returns an index whose run locations are in a digest.
     pub fn of_table(table: Table) -> Covered {
         let entry = entry_of(table.run(0));
         Covered { lookup: table.lookup().clone(), entry, runs: Arc::new(Found::Table(table)), removed: 0 }
     }
 
-    /// Does it lead to a run in memory?
+    /// True if it lists this run in memory.
     fn leads_to(&self, run: RunId) -> bool {
         let Found::Known(runs) = &*self.runs else { return false };
         let is_of = |index: u32| runs.binary_search_by_key(&index, |(index, _)| *index).is_ok();
         self.entry == entry_of(run) && is_of(self.lookup.index_of(run) as u32)
     }
 
-    /// How many runs it leads to.
+    /// The number of runs it lists.
     pub fn len(&self) -> usize {
         match &*self.runs {
             Found::Known(runs) => runs.len() - self.removed,
@@ -189,13 +189,13 @@ impl Covered {
         }
     }
 
-    /// The run at an index among those that it covers.
+    /// The id of its run at an index.
     pub fn run(&self, index: u32) -> RunId {
         RunId(self.entry | self.lookup.first.wrapping_add(index) as u128)
     }
 
-    /// Where its runs are found, all or those at some indices: what is known of it without reading, or the digest that
-    /// knows.
+    /// Appends the known locations of its runs, all or at some indices. If a digest has them, returns it
+    /// instead.
     pub fn find(&self, indices: Option<&[u32]>, found: &mut Vec<Place>) -> Option<&Table> {
         let runs = match &*self.runs {
             Found::Known(runs) => runs,

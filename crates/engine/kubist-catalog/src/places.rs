@@ -1,4 +1,4 @@
-//! On which pages of a level the runs of a lookup are, as a digest tells it (`kubist_format::digest`).
+//! The page of each run of a secondary index, from a digest (`kubist_format::digest`).
 
 use std::collections::BTreeMap;
 use std::ops::Range;
@@ -11,21 +11,21 @@ use kubist_index::state::RunId;
 
 use crate::fetch::Piece;
 
-/// Where the digest tells on which pages the runs of a lookup are.
+/// The table of a digest that maps runs of an index to pages of a level.
 #[derive(Debug)]
 pub struct Table {
-    /// Of the pages of the base.
+    /// Positions in the pages of the base.
     pub pages: Range<usize>,
     segment: Arc<str>,
-    /// Where its blocks are counted from.
+    /// The offset of the first block in the segment.
     begin: u64,
     of: OfLookup,
-    /// The same, found on the pages because the digest is damaged.
+    /// The same map, read from the pages because the digest is damaged.
     found: OnceLock<BTreeMap<u32, u32>>,
 }
 
 impl Table {
-    /// Of runs on some pages of a base, whose segment has the blocks behind `begin`.
+    /// Returns the table for a level of pages. The blocks start at `begin` of the segment.
     pub fn new(pages: Range<usize>, segment: Arc<str>, begin: u64, of: OfLookup) -> Table {
         Table { pages, segment, begin, of, found: OnceLock::new() }
     }
@@ -34,17 +34,18 @@ impl Table {
         &self.of.lookup
     }
 
-    /// How many runs of the lookup are on pages of the level.
+    /// The number of the index's runs on pages of the level.
     pub fn len(&self) -> usize {
         self.of.runs as usize
     }
 
-    /// The run at an index among those that the lookup covers.
+    /// The id of the run at an index.
     pub fn run(&self, index: u32) -> RunId {
         RunId(self.of.first.0.saturating_add(index as u128))
     }
 
-    /// The blocks that tell of all runs, or of those at some indices; none if they are known to be damaged.
+    /// The blocks with the pages of all runs, or of the runs at some indices; none if they are known to be
+    /// damaged.
     pub fn blocks(&self, indices: Option<&[u32]>) -> Vec<u32> {
         match indices {
             _ if self.is_found() => Vec::new(),
@@ -65,7 +66,8 @@ impl Table {
         blocks.iter().map(piece).collect()
     }
 
-    /// The pages, in the level, of all runs or of those at some indices that blocks tell of; `None` if these are damaged.
+    /// Returns indices and pages (in the level) of all runs or of some, from blocks; `None` if a block is
+    /// damaged.
     pub fn pages_in(&self, blocks: &[u32], bytes: &[&Bytes], indices: Option<&[u32]>) -> Option<Vec<(u32, u32)>> {
         if self.is_found() || bytes.len() < blocks.len() {
             return None;
@@ -85,17 +87,17 @@ impl Table {
         pages.iter().all(|(_, page)| (*page as usize) < self.pages.len()).then_some(pages)
     }
 
-    /// Were its runs found on the pages?
+    /// True if the map was read from the pages.
     pub fn is_found(&self) -> bool {
         self.found.get().is_some()
     }
 
-    /// Takes what was found on the pages: by their index the page of each run in the level.
+    /// Stores the map of run index to page that was read from the pages.
     pub fn take(&self, found: BTreeMap<u32, u32>) {
         let _ = self.found.set(found);
     }
 
-    /// The same, of what was found on the pages.
+    /// Returns indices and pages of all runs or of some, from the stored map.
     pub fn pages_found(&self, indices: Option<&[u32]>) -> Vec<(u32, u32)> {
         let Some(found) = self.found.get() else { return Vec::new() };
         let known = |index: &u32| Some((*index, *found.get(index)?));

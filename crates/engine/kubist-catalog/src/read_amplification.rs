@@ -1,5 +1,5 @@
-//! Read amplification: where queries of this process examined rows in vain. The optimizer
-//! rewrites these parts first, also where the layout's debt alone would not be worth it.
+//! Read amplification: the regions where queries of this process examined rows without returning them. The
+//! optimizer rewrites these first, even if their compaction debt alone would not justify it.
 
 use std::collections::HashMap;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -7,12 +7,11 @@ use std::sync::{Mutex, MutexGuard};
 
 use kubist_index::cube::{CubeId, Geometry};
 
-/// Rows that were examined and not returned, by the cube of their run, since that part of the
-/// tree was last rewritten.
+/// Rows that were examined but not returned, by the cube of their run, since that cube was last rewritten.
 #[derive(Default)]
 pub struct ReadAmplification {
     wasted: Mutex<HashMap<CubeId, u64>>,
-    /// The rows of the table when its grid was last compared with a fresh one.
+    /// The number of rows when the grid was last compared with a newly learned one.
     compared: AtomicU64,
 }
 
@@ -34,7 +33,7 @@ impl ReadAmplification {
         self.lock().values().sum()
     }
 
-    /// Has the table, which has so many rows, grown by a quarter since this was last so?
+    /// True if the table has grown by a quarter since this was last true.
     pub fn has_grown(&self, rows: u64) -> bool {
         let compared = self.compared.load(Ordering::Relaxed);
         let has_grown = rows >= compared + compared / 4;
@@ -44,7 +43,7 @@ impl ReadAmplification {
         has_grown
     }
 
-    /// Forgets what was counted at `top`, which was rewritten, and below it if all of that was.
+    /// Resets the count of `top`, which was rewritten, and with `whole` the counts of all cubes below it.
     pub fn forget(&self, geometry: &Geometry, top: CubeId, whole: bool) {
         self.lock().retain(|cube, _| if whole { !geometry.contains(top, *cube) } else { *cube != top });
     }

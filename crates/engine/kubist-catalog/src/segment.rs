@@ -1,4 +1,4 @@
-//! Segments that belong to no writer, and the clock that names them.
+//! Segments of rewrites and checkpoints, which belong to no writer.
 
 use std::error::Error as _;
 use std::io::ErrorKind::StaleNetworkFileHandle;
@@ -15,7 +15,7 @@ pub fn unix_ms() -> u64 {
     SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |since| since.as_millis() as u64)
 }
 
-/// A new segment: of a rewrite or a checkpoint of that number.
+/// Creates the segment of a rewrite or checkpoint with a number.
 fn new_segment(files: &TableFiles, prefix: &str, number: u64) -> Result<Box<dyn Segment>> {
     let now = unix_ms();
     for attempt in 0..10_000 {
@@ -29,16 +29,16 @@ fn new_segment(files: &TableFiles, prefix: &str, number: u64) -> Result<Box<dyn 
     Err(Error::Busy(format!("{}: ten thousand {prefix}{number:06} were begun", files.store.location())))
 }
 
-/// Writes a segment that is no writer's, of a rewrite or a checkpoint of that number: what `fill` appends is durable
-/// when this returns, with the segment's name and what `fill` gave.
+/// Writes a segment of a rewrite or checkpoint. Returns its name and the result of `fill`, after the segment
+/// is durable.
 ///
-/// Cleaning may delete the segment of somebody who stands still for long. If another machine does so, nothing more can be
-/// written into the file: that is no trouble of the storage.
+/// Cleaning may delete the segment of a process that is suspended for long. If another machine deletes it,
+/// later writes fail; this is reported as `SnapshotExpired`, not as a failure of the storage.
 ///
 /// # Errors
 ///
-/// `SnapshotExpired` if the segment was cleaned away; `Busy` if ten thousand names are taken; what `fill` returns; a
-/// storage error.
+/// `SnapshotExpired` if the segment was cleaned; `Busy` if ten thousand names are taken; the errors of
+/// `fill`; a storage error.
 pub fn write_segment<T>(
     files: &TableFiles,
     prefix: &str,
@@ -64,7 +64,7 @@ pub fn write_segment<T>(
     }
 }
 
-/// Is an error of a segment's file that another machine has deleted it?
+/// True if the error shows that another machine deleted the segment's file.
 fn is_cleaned_away(files: &TableFiles, segment: &str, error: &kubist_store::Error) -> bool {
     let is_stale = matches!(error, kubist_store::Error::Io { source, .. } if source.kind() == StaleNetworkFileHandle);
     is_stale && matches!(files.store.segment_len(segment), Ok(None))

@@ -1,4 +1,4 @@
-//! A snapshot: one state of the table, pinned.
+//! `Snapshot`: an immutable state of a table that queries read.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -10,14 +10,14 @@ use crate::directory::Directory;
 use crate::token::SnapshotToken;
 use crate::view::View;
 
-/// Answers as of one moment, whatever is committed afterwards.
+/// A snapshot; later commits do not change its results.
 #[derive(Clone)]
 pub struct Snapshot {
     pub core: Arc<Core>,
     pub view: Arc<View>,
-    /// Only steps up to this one.
+    /// If set, only steps up to this one are visible.
     pub step: Option<i64>,
-    /// Alterations may be missing, and values of their columns are passed over: for repair.
+    /// For repair: alterations may be missing, and values of unknown columns are skipped.
     is_partial: bool,
 }
 
@@ -28,11 +28,11 @@ impl std::fmt::Debug for Snapshot {
 }
 
 impl Snapshot {
-    /// Everything committed by now, pinned: as of [`Core::view`].
+    /// Returns a snapshot of everything committed so far.
     ///
     /// # Errors
     ///
-    /// As of [`Core::view`].
+    /// The errors of [`Core::view`].
     pub fn now(core: &Arc<Core>, cancel: &Cancel) -> Result<Snapshot> {
         Ok(Snapshot::new(core.clone(), core.view(cancel)?))
     }
@@ -41,20 +41,19 @@ impl Snapshot {
         Snapshot { core, view, step: None, is_partial: false }
     }
 
-    /// The same, also where runs have more columns than the alterations that are there add.
+    /// Returns the snapshot for repair, where runs may have more columns than the known alterations add.
     pub fn partial(self) -> Snapshot {
         Snapshot { is_partial: true, ..self }
     }
 
-    /// Whether a run may have this number of stored columns.
+    /// True if a run may have this number of stored columns.
     pub fn has_columns(&self, columns: usize) -> bool {
         let schema = &self.view.schema;
         columns >= schema.base() && (self.is_partial || columns <= schema.stored.fields().len())
     }
 
-    /// The same moment, up to a step: rows of later steps, and of steps that some
-    /// declared writer has not finished, are not seen. The step itself must be
-    /// complete.
+    /// Returns the snapshot up to a step. Rows of later steps, and of steps that a declared writer has not
+    /// finished, are invisible. The step itself must be complete.
     ///
     /// # Errors
     ///
@@ -72,13 +71,13 @@ impl Snapshot {
         history.steps().into_iter().filter(|step| history.is_complete(*step)).collect()
     }
 
-    /// How many rows were committed under a token, by any writer; `None` if none was.
+    /// The number of rows that any writer committed with a token; `None` if there is no such commit.
     pub fn committed(&self, token: &str) -> Option<u64> {
         self.view.history.rows_under(token)
     }
 
-    /// What is known of all records of a range of steps, or of all there are, if some of these were
-    /// thinned as they were written.
+    /// The stored totals of all rows of a range of steps (or of all steps), if some of these steps were
+    /// subsampled.
     pub fn whole(&self, steps: Option<(Option<i64>, Option<i64>)>) -> Option<Thinned> {
         self.view.schema.kept_below?;
         let history = &self.view.history;
@@ -95,30 +94,30 @@ impl Snapshot {
         history.whole(takes, low.is_none())
     }
 
-    /// All live runs, arranged: as many as there are.
+    /// Returns all live runs in memory.
     ///
     /// # Errors
     ///
-    /// `Damaged`, `SnapshotExpired` if the list's pages were cleaned away, or a storage error.
+    /// `Damaged`, `SnapshotExpired` if pages of the directory were cleaned, or a storage error.
     pub fn directory(&self) -> Result<Arc<Directory>> {
         self.view.runs.whole(&self.core, &Cancel::default())
     }
 
-    /// Names this snapshot; [`Snapshot::at`] comes back to it.
+    /// The token of this snapshot; [`Snapshot::at`] opens it again.
     pub fn token(&self) -> SnapshotToken {
         SnapshotToken { step: self.step, ..SnapshotToken::of(&self.core, &self.view) }
     }
 
-    /// The snapshot that a token names, also in another process. A token that no snapshot of
-    /// this table can have is refused before anything of it is looked up.
+    /// Returns the snapshot of a token, which may come from another process. A token that this table cannot
+    /// have is refused before anything is read.
     ///
-    /// The moment of the last view is there without a look at the store, unless its runs
-    /// lie in pages: these may have been cleaned away, and only a look tells.
+    /// The last view is used without a request to the store, unless its runs are in pages. Pages may have
+    /// been cleaned, so these need a check.
     ///
     /// # Errors
     ///
-    /// `SnapshotExpired` if the files of that moment were cleaned away, now or when rows
-    /// are read; `Replaced` if it is another table, or another history of it; `Cancelled`.
+    /// `SnapshotExpired` if files of the snapshot were cleaned, now or when rows are read; `Replaced` if the
+    /// table is another one or has another history; `Cancelled`.
     pub fn at(core: &Arc<Core>, token: &SnapshotToken, cancel: &Cancel) -> Result<Snapshot> {
         core.check_process()?;
         cancel.check()?;

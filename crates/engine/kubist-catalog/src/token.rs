@@ -1,13 +1,12 @@
-//! Snapshot tokens: which state of a table a snapshot is of, in words that another process
-//! understands.
+//! Snapshot tokens: the name of a snapshot, valid in other processes.
 //!
-//! A snapshot is the join of the logs up to some positions, so the positions name it.
-//! A hash of the chains up to there tells this history of the table from others, as a backup that was restored has
-//! one. They are small, and pin nothing: once the files of that state were cleaned away, who
-//! comes back to it gets `SnapshotExpired`, and never other rows.
+//! A snapshot joins the logs up to some positions, so the positions name it. A hash of the chains up to these
+//! positions distinguishes this history from others, for example from a restored backup. A token is small and
+//! keeps no files: once files of its snapshot are cleaned, opening it returns `SnapshotExpired`, never other
+//! rows.
 //!
-//! A token is written as one word of URL-safe base64, the same in splits, over HTTP and in
-//! Python. Inside is a list in JSON that begins with the number of its form.
+//! A token is one word of URL-safe base64, the same in splits, over HTTP and in Python. It encodes a JSON
+//! list that starts with the format version.
 
 use std::fmt;
 use std::str::FromStr;
@@ -25,28 +24,28 @@ use crate::chains;
 use crate::files::TableFiles;
 use crate::view::View;
 
-/// The form in which a token is written.
+/// The format version of tokens.
 const VERSION: u64 = 1;
 
-/// One state of one table.
+/// A snapshot of one table.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(try_from = "String", into = "String")]
 pub struct SnapshotToken {
-    /// The table's id. It tells the table from another one at its location.
+    /// The table's id, which distinguishes it from another table at its location.
     pub table: String,
-    /// How far each log had been read.
+    /// The position up to which each log was read.
     pub positions: Vec<(String, u64)>,
     pub rewrites: u64,
     pub alterations: u64,
     pub declared: Option<Declared>,
-    /// Only up to this step.
+    /// If set, only steps up to this one are visible.
     pub step: Option<i64>,
-    /// Of the chains of all entries up to there: another history of the table has another value.
+    /// A hash of the chains of all entries up to the positions; another history has another value.
     pub chain: Chain,
 }
 
 impl SnapshotToken {
-    /// Of a view of the table.
+    /// Returns the token of a view.
     pub fn of(files: &TableFiles, view: &View) -> SnapshotToken {
         let (history, alterations) = (&view.history, view.schema.version);
         let mut all = files.header.id.clone().into_bytes();
@@ -69,14 +68,14 @@ impl SnapshotToken {
         }
     }
 
-    /// Does nothing of a state come later?
+    /// True if the state is not younger than the token.
     pub fn is_at_or_after(&self, state: &State<Location>) -> bool {
         state.rewrites() <= self.rewrites
             && state.positions().all(|(writer, position)| position <= self.position(writer))
     }
 
-    /// Can the table have been so before it was as another token says? Logs and
-    /// alterations only grow, and writers are declared once.
+    /// True if `later` can be a later state of the same table. Logs and alterations only grow, and writers
+    /// are declared once.
     pub fn is_before(&self, later: &SnapshotToken) -> bool {
         self.table == later.table
             && self.rewrites <= later.rewrites

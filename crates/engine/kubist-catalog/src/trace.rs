@@ -1,8 +1,8 @@
-//! Where a query's time goes, request by request: the four stages of the scalability paper
-//! (section V B), as a client sees them.
+//! Trace of a query's time by request: the four stages of the scalability paper (section V B), as a client
+//! sees them.
 //!
-//! A traced query sets a variable of each thread while the thread reads. Without a trace each
-//! read costs one look at that variable.
+//! A traced query sets a thread-local variable while a thread reads. Without a trace each read only checks
+//! that variable.
 
 use std::cell::RefCell;
 use std::ops::Range;
@@ -17,15 +17,15 @@ pub struct Trace(Arc<Mutex<Traced>>);
 
 #[derive(Debug, Default)]
 pub struct Traced {
-    /// Each with when its rows were decoded.
+    /// Each request, with the time when its rows were decoded.
     pub requests: Vec<(Request, Instant)>,
-    /// When the first rows were read.
+    /// The time of the first read of rows.
     pub planned: Option<Instant>,
-    /// Of all threads together, without the time that they waited for the store.
+    /// Sum over all threads, without the waits for the store.
     pub decoding: Duration,
 }
 
-/// What a thread reads for a query.
+/// The requests of one thread for a query.
 struct Task {
     requests: Vec<Request>,
     waited: Duration,
@@ -41,14 +41,14 @@ impl Trace {
     }
 }
 
-/// Does what reads and decodes for a query.
+/// Runs work that reads and decodes rows.
 pub fn of_rows<T>(trace: Option<&Trace>, work: impl FnOnce() -> T) -> T {
     let Some(trace) = trace else { return work() };
     trace.traced().planned.get_or_insert_with(Instant::now);
     record(trace, work)
 }
 
-/// Does what plans a query, and may read too.
+/// Runs work that plans a query and may read.
 pub fn of_plan<T>(trace: Option<&Trace>, work: impl FnOnce() -> T) -> T {
     match trace {
         Some(trace) => record(trace, work),
@@ -69,20 +69,20 @@ fn record<T>(trace: &Trace, work: impl FnOnce() -> T) -> T {
     done
 }
 
-/// What was read.
+/// The result of a read.
 pub struct Read {
     pub answers: Answers,
-    /// Of copies on this machine.
+    /// Bytes from copies on this machine.
     pub bytes_cached: u64,
-    /// The store was asked, not only copies.
+    /// True if a request went to the store, not only to local copies.
     pub asked: bool,
 }
 
-/// Reads ranges of segments for whichever query is at work on this thread.
+/// Reads byte ranges of segments and records the requests for the query that runs on this thread.
 ///
 /// # Errors
 ///
-/// As of [`StoreExt::read_segments`].
+/// The errors of [`StoreExt::read_segments`].
 pub fn read(store: &dyn Store, wanted: &[(&str, &[Range<u64>])]) -> kubist_store::Result<Read> {
     let begin = Instant::now();
     let seen = Mutex::new(Vec::new());

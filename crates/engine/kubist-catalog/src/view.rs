@@ -1,4 +1,4 @@
-//! One state of a table, arranged for reading.
+//! `View`: an immutable state of a table, arranged for reading.
 
 use std::sync::{Arc, OnceLock};
 
@@ -12,29 +12,28 @@ use crate::files::TableFiles;
 use crate::lookups::Live;
 use crate::schema::TableSchema;
 
-/// How much a handle has joined since it began: entries of logs and rewrites, and runs that
-/// came with commits.
+/// The entries of logs and rewrites that a handle has joined since it started, and the runs in its commits.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Joined {
     pub entries: u64,
     pub runs: u64,
 }
 
-/// One state of the table, arranged for reading.
+/// An immutable state of a table, arranged for reading.
 pub struct View {
     pub schema: Arc<TableSchema>,
     pub runs: Runs,
     pub history: History,
-    /// How far each log was read, and how many rewrites are applied.
+    /// The position up to which each log was read.
     pub positions: Vec<(String, u64)>,
     pub rewrites: u64,
-    /// What was joined when it was made; nothing if no handle follows it.
+    /// The entries joined when it was built; 0 for a view that no handle follows.
     pub joined: Joined,
-    /// Found on pages, and in memory once all are there.
+    /// Secondary indexes located on pages, and in memory once all runs are there.
     lookups: [Lookups; 2],
 }
 
-/// Lookups, once they are asked for.
+/// Secondary indexes, built when first needed.
 #[derive(Default)]
 struct Lookups {
     known: OnceLock<Live>,
@@ -42,7 +41,7 @@ struct Lookups {
 }
 
 impl Lookups {
-    /// What a view begins with that comes after this one's by some changes.
+    /// Returns the start of a later view's indexes.
     fn followed(&self, changes: &Arc<Changes>) -> Lookups {
         let earlier = match self.known.get() {
             Some(live) => (!live.is_worn()).then(|| Earlier { live: live.clone(), changes: vec![changes.clone()] }),
@@ -52,14 +51,14 @@ impl Lookups {
     }
 }
 
-/// The lookups of an earlier view, if nothing has asked for them since, and what has changed, in order.
+/// The indexes of an earlier view that no query has needed since, and the changes since, in order.
 struct Earlier {
     live: Live,
     changes: Vec<Arc<Changes>>,
 }
 
 impl Earlier {
-    /// Changes after which lookups are put together anew.
+    /// After this many changes the indexes are collected again.
     const MOST: usize = 256;
 
     fn and(&self, changes: &Arc<Changes>) -> Option<Earlier> {
@@ -75,19 +74,19 @@ impl View {
         View { schema, runs, history, positions, rewrites: state.rewrites(), joined, lookups }
     }
 
-    /// One that comes after an earlier one by some changes: lookups that were arranged are not arranged anew.
+    /// Reuses the indexes of an earlier view, updated by changes when first needed.
     pub fn following(mut self, earlier: &View, changes: &Arc<Changes>) -> View {
-        // Those that lead to all runs need all in memory, and the others do not.
+        // Indexes located in memory need all runs in memory; indexes located on pages do not.
         let kind = usize::from(self.runs.are_in_memory());
         self.lookups[kind] = earlier.lookups[kind].followed(changes);
         self
     }
 
-    /// The lookups into the primary runs, arranged when they are first asked for.
+    /// Returns the secondary indexes of the primary runs, built when first needed.
     ///
     /// # Errors
     ///
-    /// As of [`Runs::whole`].
+    /// The errors of [`Runs::whole`].
     pub fn lookups(&self, files: &TableFiles, stats: &mut Stats, cancel: &Cancel) -> Result<&Live> {
         let on_pages = self.runs.looks_up_on_pages(files, cancel);
         let Lookups { known, earlier } = &self.lookups[usize::from(!on_pages)];
@@ -103,11 +102,11 @@ impl View {
         }
     }
 
-    /// Live primary records.
+    /// The number of live primary rows.
     pub fn rows(&self) -> u64 {
         match &self.runs.base {
             None => self.runs.recent_rows(),
-            // Rewrites keep rows, but for those that retract, which the history knows of.
+            // Rewrites keep all rows except for retractions, which the history records.
             Some(_) => self.history.live_rows(),
         }
     }

@@ -1,19 +1,18 @@
-//! What the rest of a table knows of its logs.
+//! Proven log positions: lower bounds of log lengths that other files of a table record.
 //!
-//! A log that was lost, or has lost its end, looks like one that never had more: its own
-//! bytes cannot say so. Others can, each for a position that was durable before they
-//! spoke of it:
+//! A log that is missing, or has lost its end, looks like a log that never was longer. Other files can show
+//! the loss. Each of these was written after the log was durable up to a position:
 //!
-//! - a checkpoint says how far it holds each log;
+//! - a checkpoint stores the position of each log that it covers;
 //! - a rewrite names the positions that it needs;
-//! - an acknowledgement says how much of its log is durable, and so does what a handle has
-//!   read of it before;
-//! - a segment `<writer>-<13 digits>` says that the writer had taken its log, and had made
-//!   it and its acknowledgement durable, for only then a writer makes a segment.
+//! - an acknowledgement stores the durable length of its log; so does an earlier read of the log by this
+//!   handle;
+//! - a segment `<writer>-<13 digits>` proves a durable log and acknowledgement, because a writer creates
+//!   segments only after both.
 //!
-//! A log that does not reach as far is damaged for every reader: none may read around the
-//! gap, and no writer may begin anew where acknowledged commits were. It is no promise the
-//! other way: commits that nothing of this speaks of can be lost without a trace.
+//! A log that ends before such a position is damaged for every reader. Readers must not skip the gap, and no
+//! writer may start again where acknowledged commits were. The reverse is not guaranteed: commits that no
+//! such file records can be lost without a trace.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -27,25 +26,25 @@ use kubist_format::names::PAGES_SEGMENT;
 use kubist_format::names::REWRITE_SEGMENT;
 use kubist_types::error::{Error, Result};
 
-/// How far a log is known to have gone.
+/// A proven position of a log.
 #[derive(Clone, Debug)]
 struct Word {
     position: u64,
-    /// Of the commits before that position.
+    /// The commits and rows before that position.
     commits: u64,
     rows: u64,
-    /// Who says so, as the subject of a sentence.
+    /// The file that proves it, as the subject of a sentence.
     who: String,
 }
 
-/// How far each log has to go, and how that is known.
+/// The proven position of each log, with its proof.
 #[derive(Clone, Debug, Default)]
 pub struct Vouched {
     words: BTreeMap<String, Word>,
 }
 
 impl Vouched {
-    /// Takes a position that is known of a writer's log, if it is further than the known one.
+    /// Stores a proven position of a writer's log if it is the highest so far.
     pub fn say(&mut self, writer: &str, position: u64, history: &History, who: &str) {
         if position > self.words.get(writer).map_or(0, |word| word.position) {
             let (commits, rows) = history.writers.get(writer).map_or((0, 0), |own| (own.commits, own.rows));
@@ -53,7 +52,7 @@ impl Vouched {
         }
     }
 
-    /// Joins what another one knows.
+    /// Stores the positions of `other` that are higher.
     pub fn join(&mut self, other: Vouched) {
         for (writer, word) in other.words {
             if word.position > self.position(&writer) {
@@ -62,17 +61,18 @@ impl Vouched {
         }
     }
 
-    /// How far the log has to go.
+    /// The position that the log must reach.
     pub fn position(&self, writer: &str) -> u64 {
         self.words.get(writer).map_or(0, |word| word.position)
     }
 
-    /// Writers of whom something is known.
+    /// Writers with a proven position.
     pub fn writers(&self) -> impl Iterator<Item = &str> {
         self.words.keys().map(String::as_str)
     }
 
-    /// Why a log that ends at `end` (`None`: there is none) is damaged, unless it is long enough.
+    /// Returns the error of a log that ends at `end` (`None`: it is missing), unless it reaches its proven
+    /// position.
     pub fn short(&self, files: &TableFiles, writer: &str, end: Option<u64>) -> Option<Error> {
         let word = self.words.get(writer).filter(|word| end.is_none_or(|end| end < word.position))?;
         let state = if end.is_some() { "it ends there" } else { "it is missing" };
@@ -85,7 +85,7 @@ impl Vouched {
     }
 }
 
-/// Damage if a log that ends at `end` is shorter than a rewrite needs.
+/// Checks that a log that ends at `end` reaches the position that a rewrite needs.
 ///
 /// # Errors
 ///
@@ -109,8 +109,8 @@ pub fn check_need(
     Err(damaged(files, writer, end, what))
 }
 
-/// Damage if readers know more of a log than its owner found: they would not see what comes
-/// next.
+/// Checks that the owner of a log found everything that readers have read. Otherwise readers would miss its
+/// next commits.
 ///
 /// # Errors
 ///
@@ -128,7 +128,7 @@ fn damaged(files: &TableFiles, writer: &str, offset: u64, what: String) -> Error
     Error::Damaged { file: format!("{}/log of {writer}", files.store.location()), offset, what }
 }
 
-/// The writers whose segments are there, each with one of them.
+/// The writers of existing segments, each with one of its segments.
 ///
 /// # Errors
 ///
@@ -137,12 +137,12 @@ pub fn at_work(files: &TableFiles) -> Result<BTreeMap<String, String>> {
     Ok(owners(&files.store.segments().map_err(store_error)?))
 }
 
-/// The writers of segments, each with one of them. Those of a writer mostly follow one another.
+/// Returns the writers of segments, each with one segment. Segments of one writer are usually adjacent.
 pub fn owners(segments: &[String]) -> BTreeMap<String, String> {
     let owner = |segment: &String| {
         let (owner, number) = segment.rsplit_once('-')?;
         let is_number = number.len() == 13 && number.bytes().all(|byte| byte.is_ascii_digit());
-        // A writer may be called like one of these; then that is not known.
+        // A writer with such a name is not distinguished from these prefixes.
         let of_no_writer = [REWRITE_SEGMENT, PAGES_SEGMENT].iter().any(|prefix| segment.starts_with(prefix));
         (is_number && !of_no_writer).then_some(owner.len())
     };
@@ -157,8 +157,8 @@ pub fn owners(segments: &[String]) -> BTreeMap<String, String> {
     found
 }
 
-/// What is wrong with the logs of writers whose segments were there before the logs were
-/// read: `logs` are there, and of `unacknowledged` ones nothing is acknowledged.
+/// Returns the errors of logs whose writers had segments before the logs were read. `logs` exist; nothing in
+/// `unacknowledged` is acknowledged.
 pub fn without_log(
     files: &TableFiles,
     at_work: &BTreeMap<String, String>,

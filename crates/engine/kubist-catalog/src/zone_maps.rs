@@ -14,19 +14,17 @@ use crate::fetch::Piece;
 use crate::snapshot::Snapshot;
 
 impl Snapshot {
-    /// Damage in the bytes of a run, unless it was replaced since and they were given back.
+    /// Explains damage in a run. If the run was replaced and its bytes freed, the error is `SnapshotExpired`.
     pub fn explained(&self, run: &Run<Location>, damage: Error) -> Error {
         let site = run.payload.site();
         self.core.explained(&self.view, |live| live.payload.site() == site, damage)
     }
 
-    /// The zone maps of runs, from the cache or the store, and what reading them cost; if they `may_stay`, those that were
-    /// read are kept for others.
+    /// Returns the zone maps of runs and the cost of reading them. With `may_stay` new ones are cached.
     ///
     /// # Errors
     ///
-    /// As of [`Core::fetch`](crate::core::Core::fetch); `Damaged` if a zone map does not fit its
-    /// run.
+    /// The errors of [`Core::fetch`](crate::core::Core::fetch); `Damaged` if a zone map does not fit its run.
     pub fn zone_maps<'a>(
         &self,
         runs: impl Iterator<Item = &'a Arc<Run<Location>>> + Clone,
@@ -70,7 +68,7 @@ impl Snapshot {
             if rows != run.rows || length != location.data_length {
                 return Err(damaged("the zone map does not fit its run".to_string()));
             }
-            // A run that is older than a column ends before it.
+            // A run has fewer columns if it is older than a column, but never more.
             if !self.has_columns(map.columns.len()) {
                 let (found, known) = (map.columns.len(), self.view.schema.stored.fields().len());
                 return Err(damaged(format!(
