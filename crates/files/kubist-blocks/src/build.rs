@@ -32,7 +32,7 @@ const GAP: u64 = 1 << 20;
 /// %.
 const CHECKED: usize = 512;
 /// Maximum number of damaged blocks in the report.
-const NAMED: usize = 100;
+const MAX_REPORTED: usize = 100;
 /// Number of tasks whose sorted copies are in memory at once.
 const WAVE: usize = 16;
 /// One task of this many runs first, to predict which blocks will get a sorted copy.
@@ -300,7 +300,7 @@ impl IndexBuild<'_> {
                         Err(error) if error.kind() == ErrorKind::Corrupt => {
                             let mut damaged = self.damaged.lock().unwrap_or_else(PoisonError::into_inner);
                             let message = error.to_string();
-                            if damaged.len() < NAMED && !damaged.contains(&message) {
+                            if damaged.len() < MAX_REPORTED && !damaged.contains(&message) {
                                 damaged.push(message);
                             }
                             Ok(vec![(Summary::unknown(), Vec::new())])

@@ -80,7 +80,8 @@ impl Library {
     ///
     /// # Errors
     ///
-    /// `Invalid` with the library's message, `Unavailable` if there is no library; `Cancelled`.
+    /// `Invalid` with the library's message, or if it gives no valid response; a storage error if
+    /// Python does not start; `Cancelled`.
     pub fn layout(&self, path: &Path, cancel: &Cancel) -> Result<Layout> {
         let (head, bytes) = self.ask(path, &json!({ "do": "layout", "path": raw(path) }), cancel)?;
         let odd = || Error::invalid(format!("{}: its library gave no valid response", path.display()));
@@ -106,7 +107,8 @@ impl Library {
     ///
     /// # Errors
     ///
-    /// `Damaged` names the variable and has the library's message; `Unavailable`; `Cancelled`.
+    /// `Damaged` names the variable and has the library's message; a storage error if Python does
+    /// not start; `Cancelled`.
     pub fn read(&self, path: &Path, variable: &str, rect: &Rect, bytes: u64, cancel: &Cancel) -> Result<Vec<u8>> {
         let question =
             json!({ "do": "read", "path": raw(path), "variable": variable, "start": rect.start, "count": rect.count });

@@ -111,7 +111,7 @@ impl Source {
     ///
     /// # Errors
     ///
-    /// `Unavailable` if there is none.
+    /// `Invalid` if there is none.
     pub fn library(&self) -> Result<&Library> {
         self.library.as_deref().ok_or_else(|| {
             Error::invalid(format!(

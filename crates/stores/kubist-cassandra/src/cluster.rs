@@ -28,9 +28,9 @@ use crate::process::Process;
 use crate::session::{Cluster, connect};
 
 /// Bounds of the search for the best number of concurrent blocks.
-const FEWEST: usize = 4;
-const MOST_OF_A_NODE: usize = 64;
-const MOST: usize = 1024;
+const MIN_REQUESTS: usize = 4;
+const MAX_REQUESTS_PER_NODE: usize = 64;
+const MAX_REQUESTS: usize = 1024;
 const FIRST_PAUSE: Duration = Duration::from_millis(10);
 const LONGEST_PAUSE: Duration = Duration::from_millis(500);
 
@@ -86,7 +86,7 @@ impl Link {
         let cluster = process.runtime.block_on(slot.get_or_try_init(|| connect(&location)))?.clone();
         let nodes = cluster.session.get_cluster_state().get_nodes_info().len().max(1);
         let limiter = match location.tuned {
-            true => Limiter::new(location.parallel, FEWEST, (MOST_OF_A_NODE * nodes).min(MOST)),
+            true => Limiter::new(location.parallel, MIN_REQUESTS, (MAX_REQUESTS_PER_NODE * nodes).min(MAX_REQUESTS)),
             false => Limiter::new(location.parallel, location.parallel, location.parallel),
         };
         let limiter = Arc::new(limiter);

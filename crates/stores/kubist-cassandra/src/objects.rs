@@ -54,7 +54,7 @@ pub async fn put_if_absent(link: &Link, store: Uuid, folders: &Folders, name: &s
     check_object(name)?;
     let (folder, leaf) = parts(name);
     // A name that a majority has is permanent, so a taken name needs no transaction.
-    let (taken, ()) = try_join(exists(link, store, name), be_no_folder(link, store, name)).await?;
+    let (taken, ()) = try_join(exists(link, store, name), check_not_folder(link, store, name)).await?;
     if taken {
         return Ok(false);
     }
@@ -108,7 +108,7 @@ async fn exists(link: &Link, store: Uuid, name: &str) -> Result<bool> {
 }
 
 /// Returns an error if the name is a folder that is not empty.
-async fn be_no_folder(link: &Link, store: Uuid, name: &str) -> Result<()> {
+async fn check_not_folder(link: &Link, store: Uuid, name: &str) -> Result<()> {
     // In name order a slash is followed by a zero.
     let below = names::between(link, store, Kind::Folder, &format!("{name}/"), &format!("{name}0")).await?;
     for folder in below {

@@ -27,7 +27,7 @@ use crate::cluster::{Agreed, Link};
 use crate::names::{self, Kind};
 
 /// Maximum bytes of a read that starts before the segment's length is known.
-const LITTLE: u64 = 64 << 20;
+const MAX_SPECULATIVE_BYTES: u64 = 64 << 20;
 
 const CLAIM: &str = "UPDATE kubist_segments SET nonce = ? WHERE store = ? AND name = ? IF nonce = null";
 const LENGTHEN: &str = "UPDATE kubist_segments USING TIMESTAMP ? SET length = ? WHERE store = ? AND name = ?";
@@ -142,7 +142,10 @@ pub async fn read(
 /// Whether the read may start before the length is known. Damaged data may request anything.
 fn is_little(ranges: &[Range<u64>]) -> bool {
     let length = |range: &Range<u64>| range.end.checked_sub(range.start);
-    ranges.iter().try_fold(0u64, |all, range| all.checked_add(length(range)?)).is_some_and(|all| all <= LITTLE)
+    ranges
+        .iter()
+        .try_fold(0u64, |all, range| all.checked_add(length(range)?))
+        .is_some_and(|all| all <= MAX_SPECULATIVE_BYTES)
 }
 
 pub async fn list(link: &Link, store: Uuid) -> Result<Vec<String>> {

@@ -23,18 +23,18 @@ pub fn key(name: &str) -> String {
 
 pub async fn put_if_absent(link: &Link, folders: &Folders, name: &str, value: &[u8]) -> Result<bool> {
     check_object(name)?;
-    try_join(be_no_folder(link, name), be_below_no_object(link, folders, name)).await?;
+    try_join(check_not_folder(link, name), check_parents(link, folders, name)).await?;
     link.put_once(&key(name), Kind::Value, value).await
 }
 
-async fn be_no_folder(link: &Link, name: &str) -> Result<()> {
+async fn check_not_folder(link: &Link, name: &str) -> Result<()> {
     match link.list(&key(name), None, 1).await?.is_empty() {
         true => Ok(()),
         false => Err(object_and_folder(name)),
     }
 }
 
-async fn be_below_no_object(link: &Link, folders: &Folders, name: &str) -> Result<()> {
+async fn check_parents(link: &Link, folders: &Folders, name: &str) -> Result<()> {
     let known = || folders.0.lock().unwrap_or_else(PoisonError::into_inner);
     let Some((folder, _)) = name.rsplit_once('/') else { return Ok(()) };
     if known().contains(folder) {

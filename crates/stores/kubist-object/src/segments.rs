@@ -24,7 +24,7 @@ const MADE: &str = "made";
 /// Low bits of an offset, which count bytes in a piece: up to 1 TiB.
 const PIECE_BITS: u32 = 40;
 /// Larger reads first check the length of the piece: damaged data may request anything.
-const LITTLE: u64 = 256 << 20;
+const MAX_SPECULATIVE_BYTES: u64 = 256 << 20;
 
 fn piece_key(name: &str, piece: u64) -> String {
     format!("{FOLDER}/{name}/{piece:08}")
@@ -144,8 +144,10 @@ async fn read_piece(
     let asked = Instant::now();
     let made = requests(ranges, link.latency.gap(link.location.parallel));
     let length = |request: &Range<u64>| request.end - request.start;
-    let is_little =
-        made.iter().try_fold(0u64, |all, request| all.checked_add(length(request))).is_some_and(|all| all <= LITTLE);
+    let is_little = made
+        .iter()
+        .try_fold(0u64, |all, request| all.checked_add(length(request)))
+        .is_some_and(|all| all <= MAX_SPECULATIVE_BYTES);
     let mut whole = None;
     if made.is_empty() || !is_little {
         whole = Some(piece_length(link, name, piece).await?);

@@ -223,7 +223,7 @@ pub struct Memories;
 
 const PREFIX: &str = "memory://";
 
-static NAMED: Mutex<BTreeMap<String, MemoryStore>> = Mutex::new(BTreeMap::new());
+static STORES: Mutex<BTreeMap<String, MemoryStore>> = Mutex::new(BTreeMap::new());
 
 impl Scheme for Memories {
     fn name(&self) -> &'static str {
@@ -255,7 +255,7 @@ impl fmt::Display for Named {
 
 impl StoreLocation for Named {
     fn find(&self) -> Result<Found> {
-        let named = NAMED.lock().unwrap_or_else(PoisonError::into_inner);
+        let named = STORES.lock().unwrap_or_else(PoisonError::into_inner);
         Ok(match named.get(&self.location) {
             Some(store) if !store.is_empty() => Found::Store(Arc::new(store.clone())),
             _ => Found::Nothing,
@@ -263,7 +263,7 @@ impl StoreLocation for Named {
     }
 
     fn create(&self) -> Result<Arc<dyn Store>> {
-        let mut named = NAMED.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut named = STORES.lock().unwrap_or_else(PoisonError::into_inner);
         let new = || MemoryStore { location: self.location.clone(), state: Arc::default() };
         Ok(Arc::new(named.entry(self.location.clone()).or_insert_with(new).clone()))
     }

@@ -21,7 +21,7 @@ use crate::sidecar::Index;
 use crate::summary::Summary;
 
 /// Maximum number of damaged locations in the report.
-const NAMED: usize = 100;
+const MAX_REPORTED: usize = 100;
 
 impl Execution<'_> {
     pub(super) fn found(&self, task: &Task) -> Result<Vec<Found>> {
@@ -32,7 +32,7 @@ impl Execution<'_> {
                     match self.answers(task, &[cell]) {
                         Err(error) if error.kind() == ErrorKind::Corrupt => {
                             let mut damaged = self.damaged.lock().unwrap_or_else(PoisonError::into_inner);
-                            if damaged.len() < NAMED && !damaged.contains(&error.to_string()) {
+                            if damaged.len() < MAX_REPORTED && !damaged.contains(&error.to_string()) {
                                 damaged.push(error.to_string());
                             }
                         }

@@ -21,7 +21,7 @@ use super::numbered::{self, CLAIMS};
 /// Files before the last one that are kept, for machines with an old listing.
 const KEPT: u64 = 8;
 /// Interval of checks of another holder's claim.
-const LOOK: Duration = Duration::from_secs(1);
+const CLAIM_CHECK_INTERVAL: Duration = Duration::from_secs(1);
 
 #[derive(Debug)]
 pub struct Claim {
@@ -95,7 +95,7 @@ impl Claims {
                         if !waits {
                             return Err(busy(directory, writer));
                         }
-                        directory.pause(LOOK)?;
+                        directory.pause(CLAIM_CHECK_INTERVAL)?;
                         continue;
                     }
                     Life::Ended | Life::Unknown => {}

@@ -31,7 +31,7 @@ pub(super) const STALENESS_VARIABLE: &str = "KUBIST_STALE_SECONDS";
 const FIRST_PAUSE: u32 = 256;
 const LONGEST_PAUSE: Duration = Duration::from_secs(1);
 /// Interval of cancellation checks while waiting.
-const LOOK: Duration = Duration::from_millis(200);
+const CANCEL_CHECK_INTERVAL: Duration = Duration::from_millis(200);
 /// Smallest first read of a file of unknown length.
 const GUESS_BYTES: usize = 64 << 10;
 /// Largest first read, whatever length the system reports.
@@ -171,7 +171,7 @@ impl StoreDirectory {
     pub fn pause(&self, mut left: Duration) -> Result<()> {
         while !left.is_zero() {
             check_stopped(&self.location)?;
-            let some = left.min(LOOK);
+            let some = left.min(CANCEL_CHECK_INTERVAL);
             self.disk.pause(some);
             left -= some;
         }
@@ -179,7 +179,7 @@ impl StoreDirectory {
     }
 
     /// Repeats `look` while its result may come from an old view.
-    pub fn patiently<T>(&self, mut look: impl FnMut() -> Result<T>) -> Result<T> {
+    pub fn retry_while_stale<T>(&self, mut look: impl FnMut() -> Result<T>) -> Result<T> {
         let mut attempt = 0;
         loop {
             let found = look();

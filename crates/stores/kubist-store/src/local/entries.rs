@@ -82,7 +82,7 @@ fn sealed(store: &LocalStore, writer: &str) -> Result<u64> {
     };
     numbered::put_alone(store, &name, RecordType::Sealed, end)?;
     // The first process has decided.
-    store.patiently(|| {
+    store.retry_while_stale(|| {
         let missing = || Error::damaged(store.root.join(LOGS).join(&name).display().to_string(), 0, "it is missing");
         numbered::get_alone(store, &name, RecordType::Sealed)?.ok_or_else(missing)
     })
@@ -151,7 +151,7 @@ fn fence(store: &LocalStore, writer: &str) -> Result<(u64, u64)> {
 fn whole(store: &LocalStore, folder: &str, start: u64) -> Result<u64> {
     let Some(last) = numbered::listed(store, folder)?.pop() else { return Ok(start) };
     store.learn();
-    store.patiently(|| {
+    store.retry_while_stale(|| {
         let found = numbered::listed(store, folder)?;
         let hole = (start..=last).find(|number| found.binary_search(number).is_err());
         match hole {

@@ -204,7 +204,7 @@ pub(super) fn read_sealed(
     most: u64,
 ) -> Result<(Vec<LogEntry>, u64)> {
     let path = path_of(store, writer, SUFFIX);
-    store.patiently(|| {
+    store.retry_while_stale(|| {
         let opened = store.open(&path, Open::Read);
         let file = match opened {
             Err(error) if error.kind() == io::ErrorKind::NotFound => {

@@ -70,7 +70,7 @@ pub(super) fn put_after(
 /// Returns the record type and payload of a numbered file; `None` if there is none.
 pub(super) fn get(directory: &StoreDirectory, folder: &str, number: u64) -> Result<Option<(RecordType, Bytes)>> {
     let path = path(directory, folder, number);
-    directory.patiently(|| {
+    directory.retry_while_stale(|| {
         let Some((record_type, found, payload)) = read(directory, &path)? else { return Ok(None) };
         match found == number {
             true => Ok(Some((record_type, payload))),
@@ -113,7 +113,7 @@ pub(super) fn put_alone(directory: &StoreDirectory, name: &str, record_type: Rec
 /// Returns the number in a file that has a fixed name; `None` if there is no such file.
 pub(super) fn get_alone(directory: &StoreDirectory, name: &str, record_type: RecordType) -> Result<Option<u64>> {
     let path = directory.root.join(LOGS).join(name);
-    directory.patiently(|| match read(directory, &path)? {
+    directory.retry_while_stale(|| match read(directory, &path)? {
         Some((found, number, _)) if found == record_type => Ok(Some(number)),
         Some((found, ..)) => {
             Err(Error::damaged(path.display().to_string(), 16, format!("its record type is {found:?}")))

@@ -38,7 +38,7 @@ pub(super) fn put_if_absent(store: &LocalStore, name: &str, value: &[u8]) -> Res
 pub(super) fn get(store: &LocalStore, name: &str) -> Result<Option<Bytes>> {
     names::check_object(name)?;
     let path = store.root.join(name);
-    store.patiently(|| match store.whole(&path) {
+    store.retry_while_stale(|| match store.whole(&path) {
         Ok(None) => Ok(None),
         Ok(Some(bytes)) => format::object_value(bytes, &path.display().to_string()).map(Some),
         Err(error) if is_no_object(&error) => Ok(None),

@@ -16,14 +16,14 @@ use crate::{Error, Result};
 
 /// Maximum number of cached files. A lookup of a value reads every segment of a table; a table of a billion
 /// rows has a few hundred.
-const MOST: usize = 2048;
+const MAX_FILES: usize = 2048;
 /// The cache uses at most this fraction (1 / 4) of the process's open files.
 const KEPT_SHARE: u64 = 4;
 
 /// Number of ranges that are probed to decide whether all are in memory.
-const LOOKED_AT: usize = 4;
+const PROBED_RANGES: usize = 4;
 /// Up to this many bytes are read without a probe, in the expectation that they are in memory.
-const SMALL: u64 = 16 << 10;
+const DIRECT_READ_BYTES: u64 = 16 << 10;
 /// Ranges closer than this are requested from the device as one.
 const ASKED_GAP: u64 = 64 << 10;
 
@@ -62,7 +62,7 @@ pub(super) struct OpenFile {
 impl OpenFiles {
     pub fn new(disk: Arc<dyn Disk>) -> OpenFiles {
         let allowed = rustix::process::getrlimit(rustix::process::Resource::Nofile).current;
-        let most = allowed.map_or(MOST, |allowed| (allowed / KEPT_SHARE) as usize).clamp(1, MOST);
+        let most = allowed.map_or(MAX_FILES, |allowed| (allowed / KEPT_SHARE) as usize).clamp(1, MAX_FILES);
         OpenFiles { disk, most, kept: Mutex::default() }
     }
 
@@ -115,7 +115,7 @@ impl OpenFile {
     /// Returns the bytes of each range, if they are few and in memory.
     pub fn read_present(&self, ranges: &[Range<u64>]) -> Option<Vec<Bytes>> {
         let lengths = || ranges.iter().map(|range| range.end.checked_sub(range.start).filter(|length| *length > 0));
-        lengths().try_fold(SMALL, |left, length| left.checked_sub(length?))?;
+        lengths().try_fold(DIRECT_READ_BYTES, |left, length| left.checked_sub(length?))?;
         let read = |(range, length): (&Range<u64>, Option<u64>)| {
             let mut bytes = vec![0; length? as usize];
             self.file.read_present(&mut bytes, range.start).then(|| bytes.into())
@@ -125,8 +125,8 @@ impl OpenFile {
 
     /// Starts reading ranges that are not in memory, all at once. Returns whether there are any.
     pub fn ask_for_absent(&self, ranges: &[Range<u64>]) -> bool {
-        let mut looked_at = ranges.iter().step_by(ranges.len().div_ceil(LOOKED_AT).max(1));
-        let waits = !looked_at.all(|range| self.file.is_in_memory(range.start));
+        let mut probed = ranges.iter().step_by(ranges.len().div_ceil(PROBED_RANGES).max(1));
+        let waits = !probed.all(|range| self.file.is_in_memory(range.start));
         if waits {
             self.ask_for(ranges);
         }

@@ -187,7 +187,7 @@ pub(super) fn read(store: &LocalStore, name: &str, ranges: &[Range<u64>]) -> Res
         // A file that was opened before others wrote may not show their bytes.
         file.read_all(ranges).inspect_err(|_| store.open_files.forget(&path))
     };
-    let (found, waited) = store.patiently(read)?;
+    let (found, waited) = store.retry_while_stale(read)?;
     store.waited.store(waited, Ordering::Relaxed);
     Ok(found)
 }
@@ -214,7 +214,7 @@ pub(super) fn len(store: &LocalStore, name: &str) -> Result<Option<u64>> {
     if store.is_shared() {
         // A lookup of the name may return an old length; opening gets the current one. The file may be
         // deleted in between.
-        return store.patiently(|| match store.open(&path, Open::Read) {
+        return store.retry_while_stale(|| match store.open(&path, Open::Read) {
             Ok(file) => file.bytes().map(Some).map_err(|error| Error::io("measure", &path, error)),
             Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
             Err(error) => Err(Error::io("open", &path, error)),
