@@ -1,4 +1,4 @@
-//! Executing a read plan: its runs, cut into tasks, are read by several threads.
+//! Execution of a read plan: several threads read its runs, cut into tasks.
 
 mod pipeline;
 mod scan;
@@ -25,43 +25,43 @@ use kubist_types::stats::Stats;
 use pipeline::{Pipeline, Pool, threads};
 pub use work::Work;
 
-/// About how many rows one task reads at most, and how many bytes of values it brings.
+/// Approximate maxima of a task: rows to read, and bytes of values to return.
 const TASK_ROWS: f64 = 131_072.0;
 const TASK_BYTES: f64 = (4 << 20) as f64;
-/// About how many rows the last tasks read.
+/// Approximate rows of the last tasks.
 const LAST_TASK_ROWS: f64 = 8_192.0;
-/// The first task is small, so that the first batch comes soon.
+/// Rows of the first task, which is small so that the first batch comes early.
 const FIRST_TASK_ROWS: f64 = 4_096.0;
-/// What a second thread is not worth.
+/// With at most this many rows, a second thread does not pay.
 const ALONE_ROWS: f64 = 16_384.0;
-/// About what a value of a type takes that varies in length, in bytes.
+/// Assumed bytes of a value of variable length.
 const VARYING_BYTES: usize = 32;
-/// Runs of one task, whatever their rows.
+/// The largest number of runs in a task.
 const TASK_RUNS: usize = 512;
-/// Tasks for each core, where they wait for a network.
+/// Tasks per core on stores with network latency.
 const WAITING: usize = 8;
-/// And while they wait for a device: what is read meanwhile takes memory.
+/// Tasks per core that wait for a local device; few, because their results take memory.
 const WAITING_FOR_A_DEVICE: usize = 2;
 
-/// Leaves out zones that a caller does not need.
+/// Selects zones that a caller does not need.
 pub type Skip = Arc<dyn Fn(&ZoneMap, usize) -> bool + Send + Sync>;
 
-/// Leaves out whole runs that a caller does not need, when their turn comes.
+/// Selects runs that a caller does not need; evaluated just before they are read.
 pub type SkipRuns = Arc<dyn Fn(&Run<Location>) -> bool + Send + Sync>;
 
-/// What a caller does not need of a plan, if anything.
+/// The runs and zones that a caller does not need.
 #[derive(Clone, Default)]
 pub struct Skips {
     pub runs: Option<SkipRuns>,
     pub zones: Option<Skip>,
 }
 
-/// The matching rows of a plan.
+/// Reads the matching rows of a plan.
 pub fn scan(plan: impl Into<Pieces>, wanted: Wanted) -> Work<Scanned> {
     work(plan, wanted, Skips::default(), Ok)
 }
 
-/// The matching rows of a plan, but for what is skipped; `each` is done with them on the thread that has read them.
+/// Reads the matching rows of a plan without the skipped ones. `each` runs on the thread that has read them.
 pub fn work<T: Send + 'static>(
     plan: impl Into<Pieces>,
     wanted: Wanted,
@@ -72,7 +72,7 @@ pub fn work<T: Send + 'static>(
     let pieces = plan.into();
     let are_several = pieces.are_several();
     Work::new(pieces, move |plan| {
-        // Of much all pieces together would drive out what others keep.
+        // The pieces of a large plan together would evict pages that other queries use.
         let keeps = if are_several { Keeps::NOTHING } else { Keeps::of(&plan, &wanted) };
         let of_visits: Vec<f64> = plan.visits.iter().map(|visit| visit.cost(&plan.query.region, plan.range)).collect();
         let ends = tasks(&of_visits, most_rows(&plan, &wanted), threads());
@@ -80,7 +80,7 @@ pub fn work<T: Send + 'static>(
     })
 }
 
-/// How many matching rows each visit of a plan has, in their order, and what that cost.
+/// Counts the matching rows of each visit of a plan, in order, with the cost.
 pub fn counts(plan: ReadPlan) -> Work<(u64, Stats)> {
     let each = Arc::new(|scanned: Scanned| Ok((scanned.rows as u64, scanned.stats)));
     Work::new(plan.into(), move |plan| {
@@ -89,7 +89,7 @@ pub fn counts(plan: ReadPlan) -> Work<(u64, Stats)> {
     })
 }
 
-/// Begins to read one plan, in tasks that end after so many of its visits.
+/// Starts to read a plan in tasks; `ends` are the visits at which tasks end.
 fn begin<T: Send + 'static>(
     plan: Arc<ReadPlan>,
     ends: Vec<usize>,
@@ -115,7 +115,7 @@ fn begin<T: Send + 'static>(
 }
 
 impl Skips {
-    /// Those of some runs that are needed now.
+    /// The visits whose runs are needed now.
     fn needed<'a>(&self, visits: &'a [Visit]) -> Cow<'a, [Visit]> {
         match &self.runs {
             Some(skip) => Cow::Owned(visits.iter().filter(|visit| !skip(&visit.run)).cloned().collect()),
@@ -124,11 +124,12 @@ impl Skips {
     }
 }
 
-/// What a question keeps for others: much at a time would only drive out what is asked for often.
+/// The data that a query adds to caches. Large queries add none, because they would evict frequently used
+/// entries.
 #[derive(Clone, Copy)]
 struct Keeps {
     zone_maps: bool,
-    /// Those that several questions read, decoded.
+    /// Decoded pages that several queries read.
     pages: Option<Keeper>,
 }
 
@@ -147,12 +148,13 @@ impl Keeps {
     }
 }
 
-/// How many rows one task brings at most: fewer of many bytes, because several tasks are held.
+/// The largest number of rows of a task. Wide rows get smaller tasks, because the results of several tasks
+/// are in memory.
 fn most_rows(plan: &ReadPlan, wanted: &Wanted) -> f64 {
     (TASK_BYTES / bytes_of(plan, &wanted.columns).max(1) as f64).clamp(FIRST_TASK_ROWS, TASK_ROWS)
 }
 
-/// How many bytes a row has in the columns that are wanted, and in those that tell whether it is.
+/// The bytes of a row in the wanted columns and in those that decide whether it matches.
 fn row_bytes(plan: &ReadPlan, wanted: &Wanted) -> usize {
     let schema = &plan.query.snapshot.view.schema;
     let mut columns: BTreeSet<usize> = wanted.columns.iter().copied().collect();
@@ -166,18 +168,18 @@ fn bytes_of<'a>(plan: &ReadPlan, columns: impl IntoIterator<Item = &'a usize>) -
     let stored = &plan.query.snapshot.view.schema.stored;
     let of_column = |column: &usize| match stored.field(*column).data_type() {
         DataType::Boolean => 1,
-        // Narrow numbers are in words until the answer is whole.
+        // Narrow numbers take 4 bytes until the batch is complete.
         data_type => data_type.primitive_width().map_or(VARYING_BYTES, |width| width.max(4)),
     };
     columns.into_iter().map(of_column).sum()
 }
 
-/// Where tasks end in visits of so many rows each. They shrink towards the end, so that no thread
-/// waits long for the last (block-index paper 4.2).
+/// Cuts visits with these row counts into tasks. Tasks get smaller towards the end, so that no thread waits
+/// long for the last one (block-index paper 4.2).
 fn tasks(of_visits: &[f64], most_rows: f64, threads: usize) -> Vec<usize> {
     let mut left: f64 = of_visits.iter().sum();
     let mut ends = Vec::new();
-    // Little is done by one thread before a second has begun.
+    // One thread finishes few rows before a second has started.
     let first = if left <= ALONE_ROWS { ALONE_ROWS } else { FIRST_TASK_ROWS };
     let (mut rows, mut begin, mut target) = (0.0, 0, first);
     for (index, of_visit) in of_visits.iter().enumerate() {
@@ -199,7 +201,7 @@ fn tasks(of_visits: &[f64], most_rows: f64, threads: usize) -> Vec<usize> {
 mod tests {
     use super::*;
 
-    /// The rows of each task, of visits of so many rows.
+    /// The rows of each task, for visits of equal size.
     fn rows_of_tasks(visits: usize, rows: f64, threads: usize) -> Vec<f64> {
         let mut begin = 0;
         let ends = tasks(&vec![rows; visits], TASK_ROWS, threads);
@@ -207,7 +209,7 @@ mod tests {
         of_task.collect()
     }
 
-    /// The rows of the busiest thread, where each takes the next task when it has done one.
+    /// The rows of the busiest thread, if each takes the next task when it is free.
     fn of_busiest(tasks: &[f64], threads: usize) -> f64 {
         let mut done = vec![0.0_f64; threads];
         for rows in tasks {

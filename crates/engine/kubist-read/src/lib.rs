@@ -1,11 +1,11 @@
-//! Asking: from a question to a plan, from the plan to a stream of batches.
+//! Reading: from a query to a plan, and from the plan to a stream of batches.
 //!
-//! Every question is bound to one snapshot, returns each matching record once, and never
-//! changes anything. Nothing here may write to a store. A question travels one way:
+//! Every query reads one snapshot and returns each matching row once. Nothing in this crate writes to a
+//! store. A query passes these stages:
 //!
-//! `QuerySpec` and [`request`] -> [`bind`] -> [`plan`] (logical plan, then a read plan for each
-//! window of priorities) -> [`execute`] -> `select`, where records are chosen by priority, or
-//! `sort`, where they are brought into an order that was asked for -> [`stream`].
+//! `QuerySpec` and [`request`] -> [`bind`] -> [`plan`] (a logical plan, then a read plan for each window of
+//! priorities) -> [`execute`] -> `select`, which chooses rows by priority, or `sort`, which orders them ->
+//! [`stream`].
 
 pub mod bind;
 pub mod count;

@@ -1,10 +1,11 @@
-//! Planning: how the records of a bound query are chosen, and which runs are read for it.
+//! Planning: how the rows of a bound query are chosen, and which runs are read for them.
 //!
-//! All planning is here. A [`LogicalPlan`] says by which method records are chosen. For a
-//! range of priorities it makes a [`ReadPlan`]: the runs to read, from metadata alone.
-//! Neither reads a row. Methods that go by windows of rising priority (`limit`, `per_cell`,
-//! estimates) ask for one read plan a window. Where the plan of all priorities is known, a
-//! window's is cut from it; otherwise the tree is walked only as deep as the window wants.
+//! A [`LogicalPlan`] has the method of choosing rows. For a range of priorities it makes a [`ReadPlan`], the
+//! runs to read, from metadata alone. Neither reads rows.
+//!
+//! Methods with windows of increasing priority (`limit`, `per_cell`, estimates) make one read plan per
+//! window. If the plan of all priorities exists, a window's plan is cut from it. Otherwise the tree is walked
+//! only as deep as the window needs.
 
 mod lookup;
 mod nearest;
@@ -43,57 +44,57 @@ pub use parcels::Parcels;
 pub use pieces::Pieces;
 pub use windows::Windows;
 
-/// This many records tell roughly how many there are.
+/// The number of sampled rows that suffices for a rough row count.
 const ROUGH_ROWS: f64 = 1000.0;
-/// What a column may hold of which nothing is known.
+/// The zone of a column without statistics.
 const ANYTHING: Zone = Zone { min: 0, max: u64::MAX, nulls: Nulls::Some };
-/// The part of a run's records that meet a condition of which its ranges do not tell, as far as anybody knows.
+/// The assumed fraction of matching rows, if a run's ranges do not decide a condition.
 const HALF: f64 = 0.5;
-/// So many runs of a list that is not held are read in some milliseconds.
+/// This many runs of a directory that is not in memory are read in a few milliseconds.
 const FEW_RUNS: u64 = 8192;
 
-/// How the records of a query are chosen among those that match.
+/// How rows are chosen among the matching ones.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Method {
-    /// None can match, or none is wanted.
+    /// No row can match, or none is wanted.
     Nothing,
-    /// All of them, in the order in which they are read.
+    /// All matching rows, in read order.
     Scan,
-    /// The lowest priorities, at most this many.
+    /// The rows of lowest priority, at most `rows`.
     Lowest { rows: u64 },
-    /// The lowest priorities of each cell, at most this many in all.
+    /// The rows of lowest priority in each cell, at most `rows` in total.
     LowestInCells { rows: u64 },
 }
 
-/// A bound query, and the method by which its records are chosen.
+/// A bound query and the method that chooses its rows.
 pub struct LogicalPlan {
     pub query: Arc<BoundQuery>,
     pub method: Method,
-    /// Is there a condition on columns that are no dimensions?
+    /// True if a condition uses columns that are no dimensions.
     by_values: bool,
-    /// The windows as a question begins with them, once they were chosen.
+    /// The initial windows, once chosen.
     windows: OnceLock<Windows>,
-    /// The plan of all priorities, once it was made.
+    /// The plan of all priorities, once made.
     whole: OnceLock<Arc<ReadPlan>>,
-    /// The plan of the first window, if it was made before that is read.
+    /// The plan of the first window, if it was made before reading.
     first: OnceLock<Arc<ReadPlan>>,
-    /// What planning has cost since that was last asked.
+    /// The cost of planning since it was last taken.
     spent: Mutex<Stats>,
-    /// What lookups have answered so far; each is asked once for all windows.
+    /// The results of secondary indexes; each is searched once for all windows.
     answers: Mutex<HashMap<Key, Arc<Answer>>>,
 }
 
-/// What the list of runs tells of how many records match.
+/// The matching rows, as far as the manifest decides.
 pub struct Listed {
-    /// Records of runs that match whole.
+    /// Rows in runs that match completely.
     pub inside: u64,
-    /// The runs that may have some that do not.
+    /// The runs that may match partly.
     pub open: ReadPlan,
-    /// About how many each of these has that do.
+    /// The expected number of matching rows in each of these runs.
     pub expected: Vec<f64>,
 }
 
-/// The runs to read for a range of priorities. It does not change.
+/// The runs to read for a range of priorities; immutable.
 pub struct ReadPlan {
     pub query: Arc<BoundQuery>,
     pub range: PriorityRange,
@@ -102,7 +103,7 @@ pub struct ReadPlan {
 }
 
 impl ReadPlan {
-    /// About how many records it finds.
+    /// The expected number of rows.
     pub fn expected_rows(&self) -> f64 {
         let of_visit = |visit: &Visit| match &visit.zones {
             Some(zones) => zones.len() as f64,
@@ -111,14 +112,14 @@ impl ReadPlan {
         self.visits.iter().map(of_visit).sum()
     }
 
-    /// Only some of its visits.
+    /// The plan of some of its visits.
     pub fn only(&self, visits: &[usize]) -> ReadPlan {
         let visits = visits.iter().map(|visit| self.visits[*visit].clone()).collect();
         ReadPlan { query: self.query.clone(), range: self.range, visits }
     }
 
-    /// The same for priorities inside its range. Runs below a cube have no priority under the
-    /// cube's cutoff (I2), so what the walk would leave out is left out here too.
+    /// Returns the plan for a narrower range of priorities. Runs below a cube have no priority under the
+    /// cube's cutoff (I2), so this leaves out every run that the walk would.
     fn narrowed(&self, range: PriorityRange) -> Result<ReadPlan> {
         let mut visits = Vec::new();
         for piece in gradual::pieces(self.visits.len(), &self.query.cancel) {
@@ -130,17 +131,17 @@ impl ReadPlan {
 }
 
 impl LogicalPlan {
-    /// A query of a snapshot, bound and with its method.
+    /// Binds a query to a snapshot and chooses its method.
     ///
     /// # Errors
     ///
-    /// Those of [`BoundQuery::new`].
+    /// The errors of [`BoundQuery::new`].
     pub fn new(snapshot: &Snapshot, request: &Request) -> Result<LogicalPlan> {
         Ok(LogicalPlan::of(BoundQuery::new(snapshot, request)?))
     }
 
-    /// Of a bound query. The plan has a switch of its own: setting it stops what reads for the
-    /// plan, and nothing else.
+    /// Chooses the method of a bound query. The plan has its own cancellation flag, which stops only reads
+    /// for this plan.
     pub fn of(query: BoundQuery) -> LogicalPlan {
         let sample = query.spec.sample_rows();
         let method = match (query.range(), sample, &query.cells) {
@@ -152,7 +153,7 @@ impl LogicalPlan {
         };
         let schema = &query.snapshot.view.schema;
         let is_dimension = |column: &usize| schema.dimensions.contains(&schema.stored_index[*column]);
-        // Runs of an older grid have ranges of what are dimensions now.
+        // Runs of older grids have ranges for columns that are dimensions now.
         let by_values = schema.newest_grid() > 0 || !query.predicate.columns().iter().all(is_dimension);
         LogicalPlan {
             query: Arc::new(query.linked()),
@@ -166,17 +167,17 @@ impl LogicalPlan {
         }
     }
 
-    /// What planning has cost since this was last asked.
+    /// Returns the cost of planning since the last call.
     pub fn take_cost(&self) -> Stats {
         std::mem::take(&mut self.spent.lock().unwrap_or_else(PoisonError::into_inner))
     }
 
-    /// The runs that may hold records of the query with priorities in `range`.
+    /// Returns the runs that may hold rows of the query with priorities in `range`.
     ///
     /// # Errors
     ///
-    /// `Cancelled`; `Damaged`, `SnapshotExpired` or what the store says if pages of the
-    /// directory or postings cannot be read; `Invalid` for a part of a ring that is not there.
+    /// `Cancelled`; `Damaged`, `SnapshotExpired` or a storage error if pages of the directory or postings
+    /// cannot be read; `Invalid` for a ring part if the store is not a cluster.
     pub fn read_plan(&self, range: PriorityRange) -> Result<Arc<ReadPlan>> {
         match self.known_plan(range)? {
             Some(known) => Ok(known),
@@ -184,7 +185,7 @@ impl LogicalPlan {
         }
     }
 
-    /// The same, if it was made already, or is a part of what was.
+    /// Returns the plan if it exists, or can be cut from an existing one.
     fn known_plan(&self, range: PriorityRange) -> Result<Option<Arc<ReadPlan>>> {
         if let Some(first) = self.first.get().filter(|first| first.range == range) {
             return Ok(Some(first.clone()));
@@ -197,11 +198,11 @@ impl LogicalPlan {
         }
     }
 
-    /// Those of all priorities that the query can have; planned once.
+    /// Returns the plan of all priorities of the query; planned once.
     ///
     /// # Errors
     ///
-    /// Those of [`LogicalPlan::read_plan`].
+    /// The errors of [`LogicalPlan::read_plan`].
     pub fn whole(&self) -> Result<Arc<ReadPlan>> {
         if let Some(whole) = self.whole.get() {
             return Ok(whole.clone());
@@ -213,13 +214,13 @@ impl LogicalPlan {
         Ok(self.whole.get_or_init(|| Arc::new(whole)).clone())
     }
 
-    /// About how many records match, of all priorities that the query can have: runs by the
-    /// part of their own box that the query's box covers, or one for each zone that a lookup
-    /// names. Very roughly where it takes long to read which runs there are.
+    /// Estimates the number of matching rows, for all priorities of the query. Each run counts by the
+    /// fraction of its box that the query's box covers; each zone from a secondary index counts one row. The
+    /// estimate is rougher where listing the runs would take long.
     ///
     /// # Errors
     ///
-    /// Those of [`LogicalPlan::read_plan`].
+    /// The errors of [`LogicalPlan::read_plan`].
     pub fn expected_rows(&self) -> Result<f64> {
         match (self.query.is_everywhere(), self.query.range()) {
             (_, None) => Ok(0.0),
@@ -234,11 +235,11 @@ impl LogicalPlan {
         }
     }
 
-    /// Very roughly how many records the query has, whatever their priorities.
+    /// Estimates roughly the number of rows of the query, ignoring priorities.
     ///
     /// # Errors
     ///
-    /// Those of [`LogicalPlan::read_plan`].
+    /// The errors of [`LogicalPlan::read_plan`].
     pub fn rough_rows(&self) -> Result<f64> {
         if self.query.is_everywhere() {
             return Ok(self.query.snapshot.view.rows() as f64);
@@ -249,15 +250,15 @@ impl LogicalPlan {
         }
     }
 
-    /// The same from records of low priority, well below a share of all, because they lie in few runs; `None` if there
-    /// are not enough of them.
+    /// Estimates it from rows of low priority, well below the fraction `below`, because these are in few
+    /// runs. `None` if there are too few such rows.
     fn sampled_rows(&self, below: f64) -> Result<Option<f64>> {
         let query = &self.query;
         if !query.sought.is_empty() || query.part.is_some() {
             return Ok(None);
         }
         let capacity = query.snapshot.core.header.capacity as f64;
-        // More of everything than the first runs have, from which hardly more is known than how large the region is.
+        // More rows than the first runs hold, which reveal little more than the size of the region.
         let mut share = 4.0 * ROUGH_ROWS.max(4.0 * capacity) / query.snapshot.view.rows().max(1) as f64;
         let most = below / 16.0;
         while share < most {
@@ -274,15 +275,16 @@ impl LogicalPlan {
         Ok(None)
     }
 
-    /// What the list of runs tells of how many records match: those of runs that match whole, and the plan of runs that
-    /// may have some that do not. `None` if no list tells, or these runs have more than `most` records.
+    /// Counts matching rows from the manifest: the rows of runs that match completely, and a plan of the runs
+    /// that may match partly. `None` if the manifest does not decide, or these runs have more than `most`
+    /// rows.
     ///
     /// # Errors
     ///
-    /// Those of [`LogicalPlan::read_plan`]; `Cancelled` after the deadline.
+    /// The errors of [`LogicalPlan::read_plan`]; `Cancelled` after the deadline.
     pub fn by_list(&self, most: u64, deadline: Option<Instant>) -> Result<Option<Listed>> {
         let query = &self.query;
-        // Without its grid (a damaged table) nothing is known of where rows lie.
+        // Without its grid, a damaged table has no known positions of rows.
         if !query.grids.are_known()
             || query.part.is_some()
             || !query.sought.is_empty()
@@ -300,7 +302,7 @@ impl LogicalPlan {
         let (mut others, bounded) = (0, query.bounded());
         let ends = query.ends();
         let known = |column: usize| ends.get(&column).copied();
-        // Where nothing but the box decides, no run has to be asked.
+        // If the box alone decides, the ranges of runs are not needed.
         let only_box = query.predicate.verdict(&|column| known(column).unwrap_or(ANYTHING)) == Verdict::All;
         let is_decided = self.each_primary(everything, deadline, |run| {
             let in_box = query.region.holds(run, &bounded);
@@ -321,13 +323,14 @@ impl LogicalPlan {
         Ok(is_decided.then_some(listed))
     }
 
-    /// How many runs have to be read for the question's region, because they are too many to be held in memory.
+    /// The number of runs to read for the query's region, if the directory does not fit in memory; otherwise
+    /// 0.
     pub fn unheld_runs(&self) -> u64 {
         let query = &self.query;
         query.snapshot.view.runs.unheld(&query.snapshot.core, &query.region.boxes)
     }
 
-    /// Adds to what planning has cost.
+    /// Adds to the cost of planning.
     pub(crate) fn spend(&self, stats: &Stats) {
         self.spent.lock().unwrap_or_else(PoisonError::into_inner).add(stats);
     }
@@ -342,7 +345,7 @@ impl LogicalPlan {
         Ok(ReadPlan { query: query.clone(), range, visits: self.of_part(visits)? })
     }
 
-    /// Of some visits what lies in the part that is asked for.
+    /// Limits visits to the requested part.
     fn of_part(&self, visits: Vec<Visit>) -> Result<Vec<Visit>> {
         let query = &self.query;
         let Some(part) = &query.part else { return Ok(visits) };
@@ -352,7 +355,7 @@ impl LogicalPlan {
         Ok(visits.into_iter().filter_map(|visit| visit.inside(&grid_box, &tree)).collect())
     }
 
-    /// What a walk down the tree finds.
+    /// The visits of a walk down the tree.
     fn walked(&self, range: PriorityRange) -> Result<(Vec<Visit>, Stats)> {
         let query = &self.query;
         let (core, mut stats) = (&query.snapshot.core, Stats::default());
@@ -360,7 +363,7 @@ impl LogicalPlan {
         let boxes = &query.region.boxes;
         let directory = query.snapshot.view.runs.near(core, boxes, range, &mut stats, &query.cancel)?;
         let plan = match query.part.as_ref().is_some_and(|part| part.tokens.is_some()) {
-            // Each record is in one primary run; copies lie anywhere on the ring.
+            // Each row is in one primary run. Replicas may be anywhere on the ring, so they are not read.
             true => directory.plan_primaries(boxes, range, &query.cancel)?,
             false => directory.plan(boxes, range, &query.cancel)?,
         };
@@ -381,12 +384,12 @@ impl LogicalPlan {
         Ok((self.narrowed_by_lookups(visits, &mut stats)?, stats))
     }
 
-    /// Can a run hold records that match, as far as its ranges tell?
+    /// True if the ranges of a run allow matching rows.
     fn may_match(&self, run: &Run<Location>) -> bool {
         !self.by_values || self.verdict(run, |_| None) != Verdict::None
     }
 
-    /// Which records of a run match, as far as its ranges tell, and what else is known of columns.
+    /// The verdict on all rows of a run, from its ranges and the `known` zones of columns.
     fn verdict(&self, run: &Run<Location>, known: impl Fn(usize) -> Option<Zone>) -> Verdict {
         let (schema, ranges) = (&self.query.snapshot.view.schema, run.payload.ranges.as_ref());
         let of_column = |column: usize| {
@@ -397,11 +400,11 @@ impl LogicalPlan {
     }
 }
 
-/// Where runs lie in a cluster: where their first bytes do.
+/// Returns the locations of runs in a cluster: the replicas of their first bytes.
 ///
 /// # Errors
 ///
-/// What the store says.
+/// The errors of the store.
 pub fn replica_locations(query: &BoundQuery, visits: &[Visit]) -> Result<Vec<ReplicaLocation>> {
     let first_bytes = |visit: &Visit| (visit.run.payload.segment.clone(), visit.run.payload.data_offset);
     let all: Vec<(Arc<str>, u64)> = visits.iter().map(first_bytes).collect();
@@ -409,7 +412,7 @@ pub fn replica_locations(query: &BoundQuery, visits: &[Visit]) -> Result<Vec<Rep
     query.snapshot.core.store.replica_locations(&all).map_err(store_error)
 }
 
-/// Those that lie in the part of a cluster's ring that is asked for.
+/// The visits in the requested part of a cluster's ring.
 fn on_ring(query: &BoundQuery, part: &Part, mut visits: Vec<Visit>) -> Result<Vec<Visit>> {
     if let Some(tokens) = &part.tokens {
         let homes = replica_locations(query, &visits)?;
@@ -426,7 +429,7 @@ fn meets(run: &Run<Location>, range: PriorityRange) -> bool {
     range.meets(run.priorities.0, run.priorities.1)
 }
 
-/// The part of all priorities that a range is.
+/// The fraction of all priorities in a range.
 fn share(range: PriorityRange) -> f64 {
     ((range.last - range.first) as f64 + 1.0) / (u64::MAX as f64 + 1.0)
 }

@@ -1,20 +1,19 @@
-//! What is asked, and how the asking is run.
+//! Requests: a query and the options of its execution.
 
 use kubist_catalog::trace::Trace;
 use kubist_index::cube::{GridBox, MAX_DIMENSIONS};
 use kubist_index::priority::PriorityRange;
 use kubist_types::{Cancel, QuerySpec};
 
-/// A box of one of the table's grids and a range of priorities, all ends included.
+/// A box of one grid and a range of priorities, bounds included.
 #[derive(Clone, Debug, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
 pub struct Part {
-    /// The number of the grid.
     #[serde(default, skip_serializing_if = "is_first")]
     pub grid: u32,
     pub low: [u32; MAX_DIMENSIONS],
     pub high: [u32; MAX_DIMENSIONS],
     pub priorities: (u64, u64),
-    /// Only runs that lie in these stretches of a cluster's ring.
+    /// If set, only runs in these ranges of a cluster's token ring.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub tokens: Option<Vec<(i64, i64)>>,
 }
@@ -23,39 +22,38 @@ fn is_first(grid: &u32) -> bool {
     *grid == 0
 }
 
-/// How a query is run: nothing here changes what it means, but `part`, which is one piece
-/// of it.
+/// The execution options of a query. Only `part` changes the result: it selects one part of it.
 #[derive(Clone, Debug, Default)]
 pub struct RunOptions {
-    /// Only one of the parts that `Snapshot::splits` made.
+    /// One of the parts that `Snapshot::splits` returned.
     pub part: Option<Part>,
-    /// What would have to hold more records of `per_cell`, or values of `trajectories`, in
-    /// memory is refused: for who answers strangers.
+    /// The largest number of rows (`per_cell`) or values (`trajectories`) in memory; queries that need more
+    /// are refused. Set it in servers for untrusted clients.
     pub most_held: Option<u64>,
-    /// Bytes of rows that `order_by` holds while it sorts them, 128 MiB by default. What is more
-    /// goes to a scratch file in the system's folder for temporary files.
+    /// Bytes of rows that `order_by` sorts in memory, 128 MiB by default. The rest goes to a scratch file in
+    /// the system's temporary folder.
     pub memory_bytes: Option<usize>,
-    /// What would need more bytes than this in scratch files is refused.
+    /// The largest size of scratch files in bytes; queries that need more are refused.
     pub most_scratch: Option<u64>,
-    /// Notes where its time goes; see `Snapshot::explain`.
+    /// Records where the time goes; see `Snapshot::explain`.
     pub trace: Option<Trace>,
-    /// Set it from another thread to stop the query soon.
+    /// Set it from another thread to stop the query.
     pub cancel: Cancel,
 }
 
 impl RunOptions {
-    /// The default, but for a switch that stops it.
+    /// The default options with a cancellation flag.
     pub fn with_cancel(cancel: &Cancel) -> RunOptions {
         RunOptions { cancel: cancel.clone(), ..RunOptions::default() }
     }
 
-    /// A query that is run so.
+    /// A request for `spec` with these options.
     pub fn of(self, spec: QuerySpec) -> Request {
         Request { spec, run: self }
     }
 }
 
-/// A query and how it is run. A query alone is run by the defaults.
+/// A query and its execution options. A query alone uses the default options.
 #[derive(Clone, Debug, Default)]
 pub struct Request {
     pub spec: QuerySpec,

@@ -1,6 +1,7 @@
-//! What those who keep a table in shape read of its runs: all of it in the order of cubes, or what
-//! is known of some cubes. Where the list is held in memory they get the whole of it; otherwise
-//! as much as they ask for is in memory, or some pages at a time.
+//! Reads of runs for the optimizer and for writers: all runs in cube order, or the entries of some cubes.
+//!
+//! If the directory fits in memory, they get all of it. Otherwise only the needed entries, or some pages at a
+//! time, are in memory.
 
 use std::sync::Arc;
 
@@ -14,17 +15,17 @@ use super::base::Caching;
 use super::{AT_ONCE, Base, Directory, Entry, Runs, WRITER_PAGES};
 use crate::files::TableFiles;
 
-/// Does a box hold another one?
+/// True if box `around` contains box `inside`.
 fn holds(around: &GridBox, inside: &GridBox, dimensions: usize) -> bool {
     (0..dimensions).all(|d| around.low[d] <= inside.low[d] && inside.high[d] <= around.high[d])
 }
 
 impl Runs {
-    /// Calls with all live runs and all cutoffs, one of each cube, in depth-first order of cubes.
+    /// Calls `work` with all live runs and cutoffs, one cutoff per cube, in depth-first order of cubes.
     ///
     /// # Errors
     ///
-    /// As of [`Runs::whole`], or what `work` returns.
+    /// The errors of [`Runs::whole`] and of `work`.
     pub fn each_in_order(
         &self,
         files: &TableFiles,
@@ -37,32 +38,32 @@ impl Runs {
         let directory = layers.joined();
         let mut entries: Vec<Entry> = directory.all().cloned().map(Entry::Run).collect();
         entries.extend(directory.cutoffs().map(|(cube, cutoff)| Entry::Cutoff(cube, cutoff)));
-        // Few sorted parts, one behind the other.
+        // The list is a few sorted parts, which a stable sort merges quickly.
         entries.sort_by_key(Entry::cube);
         cancel.check()?;
         entries.into_iter().try_for_each(&mut work)
     }
 
-    /// What is known of the cubes that hold a cube or lie inside it, and perhaps of others.
+    /// Returns at least the entries of the cubes that contain `cube` or lie inside it.
     ///
     /// # Errors
     ///
-    /// As of [`Runs::whole`].
+    /// The errors of [`Runs::whole`].
     pub fn around(&self, files: &TableFiles, cube: CubeId, cancel: &Cancel) -> Result<Arc<Directory>> {
         self.inside(files, cube, usize::MAX, cancel)
     }
 
-    /// All that is known of a cube and those that hold it, and of those inside it as much as a writer takes of a
-    /// table: what it does not know of a cube it may take for a cutoff of 1 and no rows.
+    /// Returns the entries of `cube` and of the cubes that contain it, and a bounded part of those inside it.
+    /// For an unknown cube a writer may assume a cutoff of 1 and no rows.
     ///
     /// # Errors
     ///
-    /// As of [`Runs::whole`].
+    /// The errors of [`Runs::whole`].
     pub fn above(&self, files: &TableFiles, cube: CubeId, cancel: &Cancel) -> Result<Arc<Directory>> {
         self.inside(files, cube, WRITER_PAGES, cancel)
     }
 
-    /// With at most so many pages of cubes inside the cube, those of the upper tiers first.
+    /// Reads at most `most` pages of cubes inside the cube, upper tiers first.
     fn inside(&self, files: &TableFiles, cube: CubeId, most: usize, cancel: &Cancel) -> Result<Arc<Directory>> {
         let forest = files.forest();
         let tree = forest.tree_of(cube);
@@ -80,11 +81,11 @@ impl Runs {
         self.part(files, choose, |other| tree.contains(other, cube) || tree.contains(cube, other), cancel)
     }
 
-    /// What is known of some cubes, and perhaps of others.
+    /// Returns at least the entries of some cubes.
     ///
     /// # Errors
     ///
-    /// As of [`Runs::whole`].
+    /// The errors of [`Runs::whole`].
     pub fn of_cubes(
         &self,
         files: &TableFiles,
@@ -98,7 +99,7 @@ impl Runs {
         cubes.sort_unstable();
         cubes.dedup();
         let forest = files.forest();
-        // The keys of what a box holds lie between those of its corners.
+        // All keys in a box are between the keys of its corners.
         let may_hold = |page: &Summary| {
             let Some(tree) = forest.tree(page.grid) else { return false };
             let [low, high] = [&page.span.low, &page.span.high].map(|corner| (page.grid, tree.key(corner)));
@@ -114,7 +115,8 @@ impl Runs {
         self.part(files, choose, |cube| cubes.binary_search(&cube).is_ok(), cancel)
     }
 
-    /// All, if it is held; otherwise what some pages and what came since have of some cubes.
+    /// Returns all entries if they fit in memory; otherwise the entries of wanted cubes on some pages and in
+    /// the runs after the base.
     fn part(
         &self,
         files: &TableFiles,

@@ -1,8 +1,7 @@
-//! A list that is too long to be held, as questions go through it that have to do with much of it: some pages at
-//! a time.
+//! Stretches: reading a directory that does not fit in memory, some pages at a time.
 //!
-//! Each record is in one primary run, so that these alone answer a question, in any order. Copies would save it little:
-//! they save a small region the cubes around it.
+//! Each row is in exactly one primary run, so primary runs alone answer a query, in any order. Replicas help
+//! only small regions, because they replace the surrounding cubes.
 
 use std::collections::VecDeque;
 use std::sync::Arc;
@@ -19,30 +18,30 @@ use super::{AT_ONCE, Base, Runs};
 use crate::cache::KnownPage;
 use crate::files::TableFiles;
 
-/// The pages of the first stretch: what it leads to comes the sooner.
+/// Pages of the first stretch; few, so that first results come early.
 const FIRST_PAGES: usize = 4;
 
-/// The pages of a list that a question has to do with, but for those that it has gone through.
+/// The pages that a query still has to read.
 pub struct Stretches {
     pages: VecDeque<usize>,
-    /// How many come next.
+    /// The number of pages of the next stretch.
     at_once: usize,
-    /// What came since the base comes first.
+    /// True before the runs after the base were returned, which come first.
     recent_is_left: bool,
 }
 
-/// A list of runs in short.
+/// A short form of a list of runs.
 pub struct Abridged {
-    /// Each stands for the primary runs of a page, and has the ranges and the ends of all together. Some that are no more
-    /// may be among them.
+    /// Stand-in runs, one for the primary runs of each page, with their common ranges and bounds. Removed
+    /// runs may be included.
     pub runs: Vec<Arc<Run<Location>>>,
     pages: Vec<usize>,
-    /// How many of the pages have been read.
+    /// The number of pages that were read.
     read: usize,
 }
 
 impl Stretches {
-    /// Leaves out pages of which a digest says that no primary run of theirs is wanted.
+    /// Drops pages whose stand-in run in the digest is not `wanted`.
     ///
     /// # Errors
     ///
@@ -64,8 +63,8 @@ impl Stretches {
 }
 
 impl Runs {
-    /// How a question goes through the list, if it is too long to be held and more of its pages meet a region and a
-    /// range of priorities than are read in one go.
+    /// Returns the stretches of a query, if the directory does not fit in memory and more of its pages meet
+    /// the region and priority range than one request reads.
     pub fn stretches(&self, files: &TableFiles, region: &Region, range: PriorityRange) -> Option<Stretches> {
         let base = self.unheld_base(files)?;
         let mut pages: VecDeque<usize> = base.meeting(files, region, range).into();
@@ -73,11 +72,11 @@ impl Runs {
         (pages.len() > AT_ONCE).then_some(Stretches { pages, at_once: FIRST_PAGES, recent_is_left: true })
     }
 
-    /// The primary runs of the next stretch that meet the region and the range; `None` behind the last.
+    /// Returns the primary runs of the next stretch that meet the region and range; `None` at the end.
     ///
     /// # Errors
     ///
-    /// As of [`Runs::whole`].
+    /// The errors of [`Runs::whole`].
     pub fn next_primaries(
         &self,
         files: &TableFiles,
@@ -99,7 +98,7 @@ impl Runs {
         Ok(Some(self.primaries_of(files, base, &known, region, range)))
     }
 
-    /// The primary runs that came since the base and meet a region and a range.
+    /// The primary runs after the base that meet a region and a range.
     pub fn recent_primaries(
         &self,
         files: &TableFiles,
@@ -130,8 +129,8 @@ impl Runs {
         found
     }
 
-    /// What stands for the primary runs of the pages that meet a region, so that few of them need to be read. `None` if all
-    /// runs are in memory or soon will be, and if it is not known of all pages.
+    /// Returns stand-in runs for the pages that meet a region, so that a query reads few of these pages.
+    /// `None` if all runs are or will soon be in memory, or if a page has no stand-in.
     ///
     /// # Errors
     ///
@@ -151,11 +150,11 @@ impl Runs {
         Ok(Some(Abridged { pages, runs, read: 0 }))
     }
 
-    /// The primary runs of the pages that some of `abridged.runs` stand for, as far as they meet the region.
+    /// Reads the pages of some of `abridged.runs`; returns their primary runs that meet the region.
     ///
     /// # Errors
     ///
-    /// As of [`Runs::whole`].
+    /// The errors of [`Runs::whole`].
     pub fn unabridged(
         &self,
         files: &TableFiles,
@@ -178,7 +177,7 @@ impl Runs {
         Ok(found)
     }
 
-    /// The base, if it has too many runs to be held in memory.
+    /// The base, if it does not fit in memory.
     pub(super) fn unheld_base(&self, files: &TableFiles) -> Option<&Arc<Base>> {
         self.base.as_ref().filter(|base| self.whole.get().is_none() && !files.fits_in_memory(base.runs()))
     }

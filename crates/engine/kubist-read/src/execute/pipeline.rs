@@ -1,4 +1,4 @@
-//! Tasks done by several threads, results taken in order, never too many ahead.
+//! Runs tasks on several threads and returns their results in order, with a bounded number ahead.
 
 use std::collections::BTreeMap;
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -15,11 +15,11 @@ pub struct Pipeline<T> {
     shared: Arc<Shared<T>>,
 }
 
-/// How many tasks are done side by side.
+/// The number of tasks that run in parallel.
 pub struct Pool {
     first: usize,
     most: usize,
-    /// Asked after each task: do tasks wait, so that one more may work meanwhile?
+    /// Called after each task; true if tasks wait for I/O, so that one more thread helps.
     waits: Box<dyn Fn() -> bool + Send + Sync>,
 }
 
@@ -28,7 +28,7 @@ impl Pool {
         Pool { first: size, most: size, waits: Box::new(|| false) }
     }
 
-    /// One that grows while tasks wait.
+    /// A pool that grows from `first` to `most` threads while tasks wait.
     pub fn growing(first: usize, most: usize, waits: impl Fn() -> bool + Send + Sync + 'static) -> Pool {
         Pool { first, most, waits: Box::new(waits) }
     }
@@ -62,14 +62,14 @@ impl<T> Shared<T> {
             .unwrap_or_else(|_| Err(Error::internal("a query thread failed unexpectedly; please report this")))
     }
 
-    /// The next task that may begin now; `None` when there are no more.
+    /// Returns the next task; blocks while too many are ahead. `None` at the end.
     fn claim(&self) -> Option<usize> {
         let mut state = self.state();
         loop {
             if state.stopped || state.next_task >= self.tasks {
                 return None;
             }
-            // Not too far beyond the last result that was taken.
+            // At most two tasks per thread ahead of the last result taken.
             if state.next_task < state.taken + 2 * state.workers {
                 state.next_task += 1;
                 return Some(state.next_task - 1);
@@ -80,7 +80,7 @@ impl<T> Shared<T> {
 }
 
 impl<T: Send + 'static> Shared<T> {
-    /// One more thread works at the tasks; it adds another while tasks wait.
+    /// Adds a thread, which adds another one while tasks wait.
     fn add_worker(self: &Arc<Self>) {
         let shared = self.clone();
         crate::workers::spawn(move || {
@@ -101,14 +101,14 @@ impl<T: Send + 'static> Shared<T> {
     }
 }
 
-/// Threads that a query works with: asked once, for the system takes its time to answer.
+/// The number of threads of a query, cached because the system call is slow.
 pub fn threads() -> usize {
     static THREADS: OnceLock<usize> = OnceLock::new();
     *THREADS.get_or_init(|| std::thread::available_parallelism().map_or(1, usize::from).min(16))
 }
 
 impl<T: Send + 'static> Pipeline<T> {
-    /// Does so many tasks, some of them side by side.
+    /// Starts `tasks` tasks in parallel.
     pub fn start(
         tasks: usize,
         pool: Pool,
@@ -125,14 +125,14 @@ impl<T: Send + 'static> Pipeline<T> {
             state: Mutex::new(state),
             changed: Condvar::new(),
         });
-        // A single task is done by whoever asks for it.
+        // A single task runs on the calling thread.
         if tasks > 1 {
             (0..workers).for_each(|_| shared.add_worker());
         }
         Pipeline { shared }
     }
 
-    /// The next result: `Some(None)` at the end, `None` if it did not come in time.
+    /// Returns the next result: `Some(None)` at the end, `None` after `patience`.
     pub fn next_within(&mut self, patience: Duration) -> Option<Option<Result<T>>> {
         let shared = &self.shared;
         if shared.tasks == 1 {

@@ -1,8 +1,7 @@
-//! Reading runs: which zones, which rows of them, which columns.
+//! Reads runs: selects zones, then rows, then reads columns.
 //!
-//! First the zone maps decide; then, for zones that they leave open, the columns
-//! that the predicate needs are decoded and every row is judged; only then the
-//! asked columns of the surviving rows are read.
+//! Zone maps decide first. For zones that they leave open, the columns of the predicate are decoded and every
+//! row is tested. Only then are the wanted columns of the matching rows read.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -30,41 +29,41 @@ use kubist_types::error::{Error, Result};
 use kubist_types::stats::Cost;
 use kubist_types::stats::Stats;
 
-/// Zones of a run that are judged between two looks at the switch.
+/// Zones of a run between two checks for cancellation.
 const ZONES_A_LOOK: usize = 1024;
 
-/// Picked zones of one run, ascending; no pick is of two pages.
+/// Picked zones of a run, ascending; no pick spans two pages.
 struct RunPicks {
     run: usize,
     picks: Vec<Pick>,
 }
 
-/// Where the chunks of a run lie that were read, by page and column as in its zone map, and which
-/// pages they are of; empty until something is read.
+/// The locations of a run's chunks that were read, by page and column, and the pages read; empty until
+/// something is read.
 #[derive(Clone, Default)]
 struct Loaded {
     chunks: Vec<Option<Place>>,
     pages: Vec<bool>,
 }
 
-/// Where a chunk is.
+/// The location of a chunk.
 #[derive(Clone, Copy)]
 enum Place {
-    /// In a piece, from that byte on.
+    /// In this piece, from this byte on.
     Read { piece: usize, start: usize },
-    /// Among the pages that are kept decoded.
+    /// In the cache of decoded pages.
     Kept,
 }
 
-/// What it takes to judge rows.
+/// The columns and tests that decide on rows.
 struct Judged {
     /// Stored columns, ascending.
     columns: Vec<usize>,
     by_priority: bool,
-    /// The grids in whose space rows are judged.
+    /// The grids in which positions of rows are tested.
     by_place: BTreeSet<u32>,
-    /// Do most open zones have a row that matches? They do where nothing but a part of space is asked
-    /// for, because a zone at its edge seldom has no row inside, and where a lookup names them.
+    /// True if most open zones have a matching row. This holds if only a box is queried, because a zone at
+    /// its boundary seldom has no row inside, and if a secondary index names the zones.
     found_in_most: bool,
 }
 
@@ -73,17 +72,17 @@ struct Reading<'a> {
     visits: &'a [Visit],
     maps: Vec<Arc<ZoneMap>>,
     keeper: Option<Keeper>,
-    /// Of each run its pages that are kept decoded; none if the question keeps none.
+    /// The cached decoded pages of each run; empty if the query caches none.
     kept: Vec<Arc<DecodedRun>>,
-    /// Of each run what was read of it.
+    /// The chunks read of each run.
     loaded: Vec<Loaded>,
-    /// What was read.
+    /// The bytes that were read.
     pieces: Vec<Bytes>,
     cost: Cost,
 }
 
-/// Reads the rows of `visits` that answer the query and have a priority in `range`; what it
-/// `keeps` of them stays for other questions.
+/// Reads the rows of `visits` that match the query and have a priority in `range`. `keeps` selects the data
+/// that is cached.
 pub fn scan(
     query: &BoundQuery,
     visits: &[Visit],
@@ -118,7 +117,7 @@ pub fn scan(
     let mut scanned = Scanned { rows: 0, columns: vec![], priorities: vec![], stats: Stats::default() };
     scanned.rows = reading.rows_in(&picks);
     if scanned.rows > 0 && (wanted.priorities || !wanted.columns.is_empty()) {
-        // Rows of open zones were counted when they were judged.
+        // Rows of open zones were counted when they were tested.
         rows_read += whole_rows;
         let mut arrays = reading.columns(&picks, &columns)?;
         if wanted.priorities {
@@ -133,7 +132,7 @@ pub fn scan(
     Ok(scanned)
 }
 
-/// Both sets of picks, by run and zone; no zone is in both.
+/// Merges two sets of picks by run and zone; no zone is in both.
 fn merge(a: Vec<RunPicks>, b: Vec<RunPicks>) -> Vec<RunPicks> {
     let mut merged: Vec<RunPicks> = Vec::new();
     let mut all: Vec<RunPicks> = a.into_iter().chain(b).collect();
@@ -151,7 +150,7 @@ fn merge(a: Vec<RunPicks>, b: Vec<RunPicks>) -> Vec<RunPicks> {
 }
 
 impl Reading<'_> {
-    /// Zones whose rows all match, and zones whose rows have to be looked at.
+    /// Returns the picks of zones that match completely, and of zones whose rows must be tested.
     fn judge_zones(&self, range: PriorityRange, skip: Option<&Skip>) -> Result<(Vec<RunPicks>, Vec<RunPicks>)> {
         let predicate = &self.query.predicate;
         let schema = &self.query.snapshot.view.schema;
@@ -181,7 +180,7 @@ impl Reading<'_> {
                 continue;
             }
             let listed = visit.zones.as_deref();
-            // Of few zones each is judged on its own.
+            // A short list of zones is tested one by one.
             let ranges = ranges.as_ref().filter(|_| of_run == Verdict::Some && listed.is_none());
             let by_ranges = ranges.is_some_and(|ranges| judge_by_ranges(ranges, zones_of, &mut verdicts));
             let (mut run_whole, mut run_open) = (Vec::new(), Vec::new());
@@ -193,7 +192,7 @@ impl Reading<'_> {
                 if by_ranges && verdicts[zone] == Verdict::None {
                     continue;
                 }
-                // A damaged lookup may name a zone that is not there.
+                // A damaged index may name a zone that does not exist.
                 let Some(priorities) = map.priorities.get(zone) else { break };
                 let meets = run_inside || range.meets(priorities.first, priorities.last);
                 if !meets || skip.is_some_and(|skip| skip(map, zone)) {
@@ -224,7 +223,7 @@ impl Reading<'_> {
         Ok((whole, open))
     }
 
-    /// Do the points of a zone lie inside the boxes?
+    /// The verdict whether the rows of a zone are inside the boxes.
     fn place_of(&self, within: &[Within], map: &ZoneMap, zone: usize) -> Verdict {
         let (schema, grids) = (&self.query.snapshot.view.schema, &self.query.grids);
         let mut place = Verdict::All;
@@ -245,7 +244,7 @@ impl Reading<'_> {
         place
     }
 
-    /// The stored columns that tell which rows of open zones match, and by what.
+    /// Returns the stored columns and tests that decide on rows of open zones.
     fn judged_columns(&self, open: &[RunPicks], range: PriorityRange) -> Judged {
         let query = self.query;
         let schema = &query.snapshot.view.schema;
@@ -271,8 +270,8 @@ impl Reading<'_> {
         Judged { columns: columns.into_iter().collect(), by_priority, by_place, found_in_most }
     }
 
-    /// Reads at once what is needed anyway, or most likely: for zones whose rows all match
-    /// what is asked for, and for open ones too if most of them have a row that does.
+    /// Reads in one request the columns that are certainly or probably needed: the wanted columns of complete
+    /// zones, and of open zones too if most of them have a matching row.
     fn load_ahead(&mut self, whole: &[RunPicks], wanted: &[usize], open: &[RunPicks], judged: &Judged) -> Result<()> {
         match judged.found_in_most {
             true => {
@@ -284,7 +283,7 @@ impl Reading<'_> {
         }
     }
 
-    /// The rows of open zones that match.
+    /// Returns the matching rows of open zones.
     fn judge_rows(&mut self, open: &[RunPicks], range: PriorityRange, judged: &Judged) -> Result<Vec<RunPicks>> {
         let query = self.query;
         let schema = &query.snapshot.view.schema;
@@ -346,11 +345,11 @@ impl Reading<'_> {
         Ok(survivors)
     }
 
-    /// Tells the optimizer where rows were examined in vain.
+    /// Reports to the optimizer the rows that were examined but did not match.
     fn note_waste(&self, open: &[RunPicks], survivors: &[RunPicks]) {
         let mut found = survivors.iter().peekable();
         let wasted = open.iter().map(|looked| {
-            // Where a lookup led no other layout would help.
+            // No other layout would help where a secondary index chose the zones.
             let examined = match self.visits[looked.run].zones {
                 Some(_) => 0,
                 None => self.rows_of(std::slice::from_ref(looked)),
@@ -362,13 +361,13 @@ impl Reading<'_> {
         self.query.snapshot.core.read_amplification.add(wasted);
     }
 
-    /// How many rows picked zones have.
+    /// The number of rows in picked zones.
     fn rows_of(&self, picks: &[RunPicks]) -> u64 {
         let zones = picks.iter().flat_map(|run| run.picks.iter().map(move |pick| (run.run, &pick.zones)));
         zones.map(|(run, zones)| self.maps[run].rows_of(zones) as u64).sum()
     }
 
-    /// How many rows are picked.
+    /// The number of picked rows.
     fn rows_in(&self, picks: &[RunPicks]) -> usize {
         let of_run = |run: &RunPicks| run.picks.iter().map(|pick| pick.count(&self.maps[run.run])).sum::<usize>();
         picks.iter().map(of_run).sum()
@@ -378,7 +377,7 @@ impl Reading<'_> {
         self.loaded.iter().flat_map(|loaded| &loaded.pages).filter(|read| **read).count() as u64
     }
 
-    /// Decodes columns of picked rows; in the order of `columns`.
+    /// Decodes columns of picked rows, in the order of `columns`.
     fn columns(&mut self, picks: &[RunPicks], columns: &[usize]) -> Result<Vec<ArrayRef>> {
         self.load(&[(picks, columns)])?;
         let schema = &self.query.snapshot.view.schema;
@@ -440,7 +439,7 @@ impl Reading<'_> {
         builders.into_iter().map(|builder| builder.finish().map_err(Error::Invalid)).collect()
     }
 
-    /// Reads and checks the chunks of columns of picked zones that are not here yet.
+    /// Reads and checks the missing chunks of columns of picked zones.
     fn load(&mut self, sets: &[(&[RunPicks], &[usize])]) -> Result<()> {
         let mut missing = Vec::new();
         for (run, columns) in sets.iter().flat_map(|(picks, columns)| picks.iter().map(move |run| (run, *columns))) {
@@ -469,11 +468,11 @@ impl Reading<'_> {
             }
         }
         if !missing.is_sorted_by(|a, b| a < b) {
-            // Sets are ascending each: the stable sort merges them.
+            // Each set is ascending, so the stable sort merges them.
             missing.sort();
             missing.dedup();
         }
-        // Chunks side by side are one piece.
+        // Adjacent chunks are one piece.
         let mut pieces: Vec<Piece> = Vec::new();
         let mut places = Vec::with_capacity(missing.len());
         let mut last_run = usize::MAX;
@@ -513,8 +512,8 @@ impl Reading<'_> {
     }
 }
 
-/// What ranges say of each zone of a run; false if one of the columns is not there, or has
-/// nulls or NaN, for which ranges are not enough.
+/// Computes verdicts of all zones of a run from key ranges. Returns false if a column is missing, or has
+/// nulls or NaN, which ranges do not cover.
 fn judge_by_ranges<'a>(
     ranges: &[KeyRanges<'_>],
     zones_of: impl Fn(usize) -> &'a ZonesOfRun<'a>,
@@ -539,7 +538,7 @@ fn judge_by_ranges<'a>(
     true
 }
 
-/// Up to 128 values of an array without nulls, as bits from the lowest.
+/// Returns up to 128 values of an array without nulls as bits, lowest first.
 fn bits_of(array: &BooleanArray, first: usize, count: usize) -> Rows {
     let (bytes, start) = (array.values().values(), array.values().offset() + first);
     let mut word = [0u8; 17];
@@ -550,7 +549,7 @@ fn bits_of(array: &BooleanArray, first: usize, count: usize) -> Rows {
     (low | high) & all_rows(count as u8)
 }
 
-/// The rows of a zone whose priorities lie in a range.
+/// The rows of a zone whose priorities are in a range.
 fn inside(range: PriorityRange, priorities: &[u64]) -> Rows {
     let mut rows = 0;
     for (half, priorities) in priorities.chunks(64).enumerate() {
@@ -560,7 +559,7 @@ fn inside(range: PriorityRange, priorities: &[u64]) -> Rows {
     rows
 }
 
-/// What the zones of a run hold of a column.
+/// The zones of a column in a run.
 enum ZonesOfRun<'a> {
     Written(&'a ZoneMap, usize, &'a ColumnZones),
     Default(Zone),

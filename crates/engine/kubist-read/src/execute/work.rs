@@ -1,4 +1,4 @@
-//! The results of plans that are made piece by piece, one after the other.
+//! The results of plans that are made piece by piece, in order.
 
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -10,7 +10,7 @@ use crate::plan::{Pieces, ReadPlan};
 
 type Begin<T> = dyn Fn(Arc<ReadPlan>) -> Pipeline<T> + Send;
 
-/// What was done with the matching rows, in the order of the runs that hold them. Dropping it stops the work.
+/// Results for the matching rows, in the order of their runs. Dropping it stops the work.
 pub struct Work<T> {
     pieces: Pieces,
     begin: Box<Begin<T>>,
@@ -22,13 +22,13 @@ impl<T: Send + 'static> Work<T> {
         Work { pieces, begin: Box::new(begin), current: None }
     }
 
-    /// The next result: `Some(None)` at the end, `None` if it did not come in time.
+    /// Returns the next result: `Some(None)` at the end, `None` after `patience`.
     pub fn next_within(&mut self, patience: Duration) -> Option<Option<Result<T>>> {
         let deadline = Instant::now().checked_add(patience);
         let mut is_first = true;
         loop {
             let Some(pipeline) = &mut self.current else {
-                // Of many pieces there may be nothing to read.
+                // Several pieces in a row may have nothing to read.
                 if !is_first && deadline.is_some_and(|deadline| Instant::now() >= deadline) {
                     return None;
                 }
@@ -53,13 +53,12 @@ impl<T: Send + 'static> Work<T> {
         }
     }
 
-    /// Nothing more comes: what was begun ends without being waited for.
+    /// Ends the iteration; running tasks are not waited for.
     fn end(&mut self) {
         (self.pieces, self.current) = (Pieces::nothing(), None);
     }
 
-    /// The results that come before `deadline`, and then [`Error::Cancelled`]: tasks that were
-    /// begun end without being waited for.
+    /// Returns the results before `deadline`, then [`Error::Cancelled`]. Running tasks are not waited for.
     pub fn until(mut self, deadline: Option<Instant>) -> impl Iterator<Item = Result<T>> {
         std::iter::from_fn(move || {
             let Some(deadline) = deadline else { return self.next() };

@@ -1,9 +1,8 @@
-//! What lookups make of a plan: for each run that one covers, the zones that can hold the
-//! values asked for.
+//! Secondary indexes in a plan: the zones of each run that can hold the values of a query.
 //!
-//! The values come from the predicate: those that an equality or a list, joined by AND
-//! with whatever else, leaves a lookup column. Runs that no lookup covers, or whose
-//! postings are damaged, stay as they are, to be judged by their zone maps.
+//! The values come from the predicate: an equality or an `IN` list on an indexed column, joined to the rest
+//! by AND. Runs without an index, or with damaged postings, stay in the plan and are judged by their zone
+//! maps.
 
 use std::collections::HashMap;
 use std::sync::{Arc, PoisonError};
@@ -21,15 +20,15 @@ use kubist_types::error::Result;
 use kubist_types::stats::Stats;
 
 impl LogicalPlan {
-    /// Do lookups alone lead to the records?
+    /// True if secondary indexes alone lead to the rows.
     pub(super) fn is_looked_up(&self) -> bool {
         let query = &self.query;
         !query.sought.is_empty() && query.part.is_none() && query.region.is_everything()
     }
 
-    /// All that lookups and, of runs that none covers, zone maps have to say; `None` if
-    /// no value is sought, or only inside a box. Primary runs alone hold each record once
-    /// (I1), so this needs no walk over the cubes.
+    /// Plans with secondary indexes, and with zone maps for runs without one. `None` if the query has no
+    /// indexed values, or has a box too. Primary runs hold each row once (I1), so no walk over cubes is
+    /// needed.
     pub(super) fn looked_up(&self, range: PriorityRange) -> Result<Option<(Vec<Visit>, Stats)>> {
         let query = &self.query;
         if !self.is_looked_up() {
@@ -64,7 +63,7 @@ impl LogicalPlan {
         Ok(Some((visits, stats)))
     }
 
-    /// Leaves of the visits what lookups say can hold the values, if any are sought.
+    /// Limits visits to the zones that indexes return, if the query has indexed values.
     pub(super) fn narrowed_by_lookups(&self, visits: Vec<Visit>, stats: &mut Stats) -> Result<Vec<Visit>> {
         if self.query.sought.is_empty() {
             return Ok(visits);
@@ -95,7 +94,7 @@ impl LogicalPlan {
         Ok(narrowed)
     }
 
-    /// What each lookup answers; each is asked once for all windows of a question.
+    /// Returns the result of each index, searched once for all windows of a query.
     fn answers(&self, lookups: Vec<&Arc<Lookup>>, stats: &mut Stats) -> Result<Vec<Arc<Answer>>> {
         self.query.cancel.check()?;
         let mut known = self.answers.lock().unwrap_or_else(PoisonError::into_inner);

@@ -1,8 +1,7 @@
-//! Where the least and the largest values lie: in few runs, and what is known of runs without reading them says in
-//! which.
+//! Search for the runs that can hold minimum and maximum values, from metadata alone.
 //!
-//! The entry of a run has the ends of its columns, and of dimensions the coordinates of its ends. Coordinates rise with
-//! values, so that the least value lies in a run with the least coordinate.
+//! The manifest has the bounds of a run's columns, or for dimensions the coordinates of its bounds.
+//! Coordinates increase with values, so the minimum is in a run with the least coordinate.
 
 use std::cmp::Ordering;
 use std::collections::{BinaryHeap, VecDeque};
@@ -24,39 +23,42 @@ use super::{LogicalPlan, ReadPlan};
 use crate::bind::BoundQuery;
 use crate::visit::Visit;
 
-/// Runs that are read first for each end, and so many if they all promise the same: those that share a coordinate do.
+/// The number of runs to read first for each extreme. If all have the same best bound, because they share a
+/// coordinate, up to `MOST_ALIKE` are read.
 const NEAREST: usize = 16;
 const MOST_ALIKE: usize = 1024;
-/// Pages of the list of runs that are read in one go.
+/// Pages of the directory per request.
 const PAGES_AT_ONCE: usize = 64;
 
-/// Some of the runs that promise the best values.
+/// A plan of some runs with the best bounds.
 pub struct Nearest {
     pub plan: Arc<ReadPlan>,
-    /// For each end the best that runs promise which come later or not at all, turned; `None` if there are no others.
+    /// For each extreme, the best bound of all runs that are not in this or an earlier plan, in sort order;
+    /// `None` if there are none.
     others: Vec<Option<u64>>,
 }
 
 impl Nearest {
-    /// Can no other run hold anything better?
+    /// True if no other run can hold a better value.
     pub fn is_enough(&self, seek: &Seek) -> bool {
         let gains = |(reach, others): (&Reach, &Option<u64>)| others.is_some_and(|others| reach.may_gain(others));
         !seek.reaches.iter().zip(&self.others).any(gains)
     }
 }
 
-/// What the best value is that a run may hold.
+/// The best value that a run may hold.
 enum Promise {
-    /// It has none.
+    /// It has no value.
     Nothing,
-    /// All lie beyond the coordinate of the key that was asked for.
+    /// All values lie beyond the coordinate of the given key.
     Beyond,
-    /// None is better than this key, turned.
+    /// No value is better than this key, in sort order.
     Key(u64),
 }
 
 impl BoundQuery {
-    /// What a run promises of an end; `None` if that is not known without its zone map. `than` is a key, turned.
+    /// Returns the bound of a run for an extreme; `None` if only its zone map has it. `than` is a key in sort
+    /// order.
     fn promise(&self, run: &Run<Location>, reach: &Reach, than: Option<u64>) -> Option<Promise> {
         if let Some(zone) = run.payload.ranges.as_ref().and_then(|ranges| ranges.zone(reach.column)) {
             return Some(reach.promise(&zone).map_or(Promise::Nothing, Promise::Key));
@@ -67,7 +69,7 @@ impl BoundQuery {
             End::Least => run.payload.low[d],
             End::Most => run.payload.high[d],
         };
-        // What is no number hides the end.
+        // Values that are no numbers have the last coordinate and hide the maximum.
         let is_hidden = reach.end == End::Most && place == frame.geometry.last_coordinate();
         let is_beyond = |than: u64| {
             let other = place_of(frame, d, data_type, reach.end.turned(than));
@@ -80,7 +82,7 @@ impl BoundQuery {
         Some(key.map_or(Promise::Nothing, |key| Promise::Key(reach.end.turned(key))))
     }
 
-    /// The best key beyond the coordinate of another, in the tree of a run; turned, both.
+    /// Returns the best key beyond the coordinate of `than`, in the grid of a run; both in sort order.
     fn beyond(&self, run: &Run<Location>, reach: &Reach, than: u64) -> Option<u64> {
         let (frame, d) = self.dimension(run, reach.column)?;
         let data_type = self.snapshot.view.schema.stored.field(reach.column).data_type();
@@ -89,13 +91,13 @@ impl BoundQuery {
         best_key(frame, d, data_type, reach.end, next?).map(|key| reach.end.turned(key))
     }
 
-    /// The frame in which a column is a run's dimension, and which one.
+    /// The frame of a run's grid and the dimension of a column in it.
     fn dimension(&self, run: &Run<Location>, column: usize) -> Option<(&Frame, usize)> {
         let frame = self.grids.frame(run.cube.grid())?;
         Some((frame, frame.dimensions.iter().position(|dimension| *dimension == column)?))
     }
 
-    /// May a run hold something better than is known?
+    /// True if a run may hold a better value than the known ones.
     pub fn may_gain(&self, run: &Run<Location>, seek: &Seek) -> bool {
         seek.reaches.iter().any(|reach| match self.promise(run, reach, reach.best()) {
             None => true,
@@ -104,13 +106,13 @@ impl BoundQuery {
         })
     }
 
-    /// Has each record of a run a value of a column, as far as is known? `None` if its zone map has to tell.
+    /// True if each row of a run surely has a value of a column; `None` if only its zone map can decide.
     pub fn has_values(&self, run: &Run<Location>, column: usize) -> Option<bool> {
         let (first, last) = order::number_keys(self.snapshot.view.schema.stored.field(column).data_type());
         if let Some(zone) = run.payload.ranges.as_ref().and_then(|ranges| ranges.zone(column)) {
             return Some(zone.nulls == Nulls::None && first <= zone.min && zone.max <= last);
         }
-        // What is no number has the last coordinate. Other values hardly ever have it.
+        // Values that are no numbers have the last coordinate; other values rarely do.
         let (frame, d) = self.dimension(run, column)?;
         Some(run.payload.high[d] < frame.geometry.last_coordinate())
     }
@@ -121,7 +123,7 @@ fn place_of(frame: &Frame, d: usize, data_type: &DataType, key: u64) -> u32 {
     frame.scales[d].coordinate(order::number(data_type, key), frame.geometry.bits())
 }
 
-/// The best key that a value at a coordinate or beyond it can have; `None` if there is no such value.
+/// The best key of a value at a coordinate or beyond it; `None` if there is none.
 fn best_key(frame: &Frame, d: usize, data_type: &DataType, end: End, place: u32) -> Option<u64> {
     let (first, last) = order::number_keys(data_type);
     match end {
@@ -135,12 +137,12 @@ fn best_key(frame: &Frame, d: usize, data_type: &DataType, end: End, place: u32)
 }
 
 impl LogicalPlan {
-    /// The runs that promise the best values of each end, first the best of each and then others; nothing if runs do
-    /// not tell, or are not what is asked for.
+    /// Returns plans of the runs with the best bounds: first the best run of each extreme, then others. Empty
+    /// if metadata does not decide, or the query is limited to a part or to indexed values.
     ///
     /// # Errors
     ///
-    /// Those of [`LogicalPlan::read_plan`]; `Cancelled` after the deadline.
+    /// The errors of [`LogicalPlan::read_plan`]; `Cancelled` after the deadline.
     pub fn nearest(&self, seek: &Seek, deadline: Option<Instant>) -> Result<Vec<Nearest>> {
         let query = &self.query;
         if !query.sought.is_empty() || query.part.is_some() {
@@ -169,7 +171,7 @@ impl LogicalPlan {
         Ok(vec![step(first, beyond_first), step(later, others)])
     }
 
-    /// Looks for the best runs of each end; false if some do not tell.
+    /// Searches the best runs of each extreme; returns false if some runs have no bounds.
     fn search(&self, search: &mut Search<'_>, deadline: Option<Instant>) -> Result<bool> {
         let Some(mut short) = self.abridged(deadline)? else {
             return self.each_primary(PriorityRange::ALL, deadline, |run| search.take(self, run));
@@ -177,8 +179,8 @@ impl LogicalPlan {
         if !short.each_recent(|run| search.take(self, run))? {
             return Ok(false);
         }
-        // What each page promises of each end: no better than the best of its runs, and than that of runs that are no
-        // more.
+        // The bound of each page for each extreme: at least as good as all of its runs, including removed
+        // ones.
         let pages = 0..short.len();
         let wanted: Vec<bool> = pages.clone().map(|page| self.is_wanted(short.page(page))).collect();
         let promise = |reach: &Reach, page: usize| match self.query.promise(short.page(page), reach, None) {
@@ -193,7 +195,7 @@ impl LogicalPlan {
             let keys = promises.iter().zip(0..).filter_map(|(key, page)| Some(((*key)?, page)));
             let mut left: VecDeque<(u64, usize)> = keys.filter(|(_, page)| !is_read[*page]).collect();
             left.make_contiguous().sort_unstable();
-            // Mostly the first page has the best.
+            // The first page usually has the best run.
             let mut at_once = 1;
             while left.front().is_some_and(|(key, _)| !search.found[end].has_enough(*key)) {
                 let some: Vec<usize> = left.drain(..at_once.min(left.len())).map(|(_, page)| page).collect();
@@ -211,12 +213,12 @@ impl LogicalPlan {
         Ok(true)
     }
 
-    /// Whether the list of runs says that each record has a value of a stored column; `None` if it does not tell of some
-    /// runs, and of the others it says so.
+    /// True if each row has a value of a stored column, by the manifest. `None` if some runs do not decide it
+    /// and all others have values.
     ///
     /// # Errors
     ///
-    /// Those of [`LogicalPlan::read_plan`]; `Cancelled` after the deadline.
+    /// The errors of [`LogicalPlan::read_plan`]; `Cancelled` after the deadline.
     pub fn all_have(&self, column: usize, deadline: Option<Instant>) -> Result<Option<bool>> {
         let field = self.query.snapshot.view.schema.stored.field(column);
         if !field.is_nullable() && !field.data_type().is_floating() {
@@ -230,7 +232,7 @@ impl LogicalPlan {
             all_tell &= has_values.is_some();
             has_values != Some(false)
         };
-        // Where a page does not tell, many do not.
+        // If one page does not decide, many pages do not.
         let of_pages =
             |short: &Short<'_>| (0..short.len()).map(|page| has_values(short.page(page))).collect::<Option<Vec<_>>>();
         let short = self.abridged(deadline)?.map(|short| (of_pages(&short), short));
@@ -250,11 +252,11 @@ impl LogicalPlan {
     }
 }
 
-/// The search for the runs that promise the best values of some ends.
+/// The search for the runs with the best bounds of some extremes.
 struct Search<'a> {
     seek: &'a Seek,
     found: Vec<Best>,
-    /// For each end the best promise of runs that are not among these.
+    /// For each extreme, the best bound of all other runs.
     others: Vec<Option<u64>>,
 }
 
@@ -264,7 +266,7 @@ impl Search<'_> {
         Search { seek, others: vec![None; found.len()], found }
     }
 
-    /// Takes a run; false if it does not tell what it promises.
+    /// Adds a run; returns false if it has no bounds.
     fn take(&mut self, plan: &LogicalPlan, run: &Arc<Run<Location>>) -> bool {
         if !plan.may_match(run) {
             return true;
@@ -283,34 +285,34 @@ impl Search<'_> {
     }
 }
 
-/// The runs that promise the best values of an end, so far.
+/// The runs with the best bounds of an extreme so far.
 #[derive(Default)]
 struct Best {
-    /// The worst on top.
+    /// The worst is on top.
     runs: BinaryHeap<Promising>,
-    /// The best promise.
+    /// The best bound.
     least: Option<u64>,
-    /// What lies beyond the coordinate of the worst: of which grid and worst that is, and the best of it.
+    /// The cached result of [`Best::beyond`], by grid and worst bound.
     beyond: Option<((u32, u64), Option<u64>)>,
 }
 
 impl Best {
-    /// What a run must not be worse than; `None` if any will do.
+    /// The bound that a further run must reach; `None` if any run is accepted.
     fn worst(&self) -> Option<u64> {
         if self.runs.len() < NEAREST { None } else { self.runs.peek().map(|promising| promising.key) }
     }
 
-    /// Does nothing that promises this key, or a worse one, have to be looked at?
+    /// True if no run with this bound, or a worse one, needs to be read.
     fn has_enough(&self, key: u64) -> bool {
         self.worst().is_some_and(|worst| match key.cmp(&worst) {
             Ordering::Less => false,
-            // Of those that are alike up to so many are kept if they promise the best.
+            // Among runs with equal bounds, up to `MOST_ALIKE` are kept if they are the best.
             Ordering::Equal => self.least != Some(worst) || self.runs.len() >= MOST_ALIKE,
             Ordering::Greater => true,
         })
     }
 
-    /// The best of what lies beyond the coordinate of the worst in a grid, found once for each worst.
+    /// The best key beyond the coordinate of the worst run, computed once for each grid and worst.
     fn beyond(&mut self, grid: u32, find: impl FnOnce(u64) -> Option<u64>) -> Option<u64> {
         let of = (grid, self.worst()?);
         match self.beyond {
@@ -319,7 +321,7 @@ impl Best {
         }
     }
 
-    /// Takes a run; gives the best promise of those that have to go for it.
+    /// Adds a run; returns the best bound of the runs that it displaces.
     fn add(&mut self, promising: Promising) -> Option<u64> {
         self.least = self.least.into_iter().chain([promising.key]).min();
         self.runs.push(promising);
@@ -330,13 +332,13 @@ impl Best {
             if self.runs.len() <= most {
                 return gone;
             }
-            // Each is no worse than the one before.
+            // Each one is no worse than the one before.
             gone = self.runs.pop().map(|promising| promising.key);
         }
     }
 }
 
-/// A run and what it promises, the worst on top of a heap.
+/// A run and its bound; the worst is on top of a heap.
 struct Promising {
     key: u64,
     run: Arc<Run<Location>>,
