@@ -1,4 +1,4 @@
-//! Whole pages and runs: every chunk read and checked, every column decoded.
+//! Reads whole pages and runs: checks every chunk and decodes every column.
 
 use std::collections::BTreeMap;
 use std::ops::Range;
@@ -16,12 +16,11 @@ use kubist_format::rows::Span;
 use kubist_format::zone_map::ZoneMap;
 use kubist_types::error::{Error, Result};
 
-/// The stored rows of a run in the run's order, with the defaults of columns that
-/// it has not, and its zone map.
+/// Returns all rows of a run in stored order, with defaults for columns that it lacks, and its zone map.
 ///
 /// # Errors
 ///
-/// `Damaged`; `SnapshotExpired` if its segment was cleaned away; a storage error.
+/// `Damaged`; `SnapshotExpired` if its segment was cleaned; a storage error.
 pub fn read_run(snapshot: &Snapshot, run: &Arc<Run<Location>>) -> Result<(RecordBatch, Arc<ZoneMap>)> {
     let (mut maps, _) = snapshot.zone_maps(std::iter::once(run), true)?;
     let map = maps.remove(0);
@@ -29,18 +28,18 @@ pub fn read_run(snapshot: &Snapshot, run: &Arc<Run<Location>>) -> Result<(Record
     Ok((decode_pages(snapshot, run, &map, 0..map.pages(), &data)?, map))
 }
 
-/// Some of a run's stored bytes, counted from its first.
+/// Reads a byte range of a run's data.
 ///
 /// # Errors
 ///
-/// `Damaged`; `SnapshotExpired` if its segment was cleaned away; a storage error.
+/// `Damaged`; `SnapshotExpired` if its segment was cleaned; a storage error.
 pub fn data(snapshot: &Snapshot, run: &Run<Location>, range: Range<u64>) -> Result<Bytes> {
     let place = &run.payload;
     let (offset, length) = (place.data_offset + range.start, range.end - range.start);
     Ok(snapshot.core.fetch(&[Piece { segment: place.segment.clone(), offset, length }])?.pieces.remove(0))
 }
 
-/// The rows of neighbouring pages, whose bytes are `data`.
+/// Decodes the rows of adjacent pages; `data` has their bytes.
 ///
 /// # Errors
 ///
@@ -73,13 +72,12 @@ pub fn decode_pages(
     batch.map_err(|error| damaged(snapshot, run, start, error.to_string()))
 }
 
-/// The rows of a page of which every value is one of its column's type, and what is wrong
-/// with the others, row by row. `data` are the page's bytes. An error if they are not what
-/// was written.
+/// Decodes the rows of a page whose values are all valid for their types. Returns also the errors of the
+/// other rows, by row. `data` has the page's bytes.
 ///
 /// # Errors
 ///
-/// `Damaged`.
+/// `Damaged` if a checksum does not match.
 pub fn decode_sound_rows(
     snapshot: &Snapshot,
     run: &Run<Location>,
@@ -103,7 +101,7 @@ pub fn decode_sound_rows(
     };
     let mut bad: BTreeMap<usize, String> = BTreeMap::new();
     for (column, field) in schema.stored.fields().iter().enumerate() {
-        // Halved until every part is sound, or one row.
+        // Halved until a part is valid or has one row.
         let mut parts = vec![0..rows];
         while let Some(places) = parts.pop() {
             let Err(what) = array(column, &[Span { indices: places.clone(), some: None }])? else { continue };
@@ -125,8 +123,7 @@ pub fn decode_sound_rows(
     Ok((batch.map_err(|error| damaged(snapshot, run, start, error.to_string()))?, bad))
 }
 
-/// Appends rows of one column of one page, whose bytes lie in `data`, which begins at
-/// `start` of the run.
+/// Appends rows of one column of a page. `data` has the page's bytes and begins at offset `start` of the run.
 #[allow(clippy::too_many_arguments)]
 fn append_chunk(
     snapshot: &Snapshot,
@@ -149,7 +146,7 @@ fn append_chunk(
     builder.append(&map.page_column(page, bytes), spans).map_err(damaged)
 }
 
-/// An error that names the file, the place in it and the cube.
+/// A damage error with the file, the offset and the cube.
 pub fn damaged(snapshot: &Snapshot, run: &Run<Location>, offset: u64, what: String) -> Error {
     Error::Damaged {
         file: format!("{}/segments/{}.seg", snapshot.core.store.location(), run.payload.segment),

@@ -1,14 +1,12 @@
-//! Choosing by priority, without knowing the density beforehand: the lowest of all
-//! (`limit`), and the lowest in each cell of a grid (`per_cell`, see `cells`).
+//! Selection by priority without knowing the density: the lowest rows overall (`limit`), or in each cell of a
+//! grid (`per_cell`, see `cells`).
 //!
-//! Windows of rising priority are scanned, each record once, until enough is
-//! found. Equal priorities are told apart by a hash over all columns of the
-//! record in canonical form, so that the choice does not depend on where or when
-//! a record was stored; that hash is only computed once a tie is met.
+//! Windows of increasing priority are scanned, each row once, until enough rows are found. Ties of priorities
+//! are broken by a hash of all columns of the row in canonical form, so the choice is independent of storage.
+//! The hash is computed only after a tie was found.
 //!
-//! What cannot be chosen any more is let go of, so that a few times the answer is held at
-//! most, and n records of which k are chosen take time in proportion to n log k. All of it
-//! can be cancelled.
+//! Rows that can no longer be chosen are dropped. Memory is therefore a few times the result, and choosing k
+//! of n rows takes time proportional to n log k. All steps can be cancelled.
 
 mod candidates;
 mod cells;
@@ -29,7 +27,7 @@ pub use delivery::Delivery;
 use kubist_index::gradual;
 use kubist_types::{Result, Stats};
 
-/// The records of lowest priority, in all or of each cell: `limit` of them at most.
+/// Selects the rows of lowest priority, overall or in each cell, at most `limit`.
 pub fn select(plan: &Arc<LogicalPlan>, limit: u64) -> Result<Delivery> {
     let mut spent = Stats::default();
     for with_ties in [false, true] {
@@ -46,7 +44,7 @@ pub fn select(plan: &Arc<LogicalPlan>, limit: u64) -> Result<Delivery> {
     unreachable!("candidates were told apart")
 }
 
-/// At least the `limit + 1` lowest priorities, if there are as many.
+/// Finds at least the `limit + 1` rows of lowest priority, if so many match.
 fn lowest(plan: &Arc<LogicalPlan>, limit: u64, with_ties: bool) -> Result<Found> {
     let query = &plan.query;
     let mut found = Found::default();
@@ -61,7 +59,7 @@ fn lowest(plan: &Arc<LogicalPlan>, limit: u64, with_ties: bool) -> Result<Found>
             }
             let mut candidates = found.take(query, scanned, with_ties);
             found.candidates.append(&mut candidates);
-            // Far more than enough: let go of what cannot be chosen.
+            // Far more than enough: drop the rows that cannot be chosen.
             if found.candidates.len() as u64 > enough.saturating_mul(4).max(ALWAYS_HELD) {
                 gradual::sort(&mut found.candidates, &query.cancel)?;
                 found.candidates.truncate(enough as usize);
@@ -76,9 +74,8 @@ fn lowest(plan: &Arc<LogicalPlan>, limit: u64, with_ties: bool) -> Result<Found>
     }
 }
 
-/// Sorts, cuts at the limit, and makes batches in ascending order of priority, or in that which
-/// was asked for.
-/// `None` if two candidates have the same priority and were not told apart.
+/// Sorts the candidates, cuts at the limit, and makes batches by ascending priority or in the requested
+/// order. `None` if two candidates have equal priorities and no tie-breakers.
 fn deliver(query: &BoundQuery, found: Found, limit: u64, with_ties: bool) -> Result<Option<Delivery>> {
     let Found { parts, mut candidates, mut cutoffs, stats, .. } = found;
     let cancel = &query.cancel;
@@ -108,9 +105,9 @@ fn deliver(query: &BoundQuery, found: Found, limit: u64, with_ties: bool) -> Res
         Some(priority) => Threshold::new(priority as u128).to_fraction().min(query.fraction),
         None => query.fraction,
     };
-    // Given all other records, a record is in the answer if its priority is below that of
-    // the first one left out, of all or of its cell: a threshold that does not depend on it
-    // (Cohen and Kaplan, "Summarizing data using bottom-k sketches", 2007: rank conditioning).
+    // Given all other rows, a row is in the result if its priority is below that of the first row left out,
+    // overall or in its cell. This threshold does not depend on the row (rank conditioning; Cohen and Kaplan,
+    // "Summarizing data using bottom-k sketches", 2007).
     let inclusion = |place: usize| {
         let of_cell = cutoffs.get(place).copied().flatten().map(|(priority, ..)| priority);
         let below = [first_out, of_cell].into_iter().flatten().min();

@@ -1,9 +1,9 @@
-//! Answers in an order that the query gives, of any size, in bounded memory.
+//! Sorting of results of any size, within a memory limit.
 //!
-//! Rows are scanned with keys that compare as they do (`keys`). What fits into memory is sorted
-//! there. More becomes sorted runs in a scratch file (`scratch`), which are then merged
-//! (`merge`), as many at a time as memory has room for a block of each. Of the `first` records
-//! only what can still be among them is kept. All of it can be cancelled.
+//! Rows are scanned with keys that compare as bytes (`keys`). Rows that fit in memory are sorted there. More
+//! rows become sorted runs in a scratch file (`scratch`). These are merged (`merge`), as many at a time as
+//! memory has room for one block of each. With `first`, only rows that can still be among the first are kept.
+//! All steps can be cancelled.
 
 mod keys;
 mod merge;
@@ -26,22 +26,22 @@ use kubist_types::stats::Stats;
 use merge::{Merge, Run, gather};
 use scratch::{Block, Spilled};
 
-/// Rows of a batch of the answer, at most.
+/// The largest number of rows of a result batch.
 const BATCH_ROWS: usize = 65_536;
-/// Bytes of rows that are held while they are sorted, if nobody says how many.
+/// The default memory limit for rows that are being sorted, in bytes.
 const DEFAULT_MEMORY: usize = 128 << 20;
-/// Runs that are merged at once.
+/// The number of runs merged at once.
 const MERGED_RUNS: usize = 64;
-/// Rows of a block of a run, at least and at most.
+/// The least and largest number of rows of a block.
 const BLOCK_ROWS: (usize, usize) = (16, 8192);
 
-/// Some of the answer, or its end, and what it cost since the one before.
+/// A batch of the result, or its end, with the cost since the previous one.
 pub struct Sorted {
     pub batch: Option<RecordBatch>,
     pub stats: Stats,
 }
 
-/// Sends the records of a query in its order; ends where nobody receives them any more.
+/// Sends the rows of a query in order; stops if the receiver is gone.
 pub(crate) fn send(plan: &Arc<LogicalPlan>, sender: &SyncSender<Result<Sorted>>) {
     let (query, mut stats) = (&plan.query, Stats::default());
     let mut give = |block: Block, stats: &mut Stats| {
@@ -56,12 +56,12 @@ pub(crate) fn send(plan: &Arc<LogicalPlan>, sender: &SyncSender<Result<Sorted>>)
         Ok(false) => return,
         Err(error) => Err(error),
     };
-    // Nobody may be left to hear of the end.
+    // The receiver may be gone.
     let _ = sender.send(end);
 }
 
-/// The order of chosen records, whose read columns are in `blocks`, each at a place there:
-/// their numbers, in order. What is equal stays in the order in which it is given.
+/// Returns the order of chosen rows as indices into `places`. Their columns are in `blocks`. Equal rows stay
+/// in the given order.
 pub(crate) fn ordered(
     order: &Order,
     blocks: &[Vec<ArrayRef>],
@@ -80,7 +80,7 @@ pub(crate) fn ordered(
     Ok(items[..kept].iter().map(|item| item.part as usize * BATCH_ROWS + item.row as usize).collect())
 }
 
-/// A record to be sorted: the first bytes of its key, all of them, and where it is.
+/// A row to sort: the first bytes of its key, the whole key, and its position.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 struct Item<'a> {
     head: u64,
@@ -112,15 +112,14 @@ struct Held {
 
 impl Held {
     fn add(&mut self, block: Block) {
-        // Beside a row and its key: its item, twice while they are sorted.
+        // In addition to the row and its key: its item, twice during the sort.
         self.bytes += bytes_of(&block) + 2 * size_of::<Item<'_>>() * block.keys.len();
         self.rows += block.keys.len();
         self.columns.push(block.columns);
         self.keys.push(block.keys);
     }
 
-    /// Hands out the `most` first of its rows in order, in blocks; `false` if `give` wants no
-    /// more.
+    /// Passes the first `most` rows in order to `give`, in blocks; returns false if `give` does.
     fn in_order(
         &self,
         most: u64,
@@ -149,7 +148,7 @@ fn bytes_of(block: &Block) -> usize {
     block.columns.iter().map(|array| array.get_array_memory_size()).sum::<usize>() + block.keys.size()
 }
 
-/// Scans, sorts and gives blocks in order; `false` if `give` wants no more.
+/// Scans, sorts, and passes blocks in order to `give`; returns false if `give` does.
 fn sorted(
     plan: &Arc<LogicalPlan>,
     order: &Order,
@@ -162,7 +161,7 @@ fn sorted(
     let schema = Schema::new(query.read.iter().map(|column| stored.fields()[*column].clone()).collect::<Vec<_>>());
     let mut spilled = Spilled::new(Arc::new(schema), query.most_scratch);
     let (mut held, mut runs, mut row_bytes) = (Held::default(), Vec::<Run>::new(), 64);
-    // No record behind this key is among the first.
+    // The largest key that can still be among the first.
     let mut last: Option<Vec<u8>> = None;
     for scanned in keyed(plan)? {
         let (block, of_task) = scanned?;
@@ -185,7 +184,7 @@ fn sorted(
         let full = std::mem::take(&mut held);
         let (mut blocks, block_rows) = (Vec::new(), block_rows(memory, row_bytes));
         if few {
-            // The first of these stay in memory.
+            // The first rows of these stay in memory.
             full.in_order(most, block_rows, cancel, &mut |block| {
                 blocks.push(block);
                 Ok(true)
@@ -231,12 +230,12 @@ fn sorted(
     Ok(true)
 }
 
-/// Rows of a block so that memory has room for one of each run that is merged.
+/// The number of rows of a block, so that memory holds one block of each merged run.
 fn block_rows(memory: usize, row_bytes: usize) -> usize {
     (memory / (2 * MERGED_RUNS) / row_bytes.max(1)).clamp(BLOCK_ROWS.0, BLOCK_ROWS.1)
 }
 
-/// The matching rows with their keys, made on the threads that read them.
+/// Returns the matching rows with their keys, built on the threads that read them.
 fn keyed(plan: &Arc<LogicalPlan>) -> Result<impl Iterator<Item = Result<(Block, Stats)>>> {
     let query = plan.query.clone();
     let wanted = Wanted { columns: query.read.clone(), priorities: true };
@@ -251,7 +250,7 @@ fn keyed(plan: &Arc<LogicalPlan>) -> Result<impl Iterator<Item = Result<(Block, 
     Ok(execute::work(plan.all_pieces()?, wanted, Skips::default(), with_keys))
 }
 
-/// The records of a block that do not come behind a key.
+/// Keeps the rows of a block whose keys are at most `last`.
 fn up_to(block: Block, last: &[u8]) -> Result<Block> {
     let rows: Vec<usize> = (0..block.keys.len()).filter(|row| block.keys.get(*row) <= last).collect();
     if rows.len() == block.keys.len() {

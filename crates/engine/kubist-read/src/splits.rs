@@ -1,12 +1,12 @@
-//! A query cut into disjoint parts, for several processes or machines.
+//! Splits: a query divided into disjoint parts for several processes or machines.
 //!
-//! Each part is a box of the grid, and all of them together are all of space: so each
-//! record is in exactly one part, whatever reads it and however its rows are stored. The
-//! cuts halve a sample of the answer, again and again, across the dimension in which it
-//! spreads furthest. That makes compact parts of about equal rows; where records lie in
-//! one point, parts are ranges of priority. In a cluster parts can be stretches of its ring
-//! instead: whole runs, read where they lie. A part carries the token of the snapshot that it is
-//! of, and answers from that snapshot or not at all.
+//! Each part is a box of the grid, and together they cover all of space. So each row is in exactly one part,
+//! independent of reader and storage layout.
+//!
+//! The division halves a sample of the result repeatedly, across the dimension with the largest extent. This
+//! makes compact parts of similar row counts. Rows at a single point are divided by priority. In a cluster,
+//! parts can be ranges of the token ring: whole runs, read where they are stored. A part has the token of its
+//! snapshot and reads only that snapshot.
 
 use std::sync::Arc;
 
@@ -30,34 +30,34 @@ use kubist_types::cancel::Cancel;
 use kubist_types::error::{Error, Result};
 use kubist_types::query::QuerySpec;
 
-/// Records of the sample for each part: they differ by some percent in size then.
+/// Sampled rows per part; part sizes then differ by some percent.
 const SAMPLED: u64 = 512;
 const MOST_SAMPLED: u64 = 1 << 20;
-/// More parts than this are no parallel reading any more.
+/// The largest number of parts that is useful for parallel reads.
 const MOST_PARTS: usize = 1 << 16;
-/// A cut may miss its place by this share of the records, for a more compact part.
+/// A cut may miss its target by this fraction of the rows, for a more compact part.
 const SLACK: f64 = 0.05;
-/// And by this share for a border of larger cubes, which divides fewer runs and zones.
+/// A cut may miss by this fraction for a boundary of larger cubes, which divides fewer runs and zones.
 const LEEWAY: f64 = 0.02;
 
-/// The form in which a split is written; a process of another version refuses it.
+/// The format version of splits; a process with another version refuses them.
 const VERSION: u32 = 2;
 
-/// One part of a query: plain data, which another process can open and read.
+/// One part of a query, as plain data that another process can open and read.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Split {
     version: SplitVersion,
-    /// Where the table is.
+    /// The location of the table.
     pub location: String,
-    /// Which state of the table it is of.
+    /// The snapshot to read.
     pub snapshot: SnapshotToken,
-    /// The whole query, of which it is a part.
+    /// The whole query.
     pub query: QuerySpec,
     part: Part,
-    /// About how many records it holds.
+    /// The approximate number of rows.
     pub rows: u64,
-    /// Hosts that keep most of its data, the best first; none for a local directory.
+    /// Hosts that store most of its data, best first; empty for a local directory.
     pub preferred_hosts: Vec<String>,
 }
 
@@ -83,20 +83,20 @@ impl TryFrom<u32> for SplitVersion {
 }
 
 impl Split {
-    /// Its part of the query.
+    /// The request that reads this part.
     pub fn request(&self, cancel: &Cancel) -> Request {
         let run = RunOptions { part: Some(self.part.clone()), ..RunOptions::with_cancel(cancel) };
         run.of(self.query.clone())
     }
 }
 
-/// Cuts a query into `parts` disjoint ones of about equal rows: together they return
-/// exactly the records of the query, each once. `limit` and `per_cell` choose among
-/// all records, so they cannot be cut.
+/// Divides a query into `parts` disjoint parts of similar row counts. Together they return exactly the rows
+/// of the query, each once. Queries with `limit` or `per_cell` choose among all rows, so they cannot be
+/// divided.
 ///
 /// # Errors
 ///
-/// `Invalid` with `limit`, `per_cell` or `order_by`, without parts, or if the question makes no sense;
+/// `Invalid` with `limit`, `per_cell` or `order_by`, with 0 or too many parts, or for an impossible query;
 /// `SnapshotExpired`; `Damaged`; `Cancelled`; a storage error.
 pub fn splits(snapshot: &Snapshot, request: &Request, parts: usize) -> Result<Vec<Split>> {
     let plan = to_be_cut(snapshot, request, parts)?;
@@ -111,7 +111,7 @@ pub fn splits(snapshot: &Snapshot, request: &Request, parts: usize) -> Result<Ve
         request.run.cancel.check()?;
         let meets = |run: &Run<Location>| {
             let (place, mut sides) = (&run.payload, 0..geometry.dimensions());
-            // Where the runs of older grids lie in the newest is not known of them.
+            // Runs of older grids have no known position in the newest grid.
             run.cube.grid() != part.grid || sides.all(|d| part.low[d] <= place.high[d] && place.low[d] <= part.high[d])
         };
         let within = lying.iter().filter(|(run, ..)| meets(run));
@@ -121,14 +121,13 @@ pub fn splits(snapshot: &Snapshot, request: &Request, parts: usize) -> Result<Ve
     cut.into_iter().map(cut_out).collect()
 }
 
-/// Cuts a query into `parts` disjoint ones, each of which is read from one host of the
-/// cluster as far as that can be: together they return exactly the records of the query.
-/// They are stretches of the cluster's ring and not compact in space (thesis, listing
-/// 5.2). A table that is on no cluster is cut as `Snapshot::splits` does.
+/// Divides a query into `parts` disjoint parts, each read from one host of the cluster if possible. Together
+/// they return exactly the rows of the query. They are ranges of the token ring and not compact in space
+/// (thesis, listing 5.2). Without a cluster this is [`splits`].
 ///
 /// # Errors
 ///
-/// As of [`splits`].
+/// The errors of [`splits`].
 pub fn splits_by_host(snapshot: &Snapshot, request: &Request, parts: usize) -> Result<Vec<Split>> {
     let plan = to_be_cut(snapshot, request, parts)?;
     if snapshot.core.store.capabilities().locality == Locality::Here {
@@ -143,7 +142,7 @@ pub fn splits_by_host(snapshot: &Snapshot, request: &Request, parts: usize) -> R
     Ok(ring::cut(lying, parts).into_iter().map(split).collect())
 }
 
-/// A query that can be cut into so many parts.
+/// Plans a query that can be divided.
 fn to_be_cut(snapshot: &Snapshot, request: &Request, parts: usize) -> Result<LogicalPlan> {
     if parts == 0 || parts > MOST_PARTS {
         return Err(Error::invalid(format!("a query is cut into 1 to {MOST_PARTS} parts, not {parts}")));
@@ -173,8 +172,8 @@ fn split(snapshot: &Snapshot, query: &QuerySpec, part: Part, rows: f64, preferre
     }
 }
 
-/// The runs that a question reads, where they lie in a cluster, and about how many
-/// records of the answer each has; nothing if there is no cluster.
+/// Returns the runs of a query, their locations in a cluster, and the expected rows of each; empty without a
+/// cluster.
 fn lying(plan: &LogicalPlan) -> Result<Vec<(Arc<Run<Location>>, ReplicaLocation, f64)>> {
     let query = &plan.query;
     if query.snapshot.core.store.capabilities().locality != Locality::Hosts {
@@ -187,7 +186,7 @@ fn lying(plan: &LogicalPlan) -> Result<Vec<(Arc<Run<Location>>, ReplicaLocation,
     Ok(read.visits.iter().zip(homes).map(lying).collect())
 }
 
-/// Coordinates of a uniform sample of the answer, and about how many records it has.
+/// Returns the coordinates of a uniform sample of the result, and the estimated number of rows.
 fn sample(
     snapshot: &Snapshot,
     query: &BoundQuery,
@@ -216,7 +215,7 @@ fn sample(
     Ok((points, rows))
 }
 
-/// The tree of the grid by which parts are cut.
+/// The tree of the newest grid, which divides the parts.
 fn newest(query: &BoundQuery) -> Result<Geometry> {
     let grid = query.grids.newest();
     query.grids.tree(grid).ok_or_else(|| Error::invalid(format!("the table has no grid {grid}")))
@@ -232,7 +231,7 @@ fn everything(geometry: &Geometry) -> Part {
     }
 }
 
-/// Cuts a part with its points into so many, and says how many points each got.
+/// Divides a part with its sample points into `parts`; adds each with its number of points.
 fn halve(
     geometry: &Geometry,
     points: &mut [[u32; MAX_DIMENSIONS]],
@@ -253,7 +252,7 @@ fn halve(
             (left.high[d], right.low[d]) = (coordinate - 1, coordinate);
             partition(points, |point| point[d] < coordinate)
         }
-        // All in one point, or nothing known: by priority, which is uniform.
+        // All points are equal, or there is no sample: divide by priority, which is uniform.
         None => {
             let (low, high) = part.priorities;
             let middle = low + ((high - low) as u128 * first as u128 / parts as u128) as u64;
@@ -266,7 +265,7 @@ fn halve(
     halve(geometry, of_right, right, parts - first, out, cancel)
 }
 
-/// Moves the points for which it holds to the front; gives how many they are.
+/// Moves the points for which `holds` is true to the front; returns their number.
 fn partition(points: &mut [[u32; MAX_DIMENSIONS]], holds: impl Fn(&[u32; MAX_DIMENSIONS]) -> bool) -> usize {
     let mut front = 0;
     for place in 0..points.len() {
@@ -278,8 +277,8 @@ fn partition(points: &mut [[u32; MAX_DIMENSIONS]], holds: impl Fn(&[u32; MAX_DIM
     front
 }
 
-/// The dimension and the coordinate at which the second half begins: across the widest
-/// extent if that cuts where it is wanted, or else wherever that is nearest.
+/// Returns the dimension and the coordinate of the best cut: across the largest extent if a cut there is
+/// close to the target, otherwise the closest cut.
 fn best_cut(
     geometry: &Geometry,
     points: &[[u32; MAX_DIMENSIONS]],
@@ -301,8 +300,8 @@ fn best_cut(
     Ok(best.map(|(_, _, d, cut)| (d, cut)))
 }
 
-/// Where a half begins of which so many sorted coordinates are before, and by how many it misses that;
-/// `None`: all of them are one.
+/// Returns the distance from the target and the coordinate of a cut with `wanted` of the sorted coordinates
+/// before it; `None` if all coordinates are equal.
 fn cut(column: &[u32], wanted: usize) -> Option<(usize, u32)> {
     let (lowest, last) = (*column.first()?, column.len() - 1);
     let missed = |cut: u32| (column.partition_point(|value| *value < cut).abs_diff(wanted), cut);
@@ -311,12 +310,12 @@ fn cut(column: &[u32], wanted: usize) -> Option<(usize, u32)> {
     if below < upto {
         return Some(missed(coarsest(below, upto)));
     }
-    // Points of one coordinate stay together: before or behind them.
+    // Points with equal coordinates stay together, before or after the cut.
     let behind = column.get(column.partition_point(|value| *value <= upto)).copied();
     [Some(upto), behind].into_iter().flatten().filter(|cut| *cut > lowest).map(missed).min()
 }
 
-/// Of the coordinates above one and up to another, the one at which the largest cubes begin.
+/// Among the coordinates in (`below`, `upto`], returns the one at which the largest cubes begin.
 fn coarsest(below: u32, upto: u32) -> u32 {
     let bit = (below ^ upto).ilog2();
     upto >> bit << bit
@@ -343,7 +342,7 @@ mod tests {
     fn a_cut_is_at_a_border_near_its_place() {
         let column: Vec<u32> = (0..1000).map(|place| place * 1000).collect();
         assert_eq!(cut(&column, 500), Some((8, 15 << 15)));
-        // Points of one coordinate are on one side.
+        // Points with equal coordinates are on one side.
         assert_eq!(cut(&[5; 100], 50), None);
         assert_eq!(cut(&[vec![5; 70], vec![9; 30]].concat(), 50), Some((20, 9)));
         assert_eq!(cut(&[vec![5; 20], vec![9; 80]].concat(), 50), Some((30, 9)));

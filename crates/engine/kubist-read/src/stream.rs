@@ -1,4 +1,4 @@
-//! The answer of a query, batch by batch, while it is being read.
+//! The result of a query, in batches while it is read.
 
 use std::collections::VecDeque;
 use std::sync::Arc;
@@ -19,7 +19,7 @@ use kubist_catalog::snapshot::Snapshot;
 use kubist_types::error::{Error, Result};
 use kubist_types::stats::Stats;
 
-/// The answer of a query, batch by batch. Dropping it stops the work.
+/// The result of a query as batches. Dropping it stops the work.
 pub struct QueryStream {
     query: Arc<BoundQuery>,
     schema: SchemaRef,
@@ -31,33 +31,33 @@ pub struct QueryStream {
 }
 
 enum Source {
-    /// Records in no order of priority, as they are scanned.
+    /// Rows in read order.
     Scan(Work<Scanned>, Arc<LogicalPlan>),
-    /// Selected by priority on a thread of their own.
+    /// Rows that another thread selects by priority.
     Selected(Receiver<Result<Delivery>>),
-    /// In an order, from a thread of their own.
+    /// Rows in the requested order, from another thread.
     Sorted(Receiver<Result<Sorted>>),
-    /// Selected and sorted.
+    /// Selected and sorted rows.
     Ready(VecDeque<RecordBatch>),
     Done,
 }
 
 impl QueryStream {
-    /// The records of a snapshot that match.
+    /// Returns the matching rows of a snapshot.
     ///
     /// # Errors
     ///
-    /// Those of [`BoundQuery::new`] and, where runs are planned at once, of
-    /// [`LogicalPlan::read_plan`]; reading itself fails in [`QueryStream::next_within`].
+    /// The errors of [`BoundQuery::new`] and of [`LogicalPlan::read_plan`] if runs are planned immediately.
+    /// Errors of reading come from [`QueryStream::next_within`].
     pub fn of(snapshot: &Snapshot, request: &Request) -> Result<QueryStream> {
         QueryStream::run(LogicalPlan::new(snapshot, request)?)
     }
 
-    /// The records that a plan chooses.
+    /// Returns the rows that a plan chooses.
     ///
     /// # Errors
     ///
-    /// Those of [`LogicalPlan::read_plan`].
+    /// The errors of [`LogicalPlan::read_plan`].
     pub fn run(plan: impl Into<Arc<LogicalPlan>>) -> Result<QueryStream> {
         let (begin, plan) = (Instant::now(), plan.into());
         let query = plan.query.clone();
@@ -84,17 +84,17 @@ impl QueryStream {
         Ok(QueryStream { query, schema, source, stats: Stats::default(), fraction, begin, finished: false })
     }
 
-    /// The columns of the answer.
+    /// The columns of the result.
     pub fn schema(&self) -> SchemaRef {
         self.schema.clone()
     }
 
-    /// Is the answer in an order of columns?
+    /// True if the result has a requested order.
     pub fn is_ordered(&self) -> bool {
         self.query.order.is_some()
     }
 
-    /// What it cost so far.
+    /// The cost so far.
     pub fn stats(&self) -> Stats {
         let mut stats = self.stats;
         if !self.finished {
@@ -103,18 +103,18 @@ impl QueryStream {
         stats
     }
 
-    /// Every matching record with a priority below this (and in the window) is in
-    /// the answer. Under a `limit` it is known with the first batch: then it is
-    /// the priority of the first record left out.
+    /// The fraction of all priorities that the result covers: it has every matching row with a lower priority
+    /// (in the window). With a `limit` it is set with the first batch, to the priority of the first row left
+    /// out.
     pub fn fraction(&self) -> f64 {
         self.fraction
     }
 
-    /// The next batch; `Some(None)` at the end, `None` if none came in time.
+    /// Returns the next batch: `Some(None)` at the end, `None` after `patience`.
     ///
     /// # Errors
     ///
-    /// As of the stream's items: `SnapshotExpired`, `Damaged`, `Cancelled` or a storage error.
+    /// `SnapshotExpired`, `Damaged`, `Cancelled` or a storage error.
     pub fn next_within(&mut self, patience: Duration) -> Result<Option<Option<RecordBatch>>> {
         let deadline = Instant::now().checked_add(patience);
         loop {
@@ -193,13 +193,13 @@ impl QueryStream {
 
 enum Step {
     Batch(RecordBatch),
-    /// Progress, but no batch.
+    /// Progress without a batch.
     Nothing,
     Late,
     End,
 }
 
-/// What it means that a thread has sent nothing.
+/// The step for a thread that has sent nothing.
 fn unanswered(error: RecvTimeoutError) -> Result<Step> {
     match error {
         RecvTimeoutError::Timeout => Ok(Step::Late),
@@ -211,7 +211,7 @@ fn unanswered(error: RecvTimeoutError) -> Result<Step> {
 
 impl Drop for QueryStream {
     fn drop(&mut self) {
-        // The plan's own switch: the thread that selects or sorts stops.
+        // The plan's own flag stops the thread that selects or sorts.
         if let Source::Selected(_) | Source::Sorted(_) = &self.source {
             self.query.cancel.set();
         }

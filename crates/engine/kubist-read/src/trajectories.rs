@@ -1,9 +1,8 @@
-//! All records of what passed through a region: two questions to one snapshot.
+//! Trajectories: all rows of the particles that passed through a region, as two queries on one snapshot.
 //!
-//! The first finds the values of one column, say a particle's number, among the records
-//! of the region; the second asks for all records that hold one of them. The values go
-//! from one to the other as sorted arrays, so millions of them are fine, and a lookup of
-//! the column is used where there is one.
+//! The first query finds the values of one column, for example a particle id, in the region. The second
+//! returns all rows with one of these values. The values are passed as sorted arrays, so millions are
+//! possible. A secondary index on the column is used if it exists.
 
 use std::collections::HashSet;
 use std::sync::Arc;
@@ -26,14 +25,14 @@ use kubist_types::error::{Error, Result};
 use kubist_types::query::QuerySpec;
 use kubist_types::stats::Stats;
 
-/// The records that `query` asks for, of those whose column `by` holds a value that it
-/// also holds in a record of `through`. Null belongs to nothing. Without an order of its own the
-/// answer is one path after the other, each in order of time.
+/// Returns the rows of `query` whose column `by` has a value that also occurs in the rows of `through`. Null
+/// matches nothing. Without an order of its own, the result is one trajectory after another, each in time
+/// order.
 ///
 /// # Errors
 ///
-/// `Invalid` if a question or the column makes no sense, or there are more trajectories than may be
-/// held; `SnapshotExpired`; `Damaged`; `Cancelled`; a storage error.
+/// `Invalid` if a query or the column is not possible, or there are more trajectories than allowed in memory;
+/// `SnapshotExpired`; `Damaged`; `Cancelled`; a storage error.
 pub fn trajectories(snapshot: &Snapshot, through: &Request, by: &str, request: &Request) -> Result<QueryStream> {
     let schema = &snapshot.view.schema;
     let column = schema.column(by)?;
@@ -50,7 +49,7 @@ pub fn trajectories(snapshot: &Snapshot, through: &Request, by: &str, request: &
     let bind = |condition: &dyn Fn(&Schema) -> Result<Predicate>| {
         BoundQuery::with(snapshot, request, Some(&paths), |visible| condition(visible))
     };
-    // What is wrong with the second question is said before the first one is read.
+    // Errors of the second query are reported before the first one runs.
     bind(&|_| Ok(Predicate::always()))?;
     let (values, spent) = distinct(snapshot, through, column)?;
     let cancel = &request.run.cancel;
@@ -60,8 +59,7 @@ pub fn trajectories(snapshot: &Snapshot, through: &Request, by: &str, request: &
     QueryStream::run(plan)
 }
 
-/// The values of a stored column among the records of a question, each once, and what
-/// it cost to find them.
+/// Returns the distinct values of a stored column in the rows of a query, and the cost.
 fn distinct(snapshot: &Snapshot, through: &Request, column: usize) -> Result<(ArrayRef, Stats)> {
     let plan = Arc::new(LogicalPlan::new(snapshot, through)?);
     let data_type = snapshot.view.schema.stored.field(column).data_type();
@@ -94,8 +92,8 @@ fn distinct(snapshot: &Snapshot, through: &Request, column: usize) -> Result<(Ar
     Ok((values, spent))
 }
 
-/// A key a row, different for different values: exact where order keys are, and elsewhere
-/// two hashes of 64 bits, which agree by chance once in 10^38 pairs.
+/// Returns a key per row that differs for different values. Keys are exact for types with exact order keys.
+/// For other types they are two 64-bit hashes, which collide for one pair in 10^38.
 fn distinguishing(array: &dyn Array) -> Vec<(u64, u64)> {
     match order::keys(array) {
         Some(keys) if order::is_exact(array.data_type()) => keys.into_iter().map(|key| (key, 0)).collect(),

@@ -1,4 +1,4 @@
-//! One run that a query reads, and which part of it.
+//! `Visit`: a run that a query reads, and the part of it.
 
 use std::sync::Arc;
 
@@ -10,29 +10,29 @@ use crate::bind::Region;
 use crate::grids::Within;
 use kubist_format::location::Location;
 
-/// What reading a page for few of its zones costs, in rows, and each of them.
+/// The cost in rows of reading a page for a few zones, and of each such zone.
 const LOOKED_UP_PAGE_ROWS: f64 = 1024.0;
 const LOOKED_UP_ZONE_ROWS: f64 = 48.0;
-/// What any run costs, however few of its rows are asked for.
+/// The least cost of a run, in rows.
 const LEAST_ROWS: f64 = 128.0;
 
-/// A run to read, perhaps only inside some boxes.
+/// A run to read, optionally limited to boxes or zones.
 #[derive(Clone)]
 pub struct Visit {
     pub run: Arc<Run<Location>>,
-    /// All of these hold its points.
+    /// Rows must be inside all of these.
     pub within: Vec<Within>,
-    /// Only these zones, ascending, can hold what is looked up.
+    /// If set, only these zones (ascending) can hold the indexed values.
     pub zones: Option<Arc<[u32]>>,
 }
 
 impl Visit {
-    /// All of a run.
+    /// The visit of a whole run.
     pub fn whole(run: Arc<Run<Location>>) -> Visit {
         Visit { run, within: Vec::new(), zones: None }
     }
 
-    /// About how many of its rows have a priority in `range` and lie in the region.
+    /// The expected number of its rows with a priority in `range` and a position in the region.
     pub fn rows(&self, region: &Region, range: PriorityRange) -> f64 {
         let (first, last) = self.run.priorities;
         let share =
@@ -40,7 +40,7 @@ impl Visit {
         self.run.rows as f64 * share.clamp(0.0, 1.0) * region.share_of(&self.run)
     }
 
-    /// About what reading it costs, in rows.
+    /// The expected cost of reading it, in rows.
     pub fn cost(&self, region: &Region, range: PriorityRange) -> f64 {
         match &self.zones {
             Some(zones) => LOOKED_UP_PAGE_ROWS + zones.len() as f64 * LOOKED_UP_ZONE_ROWS,
@@ -48,7 +48,7 @@ impl Visit {
         }
     }
 
-    /// What of it lies inside one more box, of the space of `tree`, if anything.
+    /// Returns the part of it inside a box of the grid of `tree`; `None` if it is surely empty.
     pub fn inside(mut self, grid_box: &GridBox, tree: &Geometry) -> Option<Visit> {
         let (location, k) = (&self.run.payload, tree.dimensions());
         if self.run.cube.grid() == tree.grid() {

@@ -1,11 +1,11 @@
-//! Threads that are kept for a moment, for whatever comes next.
+//! A pool of threads that stay alive for a short time.
 //!
-//! A query of a few hundred rows takes less time than starting the threads it is read
-//! with. So a thread that has nothing to do waits for a while before it ends, and new work
-//! goes to one that waits. Work never waits for work: with no thread idle a new one starts.
+//! A query of a few hundred rows takes less time than starting its threads. An idle thread therefore waits
+//! before it ends, and new work goes to an idle thread. Work never waits for other work: without an idle
+//! thread a new one starts.
 //!
-//! A forked process has none of these threads, and a lock of theirs may be held for ever:
-//! so locks are only tried, and what another process left is let be.
+//! A forked process has none of these threads, and may inherit a held lock. Locks are therefore only tried,
+//! and entries of another process are left alone.
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Mutex;
@@ -15,9 +15,9 @@ use std::time::Duration;
 
 type Job = Box<dyn FnOnce() + Send>;
 
-/// How long a thread waits for more to do.
+/// The time an idle thread waits.
 const KEPT: Duration = Duration::from_secs(2);
-/// No more threads wait than these.
+/// The largest number of idle threads.
 const MOST_IDLE: usize = 32;
 
 struct Idle {
@@ -27,7 +27,7 @@ struct Idle {
 
 static IDLE: Mutex<Idle> = Mutex::new(Idle { process: 0, workers: Vec::new() });
 
-/// Does something with the idle threads of this process; `None` if others do just now.
+/// Runs `act` on the idle threads of this process; `None` if the lock is held.
 fn with_idle<T>(act: impl FnOnce(&mut Vec<(ThreadId, Sender<Job>)>) -> T) -> Option<T> {
     let mut idle = IDLE.try_lock().ok()?;
     let process = std::process::id();
@@ -38,7 +38,7 @@ fn with_idle<T>(act: impl FnOnce(&mut Vec<(ThreadId, Sender<Job>)>) -> T) -> Opt
     Some(act(&mut idle.workers))
 }
 
-/// Runs `job` on another thread. A panic ends the job alone.
+/// Runs `job` on another thread. A panic ends only this job.
 pub fn spawn(job: impl FnOnce() + Send + 'static) {
     let mut job: Job = Box::new(job);
     while let Some(Some((_, worker))) = with_idle(|idle| idle.pop()) {
@@ -72,13 +72,13 @@ fn work(mut job: Job) {
     }
 }
 
-/// What an idle thread is given to do; `None` if nothing for long.
+/// Waits for the next job of an idle thread; `None` after the waiting time.
 fn next(me: ThreadId, receiver: &Receiver<Job>) -> Option<Job> {
     loop {
         if let Ok(job) = receiver.recv_timeout(KEPT) {
             return Some(job);
         }
-        // Whoever took this thread from the list has a job for it.
+        // Another thread took this one from the list and will send a job.
         let withdrawn = with_idle(|idle| {
             let place = idle.iter().position(|(id, _)| *id == me);
             place.map(|place| idle.remove(place)).is_some()
@@ -89,12 +89,11 @@ fn next(me: ThreadId, receiver: &Receiver<Job>) -> Option<Job> {
     }
 }
 
-/// Runs `work` on another thread and waits for it, calling `meanwhile` on this one every
-/// so often. A panic of the work is returned.
+/// Runs `work` on another thread and waits for it. Calls `meanwhile` on this thread each `patience`.
 ///
 /// # Errors
 ///
-/// What the work panicked with.
+/// The panic of `work`.
 pub fn beside<T: Send>(
     patience: Duration,
     work: impl FnOnce() -> T + Send,
@@ -103,8 +102,9 @@ pub fn beside<T: Send>(
     let mut answer = None;
     let slot = &mut answer;
     let job: Box<dyn FnOnce() + Send + '_> = Box::new(move || *slot = Some(catch_unwind(AssertUnwindSafe(work))));
-    // SAFETY: the job is run and gone, or dropped, before its sender below is; that one is
-    // waited for before this function returns or unwinds.
+    // SAFETY: the job borrows data of the caller. It is run and dropped, or dropped unrun, before the sender
+    // `done` is dropped. This function waits for that drop before it returns or unwinds, so the job never
+    // outlives the borrowed data.
     let job: Job = unsafe { std::mem::transmute(job) };
     let (done, waiting) = channel::<()>();
     let ended = UntilGone(waiting);
@@ -119,7 +119,7 @@ pub fn beside<T: Send>(
     answer.unwrap_or_else(|| Err(Box::new("the work was never begun")))
 }
 
-/// Waits, when dropped, until the sender is.
+/// Waits on drop until the sender is dropped.
 struct UntilGone(Receiver<()>);
 
 impl Drop for UntilGone {
@@ -146,7 +146,7 @@ mod tests {
                         sender.send(1).unwrap();
                         panic!("as it should");
                     }
-                    // Some wait until all have been given out: none may wait for another.
+                    // Some jobs block until all are started: no job may wait for another.
                     if job % 10 == 5 {
                         let _ = gate.lock().unwrap().recv();
                     }

@@ -1,4 +1,4 @@
-//! A plan for people: what is chosen, where it can lie, and what is about to be read.
+//! The outline of a plan for `explain`: how rows are chosen, where they can be, and the expected reads.
 
 use std::fmt;
 use std::sync::Arc;
@@ -10,52 +10,52 @@ use kubist_index::priority::{PriorityRange, Threshold};
 use kubist_types::error::Result;
 use kubist_types::shown::printable;
 
-/// What a query is about to read, before any row is read.
+/// The expected reads of a query, before any row is read.
 #[derive(Clone, Debug, Default, PartialEq, Serialize)]
 pub struct PlanOutline {
-    /// How records are chosen: `nothing`, `scan`, `lowest` or `lowest in cells`.
+    /// The method of choosing rows: `nothing`, `scan`, `lowest` or `lowest in cells`.
     pub method: &'static str,
-    /// How many records are chosen at most, or of each cell.
+    /// The largest number of rows, in total or in each cell.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub rows: Option<u64>,
-    /// The order of the answer, if one was asked for, and how many records of it at most.
+    /// The order of the result, if any, and its largest number of rows.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub order_by: Option<Vec<String>>,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub first: Option<u64>,
-    /// The columns of the answer.
+    /// The columns of the result.
     pub columns: Vec<String>,
-    /// The condition, if there is one beside the box.
+    /// The condition in addition to the box, if any.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub condition: Option<String>,
-    /// Of each dimension: its name, and how much of its coordinates is asked for, 0 to 1.
+    /// For each dimension: its name, and the queried fraction of its coordinates, 0 to 1.
     pub region: Vec<(String, f64)>,
-    /// The priorities that the query can have, as fractions: from this one, up to below that.
+    /// The range of priorities as fractions: the first included, the second not.
     pub priorities: (f64, f64),
-    /// The first window of them, which is all where everything is read at once.
+    /// The first window of priorities; equal to `priorities` if everything is read at once.
     pub window: (f64, f64),
-    /// Live runs of the table, about.
+    /// The approximate number of live runs of the table.
     pub runs_there: u64,
-    /// Runs that the first window reads.
+    /// The number of runs that the first window reads.
     pub runs: u64,
-    /// Of these, replicas.
+    /// How many of these runs are replicas.
     pub replicas: u64,
-    /// Of these, runs of which a lookup names the zones.
+    /// How many of these runs a secondary index narrows to zones.
     pub looked_up: u64,
-    /// Records in the runs.
+    /// The number of rows in these runs.
     pub rows_there: u64,
-    /// Records that the first window finds, about; a condition on values is not counted in.
+    /// The expected number of rows in the first window, without the effect of conditions on values.
     pub rows_expected: f64,
-    /// Cubes that planning looked at.
+    /// The number of cubes that planning visited.
     pub cubes_visited: u64,
 }
 
 impl LogicalPlan {
-    /// What is about to be read. Plans the first window, and reads metadata alone.
+    /// Plans the first window and returns its outline; reads only metadata.
     ///
     /// # Errors
     ///
-    /// Those of [`LogicalPlan::read_plan`].
+    /// The errors of [`LogicalPlan::read_plan`].
     pub fn outline(self: &Arc<Self>) -> Result<PlanOutline> {
         let query = &self.query;
         let schema = &query.snapshot.view.schema;
@@ -75,7 +75,8 @@ impl LogicalPlan {
             }
         }
         let spent = self.take_cost();
-        // Whoever runs the plan counts it, but for pieces, which are planned again.
+        // The execution of this plan will report this cost. Pieces are planned again, so their cost is not
+        // kept.
         if self.method != Method::Scan || self.whole.get().is_some() {
             self.spend(&spent);
         }
@@ -101,7 +102,7 @@ impl LogicalPlan {
     }
 }
 
-/// What some read plans come to.
+/// Sums over read plans.
 #[derive(Default)]
 struct Outlined {
     range: Option<PriorityRange>,

@@ -1,4 +1,4 @@
-//! Parcels of a question's box, and what the list of runs tells of them.
+//! Parcels: disjoint parts of a query's box, with statistics from the manifest.
 
 use std::sync::Arc;
 
@@ -17,16 +17,18 @@ use kubist_types::error::Result;
 
 use super::{ANYTHING, LogicalPlan};
 
-/// Parts of space that lie wholly in the question's box, apart from each other.
+/// Disjoint parts of space that are completely inside the query's box.
 pub struct Parcels {
     pub parcels: Vec<Parcel>,
-    /// Those of each parcel's own cube: they have the lowest priorities of its records, and so are a sample of them.
+    /// The runs of each parcel's own cube. They hold the lowest priorities of its rows, so they are a sample
+    /// of them.
     runs: Vec<Vec<Arc<Run<Location>>>>,
     frame: Arc<Frame>,
 }
 
 impl LogicalPlan {
-    /// The stored columns that say in which parcel a record lies, if the list of runs is in memory and can tell of parcels.
+    /// The stored columns that decide the parcel of a row. `None` if the directory is not in memory, or
+    /// parcels do not apply to the query.
     pub fn located_by(&self) -> Option<&[usize]> {
         let query = &self.query;
         let view = &query.snapshot.view;
@@ -40,18 +42,18 @@ impl LogicalPlan {
             && query.range().is_some_and(|range| range.is_all());
         let ends = query.ends();
         let known = |column: usize| ends.get(&column).copied().unwrap_or(ANYTHING);
-        // Nothing but the box decides.
+        // The box alone decides which rows match.
         let only_box = query.predicate.is_always() || query.predicate.verdict(&known) == Verdict::All;
         (is_known && only_box).then_some(dimensions)
     }
 
-    /// About as many parcels of the question's box as are `wanted`, of about the same number of records, and smaller ones
-    /// along its edge. `None` if [`LogicalPlan::located_by`] is, and if for the first time more than `most` runs would have
-    /// to be arranged for it.
+    /// Divides the query's box into about `wanted` parcels of similar row counts, with smaller ones at its
+    /// boundary. `None` if [`LogicalPlan::located_by`] returns `None`, or if the first division would arrange
+    /// more than `most` runs.
     ///
     /// # Errors
     ///
-    /// `Cancelled`, or what [`kubist_catalog::directory::Runs::whole`] reports.
+    /// `Cancelled`, and the errors of [`kubist_catalog::directory::Runs::whole`].
     pub fn parcels(&self, wanted: usize, most: u64) -> Result<Option<Parcels>> {
         let query = &self.query;
         let Some((frame, grid_box)) = query.grids.frame(0).zip(query.region.boxes.in_tree(0)) else { return Ok(None) };
@@ -59,7 +61,7 @@ impl LogicalPlan {
             return Ok(None);
         }
         let directory = query.snapshot.view.runs.whole(&query.snapshot.core, &query.cancel)?;
-        // Rewrites may copy runs as they are.
+        // Rewrites may copy runs unchanged.
         let rewrites = RunId::new(Core::origin(REWRITES), 0, 0).origin();
         let is_placed = |run: RunId| run.origin() != rewrites;
         let is_worth = directory.knows_subtrees() || directory.len() as u64 <= most;
@@ -73,8 +75,8 @@ impl LogicalPlan {
 }
 
 impl Parcels {
-    /// Between which order keys the values of a stored column of this type lie in each parcel, about; `None` if the list
-    /// does not tell.
+    /// Estimates the bounds, as order keys, of a stored column of this type in each parcel; `None` if the
+    /// manifest has none.
     pub fn ends(&self, column: usize, data_type: &DataType) -> Vec<Option<(u64, u64)>> {
         let frame = &self.frame;
         if let Some(d) = frame.dimensions.iter().position(|dimension| *dimension == column) {
@@ -93,7 +95,7 @@ impl Parcels {
         self.around(of_run).collect()
     }
 
-    /// The ends around those of each parcel's runs.
+    /// The common bounds of each parcel's runs.
     fn around<T: Ord + Copy>(
         &self,
         of_run: impl Fn(&Arc<Run<Location>>) -> Option<(T, T)>,
@@ -106,23 +108,24 @@ impl Parcels {
         })
     }
 
-    /// Says in which of them records lie.
+    /// Returns the function that finds the parcels of rows.
     pub fn places(&self) -> Arc<dyn Places> {
         Arc::new(Located::new(&self.frame, self.parcels.iter().map(|parcel| parcel.cube)))
     }
 }
 
 struct Located {
-    /// Keys of parcels, ascending.
+    /// Morton keys of parcels, ascending.
     firsts: Vec<MortonKey>,
     lasts: Vec<MortonKey>,
-    /// By the highest bits of a key: how many parcels begin before all such keys, and one more.
+    /// By the highest bits of a key: the number of parcels that begin before all such keys, plus one final
+    /// entry.
     begun: Vec<u32>,
     interleaver: Interleaver,
     frame: Arc<Frame>,
 }
 
-/// The highest bits of keys that are looked up.
+/// The number of highest key bits in this table.
 const LOOKED_UP: u32 = 12;
 
 impl Located {

@@ -1,5 +1,5 @@
-//! Plans of a list that is too long to be held: piece by piece, so that the first rows are read before all of the list
-//! is, and no more of it is in memory than of one piece.
+//! Piecewise plans of a directory that does not fit in memory. The first rows are read before the whole
+//! directory is, and only one piece is in memory at a time.
 
 use std::sync::Arc;
 use std::time::Instant;
@@ -16,7 +16,7 @@ use kubist_types::stats::Stats;
 use super::{LogicalPlan, ReadPlan};
 use crate::visit::Visit;
 
-/// Read plans that have each record once, together: one plan, but where it would take long to make.
+/// Read plans that together have each row once. It is a single plan unless that would take long to make.
 pub struct Pieces(Left);
 
 enum Left {
@@ -30,7 +30,7 @@ impl Pieces {
         Pieces(Left::Nothing)
     }
 
-    /// Are there several, of a question that has to do with much of a long list?
+    /// True if there are several pieces.
     pub fn are_several(&self) -> bool {
         matches!(self.0, Left::Stretches { .. })
     }
@@ -68,11 +68,11 @@ impl Iterator for Pieces {
 }
 
 impl LogicalPlan {
-    /// The runs that may hold records of the query with priorities in `range`, to be had piece by piece.
+    /// Returns the runs that may hold rows with priorities in `range`, piece by piece.
     ///
     /// # Errors
     ///
-    /// Those of [`LogicalPlan::read_plan`], now or with a piece.
+    /// The errors of [`LogicalPlan::read_plan`], now or with a piece.
     pub fn pieces(self: &Arc<Self>, range: PriorityRange) -> Result<Pieces> {
         if let Some(known) = self.known_plan(range)? {
             return Ok(known.into());
@@ -84,11 +84,11 @@ impl LogicalPlan {
         })
     }
 
-    /// The pieces of all priorities that the query can have.
+    /// Returns the pieces of all priorities of the query.
     ///
     /// # Errors
     ///
-    /// Those of [`LogicalPlan::pieces`].
+    /// The errors of [`LogicalPlan::pieces`].
     pub fn all_pieces(self: &Arc<Self>) -> Result<Pieces> {
         match self.query.range() {
             Some(range) => self.pieces(range),
@@ -119,12 +119,12 @@ impl LogicalPlan {
         Ok(stretches)
     }
 
-    /// Can a run, or what stands for several, hold records that match, as far as its ends and its ranges tell?
+    /// True if the bounds and ranges of a run, or of a stand-in run, allow matching rows.
     pub(super) fn is_wanted(&self, run: &Run<Location>) -> bool {
         self.query.region.meets(run) && self.may_match(run)
     }
 
-    /// The list of runs that meet the query's region in short, if that serves better than to go through all.
+    /// Returns the stand-in runs of pages in the query's region, if that is cheaper than reading all pages.
     pub(super) fn abridged(&self, deadline: Option<Instant>) -> Result<Option<Short<'_>>> {
         let (query, mut stats) = (&self.query, Stats::default());
         let runs = &query.snapshot.view.runs;
@@ -133,7 +133,8 @@ impl LogicalPlan {
         Ok(abridged.map(|abridged| Short { plan: self, abridged, deadline }))
     }
 
-    /// Calls with those of some runs that meet the query's region until `work` says that it is enough; false if it did.
+    /// Calls `work` with the runs that meet the query's region until it returns false; returns whether all
+    /// were visited.
     fn each_of<'a>(
         &self,
         runs: impl IntoIterator<Item = &'a Arc<Run<Location>>>,
@@ -164,8 +165,8 @@ impl LogicalPlan {
         Ok((Some(self.narrowed_by_lookups(wanted.map(Visit::whole).collect(), &mut stats)?), stats))
     }
 
-    /// Calls with each primary run that meets the query's region and may have priorities in `range`, until `work` says
-    /// that it is enough; false if it did. `Cancelled` after the deadline.
+    /// Calls `work` with each primary run that meets the query's region and `range` until it returns false;
+    /// returns whether all were visited. Returns `Cancelled` after the deadline.
     pub(super) fn each_primary(
         &self,
         range: PriorityRange,
@@ -194,7 +195,7 @@ impl LogicalPlan {
     }
 }
 
-/// A list of runs in short: what stands for the primary runs of each page, and these where they are asked for.
+/// A short form of the directory: a stand-in for the primary runs of each page, and these runs on request.
 pub(super) struct Short<'a> {
     plan: &'a LogicalPlan,
     abridged: Abridged,
@@ -202,17 +203,17 @@ pub(super) struct Short<'a> {
 }
 
 impl Short<'_> {
-    /// How many pages there are.
+    /// The number of pages.
     pub fn len(&self) -> usize {
         self.abridged.runs.len()
     }
 
-    /// A run that stands for those of a page.
+    /// The stand-in for the runs of a page.
     pub fn page(&self, page: usize) -> &Run<Location> {
         &self.abridged.runs[page]
     }
 
-    /// Calls with the primary runs of some pages as [`LogicalPlan::each_primary`] does.
+    /// Calls `work` with the primary runs of some pages, like [`LogicalPlan::each_primary`].
     pub fn each(&mut self, pages: &[usize], work: impl FnMut(&Arc<Run<Location>>) -> bool) -> Result<bool> {
         let (query, mut stats) = (&self.plan.query, Stats::default());
         let (core, boxes) = (&query.snapshot.core, &query.region.boxes);
@@ -222,7 +223,7 @@ impl Short<'_> {
         self.plan.each_of(&runs, self.deadline, work)
     }
 
-    /// The same with those that are on no page.
+    /// Calls `work` with the runs that are on no page.
     pub fn each_recent(&self, work: impl FnMut(&Arc<Run<Location>>) -> bool) -> Result<bool> {
         let query = &self.plan.query;
         let all = &query.snapshot.view.runs;

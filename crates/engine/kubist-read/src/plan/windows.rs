@@ -1,20 +1,20 @@
-//! Windows of rising priority: how much of the priorities a method reads at once.
+//! Windows of increasing priority: the part of all priorities that a method reads at once.
 
 use kubist_index::priority::PriorityRange;
 
 use super::{LogicalPlan, Method};
 use kubist_types::error::Result;
 
-/// Records that the first window of `per_cell` holds, about: what cells match cannot be
+/// Approximate rows in the first window of `per_cell`, where the number of matching rows per cell cannot be
 /// estimated.
 const FIRST_ROWS_OF_CELLS: f64 = 16_384.0;
 
-/// Windows that follow each other from the lowest priority of a range to its highest.
+/// Consecutive windows from the lowest to the highest priority of a range.
 #[derive(Clone, Debug)]
 pub struct Windows {
     range: PriorityRange,
     low: u64,
-    /// How much of the range, from its beginning, is read at the end of the current window.
+    /// The fraction of the range that ends with the current window.
     share: f64,
 }
 
@@ -29,12 +29,12 @@ impl Windows {
         PriorityRange { first: self.low, last: end.clamp(self.low, last) }
     }
 
-    /// Is there none after the current one?
+    /// True if the current window is the last.
     pub fn is_last(&self) -> bool {
         self.current().last >= self.range.last
     }
 
-    /// Goes on to the next one, at whose end `factor` times as much is read.
+    /// Moves to the next window, at whose end `factor` times as much was read.
     pub fn grow(&mut self, factor: f64) {
         let next = self.current().last.saturating_add(1);
         (self.low, self.share) = (next.min(self.range.last), self.share * factor);
@@ -42,11 +42,11 @@ impl Windows {
 }
 
 impl LogicalPlan {
-    /// The windows in which the method reads. One is enough where everything is read anyway.
+    /// Returns the windows of the method; a single one if everything is read anyway.
     ///
     /// # Errors
     ///
-    /// Those of [`LogicalPlan::read_plan`]: how many records there are is planned.
+    /// The errors of [`LogicalPlan::read_plan`], because the number of rows is planned.
     pub fn windows(&self) -> Result<Windows> {
         if let Some(windows) = self.windows.get() {
             return Ok(windows.clone());
@@ -59,8 +59,8 @@ impl LogicalPlan {
         let range = self.query.range().unwrap_or(PriorityRange::ALL);
         let first_rows = match self.method {
             Method::Nothing | Method::Scan => None,
-            // With this many expected, too few would be a rare surprise. One more than the
-            // limit tells where the answer ends.
+            // With this expected number, too few rows are rare. One row more than the limit defines the
+            // cutoff of the result.
             Method::Lowest { rows } => {
                 let enough = rows.saturating_add(1) as f64;
                 Some(enough + 4.0 * enough.sqrt() + 16.0)
@@ -74,7 +74,7 @@ impl LogicalPlan {
         let mut windows = Windows { range, low: range.first, share };
         let roughly = !self.query.is_everywhere() && self.whole.get().is_none() && share < 1.0;
         if let Some(rows) = first_rows.filter(|_| roughly) {
-            // The plan of the window itself knows better.
+            // The plan of the window itself gives a better estimate.
             let first = self.read_plan(windows.current())?;
             let factor = (rows / first.expected_rows().max(1.0)).clamp(0.25, 4.0);
             match (0.5..=1.0).contains(&factor) {

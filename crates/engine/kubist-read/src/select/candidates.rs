@@ -1,4 +1,4 @@
-//! Records that may be chosen: their priorities, and the columns that the answer needs of them.
+//! Candidates: rows that may be chosen, with their priorities and the columns of the result.
 
 use arrow_array::{Array, ArrayRef};
 use arrow_select::interleave::interleave;
@@ -8,29 +8,27 @@ use kubist_types::{Cancel, Error, Result, Stats};
 use crate::bind::BoundQuery;
 use crate::execute::{Scanned, Wanted};
 
-/// Rows of a batch of the answer.
+/// Rows of a result batch.
 pub(super) const BATCH_ROWS: usize = 65_536;
-/// This many candidates and their columns are held, whatever is asked for.
+/// The number of candidates that are always kept in memory, for any query.
 pub(super) const ALWAYS_HELD: u64 = 1 << 20;
 
-/// A record under consideration: priority, tie-breaker, part, row in the part.
+/// A candidate: priority, tie-breaker, part, and row in the part.
 pub(super) type Candidate = (u64, u64, u32, u32);
 
-/// Scanned columns of the candidates, and what it cost.
+/// Scanned columns of the candidates, and their cost.
 #[derive(Default)]
 pub(super) struct Found {
     pub parts: Vec<Vec<ArrayRef>>,
     pub candidates: Vec<Candidate>,
-    /// If inclusion probabilities are asked, of each candidate the first one that its cell
-    /// leaves out, which is a candidate too. Candidates are sorted then.
+    /// For inclusion probabilities: for each sorted candidate, the first candidate that its cell leaves out.
     pub cutoffs: Vec<Option<Candidate>>,
     /// Rows of all parts, chosen or not.
     pub rows: usize,
     pub stats: Stats,
 }
 
-/// The columns that a scan brings: the answer's and its order's, then, to tell ties apart, all
-/// that can be hashed.
+/// The columns to scan: those of the result and its order, and for tie-breakers all hashable columns.
 pub(super) fn wanted(query: &BoundQuery, with_ties: bool) -> Wanted {
     let mut columns = query.read.clone();
     if with_ties {
@@ -45,7 +43,7 @@ fn tie_columns(query: &BoundQuery) -> impl Iterator<Item = usize> + '_ {
 }
 
 impl Found {
-    /// Takes scanned rows; gives the candidates among them.
+    /// Stores scanned rows; returns them as candidates.
     pub fn take(&mut self, query: &BoundQuery, mut scanned: Scanned, with_ties: bool) -> Vec<Candidate> {
         self.stats.add(&scanned.stats);
         let mut ties = vec![0; scanned.rows];
@@ -63,7 +61,7 @@ impl Found {
         candidates
     }
 
-    /// Keeps only the columns of candidates, in their order.
+    /// Keeps only the rows of candidates, in their order.
     pub fn compact(&mut self, cancel: &Cancel) -> Result<()> {
         let mut parts = Vec::with_capacity(self.candidates.len().div_ceil(BATCH_ROWS));
         for chosen in self.candidates.chunks_mut(BATCH_ROWS) {
@@ -79,9 +77,9 @@ impl Found {
     }
 }
 
-/// The columns of candidates, in their order.
+/// Collects the columns of candidates, in their order.
 pub(super) fn gather(parts: &[Vec<ArrayRef>], candidates: &[Candidate], cancel: &Cancel) -> Result<Vec<ArrayRef>> {
-    // Only of parts that have one of them: what is in order lies in few.
+    // Only parts with a chosen row: sorted candidates are in few parts.
     let mut used: Vec<u32> = candidates.iter().map(|(_, _, part, _)| *part).collect();
     used.sort_unstable();
     used.dedup();

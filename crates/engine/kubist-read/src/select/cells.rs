@@ -1,7 +1,7 @@
-//! The lowest priorities in each cell of a regular grid.
+//! Selection of the lowest priorities in each cell of a regular grid.
 //!
-//! Each cell keeps a heap of the lowest that it has met; where all the cells that a zone
-//! may touch have enough, later windows, of higher priorities, pass it by.
+//! Each cell has a heap of its lowest rows so far. If all cells that a zone may touch have enough rows, later
+//! windows (of higher priorities) skip the zone.
 
 use std::collections::{BinaryHeap, HashMap, HashSet};
 use std::sync::Arc;
@@ -18,22 +18,22 @@ use kubist_index::gradual;
 use kubist_types::cancel::Cancel;
 use kubist_types::error::{Error, Result};
 
-/// Windows grow by this factor: the matches of cells cannot be estimated.
+/// The growth factor of windows, because the matches per cell cannot be estimated.
 const GROWTH: f64 = 8.0;
-/// A zone that spans more cells than this is read without asking whether all are full.
+/// A zone that spans more cells than this is read without a check.
 const MOST_CELLS: i64 = 64;
-/// The lowest priorities of each cell so far, the highest of them on top.
+/// The lowest rows of each cell so far, the highest on top.
 #[derive(Default)]
 struct Cells {
-    /// The number of each cell that holds a record, by its index in each dimension.
+    /// The number of each non-empty cell, by its index in each dimension.
     numbers: HashMap<Box<[i64]>, u32>,
     heaps: Vec<BinaryHeap<Candidate>>,
-    /// Records in all heaps.
+    /// The number of rows in all heaps.
     held: u64,
 }
 
 impl Cells {
-    /// The number of a cell, which may be a new one.
+    /// Returns the number of a cell, adding new cells.
     fn number(&mut self, cell: &[i64]) -> usize {
         if let Some(number) = self.numbers.get(cell) {
             return *number as usize;
@@ -43,8 +43,7 @@ impl Cells {
         self.heaps.len() - 1
     }
 
-    /// Adds a record to a cell, which keeps the lowest `rows`, and one more where a tie
-    /// would have to be told apart.
+    /// Adds a row to a cell. The cell keeps the lowest `rows`, and one more if an unresolved tie requires it.
     fn add(&mut self, cell: usize, candidate: Candidate, rows: usize) {
         let heap = &mut self.heaps[cell];
         if heap.len() > rows && heap.peek().is_some_and(|top| candidate > *top) {
@@ -58,7 +57,7 @@ impl Cells {
         }
     }
 
-    /// The cells that need no more records: later windows have higher priorities.
+    /// Returns the cells that need no more rows, because later windows have higher priorities.
     fn full(&self, rows: usize, cancel: &Cancel) -> Result<HashSet<Box<[i64]>>> {
         let mut full = HashSet::new();
         for (place, (cell, number)) in self.numbers.iter().enumerate() {
@@ -72,8 +71,8 @@ impl Cells {
         Ok(full)
     }
 
-    /// Only what is still chosen stays in memory: takes it out of the cells, in order, as
-    /// the candidates. Gives the cell of each.
+    /// Frees the columns of rows that are no longer chosen. Moves all rows from the cells to
+    /// `found.candidates` in order, and returns the cell of each.
     fn let_go(&mut self, found: &mut Found, cancel: &Cancel) -> Result<Vec<u32>> {
         let mut chosen = Vec::with_capacity(self.held as usize);
         for (number, heap) in self.heaps.iter_mut().enumerate() {
@@ -95,7 +94,7 @@ impl Cells {
         Ok(of_cells)
     }
 
-    /// The candidates again, which have moved.
+    /// Moves the candidates back, with their new positions.
     fn put_back(&mut self, of_cells: &[u32], found: &Found, cancel: &Cancel) -> Result<()> {
         for piece in gradual::pieces(of_cells.len(), cancel) {
             let piece = piece?;
@@ -108,10 +107,10 @@ impl Cells {
     }
 }
 
-/// Are the two highest of a heap equal in priority and not told apart? Then both
-/// stay, so that the tie is noticed.
+/// True if the two highest rows of a heap have equal priorities without tie-breakers. Then both stay, so that
+/// the tie is detected.
 fn tied_at_top(heap: &BinaryHeap<Candidate>) -> bool {
-    // The second highest is one of the two below the highest.
+    // In a binary heap the second highest is one of the two entries below the top.
     let (top, below) = match heap.as_slice() {
         [top, one] => (top, one),
         [top, one, other, ..] => (top, one.max(other)),
@@ -120,8 +119,8 @@ fn tied_at_top(heap: &BinaryHeap<Candidate>) -> bool {
     (top.0, top.1) == (below.0, below.1) && top.1 == 0
 }
 
-/// The lowest priorities of each cell, and of each cell one more if inclusion probabilities
-/// are asked for: the first that a cell leaves out says how likely the others were to be in.
+/// Selects the lowest rows of each cell. For inclusion probabilities it selects one more: the first row that
+/// a cell leaves out defines the inclusion probability of the others.
 pub(super) fn lowest_in_cells(plan: &Arc<LogicalPlan>, grid: &CellGrid, with_ties: bool) -> Result<Found> {
     let query = &plan.query;
     let (axes, cancel) = (&grid.axes, &query.cancel);
@@ -180,8 +179,7 @@ pub(super) fn lowest_in_cells(plan: &Arc<LogicalPlan>, grid: &CellGrid, with_tie
     }
 }
 
-/// Of each candidate, which are sorted, the one that comes after the `rows` lowest of its
-/// cell.
+/// Returns, for each sorted candidate, the row after the `rows` lowest of its cell.
 fn cutoffs(
     candidates: &[Candidate],
     of_cells: &[u32],
@@ -207,7 +205,7 @@ fn cutoffs(
     Ok(cutoffs)
 }
 
-/// Are all cells that a zone may touch full?
+/// True if all cells that a zone may touch are full.
 fn all_full(full: &HashSet<Box<[i64]>>, axes: &[Axis], schema: &TableSchema, map: &ZoneMap, zone: usize) -> bool {
     if full.is_empty() {
         return false;

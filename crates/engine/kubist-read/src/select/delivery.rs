@@ -1,11 +1,11 @@
-//! What a selecting thread hands to its stream.
+//! The message of a selecting thread to its stream.
 
 use std::collections::VecDeque;
 
 use arrow_array::RecordBatch;
 use kubist_types::Stats;
 
-/// What a selecting thread sends.
+/// The selected rows, their cost, and the fraction that they cover.
 pub struct Delivery {
     pub batches: VecDeque<RecordBatch>,
     pub stats: Stats,

@@ -1,9 +1,8 @@
-//! Keys of records: byte strings that compare, byte by byte, as the records do.
+//! Sort keys: byte strings whose byte order is the order of the rows.
 //!
-//! A key holds a part for each term of the order, then the record's priority, then a hash over
-//! the columns of the answer: records with the same key look alike in the answer, so that its
-//! order does not depend on where they are stored. A part begins with the rank of the value:
-//! numbers, then NaN, then null, whichever the direction.
+//! A key has a field for each sort term, then the row's priority, then a hash of the result columns. Rows
+//! with equal keys have equal results, so the order is independent of storage. A field begins with the rank
+//! of the value: numbers, then NaN, then null, in both directions.
 
 use arrow_array::cast::AsArray;
 use arrow_array::types::{Decimal128Type, Decimal256Type};
@@ -15,22 +14,22 @@ use kubist_index::priority::{is_identity_type, priorities};
 use crate::bind::{By, Order};
 use kubist_types::error::{Error, Result};
 
-/// Ranks of values: what is not a number comes last in both directions.
+/// Ranks of values: NaN and null come last in both directions.
 const VALUE: u8 = 0;
 const NAN: u8 = 1;
 const NULL: u8 = 2;
 
-/// The keys of some records, one behind the other.
+/// The concatenated keys of rows.
 #[derive(Clone, Default)]
 pub(crate) struct Keys {
     bytes: Vec<u8>,
-    /// Where each ends.
+    /// The end of each key.
     ends: Vec<u32>,
 }
 
 impl Keys {
-    /// Of records whose columns are those that the query reads; the first `answered` of them
-    /// are the answer's.
+    /// Builds the keys of rows. `columns` are the columns that the query reads; the first `answered` are in
+    /// the result.
     pub fn new(order: &Order, columns: &[ArrayRef], answered: usize, priorities: &[u64]) -> Result<Keys> {
         let terms = order.terms.iter().map(|term| match term.by {
             By::Priority => Ok((Values::Exact(priorities.to_vec(), (0, u64::MAX)), None, term.descending)),
@@ -65,7 +64,7 @@ impl Keys {
         &self.bytes[begin as usize..self.ends[row] as usize]
     }
 
-    /// One more, as it is.
+    /// Appends an encoded key.
     pub fn push(&mut self, key: &[u8]) -> Result<()> {
         self.bytes.extend_from_slice(key);
         self.end()
@@ -75,20 +74,19 @@ impl Keys {
         self.ends.len()
     }
 
-    /// Bytes of memory.
+    /// Size in memory, in bytes.
     pub fn size(&self) -> usize {
         self.bytes.capacity() + 4 * self.ends.capacity()
     }
 
-    /// Appends them as they are read back by [`Keys::read`].
+    /// Appends the encoding that [`Keys::read`] decodes.
     pub fn write(&self, into: &mut Vec<u8>) {
         into.extend((self.ends.len() as u32).to_le_bytes());
         self.ends.iter().for_each(|end| into.extend(end.to_le_bytes()));
         into.extend(&self.bytes);
     }
 
-    /// What [`Keys::write`] wrote at the beginning of `bytes`, and how long it is; `None` if it
-    /// did not.
+    /// Decodes keys at the start of `bytes`, and returns the encoded length; `None` if they are invalid.
     pub fn read(bytes: &[u8]) -> Option<(Keys, usize)> {
         let (count, rest) = bytes.split_first_chunk::<4>()?;
         let (ends, rest) = rest.split_at_checked(4 * u32::from_le_bytes(*count) as usize)?;
@@ -100,16 +98,16 @@ impl Keys {
     }
 }
 
-/// A hash a record over all columns of the answer that can be hashed.
+/// A hash per row of all hashable result columns.
 fn ties(answered: &[ArrayRef], rows: usize) -> Vec<u64> {
     let hashed = answered.iter().filter(|array| is_identity_type(array.data_type()));
     let hashed: Vec<&dyn Array> = hashed.map(|array| array.as_ref()).collect();
     priorities(&hashed, rows, 0)
 }
 
-/// The values of a column, ready to be written into keys.
+/// The values of a column, prepared for encoding.
 enum Values<'a> {
-    /// Order keys, and the range of them that is no NaN.
+    /// Order keys, and the range of keys that are not NaN.
     Exact(Vec<u64>, (u64, u64)),
     Decimal128(&'a [i128]),
     Decimal256(&'a [arrow_buffer::i256]),
@@ -161,8 +159,8 @@ impl<'a> Values<'a> {
     }
 }
 
-/// So that a text comes behind its own beginnings, and what follows it in the key does not
-/// matter: a zero has 255 behind it, and the end is two zeros.
+/// Escapes a value so that a prefix sorts first and the following fields do not matter: 0 becomes 0 255, and
+/// the end is 0 0.
 fn append_bytes(value: &[u8], into: &mut Vec<u8>) {
     for byte in value {
         into.push(*byte);
@@ -173,7 +171,7 @@ fn append_bytes(value: &[u8], into: &mut Vec<u8>) {
     into.extend([0, 0]);
 }
 
-/// The bytes of a value of a text or binary column; no other type comes here.
+/// The bytes of a string or binary value; other types do not occur.
 fn bytes_of(array: &dyn Array, row: usize) -> &[u8] {
     match array.data_type() {
         DataType::Utf8 => array.as_string::<i32>().value(row).as_bytes(),
@@ -192,7 +190,7 @@ mod tests {
     use arrow_array::{Decimal128Array, Decimal256Array, Float32Array, Int64Array, StringArray};
     use std::sync::Arc;
 
-    /// The rows of a column in its order.
+    /// The rows of a column in sorted order.
     fn ordered(array: ArrayRef, descending: bool) -> Vec<usize> {
         let order = Order { terms: vec![Term { by: By::Column(0), descending }], first: None };
         let priorities: Vec<u64> = (0..array.len() as u64).collect();

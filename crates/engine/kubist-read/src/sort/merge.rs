@@ -1,4 +1,4 @@
-//! Sorted runs become one: the records of several, in the order of their keys.
+//! Merging of sorted runs.
 
 use std::collections::VecDeque;
 
@@ -10,16 +10,16 @@ use super::scratch::{Block, Place, Spilled};
 use kubist_types::cancel::Cancel;
 use kubist_types::error::{Error, Result};
 
-/// Where the blocks of a run lie, in its order.
+/// The locations of a run's blocks, in order.
 pub(super) type Run = VecDeque<Place>;
 
 /// A run that is being read.
 struct Cursor {
     left: Run,
-    /// The keys of the block at hand, and the record that is next.
+    /// The keys of the current block, and its next row.
     keys: Keys,
     row: usize,
-    /// Which of the held blocks it is.
+    /// The index of the current block in `held`.
     held: usize,
 }
 
@@ -29,19 +29,19 @@ impl Cursor {
     }
 }
 
-/// The records of several runs in order, in blocks.
+/// Merges runs into blocks.
 pub(super) struct Merge {
-    /// The one whose key is lowest is on top (a binary heap).
+    /// A binary heap with the lowest key on top.
     cursors: Vec<Cursor>,
-    /// Columns of blocks whose records are given next.
+    /// Columns of the blocks that the next rows come from.
     held: Vec<Vec<ArrayRef>>,
     block_rows: usize,
-    /// Records that may still be given.
+    /// The number of rows that may still be returned.
     left: u64,
 }
 
 impl Merge {
-    /// At most `most` records, so many in a block.
+    /// Merges runs into blocks of `block_rows` rows, at most `most` rows in total.
     pub fn new(spilled: &Spilled, runs: impl IntoIterator<Item = Run>, block_rows: usize, most: u64) -> Result<Merge> {
         let mut merge = Merge { cursors: Vec::new(), held: Vec::new(), block_rows, left: most };
         for left in runs {
@@ -56,7 +56,7 @@ impl Merge {
         Ok(merge)
     }
 
-    /// The next records; none at the end.
+    /// Returns the next rows; `None` at the end.
     pub fn next(&mut self, spilled: &Spilled, cancel: &Cancel) -> Result<Option<Block>> {
         cancel.check()?;
         let (mut places, mut keys) = (Vec::new(), Keys::default());
@@ -69,7 +69,7 @@ impl Merge {
             if top.row == top.keys.len() {
                 let mut cursor = self.cursors.swap_remove(0);
                 if self.load(spilled, &mut cursor)? {
-                    // Back on top, whoever took its place meanwhile.
+                    // Back to the top, in place of the cursor that was moved there.
                     self.cursors.push(cursor);
                     let last = self.cursors.len() - 1;
                     self.cursors.swap(0, last);
@@ -85,7 +85,7 @@ impl Merge {
         Ok(Some(Block { columns, keys }))
     }
 
-    /// The next block of a run; false at its end.
+    /// Loads the next block of a run; returns false at its end.
     fn load(&mut self, spilled: &Spilled, cursor: &mut Cursor) -> Result<bool> {
         let Some(place) = cursor.left.pop_front() else { return Ok(false) };
         let Block { columns, keys } = spilled.read(place)?;
@@ -94,7 +94,7 @@ impl Merge {
         Ok(cursor.keys.len() > 0)
     }
 
-    /// Only the blocks at hand stay.
+    /// Drops all blocks except the current ones.
     fn let_go(&mut self) {
         let held = self.cursors.iter_mut().enumerate().map(|(place, cursor)| {
             let columns = std::mem::take(&mut self.held[cursor.held]);
@@ -119,7 +119,7 @@ impl Merge {
     }
 }
 
-/// The records at these places, each a block and a row of it.
+/// Collects rows, each given as a block and a row of it.
 pub(super) fn gather(blocks: &[Vec<ArrayRef>], places: &[(usize, usize)]) -> Result<Vec<ArrayRef>> {
     let columns = blocks.first().map_or(0, Vec::len);
     let of_column = |column: usize| {

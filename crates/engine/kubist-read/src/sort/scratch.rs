@@ -1,7 +1,7 @@
-//! Sorted records in a scratch file: runs of blocks, each with the keys of its records.
+//! Sorted rows in a scratch file: runs of blocks, with the keys of the rows.
 //!
-//! The file has no name and lies in the system's folder for temporary files (`TMPDIR`): a
-//! question writes nothing to a table's store, which may be read-only.
+//! The file has no name and is in the system's temporary folder (`TMPDIR`). A query writes nothing to a
+//! table's store, which may be read-only.
 
 use std::sync::Arc;
 
@@ -16,22 +16,22 @@ use super::keys::Keys;
 use kubist_catalog::error::store_error;
 use kubist_types::error::{Error, Result};
 
-/// Some records in order, and their keys.
+/// Sorted rows and their keys.
 pub(super) struct Block {
     pub columns: Vec<ArrayRef>,
     pub keys: Keys,
 }
 
-/// Where a block lies: its offset, and its length.
+/// The offset and length of a block, in bytes.
 pub(super) type Place = (u64, u64);
 
-/// The scratch file of one query; made when something is written.
+/// The scratch file of a query, created on the first write.
 pub(super) struct Spilled {
-    /// Of the columns that the query reads.
+    /// The columns that the query reads.
     schema: SchemaRef,
     scratch: Option<Arc<dyn Scratch>>,
     written: u64,
-    /// More bytes than this are refused.
+    /// The largest size of the file in bytes.
     most: Option<u64>,
 }
 
