@@ -1,7 +1,7 @@
-//! Binding: the names, literals and the condition of a query get the types of one snapshot.
+//! Binding: resolves names, literals and conditions of a query against the schema of a snapshot.
 //!
-//! A bound query is checked and never changes. It knows which records match and where they
-//! can lie; which runs are read for them is the matter of `plan`.
+//! A bound query is valid and immutable. It defines which rows match and where they can be; `plan` decides
+//! which runs are read.
 
 mod cells;
 mod order;
@@ -32,43 +32,43 @@ pub(crate) use order::Term;
 pub(crate) use order::{By, Order, of_paths};
 pub use region::Region;
 
-/// A checked query, bound to a snapshot.
+/// A valid query, bound to a snapshot.
 pub struct BoundQuery {
     pub snapshot: Snapshot,
-    /// Which records match.
+    /// The condition on rows.
     pub predicate: Predicate,
     pub cancel: Cancel,
     pub(crate) spec: QuerySpec,
     pub(crate) grids: Arc<Grids>,
-    /// Where its records can lie.
+    /// Where its rows can be.
     pub(crate) region: Region,
-    /// The priorities that its records can have; `None`: no record can match.
+    /// The priorities that its rows can have; `None` if no row can match.
     range: Option<PriorityRange>,
-    /// What `sample` and `window` leave, whatever else is known of the records.
+    /// The range of `sample` and `window` alone.
     drawn: Option<PriorityRange>,
-    /// All matching records below this priority are asked for, and there.
+    /// All matching rows below this priority are requested and stored.
     pub(crate) fraction: f64,
-    /// Stored columns of the answer.
+    /// Stored columns of the result.
     pub(crate) columns: Vec<usize>,
-    /// The same, and behind them those that only its order needs.
+    /// The same, followed by columns that only the order needs.
     pub(crate) read: Vec<usize>,
     pub(crate) order: Option<Order>,
     pub(crate) cells: Option<CellGrid>,
-    /// The name of the column of inclusion probabilities, and whether it may be null.
+    /// The name of the inclusion probability column, and whether it is nullable.
     pub(crate) inclusion: Option<(String, bool)>,
-    /// Where, among what is read, it stands below which priority a record was kept, if the answer
-    /// has inclusion probabilities.
+    /// If the result has inclusion probabilities: the index in `read` of the column with the priority
+    /// threshold.
     pub(crate) kept_below: Option<usize>,
     pub(crate) part: Option<Part>,
     pub(crate) most_held: Option<u64>,
     pub(crate) memory_bytes: Option<usize>,
     pub(crate) most_scratch: Option<u64>,
-    /// What lookups are asked for.
+    /// The keys to find in secondary indexes.
     pub(crate) sought: Vec<Sought>,
-    /// The priorities of all rows that the predicate selects, where it leaves the identity few values.
+    /// The range of priorities of all rows that the predicate selects, if it leaves few identity values.
     of_values: Option<PriorityRange>,
     pub(crate) trace: Option<Trace>,
-    /// As pages remember who read them.
+    /// The id of the query in the cache of decoded pages.
     pub(crate) id: QuestionId,
 }
 
@@ -77,18 +77,18 @@ impl BoundQuery {
     ///
     /// # Errors
     ///
-    /// `Invalid` for a name, a type or a value that does not fit the table; `Forked`;
-    /// `Cancelled`; what the store says if the grid cannot be read.
+    /// `Invalid` for a name, type or value that does not fit the table; `Forked`; `Cancelled`; a storage
+    /// error if the grid cannot be read.
     pub fn new(snapshot: &Snapshot, request: &Request) -> Result<BoundQuery> {
         BoundQuery::with(snapshot, request, None, |_| Ok(Predicate::always()))
     }
 
-    /// The same, joined by AND with one more condition on the visible columns. Without an order of
-    /// its own the answer comes in the order `otherwise`, which chooses no records.
+    /// Like [`BoundQuery::new`], with one more condition on the visible columns, joined by AND. `otherwise`
+    /// is the order of the result if the query has none; it selects no rows.
     ///
     /// # Errors
     ///
-    /// Those of [`BoundQuery::new`] and of `condition`.
+    /// The errors of [`BoundQuery::new`] and of `condition`.
     pub fn with(
         snapshot: &Snapshot,
         request: &Request,
@@ -137,36 +137,37 @@ impl BoundQuery {
         Ok(query)
     }
 
-    /// The same query with a switch of its own, which the first one's switch sets too.
+    /// The query with its own cancellation flag, which the original flag sets too.
     pub(crate) fn linked(self) -> BoundQuery {
         BoundQuery { cancel: self.cancel.linked(), ..self }
     }
 
-    /// The priorities that its records can have; `None` if no record can match.
+    /// The priorities that its rows can have; `None` if no row can match.
     pub fn range(&self) -> Option<PriorityRange> {
         self.range
     }
 
-    /// Have all rows that the predicate selects a priority in `range`, as it alone tells?
+    /// True if the predicate alone implies that all selected rows have priorities in `range`.
     pub(crate) fn keeps_to(&self, range: PriorityRange) -> bool {
         self.of_values.is_some_and(|of_values| range.first <= of_values.first && of_values.last <= range.last)
     }
 
-    /// Does nothing but dimensions decide which records are asked for?
+    /// True if conditions use only dimensions.
     pub fn only_dimensions(&self) -> bool {
         let schema = &self.snapshot.view.schema;
         let is_dimension = |column: &usize| schema.dimensions.contains(&schema.stored_index[*column]);
         self.predicate.columns().iter().all(is_dimension)
     }
 
-    /// Stored columns of dimensions that decide which records are asked for.
+    /// The dimensions with conditions, as stored columns.
     pub(crate) fn bounded(&self) -> Vec<usize> {
         let schema = &self.snapshot.view.schema;
         let columns = self.predicate.columns().into_iter().map(|column| schema.stored_index[column]);
         columns.filter(|column| schema.dimensions.contains(column)).collect()
     }
 
-    /// What rows that match hold of dimensions, by visible column, where it is nothing but numbers between ends.
+    /// The bounds of matching rows in dimensions, by visible column, where the condition is a range of
+    /// numbers.
     pub(crate) fn ends(&self) -> HashMap<usize, Zone> {
         let schema = &self.snapshot.view.schema;
         let columns = self.predicate.columns().into_iter();
@@ -179,13 +180,13 @@ impl BoundQuery {
         ends.collect()
     }
 
-    /// Are records everywhere asked for, by no values that could be looked up?
+    /// True if the query covers all of space without indexed values or a part.
     pub(crate) fn is_everywhere(&self) -> bool {
         self.part.is_none() && self.sought.is_empty() && self.region.is_everything()
     }
 
-    /// Finds the values that the predicate leaves lookup columns, and the priorities that
-    /// it leaves records whose identity is one column.
+    /// Finds the values that the predicate leaves for indexed columns, and the priorities it leaves if the
+    /// identity is a single column.
     fn find_values(&mut self) {
         let schema = &self.snapshot.view.schema;
         let (seed, seen) = (self.snapshot.core.header.seed, schema.visible());
@@ -214,7 +215,7 @@ impl BoundQuery {
     }
 }
 
-/// Where a column stands among those that are read: at the end, if it was not among them.
+/// Returns the index of a column in `read`; appends it if missing.
 pub(super) fn place(column: usize, read: &mut Vec<usize>) -> usize {
     read.iter().position(|read| *read == column).unwrap_or_else(|| {
         read.push(column);
@@ -226,7 +227,7 @@ fn has_end(bound: &Bound) -> bool {
     bound.low.is_some() || bound.high.is_some()
 }
 
-/// All that a query says of its records, but for their priorities.
+/// The whole condition of a query, without priorities.
 fn predicate(snapshot: &Snapshot, spec: &QuerySpec) -> Result<Predicate> {
     let visible = snapshot.view.schema.conditional();
     let mut all = Predicate::always();
@@ -247,7 +248,7 @@ fn predicate(snapshot: &Snapshot, spec: &QuerySpec) -> Result<Predicate> {
     Ok(all)
 }
 
-/// One closed range; `None` if it has no end.
+/// The predicate of a closed range; `None` if it has no bounds.
 fn of_bound(snapshot: &Snapshot, visible: &Schema, bound: &Bound) -> Result<Option<Predicate>> {
     let name = snapshot.view.schema.user_field(snapshot.view.schema.column(&bound.column)?).name();
     let (low, high) = (bound.low.as_ref(), bound.high.as_ref());
@@ -278,8 +279,8 @@ fn of_bound(snapshot: &Snapshot, visible: &Schema, bound: &Bound) -> Result<Opti
     Ok(Some(range))
 }
 
-/// Is an end beyond the other in the order of the column? Ends between two neighbouring values
-/// are in order, although no value lies between them.
+/// True if the bounds are reversed in the order of the column. Bounds between two adjacent values are in
+/// order, although no value is inside.
 fn are_reversed(visible: &Schema, name: &str, low: &Value, high: &Value) -> Result<bool> {
     let place = visible.index_of(name).map_err(|error| Error::invalid(error.to_string()))?;
     let keys = |low, high| Ok::<_, Error>(Predicate::range(visible, name, low, high)?.keys_of(place).numbers);
@@ -287,8 +288,8 @@ fn are_reversed(visible: &Schema, name: &str, low: &Value, high: &Value) -> Resu
     Ok(above.zip(below).is_some_and(|(above, below)| above.0 > below.1.saturating_add(1)))
 }
 
-/// Rows of complete steps in a closed range. Rows without a step precede every
-/// step: they are in ranges without a lower end.
+/// The predicate of complete steps in a closed range. Rows without a step come before every step, so they are
+/// in ranges without a lower bound.
 fn of_steps(snapshot: &Snapshot, (low, high): (Option<i64>, Option<i64>)) -> Result<Predicate> {
     if low.zip(high).is_some_and(|(low, high)| low > high) {
         return Err(Error::invalid(format!("steps go from {low:?} to {high:?}, but low must not exceed high")));

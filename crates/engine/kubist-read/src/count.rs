@@ -1,4 +1,4 @@
-//! How many records a query has, and all records as they are stored.
+//! Row counts of queries, and reads of all stored rows.
 
 use std::sync::Arc;
 
@@ -13,12 +13,12 @@ use kubist_catalog::snapshot::Snapshot;
 use kubist_types::cancel::Cancel;
 use kubist_types::error::{Error, Result};
 
-/// All records of a snapshot as they are stored, hidden columns too.
+/// Returns all rows of a snapshot with all stored columns, also hidden ones.
 ///
 /// # Errors
 ///
-/// Those of [`LogicalPlan::read_plan`]; each batch may be `Damaged`, `SnapshotExpired`,
-/// `Cancelled` or what the store says.
+/// The errors of [`LogicalPlan::read_plan`]. Each batch may be `Damaged`, `SnapshotExpired`, `Cancelled` or a
+/// storage error.
 pub fn stored_rows(snapshot: &Snapshot, cancel: &Cancel) -> Result<impl Iterator<Item = Result<RecordBatch>>> {
     let plan = Arc::new(LogicalPlan::new(snapshot, &RunOptions::with_cancel(cancel).of(QuerySpec::default()))?);
     let stored = snapshot.view.schema.stored.clone();
@@ -28,11 +28,11 @@ pub fn stored_rows(snapshot: &Snapshot, cancel: &Cancel) -> Result<impl Iterator
     Ok(found.map(move |scanned| RecordBatch::try_new(stored.clone(), scanned?.columns).map_err(Error::kernel)))
 }
 
-/// All records of a snapshot.
+/// Returns the number of rows of a snapshot, from metadata if possible.
 ///
 /// # Errors
 ///
-/// Those of [`count`]; none where the metadata tells.
+/// The errors of [`count`]; none if metadata suffices.
 pub fn rows(snapshot: &Snapshot) -> Result<u64> {
     match snapshot.step {
         None => Ok(snapshot.view.rows()),
@@ -43,11 +43,11 @@ pub fn rows(snapshot: &Snapshot) -> Result<u64> {
     }
 }
 
-/// How many records a query returns.
+/// Returns the number of rows of a query's result.
 ///
 /// # Errors
 ///
-/// Those of [`QueryStream::of`], and what reading says.
+/// The errors of [`QueryStream::of`] and of reading.
 pub fn count(snapshot: &Snapshot, mut request: Request) -> Result<u64> {
     request.spec.columns = Some(vec![]);
     let plan = Arc::new(LogicalPlan::new(snapshot, &request)?);
@@ -62,7 +62,7 @@ pub fn count(snapshot: &Snapshot, mut request: Request) -> Result<u64> {
     if query.predicate.is_always() && is_whole {
         return Ok(snapshot.view.rows().min(most));
     }
-    // Of other conditions most runs would have to be held.
+    // For other conditions, the manifest leaves most runs open, and the list would hold them all in memory.
     let is_by_ends = query.only_dimensions() && !query.ends().is_empty();
     let listed = if is_by_ends { plan.by_list(u64::MAX, None)? } else { None };
     let (mut rows, pieces) = match listed {

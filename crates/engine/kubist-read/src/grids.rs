@@ -1,5 +1,5 @@
-//! The grids of a snapshot, as a question meets them: a run lies in the space of the grid
-//! that its cube is of, and the question's region has a box in each.
+//! The grids of a snapshot as queries use them: a run is in the grid of its cube, and the region of a query
+//! has a box in each grid.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -19,13 +19,13 @@ use kubist_types::{Error, Result};
 #[derive(Clone)]
 pub struct Grids {
     forest: Forest,
-    /// By number; one that is missing, in a damaged table, says nothing of places.
+    /// By number. If one is missing, in a damaged table, positions in it are unknown.
     frames: BTreeMap<u32, Arc<Frame>>,
     newest: u32,
     location: String,
 }
 
-/// Boxes in the space of one grid, which have no point in common.
+/// Disjoint boxes in one grid.
 #[derive(Clone, Debug)]
 pub struct Within {
     pub grid: u32,
@@ -33,9 +33,11 @@ pub struct Within {
 }
 
 impl Grids {
+    /// Reads the grids of a snapshot.
+    ///
     /// # Errors
     ///
-    /// What the store says if a grid cannot be read.
+    /// A storage error or `Damaged` if a grid cannot be read.
     pub fn of(snapshot: &Snapshot) -> Result<Grids> {
         let (core, schema) = (&snapshot.core, &snapshot.view.schema);
         let (mut frames, newest) = (BTreeMap::new(), schema.newest_grid());
@@ -52,7 +54,7 @@ impl Grids {
         &self.forest
     }
 
-    /// The grid by which rows are placed now.
+    /// The grid that places new rows.
     pub fn newest(&self) -> u32 {
         self.newest
     }
@@ -61,18 +63,18 @@ impl Grids {
         self.frames.get(&grid)
     }
 
-    /// The tree of a run's cube.
+    /// The tree of a grid.
     pub fn tree(&self, grid: u32) -> Option<Geometry> {
         self.forest.tree(grid)
     }
 
-    /// Is every grid there, so that places are known?
+    /// True if no grid is missing.
     pub fn are_known(&self) -> bool {
         self.forest.trees().all(|tree| tree.grid() > self.newest || self.frames.contains_key(&tree.grid()))
     }
 
-    /// The domain of a stored column in the oldest grid that has it for a dimension: cells are
-    /// counted from there, whatever grids come later. `None` if no grid has it.
+    /// The domain of a stored column in the oldest grid that has it as a dimension; `None` if no grid does.
+    /// Cells are counted from there, independent of later grids.
     pub fn first_domain(&self, column: usize) -> Option<(f64, f64)> {
         self.frames.values().find_map(|frame| {
             let d = frame.dimensions.iter().position(|dimension| *dimension == column)?;
@@ -85,7 +87,7 @@ impl Grids {
         self.frame(grid).map_or(&[], |frame| &frame.dimensions)
     }
 
-    /// The coordinates of rows in a grid, from its dimensions.
+    /// Computes the coordinates of rows in a grid from its dimensions.
     ///
     /// # Errors
     ///
@@ -99,7 +101,7 @@ impl Grids {
         Ok(dimensions.iter().enumerate().map(|(d, array)| frame.coordinates(d, array.as_ref())).collect())
     }
 
-    /// The box in a grid around a zone's rows; `None` if one of them has no number.
+    /// The bounding box of a zone in a grid; `None` if a row has a null or NaN.
     pub fn box_of_zone(&self, schema: &TableSchema, grid: u32, map: &ZoneMap, zone: usize) -> Option<GridBox> {
         let frame = self.frame(grid)?;
         let mut around = frame.geometry.everything();
@@ -123,8 +125,8 @@ impl Grids {
         Some(around)
     }
 
-    /// Where in each grid the records can lie that a predicate selects; `None` if there can
-    /// be none.
+    /// Returns the region where rows that satisfy a predicate can be, in each grid; `None` if there can be
+    /// none.
     pub fn region(&self, schema: &TableSchema, predicate: &Predicate) -> Option<Region> {
         let mut region = Region::everything(&self.forest);
         for (grid, frame) in &self.frames {
@@ -144,7 +146,7 @@ fn confined(schema: &TableSchema, frame: &Frame, predicate: &Predicate) -> Optio
         let numbers = order::number_keys(data_type);
         let keys_of_numbers = keys.numbers.map(|(low, high)| (low.max(numbers.0), high.min(numbers.1)));
         let coordinate = |key| frame.scales[d].coordinate(order::number(data_type, key), bits);
-        // What is not a number has the last coordinate.
+        // Null and NaN have the last coordinate.
         let odd = frame.geometry.last_coordinate();
         let (low, high) = match (keys_of_numbers, keys.others) {
             (Some((low, high)), false) => (coordinate(low), coordinate(high)),

@@ -1,8 +1,10 @@
-//! Asking postings for keys. Directories, or of large ones their indexes, are kept within a bound; blocks, and the parts of
-//! directories that indexes lead to, are read when they are asked for.
+//! Lookup of keys in postings of secondary indexes.
 //!
-//! Damaged postings, and such as cannot be read now or any more, cost speed, not answers: their runs are then read by
-//! their zone maps, and `verify` names the damage.
+//! Directories of postings (or the indexes of large directories) are cached. Blocks, and parts of large
+//! directories, are read when needed.
+//!
+//! Damaged or unreadable postings cost time, never correctness: their runs are read by zone maps instead, and
+//! `verify` reports the damage.
 
 use std::collections::HashMap;
 use std::ops::Range;
@@ -21,29 +23,29 @@ use kubist_types::cancel::Cancel;
 use kubist_types::error::{Error, Result};
 use kubist_types::stats::Cost;
 
-/// The zones of each run, by its place among those that a lookup covers; runs that
-/// are not here hold none of the keys.
+/// The matching zones of each run, by the run's index in the secondary index. Runs that are not listed have
+/// none of the keys.
 pub type Hits = HashMap<u32, Arc<[u32]>>;
 
-/// What a lookup answers; `None` if it cannot be read, or does not know the column.
+/// The result of one secondary index; `None` if it cannot be read or lacks the column.
 pub type Answer = Option<Hits>;
 
-/// Ascending keys that are looked for in a stored column.
+/// Keys to find in a stored column, ascending.
 pub struct Sought {
     pub column: usize,
     pub keys: Vec<u32>,
 }
 
-/// Blocks of about a kilobyte that are read in one go where all are.
+/// Blocks (of about 1 KB) per request when all are read.
 const BLOCKS_AT_ONCE: usize = 4096;
-/// A core answers so many lookups at least.
+/// The least number of indexes per parallel task.
 const SIDE_BY_SIDE: usize = 32;
 
-/// Of a store that is far away a directory is read as a whole unless it is larger: to look into its index and read two parts
-/// of it are three answers of a network.
+/// On a remote store, a directory up to this many bytes is read as a whole. Reading its index and two parts
+/// would take three round trips.
 const FAR_WHOLE: u32 = 4 << 20;
 
-/// A part of a column's directory.
+/// The location of a part of a column's directory.
 fn directory_piece(lookup: &Lookup, place: &OfColumn, part: Range<u64>) -> Piece {
     let offset = place.offset + place.blocks_length + part.start;
     Piece { segment: lookup.segment.clone(), offset, length: part.end - part.start }
@@ -53,25 +55,27 @@ fn whole_directory(lookup: &Lookup, place: &OfColumn) -> Piece {
     directory_piece(lookup, place, 0..place.directory_length as u64)
 }
 
-/// Postings that know keys that are looked for.
+/// Postings that may have the keys.
 struct Candidate<'a> {
     lookup: &'a Lookup,
     place: &'a OfColumn,
     keys: &'a [u32],
     guide: Arc<Guide>,
-    /// All of it that has to do with the keys.
+    /// The parts of the directory that concern the keys.
     directory: Arc<Directory>,
     blocks: Vec<usize>,
 }
 
-/// Asks lookups for keys, for those of one of `sought`; and what was read for it.
+/// Looks up the keys of `sought` in secondary indexes; each index answers for one of the columns. Returns
+/// also the cost of the reads.
 ///
 /// # Errors
 ///
-/// As of [`Core::fetch`](kubist_catalog::core::Core::fetch); `Damaged` if postings are.
+/// The errors of [`Core::fetch`](kubist_catalog::core::Core::fetch), except for postings that are damaged or
+/// cannot be read: their result is `None`.
 pub fn look_up(snapshot: &Snapshot, lookups: &[&Arc<Lookup>], sought: &[Sought]) -> Result<(Vec<Answer>, Cost)> {
     match look_up_all(snapshot, lookups, sought) {
-        // In one go if all are sound.
+        // All in one pass, unless one of them fails.
         Err(error) if is_unanswered(&error) => {}
         answered => return answered,
     }
@@ -89,7 +93,7 @@ pub fn look_up(snapshot: &Snapshot, lookups: &[&Arc<Lookup>], sought: &[Sought])
     Ok((answers, cost))
 }
 
-/// Is it of postings that are damaged, cannot be read now, or were merged into others since the snapshot was taken?
+/// True if postings are damaged, cannot be read now, or were merged into others after the snapshot.
 fn is_unanswered(error: &Error) -> bool {
     is_damage(error) || is_unread(error) || matches!(error, Error::SnapshotExpired { .. })
 }
@@ -99,7 +103,7 @@ fn look_up_all(snapshot: &Snapshot, lookups: &[&Arc<Lookup>], sought: &[Sought])
     let places = lookups.iter().flat_map(|lookup| lookup.columns.iter().map(move |place| (lookup.as_ref(), place)));
     let places: Vec<_> = places.filter_map(|(lookup, place)| Some((lookup, place, &*asked(place)?.keys))).collect();
     let (candidates, mut cost) = candidates(snapshot, &places)?;
-    // Those of each lookup that read least.
+    // For each index, the column that reads the fewest bytes.
     let mut candidates = candidates.into_iter().peekable();
     let chosen = lookups.iter().map(|lookup| {
         let mut best: Option<(u64, Candidate<'_>)> = None;
@@ -138,13 +142,13 @@ fn look_up_all(snapshot: &Snapshot, lookups: &[&Arc<Lookup>], sought: &[Sought])
     Ok((answers.collect(), cost))
 }
 
-/// What leads to the postings of columns, the blocks among them that may hold keys, and what reading it cost.
+/// Returns the guides of columns, the blocks that may have the keys, and the cost.
 fn candidates<'a>(
     snapshot: &Snapshot,
     places: &[(&'a Lookup, &'a OfColumn, &'a [u32])],
 ) -> Result<(Vec<Candidate<'a>>, Cost)> {
     let (guides, mut cost) = guides(snapshot, places)?;
-    // Of those with an index the parts that lead to the keys.
+    // For large directories, the parts that concern the keys.
     let chunks = |((_, _, keys), guide): (&(_, _, &[u32]), &Arc<Guide>)| match &**guide {
         Guide::Directory(_) => Vec::new(),
         Guide::Index(index) => index.chunks_of(keys),
@@ -174,7 +178,7 @@ fn candidates<'a>(
     Ok((found, cost))
 }
 
-/// What leads to postings, from the cache or the store, and what reading it cost.
+/// Returns guides from the cache or the store, and the cost.
 fn guides(snapshot: &Snapshot, places: &[(&Lookup, &OfColumn, &[u32])]) -> Result<(Vec<Arc<Guide>>, Cost)> {
     let cache = &snapshot.core.guide_cache;
     let key = |(lookup, place, _): &(&Lookup, &OfColumn, _)| (lookup.segment.clone(), place.offset);
@@ -204,7 +208,7 @@ fn guides(snapshot: &Snapshot, places: &[(&Lookup, &OfColumn, &[u32])]) -> Resul
     let decoded = missing.par_iter().zip(&fetched.pieces).map(decode).collect::<Result<Vec<Option<Guide>>>>()?;
     let guide = |(place, guide): (&usize, Option<Guide>)| match guide {
         Some(guide) => Ok(Arc::new(guide)),
-        // The directory says what a damaged index does not.
+        // If the index is damaged, the whole directory replaces it.
         None => Ok(Arc::new(read_directory(snapshot, places[*place].0, places[*place].1)?.into())),
     };
     let decoded = missing.iter().zip(decoded).map(guide).collect::<Result<Vec<Arc<Guide>>>>()?;
@@ -213,10 +217,10 @@ fn guides(snapshot: &Snapshot, places: &[(&Lookup, &OfColumn, &[u32])]) -> Resul
     Ok((found.into_iter().flatten().collect(), fetched.cost))
 }
 
-/// Of some runs the number of the first, the first zone of each, and that behind the last.
+/// The number of the first run, the first zone of each run, and the end of the last run's zones.
 type Stretch = (u32, Vec<u32>);
 
-/// For those with an index the runs that have the zones, and what reading them cost.
+/// For large directories, reads the runs of the zones; returns also the cost.
 fn firsts(
     snapshot: &Snapshot,
     chosen: &[Option<Candidate<'_>>],
@@ -254,7 +258,7 @@ fn firsts(
     Ok((found, fetched.cost))
 }
 
-/// Ascending zones by the runs that have them.
+/// Groups ascending zones by run.
 fn hits(zones: &[u32], stretches: &[(u32, &[u32])]) -> Hits {
     let (mut hits, mut left) = (Hits::new(), zones);
     for (first_run, firsts) in stretches {
@@ -278,11 +282,11 @@ fn damaged_directory(snapshot: &Snapshot, lookup: &Lookup, place: &OfColumn, wha
     damaged_lookup(snapshot, lookup, place.offset + place.blocks_length, what)
 }
 
-/// Does the index of a column's directory say what the directory says?
+/// Checks that the index of a column's directory matches the directory.
 ///
 /// # Errors
 ///
-/// As of [`read_postings`].
+/// The errors of [`read_postings`].
 pub fn check_index(snapshot: &Snapshot, lookup: &Lookup, place: &OfColumn) -> Result<()> {
     if place.index_length == 0 {
         return Ok(());
@@ -298,11 +302,12 @@ pub fn check_index(snapshot: &Snapshot, lookup: &Lookup, place: &OfColumn) -> Re
     }
 }
 
-/// All postings of a column, read past the cache: calls `found` with the directory, the key and its zones for each.
+/// Reads all postings of a column without the cache; calls `found` with the directory, and each key with its
+/// zones.
 ///
 /// # Errors
 ///
-/// As of [`Core::fetch`](kubist_catalog::core::Core::fetch); `Damaged` if the postings are.
+/// The errors of [`Core::fetch`](kubist_catalog::core::Core::fetch); `Damaged` if the postings are.
 pub fn read_postings(
     snapshot: &Snapshot,
     lookup: &Lookup,
@@ -315,21 +320,21 @@ pub fn read_postings(
     read_between(snapshot, lookup, place, &directory, (0, u32::MAX), cancel, &mut found)
 }
 
-/// The directory of a column's postings, read past the cache.
+/// Reads the directory of a column's postings without the cache.
 ///
 /// # Errors
 ///
-/// As of [`read_postings`].
+/// The errors of [`read_postings`].
 pub fn read_directory(snapshot: &Snapshot, lookup: &Lookup, place: &OfColumn) -> Result<Directory> {
     let fetched = snapshot.core.fetch(&[whole_directory(lookup, place)])?.pieces;
     decode_directory(snapshot, lookup, place, &fetched[0])
 }
 
-/// The postings of the keys of a range, and perhaps of a few beside them: `found(key, zones)` for each.
+/// Reads the postings of a range of keys, and perhaps of a few more; calls `found(key, zones)` for each.
 ///
 /// # Errors
 ///
-/// As of [`read_postings`].
+/// The errors of [`read_postings`].
 pub fn read_between(
     snapshot: &Snapshot,
     lookup: &Lookup,
@@ -362,7 +367,7 @@ pub fn damaged_lookup(snapshot: &Snapshot, lookup: &Lookup, offset: u64, what: S
 }
 
 impl Candidate<'_> {
-    /// Bytes of its blocks.
+    /// The total bytes of its blocks.
     fn bytes(&self) -> u64 {
         let length = |block: &usize| {
             let place = self.directory.place(*block);
@@ -380,7 +385,7 @@ impl Candidate<'_> {
         self.blocks.iter().map(piece).collect()
     }
 
-    /// The zones that hold any of the keys, ascending.
+    /// The zones with any of the keys, ascending.
     fn zones(&self, blocks: &[Bytes]) -> std::result::Result<Vec<u32>, String> {
         let mut zones: Vec<u32> = Vec::new();
         for (block, bytes) in self.blocks.iter().zip(blocks) {

@@ -1,4 +1,4 @@
-//! From coarse to fine: windows of priority that follow each other.
+//! Refinement: consecutive windows of priority, from a coarse to a fine sample.
 
 use crate::bind::BoundQuery;
 use crate::request::Request;
@@ -8,29 +8,28 @@ use kubist_index::priority::Threshold;
 use kubist_types::error::{Error, Result};
 use kubist_types::query::QuerySpec;
 
-/// The most steps of a refinement: more would hold next to nothing each.
+/// The largest number of steps; with more, each would hold almost no rows.
 const MOST_STEPS: f64 = 10_000.0;
 
-/// Priorities are told apart no finer than this.
+/// The resolution of priorities.
 const FINEST: f64 = 1.0 / 18_446_744_073_709_551_616.0;
 
-/// Queries from coarse to fine; each record comes once.
+/// Queries from coarse to fine; each row is in one of them.
 pub struct Refine {
     snapshot: Snapshot,
     request: Request,
-    /// Where the next window begins and ends.
+    /// The bounds of the next window.
     next: (f64, f64),
     end: f64,
     factor: f64,
 }
 
 impl Refine {
-    /// Windows of a question, from `start` on, each `factor` times as wide as the one before.
+    /// Windows of a query from `start` on; each ends at `factor` times the end of the previous one.
     ///
     /// # Errors
     ///
-    /// `Invalid` if the question, `start` or `factor` makes no sense; `Damaged`; `Cancelled`; a
-    /// storage error.
+    /// `Invalid` if the query, `start` or `factor` is not possible; `Damaged`; `Cancelled`; a storage error.
     pub fn new(snapshot: Snapshot, request: Request, start: f64, factor: f64) -> Result<Refine> {
         let query = &request.spec;
         if !(start > 0.0 && start <= 1.0) {

@@ -1,11 +1,10 @@
-//! The ring of a cluster, cut into shares that are each read from one host.
+//! Division of a cluster's token ring into shares that are each read from one host.
 //!
-//! A run lies where the first of its bytes do: at a token, which the cluster's hash gives, and
-//! on the hosts that keep that token. A share is a set of stretches of tokens, and all shares
-//! together are the ring; so each run is in exactly one of them, whoever looks, and however
-//! the hosts change meanwhile.
+//! A run is located by its first bytes: at a token of the cluster's hash, on the hosts that store this token.
+//! A share is a set of token ranges, and together the shares are the whole ring. So each run is in exactly
+//! one share, for every reader, even if hosts change.
 //!
-//! Pure: where things lie is handed in.
+//! This module does no I/O; the caller passes the locations.
 
 use std::cmp::Ordering;
 use std::collections::{BTreeMap, BTreeSet};
@@ -13,15 +12,15 @@ use std::sync::Arc;
 
 use kubist_store::ReplicaLocation;
 
-/// Stretches that a share is made of, about; so much do shares differ.
+/// Approximate number of token ranges per share; more ranges make shares more even.
 const PIECES: f64 = 8.0;
 
-/// Stretches of tokens, both ends included, that make up one share of a ring.
+/// Token ranges, bounds included, that form one share of a ring.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Share {
     pub tokens: Vec<(i64, i64)>,
     pub rows: f64,
-    /// Those that keep most of it, the best first.
+    /// The hosts that store most of it, best first.
     pub hosts: Vec<String>,
 }
 
@@ -31,7 +30,7 @@ struct Stretch {
     hosts: Arc<[String]>,
 }
 
-/// Cuts a ring on which so many rows lie at each home into `shares` of about equal rows.
+/// Divides a ring into `shares` of similar row counts. `lying` lists the rows at each location.
 pub fn cut(lying: Vec<(ReplicaLocation, f64)>, shares: usize) -> Vec<Share> {
     let all: BTreeSet<&String> = lying.iter().flat_map(|(home, _)| home.hosts.iter()).collect();
     let all: Vec<String> = all.into_iter().cloned().collect();
@@ -40,7 +39,7 @@ pub fn cut(lying: Vec<(ReplicaLocation, f64)>, shares: usize) -> Vec<Share> {
     stretches.sort_by(|a, b| b.rows.total_cmp(&a.rows).then(a.tokens.cmp(&b.tokens)));
     let mut cut: Vec<(Vec<Stretch>, f64)> = (0..shares).map(|_| (Vec::new(), 0.0)).collect();
     for stretch in stretches {
-        // Each share has a host that it is for; what no share's host keeps goes anywhere.
+        // Each share has an assigned host. A range that no assigned host stores goes to any share.
         let is_near = |place: usize| stretch.hosts.contains(&all[place % all.len()]);
         let lighter = |a: &usize, b: &usize| cut[*a].1.total_cmp(&cut[*b].1).then(a.cmp(b));
         let near = (0..shares).filter(|place| !all.is_empty() && is_near(*place)).min_by(lighter);
@@ -51,8 +50,7 @@ pub fn cut(lying: Vec<(ReplicaLocation, f64)>, shares: usize) -> Vec<Share> {
     cut.into_iter().map(|(stretches, rows)| share(stretches, rows)).collect()
 }
 
-/// Neighbours on the ring with the same hosts, no heavier than they must be; together they
-/// cover the ring.
+/// Joins neighbours on the ring with equal hosts, up to `heaviest` rows; together the ranges cover the ring.
 fn stretches(mut lying: Vec<(ReplicaLocation, f64)>, heaviest: f64) -> Vec<Stretch> {
     lying.sort_by_key(|(one, ..)| one.token);
     let mut stretches: Vec<Stretch> = Vec::new();
@@ -88,7 +86,7 @@ fn share(mut stretches: Vec<Stretch>, rows: f64) -> Share {
     Share { tokens, rows, hosts }
 }
 
-/// The hosts that keep more than half of the rows, those with most first.
+/// The hosts that store more than half of the rows, most rows first.
 pub fn nearest<'a>(lying: impl Iterator<Item = (&'a Arc<[String]>, f64)>) -> Vec<String> {
     let (mut kept, mut all): (BTreeMap<&String, f64>, f64) = (BTreeMap::new(), 0.0);
     for (hosts, rows) in lying {
@@ -100,7 +98,7 @@ pub fn nearest<'a>(lying: impl Iterator<Item = (&'a Arc<[String]>, f64)>) -> Vec
     most.into_iter().map(|(host, _)| host.clone()).collect()
 }
 
-/// Does a token lie in one of these stretches, which are in order?
+/// True if a token is in one of these sorted ranges.
 pub fn holds(tokens: &[(i64, i64)], token: i64) -> bool {
     let after = tokens.partition_point(|(first, _)| *first <= token);
     after > 0 && token <= tokens[after - 1].1
@@ -113,7 +111,7 @@ mod tests {
 
     use super::*;
 
-    /// Rows on a ring of hosts with eight tokens each, of which three keep every token.
+    /// Rows on a ring with eight tokens per host and three replicas of each token.
     fn lying(hosts: usize, places: usize, rng: &mut SmallRng) -> Vec<(ReplicaLocation, f64)> {
         let mut ring: Vec<(i64, usize)> = (0..8 * hosts).map(|place| (rng.random(), place % hosts)).collect();
         ring.sort_unstable();

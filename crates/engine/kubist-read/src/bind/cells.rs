@@ -1,7 +1,7 @@
-//! The regular grid of cells that `per_cell` chooses by.
+//! The regular grid of cells of `per_cell`.
 //!
-//! Cells are counted from the lower end of a dimension's domain, in the first grid that has it,
-//! in whole numbers of 64 bits: a value further away than these reach is refused.
+//! Cells are counted with 64-bit integers from the lower bound of the dimension's domain in the first grid
+//! that has it. A value beyond that range is refused.
 
 use arrow_array::{Array, ArrayRef};
 use arrow_schema::Field;
@@ -13,18 +13,17 @@ use kubist_catalog::snapshot::Snapshot;
 use kubist_types::error::{Error, Result};
 use kubist_types::query::{PerCell, Width};
 
-/// As far as cells are counted: within the whole numbers of 64 bits, whose ends stand for
-/// what is no finite number.
+/// The largest absolute cell index. The extreme 64-bit integers represent nulls, NaN and infinities.
 const LAST_INDEX: f64 = 9e18;
 
-/// A regular grid of cells, and how many records each of them gives.
+/// A regular grid of cells, and the number of rows per cell.
 pub struct CellGrid {
     pub rows: u64,
     pub axes: Vec<Axis>,
 }
 
 impl CellGrid {
-    /// Refuses cells so narrow that not even those of a dimension's own domain can be counted.
+    /// Checks a cell grid; refuses widths so small that the cells of the domain cannot be counted.
     pub(super) fn new(snapshot: &Snapshot, grids: &Grids, per_cell: &PerCell) -> Result<CellGrid> {
         let schema = &snapshot.view.schema;
         if per_cell.rows == 0 || per_cell.widths.is_empty() {
@@ -73,10 +72,10 @@ fn in_numbers(column: &Field, width: &Width) -> Result<f64> {
     }
 }
 
-/// How one dimension is cut into cells.
+/// The division of one dimension into cells.
 #[derive(Clone)]
 pub struct Axis {
-    /// Its stored column.
+    /// The stored column.
     pub column: usize,
     name: String,
     anchor: f64,
@@ -84,8 +83,8 @@ pub struct Axis {
 }
 
 impl Axis {
-    /// The index of a value's cell; `None` if it is too far away to be counted. NaN and each
-    /// infinity have a cell of their own.
+    /// Returns the cell index of a value; `None` if it is out of range. NaN and each infinity have their own
+    /// cells.
     pub fn index(&self, value: f64) -> Option<i64> {
         if value.is_nan() {
             return Some(i64::MAX);
@@ -102,7 +101,7 @@ impl Axis {
         (index.abs() <= LAST_INDEX).then_some(index as i64)
     }
 
-    /// Those of an array; null has a cell of its own, too.
+    /// Returns the cell indices of an array; null has its own cell.
     pub fn indices(&self, array: &ArrayRef) -> Result<Vec<i64>> {
         let keys = order::keys(array.as_ref()).unwrap_or_default();
         let of_row = |(row, key): (usize, &u64)| {

@@ -1,4 +1,4 @@
-//! The order that a query asks its answer in: its terms, as texts, become columns and directions.
+//! The order of a result: parses terms into columns and directions.
 
 use arrow_schema::{DataType, Field};
 use kubist_index::order;
@@ -8,20 +8,20 @@ use kubist_catalog::schema::TableSchema;
 use kubist_types::error::{Error, Result};
 use kubist_types::query::QuerySpec;
 
-/// The word for the priority of records, where no column has this name.
+/// The term for the priority of rows, unless a column has this name.
 const PRIORITY: &str = "priority";
 
-/// What columns of times are called, the most likely first.
+/// Common names of time columns, the most likely first.
 const TIMES: [&str; 8] = ["time", "t", "step", "timestep", "frame", "tick", "epoch", "date"];
 
-/// The order of an answer, and how many of its records are wanted.
+/// The order of a result, and the number of wanted rows.
 pub(crate) struct Order {
     pub terms: Vec<Term>,
-    /// Only this many records, the first ones in this order.
+    /// If set, only this many rows, the first in this order.
     pub first: Option<u64>,
 }
 
-/// What records are compared by, one after the other.
+/// One sort term.
 pub(crate) struct Term {
     pub by: By,
     pub descending: bool,
@@ -30,13 +30,13 @@ pub(crate) struct Term {
 #[derive(Clone, Copy, PartialEq)]
 pub(crate) enum By {
     Priority,
-    /// Its place among the columns that the query reads.
+    /// Index into the columns that the query reads.
     Column(usize),
 }
 
 impl Order {
-    /// The order of the answer: the query's own, whose first `limit` records are wanted, or else
-    /// `otherwise`. Its columns join those that the query reads.
+    /// Returns the order of the result: the query's own with its `limit`, otherwise `otherwise`. Adds its
+    /// columns to `read`.
     pub(super) fn of(
         schema: &TableSchema,
         spec: &QuerySpec,
@@ -69,7 +69,7 @@ impl Order {
 }
 
 impl Term {
-    /// `diameter`, `diameter desc`, `"a name with spaces" asc`, `priority`.
+    /// Parses `diameter`, `diameter desc`, `"a name with spaces" asc` or `priority`.
     fn parse(schema: &TableSchema, text: &str, read: &mut Vec<usize>) -> Result<Term> {
         let is_column = schema.user.index_of(text).is_ok();
         let (name, descending) = match text.trim().rsplit_once(char::is_whitespace) {
@@ -95,8 +95,8 @@ impl Term {
     }
 }
 
-/// The order of paths, one after the other, each in order of time: the column that tells them
-/// apart, what else identifies a path, the time, and what identifies a record.
+/// The order of trajectories, one after another in time order: `by`, other identity columns of the
+/// trajectory, the time, and identity columns of rows.
 pub(crate) fn of_paths<'a>(schema: &'a TableSchema, by: usize) -> Vec<String> {
     let field = |column: &usize| schema.user_field(*column);
     let visible = schema.visible();
@@ -107,7 +107,7 @@ pub(crate) fn of_paths<'a>(schema: &'a TableSchema, by: usize) -> Vec<String> {
     };
     let time = time_among(&schema.dimensions).or_else(|| time_among(visible));
     let identity: Vec<&usize> = identity.collect();
-    // An identity without that column is a record's own, and says nothing of its path.
+    // If the identity lacks `by`, it identifies rows, not trajectories.
     let (of_path, of_record) = if identity.contains(&&by) { (identity, vec![]) } else { (vec![], identity) };
     let mut columns = vec![by];
     for column in of_path.into_iter().chain(time).chain(of_record) {
@@ -118,17 +118,18 @@ pub(crate) fn of_paths<'a>(schema: &'a TableSchema, by: usize) -> Vec<String> {
     columns.iter().map(|column| field(column).name().clone()).collect()
 }
 
-/// Has a column one of the names of times? `T` is a temperature.
+/// True if a column has the name of a time column. A one-letter name must match in case, because `T` is a
+/// temperature.
 fn is_named(field: &Field, name: &str) -> bool {
     if name.len() == 1 { field.name() == name } else { field.name().eq_ignore_ascii_case(name) }
 }
 
-/// Does a column say by its type when something was?
+/// True if the type of a column is a date or timestamp.
 fn is_date(field: &Field) -> bool {
     matches!(field.data_type(), DataType::Date32 | DataType::Date64 | DataType::Timestamp(..))
 }
 
-/// Can values of a stored type be compared with each other?
+/// True if the values of a stored type have an order.
 fn has_order(data_type: &DataType) -> bool {
     use DataType::*;
     order::is_exact(data_type)

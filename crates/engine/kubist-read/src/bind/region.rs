@@ -1,5 +1,4 @@
-//! Where the records of a query can lie: what its predicate leaves of each dimension of each
-//! grid, and the part of space that it is about.
+//! Regions: where rows of a query can be, from its predicate and its part, in each grid.
 
 use std::sync::Arc;
 
@@ -11,7 +10,7 @@ use crate::bind::BoundQuery;
 use crate::grids::Grids;
 use kubist_format::location::Location;
 
-/// A box in the space of each grid.
+/// A box in each grid.
 #[derive(Clone)]
 pub struct Region {
     grids: Arc<Grids>,
@@ -23,24 +22,24 @@ impl Region {
         Region { boxes: forest::Region::everything(grids.forest()), grids }
     }
 
-    /// Is it all of space?
+    /// True if it is all of space.
     pub fn is_everything(&self) -> bool {
         self.boxes == forest::Region::everything(self.grids.forest())
     }
 
-    /// The tree of a run, and the box there; `None` if nothing of the region lies in it.
+    /// The tree of a run's grid and the box there; `None` if the region has none.
     fn around(&self, run: &Run<Location>) -> Option<(Geometry, &GridBox)> {
         self.grids.tree(run.cube.grid()).zip(self.boxes.in_tree(run.cube.grid()))
     }
 
-    /// Can rows of a run lie in it?
+    /// True if the region meets the bounding box of a run.
     pub fn meets(&self, run: &Run<Location>) -> bool {
         let Some((tree, asked)) = self.around(run) else { return false };
         let location = &run.payload;
         (0..tree.dimensions()).all(|d| location.low[d] <= asked.high[d] && location.high[d] >= asked.low[d])
     }
 
-    /// How much of the box around a run's rows it covers.
+    /// The fraction of a run's bounding box inside the region.
     pub fn share_of(&self, run: &Run<Location>) -> f64 {
         let Some((tree, asked)) = self.around(run) else { return 0.0 };
         let location = &run.payload;
@@ -52,7 +51,7 @@ impl Region {
         (0..tree.dimensions()).map(|d| side(d).max(0.0)).product()
     }
 
-    /// How much of the coordinates of each dimension of the newest grid it covers.
+    /// The fraction of the coordinates in each dimension of the newest grid.
     pub fn shares(&self) -> Vec<f64> {
         let newest = self.grids.newest();
         let Some((tree, asked)) = self.grids.tree(newest).zip(self.boxes.in_tree(newest)) else { return Vec::new() };
@@ -61,9 +60,9 @@ impl Region {
         (0..tree.dimensions()).map(side).collect()
     }
 
-    /// Do all rows of a run lie inside it, as far as coordinates tell? `bounded` are the
-    /// stored columns that have an end. Where an end falls within the coordinate of the box's
-    /// end the values decide, and so they do of columns that are no dimensions of the run.
+    /// True if all rows of a run are surely inside, by coordinates alone. `bounded` are the stored columns
+    /// with bounds. It is false if a bounding box touches the boundary coordinate of the region, where values
+    /// decide, or if a bounded column is no dimension of the run.
     pub fn holds(&self, run: &Run<Location>, bounded: &[usize]) -> bool {
         let Some((tree, asked)) = self.around(run) else { return false };
         let (location, all, columns) = (&run.payload, tree.everything(), self.grids.dimensions(run.cube.grid()));
@@ -77,7 +76,7 @@ impl Region {
 }
 
 impl BoundQuery {
-    /// Narrows the region to what the predicate and the part leave of each dimension.
+    /// Narrows the region to the predicate and the part.
     pub(super) fn confine(&mut self) {
         match self.grids.region(&self.snapshot.view.schema, &self.predicate) {
             Some(boxes) => self.region.boxes = boxes,
@@ -90,7 +89,7 @@ impl BoundQuery {
         for d in 0..tree.dimensions() {
             (both.low[d], both.high[d]) = (both.low[d].max(part.low[d]), both.high[d].min(part.high[d]));
         }
-        // Other trees may have rows of the part all the same.
+        // Other grids may still have rows of the part.
         match (0..tree.dimensions()).all(|d| both.low[d] <= both.high[d]) {
             true => self.region.boxes.insert(part.grid, both),
             false => self.region.boxes.remove(part.grid),

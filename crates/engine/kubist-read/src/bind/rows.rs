@@ -1,4 +1,4 @@
-//! What a bound query makes of rows: their priorities, and batches of its answer.
+//! Row operations of a bound query: priorities, and batches of the result.
 
 use std::sync::Arc;
 
@@ -12,14 +12,14 @@ use crate::bind::BoundQuery;
 use kubist_types::error::{Error, Result};
 
 impl BoundQuery {
-    /// Priorities of rows, from their identity columns.
+    /// The priorities of rows, from their identity columns.
     pub fn priorities(&self, identity: &[ArrayRef], rows: usize) -> Vec<u64> {
         let identity: Vec<&dyn Array> = identity.iter().map(|array| array.as_ref()).collect();
         priorities(&identity, rows, self.snapshot.core.header.seed)
     }
 
-    /// A batch of the answer from the columns that are read; `inclusion` is asked if there is a
-    /// column of it, and says how probable a record is that was kept for certain.
+    /// Builds a result batch from the columns read. `inclusion` is called if the result has that column; it
+    /// returns the inclusion probabilities without subsampling of steps.
     pub(crate) fn batch(
         &self,
         rows: usize,
@@ -41,15 +41,15 @@ impl BoundQuery {
         RecordBatch::try_new_with_options(self.schema(), columns, &options).map_err(Error::kernel)
     }
 
-    /// The probability of a priority in the part of the query's range that lies below
-    /// this one, or in all of it.
+    /// The probability that a priority in the query's range is below `below`; without a bound, the whole
+    /// range.
     pub(crate) fn probability(&self, below: Option<u64>) -> f64 {
         let Some(drawn) = self.drawn else { return 0.0 };
         let end = below.map_or(drawn.last as u128 + 1, u128::from);
         Threshold::new(end.saturating_sub(drawn.first as u128)).to_fraction()
     }
 
-    /// Inclusion probabilities where a record was only written if its priority was below some value.
+    /// Inclusion probabilities for steps that stored only rows below a priority threshold.
     fn thinned(&self, inclusion: &Float64Array, kept_below: &Float64Array) -> Float64Array {
         let first = self.drawn.map_or(0.0, |drawn| Threshold::new(drawn.first.into()).to_fraction());
         let both = inclusion.iter().zip(kept_below);
