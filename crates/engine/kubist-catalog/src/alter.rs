@@ -36,7 +36,6 @@ const MOST_DEFAULT_BYTES: usize = 1024;
 const MOST_KEY_BYTES: usize = 1024;
 const MOST_BYTES: usize = 1 << 20;
 
-/// A column to add to a table.
 #[derive(Clone, Debug, PartialEq)]
 pub struct NewColumn {
     pub name: String,
@@ -219,7 +218,6 @@ impl Core {
         }
     }
 
-    /// Checks that these can be writers of steps.
     pub(crate) fn check_writers(&self, declared: &Declared) -> Result<()> {
         if declared.size() == 0 {
             return Err(Error::invalid("declare at least one writer"));

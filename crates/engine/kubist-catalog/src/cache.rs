@@ -17,7 +17,7 @@ use kubist_index::state::Run;
 
 /// The capacity of the cache of zone maps, both generations together.
 pub const ZONE_MAP_BYTES: usize = 128 << 20;
-/// The capacity of the cache of guides. The guides of one billion distinct values take 60 MB. A query reads
+/// The capacity of the cache of guides. For a billion distinct values, directories take 60 MB. A query reads
 /// all guides, so a generation should hold them.
 pub const GUIDE_BYTES: usize = 256 << 20;
 /// The capacity of the cache of checkpoint pages.
@@ -90,13 +90,11 @@ impl<K: Eq + Hash, V: Held> Generations<K, V> {
 }
 
 impl<K: Eq + Hash, V: Held> Cache<K, V> {
-    /// Returns a cache of about `bound` bytes.
     pub fn new(bound: usize) -> Cache<K, V> {
         let generations = Generations { young: SpreadMap::default(), old: SpreadMap::default(), young_bytes: 0 };
         Cache { bound, generations: Mutex::new(generations) }
     }
 
-    /// Returns the cached value of each key.
     pub fn get(&self, keys: impl Iterator<Item = K>) -> Vec<Option<Arc<V>>> {
         let mut generations = self.generations.lock().unwrap_or_else(|poisoned| poisoned.into_inner());
         keys.map(|key| {

@@ -258,7 +258,7 @@ impl Core {
         }
     }
 
-    /// True if none of these runs is live any more, in a store that frees ranges of live segments.
+    /// True if no run selected by `lives` is left, in a store that frees ranges of live segments.
     fn is_replaced(&self, seen: &View, lives: impl Fn(&Run<Location>) -> bool) -> Result<bool> {
         let cancel = Cancel::default();
         // Only a rewrite removes runs.

@@ -41,7 +41,6 @@ pub struct DecodedPages {
     keeps_few: AtomicBool,
 }
 
-/// Identifies a query.
 #[derive(Clone, Copy)]
 pub struct QuestionId(u32);
 
@@ -74,8 +73,8 @@ pub struct DecodedRun {
 }
 
 impl DecodedPages {
-    /// Returns a cache of `bound` bytes. Concurrent threads may exceed it by the entries of one task's runs,
-    /// and one page with its slots each.
+    /// Returns a cache of `bound` bytes. Concurrent threads may exceed it by the entries of a task's runs,
+    /// and a page with its slots each.
     pub fn new(bound: usize) -> DecodedPages {
         let zero = || AtomicUsize::new(0);
         let (kept, copied, left, keeps_few) = (zero(), zero(), zero(), AtomicBool::new(false));
@@ -93,7 +92,7 @@ impl DecodedPages {
         Keeper { question, one_in: if bytes <= self.bound / SMALL { FEW_OF_SMALL } else { FEW } }
     }
 
-    /// Returns the entries of some runs with their numbers of pages; creates missing ones.
+    /// Returns the entries of the given runs with their numbers of pages; creates missing ones.
     pub fn of_runs(&self, asked: impl Iterator<Item = (RunId, usize)>) -> Vec<Arc<DecodedRun>> {
         let mut runs = self.runs.lock().unwrap_or_else(PoisonError::into_inner);
         let left = self.make_room(&mut runs);
@@ -197,7 +196,6 @@ impl DecodedRun {
         again
     }
 
-    /// Returns a cached column page.
     pub fn page(&self, place: usize) -> Option<&DecodedPage> {
         self.chunks.get()?.get(place)?.get()
     }

@@ -1,6 +1,6 @@
 //! The runs of a view: in memory if they are few, otherwise in pages that queries load.
 //!
-//! A checkpoint of many runs stores them in pages, in segments of its own, with a summary of each page
+//! A checkpoint of many runs stores them in pages, in segments of its own, with a summary of every page
 //! (`kubist_index::pages`). The pages form levels with one segment each: a checkpoint adds a level and
 //! sometimes merges older ones (`kubist_index::levels`). A view is this list of pages plus, in memory, the
 //! runs that came later.
@@ -8,7 +8,7 @@
 //! A query loads the pages that can meet its region and priorities in one request. Once queries have
 //! requested as many pages as exist, all pages are loaded and stay in memory, if they fit
 //! (`limit_runs_in_memory`). This costs at most twice the better of the two ways. If they do not fit, a query
-//! that needs many of them reads them in stretches (`stretches`).
+//! that needs many pages reads them in stretches (`stretches`).
 
 mod base;
 mod cubes;
@@ -65,7 +65,6 @@ pub fn page_sizes(runs: u64, in_memory: bool) -> Sizes {
     if in_memory { Sizes::in_two_tiers(page) } else { Sizes::in_three_tiers(page, page / SUBTREES) }
 }
 
-/// The number of runs in some pages.
 pub fn runs_of(pages: &[Leaf]) -> u64 {
     pages.iter().map(|page| page.summary.runs as u64).sum()
 }
@@ -143,7 +142,6 @@ impl Runs {
         self.removed.contains(&run) || self.base.as_ref().is_some_and(|base| base.removed.contains(&run))
     }
 
-    /// True if this run of a base is live.
     fn lives(&self, base: &Base, run: &Run<Location>) -> bool {
         base.lives(run) && lives(&self.removed, run)
     }
@@ -277,7 +275,7 @@ impl Runs {
         Ok(std::iter::once(known.clone()).chain(self.recent.parts()).collect())
     }
 
-    /// The live runs and the cutoffs of some pages.
+    /// The live runs and the cutoffs of the given pages.
     fn gather(
         &self,
         files: &TableFiles,
@@ -353,7 +351,6 @@ impl Runs {
         Ok(found)
     }
 
-    /// True if all runs are in memory.
     pub fn are_in_memory(&self) -> bool {
         self.base.is_none() || self.whole.get().is_some()
     }
@@ -439,7 +436,7 @@ impl Runs {
         let mut gone = SpreadSet::default();
         let mut lowest: Option<(CubeId, Threshold)> = None;
         loop {
-            // `None` orders first, so an error is returned at once.
+            // `None` sorts first, so an error is returned immediately.
             let cube = |next: Option<&Result<Entry>>| next.map(|entry| entry.as_ref().map(Entry::cube).ok());
             let first = sources.iter_mut().filter_map(|source| Some((cube(source.peek())?, source)));
             let Some((_, source)) = first.min_by_key(|(cube, _)| *cube) else { break };

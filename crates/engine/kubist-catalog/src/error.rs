@@ -22,7 +22,6 @@ pub fn store_error(error: kubist_store::Error) -> Error {
     }
 }
 
-/// The kind of a failed storage operation.
 fn storage_kind(error: &kubist_store::Error) -> ErrorKind {
     match error {
         kubist_store::Error::NoSpace { .. } => ErrorKind::NoSpace,

@@ -56,7 +56,6 @@ impl Merged {
     }
 }
 
-/// The reason why pieces could not be read.
 enum Unread {
     /// A segment is missing.
     Missing {

@@ -41,7 +41,6 @@ const RUNS_IN_MEMORY: u64 = 1 << 18;
 /// The number of attempts to read the newest checkpoint, if each was replaced between listing and reading.
 const LOOKS: u32 = 1000;
 
-/// A table's store, header and caches.
 pub struct TableFiles {
     pub store: Arc<dyn Store>,
     pub header: Header,

@@ -408,7 +408,7 @@ fn follow_to_token(files: &TableFiles, tail: &mut Tail, token: &SnapshotToken, c
 }
 
 /// Waits until this machine sees everything that a token of another process names: positions of logs,
-/// rewrites and alterations. Returns at once on stores without delayed visibility.
+/// rewrites and alterations. Returns immediately on stores without delayed visibility.
 ///
 /// # Errors
 ///
@@ -455,8 +455,7 @@ fn new_rewrites(files: &TableFiles, tail: &Tail) -> Result<(Vec<Found>, Option<O
     let mut read = Vec::new();
     if let Some(known) = tail.listed_at.as_ref().filter(|_| by_number) {
         read = consecutive_rewrites(files, behind, REWRITES_AT_ONCE)?;
-        // Listed after the rewrites were read: an unchanged checkpoint proves that none of them was cleaned
-        // before.
+        // Listed after the rewrites were read: with an unchanged checkpoint, none was cleaned before.
         if read.len() < REWRITES_AT_ONCE && newest()? == *known {
             return Ok((read, tail.listed_at.clone()));
         }
@@ -512,7 +511,7 @@ fn is_long(files: &TableFiles, tail: &Tail) -> bool {
     !files.fits_in_memory((tail.state.added() - tail.looked_at) as u64)
 }
 
-/// Reads the new entries of these writers' logs, which must reach every position that another file proves.
+/// Reads the new entries of the writers' logs, which must reach every position that another file proves.
 /// Returns `false` if a log lost an entry that only this handle had read.
 fn follow_logs(
     files: &TableFiles,
@@ -562,7 +561,7 @@ fn follow_logs(
     Ok(true)
 }
 
-/// Joins new rewrites; returns `false` if one of them was cleaned.
+/// Joins new rewrites; returns `false` if one was cleaned.
 fn follow_rewrites(files: &TableFiles, tail: &mut Tail, new: &[Found], cancel: &Cancel) -> Result<bool> {
     for some in new.chunks(REWRITES_AT_ONCE) {
         cancel.check()?;

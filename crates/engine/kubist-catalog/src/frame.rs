@@ -21,7 +21,7 @@ pub struct Frame {
     pub scales: Vec<Scale>,
     /// The stored columns that are dimensions, in order.
     pub dimensions: Vec<usize>,
-    /// The coordinates of the bounds of each dimension's domain.
+    /// The coordinates of the bounds of every dimension's domain.
     domains: Vec<(u32, u32)>,
     interleaver: Interleaver,
     identity: Vec<usize>,
@@ -32,7 +32,7 @@ pub struct Frame {
 pub struct Positions {
     pub keys: Vec<MortonKey>,
     pub priorities: Vec<u64>,
-    /// The number of rows outside the domain of some dimension.
+    /// The number of rows outside the domain of any dimension.
     pub outside: u64,
 }
 
@@ -117,7 +117,7 @@ impl Frame {
         Positions { keys, priorities, outside: self.outside(&coordinates, batch.num_rows()) }
     }
 
-    /// The number of rows outside the domain of some dimension. Null and NaN do not count, because no domain
+    /// The number of rows outside the domain of any dimension. Null and NaN do not count, because no domain
     /// contains them.
     fn outside(&self, coordinates: &[Vec<u32>], rows: usize) -> u64 {
         let nowhere = self.geometry.last_coordinate();
@@ -145,7 +145,6 @@ impl Frame {
         rows as f64 * (1.0 - (0..self.domains.len()).map(inside).product::<f64>())
     }
 
-    /// The Morton keys of a stored batch.
     pub fn keys(&self, batch: &RecordBatch) -> Vec<MortonKey> {
         let mut keys = Vec::new();
         self.interleaver.keys(&self.coordinates_of(batch), &mut keys);
@@ -158,7 +157,7 @@ impl Frame {
         dimensions.map(|(d, column)| self.coordinates(d, batch.column(*column).as_ref())).collect()
     }
 
-    /// Returns the lowest and highest coordinates of some rows of a stored batch; `map` is their zone map.
+    /// Returns the lowest and highest coordinates of the given rows of a stored batch; `map` is their zone map.
     pub fn extent(
         &self,
         batch: &RecordBatch,
@@ -188,7 +187,6 @@ impl Frame {
         (low, high)
     }
 
-    /// Priorities from the identity columns, in order.
     pub fn priorities(&self, identity: &[&dyn Array], rows: usize) -> Vec<u64> {
         priority::priorities(identity, rows, self.seed)
     }

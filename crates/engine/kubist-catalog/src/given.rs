@@ -144,7 +144,8 @@ impl Given<'_> {
                 true => self.cast(values, column, &DataType::Float64)?,
                 false => values.clone(),
             };
-            // If the conversion moves the zero, the sum decides the precision and tiny results lose nothing.
+            // With an offset (such as K to °C), a result near zero is a difference of larger numbers, so it
+            // may be subnormal.
             let small = if conversion.keeps_zero() { Small::Refused } else { Small::Taken };
             return self.nearest(column, values, wanted, &floats(&given)?, |value| conversion.of_float(value), small);
         }

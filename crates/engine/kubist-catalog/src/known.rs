@@ -4,7 +4,7 @@
 //! commits. Its logs may then be as long as before. So each refresh compares the last known entry of each
 //! log, and the last rewrite and alteration, with those in the store. New entries name their predecessors
 //! (`kubist_format::chain`), so a log with new entries needs no other check. A table with a commit needs no
-//! check of its header, because the chain of each log starts with the table's id.
+//! check of its header, because the chain of every log starts with the table's id.
 //!
 //! The comparison uses stamps, which a store returns without reading data ([`kubist_store::Stamp`]). Only a
 //! changed or unknown stamp makes it read the entry.
@@ -60,11 +60,10 @@ pub struct There {
 
 /// The expected content of an object.
 enum Value {
-    /// The header of this table.
     Header,
     Bytes(Bytes),
     Declared(Declared),
-    /// The content's chain value is this.
+    /// The chain value of the content.
     Chain(Chain),
 }
 

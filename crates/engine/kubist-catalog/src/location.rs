@@ -17,7 +17,6 @@ use crate::error::store_error;
 use crate::files::{HALF_COPIED, HALF_DROPPED};
 use crate::look::{FirstLook, both};
 
-/// A parsed location.
 pub struct TableLocation(Arc<dyn StoreLocation>);
 
 impl fmt::Display for TableLocation {
@@ -136,7 +135,7 @@ impl TableLocation {
     }
 
     /// Returns the location of a separate store next to this one, with `suffix` added to its name. If the
-    /// store limits its parallel requests, the new one may run `requests` of them.
+    /// store limits its parallel requests, the new one may run `requests` in parallel.
     ///
     /// # Errors
     ///

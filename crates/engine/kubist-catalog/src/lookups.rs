@@ -1,4 +1,4 @@
-//! The secondary indexes of a view's primary runs. A query for values of one column uses them instead of
+//! The secondary indexes of a view's primary runs. A query for values of a column uses them instead of
 //! examining every run.
 
 use std::collections::HashMap;
@@ -12,14 +12,13 @@ use kubist_index::state::{Run, RunId};
 
 use crate::places::Table;
 
-/// The secondary indexes of a view.
 #[derive(Clone)]
 pub struct Live {
     /// The first covers runs in memory, the second runs on pages of the base.
     pub coverings: Vec<Arc<Covering>>,
 }
 
-/// Secondary indexes of some runs.
+/// Secondary indexes of the given runs.
 #[derive(Clone, Default)]
 pub struct Covering {
     pub lookups: Vec<Covered>,
@@ -29,7 +28,6 @@ pub struct Covering {
     removed: usize,
 }
 
-/// A run and its location.
 #[derive(Clone, Debug)]
 pub struct Place {
     pub run: RunId,
@@ -56,7 +54,7 @@ pub struct Covered {
 /// The locations of the runs of an index.
 #[derive(Debug)]
 enum Found {
-    /// The index and location of each run that was live when this was built, in ascending order.
+    /// The index and location of every run that was live when this was built, in ascending order.
     Known(Vec<(u32, At)>),
     /// A digest has the locations, also of runs removed since.
     Table(Table),
@@ -105,13 +103,13 @@ impl Gathering {
     }
 }
 
-/// The bits that all run ids of one log entry share.
+/// The bits that all run ids of a log entry share.
 fn entry_of(run: RunId) -> u128 {
     run.0 & !(u32::MAX as u128)
 }
 
 impl Live {
-    /// True if at least half of the runs in memory were removed since the indexes were collected.
+    /// True if more than half of the runs in memory were removed after the indexes were collected.
     pub fn is_worn(&self) -> bool {
         self.coverings.first().is_some_and(|in_memory| {
             let known: usize = in_memory.lookups.iter().map(Covered::len).sum();

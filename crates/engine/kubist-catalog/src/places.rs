@@ -1,4 +1,4 @@
-//! The page of each run of a secondary index, from a digest (`kubist_format::digest`).
+//! The page of every run of a secondary index, from a digest (`kubist_format::digest`).
 
 use std::collections::BTreeMap;
 use std::ops::Range;
@@ -66,8 +66,8 @@ impl Table {
         blocks.iter().map(piece).collect()
     }
 
-    /// Returns indices and pages (in the level) of all runs or of some, from blocks; `None` if a block is
-    /// damaged.
+    /// Returns indices and pages (in the level) of all runs, or of the runs at `indices`, from blocks; `None`
+    /// if a block is damaged.
     pub fn pages_in(&self, blocks: &[u32], bytes: &[&Bytes], indices: Option<&[u32]>) -> Option<Vec<(u32, u32)>> {
         if self.is_found() || bytes.len() < blocks.len() {
             return None;
@@ -97,7 +97,7 @@ impl Table {
         let _ = self.found.set(found);
     }
 
-    /// Returns indices and pages of all runs or of some, from the stored map.
+    /// Returns indices and pages of all runs, or of the runs at `indices`, from the stored map.
     pub fn pages_found(&self, indices: Option<&[u32]>) -> Vec<(u32, u32)> {
         let Some(found) = self.found.get() else { return Vec::new() };
         let known = |index: &u32| Some((*index, *found.get(index)?));

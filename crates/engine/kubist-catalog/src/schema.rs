@@ -62,9 +62,9 @@ pub struct TableSchema {
     /// Stored columns with a secondary index.
     pub lookup: Vec<usize>,
     pub metadata: Metadata,
-    /// Metadata of each column by name, including its unit.
+    /// Metadata of every column by name, including its unit.
     pub about: BTreeMap<String, Metadata>,
-    /// The error bound of each stored column that has one.
+    /// The error bound of every stored column that has one.
     pub accuracy: BTreeMap<usize, Accuracy>,
     /// The stored column with the priority threshold of subsampled steps. It is null in rows of complete
     /// steps, and 1 in rows that are always kept.
@@ -92,7 +92,7 @@ pub struct Grid {
 /// The value that rows of older runs have in an added column.
 #[derive(Clone, Debug)]
 struct Added {
-    /// An array of one row, in the stored type.
+    /// A single row, in the stored type.
     default: ArrayRef,
     zone: Zone,
 }
@@ -256,7 +256,7 @@ impl TableSchema {
         Ok(next)
     }
 
-    /// Returns the schema with error bounds of these columns.
+    /// Returns the schema with error bounds.
     ///
     /// # Errors
     ///

@@ -10,7 +10,6 @@ use kubist_types::{Error, Result};
 use crate::error::store_error;
 use crate::files::TableFiles;
 
-/// Milliseconds since 1970.
 pub fn unix_ms() -> u64 {
     SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |since| since.as_millis() as u64)
 }

@@ -76,8 +76,7 @@ impl Snapshot {
         self.view.history.rows_under(token)
     }
 
-    /// The stored totals of all rows of a range of steps (or of all steps), if some of these steps were
-    /// subsampled.
+    /// The stored totals of all rows of a range of steps (or of all steps), if some steps were subsampled.
     pub fn whole(&self, steps: Option<(Option<i64>, Option<i64>)>) -> Option<Thinned> {
         self.view.schema.kept_below?;
         let history = &self.view.history;

@@ -51,7 +51,7 @@ pub struct Tail {
     stale: bool,
     /// The changes since the view; `None` without a view.
     changes: Option<Changes>,
-    /// The entries joined so far, and the number of them that a checkpoint already covers.
+    /// The entries joined so far, and how many a checkpoint already covers.
     joined: Joined,
     pub checkpointed: Joined,
     /// The number of runs in the state when newer checkpoints were last searched.
@@ -116,7 +116,6 @@ impl Tail {
             && self.history.needs_alterations <= schema.version
     }
 
-    /// The current columns.
     pub fn schema<'a>(&'a self, files: &'a TableFiles) -> &'a Arc<TableSchema> {
         self.schema.as_ref().unwrap_or(&files.created)
     }

@@ -27,7 +27,6 @@ use crate::view::View;
 /// The format version of tokens.
 const VERSION: u64 = 1;
 
-/// A snapshot of one table.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(try_from = "String", into = "String")]
 pub struct SnapshotToken {
@@ -45,7 +44,6 @@ pub struct SnapshotToken {
 }
 
 impl SnapshotToken {
-    /// Returns the token of a view.
     pub fn of(files: &TableFiles, view: &View) -> SnapshotToken {
         let (history, alterations) = (&view.history, view.schema.version);
         let mut all = files.header.id.clone().into_bytes();

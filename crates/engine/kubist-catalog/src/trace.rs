@@ -25,7 +25,7 @@ pub struct Traced {
     pub decoding: Duration,
 }
 
-/// The requests of one thread for a query.
+/// The requests of a thread for a query.
 struct Task {
     requests: Vec<Request>,
     waited: Duration,
@@ -69,7 +69,6 @@ fn record<T>(trace: &Trace, work: impl FnOnce() -> T) -> T {
     done
 }
 
-/// The result of a read.
 pub struct Read {
     pub answers: Answers,
     /// Bytes from copies on this machine.

@@ -19,7 +19,6 @@ pub struct Joined {
     pub runs: u64,
 }
 
-/// An immutable state of a table, arranged for reading.
 pub struct View {
     pub schema: Arc<TableSchema>,
     pub runs: Runs,

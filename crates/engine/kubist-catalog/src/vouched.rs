@@ -1,9 +1,9 @@
 //! Proven log positions: lower bounds of log lengths that other files of a table record.
 //!
 //! A log that is missing, or has lost its end, looks like a log that never was longer. Other files can show
-//! the loss. Each of these was written after the log was durable up to a position:
+//! the loss. Each kind was written after the log was durable up to a position:
 //!
-//! - a checkpoint stores the position of each log that it covers;
+//! - a checkpoint stores the position of every log that it covers;
 //! - a rewrite names the positions that it needs;
 //! - an acknowledgement stores the durable length of its log; so does an earlier read of the log by this
 //!   handle;
@@ -37,7 +37,7 @@ struct Word {
     who: String,
 }
 
-/// The proven position of each log, with its proof.
+/// The proven position of every log, with its proof.
 #[derive(Clone, Debug, Default)]
 pub struct Vouched {
     words: BTreeMap<String, Word>,
@@ -137,12 +137,12 @@ pub fn at_work(files: &TableFiles) -> Result<BTreeMap<String, String>> {
     Ok(owners(&files.store.segments().map_err(store_error)?))
 }
 
-/// Returns the writers of segments, each with one segment. Segments of one writer are usually adjacent.
+/// Returns the writers of segments, each with one segment. Segments of the same writer are usually adjacent.
 pub fn owners(segments: &[String]) -> BTreeMap<String, String> {
     let owner = |segment: &String| {
         let (owner, number) = segment.rsplit_once('-')?;
         let is_number = number.len() == 13 && number.bytes().all(|byte| byte.is_ascii_digit());
-        // A writer with such a name is not distinguished from these prefixes.
+        // Segments of a writer whose name starts with such a prefix are ignored here.
         let of_no_writer = [REWRITE_SEGMENT, PAGES_SEGMENT].iter().any(|prefix| segment.starts_with(prefix));
         (is_number && !of_no_writer).then_some(owner.len())
     };

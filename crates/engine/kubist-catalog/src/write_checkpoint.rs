@@ -61,7 +61,6 @@ const LEAST_SHARE: u64 = 32;
 /// All levels are rewritten once more than this fraction (1/16) of the runs on their pages were removed.
 const GONE_SHARE: u64 = 16;
 
-/// The pages that are being written to a segment.
 struct Pages<'a> {
     forest: Forest,
     cancel: &'a Cancel,

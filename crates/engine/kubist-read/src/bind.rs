@@ -32,10 +32,8 @@ pub(crate) use order::Term;
 pub(crate) use order::{By, Order, of_paths};
 pub use region::Region;
 
-/// A valid query, bound to a snapshot.
 pub struct BoundQuery {
     pub snapshot: Snapshot,
-    /// The condition on rows.
     pub predicate: Predicate,
     pub cancel: Cancel,
     pub(crate) spec: QuerySpec,

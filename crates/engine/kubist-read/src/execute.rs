@@ -28,7 +28,6 @@ pub use work::Work;
 /// Approximate maxima of a task: rows to read, and bytes of values to return.
 const TASK_ROWS: f64 = 131_072.0;
 const TASK_BYTES: f64 = (4 << 20) as f64;
-/// Approximate rows of the last tasks.
 const LAST_TASK_ROWS: f64 = 8_192.0;
 /// Rows of the first task, which is small so that the first batch comes early.
 const FIRST_TASK_ROWS: f64 = 4_096.0;
@@ -36,7 +35,6 @@ const FIRST_TASK_ROWS: f64 = 4_096.0;
 const ALONE_ROWS: f64 = 16_384.0;
 /// Assumed bytes of a value of variable length.
 const VARYING_BYTES: usize = 32;
-/// The largest number of runs in a task.
 const TASK_RUNS: usize = 512;
 /// Tasks per core on stores with network latency.
 const WAITING: usize = 8;
@@ -80,7 +78,7 @@ pub fn work<T: Send + 'static>(
     })
 }
 
-/// Counts the matching rows of each visit of a plan, in order, with the cost.
+/// Counts the matching rows of every visit of a plan, in order, with the cost.
 pub fn counts(plan: ReadPlan) -> Work<(u64, Stats)> {
     let each = Arc::new(|scanned: Scanned| Ok((scanned.rows as u64, scanned.stats)));
     Work::new(plan.into(), move |plan| {
@@ -201,7 +199,7 @@ fn tasks(of_visits: &[f64], most_rows: f64, threads: usize) -> Vec<usize> {
 mod tests {
     use super::*;
 
-    /// The rows of each task, for visits of equal size.
+    /// The rows of every task, for visits of equal size.
     fn rows_of_tasks(visits: usize, rows: f64, threads: usize) -> Vec<f64> {
         let mut begin = 0;
         let ends = tasks(&vec![rows; visits], TASK_ROWS, threads);

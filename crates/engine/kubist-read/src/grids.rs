@@ -15,7 +15,6 @@ use kubist_index::forest::{Forest, Region};
 use kubist_index::order;
 use kubist_types::{Error, Result};
 
-/// The grids of a snapshot.
 #[derive(Clone)]
 pub struct Grids {
     forest: Forest,
@@ -63,7 +62,6 @@ impl Grids {
         self.frames.get(&grid)
     }
 
-    /// The tree of a grid.
     pub fn tree(&self, grid: u32) -> Option<Geometry> {
         self.forest.tree(grid)
     }
@@ -82,7 +80,6 @@ impl Grids {
         })
     }
 
-    /// Stored columns that are dimensions of a grid.
     pub fn dimensions(&self, grid: u32) -> &[usize] {
         self.frame(grid).map_or(&[], |frame| &frame.dimensions)
     }

@@ -90,7 +90,7 @@ pub struct Listed {
     pub inside: u64,
     /// The runs that may match partly.
     pub open: ReadPlan,
-    /// The expected number of matching rows in each of these runs.
+    /// The expected number of matching rows in each open run.
     pub expected: Vec<f64>,
 }
 
@@ -103,7 +103,6 @@ pub struct ReadPlan {
 }
 
 impl ReadPlan {
-    /// The expected number of rows.
     pub fn expected_rows(&self) -> f64 {
         let of_visit = |visit: &Visit| match &visit.zones {
             Some(zones) => zones.len() as f64,
@@ -112,7 +111,6 @@ impl ReadPlan {
         self.visits.iter().map(of_visit).sum()
     }
 
-    /// The plan of some of its visits.
     pub fn only(&self, visits: &[usize]) -> ReadPlan {
         let visits = visits.iter().map(|visit| self.visits[*visit].clone()).collect();
         ReadPlan { query: self.query.clone(), range: self.range, visits }
@@ -330,7 +328,6 @@ impl LogicalPlan {
         query.snapshot.view.runs.unheld(&query.snapshot.core, &query.region.boxes)
     }
 
-    /// Adds to the cost of planning.
     pub(crate) fn spend(&self, stats: &Stats) {
         self.spent.lock().unwrap_or_else(PoisonError::into_inner).add(stats);
     }

@@ -23,11 +23,11 @@ use kubist_types::cancel::Cancel;
 use kubist_types::error::{Error, Result};
 use kubist_types::stats::Cost;
 
-/// The matching zones of each run, by the run's index in the secondary index. Runs that are not listed have
+/// The matching zones of every run, by the run's index in the secondary index. Runs that are not listed have
 /// none of the keys.
 pub type Hits = HashMap<u32, Arc<[u32]>>;
 
-/// The result of one secondary index; `None` if it cannot be read or lacks the column.
+/// The result of a secondary index; `None` if it cannot be read or lacks the column.
 pub type Answer = Option<Hits>;
 
 /// Keys to find in a stored column, ascending.
@@ -217,7 +217,7 @@ fn guides(snapshot: &Snapshot, places: &[(&Lookup, &OfColumn, &[u32])]) -> Resul
     Ok((found.into_iter().flatten().collect(), fetched.cost))
 }
 
-/// The number of the first run, the first zone of each run, and the end of the last run's zones.
+/// The number of the first run, the first zone of every run, and the end of the last run's zones.
 type Stretch = (u32, Vec<u32>);
 
 /// For large directories, reads the runs of the zones; returns also the cost.
@@ -367,7 +367,6 @@ pub fn damaged_lookup(snapshot: &Snapshot, lookup: &Lookup, offset: u64, what: S
 }
 
 impl Candidate<'_> {
-    /// The total bytes of its blocks.
     fn bytes(&self) -> u64 {
         let length = |block: &usize| {
             let place = self.directory.place(*block);

@@ -14,7 +14,7 @@ const MOST_STEPS: f64 = 10_000.0;
 /// The resolution of priorities.
 const FINEST: f64 = 1.0 / 18_446_744_073_709_551_616.0;
 
-/// Queries from coarse to fine; each row is in one of them.
+/// Queries from coarse to fine; each row is in exactly one.
 pub struct Refine {
     snapshot: Snapshot,
     request: Request,

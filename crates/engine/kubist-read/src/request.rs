@@ -5,7 +5,7 @@ use kubist_index::cube::{GridBox, MAX_DIMENSIONS};
 use kubist_index::priority::PriorityRange;
 use kubist_types::{Cancel, QuerySpec};
 
-/// A box of one grid and a range of priorities, bounds included.
+/// A box in a grid and a range of priorities, bounds included.
 #[derive(Clone, Debug, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
 pub struct Part {
     #[serde(default, skip_serializing_if = "is_first")]
@@ -22,7 +22,7 @@ fn is_first(grid: &u32) -> bool {
     *grid == 0
 }
 
-/// The execution options of a query. Only `part` changes the result: it selects one part of it.
+/// The execution options of a query. Only `part` changes the result: it selects a part.
 #[derive(Clone, Debug, Default)]
 pub struct RunOptions {
     /// One of the parts that `Snapshot::splits` returned.
@@ -47,7 +47,6 @@ impl RunOptions {
         RunOptions { cancel: cancel.clone(), ..RunOptions::default() }
     }
 
-    /// A request for `spec` with these options.
     pub fn of(self, spec: QuerySpec) -> Request {
         Request { spec, run: self }
     }

@@ -20,7 +20,7 @@ const PIECES: f64 = 8.0;
 pub struct Share {
     pub tokens: Vec<(i64, i64)>,
     pub rows: f64,
-    /// The hosts that store most of it, best first.
+    /// The hosts that store most rows, best first.
     pub hosts: Vec<String>,
 }
 
@@ -98,7 +98,7 @@ pub fn nearest<'a>(lying: impl Iterator<Item = (&'a Arc<[String]>, f64)>) -> Vec
     most.into_iter().map(|(host, _)| host.clone()).collect()
 }
 
-/// True if a token is in one of these sorted ranges.
+/// True if a token is in the sorted ranges.
 pub fn holds(tokens: &[(i64, i64)], token: i64) -> bool {
     let after = tokens.partition_point(|(first, _)| *first <= token);
     after > 0 && token <= tokens[after - 1].1
@@ -111,7 +111,7 @@ mod tests {
 
     use super::*;
 
-    /// Rows on a ring with eight tokens per host and three replicas of each token.
+    /// Rows on a ring with eight tokens per host and three replicas of every token.
     fn lying(hosts: usize, places: usize, rng: &mut SmallRng) -> Vec<(ReplicaLocation, f64)> {
         let mut ring: Vec<(i64, usize)> = (0..8 * hosts).map(|place| (rng.random(), place % hosts)).collect();
         ring.sort_unstable();

@@ -123,7 +123,7 @@ pub fn decode_sound_rows(
     Ok((batch.map_err(|error| damaged(snapshot, run, start, error.to_string()))?, bad))
 }
 
-/// Appends rows of one column of a page. `data` has the page's bytes and begins at offset `start` of the run.
+/// Appends rows of a column chunk. `data` has the page's bytes and begins at offset `start` of the run.
 #[allow(clippy::too_many_arguments)]
 fn append_chunk(
     snapshot: &Snapshot,

@@ -26,11 +26,9 @@ use kubist_types::stats::Stats;
 use merge::{Merge, Run, gather};
 use scratch::{Block, Spilled};
 
-/// The largest number of rows of a result batch.
 const BATCH_ROWS: usize = 65_536;
 /// The default memory limit for rows that are being sorted, in bytes.
 const DEFAULT_MEMORY: usize = 128 << 20;
-/// The number of runs merged at once.
 const MERGED_RUNS: usize = 64;
 /// The least and largest number of rows of a block.
 const BLOCK_ROWS: (usize, usize) = (16, 8192);
@@ -184,7 +182,7 @@ fn sorted(
         let full = std::mem::take(&mut held);
         let (mut blocks, block_rows) = (Vec::new(), block_rows(memory, row_bytes));
         if few {
-            // The first rows of these stay in memory.
+            // Only the first rows stay in memory.
             full.in_order(most, block_rows, cancel, &mut |block| {
                 blocks.push(block);
                 Ok(true)
@@ -230,7 +228,7 @@ fn sorted(
     Ok(true)
 }
 
-/// The number of rows of a block, so that memory holds one block of each merged run.
+/// The number of rows of a block, so that memory holds one block of every merged run.
 fn block_rows(memory: usize, row_bytes: usize) -> usize {
     (memory / (2 * MERGED_RUNS) / row_bytes.max(1)).clamp(BLOCK_ROWS.0, BLOCK_ROWS.1)
 }

@@ -172,7 +172,7 @@ fn split(snapshot: &Snapshot, query: &QuerySpec, part: Part, rows: f64, preferre
     }
 }
 
-/// Returns the runs of a query, their locations in a cluster, and the expected rows of each; empty without a
+/// Returns the runs of a query, their locations in a cluster, and their expected rows; empty without a
 /// cluster.
 fn lying(plan: &LogicalPlan) -> Result<Vec<(Arc<Run<Location>>, ReplicaLocation, f64)>> {
     let query = &plan.query;

@@ -84,12 +84,10 @@ impl QueryStream {
         Ok(QueryStream { query, schema, source, stats: Stats::default(), fraction, begin, finished: false })
     }
 
-    /// The columns of the result.
     pub fn schema(&self) -> SchemaRef {
         self.schema.clone()
     }
 
-    /// True if the result has a requested order.
     pub fn is_ordered(&self) -> bool {
         self.query.order.is_some()
     }

@@ -1,8 +1,8 @@
 //! Trajectories: all rows of the particles that passed through a region, as two queries on one snapshot.
 //!
-//! The first query finds the values of one column, for example a particle id, in the region. The second
-//! returns all rows with one of these values. The values are passed as sorted arrays, so millions are
-//! possible. A secondary index on the column is used if it exists.
+//! The first query finds the values of a column, for example a particle id, in the region. The second returns
+//! all rows with one of these values. The values are passed as sorted arrays, so millions are possible. A
+//! secondary index on the column is used if it exists.
 
 use std::collections::HashSet;
 use std::sync::Arc;

@@ -1,4 +1,4 @@
-//! `Visit`: a run that a query reads, and the part of it.
+//! `Visit`: a run that a query reads, and the boxes or zones to read in the run.
 
 use std::sync::Arc;
 
@@ -10,7 +10,7 @@ use crate::bind::Region;
 use crate::grids::Within;
 use kubist_format::location::Location;
 
-/// The cost in rows of reading a page for a few zones, and of each such zone.
+/// The cost in rows of reading a page for a few zones, and of every such zone.
 const LOOKED_UP_PAGE_ROWS: f64 = 1024.0;
 const LOOKED_UP_ZONE_ROWS: f64 = 48.0;
 /// The least cost of a run, in rows.
@@ -20,14 +20,13 @@ const LEAST_ROWS: f64 = 128.0;
 #[derive(Clone)]
 pub struct Visit {
     pub run: Arc<Run<Location>>,
-    /// Rows must be inside all of these.
+    /// If not empty, rows must be inside every entry.
     pub within: Vec<Within>,
     /// If set, only these zones (ascending) can hold the indexed values.
     pub zones: Option<Arc<[u32]>>,
 }
 
 impl Visit {
-    /// The visit of a whole run.
     pub fn whole(run: Arc<Run<Location>>) -> Visit {
         Visit { run, within: Vec::new(), zones: None }
     }
@@ -48,7 +47,7 @@ impl Visit {
         }
     }
 
-    /// Returns the part of it inside a box of the grid of `tree`; `None` if it is surely empty.
+    /// Returns the visit limited to a box in the grid of `tree`; `None` if no row can be inside.
     pub fn inside(mut self, grid_box: &GridBox, tree: &Geometry) -> Option<Visit> {
         let (location, k) = (&self.run.payload, tree.dimensions());
         if self.run.cube.grid() == tree.grid() {

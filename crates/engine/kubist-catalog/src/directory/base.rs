@@ -63,7 +63,7 @@ impl Base {
         self.runs
     }
 
-    /// The segment of each level.
+    /// The segment of every level.
     pub fn segments(&self) -> impl Iterator<Item = &Arc<str>> {
         levels(&self.pages).map(|level| &level[0].segment)
     }
@@ -128,7 +128,7 @@ impl Base {
         Ok(found.into_iter().flatten().collect())
     }
 
-    /// Returns the wanted runs of some pages. A few uncached pages of a local store are decoded only for
+    /// Returns the wanted runs of the given pages. A few uncached pages of a local store are decoded only for
     /// these runs.
     pub(super) fn runs_on(
         &self,
@@ -159,7 +159,7 @@ impl Base {
             let runs = files.decoded(|forest| entry::runs_of_page(bytes, forest, |run| wanted(*page, run)));
             runs.map_err(|error| self.bad_page(files, *page, error))
         };
-        // On this thread: waking another takes as long as one of these few pages.
+        // On this thread: waking another takes as long as decoding a page.
         let decoded = open.iter().zip(&fetched.pieces).map(decode).collect::<Result<Vec<_>>>()?;
         found.extend(decoded.into_iter().flatten());
         Ok(found)
@@ -199,7 +199,7 @@ impl Base {
         self.each_of(files, all, Caching::Keep, stats, cancel, |_, page| work(page))
     }
 
-    /// Calls `work` with the number and content of some pages.
+    /// Calls `work` with the number and content of the given pages.
     pub(super) fn each_of(
         &self,
         files: &TableFiles,
@@ -263,7 +263,7 @@ impl Base {
         Ok(lost)
     }
 
-    /// Returns the entries of each tier of each level after the first `kept` pages, in depth-first order.
+    /// Returns the entries of every tier of every level after the first `kept` pages, in depth-first order.
     pub(super) fn tiers<'a>(&'a self, files: &'a TableFiles, cancel: &'a Cancel, kept: usize) -> Vec<Entries<'a>> {
         let mut tiers: Vec<VecDeque<usize>> = Vec::new();
         let mut first = kept;
@@ -285,7 +285,6 @@ pub(super) fn read(files: &TableFiles, pieces: &[Piece]) -> Result<Fetched> {
     fetch(files, pieces, named)
 }
 
-/// Iterates over the entries of some pages.
 pub(super) struct Entries<'a> {
     base: &'a Base,
     files: &'a TableFiles,

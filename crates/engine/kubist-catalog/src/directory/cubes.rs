@@ -1,4 +1,4 @@
-//! Reads of runs for the optimizer and for writers: all runs in cube order, or the entries of some cubes.
+//! Reads of runs for the optimizer and for writers: all runs in cube order, or the entries of the given cubes.
 //!
 //! If the directory fits in memory, they get all of it. Otherwise only the needed entries, or some pages at a
 //! time, are in memory.
@@ -15,7 +15,6 @@ use super::base::Caching;
 use super::{AT_ONCE, Base, Directory, Entry, Runs, WRITER_PAGES};
 use crate::files::TableFiles;
 
-/// True if box `around` contains box `inside`.
 fn holds(around: &GridBox, inside: &GridBox, dimensions: usize) -> bool {
     (0..dimensions).all(|d| around.low[d] <= inside.low[d] && inside.high[d] <= around.high[d])
 }
@@ -53,8 +52,8 @@ impl Runs {
         self.inside(files, cube, usize::MAX, cancel)
     }
 
-    /// Returns the entries of `cube` and of the cubes that contain it, and a bounded part of those inside it.
-    /// For an unknown cube a writer may assume a cutoff of 1 and no rows.
+    /// Returns the entries of `cube` and of the cubes that contain it, and a bounded part of the entries
+    /// inside it. For an unknown cube a writer may assume a cutoff of 1 and no rows.
     ///
     /// # Errors
     ///
@@ -81,7 +80,7 @@ impl Runs {
         self.part(files, choose, |other| tree.contains(other, cube) || tree.contains(cube, other), cancel)
     }
 
-    /// Returns at least the entries of some cubes.
+    /// Returns at least the entries of the given cubes.
     ///
     /// # Errors
     ///

@@ -32,7 +32,7 @@ pub struct Stretches {
 
 /// A short form of a list of runs.
 pub struct Abridged {
-    /// Stand-in runs, one for the primary runs of each page, with their common ranges and bounds. Removed
+    /// Stand-in runs, one for the primary runs of every page, with their common ranges and bounds. Removed
     /// runs may be included.
     pub runs: Vec<Arc<Run<Location>>>,
     pages: Vec<usize>,
@@ -129,8 +129,8 @@ impl Runs {
         found
     }
 
-    /// Returns stand-in runs for the pages that meet a region, so that a query reads few of these pages.
-    /// `None` if all runs are or will soon be in memory, or if a page has no stand-in.
+    /// Returns stand-in runs for the pages that meet a region, so that a query reads only a few pages. `None`
+    /// if all runs are or will soon be in memory, or if a page has no stand-in.
     ///
     /// # Errors
     ///
@@ -150,7 +150,7 @@ impl Runs {
         Ok(Some(Abridged { pages, runs, read: 0 }))
     }
 
-    /// Reads the pages of some of `abridged.runs`; returns their primary runs that meet the region.
+    /// Reads the pages of the selected `abridged.runs`; returns their primary runs that meet the region.
     ///
     /// # Errors
     ///

@@ -72,7 +72,7 @@ fn in_numbers(column: &Field, width: &Width) -> Result<f64> {
     }
 }
 
-/// The division of one dimension into cells.
+/// The division of a dimension into cells.
 #[derive(Clone)]
 pub struct Axis {
     /// The stored column.

@@ -21,7 +21,6 @@ pub(crate) struct Order {
     pub first: Option<u64>,
 }
 
-/// One sort term.
 pub(crate) struct Term {
     pub by: By,
     pub descending: bool,

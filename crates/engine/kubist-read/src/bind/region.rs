@@ -22,7 +22,6 @@ impl Region {
         Region { boxes: forest::Region::everything(grids.forest()), grids }
     }
 
-    /// True if it is all of space.
     pub fn is_everything(&self) -> bool {
         self.boxes == forest::Region::everything(self.grids.forest())
     }

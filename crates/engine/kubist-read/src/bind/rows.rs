@@ -12,7 +12,6 @@ use crate::bind::BoundQuery;
 use kubist_types::error::{Error, Result};
 
 impl BoundQuery {
-    /// The priorities of rows, from their identity columns.
     pub fn priorities(&self, identity: &[ArrayRef], rows: usize) -> Vec<u64> {
         let identity: Vec<&dyn Array> = identity.iter().map(|array| array.as_ref()).collect();
         priorities(&identity, rows, self.snapshot.core.header.seed)

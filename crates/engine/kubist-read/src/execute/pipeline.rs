@@ -108,7 +108,6 @@ pub fn threads() -> usize {
 }
 
 impl<T: Send + 'static> Pipeline<T> {
-    /// Starts `tasks` tasks in parallel.
     pub fn start(
         tasks: usize,
         pool: Pool,

@@ -72,9 +72,9 @@ struct Reading<'a> {
     visits: &'a [Visit],
     maps: Vec<Arc<ZoneMap>>,
     keeper: Option<Keeper>,
-    /// The cached decoded pages of each run; empty if the query caches none.
+    /// The cached decoded pages of every run; empty if the query caches none.
     kept: Vec<Arc<DecodedRun>>,
-    /// The chunks read of each run.
+    /// The chunks read of every run.
     loaded: Vec<Loaded>,
     /// The bytes that were read.
     pieces: Vec<Bytes>,
@@ -271,7 +271,7 @@ impl Reading<'_> {
     }
 
     /// Reads in one request the columns that are certainly or probably needed: the wanted columns of complete
-    /// zones, and of open zones too if most of them have a matching row.
+    /// zones, and of open zones too if most have a matching row.
     fn load_ahead(&mut self, whole: &[RunPicks], wanted: &[usize], open: &[RunPicks], judged: &Judged) -> Result<()> {
         match judged.found_in_most {
             true => {
@@ -559,7 +559,6 @@ fn inside(range: PriorityRange, priorities: &[u64]) -> Rows {
     rows
 }
 
-/// The zones of a column in a run.
 enum ZonesOfRun<'a> {
     Written(&'a ZoneMap, usize, &'a ColumnZones),
     Default(Zone),

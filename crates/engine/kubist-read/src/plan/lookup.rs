@@ -1,4 +1,4 @@
-//! Secondary indexes in a plan: the zones of each run that can hold the values of a query.
+//! Secondary indexes in a plan: the zones of every run that can hold the values of a query.
 //!
 //! The values come from the predicate: an equality or an `IN` list on an indexed column, joined to the rest
 //! by AND. Runs without an index, or with damaged postings, stay in the plan and are judged by their zone
@@ -94,7 +94,7 @@ impl LogicalPlan {
         Ok(narrowed)
     }
 
-    /// Returns the result of each index, searched once for all windows of a query.
+    /// Returns the result of every index, searched once for all windows of a query.
     fn answers(&self, lookups: Vec<&Arc<Lookup>>, stats: &mut Stats) -> Result<Vec<Arc<Answer>>> {
         self.query.cancel.check()?;
         let mut known = self.answers.lock().unwrap_or_else(PoisonError::into_inner);

@@ -1,7 +1,8 @@
 //! Search for the runs that can hold minimum and maximum values, from metadata alone.
 //!
 //! The manifest has the bounds of a run's columns, or for dimensions the coordinates of its bounds.
-//! Coordinates increase with values, so the minimum is in a run with the least coordinate.
+//! Coordinates increase with values, so the minimum is in a run with the least coordinate. Keys of a maximum
+//! are inverted (`turned`), so that the smaller key is always the better one.
 
 use std::cmp::Ordering;
 use std::collections::{BinaryHeap, VecDeque};
@@ -30,11 +31,11 @@ const MOST_ALIKE: usize = 1024;
 /// Pages of the directory per request.
 const PAGES_AT_ONCE: usize = 64;
 
-/// A plan of some runs with the best bounds.
+/// A plan of the runs to read next.
 pub struct Nearest {
     pub plan: Arc<ReadPlan>,
-    /// For each extreme, the best bound of all runs that are not in this or an earlier plan, in sort order;
-    /// `None` if there are none.
+    /// For each extreme, the best bound of all runs outside this plan and the earlier ones, as a turned key
+    /// (smaller is better). `None` if there are no such runs.
     others: Vec<Option<u64>>,
 }
 
@@ -48,17 +49,15 @@ impl Nearest {
 
 /// The best value that a run may hold.
 enum Promise {
-    /// It has no value.
     Nothing,
     /// All values lie beyond the coordinate of the given key.
     Beyond,
-    /// No value is better than this key, in sort order.
+    /// No value is better than this turned key.
     Key(u64),
 }
 
 impl BoundQuery {
-    /// Returns the bound of a run for an extreme; `None` if only its zone map has it. `than` is a key in sort
-    /// order.
+    /// Returns the bound of a run for an extreme; `None` if only its zone map has it. `than` is a turned key.
     fn promise(&self, run: &Run<Location>, reach: &Reach, than: Option<u64>) -> Option<Promise> {
         if let Some(zone) = run.payload.ranges.as_ref().and_then(|ranges| ranges.zone(reach.column)) {
             return Some(reach.promise(&zone).map_or(Promise::Nothing, Promise::Key));
@@ -82,7 +81,7 @@ impl BoundQuery {
         Some(key.map_or(Promise::Nothing, |key| Promise::Key(reach.end.turned(key))))
     }
 
-    /// Returns the best key beyond the coordinate of `than`, in the grid of a run; both in sort order.
+    /// Returns the best key beyond the coordinate of `than`, in the grid of a run; both are turned keys.
     fn beyond(&self, run: &Run<Location>, reach: &Reach, than: u64) -> Option<u64> {
         let (frame, d) = self.dimension(run, reach.column)?;
         let data_type = self.snapshot.view.schema.stored.field(reach.column).data_type();
@@ -118,7 +117,6 @@ impl BoundQuery {
     }
 }
 
-/// The coordinate of a key of dimension `d`.
 fn place_of(frame: &Frame, d: usize, data_type: &DataType, key: u64) -> u32 {
     frame.scales[d].coordinate(order::number(data_type, key), frame.geometry.bits())
 }
@@ -137,7 +135,7 @@ fn best_key(frame: &Frame, d: usize, data_type: &DataType, end: End, place: u32)
 }
 
 impl LogicalPlan {
-    /// Returns plans of the runs with the best bounds: first the best run of each extreme, then others. Empty
+    /// Returns plans of the runs with the best bounds: first the best run of every extreme, then others. Empty
     /// if metadata does not decide, or the query is limited to a part or to indexed values.
     ///
     /// # Errors
@@ -171,7 +169,7 @@ impl LogicalPlan {
         Ok(vec![step(first, beyond_first), step(later, others)])
     }
 
-    /// Searches the best runs of each extreme; returns false if some runs have no bounds.
+    /// Searches the best runs of every extreme; returns false if some runs have no bounds.
     fn search(&self, search: &mut Search<'_>, deadline: Option<Instant>) -> Result<bool> {
         let Some(mut short) = self.abridged(deadline)? else {
             return self.each_primary(PriorityRange::ALL, deadline, |run| search.take(self, run));
@@ -179,7 +177,7 @@ impl LogicalPlan {
         if !short.each_recent(|run| search.take(self, run))? {
             return Ok(false);
         }
-        // The bound of each page for each extreme: at least as good as all of its runs, including removed
+        // The bound of every page for each extreme: at least as good as all of its runs, including removed
         // ones.
         let pages = 0..short.len();
         let wanted: Vec<bool> = pages.clone().map(|page| self.is_wanted(short.page(page))).collect();
@@ -252,7 +250,7 @@ impl LogicalPlan {
     }
 }
 
-/// The search for the runs with the best bounds of some extremes.
+/// The search for the runs with the best bounds.
 struct Search<'a> {
     seek: &'a Seek,
     found: Vec<Best>,

@@ -23,7 +23,6 @@ pub struct PlanOutline {
     pub order_by: Option<Vec<String>>,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub first: Option<u64>,
-    /// The columns of the result.
     pub columns: Vec<String>,
     /// The condition in addition to the box, if any.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -38,9 +37,9 @@ pub struct PlanOutline {
     pub runs_there: u64,
     /// The number of runs that the first window reads.
     pub runs: u64,
-    /// How many of these runs are replicas.
+    /// The number of replicas among the runs.
     pub replicas: u64,
-    /// How many of these runs a secondary index narrows to zones.
+    /// The number of runs that a secondary index narrows to zones.
     pub looked_up: u64,
     /// The number of rows in these runs.
     pub rows_there: u64,
@@ -102,7 +101,6 @@ impl LogicalPlan {
     }
 }
 
-/// Sums over read plans.
 #[derive(Default)]
 struct Outlined {
     range: Option<PriorityRange>,

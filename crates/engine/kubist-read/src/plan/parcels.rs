@@ -20,8 +20,8 @@ use super::{ANYTHING, LogicalPlan};
 /// Disjoint parts of space that are completely inside the query's box.
 pub struct Parcels {
     pub parcels: Vec<Parcel>,
-    /// The runs of each parcel's own cube. They hold the lowest priorities of its rows, so they are a sample
-    /// of them.
+    /// The runs of every parcel's own cube. They hold the parcel's rows of lowest priority, which are a
+    /// sample of the parcel.
     runs: Vec<Vec<Arc<Run<Location>>>>,
     frame: Arc<Frame>,
 }
@@ -95,7 +95,7 @@ impl Parcels {
         self.around(of_run).collect()
     }
 
-    /// The common bounds of each parcel's runs.
+    /// The common bounds of every parcel's runs.
     fn around<T: Ord + Copy>(
         &self,
         of_run: impl Fn(&Arc<Run<Location>>) -> Option<(T, T)>,

@@ -30,7 +30,6 @@ impl Pieces {
         Pieces(Left::Nothing)
     }
 
-    /// True if there are several pieces.
     pub fn are_several(&self) -> bool {
         matches!(self.0, Left::Stretches { .. })
     }
@@ -195,7 +194,7 @@ impl LogicalPlan {
     }
 }
 
-/// A short form of the directory: a stand-in for the primary runs of each page, and these runs on request.
+/// A short form of the directory: a stand-in for the primary runs of every page, and these runs on request.
 pub(super) struct Short<'a> {
     plan: &'a LogicalPlan,
     abridged: Abridged,
@@ -203,7 +202,6 @@ pub(super) struct Short<'a> {
 }
 
 impl Short<'_> {
-    /// The number of pages.
     pub fn len(&self) -> usize {
         self.abridged.runs.len()
     }
@@ -213,7 +211,7 @@ impl Short<'_> {
         &self.abridged.runs[page]
     }
 
-    /// Calls `work` with the primary runs of some pages, like [`LogicalPlan::each_primary`].
+    /// Calls `work` with the primary runs of the given pages, like [`LogicalPlan::each_primary`].
     pub fn each(&mut self, pages: &[usize], work: impl FnMut(&Arc<Run<Location>>) -> bool) -> Result<bool> {
         let (query, mut stats) = (&self.plan.query, Stats::default());
         let (core, boxes) = (&query.snapshot.core, &query.region.boxes);

@@ -29,7 +29,6 @@ impl Windows {
         PriorityRange { first: self.low, last: end.clamp(self.low, last) }
     }
 
-    /// True if the current window is the last.
     pub fn is_last(&self) -> bool {
         self.current().last >= self.range.last
     }

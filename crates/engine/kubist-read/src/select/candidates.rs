@@ -8,7 +8,6 @@ use kubist_types::{Cancel, Error, Result, Stats};
 use crate::bind::BoundQuery;
 use crate::execute::{Scanned, Wanted};
 
-/// Rows of a result batch.
 pub(super) const BATCH_ROWS: usize = 65_536;
 /// The number of candidates that are always kept in memory, for any query.
 pub(super) const ALWAYS_HELD: u64 = 1 << 20;

@@ -22,10 +22,10 @@ use kubist_types::error::{Error, Result};
 const GROWTH: f64 = 8.0;
 /// A zone that spans more cells than this is read without a check.
 const MOST_CELLS: i64 = 64;
-/// The lowest rows of each cell so far, the highest on top.
+/// The lowest rows of every cell so far, the highest on top.
 #[derive(Default)]
 struct Cells {
-    /// The number of each non-empty cell, by its index in each dimension.
+    /// The number of every non-empty cell, by its index in each dimension.
     numbers: HashMap<Box<[i64]>, u32>,
     heaps: Vec<BinaryHeap<Candidate>>,
     /// The number of rows in all heaps.
@@ -72,7 +72,7 @@ impl Cells {
     }
 
     /// Frees the columns of rows that are no longer chosen. Moves all rows from the cells to
-    /// `found.candidates` in order, and returns the cell of each.
+    /// `found.candidates` in order, and returns their cells.
     fn let_go(&mut self, found: &mut Found, cancel: &Cancel) -> Result<Vec<u32>> {
         let mut chosen = Vec::with_capacity(self.held as usize);
         for (number, heap) in self.heaps.iter_mut().enumerate() {
@@ -119,7 +119,7 @@ fn tied_at_top(heap: &BinaryHeap<Candidate>) -> bool {
     (top.0, top.1) == (below.0, below.1) && top.1 == 0
 }
 
-/// Selects the lowest rows of each cell. For inclusion probabilities it selects one more: the first row that
+/// Selects the lowest rows of every cell. For inclusion probabilities it selects one more: the first row that
 /// a cell leaves out defines the inclusion probability of the others.
 pub(super) fn lowest_in_cells(plan: &Arc<LogicalPlan>, grid: &CellGrid, with_ties: bool) -> Result<Found> {
     let query = &plan.query;

@@ -23,7 +23,7 @@ const NULL: u8 = 2;
 #[derive(Clone, Default)]
 pub(crate) struct Keys {
     bytes: Vec<u8>,
-    /// The end of each key.
+    /// The end of every key.
     ends: Vec<u32>,
 }
 
@@ -64,7 +64,6 @@ impl Keys {
         &self.bytes[begin as usize..self.ends[row] as usize]
     }
 
-    /// Appends an encoded key.
     pub fn push(&mut self, key: &[u8]) -> Result<()> {
         self.bytes.extend_from_slice(key);
         self.end()

@@ -29,7 +29,6 @@ impl Cursor {
     }
 }
 
-/// Merges runs into blocks.
 pub(super) struct Merge {
     /// A binary heap with the lowest key on top.
     cursors: Vec<Cursor>,

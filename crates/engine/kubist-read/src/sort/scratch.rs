@@ -16,7 +16,6 @@ use super::keys::Keys;
 use kubist_catalog::error::store_error;
 use kubist_types::error::{Error, Result};
 
-/// Sorted rows and their keys.
 pub(super) struct Block {
     pub columns: Vec<ArrayRef>,
     pub keys: Keys,

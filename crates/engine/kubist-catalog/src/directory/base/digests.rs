@@ -23,10 +23,9 @@ use crate::lookups::{At, Covered, Covering, Gathering, Place};
 use crate::places::Table;
 use crate::stop::stoppable;
 
-/// A stand-in run for the primary runs of each page, in page order.
+/// A stand-in run for the primary runs of every page, in page order.
 pub type Abstracts = Arc<[Arc<Run<Location>>]>;
 
-/// The digests of the levels of a base.
 #[derive(Default)]
 pub struct Digests {
     levels: OnceLock<Vec<Level>>,
@@ -168,7 +167,7 @@ impl Digests {
 }
 
 impl Base {
-    /// Returns the stand-in run of each page, which covers removed runs too; `None` if a level has no intact
+    /// Returns the stand-in run of every page, which covers removed runs too; `None` if a level has no intact
     /// digest.
     ///
     /// # Errors
