@@ -37,7 +37,6 @@ use crate::view::{Joined, View};
 /// The interval at which waiting calls check for cancellation.
 const LOOK: Duration = Duration::from_millis(20);
 
-/// The state that all handles, snapshots, queries and writers of a table share.
 pub struct Core {
     files: TableFiles,
     pub read_amplification: ReadAmplification,

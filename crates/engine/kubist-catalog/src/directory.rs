@@ -78,7 +78,6 @@ type Gathered = (Vec<Arc<Run<Location>>>, Vec<(CubeId, Threshold)>);
 
 pub struct Runs {
     pub base: Option<Arc<Base>>,
-    /// The runs that came after the base; all runs if there is no base.
     recent: Layers,
     /// Runs of the base that were removed since its checkpoint.
     removed: Arc<SpreadSet<RunId>>,
@@ -355,7 +354,7 @@ impl Runs {
         self.base.is_none() || self.whole.get().is_some()
     }
 
-    /// Returns the live runs among some primary runs.
+    /// Returns the live runs at the given locations.
     ///
     /// # Errors
     ///

@@ -13,9 +13,9 @@ use crate::error::{is_unread, store_error};
 use crate::files::TableFiles;
 use crate::trace;
 
-/// Ranges closer than this many bytes are read together. It is the threshold alpha * beta / B of the
-/// block-index paper, at the cost of a system call on data in memory. For disks the operating system reads
-/// ahead.
+/// Ranges with smaller gaps, in bytes, are read together. This is the threshold alpha * beta / B of the
+/// block-index paper for data in memory, where a read costs one system call. For disks the operating system
+/// reads ahead.
 const MERGE_GAP: u64 = 4 << 10;
 /// Merged ranges grow up to this many bytes, so that buffers stay small.
 const MERGE_LIMIT: u64 = 4 << 20;

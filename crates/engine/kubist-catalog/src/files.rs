@@ -123,7 +123,6 @@ impl TableFiles {
         self.runs_in_memory.store(runs, Ordering::Relaxed);
     }
 
-    /// The largest number of runs of a directory in memory.
     pub fn runs_in_memory(&self) -> u64 {
         self.runs_in_memory.load(Ordering::Relaxed)
     }

@@ -24,7 +24,7 @@ use crate::files::TableFiles;
 use crate::look::is_far;
 use crate::tail::Tail;
 
-/// The knowledge of a handle before a refresh.
+/// The entries that a handle had read before a refresh, to compare with the store.
 pub struct Known {
     logs: Vec<KnownLog>,
     objects: Vec<(String, Value)>,
@@ -48,7 +48,7 @@ impl KnownLog {
     }
 }
 
-/// The answer of the store.
+/// The stamps that the store returned.
 pub struct There {
     /// One for each log.
     logs: Vec<Stamp>,
@@ -68,7 +68,7 @@ enum Value {
 }
 
 impl Known {
-    /// Returns the knowledge in a tail; empty if following has not started.
+    /// Collects the last entries that a tail has joined; empty if following has not started.
     pub fn of(files: &TableFiles, tail: &Tail) -> Known {
         let (mut logs, mut objects) = (Vec::new(), Vec::new());
         let (rewrites, version) = (tail.state.rewrites(), tail.schema(files).version);
@@ -116,8 +116,8 @@ impl Known {
         Ok(There { logs, read, objects })
     }
 
-    /// Compares the answer of the store with the known entries. Logs that a refresh has extended since were
-    /// checked by their chain.
+    /// Compares the stamps with the known entries. Logs that a refresh has extended since were checked by
+    /// their chain.
     ///
     /// # Errors
     ///

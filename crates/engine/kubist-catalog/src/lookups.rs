@@ -135,7 +135,6 @@ impl Covering {
         gathering.finish()
     }
 
-    /// Returns the indexes after some changes of the runs in memory, in order.
     fn with(&self, changes: &[Arc<Changes<Location>>]) -> Covering {
         let mut covering = self.clone();
         for changes in changes {

@@ -28,7 +28,6 @@ use crate::schema::TableSchema;
 use crate::view::{Joined, View};
 use crate::vouched::{self, Vouched};
 
-/// The state of the logs, as far as they were read.
 #[derive(Default)]
 pub struct Tail {
     /// True once following started, from a checkpoint or from the beginning of all logs.
@@ -47,7 +46,7 @@ pub struct Tail {
     /// `None` means the columns of the creation.
     schema: Option<Arc<TableSchema>>,
     view: Option<Arc<View>>,
-    /// True if the state changed after the view was built, even if an error came between.
+    /// True if the state changed after the view was built, also after an error.
     stale: bool,
     /// The changes since the view; `None` without a view.
     changes: Option<Changes>,

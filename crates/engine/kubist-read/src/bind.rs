@@ -40,7 +40,6 @@ pub struct BoundQuery {
     pub(crate) grids: Arc<Grids>,
     /// Where its rows can be.
     pub(crate) region: Region,
-    /// The priorities that its rows can have; `None` if no row can match.
     range: Option<PriorityRange>,
     /// The range of `sample` and `window` alone.
     drawn: Option<PriorityRange>,

@@ -117,7 +117,7 @@ impl Held {
         self.keys.push(block.keys);
     }
 
-    /// Passes the first `most` rows in order to `give`, in blocks; returns false if `give` does.
+    /// Sorts the rows and passes the first `most` to `give`, in blocks; returns false if `give` does.
     fn in_order(
         &self,
         most: u64,
@@ -146,7 +146,7 @@ fn bytes_of(block: &Block) -> usize {
     block.columns.iter().map(|array| array.get_array_memory_size()).sum::<usize>() + block.keys.size()
 }
 
-/// Scans, sorts, and passes blocks in order to `give`; returns false if `give` does.
+/// Scans and sorts the rows, and passes sorted blocks to `give`; returns false if `give` does.
 fn sorted(
     plan: &Arc<LogicalPlan>,
     order: &Order,

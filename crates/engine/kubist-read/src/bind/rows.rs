@@ -40,8 +40,8 @@ impl BoundQuery {
         RecordBatch::try_new_with_options(self.schema(), columns, &options).map_err(Error::kernel)
     }
 
-    /// The probability that a priority in the query's range is below `below`; without a bound, the whole
-    /// range.
+    /// The probability that a row's priority is in the query's range and below `below`; without a bound, in
+    /// the whole range.
     pub(crate) fn probability(&self, below: Option<u64>) -> f64 {
         let Some(drawn) = self.drawn else { return 0.0 };
         let end = below.map_or(drawn.last as u128 + 1, u128::from);

@@ -14,7 +14,7 @@ const FIRST_ROWS_OF_CELLS: f64 = 16_384.0;
 pub struct Windows {
     range: PriorityRange,
     low: u64,
-    /// The fraction of the range that ends with the current window.
+    /// The fraction of the range, from its start, that is read after the current window.
     share: f64,
 }
 
