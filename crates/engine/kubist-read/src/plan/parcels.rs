@@ -1,4 +1,4 @@
-//! Parcels: disjoint parts of a query's box, with statistics from the manifest.
+//! `Parcels`: disjoint subregions of a query's box, with statistics from the manifest.
 
 use std::sync::Arc;
 
@@ -20,14 +20,14 @@ use super::{ANYTHING, LogicalPlan};
 /// Disjoint parts of space that are completely inside the query's box.
 pub struct Parcels {
     pub parcels: Vec<Parcel>,
-    /// The runs of every parcel's own cube. They hold the parcel's rows of lowest priority, which are a
+    /// The runs of every subregion's own cube. They hold its rows of lowest priority, which are a
     /// sample of the parcel.
     runs: Vec<Vec<Arc<Run<Location>>>>,
     frame: Arc<Frame>,
 }
 
 impl LogicalPlan {
-    /// The stored columns that decide the parcel of a row. `None` if the directory is not in memory, or
+    /// The stored columns that decide the subregion of a row. `None` if the directory is not in memory, or
     /// parcels do not apply to the query.
     pub fn located_by(&self) -> Option<&[usize]> {
         let query = &self.query;
@@ -47,7 +47,7 @@ impl LogicalPlan {
         (is_known && only_box).then_some(dimensions)
     }
 
-    /// Divides the query's box into about `wanted` parcels of similar row counts, with smaller ones at its
+    /// Divides the query's box into about `wanted` subregions of similar row counts, with smaller ones at its
     /// boundary. `None` if [`LogicalPlan::located_by`] returns `None`, or if the first division would arrange
     /// more than `most` runs.
     ///
@@ -75,7 +75,7 @@ impl LogicalPlan {
 }
 
 impl Parcels {
-    /// Estimates the bounds, as order keys, of a stored column of this type in each parcel; `None` if the
+    /// Estimates the bounds, as order keys, of a stored column of this type in each subregion; `None` if the
     /// manifest has none.
     pub fn ends(&self, column: usize, data_type: &DataType) -> Vec<Option<(u64, u64)>> {
         let frame = &self.frame;
@@ -95,7 +95,7 @@ impl Parcels {
         self.around(of_run).collect()
     }
 
-    /// The common bounds of every parcel's runs.
+    /// The common bounds of every subregion's runs.
     fn around<T: Ord + Copy>(
         &self,
         of_run: impl Fn(&Arc<Run<Location>>) -> Option<(T, T)>,
@@ -108,17 +108,17 @@ impl Parcels {
         })
     }
 
-    /// Returns the function that finds the parcels of rows.
+    /// Returns the function that finds the subregions of rows.
     pub fn places(&self) -> Arc<dyn Places> {
         Arc::new(Located::new(&self.frame, self.parcels.iter().map(|parcel| parcel.cube)))
     }
 }
 
 struct Located {
-    /// Morton keys of parcels, ascending.
+    /// Morton keys of subregions, ascending.
     firsts: Vec<MortonKey>,
     lasts: Vec<MortonKey>,
-    /// By the highest bits of a key: the number of parcels that begin before all such keys, plus one final
+    /// By the highest bits of a key: the number of subregions that begin before all such keys, plus one final
     /// entry.
     begun: Vec<u32>,
     interleaver: Interleaver,
