@@ -21,14 +21,14 @@ use super::{ANYTHING, LogicalPlan};
 pub struct Parcels {
     pub parcels: Vec<Parcel>,
     /// The runs of every subregion's own cube. They hold its rows of lowest priority, which are a
-    /// sample of the parcel.
+    /// sample of it.
     runs: Vec<Vec<Arc<Run<Location>>>>,
     frame: Arc<Frame>,
 }
 
 impl LogicalPlan {
     /// The stored columns that decide the subregion of a row. `None` if the directory is not in memory, or
-    /// parcels do not apply to the query.
+    /// subregions do not apply to the query.
     pub fn located_by(&self) -> Option<&[usize]> {
         let query = &self.query;
         let view = &query.snapshot.view;
