@@ -473,8 +473,8 @@ class Info:
                 (
                     "outside",
                     f"about {counted(self.rows_outside, 'record')} ({share:.1f} %) outside of the "
-                    "domain: found all the same, more slowly; the optimizer makes a grid that fits "
-                    "when it is worth it",
+                    "domain: queries find them more slowly; the optimizer makes a new grid when "
+                    "that pays off",
                 )
             )
         lines += _titled("dimensions", [str(each) for each in self.dimensions])

@@ -258,7 +258,7 @@ BAD_QUESTIONS: list[tuple[dict[str, Any], str]] = [
     (dict(box={"x": (1j, None)}), "x.*complex"),
     (
         dict(box={"id": (2**200, None)}),
-        "out of.*range|1606938044258990275541962092341162602522202993782792835301376",
+        "outside of.*range|1606938044258990275541962092341162602522202993782792835301376",
     ),
     (dict(box={"name": (1, 2)}), "name.*(1|Utf8)"),
     (dict(box={0: (1, 2)}), "0 is not a column name"),

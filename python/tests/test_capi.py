@@ -187,7 +187,7 @@ def test_null_handles_and_texts_are_named(lib: Library, table: c_void_p) -> None
     refused("invalid_input", "table is null", call=lambda: lib.rows(c_void_p()))
     refused("invalid_input", "writer is null", call=lambda: lib.begin_step(None, 1))
     refused("invalid_input", "options", "colums", call=lambda: create(lib, '{"colums": {}}'))
-    refused("invalid_input", "place", call=lambda: lib.writer_open(table, None, None))
+    refused("invalid_input", "pointer to the handle is null", call=lambda: lib.writer_open(table, None, None))
     refused("invalid_input", "UTF-8", call=lambda: lib.count(table, b"\xff", byref(c_uint64())))
 
 

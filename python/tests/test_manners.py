@@ -393,7 +393,7 @@ def test_estimates_and_reports_in_a_notebook(asked: Asked, table: kubist.Table) 
     cells = seen(e)
     assert cells[:3] == ["aggregate", "kind", "value"] and EVIL in cells
     assert e.units == {} and asked.estimate("mean(x)").units == {"mean(x)": "m"}
-    assert seen(table.verify())[0].startswith("sound: 20,000 records, ")
+    assert seen(table.verify())[0].startswith("intact: 20,000 records, ")
     [segment] = (Path(table.location) / "segments").glob("*.seg")
     stored = bytearray(segment.read_bytes())
     stored[len(stored) // 2] ^= 1

@@ -249,7 +249,7 @@ def test_without_a_cluster_parts_by_hosts_are_parts_of_space(path: Path) -> None
     t = cloud(path, 20_000)
     assert t.splits(4, by="hosts") == t.splits(4)
     assert all(part.preferred_hosts == [] for part in t.splits(4))
-    with pytest.raises(kubist.InvalidInput, match="'space' or by 'hosts'"):
+    with pytest.raises(kubist.InvalidInput, match="by: expected 'space' or 'hosts', not 'rows'"):
         t.splits(4, by="rows")  # type: ignore[arg-type]
 
 
@@ -267,7 +267,7 @@ def test_a_query_says_where_its_time_went(path: Path, tmp_path: Path) -> None:
     assert f"{rows:,} records in" in repr(explained)
     no_fit = tmp_path / "fit.json"
     no_fit.write_text("{}")
-    with pytest.raises(kubist.InvalidInput, match="fit: it is none"):
+    with pytest.raises(kubist.InvalidInput, match="fit: not a file of `kubist model fit`"):
         t.explain(fit=no_fit)
     # Memory has no latency; a cluster as slow as the papers' has.
     line = {"ms": 1.163, "ms_per_element": 0.0387}

@@ -68,7 +68,7 @@ def test_they_are_told_within_seconds(silent: socket.socket, tmp_path: Path) -> 
     no_keys = {"AWS_METADATA_ENDPOINT": address(silent), "AWS_ENDPOINT_URL": nobody()}
     cases = {
         "cannot be reached": ("s3://bucket/t", {**MADE_UP, "AWS_ENDPOINT_URL": nobody()}),
-        "no answer": ("s3://bucket/t", {**MADE_UP, "AWS_ENDPOINT_URL": address(silent)}),
+        "no response": ("s3://bucket/t", {**MADE_UP, "AWS_ENDPOINT_URL": address(silent)}),
         "there are no credentials": ("s3://bucket/t", no_keys),
         "token file": (
             "s3://bucket/t",

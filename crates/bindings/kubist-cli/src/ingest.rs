@@ -60,12 +60,9 @@ pub fn run(command: &args::Ingest, cancel: &Cancel) -> Result<()> {
     };
     let inputs: Vec<Input> = command.files.iter().map(look).collect::<Result<_>>()?;
     let (table, created) = open_or_create(command, &asked, &inputs)?;
-    let mut columns = Columns::of(&table)?;
+    let columns = Columns::of(&table)?;
     inputs.iter().try_for_each(|input| fit::check(input, &columns.of_input(input), &columns.needed))?;
-    let new = add_columns(&table, &columns, &inputs)?;
-    if !new.is_empty() {
-        columns = Columns::of(&table)?;
-    }
+    let new = fit::new_columns(&inputs.iter().collect::<Vec<_>>(), &columns.schema)?;
     let options = WriterOptions {
         name: writing.name.clone(),
         memory_bytes: writing.memory_bytes,
@@ -85,7 +82,8 @@ pub fn run(command: &args::Ingest, cancel: &Cancel) -> Result<()> {
         bytes_before: 0,
         done: Vec::new(),
         skipped: 0,
-        columns_added: new,
+        new,
+        columns_added: Vec::new(),
         bytes_written: 0,
         rows_outside: 0,
     };
@@ -140,22 +138,6 @@ fn open_or_create(command: &args::Ingest, asked: &IngestGroups, inputs: &[Input]
         schema.fields().iter().filter_map(|field| Some((field.name(), kubist_plot::unit(field)?))).collect();
     tell_units(units.iter().map(|(column, unit)| (column.as_str(), unit.as_str())));
     Ok((table, true))
-}
-
-/// Adds the columns that the files have and the table lacks; returns their names. Rows that are there have null.
-fn add_columns(table: &Table, columns: &Columns, inputs: &[Input]) -> Result<Vec<String>> {
-    let new = fit::new_columns(&inputs.iter().collect::<Vec<_>>(), &columns.schema)?;
-    for field in new.fields() {
-        table.add_column(&NewColumn {
-            name: field.name().clone(),
-            data_type: field.data_type().clone(),
-            nullable: true,
-            default: Value::Null,
-            unit: field.metadata().get("unit").cloned(),
-            accuracy: None,
-        })?;
-    }
-    Ok(new.fields().iter().map(|field| field.name().clone()).collect())
 }
 
 /// Where a column of text holds what is no number, if it is to be a dimension: a word among the numbers of a CSV makes all
@@ -293,6 +275,8 @@ struct Ingestion<'a> {
     done: Vec<Taken>,
     /// Files that the table had already.
     skipped: u64,
+    /// Columns of the files that the table lacked at the beginning, in types that hold the values of all files.
+    new: SchemaRef,
     columns_added: Vec<String>,
     bytes_written: u64,
     rows_outside: u64,
@@ -314,6 +298,33 @@ impl Known {
 }
 
 impl Ingestion<'_> {
+    /// Adds the columns of a file that the table lacks. Existing rows have null in them.
+    fn add_columns(&mut self, input: &Input) -> Result<()> {
+        let is_here = |name: &String| input.fields.find(name).is_some();
+        let missing = self
+            .new
+            .fields()
+            .iter()
+            .filter(|field| is_here(field.name()) && !self.columns_added.contains(field.name()));
+        let missing: Vec<_> = missing.cloned().collect();
+        if missing.is_empty() {
+            return Ok(());
+        }
+        for field in missing {
+            self.table.add_column(&NewColumn {
+                name: field.name().clone(),
+                data_type: field.data_type().clone(),
+                nullable: true,
+                default: Value::Null,
+                unit: field.metadata().get("unit").cloned(),
+                accuracy: None,
+            })?;
+            self.columns_added.push(field.name().clone());
+        }
+        self.columns = Columns::of(self.table)?;
+        Ok(())
+    }
+
     fn take(&mut self, input: &Input) -> Result<()> {
         let known = Known(if self.again { None } else { Some(known_as(&input.path)?) });
         if let Some(file) = &known.0 {
@@ -333,6 +344,7 @@ impl Ingestion<'_> {
             had += rows;
         }
         self.done.push(Taken { file: input.path.display().to_string(), ..Taken::default() });
+        self.add_columns(input)?;
         let consumed = Arc::new(AtomicU64::new(0));
         let schema = self.columns.of_input(input);
         let schema = fit::in_units_of(input, &schema, &self.stated);
@@ -462,7 +474,8 @@ impl Ingestion<'_> {
             told += &format!("; {files} {were} ingested already (--again takes {them} again)");
         }
         if !self.columns_added.is_empty() {
-            told += &format!("; new columns {}, null in the rows before", self.columns_added.join(", "));
+            let names = self.columns_added.join(", ");
+            told += &format!("; new columns {}, null in the rows before", kubist::printable(&names));
         }
         remark(&told);
         if self.rows_outside > 0 {

@@ -258,7 +258,7 @@ fn names_and_values_do_nothing_to_the_terminal() {
     let wrong = workdir.run_of(&["info", "t", &format!("--{esc}")]).fails(2, &[]).err;
     assert!(!wrong.contains(acts), "{wrong:?}");
     workdir.write("other.csv", format!("x,other{esc}\n1,2\n"));
-    tame(&workdir.run("ingest t other.csv").fails(2, &[]).err);
+    tame(&workdir.run("ingest t other.csv").ok().err);
     // Output for programs is unchanged.
     let csv = workdir.run("query t --limit 9").ok();
     assert!(csv.out.contains(&format!("{esc}value")), "{:?}", csv.out);

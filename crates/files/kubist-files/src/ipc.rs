@@ -268,7 +268,7 @@ mod tests {
         let x = Arc::new(Float64Array::from(vec![0.5; 1000]));
         let batch = RecordBatch::try_from_iter([("x", x as _)]).unwrap();
         for (compression, says) in
-            [(CompressionType::LZ4_FRAME, "cannot inflate"), (CompressionType::ZSTD, "read option max_batch")]
+            [(CompressionType::LZ4_FRAME, "cannot decompress"), (CompressionType::ZSTD, "read option max_batch")]
         {
             let whole = packed(&batch, Some(compression), Layout::File);
             let at = whole.windows(8).position(|window| window == 8000i64.to_le_bytes()).unwrap();
