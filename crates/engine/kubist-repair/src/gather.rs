@@ -1,4 +1,4 @@
-//! The state of a damaged table, as far as it can be known.
+//! Reads the state of a damaged table as far as possible.
 
 use kubist_store::StoreExt;
 use std::collections::{BTreeMap, BTreeSet};
@@ -25,27 +25,27 @@ use kubist_format::names::{ALTERATIONS, CHECKPOINTS, REWRITES, number_of};
 use kubist_types::Cancel;
 use kubist_types::error::{Error, Result};
 
-/// A commit of more rows is a number that was damaged.
+/// A row count above this limit is taken as damaged.
 const MOST_ROWS: u64 = 1 << 40;
 
-/// What could not be read, and what that means.
+/// The missing metadata and its consequences.
 #[derive(Debug, Default)]
 pub struct Gaps {
     pub notes: Vec<String>,
-    /// Commits that were made and cannot be read, and their rows, as far as both are known.
+    /// Commits whose entries cannot be read, and their rows, as far as they can be counted.
     pub commits: u64,
     pub rows: u64,
-    /// There may be more.
+    /// True if more rows may be lost than `rows`.
     pub uncounted: bool,
-    /// Alterations of which it is not known what they say.
+    /// Alterations whose content is unknown.
     pub alterations: u64,
 }
 
-/// A snapshot of what can be read.
+/// Returns a snapshot of the readable metadata.
 ///
 /// # Errors
 ///
-/// `Cancelled`, or a storage error that stays after several attempts. Damage is noted in `gaps`.
+/// `Cancelled`, or a storage error that remains after several attempts. Damage is noted in `gaps`.
 pub fn snapshot(core: &Arc<Core>, gaps: &mut Gaps, cancel: &Cancel) -> Result<Snapshot> {
     cancel.check()?;
     let at_work = vouched::at_work(core)?;
@@ -79,7 +79,7 @@ pub fn snapshot(core: &Arc<Core>, gaps: &mut Gaps, cancel: &Cancel) -> Result<Sn
     Ok(Snapshot::new(core.clone(), Arc::new(view)).partial())
 }
 
-/// Is nothing of a log acknowledged, not even its beginning?
+/// Returns whether a log has entries but no acknowledged one, so that its loss loses nothing.
 fn is_unacknowledged(core: &Core, writer: &str) -> Result<bool> {
     match core.store.read_log(writer, 0).map_err(store_error) {
         Err(error) if is_damage(&error) => Ok(false),
@@ -87,8 +87,7 @@ fn is_unacknowledged(core: &Core, writer: &str) -> Result<bool> {
     }
 }
 
-/// The columns that are known: those of the creation, and of alterations up to the
-/// first that cannot be read or is missing.
+/// Returns the columns of the creation and of all alterations before the first that is missing or unreadable.
 fn schema(core: &Core, gaps: &mut Gaps) -> Result<Arc<TableSchema>> {
     let numbers = core.store.list(ALTERATIONS).map_err(store_error)?;
     let last = numbers.iter().map(|name| number_of(name)).max().unwrap_or(0);
@@ -115,7 +114,7 @@ fn schema(core: &Core, gaps: &mut Gaps) -> Result<Arc<TableSchema>> {
     Ok(schema)
 }
 
-/// `Ok(Err(_))` says what is wrong with its bytes.
+/// Reads an alteration. `Ok(Err(_))` describes damage.
 fn read_alteration(core: &Core, name: &str) -> Result<std::result::Result<Alteration, String>> {
     let bytes = match object(core, name)? {
         Ok(bytes) => bytes,
@@ -126,7 +125,7 @@ fn read_alteration(core: &Core, name: &str) -> Result<std::result::Result<Altera
     })
 }
 
-/// The bytes of an object that must be there; `Ok(Err(_))` says what is wrong with them.
+/// Reads an object that must exist. `Ok(Err(_))` describes damage or that it is missing.
 fn object(core: &Core, name: &str) -> Result<std::result::Result<Bytes, String>> {
     match core.store.get(name).map_err(store_error) {
         Ok(Some(bytes)) => Ok(Ok(bytes)),
@@ -136,8 +135,8 @@ fn object(core: &Core, name: &str) -> Result<std::result::Result<Bytes, String>>
     }
 }
 
-/// What was decoded, or what is wrong with it. What a newer Kubist wrote is no loss: it ends
-/// the repair with an error.
+/// Returns the decoded value or a description of its damage. An object of a newer Kubist is not damaged; it
+/// ends the repair with an error.
 fn or_wrong<T>(
     decoded: std::result::Result<T, EntryError>,
     told: impl FnOnce(EntryError) -> Error,
@@ -149,8 +148,9 @@ fn or_wrong<T>(
     }
 }
 
-/// The newest checkpoint that can be read, or the beginning; and what it says of the logs. Where rewrites
-/// were cleaned away the logs alone do not lead on from the beginning: then one that can be read in part.
+/// Returns the newest readable checkpoint, or the empty state, and the log positions that the checkpoint
+/// vouches for. If rewrites were cleaned away, replaying the logs alone cannot rebuild the table. In that
+/// case a partly readable checkpoint is used.
 fn newest_checkpoint(core: &Core, gaps: &mut Gaps, cancel: &Cancel) -> Result<(State<Location>, History, Vouched)> {
     let mut in_part = None;
     for name in core.store.list(CHECKPOINTS).map_err(store_error)?.iter().rev() {
@@ -181,7 +181,7 @@ fn newest_checkpoint(core: &Core, gaps: &mut Gaps, cancel: &Cancel) -> Result<(S
     Ok((state, held.history.clone(), held.vouched()))
 }
 
-/// Reads on in a log, behind entries too that are not whole or make no sense; where it ends.
+/// Reads the rest of a log, continuing after damaged entries. Returns the position of its end.
 fn follow(
     core: &Core,
     writer: &str,
@@ -204,7 +204,7 @@ fn follow(
         let name = format!("log of {writer}");
         let bad = |error| bad_entry(core.store.location(), &name, position, error);
         let entry = match core.decoded(|forest| CommitEntry::decode(&bytes, forest)) {
-            // Behind a wrong checksum anything may look new.
+            // An entry with a wrong checksum may decode as any kind or version.
             Err(_) if !is_whole => None,
             decoded => or_wrong(decoded, bad)?.ok(),
         };
@@ -239,8 +239,8 @@ fn follow(
     Ok(found.next)
 }
 
-/// Whether the runs in an entry whose checksum is wrong are numbered as the entry's position and
-/// its own count demand. Where it says that their bytes are is checked when they are read.
+/// Returns whether an entry with a wrong checksum is still plausible: its run ids must match its sequence
+/// number, and the rows of its runs must add up. The locations of the runs are checked when they are read.
 fn bears_out(writer: &str, entry: &CommitEntry) -> bool {
     let id = |index: usize| RunId::new(Core::origin(writer), entry.sequence, index as u32);
     let runs = &entry.commit.runs;
@@ -249,15 +249,15 @@ fn bears_out(writer: &str, entry: &CommitEntry) -> bool {
 }
 
 impl Gaps {
-    /// Counts entries that cannot be read, after `before` commits and before the next one that
-    /// can.
+    /// Counts the unreadable entries after `before` commits and before the commit `next`, the next readable
+    /// one.
     fn miss(&mut self, unread: &mut Vec<Bytes>, before: u64, next: Option<u64>) {
         let between = next.map(|next| next - before - 1);
         let missing = between.unwrap_or(unread.len() as u64);
         self.commits += missing;
         let mut counted = 0;
         for (index, bytes) in unread.drain(..).enumerate() {
-            // Its head is all that is needed: kind, number and rows.
+            // The head of an entry suffices: kind, sequence number and rows.
             let word = |at: usize| Some(u64::from_le_bytes(bytes.get(at..at + 8)?.try_into().ok()?));
             if bytes.first() == Some(&entry::COMMIT)
                 && word(1) == Some(before + 1 + index as u64)
@@ -270,9 +270,8 @@ impl Gaps {
     }
 }
 
-/// Applies rewrites in turn. The first that cannot be read ends it: those behind it
-/// replace runs that are not known, and without them all rows are still there, as
-/// long as what they replaced was not cleaned away.
+/// Applies rewrites in order and stops at the first unreadable one. Later rewrites replace runs that are
+/// unknown then. Without them all rows are still in the older runs, unless these were cleaned away.
 fn follow_rewrites(
     core: &Core,
     state: &mut State<Location>,
@@ -305,7 +304,7 @@ fn follow_rewrites(
         if let Some(after) = entry.retract_after {
             history.retract(after, &entry.rewrite.needs);
         }
-        // What it read of a log may be lost: its own rows are here all the same.
+        // The rewrite has read a log further than the log can be read now. Its own rows are intact.
         for (writer, needed) in std::mem::take(&mut entry.rewrite.needs) {
             if state.position(&writer) < needed && behind.insert(writer.clone()) {
                 gaps.uncounted = true;
@@ -320,7 +319,7 @@ fn follow_rewrites(
     Ok(())
 }
 
-/// `Ok(Err(_))` says what is wrong with its bytes.
+/// Reads a rewrite. `Ok(Err(_))` describes damage.
 fn read_rewrite(core: &Core, name: &str) -> Result<std::result::Result<RewriteEntry, String>> {
     let bytes = match object(core, name)? {
         Ok(bytes) => bytes,

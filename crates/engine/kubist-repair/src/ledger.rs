@@ -1,11 +1,12 @@
-//! What was decided of each page, once.
+//! Record of the readable pages of each run, for one repair.
 //!
-//! A repair reads a table several times: to see what is lost, to look for it elsewhere, to
-//! copy what is sound. If each time decided anew, a page could be told to be lost and be
-//! copied, or be copied twice: once from its run and once from a replica. So the first read of
-//! a run decides which of its pages are sound, and all others follow that: a page that was
-//! decided to be lost is not read again, and one that was sound must still be, else the
-//! repair ends with an error. Nothing is decided of a run that could not be read.
+//! A repair reads a table several times: to count the loss, to search for lost rows elsewhere, and to copy
+//! intact rows. Separate decisions could report a page as lost and still copy it, or copy its rows twice
+//! (from the run and from a replica).
+//!
+//! Therefore the first complete read of a run decides which of its pages are intact. Later reads skip the
+//! lost pages, and end the repair with an error if an intact page has become unreadable. A run with unread
+//! pages gets no decision.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -19,36 +20,36 @@ use rayon::prelude::*;
 
 use crate::readable::{Decided, Sound, read_decided, read_sound};
 
-/// The decisions of one repair.
+/// The intact and lost pages of each run that this repair has read.
 #[derive(Debug, Default)]
 pub struct PageLedger {
-    /// A run may go by several names one after the other: its bytes are judged once.
+    /// Keyed by location, because the same bytes may have several run ids over time.
     runs: HashMap<Site, Decided>,
 }
 
 impl PageLedger {
-    /// What is sound of a run: as was decided, or read now, and decided if all of it could be
-    /// read.
+    /// Returns the intact rows of a run. The first complete read records the decision; later reads follow it.
     ///
     /// # Errors
     ///
-    /// `SnapshotExpired`; `Unavailable` if a page that was read before cannot be read again.
+    /// `SnapshotExpired`; `Unavailable` if a page that was intact before cannot be read again.
     pub fn read(&mut self, snapshot: &Snapshot, run: &Arc<Run<Location>>) -> Result<Sound> {
         let (sound, decided) = self.look(snapshot, run)?;
         self.decide(run, decided);
         Ok(sound)
     }
 
-    /// Forgets a run that was sound: whoever reads it again decides anew.
+    /// Removes the decision about a run, so that the next read decides again. Verification calls this for
+    /// intact runs that it does not need later, to save memory.
     pub fn forget(&mut self, run: &Run<Location>) {
         self.runs.remove(&run.payload.site());
     }
 
-    /// The same of several runs side by side, and what is made of each, by its index.
+    /// Reads several runs in parallel and calls `make` with the index and the intact rows of each.
     ///
     /// # Errors
     ///
-    /// As of [`PageLedger::read`], and what `make` returns.
+    /// The errors of [`PageLedger::read`], and every error of `make`.
     pub fn read_all<T: Send>(
         &mut self,
         snapshot: &Snapshot,
@@ -68,7 +69,8 @@ impl PageLedger {
         Ok(runs.iter().zip(read).map(decide).collect())
     }
 
-    /// What is sound of a run, and what was decided now.
+    /// Reads a run. The second value is a new decision, or `None` if there was one already or if pages are
+    /// unread.
     fn look(&self, snapshot: &Snapshot, run: &Arc<Run<Location>>) -> Result<(Sound, Option<Decided>)> {
         match self.runs.get(&run.payload.site()) {
             Some(decided) => Ok((read_decided(snapshot, run, decided).map_err(|error| changed(run, error))?, None)),
@@ -84,11 +86,11 @@ impl PageLedger {
         self.runs.extend(decided.map(|decided| (run.payload.site(), decided)));
     }
 
-    /// The same; an error if anything could not be read.
+    /// Like [`PageLedger::read`], but an unread page is an error.
     ///
     /// # Errors
     ///
-    /// As of [`PageLedger::read`]; `Unavailable` if a part could not be read.
+    /// The errors of [`PageLedger::read`]; `Unavailable` if a page or the zone map could not be read.
     pub fn read_whole(&mut self, snapshot: &Snapshot, run: &Arc<Run<Location>>) -> Result<Sound> {
         let mut sound = self.read(snapshot, run)?;
         match sound.unread.is_empty() {
@@ -98,7 +100,7 @@ impl PageLedger {
     }
 }
 
-/// The end of a repair that would have to guess.
+/// Turns a failed read into the final error of a repair: without these bytes, the loss would be a guess.
 pub fn undecided(error: Error) -> Error {
     match is_unread(&error) {
         true => Error::storage(
@@ -113,7 +115,7 @@ pub fn undecided(error: Error) -> Error {
     }
 }
 
-/// A page that was sound cannot be read any more.
+/// The error for a page that was intact at the first read and is unreadable now.
 fn changed(run: &Run<Location>, error: Error) -> Error {
     match is_unread(&error) || is_damage(&error) {
         true => Error::storage(

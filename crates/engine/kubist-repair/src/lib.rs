@@ -1,11 +1,10 @@
-//! Damage: found by `verify`, and what is sound saved by `salvage`.
+//! Detection of damage (`verify`) and recovery of the intact rows (`salvage`).
 //!
-//! Only bytes that are not what was written are damage. What could not be read for another
-//! reason (a failing disk, a node that does not answer) is tried again (`patient`); then
-//! `verify` says that it is not known, and `salvage` ends with an error. What was decided of a
-//! page holds for a whole repair (`ledger`).
+//! Damage means bytes that differ from the bytes written. Other failed reads (a failing disk, a node that
+//! does not respond) are repeated (`patient`). If they still fail, `verify` reports these bytes as unread and
+//! `salvage` ends with an error. The first decision about a page holds for the whole repair (`ledger`).
 //!
-//! Nothing of a damaged table is ever changed: what can be read goes into another one.
+//! A repair never changes the damaged table; `salvage` writes a new one.
 
 pub mod gather;
 pub mod ledger;

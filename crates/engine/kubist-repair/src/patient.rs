@@ -1,9 +1,9 @@
-//! A store whose reads are tried again when they failed for a reason that may pass.
+//! A store that repeats failed reads when the failure may be temporary.
 //!
-//! Repair must not take a read that failed for damage, nor end at the first of them. So what
-//! may succeed (`is_transient`) is tried again a few times, with pauses that grow; then its
-//! error is passed on. After several reads that failed for good the rest are tried once each:
-//! whatever keeps the bytes is gone, and waiting for it page by page helps nothing.
+//! A repair must not treat a failed read as damage, nor end at the first one. Reads with a transient error
+//! (`is_transient`) are therefore repeated up to three times, after growing pauses. After eight reads have
+//! failed for good, each further read gets one attempt: the device is probably gone, and waiting at every
+//! page does not help.
 
 use std::ops::Range;
 use std::sync::Arc;
@@ -21,14 +21,14 @@ use kubist_catalog::error::is_transient;
 use kubist_catalog::stop::stoppable;
 use kubist_types::cancel::Cancel;
 
-/// Before each further try, in milliseconds.
+/// Pauses before the further attempts, in milliseconds.
 const PAUSES: [u64; 3] = [5, 40, 200];
-/// The longest part of a pause without a check whether the call was cancelled.
+/// Interval of the cancellation checks during a pause, in milliseconds.
 const LOOK: u64 = 10;
-/// Reads that may fail for good before no other one is tried again.
+/// Number of reads that fail for good before repeating stops.
 const MOST_FAILED: u32 = 8;
 
-/// See the head of this file. Writes are passed on as they are.
+/// Wraps a store; writes pass through unchanged.
 #[derive(Debug)]
 pub struct Patient {
     store: Arc<dyn Store>,
@@ -38,12 +38,12 @@ pub struct Patient {
 
 impl Patient {
     pub fn new(store: Arc<dyn Store>, cancel: &Cancel) -> Arc<Patient> {
-        // What the store has counts, and no copy of it.
+        // Reads past any cache, because the check is about the bytes in the store.
         let store = store.uncached().unwrap_or(store);
         Arc::new(Patient { store, cancel: cancel.clone(), failed: AtomicU32::new(0) })
     }
 
-    /// Tries until it succeeds, fails for another reason, or was tried often enough.
+    /// Repeats a read until it succeeds, fails with another error, or runs out of attempts.
     fn read_with<T>(&self, mut read: impl FnMut() -> Result<T>) -> Result<T> {
         let mut pauses = PAUSES.iter();
         loop {
@@ -63,7 +63,7 @@ impl Patient {
         }
     }
 
-    /// `false` if the call was cancelled meanwhile.
+    /// Waits `left` milliseconds; returns `false` if the call was cancelled.
     fn wait(&self, mut left: u64) -> bool {
         while left > 0 && !self.cancel.is_set() {
             let some = left.min(LOOK);
@@ -165,7 +165,7 @@ impl Logs for Patient {
 
     fn read_logs(&self, logs: &[(&str, u64)]) -> Result<Vec<LogTail>> {
         match self.store.read_logs(logs) {
-            // Each for itself: of many, one may always fail.
+            // Reads each log separately, so that one failing log does not block the others.
             Err(error) if is_transient(&error) => {
                 logs.iter().map(|(writer, from)| self.read_log(writer, *from)).collect()
             }

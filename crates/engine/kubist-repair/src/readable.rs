@@ -1,9 +1,9 @@
-//! What can still be read of a run: page by page, each checked on its own.
+//! The readable rows of a run; each page is checked separately.
 //!
-//! A page is what is lost at once: without one column's chunk its rows are not
-//! whole. Where the bytes are those that were written, but some are no value of their
-//! column (text that is no UTF-8), only the rows of these are lost. Without its zone map all
-//! of a run is lost, for that holds the frames that values are packed in.
+//! The unit of loss is a page, because its rows are incomplete if the chunk of one column is damaged. If the
+//! checksums are right but some values are invalid for their column (text that is not UTF-8), only their rows
+//! are lost. A damaged zone map loses the whole run, because it holds the parameters that the values were
+//! packed with.
 
 use std::collections::BTreeMap;
 use std::ops::Range;
@@ -23,49 +23,46 @@ use kubist_format::zone_map::ZoneMap;
 use kubist_read::runs;
 use kubist_types::error::{Error, Result};
 
-/// A run, as far as it can be read.
+/// The rows of a run, divided into intact, lost and unread.
 #[derive(Default)]
 pub struct Sound {
-    /// `None` if it is damaged.
+    /// `None` if it is damaged or unread.
     pub map: Option<Arc<ZoneMap>>,
-    /// Pages and their stored rows.
+    /// Page numbers and their stored rows.
     pub pages: Vec<(usize, RecordBatch)>,
-    /// The other stored rows of pages in which some hold what is not a value.
+    /// The valid rows of the pages in which other rows have invalid values.
     pub parts: Vec<RecordBatch>,
     pub lost: Vec<Lost>,
-    /// What the storage did not give: it may be sound.
+    /// Rows that the storage did not return; they may be intact.
     pub unread: Vec<Unread>,
 }
 
-/// Rows of which nothing is known.
+/// Rows that could not be read.
 pub struct Unread {
     pub rows: u64,
     pub error: Error,
 }
 
-/// Rows whose bytes are damaged.
 #[derive(Clone, Debug)]
 pub struct Lost {
     pub rows: u64,
-    /// The zones that they are in; `None`: all of the run.
+    /// The zones of the rows; `None` for the whole run.
     pub zones: Option<Range<usize>>,
-    /// Names the file, the offset in it and the cube.
+    /// Names the file, the offset and the cube.
     pub why: String,
 }
 
-/// What was decided of a run.
+/// The result of the first complete read of a run.
 #[derive(Debug, Default)]
 pub struct Decided {
-    /// Its zone map cannot be read, and so nothing of it.
+    /// True if the zone map is damaged, so that the whole run is lost.
     pub all: bool,
-    /// Its pages that are not sound, each with the rows that hold what is not a value; `None`:
-    /// all of the page.
+    /// The damaged pages, each with its rows that have invalid values, or `None` for the whole page.
     pub pages: BTreeMap<usize, Option<Vec<usize>>>,
-    /// What that costs.
     pub lost: Vec<Lost>,
 }
 
-/// Where lost rows lie along one dimension, in the column's unit.
+/// The range of lost rows in one dimension, in the column's unit.
 #[derive(Clone, Debug, PartialEq, serde::Serialize)]
 pub struct Extent {
     pub column: String,
@@ -73,23 +70,23 @@ pub struct Extent {
     pub high: f64,
 }
 
-/// What damage at one location costs.
+/// The loss at one damaged location.
 #[derive(Clone, Debug, PartialEq, serde::Serialize)]
 pub struct Loss {
-    /// Names the file, the offset in it and the cube.
+    /// Names the file, the offset and the cube.
     pub what: String,
-    /// The cube of the run, in hexadecimal, and its level; the root's is 0.
+    /// The cube of the run, in hexadecimal, and its level (0 for the root).
     pub cube: String,
     pub level: u32,
     pub rows: u64,
-    /// A box around the rows.
+    /// Bounding box of the rows.
     pub extents: Vec<Extent>,
-    /// Cubes in which a replica holds copies of some of the rows.
+    /// Number of replicas that copy some rows of the run.
     pub replicas: u64,
 }
 
 impl Loss {
-    /// In one line, for people.
+    /// Describes the loss in one line.
     pub fn message(&self) -> String {
         let extents: Vec<String> =
             self.extents.iter().map(|extent| format!("{} in {}:{}", extent.column, extent.low, extent.high)).collect();
@@ -101,7 +98,7 @@ impl Loss {
     }
 }
 
-/// The zone that holds a row of a page.
+/// Returns the zone that contains a row of a page.
 fn zone_of(map: &ZoneMap, page: usize, row: usize) -> usize {
     let (zones, mut end) = (map.page_zones(page), 0);
     let last = zones.end - 1;
@@ -112,7 +109,7 @@ fn zone_of(map: &ZoneMap, page: usize, row: usize) -> usize {
     holding.next().unwrap_or(last)
 }
 
-/// A hash of each whole stored row, over canonical values.
+/// Returns a hash of each stored row over its canonical values.
 pub fn row_hashes(batch: &RecordBatch) -> Vec<u64> {
     let columns = batch.columns().iter().filter(|array| is_identity_type(array.data_type()));
     let columns: Vec<&dyn Array> = columns.map(|array| array.as_ref()).collect();
@@ -120,32 +117,32 @@ pub fn row_hashes(batch: &RecordBatch) -> Vec<u64> {
 }
 
 impl Sound {
-    /// Of a run whose segment was cleaned away.
+    /// The result for a run whose segment was cleaned away.
     pub fn gone(run: &Run<Location>) -> Sound {
         let lost = Lost { rows: run.rows, zones: None, why: "it was cleaned away".into() };
         Sound { lost: vec![lost], ..Sound::default() }
     }
 
-    /// All rows that can be read.
+    /// All readable rows.
     pub fn batches(&self) -> impl Iterator<Item = &RecordBatch> {
         self.pages.iter().map(|(_, batch)| batch).chain(&self.parts)
     }
 }
 
-/// What is read of a page.
+/// The result of reading a page.
 enum Page {
     Whole(RecordBatch),
-    /// The rows that hold values, and what is wrong with the others.
+    /// The valid rows, and the problem of each invalid row.
     Part(RecordBatch, BTreeMap<usize, String>),
 }
 
-/// Everything of a run that is sound, and what is decided by that if nothing stayed unread.
-/// An error only if the files of this snapshot were cleaned away, or nothing can be read here.
+/// Reads the intact rows of a run. The second value is the decision for later reads; it is valid only if
+/// nothing is unread. Damage and failed reads are part of the result.
 ///
 /// # Errors
 ///
-/// `SnapshotExpired`, `NoSpace`, `Permission`, `Cancelled` and others that are neither damage nor a
-/// read that failed: these are in the answer.
+/// `SnapshotExpired`, `NoSpace`, `Permission`, `Cancelled` and others that are neither damage nor a failed
+/// read.
 pub fn read_sound(snapshot: &Snapshot, run: &Arc<Run<Location>>) -> Result<(Sound, Decided)> {
     let (mut sound, mut decided) = (Sound::default(), Decided::default());
     let map = match snapshot.zone_maps(std::iter::once(run), true) {
@@ -162,7 +159,7 @@ pub fn read_sound(snapshot: &Snapshot, run: &Arc<Run<Location>>) -> Result<(Soun
         }
         Err(error) => return Err(error),
     };
-    // In one piece if that can be read, else page by page.
+    // One request for the whole run if possible, otherwise one for each page.
     let whole = runs::data(snapshot, run, 0..run.payload.data_length).ok();
     for page in 0..map.pages() {
         let rows = || map.page_rows(page) as u64;
@@ -191,11 +188,11 @@ pub fn read_sound(snapshot: &Snapshot, run: &Arc<Run<Location>>) -> Result<(Soun
     Ok((sound, decided))
 }
 
-/// The same rows of a run as before: an error if one of its sound pages is not sound any more.
+/// Reads the rows that an earlier read of the run found intact.
 ///
 /// # Errors
 ///
-/// `Damaged` if a page is not what it was; as of
+/// `Damaged` if a page differs from the earlier read; those of
 /// [`Core::fetch`](kubist_catalog::core::Core::fetch).
 pub fn read_decided(snapshot: &Snapshot, run: &Arc<Run<Location>>, decided: &Decided) -> Result<Sound> {
     let mut sound = Sound { lost: decided.lost.clone(), ..Sound::default() };
@@ -222,7 +219,7 @@ pub fn read_decided(snapshot: &Snapshot, run: &Arc<Run<Location>>, decided: &Dec
     Ok(sound)
 }
 
-/// A page, from the bytes of the whole run if they could be read.
+/// Decodes a page from `whole`, the bytes of the run, or reads the page alone.
 fn read_page(
     snapshot: &Snapshot,
     run: &Arc<Run<Location>>,
@@ -245,7 +242,8 @@ fn read_page(
     }
 }
 
-/// How many columns a run has beyond those that are known, and what that means.
+/// Returns the number of columns that the run has and the table does not, with a message; `None` if there are
+/// none.
 pub fn unknown_columns(snapshot: &Snapshot, run: &Run<Location>, map: &ZoneMap) -> Option<(u64, String)> {
     let (found, known) = (map.columns.len(), snapshot.view.schema.stored.fields().len());
     let more = found.checked_sub(known).filter(|more| *more > 0)?;
@@ -253,7 +251,7 @@ pub fn unknown_columns(snapshot: &Snapshot, run: &Run<Location>, map: &ZoneMap) 
     Some((more as u64, runs::damaged(snapshot, run, 0, what).to_string()))
 }
 
-/// A grid, if it is there and can be read.
+/// Returns a grid; `None` if it is missing or damaged.
 ///
 /// # Errors
 ///
@@ -265,7 +263,7 @@ pub fn grid(snapshot: &Snapshot, number: u32) -> Result<Option<Arc<Frame>>> {
     }
 }
 
-/// What lost rows cost: where they lie, and whether replicas may have them.
+/// Describes the loss of rows: their bounding box, and the replicas that may hold copies.
 ///
 /// # Errors
 ///
@@ -285,7 +283,7 @@ pub fn loss(snapshot: &Snapshot, run: &Run<Location>, map: Option<&ZoneMap>, los
         };
         let number = |key: &u64| order::number(data_type, *key);
         let frame = grid.as_ref();
-        // Without a zone map the grid says it, as exactly as it can.
+        // Without a zone map, the run's box on the grid gives the bounds.
         let edge = |coordinate: u32| {
             frame.map_or(f64::NAN, |frame| frame.scales[d].value_at(coordinate, frame.geometry.bits()))
         };

@@ -1,8 +1,7 @@
-//! Lost rows, found again in the runs that were replaced (`replaced`), and in replicas.
+//! Recovery of lost rows from replaced runs (`replaced`) and replicas.
 //!
-//! A replica holds all rows of the runs that it names inside its cube, and nothing
-//! else (I4). So what it holds beyond the rows of those runs that can still be read
-//! is what was lost of them: a difference of multisets, row by row.
+//! A replica holds exactly the rows of its source runs inside its cube (I4). The lost rows are therefore the
+//! multiset difference: rows of the replica minus the readable rows of its sources.
 
 use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
@@ -21,15 +20,14 @@ use kubist_format::location::Location;
 use kubist_types::cancel::Cancel;
 use kubist_types::error::{Error, Result};
 
-/// Where rows lie, and what they are.
+/// Position and hash of each row.
 type Rows = Vec<(MortonKey, u64)>;
 
-/// The rows of damaged runs that replicas, or what they replaced, still hold, each once.
-/// An error if anything that it needs could not be read.
+/// Returns the rows of damaged runs that replicas or replaced runs still hold, each row once.
 ///
 /// # Errors
 ///
-/// `Unavailable` if anything that it needs could not be read; `Cancelled`; a storage error.
+/// `Unavailable` if anything it needs cannot be read; `Cancelled`; a storage error.
 pub fn recover(
     snapshot: &Snapshot,
     damaged: &HashSet<RunId>,
@@ -40,14 +38,14 @@ pub fn recover(
     let runs: HashMap<RunId, &Arc<Run<Location>>> = directory.runs().map(|run| (run.id, run)).collect();
     let mut found = rows_of_replaced(snapshot, damaged, pages, cancel)?;
     for tree in directory.trees() {
-        // Without the grid it is unknown what lies in a cube.
+        // Without the grid, the cube of a row is unknown.
         let Some(frame) = grid(snapshot, tree.grid())? else { continue };
         in_tree(snapshot, &frame, &runs, damaged, pages, &mut found, cancel)?;
     }
     Ok(found)
 }
 
-/// Appends what the replicas of one tree hold beyond what is `found` already.
+/// Appends to `found` the lost rows that only the replicas of one tree hold.
 fn in_tree(
     snapshot: &Snapshot,
     frame: &Frame,
@@ -62,7 +60,7 @@ fn in_tree(
     let mut sources: HashMap<RunId, Rows> = HashMap::new();
     let position = |batch: &RecordBatch| frame.keys(batch).into_iter().zip(row_hashes(batch));
     let mut recovered: Rows = found.iter().flat_map(position).collect();
-    // From the root downwards; what was found above a cube is not taken again.
+    // From the root downwards; rows recovered above a cube are not taken again.
     for replica in directory.replicas().filter(|replica| replica.cube.grid() == geometry.grid()) {
         if !replica.copies.iter().any(|source| damaged.contains(source)) {
             continue;

@@ -1,9 +1,9 @@
-//! Lost rows, found again in the runs that a rewrite replaced.
+//! Recovery of lost rows from the runs that a rewrite replaced.
 //!
-//! The runs of a rewrite hold the rows of those that it removed, but for what it takes back,
-//! and nothing else. As long as these were not cleaned away, what they hold beyond the rows of
-//! the rewrite that can still be read is what was lost of it: a difference of multisets, row by
-//! row, as with replicas (`recover`).
+//! A rewrite copies the rows of the runs that it removes, except for retracted steps, and adds no others.
+//! Until the removed runs are cleaned away, they still hold the rows that a damaged new run has lost. The
+//! lost rows are the multiset difference: rows of the removed runs minus the readable rows of the new runs.
+//! `recover` does the same with replicas.
 
 use kubist_store::StoreExt;
 use std::collections::{HashMap, HashSet};
@@ -26,11 +26,11 @@ use kubist_format::names::REWRITES;
 use kubist_types::cancel::Cancel;
 use kubist_types::error::{Error, Result};
 
-/// The rows of damaged runs that what they replaced still holds, each once.
+/// Returns the rows of damaged runs that the replaced runs still hold, each row once.
 ///
 /// # Errors
 ///
-/// As of [`recover`](crate::recover::recover).
+/// The errors of [`recover`](crate::recover::recover).
 pub fn rows_of_replaced(
     snapshot: &Snapshot,
     damaged: &HashSet<RunId>,
@@ -39,7 +39,7 @@ pub fn rows_of_replaced(
 ) -> Result<Vec<RecordBatch>> {
     let mut rewrites = readable_rewrites(snapshot)?;
     let directory = snapshot.directory()?;
-    // A run may go on under another name: what is damaged, and what lives, is told by where it lies.
+    // A run may have a new id but the same bytes, so runs are compared by location.
     let live: HashSet<Site> = directory.runs().map(|run| run.payload.site()).collect();
     let damaged = directory.runs().filter(|run| damaged.contains(&run.id));
     let damaged: HashSet<Site> = damaged.map(|run| run.payload.site()).collect();
@@ -51,7 +51,7 @@ pub fn rows_of_replaced(
     }
     let runs: HashMap<RunId, Arc<Run<Location>>> =
         committed_runs(snapshot)?.into_iter().chain(known).map(|run| (run.id, run)).collect();
-    // What only named bytes anew says nothing of what they were before.
+    // A rewrite that only gives the same bytes a new id contains no earlier copy of them.
     let removed = |entry: &RewriteEntry| -> HashSet<Site> {
         entry.rewrite.removes.iter().filter_map(|id| runs.get(id)).map(|run| run.payload.site()).collect()
     };
@@ -66,7 +66,8 @@ pub fn rows_of_replaced(
         let mut is_certain = true;
         for run in entry.rewrite.runs.iter().filter(|run| !run.is_replica()) {
             let sound = read_what_is_there(snapshot, run, pages)?;
-            // What later rewrites took from it is nowhere else to be known.
+            // If this run was replaced in turn, later rewrites may have moved rows out of it. With pages
+            // lost, these rows cannot be told from lost rows.
             is_certain &= live.contains(&run.payload.site()) || sound.lost.is_empty();
             let hashes = sound.batches().flat_map(row_hashes);
             hashes.for_each(|hash| *counts.entry(hash).or_default() += 1);
@@ -102,7 +103,7 @@ pub fn rows_of_replaced(
     Ok(found)
 }
 
-/// All that is sound of a run, which may have been replaced and cleaned away.
+/// Returns the intact rows of a run; none if the run was replaced and cleaned away.
 fn read_what_is_there(snapshot: &Snapshot, run: &Arc<Run<Location>>, pages: &mut PageLedger) -> Result<Sound> {
     match pages.read_whole(snapshot, run) {
         Err(Error::SnapshotExpired { .. }) => Ok(Sound::gone(run)),

@@ -1,16 +1,16 @@
-//! Everything that is still sound of a damaged table, copied into a new one.
+//! Copies all intact rows of a damaged table into a new table.
 //!
-//! What is read is gathered leniently (`gather`): an older checkpoint, the prefix of
-//! a damaged log, rewrites up to the first that cannot be read. Any such choice is a
-//! state that the table once had, or would have with fewer commits, so no row comes
-//! twice. Of each run all sound pages are taken; rows lost from a primary run are
-//! taken from replicas where those cover them (`recover`). The new table has the same
-//! columns, grid, identity and seed, so the same records are in its samples. Rows
-//! keep their steps: each step is one commit of the writer `salvage`.
+//! The metadata is read as far as possible (`gather`): an older checkpoint, the readable commits of a damaged
+//! log, and rewrites up to the first unreadable one. Any such choice is an earlier snapshot of the table, or
+//! one with fewer commits, so no row appears twice. Each run contributes its intact pages. Lost rows are
+//! taken from replaced runs and replicas where these hold them (`recover`).
 //!
-//! The first look at a run decides which of its pages are sound, and every later pass follows
-//! that (`ledger`). Reads that fail are tried again (`patient`); if they go on failing, the
-//! salvage ends with an error, for what cannot be read now may be sound.
+//! The new table has the same columns, grid, identity and seed, so its samples contain the same rows. Rows
+//! keep their steps; the writer `salvage` commits each step once.
+//!
+//! The first read of a run decides which pages are intact, and every later pass follows that decision
+//! (`ledger`). Failed reads are repeated (`patient`). If they still fail, the salvage ends with an error,
+//! because these rows may be intact.
 
 use std::collections::{BTreeSet, HashSet};
 use std::sync::Arc;
@@ -49,36 +49,36 @@ use kubist_write::writer::Writer;
 
 use crate::gather::Gaps;
 
-/// What [`salvage`] saved, and what it could not.
+/// The result of [`salvage`]: saved and lost rows.
 #[derive(Clone, Debug, Default, serde::Serialize)]
 pub struct SalvageReport {
-    /// In the new table.
+    /// Rows in the new table.
     pub rows: u64,
-    /// Of those, rows of damaged runs that replicas, or the runs that they replaced, still held.
+    /// Rows of damaged runs that came from replicas or replaced runs; part of `rows`.
     pub rows_recovered: u64,
-    /// Rows that are known to have been committed, and are not in the new table.
+    /// Rows that were committed and are not in the new table, as far as they can be counted.
     pub rows_lost: u64,
-    /// Commits that are known to have been made, of which the entry cannot be read.
+    /// Known commits whose entries cannot be read.
     pub commits_lost: u64,
-    /// More rows may be lost than could be counted: `notes` says why.
+    /// True if more rows may be lost than `rows_lost`; `notes` gives the reason.
     pub uncounted: bool,
-    /// Alterations that cannot be read, or stand behind such a one: the new table lacks the
-    /// columns, with all their values, the units and the metadata that they brought.
+    /// Alterations that are unreadable or follow an unreadable one. The new table lacks the columns, units
+    /// and metadata that they added.
     pub alterations_lost: u64,
-    /// What each damaged location cost, before replicas were used.
+    /// The loss at each damaged location, before any recovery.
     pub losses: Vec<Loss>,
-    /// What else was damaged, and what cannot be known because of it.
+    /// Other damage and its consequences.
     pub notes: Vec<String>,
 }
 
 impl SalvageReport {
-    /// Nothing was damaged.
+    /// True if nothing was damaged.
     pub fn is_whole(&self) -> bool {
         self.losses.is_empty() && self.notes.is_empty()
     }
 }
 
-/// Rows of a step that are yet to be written.
+/// The pass that writes the rows of one step.
 struct Pass<'a> {
     step: i64,
     pages: &'a mut PageLedger,
@@ -86,17 +86,16 @@ struct Pass<'a> {
     cancel: &'a Cancel,
 }
 
-/// Copies everything sound of the table at the location `from` into a new table
-/// at the location `to`, where nothing may be; calls `progress(done,
-/// total)` with rows as it goes on. Nothing in `from` is changed. An error means
-/// that nothing can be saved without its cause being removed, such as a header
-/// that cannot be read, a disk that fails, a node that does not answer, or a full disk. Then, and after a crash, `to` holds no table, and
-/// the call can be repeated.
+/// Copies the intact rows of the table at `from` into a new table at `to`, which must be empty. Calls
+/// `progress(done, total)` in rows. `from` is never changed.
+///
+/// An error means that nothing can be saved until its cause is removed: an unreadable header, a failing disk,
+/// a node that does not respond, or a full disk. After an error or a crash, `to` holds no table and the call
+/// can be repeated.
 ///
 /// # Errors
 ///
-/// `NotATable` if there is nothing at `from`; `Exists` if something is at `to`; else as of
-/// [`salvage_in`].
+/// `NotATable` if there is no table at `from`; `Exists` if something is at `to`; the errors of [`salvage_in`].
 pub fn salvage(
     from: &TableLocation,
     to: &TableLocation,
@@ -104,18 +103,18 @@ pub fn salvage(
     progress: &mut dyn FnMut(u64, u64),
 ) -> Result<SalvageReport> {
     let from = from.store()?;
-    // Read before anything is made.
+    // Fails on a missing or unreadable table before anything is created at `to`.
     Core::with_header(Patient::new(from.clone(), cancel))?;
     let to = vacant_for_copy(to, cancel)?;
     salvage_in(from, to, cancel, progress)
 }
 
-/// The same from one store into another, empty one.
+/// Like [`salvage`], from one store into an empty one.
 ///
 /// # Errors
 ///
-/// `Damaged` or `Newer` if the header cannot be read; `Unavailable` if anything cannot be read
-/// after several attempts; `Cancelled`; `NoSpace` and other storage errors of either store.
+/// `Damaged` or `Newer` if the header cannot be read; `Unavailable` if a read still fails after several
+/// attempts; `Cancelled`; `NoSpace` and other storage errors of either store.
 pub fn salvage_in(
     from: Arc<dyn Store>,
     to: Arc<dyn Store>,
@@ -124,7 +123,7 @@ pub fn salvage_in(
 ) -> Result<SalvageReport> {
     let from: Arc<dyn Store> = Patient::new(from, cancel);
     let saved = salvage_patiently(from, to, cancel, progress);
-    // A cancelled call does not try again: the error is that of the last try.
+    // After a cancellation `Patient` stops repeating, so the error is that of the last attempt.
     if saved.is_err() {
         cancel.check()?
     }
@@ -148,14 +147,14 @@ fn salvage_patiently(
     let saved = fill(&from, &unfinished.core, &snapshot, writer, gaps.rows, &mut report, cancel, progress)
         .and_then(|()| unfinished.finish().map(drop));
     if let Err(error) = saved {
-        // Best effort: what stays is not a table.
+        // Best effort: any files that remain do not form a table.
         let _ = drop_in(to, false, &Cancel::default());
         return Err(error);
     }
     Ok(report)
 }
 
-/// Copies what can be read; `rows_lost` are lost with commits.
+/// Copies the readable rows. `rows_lost` counts the rows of unreadable commits.
 #[allow(clippy::too_many_arguments)]
 fn fill(
     from: &Arc<dyn Store>,
@@ -204,8 +203,8 @@ fn fill(
     let committed = snapshot.view.history.live_rows();
     let known = directory.rows();
     if committed != known {
-        // Rewritten rows of commits that cannot be read are there all the same, and rows of
-        // commits that can be read may be in a rewrite that cannot.
+        // Rows of an unreadable commit may survive in a rewrite, and rows of a readable commit may be in an
+        // unreadable rewrite. The two counts correct for both.
         let rewritten = known.saturating_sub(committed).min(rows_lost);
         report.rows_lost = report.rows_lost - rewritten + committed.saturating_sub(known);
         report.notes.push(format!("the readable commits count {committed} records, the live runs {known}"));
@@ -213,13 +212,14 @@ fn fill(
     Ok(())
 }
 
-/// Begins a table with the same header.
+/// Creates a table with the same header and a new table id.
 fn begin(to: Arc<dyn Store>, known: &Snapshot, options: &WriterOptions) -> Result<(Unfinished, Writer)> {
     let core = &known.core;
     let mut header = core.header.clone();
     header.id = fresh_id();
     if header.identity.is_empty() {
-        // Its own rows must not be taken for those that are salvaged.
+        // Without an identity, a row's priority depends on the writer tag. A new tag keeps later rows apart
+        // from the salvaged ones.
         header.writer_tag = format!("{}:", unix_ms());
     }
     let names: Vec<&str> = header.dimensions.iter().map(|dimension| dimension.column.as_str()).collect();
@@ -227,13 +227,13 @@ fn begin(to: Arc<dyn Store>, known: &Snapshot, options: &WriterOptions) -> Resul
     Unfinished::begin(to, header, schema, options)
 }
 
-/// Copies the alterations and, if it can be read, the grid.
+/// Copies the alterations and, if it is readable, the grid.
 fn copy_objects(from: &Arc<dyn Store>, to: &Core, known: &Snapshot, notes: &mut Vec<String>) -> Result<()> {
     let (mut copied, mut chain, to) = (0, Chain::of_alterations(&to.header.id), &to.store);
     for name in (1..=known.view.schema.version).map(alteration::name_of) {
         let missing = || store_error(kubist_store::Error::Missing { file: format!("{}/{name}", from.location()) });
         let bytes = from.get(&name).map_err(store_error)?.ok_or_else(missing)?;
-        // What is salvaged is of one writer.
+        // The new table has one writer, so the declared writers do not apply.
         let (_, alteration) =
             Alteration::decode(&bytes).map_err(|error| bad_entry(from.location(), &name, 0, error))?;
         if !matches!(alteration, Alteration::Writers(_)) {
@@ -243,7 +243,7 @@ fn copy_objects(from: &Arc<dyn Store>, to: &Core, known: &Snapshot, notes: &mut 
             to.put_if_absent(&alteration::name_of(copied), &bytes).map_err(store_error)?;
         }
     }
-    // Only a grid that makes sense: otherwise the new table makes its own.
+    // Copies only a valid grid; otherwise the new table computes its own.
     let core = Core::with_header(from.clone())?;
     let grid = core.frame(&core.created, 0).and_then(|frame| {
         let bytes = frame.map(|_| from.get(GRID).map_err(store_error)).transpose()?;
@@ -258,8 +258,7 @@ fn copy_objects(from: &Arc<dyn Store>, to: &Core, known: &Snapshot, notes: &mut 
     Ok(())
 }
 
-/// Reads everything once: which runs are damaged, what that costs, and which steps
-/// there are.
+/// Reads every run once. Returns the damaged runs and all steps, and reports the losses.
 fn look(
     snapshot: &Snapshot,
     runs: &[Arc<Run<Location>>],
@@ -294,10 +293,11 @@ fn steps_of(snapshot: &Snapshot, batch: &RecordBatch) -> BTreeSet<i64> {
 }
 
 impl Pass<'_> {
-    /// Takes the rows of the step from a run, if it can have any; how many.
+    /// Writes the rows of this step from a run; returns their number.
     fn take_run(&mut self, snapshot: &Snapshot, run: &Arc<Run<Location>>) -> Result<u64> {
         self.cancel.check()?;
-        // Without a zone map that was kept the run is read for every step.
+        // Skips the run if its zone map excludes the step. A run without a readable zone map is read for each
+        // step.
         if let Ok((maps, _)) = snapshot.zone_maps(std::iter::once(run), true) {
             let (key, zones) = (self.step.key(), &maps[0].columns[snapshot.view.schema.step()]);
             if !zones.min.iter().zip(&zones.max).any(|(min, max)| *min <= key && key <= *max) {

@@ -1,16 +1,19 @@
-//! Looking whether a table is sound.
+//! Checks a table for damage.
 //!
-//! The quick look reads what leads to the rows: header, grid, logs, rewrites,
-//! checkpoints, all zone maps and lookups, and sees that every live run's segment is there
-//! and long enough, and that its ranges are those of its zone map. The deep one also reads
-//! every page and recomputes what should hold: each row's cube, priority and zone from its
-//! values, each zone map exactly (I1, I2), cutoffs (I3), that each replica holds the rows
-//! of the runs that it names inside its cube, no more and no less (I4), and that lookups
-//! name the zones that hold a value, these and no others. Findings are listed, with what
-//! each damaged location costs; nothing is changed.
+//! The quick check reads the metadata: header, grid, logs, rewrites, checkpoints, zone maps and secondary
+//! indexes. It checks that each live run's segment exists and is long enough, and that the run's entry states
+//! the same column bounds as its zone map.
 //!
-//! A finding is damage. What could not be read for another reason is tried again (`patient`)
-//! and then listed apart: nothing is known of it.
+//! The deep check also reads every page and recomputes from the values:
+//! - the cube, priority and zone of each row, and every zone map (I1, I2);
+//! - the cutoffs (I3);
+//! - the rows of each replica, which must be exactly the rows of its source runs inside its cube (I4);
+//! - the secondary indexes, which must name exactly the zones that contain a value.
+//!
+//! The report lists the findings and the loss at each damaged location. Nothing is changed.
+//!
+//! A finding is damage. A read that failed for another reason is repeated (`patient`). If it still fails, the
+//! report lists it separately, because those bytes may be intact.
 
 mod entries;
 mod lookups;
@@ -43,10 +46,10 @@ use lookups::Postings;
 use replicas::Ledger;
 use walk::{Placed, Seen, Waiting, length};
 
-/// How thoroughly [`verify`] looks.
+/// Options of [`verify`].
 #[derive(Clone, Debug, Default)]
 pub struct VerifyOptions {
-    /// Read every page, not only what leads to them.
+    /// Read every page, in addition to the metadata.
     pub deep: bool,
     pub cancel: Cancel,
 }
@@ -57,54 +60,52 @@ impl VerifyOptions {
     }
 }
 
-/// What [`verify`] saw.
+/// The result of [`verify`].
 #[derive(Clone, Debug, Default, serde::Serialize)]
 pub struct VerifyReport {
-    /// Every page was read.
+    /// True if every page was to be read.
     pub deep: bool,
-    /// In live runs; in a deep look, such as were read.
+    /// Rows in live primary runs; after a deep check, only the rows that were read.
     pub rows: u64,
     pub runs: u64,
     pub replicas: u64,
     pub pages: u64,
-    /// Read and checked.
+    /// Bytes read and checked.
     pub bytes: u64,
-    /// Rows that cannot be read, and how many of those replicas still hold (known
-    /// from a deep look only).
+    /// Rows that are damaged, and how many of them replicas or replaced runs still hold (deep check only).
     pub rows_lost: u64,
     pub rows_recoverable: u64,
-    /// What each damaged location costs.
+    /// The loss at each damaged location.
     pub losses: Vec<Loss>,
-    /// One line for each thing that is wrong; empty if the table is sound, as far as it
-    /// could be read.
+    /// One line for each problem; empty if everything that could be read is intact.
     pub findings: Vec<String>,
-    /// Rows that could not be read because the storage failed or did not answer: they may be
-    /// sound.
+    /// Rows that could not be read because the storage failed or did not respond. They may be intact.
     pub rows_unread: u64,
-    /// One line for each thing that could not be read, and why; the same again may succeed.
+    /// One line for each failed read with its cause; another run may succeed.
     pub unread: Vec<String>,
 }
 
-/// Findings beyond this number are only counted.
+/// Largest number of findings to list. One more line says that there are more.
 const MOST_FINDINGS: usize = 100;
-/// The number of things that could not be read after which verifying ends.
+/// Verification stops after this many failed reads.
 const MOST_UNREAD: usize = 100;
 const NOT_LOOKED_AT: &str = "the rest was not looked at";
 
 impl VerifyReport {
-    /// Everything could be read, and nothing is wrong.
+    /// True if everything could be read and there are no findings.
     pub fn is_sound(&self) -> bool {
         self.findings.is_empty() && self.unread.is_empty()
     }
 
-    /// Notes what could not be read.
+    /// Records a failed read.
     fn miss(&mut self, what: String) {
         if self.unread.len() < MOST_UNREAD && !self.unread.contains(&what) {
             self.unread.push(what);
         }
     }
 
-    /// Notes rows that could not be read; those of a replica are in its sources.
+    /// Records rows that could not be read. Rows of a replica are not counted, because its source runs hold
+    /// them too.
     fn miss_rows(&mut self, run: &Run<Location>, unread: &Unread) {
         self.rows_unread += if run.is_replica() { 0 } else { unread.rows };
         self.miss(format!(
@@ -115,7 +116,7 @@ impl VerifyReport {
         ));
     }
 
-    /// Damage is a finding, what could not be read is listed apart; anything else is an error.
+    /// Lists damage as a finding and a failed read as unread. Returns every other error.
     fn note(&mut self, error: Error) -> Result<()> {
         match error {
             damage if is_damage(&damage) => self.find(damage.to_string()),
@@ -134,7 +135,7 @@ impl VerifyReport {
         }
     }
 
-    /// Notes rows that cannot be read; those of a replica are still in its sources.
+    /// Records lost rows. A damaged replica loses no row, because its source runs hold them too.
     fn lose(&mut self, run: &Run<Location>, loss: Loss) {
         if run.is_replica() {
             return self.find(format!("{}: costs no row, for it holds copies", loss.what));
@@ -147,12 +148,11 @@ impl VerifyReport {
     }
 }
 
-/// [`verify`] for the table at a location, of which only the header must be
-/// readable.
+/// [`verify`] for the table at a location. Only the header must be readable.
 ///
 /// # Errors
 ///
-/// `NotATable` if there is none; as of [`verify`].
+/// `NotATable` if there is no table; the errors of [`verify`].
 pub fn verify_at(
     location: &TableLocation,
     options: &VerifyOptions,
@@ -161,28 +161,25 @@ pub fn verify_at(
     verify_in(location.store()?, None, options, progress)
 }
 
-/// Looks whether the table is sound and lists what is wrong; calls
-/// `progress(done, total)` with bytes as it goes on. An error means that the
-/// check itself could not be done, not that the table is damaged.
-///
-/// A table that is too damaged to be opened: [`verify_at`].
+/// Checks the table for damage and calls `progress(done, total)` in bytes. An error means that the check
+/// could not run, not that the table is damaged. For a table that is too damaged to open, use [`verify_at`].
 ///
 /// # Errors
 ///
-/// `Cancelled`; `NotATable`; `Replaced`; `Newer`; `Unavailable` if the list of what to check cannot be read;
-/// `SnapshotExpired` if pages of it were cleaned away meanwhile.
-/// What cannot be read of the rest is in the report.
+/// `Cancelled`; `NotATable`; `Replaced`; `Newer`; `Unavailable` if the manifest cannot be read;
+/// `SnapshotExpired` if some of its pages were cleaned away during the check. Other failed reads are in the
+/// report.
 pub fn verify(core: &Arc<Core>, options: &VerifyOptions, progress: &mut dyn FnMut(u64, u64)) -> Result<VerifyReport> {
     core.check_process()?;
-    // Of the handle's table, and not of another that is at its location now.
+    // Checks that the table at the location is still the table that the handle opened.
     if let Err(error @ Error::Replaced { .. }) = core.view(&options.cancel) {
         return Err(error);
     }
     verify_in(core.store.clone(), Some(core.runs_in_memory()), options, progress)
 }
 
-/// The same for the table in a store, of which only the header must be readable; with a list of no more runs in memory
-/// than a handle has, if there is one.
+/// Verifies the table in a store. `runs_in_memory` is the handle's limit on the size of a manifest in memory,
+/// if there is a handle.
 fn verify_in(
     store: Arc<dyn Store>,
     runs_in_memory: Option<u64>,
@@ -196,7 +193,7 @@ fn verify_in(
     };
     let seen = verify_patiently(Patient::new(store, &options.cancel), &core, options, progress);
     if seen.is_err() {
-        // A cancelled call does not try again: the error is that of the last try.
+        // After a cancellation `Patient` stops repeating, so the error is that of the last attempt.
         options.cancel.check()?;
     }
     seen
@@ -218,14 +215,15 @@ fn verify_patiently(
     };
     let mut snapshot = match entries::check(core(&store), &mut report, &options.cancel)? {
         Some(snapshot) => snapshot.partial(),
-        // It cannot be opened, which was found; the rest of it is looked at all the same.
+        // `entries::check` has reported why the table cannot be opened. The readable rest is checked too.
         None => match gathered(&mut report) {
             Err(error) if is_damage(&error) || matches!(error, Error::NotATable { .. }) => return Ok(report),
             snapshot => snapshot.map_err(undecided)?,
         },
     };
     let seen = match Seen::of(&snapshot, options, &mut report) {
-        // The list of runs is damaged, which was found. The logs, or an older list, say the same.
+        // The manifest is damaged, which has been reported. The logs or an older checkpoint list the same
+        // runs.
         Err(error) if is_damage(&error) => {
             snapshot = gathered(&mut report)?;
             Seen::of(&snapshot, options, &mut report)?
@@ -257,13 +255,13 @@ fn verify_patiently(
     let walked = snapshot.view.runs.each_in_order(&snapshot.core, &options.cancel, |entry| {
         let some = waiting.take(&forest, entry, options.deep);
         looking.look(&some, &mut report, progress, total)?;
-        // The rest of the list is of no use then.
+        // Ends the walk through the manifest after too many failed reads.
         if looking.is_whole { Ok(()) } else { Err(Error::Cancelled) }
     });
     match walked.and_then(|()| looking.look(&waiting.runs, &mut report, progress, total)) {
         Ok(()) => {}
         Err(_) if !looking.is_whole => options.cancel.check()?,
-        // A page of the list that could be read before.
+        // A page of the manifest that was readable in the first pass.
         Err(error) => {
             report.note(error)?;
             looking.is_whole = false;
@@ -291,7 +289,7 @@ fn verify_patiently(
     Ok(report)
 }
 
-/// A look at all runs, some at a time.
+/// The state of the pass over all runs, which takes a batch at a time.
 struct Looking<'a> {
     snapshot: &'a Snapshot,
     options: &'a VerifyOptions,
@@ -300,7 +298,7 @@ struct Looking<'a> {
     ledger: Ledger,
     damaged: HashSet<RunId>,
     pages: PageLedger,
-    /// Nothing was left out, because too much could not be read.
+    /// False if the pass ended early after too many failed reads.
     is_whole: bool,
 }
 
@@ -369,18 +367,18 @@ impl Looking<'_> {
     }
 }
 
-/// Is a run gone with its segment, which was not there?
+/// Returns whether a run is lost because its segment is missing. The segment was missing in the first pass.
 fn is_missing(snapshot: &Snapshot, run: &Arc<Run<Location>>, report: &mut VerifyReport) -> Result<bool> {
-    // Its zone map may be in memory.
+    // Reads one byte of data too, because the zone map may be cached.
     let first = 0..run.payload.data_length.min(1);
     let read = snapshot.zone_maps(std::iter::once(run), true).and_then(|_| runs::data(snapshot, run, first));
     let why = match read {
         Err(error) if is_damage(&error) => error.to_string(),
-        // It is looked at again with its rows.
+        // The pass over its rows reads it again and reports the failure.
         Err(error) if is_unread(&error) => return Ok(false),
-        // It was cleaned away while this was at work.
+        // The run was cleaned away during the check.
         Err(error) => return Err(error),
-        // It was not seen yet.
+        // The first pass used an older listing; the segment exists.
         Ok(_) => return Ok(false),
     };
     let lost = Lost { rows: run.rows, zones: None, why };
@@ -388,8 +386,8 @@ fn is_missing(snapshot: &Snapshot, run: &Arc<Run<Location>>, report: &mut Verify
     Ok(true)
 }
 
-/// Reads zone maps, in one go if all are sound; each run must end inside its segment.
-/// Those of which that is not so, or not known.
+/// Reads zone maps, in one request if all are intact, and checks that each run ends inside its segment.
+/// Returns the runs that are lost or unread.
 fn check_maps(snapshot: &Snapshot, runs: &[&Arc<Run<Location>>], report: &mut VerifyReport) -> Result<Vec<RunId>> {
     let mut left_out = Vec::new();
     let all = snapshot.zone_maps(runs.iter().copied(), true);
@@ -424,7 +422,8 @@ fn check_maps(snapshot: &Snapshot, runs: &[&Arc<Run<Location>>], report: &mut Ve
     Ok(left_out)
 }
 
-/// Are the columns of the run known, and does its entry say of each what the zone map does?
+/// Checks that the table has all columns of the run, and that the run's entry and its zone map agree on the
+/// bounds and nulls of each.
 fn check_columns(snapshot: &Snapshot, run: &Run<Location>, map: &ZoneMap, report: &mut VerifyReport) {
     if let Some((_, what)) = unknown_columns(snapshot, run, map) {
         report.find(what);

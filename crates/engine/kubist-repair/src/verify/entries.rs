@@ -1,5 +1,6 @@
-//! What leads to the runs: header, grid, logs, rewrites and checkpoints, each read
-//! from its beginning by a handle that has read nothing before.
+//! Checks the metadata that leads to the runs: header, grid, logs, rewrites and checkpoints.
+//!
+//! A fresh handle reads each of them from its beginning.
 
 use kubist_store::StoreExt;
 use std::collections::{HashMap, HashSet};
@@ -24,10 +25,11 @@ use kubist_types::error::Result;
 
 use crate::verify::VerifyReport;
 
-/// Of a log that is checked so much is in memory at a time.
+/// Size of the part of a log that is in memory at a time, in bytes.
 const PIECE_BYTES: u64 = 16 << 20;
 
-/// The table as it is now, by a handle that has read nothing; `None` if it cannot be opened, which is a finding then.
+/// Checks the entries and returns the current snapshot. `None` if the table cannot be opened, which is then a
+/// finding.
 pub fn check(core: Result<Arc<Core>>, report: &mut VerifyReport, cancel: &Cancel) -> Result<Option<Snapshot>> {
     let core = &match core {
         Ok(core) => core,
@@ -60,7 +62,7 @@ pub fn check(core: Result<Arc<Core>>, report: &mut VerifyReport, cancel: &Cancel
             report.find(format!("{}/{}: the rewrite after it is missing", core.store.location(), pair[0]));
         }
     }
-    // A view from a checkpoint does not read the declared writers; a handle that is open compares them.
+    // A snapshot from a checkpoint does not read the declared writers, but an open handle compares them.
     if snapshot.is_some() {
         if let Err(error) = core.store.get(WRITERS).map_err(store_error) {
             report.note(error)?;
@@ -88,9 +90,9 @@ pub fn check(core: Result<Arc<Core>>, report: &mut VerifyReport, cancel: &Cancel
     Ok(snapshot)
 }
 
-/// Are the pages of a checkpoint gone? A process that is killed in the middle may leave one whose number others had
-/// taken before, and its pages were cleaned away with theirs. Nobody reads it once there is a newer one, and whoever writes
-/// the next deletes it.
+/// Returns whether pages of a checkpoint are missing. That is valid for an old checkpoint: a writer killed
+/// during publication may leave one whose number another writer had used, and cleaning deletes its pages.
+/// Readers use only the newest checkpoint, and the next writer deletes the old one.
 fn has_lost_its_pages(core: &Core, held: &Held) -> Result<bool> {
     for segment in held.base.iter().flat_map(|base| base.segments()) {
         if core.store.segment_len(segment).map_err(store_error)?.is_none() {
@@ -138,7 +140,7 @@ fn check_log(
                 return Err(damaged(found.position, "the entry before it is not the one that it follows".into()));
             }
             chain = Chain::behind(&found.bytes);
-            // What came after the snapshot may have lowered cutoffs further.
+            // Later entries may have lowered cutoffs below those of the snapshot.
             if known.is_some_and(|known| found.position < known) {
                 note(&entry.commit.cutoffs, stated);
             }
@@ -161,20 +163,21 @@ fn check_rewrite(core: &Core, name: &str, stated: &mut Stated) -> Result<()> {
     Ok(())
 }
 
-/// Readers take alterations up to the first that is not there.
+/// Reports a gap: readers apply alterations up to the first missing one.
 fn check_alterations(core: &Core, snapshot: Option<&Snapshot>, report: &mut VerifyReport) -> Result<()> {
     let Some(snapshot) = snapshot else { return Ok(()) };
     let names = core.store.list(ALTERATIONS).map_err(store_error)?;
     let last = names.iter().map(|name| number_of(name)).max().unwrap_or(0);
     let missing = alteration::name_of(snapshot.view.schema.version + 1);
-    // One that was made meanwhile is there.
+    // An alteration published after the snapshot exists.
     if last > snapshot.view.schema.version && core.store.get(&missing).map_err(store_error)?.is_none() {
         report.find(format!("{}/{missing} is missing, and later ones are there", core.store.location()));
     }
     Ok(())
 }
 
-/// I3, as far as entries are left that say something of it.
+/// Checks I3 with the entries that still exist: no cutoff is higher than an entry has stated, and cubes of
+/// the deepest level have none.
 fn check_cutoffs(snapshot: &Snapshot, stated: &Stated, report: &mut VerifyReport, cancel: &Cancel) -> Result<()> {
     let core = &snapshot.core;
     let forest = core.forest();
@@ -190,7 +193,7 @@ fn check_cutoffs(snapshot: &Snapshot, stated: &Stated, report: &mut VerifyReport
         Ok(())
     })?;
     for (cube, lowest) in stated.iter().filter(|(cube, lowest)| **lowest < Threshold::ALL && !kept.contains(cube)) {
-        // A rewrite that was published meanwhile is not in the snapshot.
+        // A rewrite published after the snapshot may have lowered this cutoff.
         let now = core.view(cancel)?.runs.of_cubes(core, std::iter::once(*cube), cancel)?;
         if now.cutoff(*cube) > *lowest {
             report.find(format!("the cutoff of cube {:#x} is higher than an entry says", cube.to_u128()));

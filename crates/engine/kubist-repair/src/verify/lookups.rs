@@ -1,6 +1,7 @@
-//! Whether lookups say where values are: all postings read, and in a deep look
-//! compared, run by run, with what the rows hold: as many pairs of key and zone, and
-//! the same by the sum of a hash of each.
+//! Checks the secondary indexes.
+//!
+//! All postings are read. The deep check also compares them with the rows of each run: the number of pairs of
+//! key and zone, and the sum of the pairs' hashes.
 
 use std::collections::{BTreeMap, HashMap};
 use std::sync::Arc;
@@ -23,7 +24,7 @@ use rayon::prelude::*;
 
 use crate::verify::VerifyReport;
 
-/// How many pairs of key and zone, and the wrapping sum of their hashes.
+/// The number of pairs of key and zone, and the wrapping sum of their hashes.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct Sum {
     pairs: u64,
@@ -41,12 +42,12 @@ impl Sum {
     }
 }
 
-/// What the postings say of each run, by the first run of the lookup, then by its columns.
+/// Sums of the postings for each column and run, keyed by the first run of the index.
 #[derive(Default)]
 pub struct Postings(HashMap<RunId, Vec<Vec<Sum>>>);
 
 impl Postings {
-    /// Reads lookups, each with the first run that it covers; what is damaged is found.
+    /// Reads secondary indexes, each with the first run that it covers, and reports damage.
     pub fn read(
         snapshot: &Snapshot,
         lookups: &BTreeMap<RunId, Arc<Lookup>>,
@@ -78,7 +79,7 @@ impl Postings {
         Ok(postings)
     }
 
-    /// Compares with what all rows of a run hold.
+    /// Compares the postings of a run with `held`, the sums over all its rows.
     pub fn compare(&self, snapshot: &Snapshot, run: &Run<Location>, held: &[(u32, Sum)], report: &mut VerifyReport) {
         let Some(lookup) = &run.payload.lookup else { return };
         let Some(stated) = self.0.get(&first_run(run, lookup)) else { return };
@@ -93,7 +94,7 @@ impl Postings {
     }
 }
 
-/// What the postings of a lookup say of each of its runs, by column.
+/// Returns the sums of one index, by column and run.
 fn read_one(snapshot: &Snapshot, lookup: &Lookup, cancel: &Cancel) -> Result<Vec<Vec<Sum>>> {
     let of_column = |place: &OfColumn| {
         let mut sums = vec![Sum::default(); lookup.runs as usize];
@@ -110,7 +111,7 @@ fn read_one(snapshot: &Snapshot, lookup: &Lookup, cancel: &Cancel) -> Result<Vec
     lookup.columns.iter().map(of_column).collect()
 }
 
-/// What pages of a run hold of the columns of its lookup.
+/// Returns the sums over pages of a run, for each indexed column.
 pub fn held(
     snapshot: &Snapshot,
     run: &Run<Location>,
@@ -138,7 +139,7 @@ pub fn held(
     columns.map(of_column).collect()
 }
 
-/// Damage in a lookup, unless all that it covers was replaced since and its bytes given back.
+/// Returns damage as it is, unless all covered runs were replaced and their bytes freed meanwhile.
 fn explained(snapshot: &Snapshot, lookup: &Lookup, error: Error) -> Error {
     let covers = |live: &Run<Location>| live.payload.lookup.as_ref().is_some_and(|other| other.key() == lookup.key());
     match is_damage(&error) {

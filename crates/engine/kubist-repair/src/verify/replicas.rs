@@ -1,5 +1,6 @@
-//! Whether replicas hold what they say (I4): the rows of the runs that they name
-//! inside their cube, as many, and the same by the sum of a hash of each.
+//! Checks that each replica holds exactly the rows of its source runs inside its cube (I4).
+//!
+//! The check compares the number of rows and the sum of their hashes.
 
 use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
@@ -16,26 +17,27 @@ use kubist_read::runs;
 
 use crate::verify::VerifyReport;
 
-/// How many rows, and the wrapping sum of their hashes.
+/// The number of rows and the wrapping sum of their hashes.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 struct Sum {
     rows: u64,
     hashes: u64,
 }
 
-/// What each replica should hold, by its sources, and what it does.
+/// The expected and the actual rows of each replica.
 pub struct Ledger {
     replicas: Vec<Arc<Run<Location>>>,
-    /// Of each copied run the replicas that name it.
+    /// The replicas that copy each run.
     named_by: HashMap<RunId, Vec<Arc<Run<Location>>>>,
     expected: HashMap<RunId, Sum>,
     found: HashMap<RunId, Sum>,
-    /// Runs of which not all rows could be read.
+    /// Runs with damaged or unread rows.
     lost: HashSet<RunId>,
 }
 
 impl Ledger {
-    /// Of all replicas, with the cubes of the primary runs that they name. Also finds what is wrong with what they name.
+    /// Takes all replicas and the cubes of their source runs. Reports invalid sources: a run that is missing
+    /// or not in a cube above, or a run that two replicas of a cube copy.
     pub fn new(
         snapshot: &Snapshot,
         replicas: Vec<Arc<Run<Location>>>,
@@ -62,7 +64,7 @@ impl Ledger {
         Ledger { replicas, named_by, expected: HashMap::new(), found: HashMap::new(), lost: HashSet::new() }
     }
 
-    /// Is a run a replica, or does one copy it?
+    /// Returns whether a run is a replica or a source of one.
     pub fn concerns(&self, run: &Run<Location>) -> bool {
         run.is_replica() || self.named_by.contains_key(&run.id)
     }
@@ -71,7 +73,7 @@ impl Ledger {
         self.lost.insert(run);
     }
 
-    /// Takes rows of a source or of a replica into account.
+    /// Adds rows of a source or of a replica to the sums.
     pub fn count(&mut self, run: &Arc<Run<Location>>, frame: &Frame, batch: &RecordBatch) {
         let replicas = self.named_by.get(&run.id);
         if replicas.is_none() && !run.is_replica() {
@@ -96,7 +98,7 @@ impl Ledger {
         }
     }
 
-    /// Compares, where both sides could be read whole.
+    /// Compares the sums of each replica whose rows and sources were all readable.
     pub fn close(&self, snapshot: &Snapshot, report: &mut VerifyReport) {
         for replica in &self.replicas {
             if self.lost.contains(&replica.id) || replica.copies.iter().any(|source| self.lost.contains(source)) {

@@ -1,4 +1,4 @@
-//! The rows of a run: every page read, every rule recomputed from the values.
+//! Checks the rows of a run: reads every page and recomputes each invariant from the values.
 
 use std::sync::Arc;
 
@@ -19,18 +19,18 @@ use crate::verify::lookups::{self, Postings, Sum};
 use crate::verify::replicas::Ledger;
 use crate::verify::{VerifyReport, check_columns};
 
-/// What the rows of a run say, computed of them alone.
+/// The result of checking the rows of one run alone.
 pub struct Judged {
-    /// `None` if the run's zone map cannot be read, or its grid is not there.
+    /// `None` if the run's zone map is unreadable or its grid is missing.
     frame: Option<Arc<Frame>>,
-    /// Of each page the lowest and the highest priority, or what is wrong with it.
+    /// The lowest and the highest priority of each page, or a description of its damage.
     pages: Vec<std::result::Result<(u64, u64), String>>,
-    /// What its pages hold of lookup columns.
+    /// Sums for comparison with the secondary indexes.
     held: Vec<(u32, Sum)>,
 }
 
-/// Recomputes what should hold of a run; also that no record has a priority that the cubes above it admit, of which the
-/// highest cutoff is given.
+/// Checks the intact pages of a run. `highest_above` is the highest cutoff of the cubes above it; no row of
+/// the run may have a priority below it.
 pub fn judge(
     snapshot: &Snapshot,
     run: &Run<Location>,
@@ -48,7 +48,7 @@ pub fn judge(
     Ok(Judged { frame: Some(frame), pages, held })
 }
 
-/// Notes what was found of a run, and what could not be read of it.
+/// Adds the findings and the unread rows of a run to the report.
 pub fn note(
     snapshot: &Snapshot,
     run: &Arc<Run<Location>>,
@@ -104,7 +104,7 @@ pub fn note(
     Ok(())
 }
 
-/// The lowest and the highest priority of a page; `Err` says what is wrong with it.
+/// Returns the lowest and the highest priority of a page; `Err` describes the damage.
 fn check_page(
     snapshot: &Snapshot,
     run: &Run<Location>,

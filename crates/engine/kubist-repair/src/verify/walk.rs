@@ -1,4 +1,4 @@
-//! The runs of a table in the order of their cubes, some of which are in memory at a time.
+//! Walks through the runs of a table in the order of their cubes, a batch at a time, to bound memory.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 use std::sync::Arc;
@@ -18,22 +18,22 @@ use kubist_types::error::Result;
 
 use crate::verify::{VerifyOptions, VerifyReport};
 
-/// Runs whose zone maps are read side by side.
+/// Zone maps to read in parallel.
 const MAPS_AT_ONCE: usize = 256;
-/// Rows that are read side by side.
+/// Rows to read in parallel.
 const ROWS_AT_ONCE: u64 = 1 << 18;
 
-/// How many bytes of a run are looked at.
+/// Returns the number of bytes of a run that the check reads.
 pub fn length(run: &Run<Location>, deep: bool) -> u64 {
     run.payload.map_length as u64 + if deep { run.payload.data_length } else { 0 }
 }
 
-/// What is known of all runs before any of them is looked at.
+/// Facts about all runs from the first pass.
 pub struct Seen {
     pub bytes: u64,
     pub lookups: BTreeMap<RunId, Arc<Lookup>>,
     pub replicas: Vec<Arc<Run<Location>>>,
-    /// Segments that are not there.
+    /// Segments that do not exist.
     pub absent: HashSet<Arc<str>>,
 }
 
@@ -57,16 +57,16 @@ impl Seen {
             match core.store.segment_len(&segment).map_err(store_error) {
                 Ok(None) => drop(seen.absent.insert(segment)),
                 Ok(Some(_)) => {}
-                // It is looked at again with its rows.
+                // The pass over the rows reads it again.
                 Err(error) => report.note(error)?,
             }
         }
-        // As they lie in the tree.
+        // In the order of the tree.
         seen.replicas.sort_by_key(|replica| (replica.cube, replica.id));
         Ok(seen)
     }
 
-    /// The cubes of the primary runs that replicas name.
+    /// Returns the cubes of the source runs of all replicas.
     pub fn sources(&self, snapshot: &Snapshot, cancel: &Cancel) -> Result<HashMap<RunId, CubeId>> {
         let named: HashSet<RunId> = self.replicas.iter().flat_map(|replica| replica.copies.iter().copied()).collect();
         let mut cubes = HashMap::new();
@@ -81,21 +81,21 @@ impl Seen {
     }
 }
 
-/// A run, and the highest cutoff of the cubes above it.
+/// A run with the highest cutoff of the cubes above it.
 pub type Placed = (Arc<Run<Location>>, Option<Threshold>);
 
-/// Runs that come in depth-first order of their cubes, until there are enough to be looked at side by side: of a deep
-/// look as many as have some rows together, of another some zone maps.
+/// Collects runs, in depth-first order of their cubes, until they fill a batch: a number of rows in a deep
+/// check, otherwise a number of zone maps.
 #[derive(Default)]
 pub struct Waiting {
     pub runs: Vec<Placed>,
     rows: u64,
-    /// The cutoffs of the last cube and those above it.
+    /// The cutoffs of the last cube and the cubes above it.
     above: Vec<(CubeId, Threshold)>,
 }
 
 impl Waiting {
-    /// Takes the next entry; gives the runs that are enough.
+    /// Adds the next entry; returns a full batch, or an empty one.
     pub fn take(&mut self, forest: &Forest, entry: Entry, deep: bool) -> Vec<Placed> {
         let cube = entry.cube();
         let tree = forest.tree_of(cube);
