@@ -192,7 +192,7 @@ pub fn read_sound(snapshot: &Snapshot, run: &Arc<Run<Location>>) -> Result<(Soun
 ///
 /// # Errors
 ///
-/// `Damaged` if a page differs from the earlier read; those of
+/// `Damaged` if a page differs from the earlier read; the errors of
 /// [`Core::fetch`](kubist_catalog::core::Core::fetch).
 pub fn read_decided(snapshot: &Snapshot, run: &Arc<Run<Location>>, decided: &Decided) -> Result<Sound> {
     let mut sound = Sound { lost: decided.lost.clone(), ..Sound::default() };

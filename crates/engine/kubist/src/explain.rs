@@ -1,5 +1,4 @@
-//! What a query did and how long each part of it took; and how long the scalability model
-//! says that it should have.
+//! The plan of a query, its measured times, and the time that the scalability model predicts.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -19,42 +18,43 @@ use kubist_read::stream::QueryStream;
 use kubist_types::error::Result;
 use kubist_types::stats::Stats;
 
-/// A query that was run, and its answer thrown away.
+/// The measurements of a query that was run; its rows were discarded.
 #[derive(Clone, Debug, Serialize)]
 pub struct Explanation {
-    /// What was about to be read.
+    /// The plan before the run.
     pub plan: PlanOutline,
-    /// What it read and returned.
+    /// Rows and bytes read and returned.
     pub stats: Stats,
-    /// The fraction of the answer: the share of the records that it is.
+    /// The sample fraction of the result.
     pub fraction: f64,
-    /// Where its time went.
+    /// The time of each stage.
     pub stages: Stages,
-    /// In the order in which they were answered.
+    /// The requests, in the order of their responses.
     pub requests: Vec<RequestTimes>,
-    /// What this handle has asked of a service since it was opened, the opening included; `None`
-    /// where no service is asked.
+    /// The traffic of this handle since it was opened, including the opening; `None` for a store without a
+    /// service.
     pub traffic: Option<HandleTraffic>,
-    /// By a model that was handed in.
+    /// The prediction, if a model was given.
     pub predicted: Option<Predicted>,
 }
 
-/// What a handle has asked of a service since it was opened.
+/// The traffic between a handle and its service since the handle was opened.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
 pub struct HandleTraffic {
-    /// The longest chain of requests of which each was sent after the one before was answered.
+    /// Round trips: the length of the longest chain of requests that were each sent after the previous
+    /// response.
     pub round_trips: u64,
-    /// Requests.
+    /// Number of requests.
     pub requests: u64,
-    /// Bytes that came.
+    /// Bytes received.
     pub bytes_read: u64,
-    /// Bytes that went.
+    /// Bytes sent.
     pub bytes_written: u64,
-    /// Blocks and objects that the local cache had.
+    /// Blocks and objects read from the local cache.
     pub cache_hits: u64,
-    /// Those that it had not, and that were read from the service.
+    /// Blocks and objects missing in the local cache and read from the service.
     pub cache_misses: u64,
-    /// Bytes of the hits.
+    /// Bytes read from the local cache.
     pub cache_bytes: u64,
 }
 
@@ -74,68 +74,66 @@ impl HandleTraffic {
     }
 }
 
-/// The time of each stage. Requests overlap, so that all of them together take longer than
-/// the query.
+/// The time of each stage. Requests overlap, so their sums can exceed the time of the query.
 #[derive(Clone, Debug, Default, PartialEq, Serialize)]
 pub struct Stages {
-    /// Until the first rows were asked for.
+    /// Time until the first request for rows.
     pub planned_seconds: f64,
-    /// The longest chain of requests of which each was sent after the one before was answered.
+    /// Round trips: the length of the longest chain of requests that were each sent after the previous
+    /// response.
     pub round_trips: u64,
-    /// How many requests there were.
+    /// Number of requests.
     pub requests: u64,
-    /// Bytes that they brought.
+    /// Bytes received.
     pub bytes: u64,
-    /// Bytes that the local cache had; no request brought them.
+    /// Bytes read from the local cache, without a request.
     pub bytes_cached: u64,
-    /// Of all requests: they waited for room among those on their way.
+    /// Sum over all requests: time in the queue before sending.
     pub queued_seconds: f64,
-    /// Of all requests: from when they were sent to when they were answered.
+    /// Sum over all requests: time between sending and response.
     pub store_seconds: f64,
-    /// Of all threads: they made rows of what was read.
+    /// Sum over all threads: time to decode rows.
     pub decoded_seconds: f64,
-    /// Requests that each host answered; none for a directory.
+    /// Number of requests that each host served; empty for a directory.
     pub hosts: BTreeMap<String, u64>,
 }
 
-/// When a request was where, in seconds since the query began.
+/// Times of a request, in seconds since the start of the query.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct RequestTimes {
-    /// The query wanted it.
+    /// When the query needed it.
     pub asked: f64,
-    /// There was room for it.
+    /// When it was sent.
     pub sent: f64,
-    /// Its bytes were there.
+    /// When its bytes had arrived.
     pub answered: f64,
-    /// The rows of the task that it was for were there.
+    /// When the rows of its task were decoded.
     pub decoded: f64,
-    /// Its bytes.
+    /// Bytes received.
     pub bytes: u64,
-    /// Who answered; `None`: this machine.
+    /// The host that served it; `None` for this machine.
     pub host: Option<String>,
 }
 
-/// What the model says of the requests that the query made.
+/// The model's prediction for the requests of the query.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Predicted {
-    /// How long the query should have taken.
+    /// Predicted time of the query.
     pub seconds: f64,
-    /// How much longer it took than predicted: 0.1 is 10 %.
+    /// Relative excess of the measured time: 0.1 means 10 % longer than predicted.
     pub error: f64,
     #[serde(flatten)]
-    /// The parts of that.
+    /// The terms of the prediction.
     pub prediction: Prediction,
 }
 
-/// A query that is planned, and of which no row was read yet. Printed, it says what is about
-/// to be read.
+/// A planned query that has read no row yet. Its `Display` form shows the plan.
 pub struct Plan {
     logical: Arc<LogicalPlan>,
     outline: PlanOutline,
     store: Arc<dyn Store>,
     trace: Trace,
     begin: Instant,
-    /// How long planning took.
     planned: Duration,
 }
 
@@ -154,17 +152,17 @@ impl Plan {
         Ok(Plan { logical, outline, store: snapshot.core.store.clone(), trace, begin, planned: begin.elapsed() })
     }
 
-    /// What is about to be read.
+    /// Returns the plan.
     pub fn outline(&self) -> &PlanOutline {
         &self.outline
     }
 
-    /// Runs the query to its end and says where its time went. With a model also how long its
-    /// requests should have taken.
+    /// Runs the query to its end and measures each stage. With a model, it also predicts the time of the
+    /// requests.
     ///
     /// # Errors
     ///
-    /// Those of reading: `Damaged`, `SnapshotExpired`, `Cancelled`, or what the store says.
+    /// Errors of reading: `Damaged`, `SnapshotExpired`, `Cancelled`, or a storage error.
     pub fn explain(self, fitted: Option<&Fitted>) -> Result<Explanation> {
         let Plan { logical, outline, store, trace, begin, planned } = self;
         let resumed = Instant::now();
@@ -173,7 +171,7 @@ impl Plan {
             batch?;
         }
         let (mut stats, fraction) = (stream.stats(), stream.fraction());
-        // Whatever the caller did between the plan and the run does not count.
+        // Leaves out the caller's time between planning and running.
         stats.seconds = (planned + resumed.elapsed()).as_secs_f64();
         let since = |moment: Instant| match moment.checked_duration_since(resumed) {
             Some(running) => (planned + running).as_secs_f64(),
@@ -230,7 +228,7 @@ fn predict(fitted: &Fitted, stages: &Stages, seconds: f64) -> Predicted {
     let model = &fitted.fit.model;
     let size = stages.bytes as f64 / stages.requests as f64;
     let prediction = model.predict_requests(stages.requests as f64, size, f64::from(fitted.fit.nodes));
-    // Few requests keep no node busy; none of them is shorter than when it is alone.
+    // A few requests do not keep a node busy, and none is faster than a single request alone.
     let predicted = prediction.ms().max(model.request.at(size)) / 1e3;
     Predicted { seconds: predicted, error: seconds / predicted - 1.0, prediction }
 }

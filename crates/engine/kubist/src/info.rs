@@ -1,4 +1,4 @@
-//! What a table is and holds, in numbers and words.
+//! The properties, contents and layout of a table.
 
 use kubist_catalog::directory::Entry;
 use kubist_catalog::frame::Frame;
@@ -13,128 +13,126 @@ use kubist_model::{Costs, PRICES, Prices};
 use kubist_store::StoreExt;
 use kubist_types::{Cancel, ColumnInfo, Error, Metadata, Result};
 
-/// What a table is, and what was committed to it: all that is known without a look at its runs.
+/// Properties and contents of a table that need no manifest.
 #[derive(Clone, Debug, serde::Serialize)]
 pub struct About {
-    /// Where it is, as the user named it.
+    /// The location as the user gave it.
     pub location: String,
-    /// The version of the format of its files.
+    /// The version of the file format.
     pub format_version: u32,
-    /// May several machines write to it?
+    /// True if several machines may write to the table.
     pub shared: bool,
-    /// Its rows, replicas not counted.
+    /// Number of rows without replicas.
     pub rows: u64,
-    /// The number of the newest grid, by which rows are placed; the first has 0.
+    /// The number of the newest grid, counted from 0.
     pub grid: u32,
-    /// The dimensions, in the order of the keys.
+    /// The dimensions, in key order.
     pub dimensions: Vec<DimensionInfo>,
-    /// Columns that tell records apart: what a sample keeps or drops together.
+    /// The columns that identify a row. Samples contain all rows of one identity or none.
     pub identity: Vec<String>,
-    /// Columns by whose values records are found without a scan.
+    /// The columns with a secondary index.
     pub lookup: Vec<String>,
-    /// Rows of a cube.
+    /// Largest number of rows in a cube.
     pub capacity: u32,
-    /// What the priorities depend on, beside the identity.
+    /// Seed of the priority hash.
     pub seed: u64,
-    /// How far down rows are copied, as `Replication` reads it.
+    /// The replication, in the syntax of `Replication`.
     pub replication: String,
-    /// How hard the numbers of new runs are pressed.
+    /// The compression level of new runs.
     pub compression: String,
-    /// Its columns, with units and what else is known of each.
+    /// The columns, with their units and metadata.
     pub columns: Vec<ColumnInfo>,
     /// Metadata of the table.
     pub metadata: Metadata,
-    /// Who has committed to it.
+    /// The writers and their commits.
     pub writers: Vec<WriterInfo>,
-    /// The writers that steps wait for, by the steps; none if nobody declared any.
+    /// The declared writers, by range of steps; empty if none were declared.
     pub declared: Vec<DeclaredWriters>,
-    /// What is there of steps of which only a sample was written, if there are such.
+    /// The subsampled steps, if there are any.
     pub thinned: Option<ThinnedSteps>,
 }
 
-/// What a table is and holds, and how it is laid out.
+/// Properties, contents and layout of a table.
 #[derive(Clone, Debug, serde::Serialize)]
 pub struct Info {
-    /// What is known of it without a look at its runs.
+    /// The part that needs no manifest.
     #[serde(flatten)]
     pub about: About,
-    /// Its runs, replicas not counted.
+    /// Number of runs without replicas.
     pub runs: u64,
-    /// Cubes that have a run.
+    /// Number of cubes that have a run.
     pub cubes: u64,
-    /// Of the cube that has most.
+    /// Largest number of runs in one cube.
     pub most_runs: u64,
-    /// Copies of rows in deeper cubes.
+    /// Number of rows that replicas copy into deeper cubes.
     pub replica_rows: u64,
-    /// Rows that a fresh build would put elsewhere, or that lie in surplus runs.
+    /// Compaction debt: rows that a fresh build would store in another cube, and rows in surplus runs.
     pub debt: u64,
-    /// Rows that lie by older grids, and wait for the optimizer.
+    /// Rows that an older grid places and that the optimizer has to move.
     pub rows_to_move: u64,
-    /// About how many rows lie outside of the domain of the newest grid in some dimension, told
-    /// from the boxes around the rows of each run. They are found all the same, and the
-    /// optimizer makes a grid that fits when there are many.
+    /// Estimated number of rows outside the domain of the newest grid, from the bounding box of each run.
+    /// Queries still find them. If there are many, the optimizer creates a grid with a larger domain.
     pub rows_outside: u64,
     /// Levels of the tree of cubes.
     pub height: u32,
-    /// Bytes of live runs, their zone maps and the lookups into them.
+    /// Bytes of live runs, their zone maps and secondary indexes.
     pub bytes: u64,
-    /// Those bytes, shared among the rows.
+    /// `bytes` divided by `rows`.
     pub bytes_per_row: f64,
-    /// What the whole store takes, as of now and not of the snapshot.
+    /// Current use of the whole store, including other snapshots.
     pub disk: DiskUse,
-    /// What that costs; `None` but on an object store.
+    /// Storage cost; `None` if the store is not an object store.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub costs: Option<Costs>,
 }
 
-/// A dimension and its domain, in the column's unit; no ends before the first commit
-/// of a table that learns them.
+/// A dimension and its domain, in the column's unit. A learned domain has no bounds before the first commit.
 #[derive(Clone, Debug, serde::Serialize)]
 pub struct DimensionInfo {
     /// The column's name.
     pub column: String,
-    /// How its values are spread over coordinates.
+    /// The mapping from values to grid coordinates: `linear` or `quantile`.
     pub scale: String,
-    /// The domain's lower end.
+    /// Lower bound of the domain.
     pub low: Option<f64>,
-    /// The domain's upper end.
+    /// Upper bound of the domain.
     pub high: Option<f64>,
 }
 
-/// The writers that steps wait for: by their names, or how many different ones.
+/// The writers that a range of steps waits for, given by names or by number.
 #[derive(Clone, Debug, PartialEq, Eq, serde::Serialize)]
 pub struct DeclaredWriters {
-    /// They count for the steps after this one, up to the next that is declared; `None`: from the
-    /// first step on.
+    /// The range begins after this step and ends at the next declaration; `None` for a range from the first
+    /// step.
     pub after: Option<i64>,
-    /// Their names, or their number.
+    /// The writers' names, or their number.
     #[serde(flatten)]
     pub writers: Declared,
 }
 
-/// Steps of which only a sample was written.
+/// Counts over all subsampled steps.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, serde::Serialize)]
 pub struct ThinnedSteps {
-    /// How many.
+    /// Number of steps.
     pub steps: u64,
-    /// Their rows that were kept.
+    /// Rows in the table.
     pub kept: u64,
-    /// All rows that they had.
+    /// Rows before sampling.
     pub rows: u64,
 }
 
 #[derive(Clone, Debug, serde::Serialize)]
-/// What one writer has committed.
+/// The commits of one writer.
 pub struct WriterInfo {
-    /// Its name.
+    /// The writer's name.
     pub name: String,
-    /// How many commits.
+    /// Number of commits.
     pub commits: u64,
-    /// How many rows.
+    /// Number of rows.
     pub rows: u64,
 }
 
-/// What its runs say together.
+/// Sums over all runs.
 #[derive(Default)]
 struct OfRuns {
     runs: u64,
@@ -153,7 +151,7 @@ impl OfRuns {
         let (newest, capacity) = (view.schema.newest_grid(), Capacity::new(core.header.capacity));
         let mut planner = CompactionPlanner::new(view, core.forest(), &capacity, &core.read_amplification, None);
         let (mut found, mut lookups) = (OfRuns::default(), LookupBytes::default());
-        // The last cube with a run, and its runs.
+        // The last cube with a run, and the number of its runs.
         let (mut cube, mut of_cube) = (None, 0);
         view.runs.each_in_order(core, cancel, |entry| {
             planner.add(&entry);
@@ -181,7 +179,7 @@ impl OfRuns {
     }
 }
 
-/// What is known of a snapshot without a look at its runs.
+/// Collects the facts that need no manifest.
 pub(crate) fn about(snapshot: &Snapshot) -> Result<About> {
     let core = &snapshot.core;
     let schema = &snapshot.view.schema;
@@ -193,7 +191,7 @@ pub(crate) fn about(snapshot: &Snapshot) -> Result<About> {
         let domain = scale.map(Scale::domain).or(said.and_then(|said| said.domain));
         DimensionInfo {
             column: schema.user_field(*column).name().clone(),
-            // A first commit of one value learns an even division, whatever was asked for.
+            // A first commit with a single value creates a linear grid, even if quantiles were requested.
             scale: said.map_or(kind.unwrap_or("linear"), |said| said.scale.as_str()).into(),
             low: domain.map(|(low, _)| low),
             high: domain.map(|(_, high)| high),
@@ -235,7 +233,7 @@ pub(crate) fn about(snapshot: &Snapshot) -> Result<About> {
     })
 }
 
-/// What is known of a snapshot.
+/// Collects the layout from the manifest and the store.
 pub(crate) fn of(snapshot: &Snapshot, cancel: &Cancel) -> Result<Info> {
     let (core, view) = (&snapshot.core, &snapshot.view);
     let frame = core.newest_frame(&view.schema)?;

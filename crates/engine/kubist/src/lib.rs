@@ -1,9 +1,9 @@
-//! The Kubist engine: tables of point-like records that keep a uniform random
-//! sample of every region at hand.
+//! The Kubist engine: tables of particles or catalogue rows, laid out so that a uniform random sample of any region
+//! is fast to read.
 //!
-//! [`Table::create`] or [`Table::open`] give a handle; [`Table::writer`] appends
-//! and commits; [`Table::snapshot`] pins a state, and [`Snapshot::query`] asks
-//! it for any region, in full or as a sample.
+//! [`Table::create`] or [`Table::open`] returns a handle. [`Table::writer`] appends and commits rows.
+//! [`Table::snapshot`] returns an immutable view, and [`Snapshot::query`] reads any region of it, in full or as a
+//! sample.
 //!
 //! ```
 //! use std::sync::Arc;
@@ -36,12 +36,11 @@
 //! # }
 //! ```
 //!
-//! Any call that asks the store can fail with a storage error ([`Error::Unavailable`],
-//! [`Error::NoSpace`], [`Error::Permission`] or [`Error::Unsupported`]). `# Errors` sections name it
-//! where nothing else can happen, and otherwise what else there is.
+//! Every call that reads or writes the store can fail with a storage error: [`Error::Unavailable`],
+//! [`Error::NoSpace`], [`Error::Permission`] or [`Error::Unsupported`]. An `# Errors` section mentions it only if
+//! the call has no other error.
 //!
-//! This crate is the facade of the engine and holds none of it: it puts together what the layers
-//! below offer. ARCHITECTURE.md walks through them.
+//! This crate only combines the engine's lower layers, which ARCHITECTURE.md describes.
 
 #![deny(missing_docs)]
 
@@ -98,5 +97,5 @@ pub use kubist_write::writer::{Committed, Writer};
 pub use snapshot::Snapshot;
 pub use table::{Regridded, Table, read_split};
 
-/// What programs call a [`QuerySpec`]: which records are asked for.
+/// The usual name of a [`QuerySpec`], which selects the rows of a result.
 pub type Query = QuerySpec;

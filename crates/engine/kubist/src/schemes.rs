@@ -1,7 +1,8 @@
-//! The schemes that every program made of the engine knows: `file`, `memory` and, with the
-//! features of these names, `cassandra` and `s3`. Stores that have a number of their own and are far
-//! away are read through the cache of `KUBIST_CACHE`. They are registered when a table is first asked for, so
-//! nobody has to; a program adds its own with [`kubist_store::register`].
+//! The URL schemes that every program with the engine supports: `file`, `memory` and, with the features of
+//! the same names, `cassandra` and `s3`.
+//!
+//! The first use of a location registers them. A program adds its own with [`kubist_store::register`]. Object
+//! stores are read through the cache of `KUBIST_CACHE`.
 
 use std::sync::{Arc, Once};
 
@@ -9,7 +10,7 @@ use kubist_catalog::location::TableLocation;
 use kubist_store::{Directories, Memories, register};
 use kubist_types::Result;
 
-/// Makes the schemes known. Those of the same name that a program registered before stay.
+/// Registers the schemes. A scheme of the same name that the program registered earlier stays.
 pub fn register_all() {
     static REGISTERED: Once = Once::new();
     REGISTERED.call_once(|| {
@@ -22,7 +23,7 @@ pub fn register_all() {
     });
 }
 
-/// Reads a location of a scheme that is known.
+/// Parses a location of a registered scheme.
 pub fn table_location(location: &str) -> Result<TableLocation> {
     register_all();
     TableLocation::of(location)

@@ -1,4 +1,4 @@
-//! A snapshot: one state of the table, pinned, and all that can be asked of it.
+//! A snapshot of a table and its queries.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -20,7 +20,7 @@ use crate::explain::Plan;
 use crate::info::{self, About, Info};
 use crate::schemes::table_location;
 
-/// Answers as of one moment, whatever is committed afterwards.
+/// An immutable view of a table: later commits do not change its results.
 ///
 /// ```
 /// # use std::sync::Arc;
@@ -75,35 +75,34 @@ impl std::fmt::Debug for Snapshot {
 }
 
 impl Snapshot {
-    /// What the layers below share of this snapshot, for their own tests.
+    /// The snapshot that lower layers share, for their own tests.
     #[doc(hidden)]
     pub fn pinned(&self) -> &kubist_catalog::snapshot::Snapshot {
         &self.0
     }
 
-    /// The columns, as answers have them.
+    /// Returns the columns, as results have them.
     pub fn schema(&self) -> SchemaRef {
         self.0.view.schema.user.clone()
     }
 
-    /// The same, with the metadata of each.
+    /// Returns the columns with their metadata.
     pub fn columns(&self) -> Vec<ColumnInfo> {
         self.0.view.schema.describe()
     }
 
-    /// Metadata of the table.
+    /// Returns the metadata of the table.
     pub fn metadata(&self) -> &Metadata {
         &self.0.view.schema.metadata
     }
 
-    /// Names this snapshot, also to other processes; [`Table::at`](crate::Table::at) comes
-    /// back to it.
+    /// Returns a token for this snapshot. [`Table::at`](crate::Table::at) reopens it, in other processes too.
     pub fn token(&self) -> SnapshotToken {
         self.0.token()
     }
 
-    /// The same moment, up to a step: rows of later steps, and of steps that some
-    /// declared writer has not finished, are not seen.
+    /// Returns this snapshot up to a step. It excludes later steps, and steps that a declared writer has not
+    /// finished.
     ///
     /// # Errors
     ///
@@ -112,69 +111,69 @@ impl Snapshot {
         Ok(Snapshot(self.0.at_step(step)?))
     }
 
-    /// What is known of all records of each step that was thinned as it was written.
+    /// Returns the statistics of all rows of each subsampled step.
     pub fn thinned(&self) -> BTreeMap<i64, Thinned> {
         self.0.view.history.thinned()
     }
 
-    /// Steps that every declared writer has committed or abandoned, ascending.
+    /// Returns the steps that every declared writer has committed or abandoned, in ascending order.
     pub fn complete_steps(&self) -> Vec<i64> {
         self.0.complete_steps()
     }
 
-    /// How many rows were committed under a token, by any writer; `None` if none was.
+    /// Returns the number of rows that a commit with this token wrote, by any writer; `None` without such a
+    /// commit.
     pub fn committed(&self, token: &str) -> Option<u64> {
         self.0.committed(token)
     }
 
-    /// All records.
+    /// Returns the number of rows.
     ///
     /// # Errors
     ///
-    /// As of [`Snapshot::count`].
+    /// The errors of [`Snapshot::count`].
     pub fn rows(&self) -> Result<u64> {
         count::rows(&self.0)
     }
 
-    /// The records that match, as a stream of batches. A [`QuerySpec`](crate::QuerySpec) says
-    /// which; a [`Request`] also how they are read.
+    /// Returns the matching rows as a stream of batches. A [`QuerySpec`](crate::QuerySpec) selects the rows;
+    /// a [`Request`] adds how to read them.
     ///
     /// # Errors
     ///
-    /// `Invalid` if the question makes no sense for this table, `SnapshotExpired` if its files
-    /// were cleaned away, `Damaged` if what it must read is.
+    /// `Invalid` if the query does not fit this table, `SnapshotExpired` if its files were cleaned away,
+    /// `Damaged` if needed data is damaged.
     pub fn query(&self, query: impl Into<Request>) -> Result<QueryStream> {
         QueryStream::of(&self.0, &query.into())
     }
 
-    /// How many records the query would return; reads as little as it can.
+    /// Returns the number of rows of the query and reads the least data for it.
     ///
     /// # Errors
     ///
-    /// As of [`Snapshot::query`].
+    /// The errors of [`Snapshot::query`].
     pub fn count(&self, query: impl Into<Request>) -> Result<u64> {
         count::count(&self.0, query.into())
     }
 
-    /// Streams from coarse to fine, each record once: first priorities in
-    /// `[0, start)`, then `[start, start * factor)`, and so on up to 1 (or the
-    /// query's own sample). `0 < start <= 1`, `factor > 1`.
+    /// Streams the rows of the query from coarse to fine, each row once. The first stream has priorities in
+    /// `[0, start)`, the next in `[start, start * factor)`, and so on up to 1 (or the query's own sample). `0
+    /// < start <= 1`, `factor > 1`.
     ///
     /// # Errors
     ///
-    /// As of [`Snapshot::query`], and `Invalid` for other values of `start` and `factor`.
+    /// The errors of [`Snapshot::query`], and `Invalid` for other values of `start` and `factor`.
     pub fn refine(&self, query: impl Into<Request>, start: f64, factor: f64) -> Result<Refine> {
         Refine::new(self.0.clone(), query.into(), start, factor)
     }
 
-    /// The records that `query` asks for, of those whose column `by` holds a value that it
-    /// also holds in a record of `through`. Null belongs to nothing. Without an order of its own the
-    /// answer is one path after the other, each in order of time: by the column `by`, by what else
-    /// identifies a record, and by the first column of times, which its type or its name tells.
+    /// Returns the rows of `query` whose value in the column `by` also occurs in `through`. Null matches
+    /// nothing. Without an explicit order, paths follow one another, each sorted by time: by the column `by`,
+    /// the other identity columns, and the first time column (recognized by type or name).
     ///
     /// # Errors
     ///
-    /// As of [`Snapshot::query`].
+    /// The errors of [`Snapshot::query`].
     pub fn trajectories(
         &self,
         through: impl Into<Request>,
@@ -184,69 +183,69 @@ impl Snapshot {
         trajectories::trajectories(&self.0, &through.into(), by, &query.into())
     }
 
-    /// Cuts a query into `parts` disjoint ones of about equal rows: together they return
-    /// exactly the records of the query, each once.
+    /// Divides a query into `parts` disjoint splits of about equal rows. Together they return each row of the
+    /// query once.
     ///
     /// # Errors
     ///
-    /// `Invalid` with `limit` or `per_cell`, which choose among all records.
+    /// `Invalid` with `limit` or `per_cell`, which choose among all rows.
     pub fn splits(&self, query: impl Into<Request>, parts: usize) -> Result<Vec<Split>> {
         splits::splits(&self.0, &query.into(), parts)
     }
 
-    /// Cuts a query into `parts` disjoint ones, each of which is read from one host of the
-    /// cluster as far as that can be: together they return exactly the records of the query.
-    /// They are stretches of the cluster's ring and not compact in space (thesis, listing
-    /// 5.2). A table that is on no cluster is cut as [`Snapshot::splits`] does.
+    /// Divides a query into `parts` disjoint splits, each read from one host of the cluster if possible.
+    /// Together they return each row of the query once.
+    ///
+    /// A split is a range of the cluster's token ring and is not compact in space (thesis, listing 5.2).
+    /// Without a cluster, this equals [`Snapshot::splits`].
     ///
     /// # Errors
     ///
-    /// As of [`Snapshot::splits`].
+    /// The errors of [`Snapshot::splits`].
     pub fn splits_by_host(&self, query: impl Into<Request>, parts: usize) -> Result<Vec<Split>> {
         splits::splits_by_host(&self.0, &query.into(), parts)
     }
 
-    /// The figures, once they are as good as was asked for.
+    /// Returns estimates with the requested precision.
     ///
     /// # Errors
     ///
-    /// `Invalid` for aggregates or goals that make no sense, else as of [`Snapshot::query`].
+    /// `Invalid` for invalid aggregates or goals; the errors of [`Snapshot::query`].
     pub fn estimate(&self, options: &EstimateOptions) -> Result<Estimate> {
         kubist_estimate::estimate(&self.0, options)
     }
 
-    /// The same; `tell` is called with coarser figures on the way. They must not decide when to stop: for
-    /// that there is [`Snapshot::estimates`].
+    /// [`Snapshot::estimate`] that passes coarser estimates to `tell` on the way. Do not use these to decide
+    /// when to stop: their intervals do not allow it. Use [`Snapshot::estimates`] for that.
     ///
     /// # Errors
     ///
-    /// As of [`Snapshot::estimate`].
+    /// The errors of [`Snapshot::estimate`].
     pub fn estimate_telling(&self, options: &EstimateOptions, tell: &mut dyn FnMut(&Estimate)) -> Result<Estimate> {
         kubist_estimate::estimate_telling(&self.0, options, tell)
     }
 
-    /// The figures while they narrow, each record read once. Intervals are wider than those
-    /// of [`Snapshot::estimate`], so that all of them hold together, whenever it is stopped.
+    /// Returns a series of estimates with narrowing intervals; each row is read once. The intervals are wider
+    /// than in [`Snapshot::estimate`], so that they hold together whenever the caller stops.
     ///
     /// # Errors
     ///
-    /// As of [`Snapshot::estimate`].
+    /// The errors of [`Snapshot::estimate`].
     pub fn estimates(&self, options: &EstimateOptions) -> Result<Estimation> {
         kubist_estimate::estimates(&self.0, options)
     }
 
-    /// Plans a query and reads no row: the plan can be printed, and then run to say where the
-    /// time went.
+    /// Plans a query without reading rows. The plan can be printed, and run to measure each stage.
     ///
     /// # Errors
     ///
-    /// As of [`Snapshot::query`].
+    /// The errors of [`Snapshot::query`].
     pub fn plan(&self, query: impl Into<Request>) -> Result<Plan> {
         Plan::new(&self.0, query.into())
     }
 
-    /// What each stored column takes, how it is encoded, and how fast one core decodes it: of all
-    /// runs, or of some from all over the table if there are many.
+    /// Returns the bytes, the encoding and the decoding speed on one core of each stored column. In a large
+    /// table, it samples runs from all over the table.
     ///
     /// # Errors
     ///
@@ -255,7 +254,7 @@ impl Snapshot {
         ColumnsUse::of(self.pinned(), cancel)
     }
 
-    /// What the table is and what was committed to it; it takes no longer of a large table.
+    /// Returns properties and contents of the table, in a time that does not depend on its size.
     ///
     /// # Errors
     ///
@@ -264,7 +263,7 @@ impl Snapshot {
         info::about(&self.0)
     }
 
-    /// What the table is and holds, and how it is laid out: goes through the list of its runs and its files.
+    /// Returns properties, contents and layout of the table. Reads the manifest and lists the files.
     ///
     /// # Errors
     ///
@@ -273,31 +272,30 @@ impl Snapshot {
         self.info_with(&Cancel::default())
     }
 
-    /// The same, until the switch is set.
+    /// [`Snapshot::info`] with a cancellation switch.
     ///
     /// # Errors
     ///
-    /// `Cancelled`, or as of [`Snapshot::info`].
+    /// `Cancelled`, and the errors of [`Snapshot::info`].
     pub fn info_with(&self, cancel: &Cancel) -> Result<Info> {
         info::of(&self.0, cancel)
     }
 
-    /// Copies all rows into a new table at a location, where nothing may be; calls
-    /// `progress(rows done, all rows)` as it goes on.
+    /// Copies all rows into a new table at an unused location. Calls `progress(rows done, all rows)`.
     ///
     /// # Errors
     ///
-    /// `Exists` if something is there, `Invalid` options, `Cancelled`; then nothing of the copy
-    /// is left.
+    /// `Exists` if something is there, `Invalid` options, `Cancelled`. After an error nothing of the copy
+    /// remains.
     pub fn copy_to(&self, location: &str, options: &CopyOptions, progress: &mut dyn FnMut(u64, u64)) -> Result<Copied> {
         copy::copy_to(&self.0, &table_location(location)?, options, progress)
     }
 
-    /// The same in an empty store, of whatever kind.
+    /// [`Snapshot::copy_to`] into an empty store of any kind.
     ///
     /// # Errors
     ///
-    /// As of [`Snapshot::copy_to`].
+    /// The errors of [`Snapshot::copy_to`].
     pub fn copy_in(
         &self,
         store: Arc<dyn Store>,

@@ -1,4 +1,4 @@
-//! A handle to a table: where it comes from, who writes to it, and what keeps it in shape.
+//! A handle to a table: creation, writers, snapshots and maintenance.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -35,7 +35,7 @@ use crate::explain::HandleTraffic;
 use crate::schemes::{register_all, table_location};
 use crate::snapshot::Snapshot;
 
-/// A handle to a table. Cheap to clone; all clones share one view of the logs.
+/// A handle to a table. Cloning is cheap, and all clones share one view of the logs.
 ///
 /// ```
 /// # use std::sync::Arc;
@@ -69,12 +69,12 @@ pub struct Table {
     pub(crate) core: Arc<Core>,
 }
 
-/// What [`Table::regrid`] did.
+/// The result of [`Table::regrid`].
 #[derive(Clone, Debug, PartialEq, serde::Serialize)]
 pub struct Regridded {
     /// The number of the new grid.
     pub grid: u32,
-    /// What the optimizer did then.
+    /// The report of the optimizer that moved the rows.
     pub optimized: OptimizeReport,
 }
 
@@ -85,15 +85,15 @@ impl std::fmt::Debug for Table {
 }
 
 impl Table {
-    /// Makes a table at a location where nothing is: a directory that is absent or empty, or
-    /// a free `cassandra://hosts/keyspace/table`.
+    /// Creates a table at an unused location: an absent or empty directory, or a free
+    /// `cassandra://hosts/keyspace/table`.
     ///
     /// # Errors
     ///
-    /// `Invalid` if the schema or an option makes no sense; `Exists` if something is there
-    /// already and `exist_ok` does not allow it, or does not agree with it.
+    /// `Invalid` for an invalid schema or option; `Exists` if something is there and `exist_ok` is not set or
+    /// its table differs.
     pub fn create(location: &str, schema: SchemaRef, options: &TableOptions) -> Result<Table> {
-        // Refuse a bad schema before anything is made.
+        // Rejects an invalid schema before anything is created.
         let plan = Plan::new(&schema, options)?;
         let at = table_location(location)?;
         if options.exist_ok && at.has_table()? {
@@ -104,32 +104,32 @@ impl Table {
         Ok(Table { core: create::make(at.vacant()?, plan, options.exist_ok)? })
     }
 
-    /// Makes a table in an empty store.
+    /// Creates a table in an empty store.
     ///
     /// # Errors
     ///
-    /// As of [`Table::create`].
+    /// The errors of [`Table::create`].
     pub fn create_in(store: Arc<dyn Store>, schema: SchemaRef, options: &TableOptions) -> Result<Table> {
         register_all();
         Ok(Table { core: create::make(store, Plan::new(&schema, options)?, options.exist_ok)? })
     }
 
-    /// Opens the table at a location: a directory, or `cassandra://hosts/keyspace/table`.
-    /// Others may be writing to it.
+    /// Opens the table at a location: a directory, or `cassandra://hosts/keyspace/table`. Other processes may
+    /// write to it.
     ///
     /// # Errors
     ///
-    /// `NotATable` if there is none, `Newer` if a newer Kubist wrote it, `Damaged` if what
-    /// leads to its rows cannot be read.
+    /// `NotATable` if there is no table, `Newer` if a newer Kubist wrote it, `Damaged` if its metadata cannot
+    /// be read.
     pub fn open(location: &str) -> Result<Table> {
         Table::open_with(location, &Cancel::default())
     }
 
-    /// The same, until the switch is set.
+    /// [`Table::open`] with a cancellation switch.
     ///
     /// # Errors
     ///
-    /// `Cancelled`, or as of [`Table::open`].
+    /// `Cancelled`, and the errors of [`Table::open`].
     pub fn open_with(location: &str, cancel: &Cancel) -> Result<Table> {
         Ok(Table { core: Core::open_at(&table_location(location)?, cancel)? })
     }
@@ -138,99 +138,99 @@ impl Table {
     ///
     /// # Errors
     ///
-    /// As of [`Table::open`].
+    /// The errors of [`Table::open`].
     pub fn open_in(store: Arc<dyn Store>) -> Result<Table> {
         Table::open_in_with(store, &Cancel::default())
     }
 
-    /// The same, until the switch is set.
+    /// [`Table::open_in`] with a cancellation switch.
     ///
     /// # Errors
     ///
-    /// `Cancelled`, or as of [`Table::open`].
+    /// `Cancelled`, and the errors of [`Table::open`].
     pub fn open_in_with(store: Arc<dyn Store>, cancel: &Cancel) -> Result<Table> {
         register_all();
         Ok(Table { core: Core::open(store, cancel)? })
     }
 
-    /// What the layers below share of this table, for their own tests.
+    /// The core that lower layers share, for their own tests.
     #[doc(hidden)]
     pub fn core(&self) -> &Arc<Core> {
         &self.core
     }
 
-    /// Bounds the memory for the list of runs, at about 300 bytes each and 8 to 30 more for
-    /// each column that is no dimension, for this handle and its clones: a list of more runs is
-    /// read page by page, as far as each question needs it, and so are checkpoints written.
-    /// 262,144 unless said otherwise. The optimizer and `info` read all of it, some pages
-    /// at a time; a writer of such a list holds 256 pages of it, of at most 1,024 runs each; `verify` and the like hold it
-    /// all the same.
+    /// Limits the number of runs of a manifest in memory, for this handle and its clones. The default is
+    /// 262,144 runs.
+    ///
+    /// A run takes about 300 bytes, plus 8 to 30 bytes for each column that is not a dimension. A larger
+    /// manifest is read and checkpointed page by page, as far as a query needs it. The optimizer and `info`
+    /// read all pages, a few at a time. A writer holds up to 256 pages of at most 1,024 runs. `verify` and
+    /// `salvage` may hold the whole manifest despite the limit.
     pub fn limit_runs_in_memory(&self, runs: u64) {
         self.core.limit_runs_in_memory(runs);
     }
 
-    /// Where the table is: the path of its directory from the root on, or the location as the caller named it.
+    /// Returns the absolute path of the table's directory, or the location as the caller gave it.
     pub fn location(&self) -> &str {
         self.core.store.location()
     }
 
-    /// What this handle and its clones have asked of a service since it was opened, the opening
-    /// included; `None` where no service is asked.
+    /// Returns the traffic between this handle (with its clones) and the service since it was opened,
+    /// including the opening. `None` if the store uses no service.
     pub fn traffic(&self) -> Option<HandleTraffic> {
         HandleTraffic::of(self.core.store.as_ref())
     }
 
-    /// The columns by now, as answers have them.
+    /// Returns the current columns, as results have them.
     ///
     /// # Errors
     ///
-    /// As of [`Table::snapshot`].
+    /// The errors of [`Table::snapshot`].
     pub fn schema(&self) -> Result<SchemaRef> {
         Ok(self.core.view(&Cancel::default())?.schema.user.clone())
     }
 
-    /// Everything committed by now, pinned.
+    /// Returns a snapshot of everything committed so far.
     ///
     /// # Errors
     ///
-    /// `NotATable` if it was dropped, `Damaged` if a log or a rewrite cannot be read, or a
-    /// storage error.
+    /// `NotATable` if the table was dropped, `Damaged` if a log or a rewrite cannot be read, or a storage
+    /// error.
     pub fn snapshot(&self) -> Result<Snapshot> {
         self.snapshot_with(&Cancel::default())
     }
 
-    /// The same, until the switch is set. Calls at the same time share what they read; each
-    /// answers with everything that was committed before it began.
+    /// [`Table::snapshot`] with a cancellation switch. Concurrent calls share their reads. Each returns
+    /// everything that was committed before it began.
     ///
     /// # Errors
     ///
-    /// `Cancelled`, or as of [`Table::snapshot`].
+    /// `Cancelled`, and the errors of [`Table::snapshot`].
     pub fn snapshot_with(&self, cancel: &Cancel) -> Result<Snapshot> {
         Ok(Snapshot(kubist_catalog::snapshot::Snapshot::now(&self.core, cancel)?))
     }
 
-    /// The snapshot that a token names, also in another process.
+    /// Returns the snapshot of a token, which another process may have created.
     ///
     /// # Errors
     ///
-    /// `SnapshotExpired` if the files of that moment were cleaned away, now or when rows
-    /// are read.
+    /// `SnapshotExpired` if its files were cleaned away, now or when rows are read.
     pub fn at(&self, token: &SnapshotToken) -> Result<Snapshot> {
         self.at_with(token, &Cancel::default())
     }
 
-    /// The same, until the switch is set.
+    /// [`Table::at`] with a cancellation switch.
     ///
     /// # Errors
     ///
-    /// `Cancelled`, or as of [`Table::at`].
+    /// `Cancelled`, and the errors of [`Table::at`].
     pub fn at_with(&self, token: &SnapshotToken, cancel: &Cancel) -> Result<Snapshot> {
         Ok(Snapshot(kubist_catalog::snapshot::Snapshot::at(&self.core, token, cancel)?))
     }
 
-    /// The writers that every step waits for: `query` with steps, and `snapshot`
-    /// at a step, see a step once all of them committed or abandoned it. Can be
-    /// declared once; declaring the same again is fine. [`Table::declare_writers_after`] changes them.
+    /// Declares the writers of every step. Queries by step and snapshots at a step include a step only after
+    /// each declared writer has committed or abandoned it. The declaration can be made once; repeating the
+    /// same one is allowed. [`Table::declare_writers_after`] changes it.
     ///
     /// # Errors
     ///
@@ -239,18 +239,18 @@ impl Table {
         self.core.declare_writers(declared)
     }
 
-    /// The writers of the steps after one: a simulation goes on from a checkpoint with others than
-    /// before. [`Table::retract`] takes back what was written after that step first. Declaring what
-    /// holds already is fine; in a table without steps it is said of all of them.
+    /// Declares the writers of the steps after `after`, for a simulation that continues from a checkpoint
+    /// with other writers. Call [`Table::retract`] first to withdraw later steps. Repeating the current
+    /// declaration is allowed. In a table without steps, it applies to all steps.
     ///
     /// # Errors
     ///
-    /// `Invalid` without any writer, or if a later step is there.
+    /// `Invalid` without any writer, or if the table has a later step.
     pub fn declare_writers_after(&self, after: i64, declared: &Declared) -> Result<()> {
         self.core.declare_writers_after(after, declared)
     }
 
-    /// Names of all writers that have ever been, ascending.
+    /// Returns the names of all past and present writers, in ascending order.
     ///
     /// # Errors
     ///
@@ -259,31 +259,30 @@ impl Table {
         self.core.store.logs().map_err(store_error)
     }
 
-    /// Does somebody own the log of this writer? If nobody does, what an earlier owner did is
-    /// settled.
+    /// Returns whether a process owns the writer's log. If none does, all its entries are durable.
     ///
     /// # Errors
     ///
-    /// `Damaged` if its log is; a storage error.
+    /// `Damaged` if the log is damaged; a storage error.
     pub fn is_at_work(&self, writer: &str) -> Result<bool> {
         settle::is_owned(&self.core, writer)
     }
 
-    /// Waits until something was committed, rewritten or altered since `seen`, at most for
-    /// `patience`; the new snapshot, or `None`. Looks every few milliseconds.
+    /// Waits for a commit, a rewrite or an alteration after `seen`, at most for `patience`. Returns the new
+    /// snapshot, or `None` after a timeout. Polls every few milliseconds.
     ///
     /// # Errors
     ///
-    /// `Cancelled`, or as of [`Table::snapshot`].
+    /// `Cancelled`, and the errors of [`Table::snapshot`].
     pub fn wait(&self, seen: &Snapshot, patience: Duration, cancel: &Cancel) -> Result<Option<Snapshot>> {
         self.wait_looking(seen, Duration::ZERO, patience, cancel)
     }
 
-    /// The same, with no two looks closer than `every`: each of them asks the store for every log.
+    /// [`Table::wait`] with at least `every` between two polls. Each poll reads the end of every log.
     ///
     /// # Errors
     ///
-    /// As of [`Table::wait`].
+    /// The errors of [`Table::wait`].
     pub fn wait_looking(
         &self,
         seen: &Snapshot,
@@ -295,11 +294,11 @@ impl Table {
         Ok(view.map(|view| Snapshot(kubist_catalog::snapshot::Snapshot::new(self.core.clone(), view))))
     }
 
-    /// Takes a writer's log. Each name has one owner at a time.
+    /// Opens a writer, which owns the log of its name. Each name has one owner at a time.
     ///
     /// # Errors
     ///
-    /// `Busy` if the name has an owner, `Damaged` if its log is.
+    /// `Busy` if the name has an owner, `Damaged` if its log is damaged.
     pub fn writer(&self, options: &WriterOptions) -> Result<Writer> {
         let behind: Box<dyn Behind> = match options.optimize {
             true => Box::new(CommitOptimizer::start(self.core.clone())),
@@ -308,38 +307,37 @@ impl Table {
         Writer::open(self.core.clone(), options, Some(behind))
     }
 
-    /// Adds a column behind the others. Rows that are here, and rows of writers that
-    /// do not know it, have the default. It cannot be a dimension or an identity.
+    /// Adds a column after the others. Existing rows, and rows of writers that do not have the column, get
+    /// the default. It cannot be a dimension or an identity.
     ///
     /// # Errors
     ///
-    /// `Invalid` if the name is taken, or the type or the default cannot be.
+    /// `Invalid` if the name is in use, or if the type or the default is not allowed.
     pub fn add_column(&self, column: &NewColumn) -> Result<()> {
         self.add_column_with(column, &Cancel::default())
     }
 
-    /// The same, until the switch is set: then the column may have been added, or not.
+    /// [`Table::add_column`] with a cancellation switch. After `Cancelled`, the column may have been added.
     ///
     /// # Errors
     ///
-    /// `Cancelled`, or as of [`Table::add_column`].
+    /// `Cancelled`, and the errors of [`Table::add_column`].
     pub fn add_column_with(&self, column: &NewColumn, cancel: &Cancel) -> Result<()> {
         self.core.add_column(column, cancel)
     }
 
-    /// Makes the column `kept_below`, if the table has none yet: a writer that writes only a sample
-    /// of its records says there below which priority it kept each, 1 for those that it keeps
-    /// always, and commits with [`Writer::commit_thinned`]. Programs that do not know such tables
-    /// refuse them from then on.
+    /// Adds the column `kept_below`, if it is missing. A writer that samples its rows stores there the
+    /// priority limit of each row, and 1 for rows that it always keeps. It commits with
+    /// [`Writer::commit_thinned`]. Older programs that do not support such tables refuse them from then on.
     ///
     /// # Errors
     ///
-    /// `Invalid` if a column of that name is there already.
+    /// `Invalid` if another column has that name.
     pub fn keep_below(&self) -> Result<()> {
         self.core.keep_below()
     }
 
-    /// The priorities that these rows have in this table: hashes of their identity.
+    /// Returns the priorities of the rows in this table, which are hashes of their identity.
     ///
     /// # Errors
     ///
@@ -355,8 +353,7 @@ impl Table {
         Ok(priorities(&identity, rows.num_rows(), self.core.header.seed))
     }
 
-    /// A batch of rows with the values that the table would store of them: those of columns with an
-    /// accuracy, rounded.
+    /// Returns the rows with the values that the table would store: columns with an error bound are rounded.
     ///
     /// # Errors
     ///
@@ -365,37 +362,36 @@ impl Table {
         self.core.view(&Cancel::default())?.schema.rounded(rows)
     }
 
-    /// The accuracy that is meant of a column, as [`TableOptions::accuracy`] has it, in its unit.
+    /// Returns the error bound of a column in its unit, parsed like [`TableOptions::accuracy`].
     ///
     /// # Errors
     ///
-    /// `Invalid` if it is none, or there is no such column.
+    /// `Invalid` for an invalid bound or an unknown column.
     pub fn accuracy(&self, column: &str, bound: &Value) -> Result<Accuracy> {
         let schema = self.core.view(&Cancel::default())?.schema.clone();
         accuracy_of(&schema.with_unit(schema.column(column)?), bound)
     }
 
-    /// Says something about the table, or about a column: new values by key, all at
-    /// once; null takes one away.
+    /// Sets metadata of the table or of a column, all keys in one change. A null value removes its key.
     ///
     /// # Errors
     ///
-    /// `Invalid` if there is no such column, or a key or a value is too long.
+    /// `Invalid` for an unknown column, or for a key or value that is too long.
     pub fn set_metadata(&self, column: Option<&str>, values: &Metadata) -> Result<()> {
         self.core.set_metadata(column, values)
     }
 
-    /// Says in which unit a column is, or that it has none.
+    /// Sets or removes the unit of a column.
     ///
     /// # Errors
     ///
-    /// As of [`Table::set_metadata`].
+    /// The errors of [`Table::set_metadata`].
     pub fn set_unit(&self, column: &str, unit: Option<&str>) -> Result<()> {
         self.core.set_unit(column, unit)
     }
 
-    /// Sets the compression of the runs that are written from now on. Older runs keep theirs until
-    /// [`Table::optimize`] rewrites them ([`OptimizeOptions::recompress`]).
+    /// Sets the compression of new runs. Older runs keep theirs until [`Table::optimize`] rewrites them
+    /// ([`OptimizeOptions::recompress`]).
     ///
     /// # Errors
     ///
@@ -404,22 +400,23 @@ impl Table {
         self.core.set_compression(compression)
     }
 
-    /// Makes it a table that several machines may write to, for good: its directory is on a file
-    /// system that all of them have mounted. Writers at work are refused at their next commit,
-    /// and can be opened again. Nothing happens if it is one already.
+    /// Permits several machines to write to the table, permanently. Its directory must be on a file system
+    /// that all of them have mounted. Running writers fail at their next commit and must be opened again. No
+    /// effect on a shared table.
     ///
     /// # Errors
     ///
-    /// `Damaged` if a log is; a storage error.
+    /// `Damaged` if a log is damaged; a storage error.
     pub fn share(&self) -> Result<()> {
         self.share_with(&Cancel::default())
     }
 
-    /// The same, until the switch is set: then it may be shared, or not. It is sound in any case.
+    /// [`Table::share`] with a cancellation switch. After `Cancelled`, the table may be shared; it stays
+    /// valid.
     ///
     /// # Errors
     ///
-    /// `Cancelled`, or as of [`Table::share`].
+    /// `Cancelled`, and the errors of [`Table::share`].
     pub fn share_with(&self, cancel: &Cancel) -> Result<()> {
         stoppable(cancel, || {
             cancel.check()?;
@@ -428,40 +425,39 @@ impl Table {
         })
     }
 
-    /// May several machines write to it?
+    /// Returns whether several machines may write to the table.
     pub fn is_shared(&self) -> bool {
         self.core.store.capabilities().fencing != kubist_store::Fencing::Lock
     }
 
-    /// The records of a part of a query to this table.
+    /// Returns the rows of one split of a query on this table.
     ///
     /// # Errors
     ///
-    /// `SnapshotExpired` if the files of its moment were cleaned away; `Invalid` if it is a
-    /// part of another table.
+    /// `SnapshotExpired` if the files of its snapshot were cleaned away; `Invalid` for a split of another
+    /// table.
     pub fn read_split(&self, split: &Split, cancel: &Cancel) -> Result<QueryStream> {
         self.at_with(&split.snapshot, cancel)?.query(split.request(cancel))
     }
 
-    /// Improves the layout until no part of the tree has too large a share of
-    /// debt. Calls `progress(rewritten rows, debt left)` after each rewrite.
+    /// Reorganizes runs until no part of the tree has too high a fraction of compaction debt. Calls
+    /// `progress(rewritten rows, debt left)` after each rewrite.
     ///
     /// # Errors
     ///
-    /// `Invalid` options, `Cancelled`, or a storage error; the table is sound in any case.
+    /// `Invalid` options, `Cancelled`, or a storage error; the table stays valid.
     pub fn optimize(&self, options: &OptimizeOptions, progress: &mut dyn FnMut(u64, u64)) -> Result<OptimizeReport> {
         optimize::optimize(&self.core, options, progress)
     }
 
-    /// Gives the table another grid, of other dimensions or domains, and moves all
-    /// rows to it. Calls `progress` as [`Table::optimize`] does. Writers go on meanwhile and
-    /// take up the new grid with their next commit, and answers are the same at any moment.
-    /// If the moving is stopped, [`Table::optimize`] goes on with it.
+    /// Changes the dimensions or domains of the grid, and moves all rows to the new grid. Calls `progress`
+    /// like [`Table::optimize`]. Queries return the same rows throughout. Writers continue and use the new
+    /// grid from their next commit. If the call is interrupted, [`Table::optimize`] continues the move.
     ///
     /// # Errors
     ///
-    /// `Invalid` options, or a domain to learn and no rows; `Busy` if somebody else has given
-    /// it another grid meanwhile; `Cancelled`, or what the store says.
+    /// `Invalid` options, or no rows to learn a domain from; `Busy` if another process changed the grid;
+    /// `Cancelled`; a storage error.
     pub fn regrid(&self, options: &GridOptions, progress: &mut dyn FnMut(u64, u64)) -> Result<Regridded> {
         let grid = regrid::publish(&self.core, options, "asked for")?;
         let (core_share, cancel) = (options.core_share, options.cancel.clone());
@@ -469,15 +465,14 @@ impl Table {
         Ok(Regridded { grid, optimized: self.optimize(&moving, progress)? })
     }
 
-    /// Optimizes on a thread of its own what queries of this process found expensive.
+    /// Starts a thread that optimizes the regions that queries of this process found expensive.
     pub fn optimize_reads(&self) -> ReadOptimizer {
         optimize_reads(&self.core)
     }
 
-    /// Takes back every commit of a step after `step` that stands in the logs by
-    /// now: none of its rows is seen again, and its tokens are forgotten, so that
-    /// a solver that starts again from a checkpoint can go on from there. Stop
-    /// the writers of the old attempt first: what they commit afterwards counts.
+    /// Withdraws every commit after `step` that is in the logs now. Its rows disappear and its tokens are
+    /// forgotten, so a solver can continue from a checkpoint. Stop the old writers first, because their later
+    /// commits count.
     ///
     /// # Errors
     ///
@@ -486,9 +481,8 @@ impl Table {
         retract::retract(&self.core, step, cancel)
     }
 
-    /// Writes a checkpoint of all that is durable by now, unless the newest one
-    /// is as good. `false` if it cannot be done now: some writer is just making an entry
-    /// durable, or others have overtaken this one.
+    /// Writes a checkpoint of all durable commits, unless the newest one is good enough. Returns `false` if
+    /// that is not possible now: a writer is making an entry durable, or another checkpoint was faster.
     ///
     /// # Errors
     ///
@@ -497,7 +491,7 @@ impl Table {
         self.checkpoint_with(&Cancel::default())
     }
 
-    /// The same, until the switch is set.
+    /// [`Table::checkpoint`] with a cancellation switch.
     ///
     /// # Errors
     ///
@@ -506,8 +500,8 @@ impl Table {
         write_checkpoint::write(&self.core, cancel)
     }
 
-    /// Deletes what has been garbage for `retention`, and notes what is garbage
-    /// now. Snapshots taken longer ago may then answer `SnapshotExpired`.
+    /// Deletes files that have been garbage for `retention`, and records the current garbage. Older snapshots
+    /// may then fail with `SnapshotExpired`.
     ///
     /// # Errors
     ///
@@ -516,7 +510,7 @@ impl Table {
         self.clean_with(retention, &Cancel::default())
     }
 
-    /// The same, until the switch is set; the next call goes on from there.
+    /// [`Table::clean`] with a cancellation switch; the next call continues.
     ///
     /// # Errors
     ///
@@ -525,22 +519,22 @@ impl Table {
         clean::clean(&self.core, retention, cancel)
     }
 
-    /// Deletes the table at a location, and its directory if nothing else is in it.
-    /// `Busy` while a writer is at work, unless `force` says that its rows may go too.
-    /// Files that Kubist did not make stay, and no link is followed.
+    /// Deletes the table at a location, and its directory if it is empty then. `force` deletes it even while
+    /// a writer is running. Files of other programs stay, and links are not followed.
     ///
     /// # Errors
     ///
-    /// `NotATable` if there is none, `Busy` while a writer is at work.
+    /// `NotATable` if there is no table, `Busy` if a writer is running and `force` is false.
     pub fn drop_at(location: &str, force: bool) -> Result<Dropped> {
         Table::drop_at_with(location, force, &Cancel::default())
     }
 
-    /// The same, until the switch is set: then the table is whole, or can only be dropped again.
+    /// [`Table::drop_at`] with a cancellation switch. After `Cancelled`, the table is complete or can only be
+    /// dropped again.
     ///
     /// # Errors
     ///
-    /// `Cancelled`, or as of [`Table::drop_at`].
+    /// `Cancelled`, and the errors of [`Table::drop_at`].
     pub fn drop_at_with(location: &str, force: bool, cancel: &Cancel) -> Result<Dropped> {
         drop::drop_at(&table_location(location)?, force, cancel)
     }
@@ -549,26 +543,25 @@ impl Table {
     ///
     /// # Errors
     ///
-    /// As of [`Table::drop_at`].
+    /// The errors of [`Table::drop_at`].
     pub fn drop_in(store: Arc<dyn Store>, force: bool) -> Result<Dropped> {
         Table::drop_in_with(store, force, &Cancel::default())
     }
 
-    /// The same, until the switch is set.
+    /// [`Table::drop_in`] with a cancellation switch.
     ///
     /// # Errors
     ///
-    /// As of [`Table::drop_at_with`].
+    /// The errors of [`Table::drop_at_with`].
     pub fn drop_in_with(store: Arc<dyn Store>, force: bool, cancel: &Cancel) -> Result<Dropped> {
         drop::drop_in(store, force, cancel)
     }
 
-    /// [`Table::verify`] for the table at a location, of which only the header must be
-    /// readable.
+    /// [`Table::verify`] for the table at a location. Only the header must be readable.
     ///
     /// # Errors
     ///
-    /// As of [`Table::verify`], and `NotATable`.
+    /// `NotATable`, and the errors of [`Table::verify`].
     pub fn verify_at(
         location: &str,
         options: &VerifyOptions,
@@ -577,33 +570,31 @@ impl Table {
         verify::verify_at(&table_location(location)?, options, progress)
     }
 
-    /// Looks whether the table is sound and lists what is wrong; calls
-    /// `progress(done, total)` with bytes as it goes on.
+    /// Checks the table for damage and reports all findings. Calls `progress(done, total)` in bytes.
     ///
     /// # Errors
     ///
-    /// An error means that the check itself could not be done, not that the table is damaged.
+    /// An error means that the check could not run, not that the table is damaged.
     pub fn verify(&self, options: &VerifyOptions, progress: &mut dyn FnMut(u64, u64)) -> Result<VerifyReport> {
         verify::verify(&self.core, options, progress)
     }
 
-    /// Copies everything sound of the table at the location `from` into a new table
-    /// at the location `to`, where nothing may be; calls `progress(done,
-    /// total)` with rows as it goes on. Nothing in `from` is changed.
+    /// Copies the intact rows of the table at `from` into a new table at the unused location `to`. Calls
+    /// `progress(done, total)` in rows. `from` is never changed.
     ///
     /// # Errors
     ///
-    /// An error means that nothing can be saved without its cause being removed, such as a
-    /// header that cannot be read, or a full disk.
+    /// An error means that nothing can be saved until its cause is removed, such as an unreadable header or a
+    /// full disk.
     pub fn salvage(from: &str, to: &str, cancel: &Cancel, progress: &mut dyn FnMut(u64, u64)) -> Result<SalvageReport> {
         salvage::salvage(&table_location(from)?, &table_location(to)?, cancel, progress)
     }
 
-    /// The same from one store into another, empty one.
+    /// [`Table::salvage`] from one store into an empty one.
     ///
     /// # Errors
     ///
-    /// As of [`Table::salvage`].
+    /// The errors of [`Table::salvage`].
     pub fn salvage_in(
         from: Arc<dyn Store>,
         to: Arc<dyn Store>,
@@ -614,11 +605,11 @@ impl Table {
     }
 }
 
-/// Opens the table of a part of a query and reads the records of the part.
+/// Opens the table of a split and returns the split's rows.
 ///
 /// # Errors
 ///
-/// As of [`Table::open`] and [`Table::read_split`].
+/// The errors of [`Table::open`] and [`Table::read_split`].
 pub fn read_split(split: &Split, cancel: &Cancel) -> Result<QueryStream> {
     Table::open_with(&split.location, cancel)?.read_split(split, cancel)
 }
