@@ -1,4 +1,4 @@
-//! Reads the state of a damaged table as far as possible.
+//! Reads the metadata of a damaged table as far as possible.
 
 use kubist_store::StoreExt;
 use std::collections::{BTreeMap, BTreeSet};
@@ -28,14 +28,14 @@ use kubist_types::error::{Error, Result};
 /// A row count above this limit is taken as damaged.
 const MOST_ROWS: u64 = 1 << 40;
 
-/// The missing metadata and its consequences.
+/// The unreadable metadata and the resulting loss.
 #[derive(Debug, Default)]
 pub struct Gaps {
     pub notes: Vec<String>,
     /// Commits whose entries cannot be read, and their rows, as far as they can be counted.
     pub commits: u64,
     pub rows: u64,
-    /// True if more rows may be lost than `rows`.
+    /// True if the loss may be larger than `commits` and `rows`.
     pub uncounted: bool,
     /// Alterations whose content is unknown.
     pub alterations: u64,
@@ -79,7 +79,8 @@ pub fn snapshot(core: &Arc<Core>, gaps: &mut Gaps, cancel: &Cancel) -> Result<Sn
     Ok(Snapshot::new(core.clone(), Arc::new(view)).partial())
 }
 
-/// Returns whether a log has entries but no acknowledged one, so that its loss loses nothing.
+/// Returns whether a log has entries but none is acknowledged. Without such a log, no acknowledged row is
+/// missing.
 fn is_unacknowledged(core: &Core, writer: &str) -> Result<bool> {
     match core.store.read_log(writer, 0).map_err(store_error) {
         Err(error) if is_damage(&error) => Ok(false),
@@ -114,7 +115,6 @@ fn schema(core: &Core, gaps: &mut Gaps) -> Result<Arc<TableSchema>> {
     Ok(schema)
 }
 
-/// Reads an alteration. `Ok(Err(_))` describes damage.
 fn read_alteration(core: &Core, name: &str) -> Result<std::result::Result<Alteration, String>> {
     let bytes = match object(core, name)? {
         Ok(bytes) => bytes,
@@ -249,8 +249,8 @@ fn bears_out(writer: &str, entry: &CommitEntry) -> bool {
 }
 
 impl Gaps {
-    /// Counts the unreadable entries after `before` commits and before the commit `next`, the next readable
-    /// one.
+    /// Counts the unreadable entries between `before` commits and the next readable one, which has number
+    /// `next`.
     fn miss(&mut self, unread: &mut Vec<Bytes>, before: u64, next: Option<u64>) {
         let between = next.map(|next| next - before - 1);
         let missing = between.unwrap_or(unread.len() as u64);
@@ -319,7 +319,6 @@ fn follow_rewrites(
     Ok(())
 }
 
-/// Reads a rewrite. `Ok(Err(_))` describes damage.
 fn read_rewrite(core: &Core, name: &str) -> Result<std::result::Result<RewriteEntry, String>> {
     let bytes = match object(core, name)? {
         Ok(bytes) => bytes,

@@ -37,7 +37,6 @@ pub struct Sound {
     pub unread: Vec<Unread>,
 }
 
-/// Rows that could not be read.
 pub struct Unread {
     pub rows: u64,
     pub error: Error,
@@ -79,7 +78,6 @@ pub struct Loss {
     pub cube: String,
     pub level: u32,
     pub rows: u64,
-    /// Bounding box of the rows.
     pub extents: Vec<Extent>,
     /// Number of replicas that copy some rows of the run.
     pub replicas: u64,
@@ -109,7 +107,7 @@ fn zone_of(map: &ZoneMap, page: usize, row: usize) -> usize {
     holding.next().unwrap_or(last)
 }
 
-/// Returns a hash of each stored row over its canonical values.
+/// Returns a hash of each stored row. It covers canonical values, so equal rows have equal hashes.
 pub fn row_hashes(batch: &RecordBatch) -> Vec<u64> {
     let columns = batch.columns().iter().filter(|array| is_identity_type(array.data_type()));
     let columns: Vec<&dyn Array> = columns.map(|array| array.as_ref()).collect();

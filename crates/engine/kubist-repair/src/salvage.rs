@@ -78,7 +78,7 @@ impl SalvageReport {
     }
 }
 
-/// The pass that writes the rows of one step.
+/// The writing of one step.
 struct Pass<'a> {
     step: i64,
     pages: &'a mut PageLedger,
@@ -87,15 +87,13 @@ struct Pass<'a> {
 }
 
 /// Copies the intact rows of the table at `from` into a new table at `to`, which must be empty. Calls
-/// `progress(done, total)` in rows. `from` is never changed.
-///
-/// An error means that nothing can be saved until its cause is removed: an unreadable header, a failing disk,
-/// a node that does not respond, or a full disk. After an error or a crash, `to` holds no table and the call
-/// can be repeated.
+/// `progress(done, total)` in rows. `from` is never changed. After an error or a crash, `to` holds no table,
+/// and the call can be repeated once the cause is removed.
 ///
 /// # Errors
 ///
-/// `NotATable` if there is no table at `from`; `Exists` if something is at `to`; the errors of [`salvage_in`].
+/// `NotATable` if there is no table at `from`; `Exists` if something is at `to`; the errors of
+/// [`salvage_in`].
 pub fn salvage(
     from: &TableLocation,
     to: &TableLocation,
@@ -227,7 +225,7 @@ fn begin(to: Arc<dyn Store>, known: &Snapshot, options: &WriterOptions) -> Resul
     Unfinished::begin(to, header, schema, options)
 }
 
-/// Copies the alterations and, if it is readable, the grid.
+/// Copies the alterations and, if it is valid, the grid.
 fn copy_objects(from: &Arc<dyn Store>, to: &Core, known: &Snapshot, notes: &mut Vec<String>) -> Result<()> {
     let (mut copied, mut chain, to) = (0, Chain::of_alterations(&to.header.id), &to.store);
     for name in (1..=known.view.schema.version).map(alteration::name_of) {
@@ -243,7 +241,7 @@ fn copy_objects(from: &Arc<dyn Store>, to: &Core, known: &Snapshot, notes: &mut 
             to.put_if_absent(&alteration::name_of(copied), &bytes).map_err(store_error)?;
         }
     }
-    // Copies only a valid grid; otherwise the new table computes its own.
+    // Without a valid grid the new table computes its own.
     let core = Core::with_header(from.clone())?;
     let grid = core.frame(&core.created, 0).and_then(|frame| {
         let bytes = frame.map(|_| from.get(GRID).map_err(store_error)).transpose()?;
@@ -293,7 +291,6 @@ fn steps_of(snapshot: &Snapshot, batch: &RecordBatch) -> BTreeSet<i64> {
 }
 
 impl Pass<'_> {
-    /// Writes the rows of this step from a run; returns their number.
     fn take_run(&mut self, snapshot: &Snapshot, run: &Arc<Run<Location>>) -> Result<u64> {
         self.cancel.check()?;
         // Skips the run if its zone map excludes the step. A run without a readable zone map is read for each

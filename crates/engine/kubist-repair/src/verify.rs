@@ -1,19 +1,15 @@
 //! Checks a table for damage.
 //!
 //! The quick check reads the metadata: header, grid, logs, rewrites, checkpoints, zone maps and secondary
-//! indexes. It checks that each live run's segment exists and is long enough, and that the run's entry states
-//! the same column bounds as its zone map.
+//! indexes. It compares cutoffs with the entries that set them (I3), and the column bounds in each run's
+//! entry with its zone map. It also checks that the segment of each run exists and is long enough.
 //!
-//! The deep check also reads every page and recomputes from the values:
-//! - the cube, priority and zone of each row, and every zone map (I1, I2);
-//! - the cutoffs (I3);
-//! - the rows of each replica, which must be exactly the rows of its source runs inside its cube (I4);
-//! - the secondary indexes, which must name exactly the zones that contain a value.
-//!
-//! The report lists the findings and the loss at each damaged location. Nothing is changed.
+//! The deep check also reads every page. From the values, it recomputes the cube, priority and zone of each
+//! row and all zone maps (I1, I2). It then compares each replica with the rows of its source runs inside its
+//! cube (I4), and each secondary index with the zones that contain a value.
 //!
 //! A finding is damage. A read that failed for another reason is repeated (`patient`). If it still fails, the
-//! report lists it separately, because those bytes may be intact.
+//! report lists it separately, because those bytes may be intact. Nothing is changed.
 
 mod entries;
 mod lookups;
@@ -46,7 +42,6 @@ use lookups::Postings;
 use replicas::Ledger;
 use walk::{Placed, Seen, Waiting, length};
 
-/// Options of [`verify`].
 #[derive(Clone, Debug, Default)]
 pub struct VerifyOptions {
     /// Read every page, in addition to the metadata.
@@ -60,7 +55,7 @@ impl VerifyOptions {
     }
 }
 
-/// The result of [`verify`].
+/// The findings and losses of [`verify`].
 #[derive(Clone, Debug, Default, serde::Serialize)]
 pub struct VerifyReport {
     /// True if every page was to be read.
@@ -85,7 +80,7 @@ pub struct VerifyReport {
     pub unread: Vec<String>,
 }
 
-/// Largest number of findings to list. One more line says that there are more.
+/// Most findings in a report. One more line then says that there are more.
 const MOST_FINDINGS: usize = 100;
 /// Verification stops after this many failed reads.
 const MOST_UNREAD: usize = 100;
@@ -97,7 +92,6 @@ impl VerifyReport {
         self.findings.is_empty() && self.unread.is_empty()
     }
 
-    /// Records a failed read.
     fn miss(&mut self, what: String) {
         if self.unread.len() < MOST_UNREAD && !self.unread.contains(&what) {
             self.unread.push(what);
@@ -289,7 +283,7 @@ fn verify_patiently(
     Ok(report)
 }
 
-/// The state of the pass over all runs, which takes a batch at a time.
+/// State of the pass over all runs, which takes a batch of runs at a time.
 struct Looking<'a> {
     snapshot: &'a Snapshot,
     options: &'a VerifyOptions,
