@@ -121,7 +121,7 @@ pub fn salvage_in(
 ) -> Result<SalvageReport> {
     let from: Arc<dyn Store> = Patient::new(from, cancel);
     let saved = salvage_patiently(from, to, cancel, progress);
-    // After a cancellation `Patient` stops repeating, so the error is that of the last attempt.
+    // After a cancellation `Patient` stops repeating, so the error comes from the last attempt.
     if saved.is_err() {
         cancel.check()?
     }

@@ -187,7 +187,7 @@ fn verify_in(
     };
     let seen = verify_patiently(Patient::new(store, &options.cancel), &core, options, progress);
     if seen.is_err() {
-        // After a cancellation `Patient` stops repeating, so the error is that of the last attempt.
+        // After a cancellation `Patient` stops repeating, so the error comes from the last attempt.
         options.cancel.check()?;
     }
     seen

@@ -140,7 +140,7 @@ fn check_log(
                 return Err(damaged(found.position, "the entry before it is not the one that it follows".into()));
             }
             chain = Chain::behind(&found.bytes);
-            // Later entries may have lowered cutoffs below those of the snapshot.
+            // Entries after the snapshot may have lowered cutoffs further.
             if known.is_some_and(|known| found.position < known) {
                 note(&entry.commit.cutoffs, stated);
             }
