@@ -1,11 +1,10 @@
-//! The optimizer in the background: behind a writer's commits, and behind queries.
+//! The optimizer in the background, behind a writer's commits or behind queries.
 //!
-//! Behind commits its debt is bounded. It takes a small part of one core while it
-//! keeps up and up to a whole one when it does not; once debt passes the bound,
-//! commits wait for it, so that writers feel it before readers do.
+//! Behind commits it bounds the debt. It uses a small fraction of one core while it keeps up, and up to one
+//! core when it does not. If the debt exceeds its bound, commits wait, so writers slow down before readers
+//! do.
 //!
-//! A writer without an optimizer still looks whether the grid fits, so that what comes goes to
-//! one that does.
+//! A writer without an optimizer only adds a new grid when the data outgrows the newest one.
 
 use std::panic::AssertUnwindSafe;
 use std::sync::{Arc, Condvar, Mutex, MutexGuard};
@@ -21,19 +20,19 @@ use kubist_types::cancel::Cancel;
 use kubist_types::error::{Error, Result};
 use kubist_write::writer::Behind;
 
-/// The share of a table's rows that may be debt before commits wait. The optimizer
-/// leaves up to half of the rows of any part as debt.
+/// Fraction of a table's rows that may be debt before commits wait. The optimizer leaves up to half of the
+/// rows of any subtree as debt.
 const MOST_DEBT: f64 = 0.75;
-/// So much debt is never too much.
+/// Rows of debt that commits never wait for.
 const SMALL_DEBT: u64 = 1 << 20;
-/// The runs that a cube may have before commits wait.
+/// Runs of one cube before commits wait.
 const MOST_RUNS: u64 = 256;
-/// A commit waits no longer than this: rows that nobody can move now, because another
-/// process is at it or a step is not complete, must not stop a simulation.
+/// Longest wait of a commit. Some rows cannot be moved now, because another process works on them or their
+/// step is incomplete. They must not stop a simulation.
 const PATIENCE: Duration = Duration::from_secs(10);
 const LOOK: Duration = Duration::from_millis(20);
 
-/// Optimizes after a writer's commits; ends with it.
+/// Optimizes a table after the commits of a writer. Dropping it stops the work.
 pub struct CommitOptimizer {
     shared: Arc<Shared>,
     thread: Option<JoinHandle<()>>,
@@ -49,15 +48,15 @@ struct Shared {
 struct Load {
     rows: u64,
     debt: u64,
-    /// Of the cube that has most.
+    /// Runs of the cube that has most.
     runs: u64,
-    /// There were commits since the last round began.
+    /// There were commits since the last round started.
     woken: bool,
     working: bool,
 }
 
 impl Load {
-    /// Debt, or runs, as a share of what is allowed.
+    /// Debt or runs as a fraction of their bounds, the larger of the two.
     fn share(&self) -> f64 {
         let debt = self.debt as f64 / (self.rows as f64 * MOST_DEBT).max(SMALL_DEBT as f64);
         debt.max(self.runs as f64 / MOST_RUNS as f64)
@@ -98,8 +97,8 @@ impl Shared {
                     self.changed.notify_all();
                 },
             };
-            // What it could not do now, a later commit or an explicit call will do or
-            // report: nothing is lost by a layout that stays as it is.
+            // Errors are ignored: the layout stays as it is, and a later commit or call repeats or reports
+            // the failure.
             let report = std::panic::catch_unwind(AssertUnwindSafe(|| optimize_at(core, &options, &mut pace)));
             let mut load = self.load();
             load.working = false;
@@ -123,7 +122,7 @@ impl CommitOptimizer {
 }
 
 impl Behind for CommitOptimizer {
-    /// Waits while there is too much debt and work on it goes on.
+    /// Waits while debt exceeds its bound and the optimizer works, for at most `PATIENCE`.
     fn admit(&self, cancel: &Cancel) -> Result<()> {
         let begin = Instant::now();
         let mut load = self.shared.load();
@@ -134,14 +133,14 @@ impl Behind for CommitOptimizer {
         Ok(())
     }
 
-    /// Says that rows were committed: as long as nobody has looked, all of them may be
-    /// debt, and a run in one and the same cube.
+    /// Counts a commit. Until the next plan, all of its rows count as debt, and each commit as a run of the
+    /// same cube.
     fn committed(&self, rows: u64) {
         let mut load = self.shared.load();
         load.rows += rows;
         load.debt += rows;
         load.runs += 1;
-        // Unless the thread is gone.
+        // A thread that has ended cannot be woken.
         load.woken = self.thread.as_ref().is_none_or(|thread| !thread.is_finished());
         self.shared.changed.notify_all();
     }
@@ -157,8 +156,8 @@ impl Drop for CommitOptimizer {
     }
 }
 
-/// Gives a table a grid that fits while a writer without an optimizer makes it grow: rows that
-/// are there stay where they are, those that come are placed by it.
+/// Adds a fitting grid when the table of a writer without an optimizer grows. Existing rows stay in their
+/// cubes; the new grid places later rows.
 pub struct GridFollower {
     core: Arc<Core>,
 }
@@ -170,8 +169,8 @@ impl GridFollower {
 }
 
 impl Behind for GridFollower {
-    /// Looks only when the table has grown by enough. A sample that cannot be read now makes
-    /// questions slower, and is no reason to refuse a commit.
+    /// Examines the data only when the table has grown enough. A failure is ignored: it only makes queries
+    /// slower, so it must not refuse a commit.
     fn admit(&self, cancel: &Cancel) -> Result<()> {
         let Some(view) = self.core.last_view() else { return Ok(()) };
         match follow_data(&self.core, &Snapshot::new(self.core.clone(), view), When::Grown, cancel) {
@@ -183,18 +182,19 @@ impl Behind for GridFollower {
     fn committed(&self, _rows: u64) {}
 }
 
-/// Rows that queries examine in vain before it looks whether a part is worth rewriting.
+/// Rows that queries examine without returning them before the optimizer plans again.
 const WASTED_ROWS: u64 = 1 << 16;
 
-/// Rewrites, while it is kept, the parts of the table where this process' queries examine
-/// most rows in vain. A part is rewritten once queries have wasted as many rows on it as
-/// rewriting costs.
+/// Optimizes the subtrees where queries of this process examine most rows without returning them.
+///
+/// A subtree is rewritten when queries have wasted as many rows on it as its rewrite costs. Dropping this
+/// value stops the work.
 pub struct ReadOptimizer {
     cancel: Cancel,
     thread: Option<JoinHandle<()>>,
 }
 
-/// Optimizes on a thread of its own what queries of this process found expensive.
+/// Starts a thread that optimizes the subtrees that were expensive for queries of this process.
 pub fn optimize_reads(core: &Arc<Core>) -> ReadOptimizer {
     let cancel = Cancel::default();
     let (core, switch) = (core.clone(), cancel.clone());
@@ -206,7 +206,7 @@ pub fn optimize_reads(core: &Arc<Core>) -> ReadOptimizer {
             let wasted = core.read_amplification.total();
             looked_at = wasted.min(looked_at);
             if wasted >= looked_at + WASTED_ROWS {
-                // As above: what fails now can be done later.
+                // A later round repeats work that failed.
                 let _ = optimize(&core, &options, &mut |_, _| {});
                 looked_at = core.read_amplification.total();
             }
@@ -246,7 +246,7 @@ mod tests {
             at_work.shared.changed.notify_all();
             waiting.join().unwrap().unwrap();
         });
-        // Cancelled while it waits.
+        // Cancelled during the wait.
         cancel.set();
         for load in [too_much(), Load { debt: 0, runs: 300, ..too_much() }] {
             assert!(optimizer(load).admit(&cancel).is_err());

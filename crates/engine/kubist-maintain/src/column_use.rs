@@ -1,4 +1,4 @@
-//! What each column of a table takes, how it is encoded, and how fast it is decoded.
+//! Stored size, encodings and decoding speed of each column.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -14,36 +14,36 @@ use kubist_index::state::Run;
 use kubist_read::runs;
 use kubist_types::{Cancel, Result};
 
-/// Runs that are looked into: of larger tables a part, from all over it.
+/// Largest number of examined runs. Of more runs, every n-th is examined.
 const LOOKED_INTO: usize = 512;
 
-/// What a column takes, as of the runs that were looked into.
+/// Measurements of one column in the examined runs.
 #[derive(Clone, Debug, Default, PartialEq, serde::Serialize)]
 pub struct ColumnUse {
     pub name: String,
-    /// How far its stored values may be from those that were given, as `ColumnInfo` has it.
+    /// Error bound of the stored values, as in `ColumnInfo`.
     pub accuracy: Option<String>,
-    /// Bytes of its values for each row, as they are stored.
+    /// Stored bytes of its values for each row.
     pub bytes_per_row: f64,
-    /// The share of the rows that each encoding holds, by its name.
+    /// Fraction of the rows in each encoding.
     pub encodings: BTreeMap<String, f64>,
     /// Values that one core decodes in a second.
     pub values_per_second: f64,
 }
 
-/// What the columns of a table take.
+/// Measurements of all columns of a table.
 #[derive(Clone, Debug, Default, PartialEq, serde::Serialize)]
 pub struct ColumnsUse {
-    /// In the order of the stored columns, hidden ones among them.
+    /// In the order of the stored columns, including hidden ones.
     pub columns: Vec<ColumnUse>,
     /// Bytes of zone maps for each row.
     pub zone_map_bytes_per_row: f64,
-    /// Runs that were looked into, and how many there are.
+    /// Examined runs, and all primary runs.
     pub runs_looked_into: u64,
     pub runs: u64,
 }
 
-/// What is summed up of a column.
+/// Totals of a column.
 #[derive(Default)]
 struct Sums {
     rows: u64,
@@ -53,11 +53,11 @@ struct Sums {
 }
 
 impl ColumnsUse {
-    /// Of a snapshot's primary runs, or of some of them if there are many.
+    /// Measures the primary runs of a snapshot, or every n-th if there are many.
     ///
     /// # Errors
     ///
-    /// `Cancelled`; `Damaged`; as of [`Snapshot::directory`]; a storage error.
+    /// `Cancelled`; `Damaged`; the errors of [`Snapshot::directory`]; a storage error.
     pub fn of(snapshot: &Snapshot, cancel: &Cancel) -> Result<ColumnsUse> {
         let each_primary = |work: &mut dyn FnMut(&Arc<Run<Location>>)| {
             let runs = &snapshot.view.runs;
@@ -109,7 +109,7 @@ impl ColumnsUse {
     }
 }
 
-/// Adds what a run holds of a column.
+/// Adds a run's values of one column to the totals.
 fn add(
     snapshot: &Snapshot,
     run: &Run<Location>,

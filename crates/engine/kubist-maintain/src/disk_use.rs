@@ -1,4 +1,4 @@
-//! What a table's files take, by what they are there for.
+//! Sizes of a table's files by purpose.
 
 use kubist_store::Kept;
 
@@ -11,19 +11,19 @@ use kubist_format::names::REWRITES;
 use kubist_types::Cancel;
 use kubist_types::error::Result;
 
-/// Bytes of a table's store by cause; together they are all of its files.
+/// Bytes of a table's store by purpose. They add up to all of its files.
 #[derive(Clone, Copy, Debug, Default, PartialEq, serde::Serialize)]
 pub struct DiskUse {
-    /// Data of live primary runs: each record once.
+    /// Data of live primary runs: each row once.
     pub primary: u64,
     /// Data of live replicas.
     pub replicas: u64,
     /// Zone maps of both.
     pub zone_maps: u64,
-    /// Lookups into both.
+    /// Secondary indexes of both.
     pub lookups: u64,
-    /// The rest of the segments: replaced runs that wait for cleaning, commits that
-    /// are under way or failed, and the few bytes that begin each file.
+    /// The rest of the segments: replaced runs that wait for cleaning, failed or unfinished commits, and file
+    /// headers.
     pub dead: u64,
     pub logs: u64,
     pub rewrites: u64,
@@ -34,11 +34,11 @@ pub struct DiskUse {
 }
 
 impl DiskUse {
-    /// As of now.
+    /// Measures the newest state of a table.
     ///
     /// # Errors
     ///
-    /// `Cancelled`; as of [`Core::view`]; a storage error.
+    /// `Cancelled`; the errors of [`Core::view`]; a storage error.
     pub fn of(core: &Core, cancel: &Cancel) -> Result<DiskUse> {
         let (view, mut found) = core.view_with(cancel, |view| {
             let (mut found, mut lookups) = (DiskUse::default(), LookupBytes::default());

@@ -1,8 +1,7 @@
-//! The end of a table: all of its files, and nothing else.
+//! Deletes a table: all of its files, and no others.
 //!
-//! A mark is made durable before the first file is deleted, and is deleted last. While it
-//! is there the rest is not a table: it cannot be opened or created, only dropped again. A
-//! drop can therefore be interrupted anywhere.
+//! A marker is made durable before the first file is deleted, and is deleted last. While it exists, the
+//! location cannot be opened or created, only dropped again. A drop can therefore be interrupted at any time.
 
 use std::sync::Arc;
 
@@ -16,12 +15,12 @@ use kubist_format::names::{
 };
 use kubist_types::{Cancel, Error, Result};
 
-/// What `Table::drop_at` removed.
+/// Files that `Table::drop_at` deleted.
 #[derive(Clone, Copy, Debug, Default, PartialEq, serde::Serialize)]
 pub struct Dropped {
     pub files: u64,
     pub bytes: u64,
-    /// Files that are not the table's, and were left where they are.
+    /// Files that do not belong to the table and were not deleted.
     pub files_left: u64,
 }
 
@@ -31,14 +30,15 @@ fn is_ours(name: &str) -> bool {
     [TABLE, GRID, WRITERS, DROPPED, UNFINISHED].contains(&name) || FOLDERS.iter().any(|folder| name.starts_with(folder))
 }
 
-/// Deletes the table at a location, and its directory if nothing else is in it.
-/// `Busy` while a writer is at work, unless `force` says that its rows may go too.
-/// Files that Kubist did not make stay, and no link is followed.
+/// Deletes the table at a location, and its directory if that is then empty.
+///
+/// Files that Kubist did not write stay. Links are not followed. Unless `force` is set, a running writer
+/// makes the call fail.
 ///
 /// # Errors
 ///
-/// `NotATable`; `Busy`; `Cancelled`, before which the table is whole, or can only be dropped again; a
-/// storage error.
+/// `NotATable`; `Busy` while a writer runs, without `force`; `Cancelled`, after which the table is complete
+/// or can only be dropped again; a storage error.
 pub fn drop_at(location: &TableLocation, force: bool, cancel: &Cancel) -> Result<Dropped> {
     drop_in(stoppable(cancel, || location.store())?, force, cancel)
 }
@@ -47,14 +47,14 @@ pub fn drop_at(location: &TableLocation, force: bool, cancel: &Cancel) -> Result
 ///
 /// # Errors
 ///
-/// As of [`drop_at`].
+/// The same as [`drop_at`].
 pub fn drop_in(store: Arc<dyn Store>, force: bool, cancel: &Cancel) -> Result<Dropped> {
     stoppable(cancel, || drop_whole(store.as_ref(), force, cancel))
 }
 
 fn drop_whole(store: &dyn Store, force: bool, cancel: &Cancel) -> Result<Dropped> {
     cancel.check()?;
-    // Read, so that a file of somebody else's that is called so is not a table.
+    // The content is read, because a foreign file or directory of the same name does not make a table.
     let there = |name| store.get(name).map(|found| found.is_some()).map_err(store_error);
     let begun = there(DROPPED)?;
     let is_table = begun || there(TABLE)?;
@@ -63,12 +63,12 @@ fn drop_whole(store: &dyn Store, force: bool, cancel: &Cancel) -> Result<Dropped
     }
     let mut logs = Vec::new();
     take_logs(store, force, &mut logs, cancel)?;
-    // What is unfinished has its mark.
+    // An unfinished table already has its marker.
     let mark = if is_table { DROPPED } else { UNFINISHED };
     if is_table {
         store.put_if_absent(DROPPED, b"").map_err(store_error)?;
     }
-    // A writer that came meanwhile has its log, or will see the mark.
+    // Logs that appeared since the first pass are taken too. A writer that starts later sees the marker.
     let taken = take_logs(store, force, &mut logs, cancel).and_then(|()| {
         let sizes = store.sizes().map_err(store_error)?;
         cancel.check()?;
@@ -102,12 +102,12 @@ fn drop_whole(store: &dyn Store, force: bool, cancel: &Cancel) -> Result<Dropped
     Ok(dropped)
 }
 
-/// An empty store for a copy: what an interrupted one has left there is removed first.
+/// An empty store for a copy. The files of an interrupted copy are deleted first.
 ///
 /// # Errors
 ///
-/// `Exists` if something else is there; `Busy` while another makes a copy there; `Cancelled`; a storage
-/// error.
+/// `Exists` if the location holds something else; `Busy` while another process copies to it; `Cancelled`; a
+/// storage error.
 pub fn vacant_for_copy(location: &TableLocation, cancel: &Cancel) -> Result<Arc<dyn Store>> {
     let left = match stoppable(cancel, || location.store()) {
         Ok(store) => {
@@ -123,7 +123,7 @@ pub fn vacant_for_copy(location: &TableLocation, cancel: &Cancel) -> Result<Arc<
     stoppable(cancel, || location.vacant())
 }
 
-/// Takes all logs that are not taken yet, so that no writer is at work.
+/// Takes all logs that are not in `taken`, so that no writer can run. With `force` it takes none.
 fn take_logs(
     store: &dyn Store,
     force: bool,
@@ -137,9 +137,9 @@ fn take_logs(
         }
         match store.own_log(&writer) {
             Ok(log) => taken.push(log),
-            // A log that is damaged has no writer, and can be dropped.
+            // A damaged log has no writer.
             Err(kubist_store::Error::Damaged { .. } | kubist_store::Error::Irregular { .. }) => {}
-            // Whether one that cannot be looked at has a writer, nobody knows.
+            // Any other error leaves open whether a writer runs.
             Err(error) => return Err(store_error(error)),
         }
     }

@@ -1,8 +1,7 @@
-//! Where live runs lie in their segments, and what lies between them.
+//! Positions of live runs in segments, and the holes between them.
 //!
-//! All is rounded to the blocks that a store gives back, outwards: a block that a live run has
-//! any byte in is live. Held are the parts of each segment that are live without a gap, so that
-//! a table takes little memory where most of it lives, or most of it is dead.
+//! Positions are rounded outwards to the store's blocks: a block with one live byte is live. Each segment
+//! keeps a list of its live ranges. It is short if most of the segment is live, or most of it is dead.
 
 use std::collections::{BTreeMap, HashMap, HashSet};
 use std::ops::Range;
@@ -13,20 +12,20 @@ use kubist_format::lookup::Key;
 use kubist_index::state::Run;
 use kubist_store::BLOCK_BYTES;
 
-/// Fewer blocks in a row are no hole: making one takes about as long as writing them.
+/// Shortest hole in blocks. Making a shorter one takes about as long as writing its blocks.
 const LEAST_BLOCKS: u64 = 4;
 
-/// The parts of segments that live runs lie in.
+/// The ranges of segments that live runs use.
 #[derive(Default)]
 pub struct LiveParts {
-    /// For each part its first block, and the one behind its last.
+    /// For each live range, its first block and the end, exclusive.
     segments: HashMap<Arc<str>, BTreeMap<u64, u64>>,
-    /// Those that are marked.
+    /// The secondary indexes that are already included.
     lookups: HashSet<Key>,
 }
 
 impl LiveParts {
-    /// Takes a live run into account, and the lookup that covers it.
+    /// Adds a live run and its secondary index.
     pub fn add(&mut self, run: &Run<Location>) {
         let place = &run.payload;
         self.mark(&place.segment, place.data_offset, place.data_length);
@@ -55,19 +54,19 @@ impl LiveParts {
         parts.insert(first, end);
     }
 
-    /// Does a live run lie in a segment?
+    /// Whether a live run uses the segment.
     pub fn contains(&self, segment: &str) -> bool {
         self.segments.contains_key(segment)
     }
 
-    /// The end of the last live part of a segment.
+    /// The end of the last live range of a segment, in bytes.
     pub fn end(&self, segment: &str) -> u64 {
         let last = self.segments.get(segment).and_then(BTreeMap::last_key_value);
         last.map_or(0, |(_, end)| end.saturating_mul(BLOCK_BYTES))
     }
 
-    /// What is not live of the first `length` bytes of a segment, as whole blocks. The first block is
-    /// never a part of it, for an engine may have something of its own there.
+    /// The holes in the first `length` bytes of a segment, as whole blocks. The first block is never in a
+    /// hole, because an engine may store data of its own there.
     pub fn holes(&self, segment: &str, length: u64) -> Vec<Range<u64>> {
         let (mut at, end, mut holes) = (1, length / BLOCK_BYTES, Vec::new());
         let parts = self.segments.get(segment).into_iter().flatten();
@@ -81,7 +80,7 @@ impl LiveParts {
         holes
     }
 
-    /// What is not live of some ranges of a segment, which ascend.
+    /// The parts of ascending ranges of a segment that are in holes.
     pub fn holes_in(&self, segment: &str, ranges: &[Range<u64>]) -> Vec<Range<u64>> {
         let holes = self.holes(segment, ranges.iter().map(|range| range.end).max().unwrap_or(0));
         let (mut holes, mut ranges, mut both) = (&holes[..], ranges, Vec::new());
@@ -106,7 +105,7 @@ mod tests {
     #[test]
     fn holes_are_what_no_live_byte_is_in() {
         let segment: Arc<str> = "s".into();
-        // Against a map of all blocks, marked in many orders.
+        // Compared with a bitmap of all blocks, marked in random order.
         for seed in 0..300u64 {
             let mut state = seed;
             let mut below = |end: u64| {

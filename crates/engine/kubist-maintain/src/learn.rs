@@ -1,5 +1,5 @@
-//! Learning the scales of a grid from a table's own sample: the records of lowest priority
-//! are uniform over all that it holds.
+//! Derives the scales of a grid from the table's own sample: the rows of lowest priority, which are uniform
+//! over the table.
 
 use kubist_catalog::frame;
 use kubist_catalog::snapshot::Snapshot;
@@ -8,10 +8,10 @@ use kubist_read::request::RunOptions;
 use kubist_read::stream::QueryStream;
 use kubist_types::{Cancel, Domain, QuerySpec, Result};
 
-/// Rows that a scale is learned from.
+/// Rows that a scale is derived from.
 const LEARNED_ROWS: u64 = 1 << 16;
 
-/// How the inside of a domain is divided.
+/// How a scale divides its domain.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ScaleKind {
     Linear,
@@ -26,7 +26,7 @@ impl ScaleKind {
         }
     }
 
-    /// How a domain that is to be learned is divided.
+    /// The division of a domain that is to be learned.
     pub fn to_learn(domain: &Domain) -> ScaleKind {
         match domain {
             Domain::Quantile => ScaleKind::Quantile,
@@ -34,7 +34,7 @@ impl ScaleKind {
         }
     }
 
-    /// A scale for values like these.
+    /// The scale of this kind for the values.
     pub fn learn(self, values: &[f64]) -> Scale {
         match self {
             ScaleKind::Linear => Scale::learn_linear(values.iter().copied()),
@@ -43,21 +43,21 @@ impl ScaleKind {
     }
 }
 
-/// The values of some columns in the sample, record by record: NaN is what is not a number.
+/// Values of the columns in a sample of 65,536 rows, in the order of its rows. A value that is no number is
+/// NaN.
 ///
 /// # Errors
 ///
-/// `Invalid` if there is no such column; `SnapshotExpired`; `Damaged`; `Cancelled`; a storage
-/// error.
+/// `Invalid` if there is no such column; `SnapshotExpired`; `Damaged`; `Cancelled`; a storage error.
 pub fn sample(snapshot: &Snapshot, columns: Vec<String>, cancel: &Cancel) -> Result<Vec<Vec<f64>>> {
     sample_of(snapshot, columns, LEARNED_ROWS, cancel)
 }
 
-/// The same in a sample of this many records.
+/// [`sample`] with another number of rows.
 ///
 /// # Errors
 ///
-/// As of [`sample`].
+/// The same as [`sample`].
 pub fn sample_of(snapshot: &Snapshot, columns: Vec<String>, rows: u64, cancel: &Cancel) -> Result<Vec<Vec<f64>>> {
     let mut values = vec![Vec::new(); columns.len()];
     let query = QuerySpec { columns: Some(columns), limit: Some(rows), ..QuerySpec::default() };

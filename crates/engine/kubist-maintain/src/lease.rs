@@ -1,8 +1,7 @@
-//! Leases: who works on which part of the tree.
+//! Leases of subtrees, so that two optimizers do not do the same work.
 //!
-//! Only a hint that saves work: a rewrite is safe without any lease, because it
-//! checks its inputs when it is published. A lease ends by itself, so that a process
-//! that dies keeps others away for a moment only.
+//! A lease is only a hint: rewrites are safe without it, because each checks its inputs when it is published.
+//! A lease expires, so a killed process blocks others only until then.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -16,17 +15,17 @@ use kubist_catalog::segment::unix_ms;
 use kubist_types::error::Result;
 
 use kubist_format::names::LEASES;
-/// Longer than a rewrite takes.
+/// Duration of a lease, longer than a rewrite takes.
 const LENGTH: Duration = Duration::from_secs(30);
 
-/// A part of the tree that others leave alone until it is dropped, or ends.
+/// A subtree that other optimizers leave alone until this value is dropped or expires.
 pub struct Lease {
     store: Arc<dyn Store>,
     name: String,
 }
 
 impl Lease {
-    /// `None` if somebody works on the cube, in it or around it.
+    /// Takes the lease of a cube's subtree; `None` if another lease overlaps it.
     ///
     /// # Errors
     ///
@@ -35,7 +34,7 @@ impl Lease {
         let now = unix_ms();
         for name in core.store.list(LEASES).map_err(store_error)? {
             let Some((other, end)) = parse(core, &name) else { continue };
-            // Nobody takes one for longer: that clock is wrong, or was.
+            // No lease lasts longer than LENGTH, so an end beyond that came from a wrong clock.
             if end < now || end > now + LENGTH.as_millis() as u64 {
                 core.store.delete(&name).map_err(store_error)?;
             } else if overlap(core, other, cube) {
@@ -50,19 +49,19 @@ impl Lease {
 
 impl Drop for Lease {
     fn drop(&mut self) {
-        // One that stays behind ends by itself.
+        // If the deletion fails, the lease expires.
         let _ = self.store.delete(&self.name);
     }
 }
 
-/// Does one of the two hold the other?
+/// Whether one cube contains the other.
 fn overlap(core: &Core, one: CubeId, other: CubeId) -> bool {
     let contains =
         |outer: CubeId, inner| core.forest().tree(outer.grid()).is_some_and(|tree| tree.contains(outer, inner));
     contains(one, other) || contains(other, one)
 }
 
-/// The cube that a lease is for, and when it ends, in milliseconds since 1970.
+/// The cube of a lease and its end, in milliseconds since 1970.
 fn parse(core: &Core, name: &str) -> Option<(CubeId, u64)> {
     let (cube, end) = name[LEASES.len()..].split_once('-')?;
     Some((core.forest().cube_from_u128(u128::from_str_radix(cube, 16).ok()?)?, end.parse().ok()?))
@@ -95,7 +94,7 @@ mod tests {
         assert!(Lease::take(core, children[1]).unwrap().is_some());
         drop(first);
         assert!(Lease::take(core, CubeId::root(0)).unwrap().is_some());
-        // One whose holder died long ago.
+        // An expired lease.
         store.put_if_absent(&format!("{LEASES}{:032x}-{}", grandchild.to_u128(), unix_ms() - 1), &[]).unwrap();
         assert!(Lease::take(core, CubeId::root(0)).unwrap().is_some());
         assert!(store.list(LEASES).unwrap().is_empty());

@@ -1,7 +1,7 @@
-//! Keeping a table in shape: compaction and replication, cleaning, copies, the end of a table.
+//! Maintenance of a table: compaction and replication, cleaning, copies, drops.
 //!
-//! Whatever it does, every snapshot answers as before, and nothing that was acknowledged is
-//! lost. Nothing here may choose what a question returns.
+//! Invariant: no function of this crate changes the result of a query on a snapshot, or loses an acknowledged
+//! row.
 
 pub mod background;
 pub mod clean;

@@ -1,32 +1,32 @@
-//! The policy of the optimizer: how far it goes, and what it leaves to other optimizers.
+//! Options of the optimizer: thresholds and limits.
 
 use kubist_types::{Cancel, Replication};
 
-/// Stored bytes that are rewritten at once, in memory.
+/// Limit of the stored bytes of one rewrite, which are in memory.
 const BYTES_AT_ONCE: u64 = 512 << 20;
 
-/// How far the optimizer goes.
+/// Options of an optimization.
 #[derive(Clone, Debug)]
 pub struct OptimizeOptions {
-    /// Rewrites a part of the tree when at least this share of its rows is debt:
-    /// low values give a better layout, high ones fewer bytes written.
+    /// A subtree is rewritten when at least this fraction of its rows is debt. Low values give a better
+    /// layout, high values fewer written bytes.
     pub debt_share: f64,
-    /// Rows that are rewritten at once, in memory.
+    /// Limit of the rows of one rewrite, which are in memory.
     pub rows_at_once: u64,
-    /// Below 1: works on one core only, gives way to others there, and rests so long
-    /// after rewrites that it takes this share of it. At 1 it takes all cores.
+    /// Target fraction of the time of one core. Below 1, the optimizer works on one core, lets other threads
+    /// there go first, and sleeps after rewrites to keep to this fraction. At 1 it uses all cores.
     pub core_share: f64,
-    /// Looks at the table once and does what is cheap there and one large rewrite, for a
-    /// caller that comes again as long as there is something to do. Otherwise goes on
-    /// until nothing is left.
+    /// Plans once, does the cheap work and one large rewrite, and returns; the caller calls again while there
+    /// is work. Otherwise the optimizer continues until no work is left.
     pub one_round: bool,
-    /// Gives the table another grid when the data has outgrown the newest.
+    /// Adds a new grid when the data no longer fits the newest grid.
     pub follow_data: bool,
-    /// Which records to copy downwards; `None`: as the table says.
+    /// The rows to replicate into deeper cubes; `None`: the table's own setting.
     pub replication: Option<Replication>,
-    /// Rewrites the runs that use another compression than the table.
+    /// Rewrites runs whose compression differs from the table's setting.
     pub recompress: bool,
-    /// Merges small lookups once there are more than so many: each question for a value asks all of them.
+    /// Small secondary indexes are merged when there are more than this number, because each search for a
+    /// value reads all of them.
     pub few_lookups: usize,
     pub cancel: Cancel,
 }
@@ -48,12 +48,12 @@ impl Default for OptimizeOptions {
 }
 
 impl OptimizeOptions {
-    /// Are so many rows, and so many stored bytes, rewritten or copied at once?
+    /// Whether one rewrite or copy may have this size.
     pub fn fits(&self, rows: u64, bytes: u64) -> bool {
         rows <= self.rows_at_once && bytes <= BYTES_AT_ONCE
     }
 
-    /// For work beside commits: few bytes written, and most of the machine left alone.
+    /// Options for work next to commits: few bytes written, most of the machine left free.
     pub fn background() -> OptimizeOptions {
         OptimizeOptions {
             debt_share: 0.5,
