@@ -1,16 +1,15 @@
-//! A copy of a snapshot as a table of its own, with the same grid or another.
+//! Copies a snapshot into a new table, with the same grids or another grid.
 //!
-//! A copy that is to have the same grid gets all grids of the table, and its rows are placed
-//! by the newest. One that is to have another begins with that grid as its first.
+//! With the same grids, the copy gets all grids of the table and places its rows by the newest. Otherwise the
+//! given grid becomes its first.
 //!
-//! The rows pass through a writer of the new table in bounded memory and become one
-//! commit, so that the copy has all of them or none: after an error nothing of it is
-//! left, after a crash something that is not a table, and goes when the copy is repeated
-//! (`unfinished`). They bring their hidden columns
-//! along: steps stay steps, and the rows of a table without identity keep their
-//! priorities. What belongs to the moment and not to the rows stays behind: tokens,
-//! the writers' histories, who was declared. So a step that waits for a writer in
-//! the table is complete in the copy, with the rows that it had.
+//! The rows pass through a writer of the new table in bounded memory and become one commit, so the copy has
+//! all of them or none. An error removes the copy. A crash leaves an unfinished location that is no table;
+//! repeating the copy removes it (`unfinished`).
+//!
+//! The rows keep their hidden columns, so their steps, and in a table without identity their priorities.
+//! Tokens, histories of writers and declared writers are not copied. A step that waits for a writer in the
+//! table is therefore complete in the copy, with the rows that it had.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -41,20 +40,20 @@ use kubist_catalog::snapshot::Snapshot;
 use kubist_format::names::COPY;
 use kubist_write::unfinished::Unfinished;
 
-/// What is to be different in a copy.
+/// Options of a copy.
 #[derive(Clone, Debug, Default)]
 pub struct CopyOptions {
-    /// The dimensions of its grid, of the columns of the table's creation. Domains that are not given are learned
+    /// Dimensions of its grid, among the columns that the table was created with. Missing domains are learned
     /// from a sample of all rows. `None`: the grids of the table.
     pub dimensions: Option<Vec<Dimension>>,
     pub capacity: Option<u32>,
-    /// As of [`WriterOptions`].
+    /// As in [`WriterOptions`].
     pub memory_bytes: Option<usize>,
-    /// Stops the copy; nothing of it is left then.
+    /// Stops the copy, which is then removed.
     pub cancel: Cancel,
 }
 
-/// What a copy took.
+/// Result of a copy.
 #[derive(Clone, Debug, PartialEq, serde::Serialize)]
 pub struct Copied {
     pub rows: u64,
@@ -62,11 +61,12 @@ pub struct Copied {
     pub seconds: f64,
 }
 
-/// Copies all rows into a new table at a location, where nothing may be; calls `progress(rows done, all rows)` as it goes on.
+/// Copies all rows into a new table at an empty location, and calls `progress(copied rows, all rows)` after
+/// each batch.
 ///
 /// # Errors
 ///
-/// `Exists` if something is there; else as of [`copy_in`].
+/// `Exists` if the location is not empty; the errors of [`copy_in`].
 pub fn copy_to(
     snapshot: &Snapshot,
     location: &TableLocation,
@@ -77,12 +77,12 @@ pub fn copy_to(
     copy_planned(snapshot, vacant_for_copy(location, &options.cancel)?, plan, options, progress)
 }
 
-/// The same in an empty store, of whatever kind.
+/// Copies all rows into an empty store of any kind.
 ///
 /// # Errors
 ///
-/// `Exists` if the store is not empty; `Invalid` options; `SnapshotExpired` or `Damaged` if the
-/// source cannot be read; `Cancelled`; a storage error of either. Nothing opens as a table then.
+/// `Exists` if the store is not empty; `Invalid` options; `SnapshotExpired` or `Damaged` if the source cannot
+/// be read; `Cancelled`; a storage error of either store. After an error the store holds no table.
 pub fn copy_in(
     snapshot: &Snapshot,
     store: Arc<dyn Store>,
@@ -112,7 +112,7 @@ fn copy_planned(
         .and_then(|()| copy_rows(snapshot, writer, &unfinished.core, options, progress))
         .and_then(|copied| unfinished.finish().map(|_| copied));
     if copied.is_err() {
-        // Best effort: what stays is not a table.
+        // If the deletion fails, the remaining files are no table.
         let _ = drop_in(store, false, &Cancel::default());
     }
     copied
@@ -153,7 +153,7 @@ fn plan_copy(snapshot: &Snapshot, options: &CopyOptions) -> Result<Plan> {
     let planned = plan.header.dimensions.iter();
     let mut scales =
         planned.map(|dimension| dimension.domain.map(given).transpose()).collect::<Result<Vec<Option<Scale>>>>()?;
-    // Learned here and not by the writer, to whom rows come in the order of space.
+    // Learned from a sample here, because the writer gets the rows in spatial order.
     let open: Vec<usize> = (0..scales.len()).filter(|d| scales[*d].is_none()).collect();
     if !open.is_empty() && rows(snapshot)? > 0 {
         let columns = open.iter().map(|d| dimensions[*d].column.clone()).collect();
@@ -165,7 +165,7 @@ fn plan_copy(snapshot: &Snapshot, options: &CopyOptions) -> Result<Plan> {
     Ok(plan)
 }
 
-/// A plan of the table as it was created; its grids come along.
+/// Plans a copy with the schema of the table's creation; `copy_alterations` copies its later grids.
 fn plan_same(snapshot: &Snapshot, options: &CopyOptions) -> Result<Plan> {
     let core = &snapshot.core;
     let mut header = core.header.clone();
@@ -183,7 +183,7 @@ fn plan_same(snapshot: &Snapshot, options: &CopyOptions) -> Result<Plan> {
     Ok(Plan { header, schema, scales: first.map(|frame| frame.scales.clone()), shared: false })
 }
 
-/// What changed of the table after its creation; its grids only if they come along.
+/// Copies the alterations of the table; those of grids only if the copy has the same grids.
 fn copy_alterations(snapshot: &Snapshot, table: &Core, options: &CopyOptions) -> Result<()> {
     let (mut copied, mut chain) = (0, Chain::of_alterations(&table.header.id));
     for number in 1..=snapshot.view.schema.version {
@@ -192,7 +192,7 @@ fn copy_alterations(snapshot: &Snapshot, table: &Core, options: &CopyOptions) ->
         let missing = || store_error(kubist_store::Error::Missing { file: format!("{location}/{name}") });
         let bytes = snapshot.core.store.get(&name).map_err(store_error)?.ok_or_else(missing)?;
         let (_, alteration) = Alteration::decode(&bytes).map_err(|error| bad_entry(location, &name, 0, error))?;
-        // Every step of a copy is whole, and of one writer.
+        // Every step of a copy is complete and has one writer.
         let stays = match &alteration {
             Alteration::Writers(_) => false,
             Alteration::Grid(_) => options.dimensions.is_none(),

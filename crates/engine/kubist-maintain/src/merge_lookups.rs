@@ -1,11 +1,11 @@
-//! Few lookups into many runs: postings of small ones put together.
+//! Merges the small secondary indexes (`Lookup`) of a table.
 //!
-//! Each commit and each rewrite has postings of its own, and a question for a value asks all of them that have a live
-//! run: hundreds, in a table of very many rows. What they say of dead runs takes space, too. A merge is a
-//! rewrite that moves nothing. It replaces runs by themselves, the same bytes of the same cubes
-//! under other names, and writes one lookup that covers all of them. It reads no rows.
+//! Each commit and each rewrite writes an index of its own. A search for a value reads every index that has a
+//! live run: hundreds in a very large table. Postings of dead runs waste space as well. A merge is a rewrite
+//! that moves no rows and reads none. It replaces runs by themselves, with the same bytes and cubes under new
+//! names, and writes one index that covers all of them.
 //!
-//! A replica counts only while the runs that it copies live, so lookups are merged before replicas are made.
+//! A replica counts only while the runs that it copies live, so indexes are merged before replicas are made.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -31,47 +31,49 @@ use crate::inputs::{above, live};
 use crate::planner::movable;
 use crate::policy::OptimizeOptions;
 
-/// Rows of a merged lookup at most. All of its runs stand in one entry, each with about a hundred bytes.
+/// Rows of a merged index at most. One log entry lists all of its runs, with about 100 bytes for each.
 const MOST_ROWS: u64 = 1 << 28;
-/// Runs of it at most, as of any other rewrite.
+/// Runs of a merged index at most, as in any other rewrite.
 const MOST_RUNS: u64 = 1 << 18;
 /// Rows at most in the background, where a merge takes a second.
 const MOST_ROWS_AT_ONCE: u64 = 1 << 23;
-/// Postings that are held in memory, at 8 bytes twice over.
+/// Postings in memory at a time, in two copies of 8 bytes each.
 const HELD_ROWS: u64 = 1 << 23;
-/// Postings that are sorted together, in a cache.
+/// Postings that are sorted together, so that they fit in a processor cache.
 const PART_ROWS: u64 = 1 << 15;
-/// No zone's number.
+/// Marks a zone without a number.
 const NONE: u32 = u32::MAX;
-/// Runs of groups that are looked for in one look at the table.
+/// Runs whose names one pass over the manifest collects.
 const SOUGHT_RUNS: u64 = 1 << 20;
 
-/// Lookups that are to become one.
+/// Indexes to merge into one.
 pub struct Group {
     keys: Vec<Key>,
     rows: u64,
-    /// Their live runs, as of the look at the table that chose them: how many, and after another look which.
+    /// Their live runs: the number when the group was chosen, and the names after a second pass.
     runs: u64,
     names: Vec<(CubeId, RunId)>,
 }
 
-/// What is known of a lookup.
+/// Counts of one index.
 struct Counted {
     rows: u64,
     runs: u64,
-    /// Does it know all lookup columns, and may all of its runs be replaced?
+    /// It covers all indexed columns, and all of its runs may be replaced.
     is_free: bool,
-    /// In depth-first order of the first run that lives.
+    /// Its position in depth-first order of the first live run.
     place: usize,
 }
 
-/// Calls with lookups that are worth merging, group by group: once there are more than a few small ones, of these the
-/// smallest, up to the last that has no more rows than all smaller ones together. So what is merged again is in a lookup of
-/// twice its size.
+/// Calls `work` with each group of indexes that are worth merging.
+///
+/// Nothing is merged while there are at most `few_lookups` small indexes. Otherwise the smallest are merged,
+/// up to the last that has no more rows than all smaller ones together. A posting that is merged again is
+/// therefore in an index of twice the size.
 ///
 /// # Errors
 ///
-/// `Cancelled`; as of [`Core::view`]; a storage error; what `work` returns.
+/// `Cancelled`; the errors of [`Core::view`]; a storage error; the errors of `work`.
 pub fn each(core: &Core, options: &OptimizeOptions, work: &mut dyn FnMut(&Group) -> Result<()>) -> Result<()> {
     let mut groups = groups(core, options)?;
     let mut rest = &mut groups[..];
@@ -113,7 +115,7 @@ fn groups(core: &Core, options: &OptimizeOptions) -> Result<Vec<Group>> {
         sum += of.rows;
     }
     small.truncate(worth);
-    // Neighbours share pages of the list of runs.
+    // Neighbouring runs share pages of the manifest.
     small.sort_unstable_by_key(|(_, of)| of.place);
     let mut groups: Vec<Group> = Vec::new();
     for (key, of) in small {
@@ -133,7 +135,7 @@ fn groups(core: &Core, options: &OptimizeOptions) -> Result<Vec<Group>> {
     Ok(groups)
 }
 
-/// Finds the runs of groups.
+/// Collects the runs of the groups.
 fn name(core: &Core, groups: &mut [Group], cancel: &Cancel) -> Result<()> {
     let of_keys = groups.iter().enumerate().flat_map(|(number, group)| group.keys.iter().map(move |key| (key, number)));
     let numbers: HashMap<Key, usize> = of_keys.map(|(key, number)| (key.clone(), number)).collect();
@@ -150,7 +152,7 @@ fn name(core: &Core, groups: &mut [Group], cancel: &Cancel) -> Result<()> {
     Ok(())
 }
 
-/// Calls with all primary runs that a lookup covers, in depth-first order of cubes.
+/// Calls `work` with each primary run that has an index, in depth-first order of cubes.
 fn each_covered(
     core: &Core,
     view: &View,
@@ -184,12 +186,13 @@ fn count(core: &Core, view: &View, cancel: &Cancel) -> Result<HashMap<Key, Count
     Ok(counted)
 }
 
-/// Makes one lookup of a group's, and says of how many; `None` if somebody else has replaced one of the runs first, or less
-/// than two of the lookups can be read. One that is damaged is left as it is.
+/// Merges the indexes of a group. Returns the rewrite and the number of indexes; a damaged one stays as it is.
+///
+/// Returns `None` if another rewrite has replaced one of the runs, or fewer than two indexes can be read.
 ///
 /// # Errors
 ///
-/// `Cancelled`; `Damaged`; as of [`Core::view`]; a storage error.
+/// `Cancelled`; `Damaged`; the errors of [`Core::view`]; a storage error.
 pub fn merge(core: &Arc<Core>, group: &Group, cancel: &Cancel) -> Result<Option<(Written, u64)>> {
     let cubes = above(&core.forest(), group.names.iter().map(|(cube, _)| *cube));
     let (view, directory) = core.view_with(cancel, |view| {
@@ -197,7 +200,7 @@ pub fn merge(core: &Arc<Core>, group: &Group, cancel: &Cancel) -> Result<Option<
         view.runs.of_cubes(core, cubes.iter().copied().chain(own), cancel)
     })?;
     let Some(mut runs) = live(&directory, &group.names) else { return Ok(None) };
-    // Those of a lookup are consecutive in their entry.
+    // The runs of one index are consecutive in their entry.
     runs.sort_unstable_by_key(|run| run.id);
     let cutoffs = cubes.into_iter().map(|cube| (cube, directory.cutoff(cube))).collect();
     let snapshot = Snapshot::new(core.clone(), view);
@@ -227,31 +230,31 @@ pub fn merge(core: &Arc<Core>, group: &Group, cancel: &Cancel) -> Result<Option<
     }
 }
 
-/// What tells the lookup that covers a run from others.
+/// Identifies the index that covers a run.
 fn name_of(run: &Run<Location>) -> Option<(RunId, Key)> {
     run.payload.lookup.as_ref().map(|lookup| (first_run(run, lookup), lookup.key()))
 }
 
-/// An error, and the number of the lookup that it is of.
+/// An error, and the number of the index that caused it.
 type Fault = (Option<usize>, Error);
 
-/// Lookups on their way into one.
+/// Indexes during their merge.
 struct Merging<'a> {
     snapshot: &'a Snapshot,
     cancel: &'a Cancel,
     sources: Vec<Source<'a>>,
-    /// Of each of the runs.
+    /// The number of zones of each run.
     zones: Vec<u32>,
     rows: u64,
 }
 
-/// A lookup, and of the runs that it covers those that live.
+/// An index, and the live runs that it covers.
 struct Source<'a> {
     lookup: &'a Arc<Lookup>,
     runs: &'a [Arc<Run<Location>>],
-    /// By lookup column.
+    /// One for each indexed column.
     columns: Vec<(&'a OfColumn, Directory)>,
-    /// For each of its zones the number in the merged lookup, or [`NONE`].
+    /// For each of its zones, the number in the merged index, or [`NONE`].
     numbers: Vec<u32>,
 }
 
@@ -265,7 +268,7 @@ impl<'a> Merging<'a> {
         let (mut next, mut all) = (0, 0);
         for (number, runs) in lookups.iter().enumerate() {
             cancel.check().map_err(|error| (None, error))?;
-            // The others stay as they are once there are more zones than a reader takes.
+            // Indexes beyond a reader's limit of zones are not merged.
             let Some(lookup) = &runs[0].payload.lookup else { continue };
             let known = |column: &usize| lookup.columns.iter().find(|place| place.column as usize == *column);
             let columns = snapshot.core.created.lookup.iter().filter_map(known);
@@ -301,12 +304,12 @@ impl<'a> Merging<'a> {
         Ok(merging)
     }
 
-    /// The runs that the lookup will cover.
+    /// The runs that the merged index will cover.
     fn runs(&self) -> impl Iterator<Item = &'a Arc<Run<Location>>> + use<'a, '_> {
         self.sources.iter().flat_map(|source| source.runs)
     }
 
-    /// Writes the lookup: the runs that it covers, and its bytes.
+    /// Writes the merged index, and returns the runs that it covers and its size in bytes.
     fn write(self, segment: &mut dyn Segment) -> std::result::Result<(Vec<Arc<Run<Location>>>, u64), Fault> {
         let columns: Vec<OfColumn> = (0..self.snapshot.core.created.lookup.len())
             .map(|column| self.write_column(column, segment))
@@ -322,7 +325,7 @@ impl<'a> Merging<'a> {
     }
 
     fn write_column(&self, column: usize, segment: &mut dyn Segment) -> std::result::Result<OfColumn, Fault> {
-        // Powers of two: each is of the keys that begin with the same bits.
+        // Both are powers of two, so that each holds the keys that start with the same bits.
         let pieces = self.rows.div_ceil(HELD_ROWS).next_power_of_two().min(1 << 16) as u32;
         let parts = (self.rows / (pieces as u64 * PART_ROWS)).clamp(1, 1 << 8).next_power_of_two() as u32;
         let append = |segment: &mut dyn Segment, bytes: &[&[u8]]| {
@@ -348,7 +351,7 @@ impl<'a> Merging<'a> {
         })
     }
 
-    /// All pairs `key << 32 | zone` with keys of one of some pieces, in parts of ascending keys.
+    /// Returns all pairs `key << 32 | zone` of one of the ranges of keys, in parts of ascending keys.
     fn piece(
         &self,
         column: usize,

@@ -1,10 +1,9 @@
-//! The optimizer: it restores the layout while writers and readers go on.
+//! The optimizer: improves the layout of a table while writers and readers continue.
 //!
-//! Small commits rest high in the tree and cubes gather many runs. The optimizer
-//! takes the runs of a part of the tree that the planner found worth it, places their
-//! rows anew and publishes the outcome as one rewrite. Runs of older grids move to the
-//! newest in the same way. Where nothing of that kind is left it merges lookups, then makes the replicas that the table's
-//! policy wants. Writers and readers go on meanwhile; it can be stopped at any moment.
+//! Small commits leave rows high in the tree, and cubes collect many runs. The optimizer reads the runs of a
+//! subtree that the planner chose, places their rows again, and publishes the result as one rewrite. Rows of
+//! older grids move to the newest grid in the same way. When no such work is left, it merges secondary
+//! indexes, then makes the replicas of the table's policy. It can be stopped at any time.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -33,61 +32,60 @@ use kubist_write::build::SortedRows;
 use kubist_write::publish::{NewRuns, Replacement, Written};
 use kubist_write::seen::Seen;
 
-/// How much a thread that works beside others gives way to them, as nice(1) has it.
+/// Niceness of the optimizer's thread, as in nice(1).
 const NICE: i32 = 10;
-/// In the background it stops with small rewrites after this time, does the large one at the
-/// end of the round, and plans anew.
+/// A background round stops small rewrites after this time, does its large rewrite, and ends.
 const ROUND: Duration = Duration::from_millis(300);
 
-/// What a call of `Table::optimize` did.
+/// Result of `Table::optimize`.
 #[derive(Clone, Copy, Debug, Default, PartialEq, serde::Serialize)]
 pub struct OptimizeReport {
     pub rewrites: u64,
     pub rows_rewritten: u64,
-    /// Of these, rows that moved from the tree of an older grid to the newest.
+    /// Rows among these that moved from an older grid to the newest.
     pub rows_moved: u64,
     /// Rows of new replicas.
     pub rows_copied: u64,
-    /// Lookups that became parts of larger ones.
+    /// Secondary indexes that were merged into larger ones.
     pub lookups_merged: u64,
     pub bytes_written: u64,
-    /// Did it give the table another grid, because the data had outgrown the one before?
+    /// A new grid was added, because the data did not fit the previous one.
     pub new_grid: bool,
-    /// Rewrites that another optimizer made superfluous.
+    /// Rewrites that failed because another one replaced their inputs first.
     pub conflicts: u64,
-    /// Parts of the tree that another optimizer was at work on.
+    /// Subtrees that another optimizer had leased.
     pub left_to_others: u64,
-    /// Rows that a fresh build would put elsewhere, before and after.
+    /// Rows that a new build would place in another cube, before and after.
     pub debt_before: u64,
     pub debt_after: u64,
 }
 
-/// What came of one piece of work.
+/// Result of one unit of work.
 struct Turn {
-    /// `false`: somebody else is at it.
+    /// `false`: another optimizer has the lease.
     leased: bool,
     written: Option<Written>,
-    /// The time of a core that it took.
+    /// Time on one core.
     spent: Duration,
 }
 
-/// How fast the work may go, and who is told of its progress.
+/// Speed limit of the optimizer, and the callbacks of its progress.
 pub struct Pace<'a> {
-    /// The share of a core that it may take now.
+    /// The fraction of a core that it may use now.
     pub core_share: &'a dyn Fn() -> f64,
-    /// After each look at the table.
+    /// Called after each plan.
     pub planned: &'a dyn Fn(&Debt),
-    /// After each rewrite: rows rewritten so far, debt that it settled.
+    /// Called after each rewrite with the rows rewritten so far and the debt that this rewrite removed.
     pub rewrote: &'a mut dyn FnMut(u64, u64),
 }
 
-/// Improves the layout until no part of the tree has too large a share of
-/// debt. Calls `progress(rewritten rows, debt left)` after each rewrite.
+/// Improves the layout until the debt of every subtree is below `debt_share`. Calls `progress(rewritten rows,
+/// remaining debt)` after each rewrite.
 ///
 /// # Errors
 ///
-/// `Invalid` options; `Cancelled`; `Damaged`; as of [`Core::view`]; a storage error. What was
-/// published before stays.
+/// `Invalid` options; `Cancelled`; `Damaged`; the errors of [`Core::view`]; a storage error. Rewrites that
+/// were published before the error stay.
 pub fn optimize(
     core: &Arc<Core>,
     options: &OptimizeOptions,
@@ -108,11 +106,11 @@ pub fn optimize(
     )
 }
 
-/// The same, at a pace.
+/// [`optimize`] with a speed limit and callbacks.
 ///
 /// # Errors
 ///
-/// As of [`optimize`].
+/// The same as [`optimize`].
 pub fn optimize_at(core: &Arc<Core>, options: &OptimizeOptions, pace: &mut Pace<'_>) -> Result<OptimizeReport> {
     if !(options.core_share > 0.0 && options.core_share <= 1.0) {
         return Err(Error::invalid(format!("core_share must be in (0, 1], found {}", options.core_share)));
@@ -121,7 +119,7 @@ pub fn optimize_at(core: &Arc<Core>, options: &OptimizeOptions, pace: &mut Pace<
     let mut report = OptimizeReport::default();
     let mut tried: HashMap<CubeId, u64> = HashMap::new();
     let mut unlisted = 0;
-    // What is not worth rewriting whole moves down in pieces that are not too small.
+    // Rows of subtrees that are not worth a whole rewrite move down in runs above a minimum size.
     let adding = Capacity::adding(core.header.capacity, options.debt_share);
     if options.follow_data {
         let snapshot = Snapshot::now(core, &options.cancel)?;
@@ -154,8 +152,8 @@ pub fn optimize_at(core: &Arc<Core>, options: &OptimizeOptions, pace: &mut Pace<
             }
             let mut work = || rewrite(core, &one, &adding, &options.cancel);
             let turn = turn(core, Some(one.top), &hands, options, &mut report, &mut work)?;
-            // Again only if it settles a good part of what it moves; rows that moved are gone from there, and the next ones
-            // may begin in the same cube.
+            // A cube is tried again only if its debt fell by a quarter of the rewritten rows. Moves are
+            // exempt: their rows are gone, and the next move may start in the same cube.
             if one.kind != Kind::Move || turn.written.is_none_or(|written| written.rows == 0) {
                 tried.insert(one.top, if turn.leased { one.debt.saturating_sub(one.rows / 4) } else { 0 });
             }
@@ -185,7 +183,8 @@ pub fn optimize_at(core: &Arc<Core>, options: &OptimizeOptions, pace: &mut Pace<
             lookups = merged.map_or(0, |(_, lookups)| lookups);
             Ok(merged.map(|(written, _)| written))
         };
-        // Of runs all over the tree: a lease would keep others away from all of it, and a loser loses seconds.
+        // The runs are all over the tree. A lease would block all other work, while a conflict costs only
+        // seconds.
         let turn = turn(core, None, &hands, options, &mut report, &mut work)?;
         report.lookups_merged += lookups;
         if let Some(written) = turn.written {
@@ -195,7 +194,7 @@ pub fn optimize_at(core: &Arc<Core>, options: &OptimizeOptions, pace: &mut Pace<
         rest(owed(turn.spent, pace), &options.cancel)
     })?;
     let policy = options.replication.unwrap_or(core.header.replication);
-    // In a round of its own only one: commits go on, and their runs come first.
+    // One replica in each round, because compactions of new commits come first.
     let most = if options.one_round { 1 } else { usize::MAX };
     loop {
         let (view, Parts { parts, are_all }) = replicate::parts(core, policy, options)?;
@@ -211,14 +210,14 @@ pub fn optimize_at(core: &Arc<Core>, options: &OptimizeOptions, pace: &mut Pace<
             }
             rest(owed(turn.spent, pace), &options.cancel)?;
         }
-        // Otherwise others are at all that is left.
+        // Otherwise other optimizers work on all that is left.
         if are_all || options.one_round || report.rewrites == before {
             return conclude(core, options, report);
         }
     }
 }
 
-/// What is to be done by now.
+/// Plans the work on the newest view.
 fn plan(core: &Core, capacity: &Capacity, wanted: Wanted<'_>) -> Result<Plan> {
     let cancel = &wanted.options.cancel;
     let (_, plan) = core.view_with(cancel, |view| {
@@ -232,8 +231,8 @@ fn plan(core: &Core, capacity: &Capacity, wanted: Wanted<'_>) -> Result<Plan> {
     Ok(plan)
 }
 
-/// Writes a checkpoint once many runs came since the last one, where the list of runs is too long to be
-/// held: what came since is. `unlisted` counts those of this call.
+/// Writes a checkpoint after many new runs if the manifest is too long for memory, because the runs since the
+/// last checkpoint are in memory. `unlisted` counts the new runs of this call.
 fn keep_short(core: &Core, unlisted: &mut u64, written: Written, options: &OptimizeOptions) -> Result<()> {
     *unlisted += written.runs;
     let is_long = core.last_view().is_some_and(|view| !core.fits_in_memory(view.runs.about()));
@@ -243,7 +242,8 @@ fn keep_short(core: &Core, unlisted: &mut u64, written: Written, options: &Optim
     Ok(())
 }
 
-/// Does one piece of work, unless somebody else is at that part of the tree; of none nobody is kept away.
+/// Does one unit of work under the lease of the subtree at `top`, unless another optimizer has it. `None`
+/// needs no lease.
 fn turn(
     core: &Arc<Core>,
     top: Option<CubeId>,
@@ -269,13 +269,13 @@ fn turn(
     Ok(Turn { leased: true, written, spent })
 }
 
-/// A checkpoint spares others the reading of what was rewritten.
+/// After a checkpoint, other processes need not read these rewrites.
 fn conclude(core: &Arc<Core>, options: &OptimizeOptions, report: OptimizeReport) -> Result<OptimizeReport> {
     let wanted = if options.one_round { write_checkpoint::is_due(core, 0) } else { report.rewrites > 0 };
     if wanted {
         write_checkpoint::write(core, &options.cancel)?;
     }
-    // Without them questions are only slower.
+    // Without digests, queries are only slower.
     if !options.one_round
         && let Err(Error::Cancelled) = write_checkpoint::write_digests(core, &options.cancel)
     {
@@ -284,17 +284,16 @@ fn conclude(core: &Arc<Core>, options: &OptimizeOptions, report: OptimizeReport)
     Ok(report)
 }
 
-/// Places the rows of some runs anew; `None` if somebody else has replaced one
-/// of the runs first.
+/// Places the rows of the runs again; `None` if another rewrite has replaced one of them.
 fn rewrite(core: &Arc<Core>, one: &Rewrite, adding: &Capacity, cancel: &Cancel) -> Result<Option<Written>> {
-    // Rows that move go anywhere in the newest tree, as those of a commit do.
+    // Rows that move may go to any cube of the newest tree, like rows of a commit.
     let (view, (known, inputs)) = core.view_with(cancel, |view| {
         let runs = &view.runs;
         if one.kind == Kind::Move {
             let of_inputs = runs.of_cubes(core, one.runs.iter().map(|(cube, _)| *cube), cancel)?;
             return Ok((runs.worth_knowing(core, cancel)?, live(&of_inputs, &one.runs)));
         }
-        // A few runs of a large cube are worth no look at all that lies below it.
+        // For a few runs of one cube, reading the manifest below it costs more than it saves.
         let known = match one.kind {
             Kind::Own => runs.above(core, one.top, cancel)?,
             Kind::Whole | Kind::Move => runs.around(core, one.top, cancel)?,
@@ -318,7 +317,7 @@ fn rewrite(core: &Arc<Core>, one: &Rewrite, adding: &Capacity, cancel: &Cancel) 
     let has_rows = known.iter().any(|part| part.trees().any(|tree| tree == geometry));
     let seen = Seen::without(known, inputs.iter().map(|run| run.id));
     let above = geometry.parent(top).map_or(Threshold::NONE, |parent| seen.cutoff(parent));
-    // A part of a table that moves is one of many, as a commit is.
+    // One of many moves, so the capacity of commits applies.
     let capacity = match one.kind {
         Kind::Own => *adding,
         Kind::Move if has_rows => Capacity::for_commits(core.header.capacity),
@@ -326,13 +325,13 @@ fn rewrite(core: &Arc<Core>, one: &Rewrite, adding: &Capacity, cancel: &Cancel) 
     };
     let rows = sorted.all().collect();
     let mut placed = sorted.place(&geometry, &capacity, &seen, top, above, rows);
-    // What rests below `top` relied on the cutoffs above it as well (I5).
+    // The placement below `top` used the cutoffs above it as well (I5).
     placed.cutoffs.extend(geometry.ancestors(top).map(|cube| (cube, seen.cutoff(cube))));
     let replacement = Replacement { inputs, cutoffs: placed.cutoffs, ..Replacement::default() };
     NewRuns::write(core, &view, &sorted, &placed.placements, cancel)?.publish(core, replacement, cancel)
 }
 
-/// Who does the work: all cores, or one thread that gives way to others.
+/// The threads that work: all cores, or one thread with a low priority.
 struct Hands(Option<rayon::ThreadPool>);
 
 impl Hands {
@@ -340,10 +339,10 @@ impl Hands {
         if options.core_share >= 1.0 {
             return Ok(Hands(None));
         }
-        // Commits and queries that want the core get most of it. If the system says no
-        // to that, the thread takes its share all the same.
+        // Commits and queries that need the core get most of it. Without niceness, the thread still keeps to
+        // its fraction.
         let polite = |_| {
-            // Elsewhere it would be the whole process that gives way.
+            // On other systems, nice lowers the priority of the whole process.
             #[cfg(target_os = "linux")]
             let _ = rustix::process::nice(NICE);
         };
@@ -353,7 +352,7 @@ impl Hands {
         })?)))
     }
 
-    /// What came of it, and the time of a core that it took, if it is one thread's.
+    /// Returns the result, and the time on one core if one thread worked.
     fn work(&self, work: &mut (dyn FnMut() -> Result<Option<Written>> + Send)) -> Result<(Option<Written>, Duration)> {
         let (done, spent) = match &self.0 {
             None => (work(), Duration::ZERO),
@@ -364,25 +363,25 @@ impl Hands {
             }),
         };
         match done {
-            // Others rewrote it and cleaned up while this one slept.
+            // Another optimizer replaced these runs and a cleaning deleted them.
             Err(Error::SnapshotExpired { .. }) => Ok((None, spent)),
             done => Ok((done?, spent)),
         }
     }
 }
 
-/// The time that this thread has had a core.
+/// Processor time of this thread.
 fn core_time() -> Duration {
     let now = rustix::time::clock_gettime(rustix::time::ClockId::ThreadCPUTime);
     Duration::new(now.tv_sec as u64, now.tv_nsec as u32)
 }
 
-/// How long to rest after `spent` of work.
+/// The sleep after `spent` of work that keeps to the fraction.
 fn owed(spent: Duration, pace: &Pace<'_>) -> Duration {
     spent.mul_f64(1.0 / (pace.core_share)().clamp(0.01, 1.0) - 1.0)
 }
 
-/// Sleeps, and wakes up soon when cancelled.
+/// Sleeps; a cancellation ends it within 20 ms.
 fn rest(time: Duration, cancel: &Cancel) -> Result<()> {
     let begin = Instant::now();
     while let Some(left) = time.checked_sub(begin.elapsed()).filter(|left| !left.is_zero()) {

@@ -1,19 +1,17 @@
-//! The compaction planner: what is wrong with a table's layout, and which runs to replace
-//! for it.
+//! The compaction planner: measures the debt of a layout, and chooses the runs to replace.
 //!
-//! Debt is rows that a fresh build would put elsewhere, or that lie in surplus runs of
-//! their cube. Rows in trees of older grids are debt, all of them: they move to the tree of
-//! the newest, in parts of neighbouring runs that fit in memory, before anything else is
-//! done for it. In the newest tree a part is rewritten when debt is a good share of it, so
-//! each row is rewritten about once each time the data around it doubles; or when
-//! queries have examined as many rows in vain there as rewriting it costs. Meanwhile
-//! runs of like size are merged where a cube has many, so that they stay few: about as
-//! many as the logarithm of the commits.
+//! Debt counts rows that a new build would place in another cube, or that are in surplus runs of their cube.
+//! All rows in trees of older grids are debt. They move to the newest tree first, in groups of neighbouring
+//! runs that fit in memory.
 //!
-//! Runs come one after the other, in depth-first order of cubes. Held are sums of the cubes around
-//! the one that comes, and the names of runs that are to be rewritten, or may be with all around them.
-//! What is done at a cube replaces what was found below it, because a cube ends after all that is
-//! below it. Names are bounded: what is left out is found by the next look at the table.
+//! In the newest tree, a subtree is rewritten when the fraction of debt is large enough. Each row is then
+//! rewritten about once each time the data around it doubles. A subtree is also rewritten when queries have
+//! examined as many of its rows without returning them as the rewrite costs. Until then, cubes with many runs
+//! merge runs of similar size, so their number grows only with the logarithm of the commits.
+//!
+//! The runs arrive in depth-first order of cubes. The planner holds sums for the open cubes, and the names of
+//! runs that are or may be rewritten. A cube ends after all cubes below it, so a rewrite of a cube replaces
+//! the rewrites below. The number of names is bounded; the next plan finds the others.
 
 use std::cmp::Reverse;
 use std::collections::HashMap;
@@ -32,31 +30,32 @@ use kubist_catalog::view::View;
 use kubist_format::location::Location;
 use kubist_format::names::REWRITE_SEGMENT;
 
-/// Runs that one rewrite replaces at most, and all that one look at the table finds, unless it is only one.
+/// Largest number of runs in one rewrite, and in all rewrites of a plan, unless it has only one.
 const RUNS_AT_ONCE: usize = 1 << 18;
-/// Runs of like size are merged in a cube that has more than this.
+/// A cube with more runs than this merges those of similar size.
 const MANY_RUNS: u64 = 16;
 
-/// What is wrong with a table's layout, and what to do about it.
+/// The debt of a table, and the rewrites to reduce it.
 pub struct Plan {
     pub debt: Debt,
-    /// Disjoint rewrites: as long as older trees have runs, moves; otherwise compactions, first
-    /// where queries wasted most, then from the root downwards. For one round: compactions, first
-    /// those of cubes with most runs, and at the end one large rewrite at most, a move if there is any or
-    /// that of the part of the tree that is worth most.
+    /// Disjoint rewrites. While older trees have runs, these are moves; otherwise compactions, first where
+    /// queries wasted most, then from the root downwards.
+    ///
+    /// For one round: compactions, first of the cubes with most runs, then at most one large rewrite. This is
+    /// a move if there is one, else the most useful subtree.
     pub rewrites: Vec<Rewrite>,
 }
 
-/// Rows that may be rewritten, and how many of them should be.
+/// Rows that may be rewritten, and their debt.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Debt {
     pub rows: u64,
-    /// Debt in the newest tree. Commits wait when this is too much, but not for rows in older
-    /// trees: these cost questions as much as before, and commits do not add to them.
+    /// Debt in the newest tree. Commits wait when it is too large. They do not wait for rows in older trees,
+    /// which commits do not increase and which slow queries no more than before.
     pub pressing: u64,
     /// Rows in trees of older grids.
     pub rows_to_move: u64,
-    /// Of the cube that has most.
+    /// Runs of the cube that has most.
     pub most_runs: u64,
 }
 
@@ -68,33 +67,33 @@ impl Debt {
 
 /// Runs that one rewrite replaces.
 pub struct Rewrite {
-    /// The cube at and below which they are; of a move the first run's.
+    /// The cube of the rewritten subtree; for a move, the cube of the first run.
     pub top: CubeId,
     pub kind: Kind,
-    /// Their cubes and names.
+    /// Cubes and names of the runs.
     pub runs: Vec<(CubeId, RunId)>,
     pub rows: u64,
-    /// Debt that it settles.
+    /// Debt that it removes.
     pub debt: u64,
     wasted: u64,
 }
 
-/// Which runs a rewrite takes, and where their rows go.
+/// The inputs of a rewrite, and the destination of their rows.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Kind {
-    /// Some of a cube's own, which merge or are pushed down.
+    /// Some runs of one cube, which are merged or pushed down.
     Own,
-    /// All at and below a cube, which are placed anew.
+    /// All runs of a subtree, whose rows are placed again.
     Whole,
-    /// Neighbours in the tree of an older grid, whose rows move to the newest.
+    /// Neighbouring runs of an older tree, whose rows move to the newest.
     Move,
 }
 
-/// What rewrites are chosen by.
+/// Criteria for rewrites.
 #[derive(Clone, Copy)]
 pub struct Wanted<'a> {
     pub options: &'a OptimizeOptions,
-    /// Tops of earlier rewrites, and the most debt with which one is tried again.
+    /// Cubes of earlier rewrites, each with the largest debt at which it is tried again.
     pub tried: &'a HashMap<CubeId, u64>,
 }
 
@@ -112,14 +111,14 @@ impl Wanted<'_> {
     }
 }
 
-/// What is held of a run.
+/// Summary of a run.
 #[derive(Clone, Copy)]
 struct Brief {
     id: RunId,
     rows: u64,
     bytes: u64,
     priorities: (u64, u64),
-    /// By the optimizer, not by a commit.
+    /// An optimizer wrote it, not a commit.
     is_placed: bool,
 }
 
@@ -132,10 +131,10 @@ struct Sum {
     wasted: u64,
 }
 
-/// One cube with runs.
+/// A cube with runs.
 struct Node {
     cube: CubeId,
-    /// Its own runs, no more than are rewritten at once.
+    /// Its own runs, at most as many as one rewrite may have.
     own: Vec<Brief>,
     runs: u64,
     rows: u64,
@@ -145,17 +144,17 @@ struct Node {
     cutoff: Threshold,
     debt: u64,
     wasted: u64,
-    /// More rows than a fresh build leaves here.
+    /// A new build leaves at most this number of rows here.
     usual: u64,
-    /// Of the cube and everything below it, as far as it has come.
+    /// Sums of the subtree so far.
     tree: Sum,
-    /// The runs of these, as long as they may be rewritten whole.
+    /// The runs of the subtree, while it may be rewritten as a whole.
     whole: Vec<(CubeId, RunId)>,
-    /// How many rewrites had been found before it.
+    /// Number of rewrites that were chosen before this cube.
     before: usize,
 }
 
-/// Rewrites that were found.
+/// Chosen rewrites.
 #[derive(Default)]
 struct Found {
     rewrites: Vec<Rewrite>,
@@ -163,7 +162,7 @@ struct Found {
 }
 
 impl Found {
-    /// Takes one for all but the first `kept`, unless there are too many.
+    /// Replaces all but the first `kept` rewrites by this one, unless the plan would have too many runs.
     fn put(&mut self, kept: usize, rewrite: Rewrite) {
         self.runs -= self.rewrites.drain(kept..).map(|one| one.runs.len()).sum::<usize>();
         if self.rewrites.is_empty() || self.runs + rewrite.runs.len() <= RUNS_AT_ONCE {
@@ -173,7 +172,7 @@ impl Found {
     }
 }
 
-/// Takes a table's runs and cutoffs in depth-first order of cubes.
+/// Takes the runs and cutoffs of a table in depth-first order of cubes.
 pub struct CompactionPlanner<'a> {
     forest: Forest,
     newest: u32,
@@ -182,22 +181,22 @@ pub struct CompactionPlanner<'a> {
     read_amplification: &'a ReadAmplification,
     wanted: Option<Wanted<'a>>,
     debt: Debt,
-    /// The cube that is coming.
+    /// The cube whose entries arrive now.
     here: Option<Node>,
-    /// Cubes of the newest tree with runs around the last one, and that one.
+    /// The last cube of the newest tree that had runs, and its ancestors that have runs.
     open: Vec<Node>,
     compactions: Found,
-    /// For one round: of the parts of the tree that may be rewritten whole the one that is worth most.
+    /// For one round: the most useful subtree among those that may be rewritten as a whole.
     best: Option<Rewrite>,
     moves: Found,
-    /// A move that goes on, and its bytes.
+    /// The unfinished move, and its bytes.
     moving: Option<(Rewrite, u64)>,
 }
 
 type Movable = dyn Fn(&Arc<Run<Location>>) -> bool;
 
-/// Runs that may be rewritten: rows of steps that are not complete are left alone,
-/// because they may be retracted.
+/// Returns a predicate for runs that may be rewritten. Rows of incomplete steps stay, because they may be
+/// retracted.
 pub fn movable(view: &View) -> impl Fn(&Arc<Run<Location>>) -> bool + use<> {
     let incomplete = view.history.incomplete();
     move |run| {
@@ -207,7 +206,7 @@ pub fn movable(view: &View) -> impl Fn(&Arc<Run<Location>>) -> bool + use<> {
 }
 
 impl<'a> CompactionPlanner<'a> {
-    /// `capacity`: what the placement of rows goes by. Without anything wanted it counts debt only.
+    /// `capacity` is the one that places rows. Without `wanted`, the planner only counts debt.
     pub fn new(
         view: &View,
         forest: Forest,
@@ -232,7 +231,7 @@ impl<'a> CompactionPlanner<'a> {
         }
     }
 
-    /// Takes what comes next.
+    /// Takes the next entry.
     pub fn add(&mut self, entry: &Entry) {
         let cube = entry.cube();
         if self.here.as_ref().is_some_and(|here| here.cube != cube) {
@@ -247,7 +246,7 @@ impl<'a> CompactionPlanner<'a> {
         }
     }
 
-    /// What is to be done, once all has come.
+    /// Returns the plan after the last entry.
     pub fn finish(mut self) -> Plan {
         self.settle();
         while let Some(node) = self.open.pop() {
@@ -273,7 +272,7 @@ impl<'a> CompactionPlanner<'a> {
         Plan { debt, rewrites }
     }
 
-    /// A cube has come whole.
+    /// Ends the entries of a cube.
     fn settle(&mut self) {
         let Some(mut here) = self.here.take().filter(|here| here.runs > 0) else { return };
         here.own.sort_unstable_by_key(|run| run.id);
@@ -309,7 +308,7 @@ impl<'a> CompactionPlanner<'a> {
         self.open.push(here);
     }
 
-    /// A cube has come with everything below it.
+    /// Ends a subtree.
     fn close(&mut self, node: Node) {
         let Some(wanted) = self.wanted else { return };
         if wanted.options.one_round || self.moves.rewrites.is_empty() {
@@ -343,14 +342,14 @@ impl<'a> CompactionPlanner<'a> {
         }
         let own = node.rewrite_of_own(wanted);
         if let Some(own) = own.filter(|own| !wanted.is_helpless(own.top, own.debt)) {
-            // Below a cube whose own runs move, nothing else rewrites in the same pass:
-            // new rows are about to arrive there.
+            // Below a cube whose own runs are rewritten, this pass rewrites nothing else, because rows are
+            // about to arrive there.
             let kept = if one_round { self.compactions.rewrites.len() } else { node.before };
             self.compactions.put(kept, own);
         }
     }
 
-    /// The runs of older trees go in parts that fit in memory.
+    /// Adds the runs of an older tree to moves that fit in memory.
     fn go_on_with_move(&mut self, here: &Node) {
         let Some(wanted) = self.wanted else { return };
         for run in &here.own {
@@ -413,15 +412,15 @@ impl Node {
         }
     }
 
-    /// A rewrite of some of its own runs, if one is of use.
+    /// A rewrite of some of its own runs, if that is useful.
     fn rewrite_of_own(&self, wanted: Wanted<'_>) -> Option<Rewrite> {
         let runs = match !wanted.fits_whole(&self.tree) && wanted.is_worth(self.debt, self.rows, self.wasted) {
             true => self.to_push(wanted),
             false if self.runs > MANY_RUNS => self.to_merge(wanted),
             false => return None,
         };
-        // A run that was placed once comes to the same again; only one that a commit
-        // left too large can be divided.
+        // An optimizer's run would only be written again. A single run is useful only if a commit left it too
+        // large.
         let is_useful = runs.len() > 1 || runs.iter().any(|run| run.rows > self.usual && !run.is_placed);
         let rows = runs.iter().map(|run| run.rows).sum();
         let runs = runs.into_iter().map(|run| (self.cube, run.id)).collect();
@@ -429,9 +428,8 @@ impl Node {
         is_useful.then_some(Rewrite { top, kind, runs, rows, debt: self.debt, wasted: self.wasted })
     }
 
-    /// The cube's runs that are worth rewriting when those below it stay: not its
-    /// largest one while that is nearly as it should be, so that replicas of it stay
-    /// of use; and no more than fit in memory.
+    /// The runs of the cube that are worth rewriting while the runs below stay. The largest run is left out
+    /// if it is nearly as it should be, so that its replicas stay valid. The rows fit in memory.
     fn to_push(&self, wanted: Wanted<'_>) -> Vec<Brief> {
         let below = |run: &Brief| {
             let (first, last) = (run.priorities.0 as f64, run.priorities.1 as f64);
@@ -446,13 +444,13 @@ impl Node {
         if !others.is_empty() && largest.rows <= self.usual && changes_little {
             runs.remove(0);
         }
-        // The smallest first: of those most fit.
+        // The smallest first, because more of them fit.
         runs.reverse();
         few(runs, wanted)
     }
 
-    /// The cube's smallest runs, up to the first that is larger than all of them
-    /// together: so each row is merged about once each time its run doubles.
+    /// The smallest runs, up to the first that is larger than all smaller ones together. Each row is then
+    /// merged about once each time its run doubles.
     fn to_merge(&self, wanted: Wanted<'_>) -> Vec<Brief> {
         let mut runs = self.own.clone();
         runs.sort_by_key(|run| run.rows);
@@ -468,7 +466,7 @@ impl Node {
     }
 }
 
-/// The first of some runs, as many as fit in memory.
+/// The longest prefix of the runs that fits in memory, at least one.
 fn few(mut runs: Vec<Brief>, wanted: Wanted<'_>) -> Vec<Brief> {
     let (mut rows, mut bytes) = (0, 0);
     let few = runs.iter().take_while(|run| {
