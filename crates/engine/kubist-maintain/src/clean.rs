@@ -1,21 +1,22 @@
-//! Cleaning: files that no snapshot of now needs, after a time of grace.
+//! Cleaning: deletes files that no current snapshot needs, after a retention time.
 //!
-//! A segment without live runs is noted as garbage when it is first noticed, and
-//! deleted by a later call once it has been garbage for the retention time, so
-//! that readers of older snapshots have that long to finish. A segment that a
-//! live writer may still append to is left alone, and so are the logs; that of a rewrite
-//! or a checkpoint is not noted for ten minutes after it was made, unless a rewrite names it (it was
-//! published, and died since) or there is a later checkpoint. A rewriter that publishes
-//! later either sees the note and gives up, or is seen by the cleaner (`publish`).
+//! **Segments.** A segment without live runs is noted as garbage when a call first finds it. A call deletes
+//! it when the note is as old as the retention time, so readers of older snapshots have that long to finish.
+//! Logs stay, and so do segments that a running writer may still append to.
 //!
-//! Most bytes that are not needed lie in segments that live runs have in common with dead ones. Where
-//! the store can (`Capabilities::punches`), these parts are noted together, in one object, and given
-//! back by a later call after the retention time. What is dead stays dead (I6; bytes go on under another name
-//! only while a run that lives names them), so a note is right as long as its rewrites are durable: the fence comes
-//! before it. A part is given back only if no run lives
-//! there by then either. Of a segment that a live writer may append to, it is what lies before its last live run.
+//! A segment of a rewrite or checkpoint is not noted in its first ten minutes, because it may still be
+//! published. The exceptions are a segment that a rewrite names, which was published and has died since, and
+//! a segment whose checkpoint is no longer the newest. A rewriter that publishes later either finds the note
+//! and gives up, or the cleaner finds its rewrite (`publish`).
 //!
-//! What is due is deleted and given back before anything is written: users clean when the disk is full.
+//! **Holes.** Most dead bytes share a segment with live runs. If the store can punch holes
+//! (`Capabilities::punches`), one object notes all of these ranges, and a call after the retention time gives
+//! them back. Dead bytes stay dead (I6), because only a live run can pass its bytes on under a new name. A
+//! note is therefore valid if the rewrites that it relies on are durable: the fence comes first. A range is
+//! given back only if no run uses it at that time. In a segment that a running writer may append to, only
+//! ranges before the last live run count.
+//!
+//! Space is freed before anything is written, because users clean when the disk is full.
 
 use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
@@ -38,51 +39,51 @@ use kubist_write::publish::{KEPT_REWRITES, SHARED_REWRITE_TIME, fence, note_of};
 
 use crate::holes::LiveParts;
 
-/// A rewrite or a checkpoint that takes longer than this, from its segment to its entry, may
-/// find the segment noted, and is then given up.
+/// Time from the segment of a rewrite or checkpoint to its entry. If it takes longer, its segment may be
+/// noted, and it is given up.
 const REWRITE_TIME: Duration = Duration::from_secs(600);
-/// Logs that are held at a time.
+/// Number of logs that are owned at a time.
 const HELD_LOGS: usize = 64;
-/// Ranges that are given back between two looks at the switch.
+/// Ranges that are given back between two checks for cancellation.
 const PUNCHED_AT_ONCE: usize = 1024;
-/// The log of a writer is looked at only for so many bytes behind its last live run.
+/// Bytes after the last live run that make it worth taking a writer's log.
 const LEAST_TAIL: u64 = 64 << 10;
 
-/// What `Table::clean` did.
+/// Result of `Table::clean`.
 #[derive(Clone, Copy, Debug, Default, PartialEq, serde::Serialize)]
 pub struct Cleaning {
     pub segments_deleted: u64,
     pub bytes_deleted: u64,
     /// Noted as garbage, for a later call.
     pub segments_waiting: u64,
-    /// Of segments that stay: parts that no run lives in, given back.
+    /// Bytes of holes in the remaining segments that were given back.
     pub bytes_released: u64,
-    /// The same, for a later call.
+    /// Bytes of holes that were noted for a later call.
     pub bytes_waiting: u64,
 }
 
-/// Deletes and gives back what has been garbage for `retention`, and notes what is garbage
-/// now. Snapshots taken longer ago may then answer `SnapshotExpired`. Whatever stops it, the
-/// next call goes on from there.
+/// Deletes and gives back garbage that is older than `retention`, and notes new garbage.
+///
+/// Older snapshots may then fail with `SnapshotExpired`. If the call is interrupted, the next one continues.
 ///
 /// # Errors
 ///
-/// `Cancelled`; as of [`Core::view`]; a storage error.
+/// `Cancelled`; the errors of [`Core::view`]; a storage error.
 pub fn clean(core: &Arc<Core>, retention: Duration, cancel: &Cancel) -> Result<Cleaning> {
     clean_as_of(core, retention, unix_ms(), cancel)
 }
 
-/// The same by another clock, in milliseconds since 1970.
+/// [`clean`] with a given time, in milliseconds since 1970.
 ///
 /// # Errors
 ///
-/// As of [`clean`].
+/// The same as [`clean`].
 pub fn clean_as_of(core: &Arc<Core>, retention: Duration, now: u64, cancel: &Cancel) -> Result<Cleaning> {
     core.check_process()?;
     core.check_still_there()?;
     let mut round = Round { core, retention, now, cancel, report: Cleaning::default(), live: None };
     stoppable(cancel, || -> Result<()> {
-        // What no fence is needed for may make room for the fence.
+        // Work without a fence comes first; it may make space for the fence.
         round.free(false)?;
         round.release_noted()?;
         round.release()?;
@@ -102,11 +103,11 @@ struct Round<'a> {
     now: u64,
     cancel: &'a Cancel,
     report: Cleaning,
-    /// Where runs live as of the last view: the whole list of runs is read for it.
+    /// Ranges of live runs in the last view; finding them reads the whole manifest.
     live: Option<(Arc<View>, Arc<LiveParts>)>,
 }
 
-/// The segments that the table needs as it is now, those of checkpoints included.
+/// The segments that the newest state of the table needs, including those of checkpoints.
 struct Needed {
     pages: HashSet<Arc<str>>,
     live: Arc<LiveParts>,
@@ -126,7 +127,7 @@ impl Round<'_> {
         Ok(Needed { pages, live })
     }
 
-    /// The table as it is now, and where its runs live; read anew only if it has changed.
+    /// The newest view, and the ranges of its live runs; cached until the table changes.
     fn live(&mut self) -> Result<(Arc<View>, Arc<LiveParts>)> {
         let now = self.core.view(self.cancel)?;
         let same = |view: &View| view.rewrites == now.rewrites && view.positions == now.positions;
@@ -142,15 +143,15 @@ impl Round<'_> {
         Ok(self.live.insert((view, Arc::new(live))).clone())
     }
 
-    /// Segments that the table does not need, without those that may be published yet, and
-    /// how many of the latter there are.
+    /// Returns the segments that the table does not need, all segments, and the number of unneeded ones that
+    /// may still be published. The first list excludes the latter.
     fn garbage(&mut self) -> Result<(Vec<String>, Vec<String>, u64)> {
         let segments = self.core.store.segments().map_err(store_error)?;
         let needed = self.needed()?;
         for note in self.core.store.list(GARBAGE).map_err(store_error)? {
             self.cancel.check()?;
             let segment = &note[GARBAGE.len()..];
-            // Looked for now: one that was made since the list was may have a note that counts.
+            // Checked now, because the note of a segment that is newer than the list may be valid.
             let is_gone = match self.core.store.segment_len(segment) {
                 Err(kubist_store::Error::InvalidName { .. }) => true,
                 length => length.map_err(store_error)?.is_none(),
@@ -166,31 +167,31 @@ impl Round<'_> {
         let published = self.published(young.iter().copied())?;
         let is_new = |segment: &String| young.contains(segment) && !published.contains(segment.as_str());
         let (new, garbage): (Vec<String>, Vec<String>) = unneeded.iter().cloned().partition(is_new);
-        // What was published by then has died if it does not live now.
+        // A published segment that is not live now has died.
         let needed = self.needed()?;
         let garbage = garbage.into_iter().filter(|segment| !needed.contains(segment)).collect();
         Ok((garbage, segments, new.len() as u64))
     }
 
-    /// May what others did be seen late?
+    /// Whether changes by other processes may become visible late.
     fn is_late(&self) -> bool {
         !self.core.store.capabilities().staleness.is_zero()
     }
 
-    /// Was a segment that is no writer's made so short a time ago that it may be published yet?
+    /// Whether a segment of a rewrite or checkpoint is so new that it may still be published.
     fn is_young(&self, segment: &str) -> bool {
         let time = if self.is_late() { SHARED_REWRITE_TIME } else { REWRITE_TIME };
         is_of_no_writer(segment)
             && made(segment).is_some_and(|(_, at)| self.now.saturating_sub(at) < time.as_millis() as u64)
     }
 
-    /// Was a segment made for a checkpoint that nobody will take for the newest one?
+    /// Whether a segment belongs to a checkpoint that can no longer become the newest one.
     fn is_too_late(&self, segment: &str, newest: Option<u64>) -> bool {
         !self.is_late() && checkpoint_of(segment).is_some_and(|own| newest.is_some_and(|newest| own <= newest))
     }
 
-    /// The segments that rewrites name, as far as these may be of some segments; none where rewrites
-    /// may be seen late.
+    /// The segments that rewrites name, from the first rewrite that may concern the given segments. Empty if
+    /// rewrites may become visible late.
     fn published<'a>(&self, segments: impl Iterator<Item = &'a String>) -> Result<HashSet<Arc<str>>> {
         let mut published = HashSet::new();
         let Some(first) = segments.filter_map(|segment| rewrite_of(segment)).min().filter(|_| !self.is_late()) else {
@@ -206,7 +207,7 @@ impl Round<'_> {
         Ok(published)
     }
 
-    /// Notes what is garbage now.
+    /// Notes the garbage of now.
     fn note(&mut self) -> Result<()> {
         for segment in self.garbage()?.0 {
             self.cancel.check()?;
@@ -215,10 +216,11 @@ impl Round<'_> {
         Ok(())
     }
 
-    /// Deletes what has been garbage for the retention time, and says how many segments wait.
-    /// What was never noted has been garbage for no time. Only with a fence do segments of
-    /// rewrites and checkpoints go, because their publisher must see the note first;
-    /// without one nothing is written.
+    /// Deletes garbage that is older than the retention time, and returns the number of segments that wait. A
+    /// segment without a note has age zero.
+    ///
+    /// Segments of rewrites and checkpoints are deleted only with a fence, because their publisher must find
+    /// the note first. Without a fence, this writes nothing.
     fn free(&mut self, with_fence: bool) -> Result<u64> {
         let core = self.core;
         let (garbage, segments, mut waiting) = self.garbage()?;
@@ -228,24 +230,24 @@ impl Round<'_> {
             let note = core.store.get(&note_of(&segment)).map_err(store_error)?;
             let since = note.and_then(|bytes| Some(u64::from_le_bytes(bytes.as_ref().try_into().ok()?)));
             let age = self.now.checked_sub(since.unwrap_or(self.now)).map(Duration::from_millis);
-            // A rewriter may have reserved it for a while.
+            // A rewriter may hold a reservation on it.
             match age.is_none_or(|age| age < self.retention) || (is_of_no_writer(&segment) && !with_fence) {
                 true => waiting += 1,
                 false => due.push(segment),
             }
         }
-        // Rewrites that the checkpoint holds. The last ones stay, so that a reader
-        // that is behind notices the gap and starts from the checkpoint.
+        // Rewrites that the checkpoint includes are deleted, except for the last ones. A reader that is
+        // behind then detects the gap and starts from the checkpoint.
         let held = checkpoint::load(core, self.cancel)?.map_or(0, |held| held.state.rewrites());
         let mut rewrites = core.store.list(REWRITES).map_err(store_error)?;
-        // And those that say which young segments were published.
+        // Rewrites that show which young segments were published stay too.
         let young = segments.iter().filter(|segment| !self.is_late() && self.is_young(segment));
         let young = young.filter_map(|segment| rewrite_of(segment));
         let held = held.saturating_sub(KEPT_REWRITES).min(young.min().unwrap_or(u64::MAX));
         rewrites.retain(|name| number_of(name) < held);
         if !due.is_empty() || !rewrites.is_empty() {
-            // Another machine may have named one just now, and begun the next since the list. And
-            // the checkpoint is seen by all before a rewrite goes.
+            // Another machine may have committed into one of these segments and started its next one since
+            // the list. All readers must also see the checkpoint before a rewrite is deleted.
             core.store.catch_up().map_err(store_error)?;
         }
         if due.iter().any(|segment| segment.starts_with(REWRITE_SEGMENT)) {
@@ -263,8 +265,8 @@ impl Round<'_> {
         Ok(waiting)
     }
 
-    /// Deletes segments and their notes, and says how many stay: those that are named by now, or
-    /// that a writer who is alive may still name, or a checkpoint.
+    /// Deletes segments and their notes, and returns the number that stay. A segment stays if it is needed by
+    /// now, or if a running writer or a checkpoint may still name it.
     fn delete(&mut self, due: &[String], all: &[String]) -> Result<u64> {
         let core = self.core;
         let logs: HashSet<String> = core.store.logs().map_err(store_error)?.into_iter().collect();
@@ -287,15 +289,15 @@ impl Round<'_> {
                         held.push(log);
                         free.extend(segments);
                     }
-                    // In its newest segment a commit may be under way.
+                    // A commit may be writing into its newest segment.
                     Some((owner, Err(kubist_store::Error::Busy { .. }))) => {
                         free.extend(segments.iter().filter(|segment| newest.get(owner) != Some(*segment)));
                     }
                     Some((_, Err(error))) => return Err(store_error(error)),
                 }
             }
-            // Looked at again while nobody can commit into them. A checkpoint that comes after this has
-            // a later number than the pages that go.
+            // Checked again while no commit into them is possible. A later checkpoint gets a higher number
+            // than the deleted pages.
             let taken = newest_checkpoint(core)?;
             let needed = self.needed()?;
             for segment in free.into_iter().filter(|segment| !needed.contains(segment)) {
@@ -315,7 +317,7 @@ impl Round<'_> {
         Ok(due.len() as u64 - deleted)
     }
 
-    /// Gives back what was noted for the retention time. Notes that say nothing go.
+    /// Gives back the holes whose notes are older than the retention time. Deletes unreadable notes.
     fn release_noted(&mut self) -> Result<()> {
         let core = self.core;
         for name in core.store.list(HOLES).map_err(store_error)? {
@@ -324,14 +326,14 @@ impl Round<'_> {
             if age.is_some_and(|age| age < self.retention) {
                 continue;
             }
-            // One of later than now is of a clock that was put back.
+            // A note from the future was written before a clock was set back; its content is ignored.
             let noted = match age {
                 Some(_) => read_note(core, &name)?,
                 None => Vec::new(),
             };
             let (_, live) = self.live()?;
             let still = |Holes { segment, ranges }| Holes { ranges: live.holes_in(&segment, &ranges), segment };
-            // What no run lives in goes as a whole, or is of a writer who may commit into it.
+            // A segment without live runs is deleted as a whole, or a writer may still commit into it.
             let noted = noted.into_iter().filter(|of| live.contains(&of.segment));
             self.punch(noted.map(still))?;
             core.store.delete(&name).map_err(store_error)?;
@@ -339,7 +341,7 @@ impl Round<'_> {
         Ok(())
     }
 
-    /// Gives back the parts of segments in which no run lives now, or notes them for later.
+    /// Gives back the holes of segments, or notes them for a later call.
     fn release(&mut self) -> Result<()> {
         let core = self.core;
         if !core.store.capabilities().punches {
@@ -354,7 +356,7 @@ impl Round<'_> {
             return self.punch(holes.into_iter());
         }
         self.report.bytes_waiting = bytes;
-        // A few notes at a time: each has all that is dead.
+        // One note lists all holes, so a few notes for each retention time are enough.
         let notes = core.store.list(HOLES).map_err(store_error)?;
         let is_young = |name: &String| {
             let age = self.now.checked_sub(number_of(name)).map(Duration::from_millis);
@@ -368,17 +370,17 @@ impl Round<'_> {
         Ok(())
     }
 
-    /// The parts of segments in which no run lives and none can be committed, but for those that
-    /// were given back before; and how many bytes they take.
+    /// Returns the holes of segments where no run can be committed, except for holes that were given back
+    /// before, and their size in bytes.
     fn holes(&mut self) -> Result<(Vec<Holes>, u64)> {
         let core = self.core;
-        // Listed before the table is looked at: whoever has a newer segment has committed all
-        // of the older one.
+        // Listed before the view is read: a writer with a newer segment has committed all of the older one.
         let segments = core.store.segments().map_err(store_error)?;
         let logs: HashSet<String> = core.store.logs().map_err(store_error)?.into_iter().collect();
         let newest = newest(&segments, &logs);
         let idle = self.idle_logs(&newest)?;
-        // Looked at while nobody can commit into the newest segments of idle writers.
+        // Read while the logs of idle writers are owned, so that no commit into their newest segments is
+        // possible.
         let (_, live) = self.live()?;
         let (mut holes, mut bytes) = (Vec::new(), 0);
         for segment in segments.into_iter().filter(|segment| live.contains(segment)) {
@@ -390,7 +392,7 @@ impl Round<'_> {
             });
             let ranges = live.holes(&segment, if is_open { length.min(live.end(&segment)) } else { length });
             let left = length - ranges.iter().map(|range| range.end - range.start).sum::<u64>();
-            // A file system needs a little to know of holes.
+            // A file system needs some space for its list of holes.
             if taken > left + BLOCK_BYTES * (2 + ranges.len() as u64 / 64) {
                 bytes += taken - left;
                 holes.push(Holes { segment, ranges });
@@ -399,8 +401,8 @@ impl Round<'_> {
         Ok((holes, bytes))
     }
 
-    /// The logs of writers that are not at work, as far as much lies behind the last live run of
-    /// their newest segment: nothing can be committed there while these are held.
+    /// Takes the logs of idle writers whose newest segment has many bytes after its last live run. No commit
+    /// into these segments is possible while the logs are owned.
     fn idle_logs(&mut self, newest: &HashMap<String, String>) -> Result<Vec<Box<dyn LogOwner>>> {
         let core = self.core;
         let ((_, live), mut idle) = (self.live()?, Vec::new());
@@ -428,7 +430,7 @@ impl Round<'_> {
             for some in ranges.chunks(PUNCHED_AT_ONCE) {
                 self.cancel.check()?;
                 match core.store.punch(&segment, some) {
-                    // Somebody else cleans too.
+                    // Another process cleaned the segment.
                     Err(kubist_store::Error::Missing { .. }) => break,
                     punched => punched.map_err(store_error)?,
                 }
@@ -439,7 +441,7 @@ impl Round<'_> {
     }
 }
 
-/// What a note says; nothing, if it is damaged.
+/// Returns the holes of a note; none if it is damaged.
 fn read_note(core: &Core, name: &str) -> Result<Vec<Holes>> {
     match core.store.get(name).map_err(store_error) {
         Err(error) if is_damage(&error) => Ok(Vec::new()),
@@ -447,7 +449,7 @@ fn read_note(core: &Core, name: &str) -> Result<Vec<Holes>> {
     }
 }
 
-/// Was a segment made for a checkpoint whose number, or a later one, nobody has taken?
+/// Whether the checkpoint of a segment may still be published: nobody has taken its number or a later one.
 fn may_get_a_checkpoint(segment: &str, newest: Option<u64>) -> bool {
     checkpoint_of(segment).is_some_and(|own| newest.is_none_or(|newest| newest < own))
 }
@@ -456,17 +458,17 @@ fn newest_checkpoint(core: &Core) -> Result<Option<u64>> {
     Ok(core.store.list(CHECKPOINTS).map_err(store_error)?.last().map(|name| number_of(name)))
 }
 
-/// The number of the checkpoint that a segment of pages was made for.
+/// The number of the checkpoint that a segment of pages was written for.
 fn checkpoint_of(segment: &str) -> Option<u64> {
     segment.strip_prefix(PAGES_SEGMENT)?.split('-').next()?.parse().ok()
 }
 
-/// The number that the rewrite has at least which a segment is of.
+/// A lower bound of the number of the rewrite that a segment was written for.
 fn rewrite_of(segment: &str) -> Option<u64> {
     segment.strip_prefix(REWRITE_SEGMENT)?.split('-').next()?.parse().ok()
 }
 
-/// Who made a segment, and when, by its name.
+/// The owner of a segment and its number or time of creation, from its name.
 fn made(segment: &str) -> Option<(String, u64)> {
     let (owner, number) = segment.rsplit_once('-')?;
     Some((owner.to_string(), number.parse().ok()?))

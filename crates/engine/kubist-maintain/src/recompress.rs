@@ -1,9 +1,8 @@
-//! Runs written anew where they are: the same rows of the same cubes, in other encodings.
+//! Rewrites runs in place: the same rows and cubes with another compression.
 //!
-//! Writers use the compression that the table has now; older runs stay as they were written until
-//! this rewrites them. Nothing moves, so that no answer changes and the
-//! layout needs no judging; only copies of these rows are made again afterwards, because a
-//! replica counts only while the runs that it copies live.
+//! Writers use the table's current compression. Older runs keep theirs until this module rewrites them. No
+//! row moves, so results and layout do not change. Replicas of these rows are made again afterwards, because
+//! a replica counts only while the runs that it copies live.
 
 use std::sync::Arc;
 
@@ -28,19 +27,20 @@ use crate::inputs::above;
 use crate::planner::movable;
 use crate::policy::OptimizeOptions;
 
-/// Runs whose zone maps are looked at together.
+/// Runs whose zone maps are read together.
 const LOOKED_AT: usize = 4096;
-/// Runs that are held at once, and a cube's more.
+/// Runs in memory at a time, plus the rest of the last cube.
 const HELD: usize = 1 << 16;
 
 type Primaries = Vec<Arc<Run<Location>>>;
 
-/// Rewrites all runs that use another compression than the table, group by group, and calls `done` after
-/// each. Runs that somebody else replaces meanwhile are left to whoever does.
+/// Rewrites all runs whose compression is not the table's, in groups, and calls `done` after each group.
+/// Skips a group if another rewrite replaces one of its runs first.
 ///
 /// # Errors
 ///
-/// `Cancelled`; `Damaged`; as of [`Core::view`]; a storage error; what `done` returns. What was published before stays.
+/// `Cancelled`; `Damaged`; the errors of [`Core::view`]; a storage error; the errors of `done`. Groups that
+/// were published before the error stay.
 pub fn recompress(
     core: &Arc<Core>,
     options: &OptimizeOptions,
@@ -59,7 +59,7 @@ pub fn recompress(
             let other: Vec<Arc<Run<Location>>> = other.map(|(run, _)| run.clone()).collect();
             let mut rest = &other[..];
             while let Some(first) = rest.first() {
-                // Of one grid, and as many as are held in memory.
+                // Runs of one grid that fit in memory together.
                 let (grid, mut rows) = (first.cube.grid(), 0);
                 let fits = |run: &&Arc<Run<Location>>| {
                     rows += run.rows;
@@ -77,8 +77,8 @@ pub fn recompress(
     Ok(())
 }
 
-/// Primary runs that may be written anew of cubes from `first` on, and the cube where the next ones begin, if there
-/// are more than [`HELD`].
+/// Primary runs of cubes from `first` on that may be rewritten, and the next cube if there are more than
+/// [`HELD`].
 fn some(core: &Core, view: &View, first: CubeId, cancel: &Cancel) -> Result<(Primaries, Option<CubeId>)> {
     let movable = movable(view);
     let (mut runs, mut next) = (Primaries::new(), None);
@@ -97,7 +97,7 @@ fn some(core: &Core, view: &View, first: CubeId, cancel: &Cancel) -> Result<(Pri
     Ok((runs, next))
 }
 
-/// Writes some runs of one grid anew; `None` if somebody else has replaced one of them first.
+/// Rewrites runs of one grid; `None` if another rewrite has replaced one of them first.
 fn rewrite(snapshot: &Snapshot, grid: u32, group: &[Arc<Run<Location>>], cancel: &Cancel) -> Result<Option<Written>> {
     let (core, schema) = (&snapshot.core, &snapshot.view.schema);
     let missing =
@@ -121,7 +121,7 @@ fn rewrite(snapshot: &Snapshot, grid: u32, group: &[Arc<Run<Location>>], cancel:
     new.publish(core, Replacement { inputs: group.to_vec(), cutoffs, ..Replacement::default() }, cancel)
 }
 
-/// The rows of a run as a run of the same cube.
+/// Encodes the rows of a run as a run of the same cube.
 fn again(
     snapshot: &Snapshot,
     directory: &Directory,

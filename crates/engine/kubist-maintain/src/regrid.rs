@@ -1,12 +1,12 @@
-//! A new grid for a table that has rows: other dimensions, other domains, other scales.
+//! Adds a new grid to a table that has rows: other dimensions, domains or scales.
 //!
-//! Whoever keeps the table in shape makes one by itself when the data has outgrown the newest.
-//! Each time the table has twice the rows that it had then, at most: so growing data gets few
-//! grids, and each row moves about once for each time that the table doubles.
+//! The optimizer and writers add one by themselves when the data no longer fits the newest grid. They wait
+//! until the table has twice the rows that it had at that grid. Growing data therefore gets few grids, and
+//! each row moves about once each time the table doubles.
 //!
-//! The grid is published under the next number. From then on writers place rows by it, as
-//! they come to know of it; the optimizer moves the rows that are there. Nothing waits for
-//! either, and answers are the same at any moment (docs/design/placement.md).
+//! The grid is published under the next number. Writers use it for new rows when they learn of it; the
+//! optimizer moves existing rows. No process waits for either, and results are the same at all times
+//! (docs/design/placement.md).
 
 use std::sync::Arc;
 
@@ -22,15 +22,15 @@ use crate::learn::{ScaleKind, sample, sample_of};
 #[cfg(doc)]
 use crate::policy::OptimizeOptions;
 
-/// What a new grid is to be.
+/// Options of a new grid.
 #[derive(Clone, Debug)]
 pub struct GridOptions {
-    /// Its dimensions: any columns of the table that can be. Domains that are not given are learned from a sample
-    /// of all rows. `None`: the columns of the newest grid, with domains learned and divided as they are there.
+    /// Its dimensions, any columns that can be dimensions. Missing domains are learned from a sample of all
+    /// rows. `None`: the columns and kinds of scale of the newest grid, with learned domains.
     pub dimensions: Option<Vec<Dimension>>,
-    /// The share of a core that the move of rows may take, as of [`OptimizeOptions`].
+    /// Fraction of a core that the move of rows may use, as in [`OptimizeOptions`].
     pub core_share: f64,
-    /// Stops it. What has moved by then stays where it is.
+    /// Stops the work. Rows that have moved stay in the new grid.
     pub cancel: Cancel,
 }
 
@@ -40,13 +40,12 @@ impl Default for GridOptions {
     }
 }
 
-/// Publishes the next grid of a table; its number.
+/// Publishes the next grid of a table, and returns its number.
 ///
 /// # Errors
 ///
-/// `Invalid` for a column that is none or cannot be a dimension, a domain that makes no sense,
-/// or one that has to be learned from a table without rows; `Busy` if somebody else has
-/// published a grid meanwhile.
+/// `Invalid` for a column that does not exist or cannot be a dimension, an invalid domain, or a domain to be
+/// learned from a table without rows; `Busy` if another process has published a grid first.
 pub fn publish(core: &Arc<Core>, options: &GridOptions, reason: &str) -> Result<u32> {
     let snapshot = Snapshot::now(core, &options.cancel)?;
     let grid = plan(&snapshot, options, reason)?;
@@ -60,28 +59,27 @@ pub fn publish(core: &Arc<Core>, options: &GridOptions, reason: &str) -> Result<
     }
 }
 
-/// A table of fewer rows is read in no time by any grid.
+/// A smaller table is fast to read with any grid.
 const LEAST_ROWS: u64 = 1 << 14;
-/// Records by which grids are compared.
+/// Rows by which grids are compared.
 const COMPARED: u64 = 1 << 15;
-/// Records that tell whether that is worth it.
+/// Rows that decide whether to compare grids.
 const LOOKED_AT: u64 = 1 << 9;
 
-/// When the data is compared with the grid.
+/// When to compare the data with the grid.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum When {
-    /// Now.
     Now,
-    /// If the table has grown by a quarter since this process last compared them.
+    /// Only if the table has grown by a quarter since the last comparison in this process.
     Grown,
 }
 
-/// Publishes a grid that fits, if the data has outgrown the newest: boxes would examine much
-/// more than by a fresh one. The table must have twice the rows that it had when the newest was made.
+/// Publishes a new grid if queries on boxes would examine many more rows with the newest grid than with a
+/// fresh one. The table must have twice the rows that it had when the newest grid was made.
 ///
 /// # Errors
 ///
-/// `Cancelled`, or what the store says.
+/// `Cancelled`; a storage error.
 pub fn follow_data(core: &Arc<Core>, snapshot: &Snapshot, when: When, cancel: &Cancel) -> Result<bool> {
     let (schema, rows) = (&snapshot.view.schema, snapshot.view.rows());
     let at_newest = schema.grids.last().map_or(0, |grid| grid.said.rows);
@@ -124,7 +122,7 @@ fn plan(snapshot: &Snapshot, options: &GridOptions, reason: &str) -> Result<NewG
                 let why = "the table has no values of it to learn one from";
                 return Err(Error::invalid(format!("give a domain of {:?}: {why}", names[d])));
             }
-            // Without dimensions they are those of the frame, in its order.
+            // Without `dimensions`, the names are in the frame's order.
             let before = || frame.as_ref().map_or(ScaleKind::Linear, |frame| ScaleKind::of(&frame.scales[d]));
             scales[d] = Some(domain(d).map_or_else(before, ScaleKind::to_learn).learn(&values));
         }

@@ -1,8 +1,8 @@
-//! Making replicas: copies of records in the cubes that their outlook reaches.
+//! Makes replicas: copies of rows in the deeper cubes that their outlook reaches.
 //!
-//! A replica names the runs that it copies and holds all their rows inside its cube,
-//! overflow too, and perhaps none (I4). It counts only while all of them live, so
-//! nobody has to be told of it, and nothing breaks when one of them is rewritten.
+//! A replica names the runs that it copies and holds all their rows inside its cube, including overflow; it
+//! may be empty (I4). It counts only while all of these runs live, so a rewrite of them needs no other
+//! change.
 
 use std::collections::{BTreeMap, HashMap, HashSet};
 use std::sync::Arc;
@@ -27,41 +27,41 @@ use kubist_types::error::Result;
 use kubist_write::build::SortedRows;
 use kubist_write::publish::{NewRuns, Replacement, Written};
 
-/// Cubes that get replicas in one part at most, and after which no other part begins: the next look at the
-/// table finds the others.
+/// Largest number of replicas in one part. No further part starts after this number; the next plan finds the
+/// others.
 const MANY_TARGETS: usize = 1 << 16;
 
-/// A cube that gets a replica, and the runs that it copies.
+/// A cube that gets a replica, and the runs to copy.
 struct Target {
     cube: CubeId,
-    /// That of its parent.
+    /// The cutoff of its parent.
     cutoff: Threshold,
     sources: Vec<Arc<Run<Location>>>,
     /// Replicas that it replaces.
     old: Vec<Arc<Run<Location>>>,
 }
 
-/// Targets that are neighbours and whose sources fit in memory.
+/// Neighbouring targets whose sources fit in memory.
 pub struct Part {
-    /// Holds all of them.
+    /// A cube that contains all targets.
     pub top: CubeId,
     targets: Vec<Target>,
 }
 
-/// What a look at a table found to copy.
+/// The replicas that a plan found missing.
 pub struct Parts {
     pub parts: Vec<Part>,
-    /// The next look finds nothing else.
+    /// The next plan would find nothing else.
     pub are_all: bool,
 }
 
-/// A cube, with what is to be copied from it.
+/// A cube, and the sources for copies of its rows.
 struct Node {
     cube: CubeId,
     cutoff: Threshold,
     outlook: u32,
-    /// Its largest run: the others are about to be merged, and a replica that names one of them dies
-    /// with it.
+    /// Its largest run. The others are about to be merged, and a replica that names one of them would then no
+    /// longer count.
     largest: Option<Arc<Run<Location>>>,
     replicas: Vec<Arc<Run<Location>>>,
 }
@@ -77,24 +77,24 @@ struct Targets<'a> {
     geometry: Geometry,
     policy: Replication,
     options: &'a OptimizeOptions,
-    /// From the root to the parent of the cube that comes, and what has come of that one.
+    /// The cubes from the root to the parent of the current cube, with their entries.
     path: Vec<Node>,
     here: Option<Node>,
     parts: Vec<Part>,
     targets: usize,
-    /// What the last part reads.
+    /// The sources of the last part.
     held: HashSet<RunId>,
     rows: u64,
     bytes: u64,
     are_all: bool,
 }
 
-/// Cubes of the newest tree that lack a good share of the replicas that the policy
-/// wants there: the runs of older trees are about to move.
+/// Finds the cubes of the newest tree that lack a large fraction of the replicas that the policy requires.
+/// Older trees are left out, because their rows are about to move.
 ///
 /// # Errors
 ///
-/// `Cancelled`; as of [`Core::view`]; a storage error.
+/// `Cancelled`; the errors of [`Core::view`]; a storage error.
 pub fn parts(core: &Core, policy: Replication, options: &OptimizeOptions) -> Result<(Arc<View>, Parts)> {
     core.view_with(&options.cancel, |view| {
         let (newest, movable) = (view.schema.newest_grid(), movable(view));
@@ -143,7 +143,7 @@ impl Targets<'_> {
         }
     }
 
-    /// A cube has come whole.
+    /// Ends the entries of a cube.
     fn settle(&mut self, movable: &impl Fn(&Arc<Run<Location>>) -> bool) {
         let Some(mut here) = self.here.take() else { return };
         let geometry = self.geometry;
@@ -160,7 +160,7 @@ impl Targets<'_> {
         self.path.push(here);
     }
 
-    /// Takes a cube for a target if it is to be one.
+    /// Adds a cube to the targets if it lacks replicas.
     fn consider(&mut self, here: &mut Node, movable: &impl Fn(&Arc<Run<Location>>) -> bool) {
         let (cube, geometry) = (here.cube, self.geometry);
         let reaching = self.path.iter().filter(|above| above.cube.level() + above.outlook >= cube.level());
@@ -173,7 +173,7 @@ impl Targets<'_> {
             .filter(|run| !old.iter().any(|replica| replica.copies.contains(&run.id)))
             .map(|run| {
                 let levels = (cube.level() - run.cube.level()) as i32;
-                // A run without rows there is worth naming, too.
+                // At least 1, because a run without rows here must be named too.
                 (run.rows as f64 * 0.5f64.powi(levels * geometry.dimensions() as i32)).max(1.0)
             })
             .sum();
@@ -205,12 +205,12 @@ impl Targets<'_> {
     }
 }
 
-/// Writes the replicas of a part; `None` if somebody else has replaced one of the
-/// sources, or copied one, first.
+/// Writes the replicas of a part. Returns `None` if another rewrite has replaced or copied one of the sources
+/// first.
 ///
 /// # Errors
 ///
-/// `Cancelled`; `Damaged`; as of [`Core::view`]; a storage error.
+/// `Cancelled`; `Damaged`; the errors of [`Core::view`]; a storage error.
 pub fn copy(snapshot: &Snapshot, part: &Part, cancel: &Cancel) -> Result<Option<Written>> {
     let core = &snapshot.core;
     let Some(frame) = core.frame(&snapshot.view.schema, part.top.grid())? else { return Ok(Some(Written::default())) };

@@ -1,4 +1,4 @@
-//! Taking back steps: their rows go, and their tokens are forgotten.
+//! Retracts steps: removes their rows and forgets their tokens.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -21,26 +21,26 @@ use kubist_write::build::SortedRows;
 use kubist_write::output::{DEFAULT_MEMORY, Output};
 use kubist_write::publish::{Replacement, publish, write_segment};
 
-/// Runs whose zone maps are looked at together, where their entries do not say of which steps they are.
+/// Runs whose zone maps are read together, if their entries do not give their steps.
 const LOOKED_AT: usize = 4096;
 
-/// What taking back steps took back.
+/// Result of a retraction.
 #[derive(Clone, Copy, Debug, Default, PartialEq, serde::Serialize)]
 pub struct Retraction {
     pub rows: u64,
-    /// Runs that held only retracted rows, and such that had to be written anew.
+    /// Runs with retracted rows only. `runs_rewritten` counts runs with other rows too.
     pub runs_removed: u64,
     pub runs_rewritten: u64,
 }
 
-/// Takes back every commit of a step after `step` that stands in the logs by
-/// now: none of its rows is seen again, and its tokens are forgotten, so that
-/// a solver that starts again from a checkpoint can go on from there. Stop
-/// the writers of the old attempt first: what they commit afterwards counts.
+/// Retracts every commit of a step after `step` that is in the logs now.
+///
+/// New snapshots do not show its rows, and its tokens are free again. A solver can then continue from a
+/// checkpoint. Stop the writers of the old attempt first: their later commits count.
 ///
 /// # Errors
 ///
-/// `Cancelled`; `Damaged`; as of [`Core::view`]; a storage error.
+/// `Cancelled`; `Damaged`; the errors of [`Core::view`]; a storage error.
 pub fn retract(core: &Arc<Core>, step: i64, cancel: &Cancel) -> Result<Retraction> {
     loop {
         let snapshot = Snapshot::now(core, cancel)?;
