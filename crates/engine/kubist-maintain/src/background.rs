@@ -1,6 +1,6 @@
-//! The optimizer in the background, behind a writer's commits or behind queries.
+//! The optimizer in the background: it follows a writer's commits, or the queries of this process.
 //!
-//! Behind commits it bounds the debt. It uses a small fraction of one core while it keeps up, and up to one
+//! After commits, it bounds the debt. It uses a small fraction of a core while it keeps up, and up to a whole
 //! core when it does not. If the debt exceeds its bound, commits wait, so writers slow down before readers
 //! do.
 //!
@@ -25,10 +25,10 @@ use kubist_write::writer::Behind;
 const MOST_DEBT: f64 = 0.75;
 /// Rows of debt that commits never wait for.
 const SMALL_DEBT: u64 = 1 << 20;
-/// Runs of one cube before commits wait.
+/// Runs in the same cube before commits wait.
 const MOST_RUNS: u64 = 256;
 /// Longest wait of a commit. Some rows cannot be moved now, because another process works on them or their
-/// step is incomplete. They must not stop a simulation.
+/// step is incomplete; they must not stop a simulation.
 const PATIENCE: Duration = Duration::from_secs(10);
 const LOOK: Duration = Duration::from_millis(20);
 
@@ -157,7 +157,7 @@ impl Drop for CommitOptimizer {
 }
 
 /// Adds a fitting grid when the table of a writer without an optimizer grows. Existing rows stay in their
-/// cubes; the new grid places later rows.
+/// cubes; later rows go to the new grid.
 pub struct GridFollower {
     core: Arc<Core>,
 }

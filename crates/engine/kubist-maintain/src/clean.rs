@@ -1,22 +1,22 @@
 //! Cleaning: deletes files that no current snapshot needs, after a retention time.
 //!
-//! **Segments.** A segment without live runs is noted as garbage when a call first finds it. A call deletes
-//! it when the note is as old as the retention time, so readers of older snapshots have that long to finish.
-//! Logs stay, and so do segments that a running writer may still append to.
+//! **Segments.** The first call that finds a segment without live runs writes a note that it is garbage. A
+//! later call deletes the segment once the note has reached the retention time, so readers of older snapshots
+//! have that long to finish. Logs stay, and so do segments that a running writer may still append to.
 //!
-//! A segment of a rewrite or checkpoint is not noted in its first ten minutes, because it may still be
-//! published. The exceptions are a segment that a rewrite names, which was published and has died since, and
-//! a segment whose checkpoint is no longer the newest. A rewriter that publishes later either finds the note
-//! and gives up, or the cleaner finds its rewrite (`publish`).
+//! A segment of a rewrite or checkpoint gets no note in its first ten minutes, because it may still be
+//! published (one hour on stores where changes become visible late). There are two exceptions: a rewrite
+//! names the segment, so it was published and has died since, or a later checkpoint exists. A rewriter that
+//! publishes after the note either finds it and gives up, or the cleaner finds its rewrite (`publish`).
 //!
 //! **Holes.** Most dead bytes share a segment with live runs. If the store can punch holes
-//! (`Capabilities::punches`), one object notes all of these ranges, and a call after the retention time gives
+//! (`Capabilities::punches`), one object notes all dead ranges, and a call after the retention time gives
 //! them back. Dead bytes stay dead (I6), because only a live run can pass its bytes on under a new name. A
-//! note is therefore valid if the rewrites that it relies on are durable: the fence comes first. A range is
-//! given back only if no run uses it at that time. In a segment that a running writer may append to, only
-//! ranges before the last live run count.
+//! note is therefore valid if the rewrites that it relies on are durable: the fence comes first. The later
+//! call gives a range back only if no run uses it then either. In a segment that a running writer may append
+//! to, only ranges before the last live run count.
 //!
-//! Space is freed before anything is written, because users clean when the disk is full.
+//! A call frees space before it writes anything, because users clean when the disk is full.
 
 use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
@@ -39,12 +39,12 @@ use kubist_write::publish::{KEPT_REWRITES, SHARED_REWRITE_TIME, fence, note_of};
 
 use crate::holes::LiveParts;
 
-/// Time from the segment of a rewrite or checkpoint to its entry. If it takes longer, its segment may be
-/// noted, and it is given up.
+/// Time between the segment of a rewrite or checkpoint and its entry. After this time the cleaner may note
+/// the segment, and its writer then gives it up.
 const REWRITE_TIME: Duration = Duration::from_secs(600);
 /// Number of logs that are owned at a time.
 const HELD_LOGS: usize = 64;
-/// Ranges that are given back between two checks for cancellation.
+/// Ranges to give back between two checks for cancellation.
 const PUNCHED_AT_ONCE: usize = 1024;
 /// Bytes after the last live run that make it worth taking a writer's log.
 const LEAST_TAIL: u64 = 64 << 10;
@@ -56,9 +56,9 @@ pub struct Cleaning {
     pub bytes_deleted: u64,
     /// Noted as garbage, for a later call.
     pub segments_waiting: u64,
-    /// Bytes of holes in the remaining segments that were given back.
+    /// Bytes of holes that this call gave back, in segments that stay.
     pub bytes_released: u64,
-    /// Bytes of holes that were noted for a later call.
+    /// Bytes of holes that wait for a later call.
     pub bytes_waiting: u64,
 }
 
@@ -207,7 +207,7 @@ impl Round<'_> {
         Ok(published)
     }
 
-    /// Notes the garbage of now.
+    /// Notes all current garbage.
     fn note(&mut self) -> Result<()> {
         for segment in self.garbage()?.0 {
             self.cancel.check()?;
@@ -230,14 +230,14 @@ impl Round<'_> {
             let note = core.store.get(&note_of(&segment)).map_err(store_error)?;
             let since = note.and_then(|bytes| Some(u64::from_le_bytes(bytes.as_ref().try_into().ok()?)));
             let age = self.now.checked_sub(since.unwrap_or(self.now)).map(Duration::from_millis);
-            // A rewriter may hold a reservation on it.
+            // A time in the future is the reservation of a rewriter.
             match age.is_none_or(|age| age < self.retention) || (is_of_no_writer(&segment) && !with_fence) {
                 true => waiting += 1,
                 false => due.push(segment),
             }
         }
-        // Rewrites that the checkpoint includes are deleted, except for the last ones. A reader that is
-        // behind then detects the gap and starts from the checkpoint.
+        // Deletes the rewrites that the checkpoint includes, except for the last ones. A late reader then
+        // detects the gap and starts from the checkpoint.
         let held = checkpoint::load(core, self.cancel)?.map_or(0, |held| held.state.rewrites());
         let mut rewrites = core.store.list(REWRITES).map_err(store_error)?;
         // Rewrites that show which young segments were published stay too.
@@ -246,8 +246,8 @@ impl Round<'_> {
         let held = held.saturating_sub(KEPT_REWRITES).min(young.min().unwrap_or(u64::MAX));
         rewrites.retain(|name| number_of(name) < held);
         if !due.is_empty() || !rewrites.is_empty() {
-            // Another machine may have committed into one of these segments and started its next one since
-            // the list. All readers must also see the checkpoint before a rewrite is deleted.
+            // Since the list was made, another machine may have committed into a due segment and started its
+            // next one. All readers must also see the checkpoint before a rewrite is deleted.
             core.store.catch_up().map_err(store_error)?;
         }
         if due.iter().any(|segment| segment.starts_with(REWRITE_SEGMENT)) {
@@ -370,8 +370,8 @@ impl Round<'_> {
         Ok(())
     }
 
-    /// Returns the holes of segments where no run can be committed, except for holes that were given back
-    /// before, and their size in bytes.
+    /// Returns the holes of segments where no run can be committed, and their size in bytes. Holes without
+    /// stored bytes are left out.
     fn holes(&mut self) -> Result<(Vec<Holes>, u64)> {
         let core = self.core;
         // Listed before the view is read: a writer with a newer segment has committed all of the older one.
@@ -474,7 +474,7 @@ fn made(segment: &str) -> Option<(String, u64)> {
     Some((owner.to_string(), number.parse().ok()?))
 }
 
-/// The newest segment of each writer.
+/// The newest segment by writer.
 fn newest(segments: &[String], logs: &HashSet<String>) -> HashMap<String, String> {
     let mut newest: HashMap<String, (u64, &String)> = HashMap::new();
     for segment in segments {

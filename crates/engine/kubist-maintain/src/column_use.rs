@@ -1,4 +1,4 @@
-//! Stored size, encodings and decoding speed of each column.
+//! Stored size, encodings and decoding speed of the columns of a table.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -17,13 +17,12 @@ use kubist_types::{Cancel, Result};
 /// Largest number of examined runs. Of more runs, every n-th is examined.
 const LOOKED_INTO: usize = 512;
 
-/// Measurements of one column in the examined runs.
+/// Measurements of a column in the examined runs.
 #[derive(Clone, Debug, Default, PartialEq, serde::Serialize)]
 pub struct ColumnUse {
     pub name: String,
     /// Error bound of the stored values, as in `ColumnInfo`.
     pub accuracy: Option<String>,
-    /// Stored bytes of its values for each row.
     pub bytes_per_row: f64,
     /// Fraction of the rows in each encoding.
     pub encodings: BTreeMap<String, f64>,
@@ -36,14 +35,12 @@ pub struct ColumnUse {
 pub struct ColumnsUse {
     /// In the order of the stored columns, including hidden ones.
     pub columns: Vec<ColumnUse>,
-    /// Bytes of zone maps for each row.
     pub zone_map_bytes_per_row: f64,
     /// Examined runs, and all primary runs.
     pub runs_looked_into: u64,
     pub runs: u64,
 }
 
-/// Totals of a column.
 #[derive(Default)]
 struct Sums {
     rows: u64,
@@ -109,7 +106,6 @@ impl ColumnsUse {
     }
 }
 
-/// Adds a run's values of one column to the totals.
 fn add(
     snapshot: &Snapshot,
     run: &Run<Location>,

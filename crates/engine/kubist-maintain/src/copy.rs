@@ -1,10 +1,10 @@
 //! Copies a snapshot into a new table, with the same grids or another grid.
 //!
-//! With the same grids, the copy gets all grids of the table and places its rows by the newest. Otherwise the
+//! With the same grids, the copy gets all grids of the table, and its rows go to the newest. Otherwise the
 //! given grid becomes its first.
 //!
 //! The rows pass through a writer of the new table in bounded memory and become one commit, so the copy has
-//! all of them or none. An error removes the copy. A crash leaves an unfinished location that is no table;
+//! all rows or none. An error removes the copy. A crash leaves an unfinished location that is no table;
 //! repeating the copy removes it (`unfinished`).
 //!
 //! The rows keep their hidden columns, so their steps, and in a table without identity their priorities.
@@ -40,7 +40,6 @@ use kubist_catalog::snapshot::Snapshot;
 use kubist_format::names::COPY;
 use kubist_write::unfinished::Unfinished;
 
-/// Options of a copy.
 #[derive(Clone, Debug, Default)]
 pub struct CopyOptions {
     /// Dimensions of its grid, among the columns that the table was created with. Missing domains are learned
@@ -53,7 +52,6 @@ pub struct CopyOptions {
     pub cancel: Cancel,
 }
 
-/// Result of a copy.
 #[derive(Clone, Debug, PartialEq, serde::Serialize)]
 pub struct Copied {
     pub rows: u64,

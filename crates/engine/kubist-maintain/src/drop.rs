@@ -1,6 +1,6 @@
 //! Deletes a table: all of its files, and no others.
 //!
-//! A marker is made durable before the first file is deleted, and is deleted last. While it exists, the
+//! A durable marker is written before the first file is deleted, and is deleted last. While it exists, the
 //! location cannot be opened or created, only dropped again. A drop can therefore be interrupted at any time.
 
 use std::sync::Arc;
@@ -54,7 +54,7 @@ pub fn drop_in(store: Arc<dyn Store>, force: bool, cancel: &Cancel) -> Result<Dr
 
 fn drop_whole(store: &dyn Store, force: bool, cancel: &Cancel) -> Result<Dropped> {
     cancel.check()?;
-    // The content is read, because a foreign file or directory of the same name does not make a table.
+    // The content is read, because a file of another program may have the same name.
     let there = |name| store.get(name).map(|found| found.is_some()).map_err(store_error);
     let begun = there(DROPPED)?;
     let is_table = begun || there(TABLE)?;
@@ -68,7 +68,7 @@ fn drop_whole(store: &dyn Store, force: bool, cancel: &Cancel) -> Result<Dropped
     if is_table {
         store.put_if_absent(DROPPED, b"").map_err(store_error)?;
     }
-    // Logs that appeared since the first pass are taken too. A writer that starts later sees the marker.
+    // Takes logs that appeared since the first pass, too. A writer that starts later sees the marker.
     let taken = take_logs(store, force, &mut logs, cancel).and_then(|()| {
         let sizes = store.sizes().map_err(store_error)?;
         cancel.check()?;

@@ -1,7 +1,7 @@
 //! Positions of live runs in segments, and the holes between them.
 //!
-//! Positions are rounded outwards to the store's blocks: a block with one live byte is live. Each segment
-//! keeps a list of its live ranges. It is short if most of the segment is live, or most of it is dead.
+//! Positions are rounded outwards to the store's blocks: a block with one live byte is live. Memory holds the
+//! live ranges of each segment, which are few if most of the segment is live or most is dead.
 
 use std::collections::{BTreeMap, HashMap, HashSet};
 use std::ops::Range;
@@ -12,7 +12,7 @@ use kubist_format::lookup::Key;
 use kubist_index::state::Run;
 use kubist_store::BLOCK_BYTES;
 
-/// Shortest hole in blocks. Making a shorter one takes about as long as writing its blocks.
+/// Shortest hole in blocks. Making a shorter hole takes the time of writing its blocks.
 const LEAST_BLOCKS: u64 = 4;
 
 /// The ranges of segments that live runs use.

@@ -3,9 +3,10 @@
 //! Each commit and each rewrite writes an index of its own. A search for a value reads every index that has a
 //! live run: hundreds in a very large table. Postings of dead runs waste space as well. A merge is a rewrite
 //! that moves no rows and reads none. It replaces runs by themselves, with the same bytes and cubes under new
-//! names, and writes one index that covers all of them.
+//! names, and writes one index that covers them.
 //!
-//! A replica counts only while the runs that it copies live, so indexes are merged before replicas are made.
+//! A replica counts only while the runs that it copies live, so the optimizer merges indexes before it makes
+//! replicas.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -55,7 +56,6 @@ pub struct Group {
     names: Vec<(CubeId, RunId)>,
 }
 
-/// Counts of one index.
 struct Counted {
     rows: u64,
     runs: u64,
@@ -200,7 +200,7 @@ pub fn merge(core: &Arc<Core>, group: &Group, cancel: &Cancel) -> Result<Option<
         view.runs.of_cubes(core, cubes.iter().copied().chain(own), cancel)
     })?;
     let Some(mut runs) = live(&directory, &group.names) else { return Ok(None) };
-    // The runs of one index are consecutive in their entry.
+    // The runs of an index are consecutive in their entry.
     runs.sort_unstable_by_key(|run| run.id);
     let cutoffs = cubes.into_iter().map(|cube| (cube, directory.cutoff(cube))).collect();
     let snapshot = Snapshot::new(core.clone(), view);
@@ -243,7 +243,7 @@ struct Merging<'a> {
     snapshot: &'a Snapshot,
     cancel: &'a Cancel,
     sources: Vec<Source<'a>>,
-    /// The number of zones of each run.
+    /// For each run, the number of its zones.
     zones: Vec<u32>,
     rows: u64,
 }
@@ -351,7 +351,8 @@ impl<'a> Merging<'a> {
         })
     }
 
-    /// Returns all pairs `key << 32 | zone` of one of the ranges of keys, in parts of ascending keys.
+    /// Returns all pairs `key << 32 | zone` whose key is in range number `piece` of `pieces`, in parts of
+    /// ascending keys.
     fn piece(
         &self,
         column: usize,

@@ -1,8 +1,8 @@
 //! The optimizer: improves the layout of a table while writers and readers continue.
 //!
 //! Small commits leave rows high in the tree, and cubes collect many runs. The optimizer reads the runs of a
-//! subtree that the planner chose, places their rows again, and publishes the result as one rewrite. Rows of
-//! older grids move to the newest grid in the same way. When no such work is left, it merges secondary
+//! subtree that the planner chose, moves their rows to the right cubes, and publishes the result as one
+//! rewrite. Rows of older grids move to the newest grid in the same way. After this work, it merges secondary
 //! indexes, then makes the replicas of the table's policy. It can be stopped at any time.
 
 use std::collections::HashMap;
@@ -60,7 +60,6 @@ pub struct OptimizeReport {
     pub debt_after: u64,
 }
 
-/// Result of one unit of work.
 struct Turn {
     /// `false`: another optimizer has the lease.
     leased: bool,
@@ -210,14 +209,13 @@ pub fn optimize_at(core: &Arc<Core>, options: &OptimizeOptions, pace: &mut Pace<
             }
             rest(owed(turn.spent, pace), &options.cancel)?;
         }
-        // Otherwise other optimizers work on all that is left.
+        // Otherwise other optimizers have the leases of the remaining parts.
         if are_all || options.one_round || report.rewrites == before {
             return conclude(core, options, report);
         }
     }
 }
 
-/// Plans the work on the newest view.
 fn plan(core: &Core, capacity: &Capacity, wanted: Wanted<'_>) -> Result<Plan> {
     let cancel = &wanted.options.cancel;
     let (_, plan) = core.view_with(cancel, |view| {
@@ -284,7 +282,7 @@ fn conclude(core: &Arc<Core>, options: &OptimizeOptions, report: OptimizeReport)
     Ok(report)
 }
 
-/// Places the rows of the runs again; `None` if another rewrite has replaced one of them.
+/// Moves the rows of the runs to new cubes; `None` if another rewrite has replaced a run first.
 fn rewrite(core: &Arc<Core>, one: &Rewrite, adding: &Capacity, cancel: &Cancel) -> Result<Option<Written>> {
     // Rows that move may go to any cube of the newest tree, like rows of a commit.
     let (view, (known, inputs)) = core.view_with(cancel, |view| {
@@ -293,7 +291,7 @@ fn rewrite(core: &Arc<Core>, one: &Rewrite, adding: &Capacity, cancel: &Cancel) 
             let of_inputs = runs.of_cubes(core, one.runs.iter().map(|(cube, _)| *cube), cancel)?;
             return Ok((runs.worth_knowing(core, cancel)?, live(&of_inputs, &one.runs)));
         }
-        // For a few runs of one cube, reading the manifest below it costs more than it saves.
+        // For a few runs of a single cube, reading the manifest below it costs more than it saves.
         let known = match one.kind {
             Kind::Own => runs.above(core, one.top, cancel)?,
             Kind::Whole | Kind::Move => runs.around(core, one.top, cancel)?,
@@ -339,8 +337,8 @@ impl Hands {
         if options.core_share >= 1.0 {
             return Ok(Hands(None));
         }
-        // Commits and queries that need the core get most of it. Without niceness, the thread still keeps to
-        // its fraction.
+        // Commits and queries that need the core get most of its time. Without niceness, the thread still
+        // keeps to its fraction.
         let polite = |_| {
             // On other systems, nice lowers the priority of the whole process.
             #[cfg(target_os = "linux")]

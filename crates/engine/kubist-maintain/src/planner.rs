@@ -70,7 +70,6 @@ pub struct Rewrite {
     /// The cube of the rewritten subtree; for a move, the cube of the first run.
     pub top: CubeId,
     pub kind: Kind,
-    /// Cubes and names of the runs.
     pub runs: Vec<(CubeId, RunId)>,
     pub rows: u64,
     /// Debt that it removes.
@@ -81,9 +80,9 @@ pub struct Rewrite {
 /// The inputs of a rewrite, and the destination of their rows.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Kind {
-    /// Some runs of one cube, which are merged or pushed down.
+    /// Some runs of a cube, which are merged or pushed down.
     Own,
-    /// All runs of a subtree, whose rows are placed again.
+    /// All runs of a subtree, whose rows go to new cubes of it.
     Whole,
     /// Neighbouring runs of an older tree, whose rows move to the newest.
     Move,
@@ -111,7 +110,6 @@ impl Wanted<'_> {
     }
 }
 
-/// Summary of a run.
 #[derive(Clone, Copy)]
 struct Brief {
     id: RunId,
@@ -131,10 +129,9 @@ struct Sum {
     wasted: u64,
 }
 
-/// A cube with runs.
 struct Node {
     cube: CubeId,
-    /// Its own runs, at most as many as one rewrite may have.
+    /// Its own runs, up to the limit of a rewrite.
     own: Vec<Brief>,
     runs: u64,
     rows: u64,
@@ -154,7 +151,6 @@ struct Node {
     before: usize,
 }
 
-/// Chosen rewrites.
 #[derive(Default)]
 struct Found {
     rewrites: Vec<Rewrite>,
@@ -206,7 +202,8 @@ pub fn movable(view: &View) -> impl Fn(&Arc<Run<Location>>) -> bool + use<> {
 }
 
 impl<'a> CompactionPlanner<'a> {
-    /// `capacity` is the one that places rows. Without `wanted`, the planner only counts debt.
+    /// `capacity` is the capacity by which rewrites place rows. Without `wanted`, the planner only counts
+    /// debt.
     pub fn new(
         view: &View,
         forest: Forest,
@@ -231,7 +228,6 @@ impl<'a> CompactionPlanner<'a> {
         }
     }
 
-    /// Takes the next entry.
     pub fn add(&mut self, entry: &Entry) {
         let cube = entry.cube();
         if self.here.as_ref().is_some_and(|here| here.cube != cube) {
@@ -272,7 +268,7 @@ impl<'a> CompactionPlanner<'a> {
         Plan { debt, rewrites }
     }
 
-    /// Ends the entries of a cube.
+    /// Computes the debt of a cube after its last entry.
     fn settle(&mut self) {
         let Some(mut here) = self.here.take().filter(|here| here.runs > 0) else { return };
         here.own.sort_unstable_by_key(|run| run.id);
@@ -308,7 +304,7 @@ impl<'a> CompactionPlanner<'a> {
         self.open.push(here);
     }
 
-    /// Ends a subtree.
+    /// Decides on a subtree after its last cube, and adds its sums to the parent's.
     fn close(&mut self, node: Node) {
         let Some(wanted) = self.wanted else { return };
         if wanted.options.one_round || self.moves.rewrites.is_empty() {
@@ -412,7 +408,7 @@ impl Node {
         }
     }
 
-    /// A rewrite of some of its own runs, if that is useful.
+    /// A rewrite of its own runs, or some, if that is useful.
     fn rewrite_of_own(&self, wanted: Wanted<'_>) -> Option<Rewrite> {
         let runs = match !wanted.fits_whole(&self.tree) && wanted.is_worth(self.debt, self.rows, self.wasted) {
             true => self.to_push(wanted),
@@ -428,8 +424,8 @@ impl Node {
         is_useful.then_some(Rewrite { top, kind, runs, rows, debt: self.debt, wasted: self.wasted })
     }
 
-    /// The runs of the cube that are worth rewriting while the runs below stay. The largest run is left out
-    /// if it is nearly as it should be, so that its replicas stay valid. The rows fit in memory.
+    /// The runs of the cube that are worth rewriting while the runs below stay. It excludes the largest run
+    /// if that is nearly as it should be, so that its replicas stay valid. The rows fit in memory.
     fn to_push(&self, wanted: Wanted<'_>) -> Vec<Brief> {
         let below = |run: &Brief| {
             let (first, last) = (run.priorities.0 as f64, run.priorities.1 as f64);
@@ -444,7 +440,7 @@ impl Node {
         if !others.is_empty() && largest.rows <= self.usual && changes_little {
             runs.remove(0);
         }
-        // The smallest first, because more of them fit.
+        // The smallest first, because more fit.
         runs.reverse();
         few(runs, wanted)
     }

@@ -2,22 +2,21 @@
 
 use kubist_types::{Cancel, Replication};
 
-/// Limit of the stored bytes of one rewrite, which are in memory.
+/// Largest total of stored bytes in a rewrite, which are in memory.
 const BYTES_AT_ONCE: u64 = 512 << 20;
 
-/// Options of an optimization.
 #[derive(Clone, Debug)]
 pub struct OptimizeOptions {
     /// A subtree is rewritten when at least this fraction of its rows is debt. Low values give a better
     /// layout, high values fewer written bytes.
     pub debt_share: f64,
-    /// Limit of the rows of one rewrite, which are in memory.
+    /// Largest number of rows in a rewrite, which are in memory.
     pub rows_at_once: u64,
-    /// Target fraction of the time of one core. Below 1, the optimizer works on one core, lets other threads
+    /// Target fraction of a core's time. Below 1, the optimizer works on a single core, lets other threads
     /// there go first, and sleeps after rewrites to keep to this fraction. At 1 it uses all cores.
     pub core_share: f64,
     /// Plans once, does the cheap work and one large rewrite, and returns; the caller calls again while there
-    /// is work. Otherwise the optimizer continues until no work is left.
+    /// is work. Otherwise the optimizer continues until it finds no more work.
     pub one_round: bool,
     /// Adds a new grid when the data no longer fits the newest grid.
     pub follow_data: bool,
@@ -25,8 +24,8 @@ pub struct OptimizeOptions {
     pub replication: Option<Replication>,
     /// Rewrites runs whose compression differs from the table's setting.
     pub recompress: bool,
-    /// Small secondary indexes are merged when there are more than this number, because each search for a
-    /// value reads all of them.
+    /// The optimizer merges small secondary indexes when there are more than this number, because each search
+    /// for a value reads all.
     pub few_lookups: usize,
     pub cancel: Cancel,
 }
@@ -48,7 +47,7 @@ impl Default for OptimizeOptions {
 }
 
 impl OptimizeOptions {
-    /// Whether one rewrite or copy may have this size.
+    /// Whether a rewrite or copy of this size fits in memory.
     pub fn fits(&self, rows: u64, bytes: u64) -> bool {
         rows <= self.rows_at_once && bytes <= BYTES_AT_ONCE
     }

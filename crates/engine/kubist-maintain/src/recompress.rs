@@ -1,8 +1,8 @@
-//! Rewrites runs in place: the same rows and cubes with another compression.
+//! Rewrites runs with another compression, in the same cubes and with the same rows.
 //!
 //! Writers use the table's current compression. Older runs keep theirs until this module rewrites them. No
-//! row moves, so results and layout do not change. Replicas of these rows are made again afterwards, because
-//! a replica counts only while the runs that it copies live.
+//! row moves, so results and layout do not change. The optimizer then makes new replicas of the rewritten
+//! runs, because a replica counts only while the runs that it copies live.
 
 use std::sync::Arc;
 
@@ -59,7 +59,7 @@ pub fn recompress(
             let other: Vec<Arc<Run<Location>>> = other.map(|(run, _)| run.clone()).collect();
             let mut rest = &other[..];
             while let Some(first) = rest.first() {
-                // Runs of one grid that fit in memory together.
+                // Runs of the same grid that fit in memory together.
                 let (grid, mut rows) = (first.cube.grid(), 0);
                 let fits = |run: &&Arc<Run<Location>>| {
                     rows += run.rows;
@@ -97,7 +97,7 @@ fn some(core: &Core, view: &View, first: CubeId, cancel: &Cancel) -> Result<(Pri
     Ok((runs, next))
 }
 
-/// Rewrites runs of one grid; `None` if another rewrite has replaced one of them first.
+/// Rewrites runs that are in the same grid; `None` if another rewrite has replaced a run first.
 fn rewrite(snapshot: &Snapshot, grid: u32, group: &[Arc<Run<Location>>], cancel: &Cancel) -> Result<Option<Written>> {
     let (core, schema) = (&snapshot.core, &snapshot.view.schema);
     let missing =

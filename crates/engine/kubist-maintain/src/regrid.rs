@@ -1,10 +1,10 @@
 //! Adds a new grid to a table that has rows: other dimensions, domains or scales.
 //!
-//! The optimizer and writers add one by themselves when the data no longer fits the newest grid. They wait
+//! The optimizer and writers add a grid by themselves when the data no longer fits the newest one. They wait
 //! until the table has twice the rows that it had at that grid. Growing data therefore gets few grids, and
 //! each row moves about once each time the table doubles.
 //!
-//! The grid is published under the next number. Writers use it for new rows when they learn of it; the
+//! The grid is published under the next number. Writers place new rows by it as soon as they see it; the
 //! optimizer moves existing rows. No process waits for either, and results are the same at all times
 //! (docs/design/placement.md).
 
@@ -22,7 +22,6 @@ use crate::learn::{ScaleKind, sample, sample_of};
 #[cfg(doc)]
 use crate::policy::OptimizeOptions;
 
-/// Options of a new grid.
 #[derive(Clone, Debug)]
 pub struct GridOptions {
     /// Its dimensions, any columns that can be dimensions. Missing domains are learned from a sample of all
@@ -75,7 +74,7 @@ pub enum When {
 }
 
 /// Publishes a new grid if queries on boxes would examine many more rows with the newest grid than with a
-/// fresh one. The table must have twice the rows that it had when the newest grid was made.
+/// fresh one. The table must have twice the rows that it had at the newest grid.
 ///
 /// # Errors
 ///

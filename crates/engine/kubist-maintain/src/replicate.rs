@@ -1,8 +1,8 @@
 //! Makes replicas: copies of rows in the deeper cubes that their outlook reaches.
 //!
 //! A replica names the runs that it copies and holds all their rows inside its cube, including overflow; it
-//! may be empty (I4). It counts only while all of these runs live, so a rewrite of them needs no other
-//! change.
+//! may be empty (I4). It counts only while all these runs live, so a rewrite that replaces a run needs no
+//! other change.
 
 use std::collections::{BTreeMap, HashMap, HashSet};
 use std::sync::Arc;
@@ -60,7 +60,7 @@ struct Node {
     cube: CubeId,
     cutoff: Threshold,
     outlook: u32,
-    /// Its largest run. The others are about to be merged, and a replica that names one of them would then no
+    /// Its largest run. The others will soon be merged, and a replica that copies any other run would then no
     /// longer count.
     largest: Option<Arc<Run<Location>>>,
     replicas: Vec<Arc<Run<Location>>>,
@@ -89,8 +89,8 @@ struct Targets<'a> {
     are_all: bool,
 }
 
-/// Finds the cubes of the newest tree that lack a large fraction of the replicas that the policy requires.
-/// Older trees are left out, because their rows are about to move.
+/// Finds the cubes of the newest tree that lack a large fraction of the replicas that the policy requires. It
+/// skips older trees, because their rows will move.
 ///
 /// # Errors
 ///
@@ -143,7 +143,7 @@ impl Targets<'_> {
         }
     }
 
-    /// Ends the entries of a cube.
+    /// Completes the path to a cube after its last entry, and considers the cube.
     fn settle(&mut self, movable: &impl Fn(&Arc<Run<Location>>) -> bool) {
         let Some(mut here) = self.here.take() else { return };
         let geometry = self.geometry;
@@ -173,7 +173,7 @@ impl Targets<'_> {
             .filter(|run| !old.iter().any(|replica| replica.copies.contains(&run.id)))
             .map(|run| {
                 let levels = (cube.level() - run.cube.level()) as i32;
-                // At least 1, because a run without rows here must be named too.
+                // At least 1, because the replica must name a run without rows here too.
                 (run.rows as f64 * 0.5f64.powi(levels * geometry.dimensions() as i32)).max(1.0)
             })
             .sum();
@@ -205,8 +205,7 @@ impl Targets<'_> {
     }
 }
 
-/// Writes the replicas of a part. Returns `None` if another rewrite has replaced or copied one of the sources
-/// first.
+/// Writes the replicas of a part. Returns `None` if another rewrite has replaced or copied a source first.
 ///
 /// # Errors
 ///

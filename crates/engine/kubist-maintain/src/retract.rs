@@ -24,7 +24,6 @@ use kubist_write::publish::{Replacement, publish, write_segment};
 /// Runs whose zone maps are read together, if their entries do not give their steps.
 const LOOKED_AT: usize = 4096;
 
-/// Result of a retraction.
 #[derive(Clone, Copy, Debug, Default, PartialEq, serde::Serialize)]
 pub struct Retraction {
     pub rows: u64,
