@@ -5,9 +5,10 @@
 //! have that long to finish. Logs stay, and so do segments that a running writer may still append to.
 //!
 //! A segment of a rewrite or checkpoint gets no note in its first ten minutes, because it may still be
-//! published (one hour on stores where changes become visible late). There are two exceptions: a rewrite
-//! names the segment, so it was published and has died since, or a later checkpoint exists. A rewriter that
-//! publishes after the note either finds it and gives up, or the cleaner finds its rewrite (`publish`).
+//! published. It gets one earlier if a rewrite names it, so it was published and has died since, or if a
+//! checkpoint has taken its number or a later one. On stores where changes become visible late, the time is
+//! one hour without exceptions. A rewriter that publishes after the note either finds it and gives up, or the
+//! cleaner finds its rewrite (`publish`).
 //!
 //! **Holes.** Most dead bytes share a segment with live runs. If the store can punch holes
 //! (`Capabilities::punches`), one object notes all dead ranges, and a call after the retention time gives
@@ -143,8 +144,8 @@ impl Round<'_> {
         Ok(self.live.insert((view, Arc::new(live))).clone())
     }
 
-    /// Returns the segments that the table does not need, all segments, and the number of unneeded ones that
-    /// may still be published. The first list excludes the latter.
+    /// Returns the segments that may be noted or deleted, all segments, and the number of unneeded segments
+    /// that may still be published.
     fn garbage(&mut self) -> Result<(Vec<String>, Vec<String>, u64)> {
         let segments = self.core.store.segments().map_err(store_error)?;
         let needed = self.needed()?;
@@ -370,8 +371,8 @@ impl Round<'_> {
         Ok(())
     }
 
-    /// Returns the holes of segments where no run can be committed, and their size in bytes. Holes without
-    /// stored bytes are left out.
+    /// Returns the holes of segments where no run can be committed, and their size in bytes. Segments whose
+    /// holes were given back before are left out.
     fn holes(&mut self) -> Result<(Vec<Holes>, u64)> {
         let core = self.core;
         // Listed before the view is read: a writer with a newer segment has committed all of the older one.

@@ -34,7 +34,6 @@ impl ScaleKind {
         }
     }
 
-    /// The scale of this kind for the values.
     pub fn learn(self, values: &[f64]) -> Scale {
         match self {
             ScaleKind::Linear => Scale::learn_linear(values.iter().copied()),

@@ -32,11 +32,12 @@ use crate::inputs::{above, live};
 use crate::planner::movable;
 use crate::policy::OptimizeOptions;
 
-/// Rows of a merged index at most. One log entry lists all of its runs, with about 100 bytes for each.
+/// Largest number of rows in a merged index. One log entry lists all of its runs, with about 100 bytes for
+/// each.
 const MOST_ROWS: u64 = 1 << 28;
-/// Runs of a merged index at most, as in any other rewrite.
+/// Largest number of runs in a merged index, as in any other rewrite.
 const MOST_RUNS: u64 = 1 << 18;
-/// Rows at most in the background, where a merge takes a second.
+/// Largest number of rows in the background, where such a merge takes a second.
 const MOST_ROWS_AT_ONCE: u64 = 1 << 23;
 /// Postings in memory at a time, in two copies of 8 bytes each.
 const HELD_ROWS: u64 = 1 << 23;
@@ -238,7 +239,6 @@ fn name_of(run: &Run<Location>) -> Option<(RunId, Key)> {
 /// An error, and the number of the index that caused it.
 type Fault = (Option<usize>, Error);
 
-/// Indexes during their merge.
 struct Merging<'a> {
     snapshot: &'a Snapshot,
     cancel: &'a Cancel,
@@ -304,7 +304,6 @@ impl<'a> Merging<'a> {
         Ok(merging)
     }
 
-    /// The runs that the merged index will cover.
     fn runs(&self) -> impl Iterator<Item = &'a Arc<Run<Location>>> + use<'a, '_> {
         self.sources.iter().flat_map(|source| source.runs)
     }

@@ -240,8 +240,8 @@ fn keep_short(core: &Core, unlisted: &mut u64, written: Written, options: &Optim
     Ok(())
 }
 
-/// Does one unit of work under the lease of the subtree at `top`, unless another optimizer has it. `None`
-/// needs no lease.
+/// Does one unit of work under the lease of the subtree at `top`, unless another optimizer has it. Without
+/// `top`, it takes no lease.
 fn turn(
     core: &Arc<Core>,
     top: Option<CubeId>,

@@ -50,8 +50,8 @@ pub struct Plan {
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Debt {
     pub rows: u64,
-    /// Debt in the newest tree. Commits wait when it is too large. They do not wait for rows in older trees,
-    /// which commits do not increase and which slow queries no more than before.
+    /// Debt in the newest tree, which makes commits wait when it is too large. Rows in older trees do not:
+    /// commits do not add to them, and queries read them no slower than before.
     pub pressing: u64,
     /// Rows in trees of older grids.
     pub rows_to_move: u64,
@@ -408,7 +408,7 @@ impl Node {
         }
     }
 
-    /// A rewrite of its own runs, or some, if that is useful.
+    /// A rewrite of all or some runs of the cube itself, or `None` if it would not help.
     fn rewrite_of_own(&self, wanted: Wanted<'_>) -> Option<Rewrite> {
         let runs = match !wanted.fits_whole(&self.tree) && wanted.is_worth(self.debt, self.rows, self.wasted) {
             true => self.to_push(wanted),

@@ -2,7 +2,7 @@
 
 use kubist_types::{Cancel, Replication};
 
-/// Largest total of stored bytes in a rewrite, which are in memory.
+/// A rewrite holds at most this number of stored bytes in memory.
 const BYTES_AT_ONCE: u64 = 512 << 20;
 
 #[derive(Clone, Debug)]
@@ -10,7 +10,7 @@ pub struct OptimizeOptions {
     /// A subtree is rewritten when at least this fraction of its rows is debt. Low values give a better
     /// layout, high values fewer written bytes.
     pub debt_share: f64,
-    /// Largest number of rows in a rewrite, which are in memory.
+    /// A rewrite holds at most this number of rows in memory.
     pub rows_at_once: u64,
     /// Target fraction of a core's time. Below 1, the optimizer works on a single core, lets other threads
     /// there go first, and sleeps after rewrites to keep to this fraction. At 1 it uses all cores.
