@@ -2,7 +2,8 @@
 //!
 //! Fields are read as text and then converted to the requested type, so that an error names the row and
 //! column of the value. Types are inferred by the same rule: the narrowest type that reads every value of the
-//! head. An empty field is a missing value. Rows count from 1, after the names.
+//! head. A missing value is an empty field, `null` in a column that is not text, and `NaN` among integers. Lines
+//! that begin with `#` before the names are comments. Rows count from 1, after the names.
 //!
 //! A batch ends before its text grows large, whatever its number of rows.
 
@@ -55,7 +56,7 @@ impl Text<'_> {
     }
 
     fn open(&self, consumed: Arc<AtomicU64>, limits: &Limits) -> Result<Bytes> {
-        let text = open(self.path, consumed, limits)?;
+        let text = open(self.path, consumed, limits, self.names.is_none())?;
         Ok(match self.delimiter {
             Delimiter::Byte(_) => text,
             Delimiter::Blanks => BufReader::with_capacity(BUFFER, Box::new(Blanks::new(text))),
@@ -101,7 +102,7 @@ pub fn batches(text: &Text, wanted: &Fields, consumed: Arc<AtomicU64>, limits: L
 pub fn sniff_delimiter(path: &Path, limits: &Limits) -> Result<Delimiter> {
     const LONGEST_HEADER: u64 = 1 << 20;
     let mut line = Vec::new();
-    let reader = open(path, Arc::default(), limits)?;
+    let reader = open(path, Arc::default(), limits, true)?;
     reader.take(LONGEST_HEADER).read_until(b'\n', &mut line).map_err(|error| Error::io(path, error))?;
     let times = |delimiter: &u8| line.iter().filter(|byte| *byte == delimiter).count();
     // Of equal counts the last wins: the comma.
@@ -208,8 +209,9 @@ fn unplaced(error: ArrowError) -> Error {
     }
 }
 
-/// Opens the text, inflated if necessary, without a byte order mark.
-fn open(path: &Path, consumed: Arc<AtomicU64>, limits: &Limits) -> Result<Bytes> {
+/// Opens the text, inflated if necessary, without a byte order mark and without comments at its beginning. The last
+/// comment stays if it `may_have_names`.
+fn open(path: &Path, consumed: Arc<AtomicU64>, limits: &Limits, may_have_names: bool) -> Result<Bytes> {
     let failed = |error: std::io::Error| Error::io(path, error);
     let gzipped = {
         let mut magic = [0; 2];
@@ -227,7 +229,26 @@ fn open(path: &Path, consumed: Arc<AtomicU64>, limits: &Limits) -> Result<Bytes>
     if text.fill_buf().map_err(failed)?.starts_with(b"\xef\xbb\xbf") {
         text.consume(3);
     }
-    Ok(text)
+    if text.fill_buf().map_err(failed)?.starts_with(crate::ECSV) {
+        let what = "this is ECSV, whose comments have types and units: read option format=ecsv reads them";
+        return Err(Error::invalid(what).within(path.display()));
+    }
+    without_comments(text, limits, may_have_names).map_err(failed)
+}
+
+/// The text after the comments at its beginning. The last comment has the names if a number follows it.
+fn without_comments(mut text: Bytes, limits: &Limits, may_have_names: bool) -> std::io::Result<Bytes> {
+    let mut comment = Vec::new();
+    while text.fill_buf()?.first() == Some(&b'#') {
+        comment.clear();
+        text.by_ref().take(limits.record_bytes).read_until(b'\n', &mut comment)?;
+    }
+    let is_of_number = |byte: &u8| byte.is_ascii_digit() || matches!(byte, b'+' | b'-' | b'.');
+    let next = text.fill_buf()?.iter().find(|byte| !matches!(byte, b' ' | b'\t'));
+    match may_have_names && !comment.is_empty() && next.is_some_and(is_of_number) {
+        false => Ok(text),
+        true => Ok(BufReader::with_capacity(BUFFER, Box::new(std::io::Cursor::new(comment).chain(text)))),
+    }
 }
 
 /// Inflated text, up to the inflation limit, whether or not it has records.
@@ -264,7 +285,7 @@ fn typed(text: &StringArray, field: &Field, first_row: usize) -> Result<ArrayRef
     if parsed.null_count() == text.null_count() {
         return Ok(parsed);
     }
-    let text = trimmed(text);
+    let text = trimmed(text, data_type.is_integer());
     let parsed = read_as(&text, data_type)?;
     match (0..text.len()).find(|row| text.is_valid(*row) && parsed.is_null(*row)) {
         None => Ok(parsed),
@@ -299,8 +320,13 @@ fn check_range(text: &StringArray, parsed: &ArrayRef, field: &Field, first_row: 
     }
 }
 
-fn trimmed(text: &StringArray) -> StringArray {
-    text.iter().map(|value| value.map(str::trim).filter(|value| !value.is_empty())).collect()
+/// The fields of a column that is not text, without blanks around them and without the marks of missing values.
+/// `NaN` is a mark among integers.
+fn trimmed(text: &StringArray, among_integers: bool) -> StringArray {
+    let is_mark = |value: &str| {
+        value.is_empty() || value.eq_ignore_ascii_case("null") || (among_integers && value.eq_ignore_ascii_case("nan"))
+    };
+    text.iter().map(|value| value.map(str::trim).filter(|value| !is_mark(value))).collect()
 }
 
 fn excerpt(value: &str) -> String {
@@ -313,7 +339,9 @@ fn excerpt(value: &str) -> String {
 
 /// The narrowest type that reads every value; `Null` if there is no value.
 fn suggested(text: &StringArray) -> DataType {
-    let text = trimmed(text);
+    let without_nan = trimmed(text, true);
+    let is_of_integers = without_nan.null_count() < text.len() && without_nan.iter().flatten().all(is_whole);
+    let text = if is_of_integers { without_nan } else { trimmed(text, false) };
     let all = |test: &dyn Fn(&str) -> bool| text.iter().flatten().all(test);
     let reads = |data_type: &DataType| read_as(&text, data_type).is_ok_and(|a| a.null_count() == text.null_count());
     if text.null_count() == text.len() {
@@ -388,6 +416,11 @@ mod tests {
         let nano = DataType::Timestamp(TimeUnit::Nanosecond, None);
         assert_eq!(suggestion(&["2020-01-01T10:00:00.123456789"]), nano);
         assert_eq!(suggestion(&["", ""]), DataType::Null);
+        assert_eq!(suggestion(&["1", "null", "NaN"]), DataType::Int64);
+        assert_eq!(suggestion(&["1.5", "NULL", "NaN"]), DataType::Float64);
+        assert_eq!(suggestion(&["true", "null"]), DataType::Boolean);
+        assert_eq!(suggestion(&["NaN", "nan"]), DataType::Float64);
+        assert_eq!(suggestion(&["null", "a"]), DataType::Utf8);
         assert_eq!(suggestion(&["droplet", "1"]), DataType::Utf8);
     }
 
@@ -408,6 +441,28 @@ mod tests {
         assert_eq!(x.iter().collect::<Vec<_>>(), [Some(0.5), Some(1.5), None]);
         let kind: Vec<_> = batch.column(2).as_string::<i32>().iter().collect();
         assert_eq!(kind, [Some("a,b"), None, Some("line\nbreak")]);
+    }
+
+    #[test]
+    fn comments_and_marks_of_missing_values() {
+        let folder = tempfile::tempdir().unwrap();
+        let text = "# made by an archive\n#\nid,x,name\n1,null,null\nnull,NaN,b\nNaN,0.5,c\n";
+        let batch = read_all(&write(folder.path(), "a.csv", text.as_bytes()), &Options::default()).unwrap();
+        let id: Vec<_> = batch["id"].as_primitive::<Int64Type>().iter().collect();
+        assert_eq!(id, [Some(1), None, None]);
+        let x = batch["x"].as_primitive::<Float64Type>();
+        assert!(x.is_null(0) && x.value(1).is_nan() && x.value(2) == 0.5);
+        let path = write(folder.path(), "gaia.csv", b"# %ECSV 1.0\n# ---\nid\n1\n");
+        assert!(crate::is_foreign(&path));
+        assert!(Input::inspect(&path, &Options::default()).unwrap_err().to_string().contains("format=ecsv"));
+        // In text the word stays.
+        assert_eq!(batch["name"].as_string::<i32>().value(0), "null");
+        // The last comment before numbers has the names.
+        let path = write(folder.path(), "b.csv", b"# a star list\n#ra,dec\n1,2\n3,4\n");
+        let batch = read_all(&path, &Options::default()).unwrap();
+        assert_eq!((batch.schema().field(0).name().as_str(), batch.num_rows()), ("#ra", 2));
+        let options = Options { names: Some(vec!["ra".into(), "dec".into()]), ..Options::default() };
+        assert_eq!(read_all(&path, &options).unwrap().num_rows(), 2);
     }
 
     #[test]

@@ -209,8 +209,11 @@ pub fn is_foreign(path: &Path) -> bool {
     }
     let Ok(mut file) = open(path) else { return path.is_dir() };
     let Ok(head) = head(path, &mut file) else { return false };
-    !head.is_empty() && magic(path, &head).is_none()
+    !head.is_empty() && (head.starts_with(ECSV) || magic(path, &head).is_none())
 }
+
+/// The first bytes of ECSV, a text whose comments have types and units. The Python package reads it.
+const ECSV: &[u8] = b"# %ECSV";
 
 /// The format according to a file's first bytes or name.
 enum Magic {
