@@ -94,6 +94,17 @@ def test_point_formats_together(tmp_path: Path) -> None:
     assert sorted(np.asarray(back["scan_angle_rank"])) == [-7] * 4 + [0] * 4 + [9] * 4
 
 
+def test_the_domain_is_that_of_all_headers(tmp_path: Path) -> None:
+    for number in range(3):
+        points = laspy.LasData(laspy.LasHeader(point_format=6, version="1.4"))
+        points.x = points.y = points.z = np.arange(100.0) + 1000 * number
+        points.write(tmp_path / f"tile_{number}.las")
+    kubist.ingest(tmp_path / "t.kubist", str(tmp_path / "*.las"))
+    info = kubist.open(tmp_path / "t.kubist").info()
+    assert [(d.low, d.high) for d in info.dimensions] == [(0, 2099)] * 3
+    assert info.rows_outside == 0
+
+
 def test_headers(tmp_path: Path) -> None:
     for name, system in (("a", "ALS60"), ("b", "VQ780")):
         las = points(6)

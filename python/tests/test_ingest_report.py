@@ -62,6 +62,24 @@ def test_what_is_left_out_is_reported_or_refused(tmp_path: Path) -> None:
     assert "left out    element face" in str(kubist.ingest(tmp_path / "u", path, dry_run=True))
 
 
+@pytest.mark.parametrize("keep_going", [False, True])
+def test_a_file_that_fails_leaves_no_table(tmp_path: Path, keep_going: bool) -> None:
+    table = tmp_path / "t.kubist"
+    path = dump(tmp_path / "a.lammpstrj", {0: ""})
+    path.write_text(path.read_text().replace(".2 .2 .2", ".2 nan .2"))
+    if keep_going:
+        assert list(kubist.ingest(table, path, keep_going=True).failed) == [str(path)]
+    else:
+        with pytest.raises(kubist.InvalidInput, match="y is nan"):
+            kubist.ingest(table, path)
+    assert not table.exists()
+    # What is there stays.
+    kubist.ingest(table, dump(tmp_path / "b.lammpstrj", {0: ""}))
+    with pytest.raises(kubist.InvalidInput):
+        kubist.ingest(table, path)
+    assert len(kubist.open(table)) == 2
+
+
 def test_a_table_whose_writers_are_declared_gets_no_steps_of_others(tmp_path: Path) -> None:
     table = tmp_path / "t.kubist"
     kubist.ingest(table, dump(tmp_path / "a.lammpstrj", {0: ""}))

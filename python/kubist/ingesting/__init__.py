@@ -169,6 +169,11 @@ def ingest(
             _follow(ingestion, patience)
         else:
             ingestion.take(ingestion.look())
+            if ingestion.report.failed:
+                ingestion.undo()
+    except BaseException:
+        ingestion.undo()
+        raise
     finally:
         ingestion.close()
     return ingestion.report

@@ -14,9 +14,10 @@ from typing import TYPE_CHECKING, Any
 
 from .. import _box, _forms, _kubist, _table
 from .._directory import location_of
-from .._errors import Busy, InvalidInput, NotATable
+from .._errors import Busy, Error, InvalidInput, NotATable
 from .._libraries import need
 from .._progress import Progress
+from .._unopened import drop
 from .._writer import LaidOutBehind, Writer
 from . import formats
 from .report import Asked, Plan, Report
@@ -75,6 +76,18 @@ class Ingestion:
             self._writer.close()
         if self._table is not None:
             self._table.close()
+
+    def undo(self) -> None:
+        """Deletes a new table that got no rows: a file that fails leaves nothing of itself."""
+        if not self.report.created or self.report.rows:
+            return
+        self.close()
+        try:
+            drop(self.location)
+        except Error:
+            # Another process writes to it by now, or it cannot be deleted: it is empty.
+            return
+        self.report.created = False
 
     # What there is
 
@@ -344,7 +357,7 @@ class Ingestion:
         schema = self._columns_of(sources)
         self.report.notes += self._notes(sources, schema)
         asked = self.asked.dimensions
-        domains = {name: asked.get(name) or source.domains.get(name) for name in dimensions}
+        domains = {name: asked.get(name) or _domain(name, sources) for name in dimensions}
         return _table.create(
             self.location,
             schema,
@@ -617,6 +630,15 @@ def _wider(one: pa.Field, other: pa.Field, path: Path) -> pa.Field:
             ) from None
         one = one.with_type(both.type)
     return one.with_nullable(one.nullable or other.nullable)
+
+
+def _domain(name: str, sources: Sequence[Source]) -> Any:
+    """The domain that contains those of all files; that of the first file if not all give minimum and maximum."""
+    found = [source.domains.get(name) for source in sources]
+    pairs = [domain for domain in found if isinstance(domain, tuple) and None not in domain]
+    if len(pairs) < len(found):
+        return found[0]
+    return min(low for low, _ in pairs), max(high for _, high in pairs)
 
 
 def _under(key: str, committed: Callable[[str], int | None]) -> Callable[[str], int | None]:

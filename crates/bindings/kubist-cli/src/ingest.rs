@@ -88,10 +88,9 @@ pub fn run(command: &args::Ingest, cancel: &Cancel) -> Result<()> {
         rows_outside: 0,
     };
     for input in &inputs {
-        ingestion.take(input).map_err(|failure| {
-            ingestion.writer.discard();
-            failure.noting(ingestion.kept(&command.table, created))
-        })?;
+        if let Err(failure) = ingestion.take(input) {
+            return Err(ingestion.undone(failure, &command.table, created));
+        }
     }
     ingestion.tell(command, created)
 }
@@ -418,8 +417,21 @@ impl Ingestion<'_> {
         });
     }
 
+    /// Leaves nothing of the file that failed: no pending rows, and no new table without rows.
+    fn undone(mut self, failure: Failure, table: &Location, created: bool) -> Failure {
+        self.writer.discard();
+        let kept = self.kept();
+        let is_empty = created && self.done.iter().all(|taken| taken.rows == 0);
+        drop(self.writer);
+        match is_empty.then(|| Table::drop_at(table, false)) {
+            // Another process writes to it by now, or it cannot be deleted.
+            Some(Err(_)) => failure.noting(format!("{kept}, the new table {table} is empty")),
+            _ => failure.noting(kept),
+        }
+    }
+
     /// What stays although a file failed.
-    fn kept(&self, table: &Location, created: bool) -> String {
+    fn kept(&self) -> String {
         const NAMED: usize = 3;
         let whole: Vec<String> = self.done.iter().filter(|taken| taken.whole).map(|taken| taken.file.clone()).collect();
         let mut kept = match &whole[..] {
@@ -430,10 +442,9 @@ impl Ingestion<'_> {
         if let Some(part) = self.done.iter().find(|taken| !taken.whole && taken.rows > 0) {
             kept.push(format!("the first {} of {}", human::counted(part.rows, "record"), part.file));
         }
-        match (kept.is_empty(), created) {
-            (false, _) => format!("committed and kept: {}", kept.join(", ")),
-            (true, false) => "nothing was written".to_string(),
-            (true, true) => format!("nothing was written, the new table {table} is empty"),
+        match kept.is_empty() {
+            false => format!("committed and kept: {}", kept.join(", ")),
+            true => "nothing was written".to_string(),
         }
     }
 
