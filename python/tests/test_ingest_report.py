@@ -36,6 +36,21 @@ def test_queries_find_the_steps_of_a_file(tmp_path: Path) -> None:
     assert (found.count(steps=20), found.count(where="step = 20")) == (2, 4)
 
 
+@pytest.mark.parametrize("groups", [1, 2])
+def test_h5md_has_the_steps_of_one_group(tmp_path: Path, groups: int) -> None:
+    h5py = pytest.importorskip("h5py")
+    with h5py.File(tmp_path / "run.h5", "w") as file:
+        file.create_group("h5md").attrs["version"] = [1, 1]
+        for name in "ab"[:groups]:
+            position = file.create_group(f"particles/{name}/position")
+            position["value"], position["step"] = np.arange(12.0).reshape(2, 2, 3), [5, 7]
+            position["time"] = [0.5, 0.7]
+    kubist.ingest(tmp_path / "t.kubist", tmp_path / "run.h5")
+    found = kubist.open(tmp_path / "t.kubist")
+    # Rows of a step that are in several commits have no mark: a part of a step would be found.
+    assert found.snapshot().complete_steps() == ([5, 7] if groups == 1 else [])
+
+
 def test_a_column_that_a_later_step_brings(tmp_path: Path) -> None:
     table = tmp_path / "t.kubist"
     report = kubist.ingest(table, dump(tmp_path / "a.lammpstrj", {0: "", 1: "vx", 2: ""}))

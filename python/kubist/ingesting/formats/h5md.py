@@ -70,7 +70,8 @@ def look(path: Path, options: Options) -> Source:
         order = sorted((g.times[f], n, f) for n, g in groups.items() for f in range(len(g.steps)))
         for time, name, frame in order:
             read = _reading(path, schema, name, groups[name], frame)
-            yield Step(f"{name} {frame}", read, float(time), name, int(groups[name].steps[frame]))
+            number = int(groups[name].steps[frame])
+            yield Step(f"{name} {frame}", read, float(time), name if len(groups) > 1 else "", number)
 
     every = [float(t) for group in groups.values() for t in group.times]
     return Source(

@@ -56,7 +56,7 @@ def look(path: Path, options: Options) -> Source:
         format="openpmd",
         schema=schema,
         steps=lambda _: [
-            Step(f"iteration {i}", _reading(path, i, t, schema), t)
+            Step(f"iteration {i}", _reading(path, i, t, schema), t, number=int(i))
             for i, t in zip(iterations, times, strict=True)
         ],
         dimensions=[*(axis for axis in AXES if axis in fields), "time"],
