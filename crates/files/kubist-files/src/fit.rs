@@ -26,7 +26,7 @@ pub fn common(inputs: &[&Input], types: &[(String, DataType)]) -> Result<SchemaR
     let Some(first) = inputs.first() else {
         return Err(Error::invalid("no files were given"));
     };
-    let mut found = union(inputs)?;
+    let mut found = union(inputs, &|_| true)?;
     for (column, data_type) in types {
         let Some(field) = found.iter_mut().find(|field| field.name() == column) else {
             return Err(Error::invalid(format!("types: {column}: {} has no such column", first.path.display())));
@@ -45,11 +45,12 @@ pub fn common(inputs: &[&Input], types: &[(String, DataType)]) -> Result<SchemaR
 /// `Invalid` names the file and the column whose type does not fit the others.
 pub fn new_columns(inputs: &[&Input], table: &Schema) -> Result<SchemaRef> {
     let is_new = |field: &Field| table.field_with_name(field.name()).is_err();
-    let fields = union(inputs)?.into_iter().filter(is_new).map(|field| field.with_nullable(true));
+    let fields = union(inputs, &is_new)?.into_iter().map(|field| field.with_nullable(true));
     Ok(settle(&fields.collect::<Vec<_>>()))
 }
 
-fn union(inputs: &[&Input]) -> Result<Vec<Field>> {
+/// The wanted columns of all files.
+fn union(inputs: &[&Input], is_wanted: &dyn Fn(&Field) -> bool) -> Result<Vec<Field>> {
     struct Column<'a> {
         field: Field,
         is_text: bool,
@@ -57,7 +58,7 @@ fn union(inputs: &[&Input]) -> Result<Vec<Field>> {
     }
     let mut columns: Vec<Column<'_>> = Vec::new();
     for input in inputs {
-        for field in &input.fields {
+        for field in input.fields.iter().filter(|field| is_wanted(field)) {
             let (field, is_text) = (field.as_ref().clone(), !input.typed);
             let Some(column) = columns.iter_mut().find(|column| column.field.name() == field.name()) else {
                 columns.push(Column { field, is_text, path: &input.path });
