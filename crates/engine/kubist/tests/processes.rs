@@ -27,7 +27,7 @@ use kubist::{
 };
 use rand::rngs::StdRng;
 use rand::{Rng, SeedableRng};
-use rustix::process::{Pid, Signal, kill_process};
+use rustix::process::{Pid, Signal, WaitOptions, kill_process, waitpid};
 
 // The children.
 
@@ -216,6 +216,13 @@ impl Child {
         self.output.by_ref().find_map(|line| line.unwrap().strip_prefix('@').map(String::from))
     }
 
+    /// Wakes a child that has said that it stops. A signal that comes before it has stopped would be lost.
+    fn wake(&self) {
+        let pid = Pid::from_child(&self.process);
+        waitpid(Some(pid), WaitOptions::UNTRACED).unwrap();
+        kill_process(pid, Signal::CONT).unwrap();
+    }
+
     fn send(&self, signal: Signal) {
         kill_process(Pid::from_child(&self.process), signal).unwrap();
     }
@@ -310,7 +317,7 @@ fn a_rewriter_that_was_stalled_publishes_no_segment_that_is_gone() {
                 .unwrap();
                 deleted += cleaned.segments_deleted;
             }
-            child.send(Signal::CONT);
+            child.wake();
             child.finish();
         } else {
             child.finish();
@@ -411,7 +418,7 @@ impl Campaign {
                 Fate::Killed if now.starts_with("stopped") => child.send(Signal::KILL),
                 Fate::Woken if now.starts_with("stopped") => {
                     self.work_meanwhile(&now);
-                    child.send(Signal::CONT);
+                    child.wake();
                     self.woken += 1;
                 }
                 _ => {}
