@@ -604,7 +604,7 @@ fn questions_that_make_no_sense_are_refused() {
         (with(&|o| o.max_rows = Some(0)), "above 0"),
         (with(&|o| o.group_by = vec!["row".into()]), "more than 10,000 groups"),
         (with(&|o| o.group_by = vec!["speed".into()]), "speed"),
-        (with(&|o| o.group_by = vec!["value".into()]), "a column \"value\" of its own"),
+        (with(&|o| o.group_by = vec!["value".into()]), "already has a column \"value\""),
         (with(&|o| o.tails = Some(0.5)), "tails must be in (0, 0.1]"),
         (EstimateOptions { tails: Some(0.01), ..wish(&["median(value)"]) }, "tails: not supported for median(value)"),
         (with(&|o| o.query.filter = Some("x >".into())), "character"),
