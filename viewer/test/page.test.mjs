@@ -210,7 +210,7 @@ describe("the page", { skip }, () => {
     assert(tall.length > 0 && tall.every((height) => height < 26), `a figure is one line: ${tall}`);
     const line = await page.getByLabel("Python").textContent();
     assert.match(line, /t\.query\(box=\{"x": \(0\.\d/);
-    await page.getByLabel("format").selectOption("csv");
+    await page.getByLabel("format", { exact: true }).selectOption("csv");
     const link = await page.getByText("Export").getAttribute("href");
     const text = await (await fetch(new URL(link, server.url))).text();
     assert.equal(text.trim().split("\n").length - 1, inRoi);
@@ -282,7 +282,7 @@ describe("the page", { skip }, () => {
     assert(expected > 100 && expected < all, `${expected} of ${all}`);
     // A row on the line may be on either side.
     assert(Math.abs(inRoi - expected) <= 2, `${inRoi} beside ${expected}`);
-    await page.getByText("show only the inside").click();
+    await page.getByText("show only the inside", { exact: true }).click();
     const alone = await settled(page, (status) => status.total === inRoi);
     assert(alone.rows <= inRoi);
     await page.waitForFunction(() => /lasso=[^&]+&clip=1/.test(location.hash));
