@@ -1,11 +1,10 @@
-//! `kubist ingest`: files into a table, each committed whole.
+//! `kubist ingest`: reads files into a table, and commits each as a whole.
 //!
-//! All files are looked at before the first is read, so that what does not fit
-//! is said before anything is written. A file is read ahead in a thread of its
-//! own while the table takes the rows before.
+//! All files are checked before the first one is read, so an unsuitable file is reported before anything is
+//! written. A thread reads a file ahead while the table takes the rows that were read.
 //!
-//! A file is known by its name and contents: its commits carry tokens made of both, the same as those of
-//! the Python package (`kubist.ingesting`). What the table has already is skipped.
+//! A file is identified by its name and contents. Its commits have tokens made from both, the same as in the
+//! Python package (`kubist.ingesting`). Files that the table already has are skipped.
 
 use std::fmt::Display;
 use std::path::PathBuf;
@@ -28,7 +27,7 @@ use crate::parse::IngestGroups;
 use crate::progress::Progress;
 use crate::{foreign, human, info, parse};
 
-/// How soon Ctrl-C is noticed while a file gives no rows.
+/// The longest delay of Ctrl-C while a file gives no rows.
 const PATIENCE: Duration = Duration::from_millis(100);
 
 pub fn run(command: &args::Ingest, cancel: &Cancel) -> Result<()> {
@@ -95,7 +94,7 @@ pub fn run(command: &args::Ingest, cancel: &Cancel) -> Result<()> {
     ingestion.tell(command, created)
 }
 
-/// The table, and whether it is new.
+/// Opens or creates the table. Returns whether it is new.
 fn open_or_create(command: &args::Ingest, asked: &IngestGroups, inputs: &[Input]) -> Result<(Table, bool)> {
     match Table::open(&command.table) {
         Ok(table) => {
@@ -127,7 +126,7 @@ fn open_or_create(command: &args::Ingest, asked: &IngestGroups, inputs: &[Input]
         accuracy: new.accuracy.iter().map(|(column, bound)| (column.clone(), Value::Text(bound.clone()))).collect(),
         units: new.units.clone(),
         metadata: new.metadata.clone(),
-        // Another process may have made the same table meanwhile.
+        // Another process may have created the same table.
         exist_ok: true,
         shared: new.shared,
     };
@@ -139,8 +138,8 @@ fn open_or_create(command: &args::Ingest, asked: &IngestGroups, inputs: &[Input]
     Ok((table, true))
 }
 
-/// Where a column of text holds what is no number, if it is to be a dimension: a word among the numbers of a CSV makes all
-/// of its column text.
+/// Refuses a dimension of text. A word among the numbers of a CSV column makes the whole column text; the
+/// error names its row.
 fn check_texts(dimensions: &[String], schema: &Schema, inputs: &[Input]) -> Result<()> {
     let text = |name: &String| schema.field_with_name(name).is_ok_and(|field| *field.data_type() == DataType::Utf8);
     for name in dimensions.iter().filter(|name| text(name)) {
@@ -155,8 +154,8 @@ fn check_texts(dimensions: &[String], schema: &Schema, inputs: &[Input]) -> Resu
     Ok(())
 }
 
-/// What was said about a new table must hold for the one that is here, so that
-/// the same command can be run again for the next files.
+/// Checks that the options of a new table match the existing one, so that a user can repeat the command for
+/// the next files.
 fn agrees(command: &args::Ingest, asked: &IngestGroups, table: &Table) -> Result<()> {
     let IngestGroups { new, reading, .. } = asked;
     let info = table.snapshot()?.about()?;
@@ -224,9 +223,9 @@ fn agrees(command: &args::Ingest, asked: &IngestGroups, table: &Table) -> Result
 /// The table's columns.
 struct Columns {
     schema: SchemaRef,
-    /// Those that were added: a file that lacks one has its default.
+    /// The columns that were added: a file without one has its default.
     added: Vec<String>,
-    /// Those that each file must have: dimensions and identity.
+    /// The columns that each file must have: dimensions and identity.
     needed: Vec<String>,
 }
 
@@ -240,7 +239,7 @@ impl Columns {
         Ok(Columns { schema: snapshot.schema(), added: added.collect(), needed })
     }
 
-    /// The columns that are to be read from a file.
+    /// The columns to read from a file.
     fn of_input(&self, input: &Input) -> SchemaRef {
         let lacks = |name: &String| input.fields.find(name).is_none();
         let fields = self.schema.fields().iter();
@@ -249,7 +248,7 @@ impl Columns {
     }
 }
 
-/// What has been committed of one file.
+/// The commits of one file.
 #[derive(Clone, Debug, Default, Serialize)]
 struct Taken {
     file: String,
@@ -261,7 +260,7 @@ struct Taken {
 
 struct Ingestion<'a> {
     commit_rows: u64,
-    /// Columns of which the command says the unit, whatever files say.
+    /// The columns whose unit the command gives, regardless of the files.
     stated: Vec<String>,
     again: bool,
     cancel: &'a Cancel,
@@ -272,32 +271,33 @@ struct Ingestion<'a> {
     bytes_total: u64,
     bytes_before: u64,
     done: Vec<Taken>,
-    /// Files that the table had already.
+    /// The number of files that the table already had.
     skipped: u64,
-    /// Columns of the files that the table lacked at the beginning, in types that hold the values of all files.
+    /// Columns of the files that the table did not have at the start, in types that hold the values of all
+    /// files.
     new: SchemaRef,
     columns_added: Vec<String>,
     bytes_written: u64,
     rows_outside: u64,
 }
 
-/// Under which tokens the commits of a file are known; under none if it is taken again.
+/// The tokens of a file's commits; none if the file is ingested again.
 struct Known(Option<String>);
 
 impl Known {
-    /// Of the commit that ends the file: once it is there, the file is.
+    /// The token of the last commit of the file. If the table has it, the file is complete.
     fn whole(&self) -> Option<String> {
         self.0.as_ref().map(|file| format!("{file}/rows"))
     }
 
-    /// Of a commit before the last one, by the number of its first row.
+    /// The token of an earlier commit, by the number of its first row.
     fn part(&self, first: u64) -> Option<String> {
         self.0.as_ref().map(|file| format!("{file}/rows from {first}"))
     }
 }
 
 impl Ingestion<'_> {
-    /// Adds the columns of a file that the table lacks. Existing rows have null in them.
+    /// Adds the columns of a file that the table does not have. Existing rows are null in them.
     fn add_columns(&mut self, input: &Input) -> Result<()> {
         let is_here = |name: &String| input.fields.find(name).is_some();
         let missing = self
@@ -327,7 +327,7 @@ impl Ingestion<'_> {
     fn take(&mut self, input: &Input) -> Result<()> {
         let known = Known(if self.again { None } else { Some(known_as(&input.path)?) });
         if let Some(file) = &known.0 {
-            // The table is looked at afterwards: nobody else commits of this file from now on.
+            // The snapshot is taken after the claim: from here on no other writer commits this file.
             self.writer.take_on(file).map_err(|error| Failure::from(error).within(input.path.display()))?;
         }
         let snapshot = self.table.snapshot()?;
@@ -337,7 +337,7 @@ impl Ingestion<'_> {
             self.bytes_total -= input.bytes;
             return Ok(());
         }
-        // An ingestion that was stopped has left the first parts of the file.
+        // An interrupted ingestion may have committed the first parts of the file.
         let mut had = 0;
         while let Some(rows) = committed(known.part(had)) {
             had += rows;
@@ -374,7 +374,8 @@ impl Ingestion<'_> {
         Ok(())
     }
 
-    /// Takes rows of the file up to number `end`. The last part of it is left to the commit that ends it.
+    /// Appends rows of the file up to row `end`. The rows after the last full commit wait for the commit that
+    /// ends the file.
     fn append(&mut self, batch: &RecordBatch, known: &Known, end: u64) -> Result<()> {
         let mut start = 0;
         while start < batch.num_rows() {
@@ -417,20 +418,20 @@ impl Ingestion<'_> {
         });
     }
 
-    /// Leaves nothing of the file that failed: no pending rows, and no new table without rows.
+    /// Removes the rest of a failed file: pending rows, and a new table without rows.
     fn undone(mut self, failure: Failure, table: &Location, created: bool) -> Failure {
         self.writer.discard();
         let kept = self.kept();
         let is_empty = created && self.done.iter().all(|taken| taken.rows == 0);
         drop(self.writer);
         match is_empty.then(|| Table::drop_at(table, false)) {
-            // Another process writes to it by now, or it cannot be deleted.
+            // Another process writes to it, or it cannot be deleted.
             Some(Err(_)) => failure.noting(format!("{kept}, the new table {table} is empty")),
             _ => failure.noting(kept),
         }
     }
 
-    /// What stays although a file failed.
+    /// The files and parts that were committed before the failure.
     fn kept(&self) -> String {
         const NAMED: usize = 3;
         let whole: Vec<String> = self.done.iter().filter(|taken| taken.whole).map(|taken| taken.file.clone()).collect();

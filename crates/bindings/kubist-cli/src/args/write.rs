@@ -9,61 +9,60 @@ use kubist::{Compression, Replication};
 use crate::location::Location;
 use crate::parse::{self, Bounds, DimensionText, Entry, Units};
 
-/// Put files into a table; makes the table if there is none
+/// Ingest files into a table; creates the table if there is none
 ///
-/// Reads Parquet, Arrow IPC (files and streams), CSV (also TSV, blanks, also gzipped; names of columns
-/// in the first line or by --read names) and NPZ (arrays of one length are columns, an array u of shape
-/// (n,k) gives u_0 to u_{k-1}, a single number is repeated). Every file is checked
-/// against the table before the first one is read. Each file is committed when it
-/// is read: it is then in the table whole, and survives whatever comes after. A file that was
-/// ingested before, by its name and contents, is skipped, unless --again is given.
+/// Reads Parquet, Arrow IPC (files and streams), CSV (also TSV, fields between blanks, and gzip; the
+/// first line or --read names has the column names) and NPZ (arrays of equal length become columns,
+/// an array u of shape (n,k) becomes u_0 to u_{k-1}, a single number is repeated). Every file is
+/// checked against the table before the first one is read. Each file is one commit: it is stored as a
+/// whole, and survives later failures. A file whose name and contents the table already has is
+/// skipped, unless --again is given.
 ///
-/// Trajectories (all that MDAnalysis reads), openPMD, H5MD, H5Part, GADGET, AREPO, SWIFT,
-/// LAMMPS dumps, OpenFOAM clouds, VTK, LAS, LAZ, FITS, PLY, XYZ, and the arrays of a grid in netCDF,
-/// HDF5 or .npy (a record for each place with a value) are read by the Python
-/// package: pip install kubist[md,lidar,astro,openpmd,hdf5,vtk], of which each needs what it names.
-/// Columns, units, time, identity and dimensions then come from the format, and files are taken in
-/// the order of time.
+/// The Python package reads trajectories (all formats of MDAnalysis), openPMD, H5MD, H5Part, GADGET,
+/// AREPO, SWIFT, LAMMPS dumps, OpenFOAM clouds, VTK, LAS, LAZ, FITS, VOTable, IPAC, ECSV, PLY, XYZ, and
+/// arrays of a grid in netCDF, HDF5 or .npy (one record for each point with a value): pip install
+/// kubist[md,lidar,astro,openpmd,hdf5,vtk], or only the parts for your formats. The format then defines
+/// columns, units, time, identity and dimensions, and files are ingested in order of time.
 #[derive(Debug, Args)]
 #[command(after_help = "\
 Options of --create, for a new table (each its own --create KEY=VALUE):
-  lookup=pid,kind    columns by whose values records are found without a scan (--where 'pid = 17')
+  lookup=pid,kind    columns with a secondary index, for queries such as --where 'pid = 17'
   units=x=m,v=m/s    units of columns
-  accuracy=x=1um     how far stored values may be from the given ones: x=1e-6, 'ux=1e-4 rel' or
-                     x=1um; a number is in the column's unit, with rel it is a part of each value
-  metadata=run=7     something to keep with the table, as JSON or else text
-  capacity=4096      how many records a cube wants to keep
-  seed=7             decides which records a sample holds [default: 0]
-  compression=small  how hard numbers are compressed: fast, balanced or small [default: balanced];
+  accuracy=x=1um     error bounds of stored values: x=1e-6, 'ux=1e-4 rel' or x=1um; a number is in
+                     the unit of the column, with rel it is relative to each value
+  metadata=run=7     metadata of the table, as JSON or text
+  capacity=4096      number of records that a cube keeps
+  seed=7             seed of the samples [default: 0]
+  compression=small  compression level: fast, balanced or small [default: balanced];
                      kubist alter changes it
-  replication=full   what the optimizer copies into deeper cubes: none, outlook, outlook(BOOST),
+  replication=full   copies that the optimizer makes in deeper cubes: none, outlook, outlook(BOOST),
                      full or full(HEIGHT) [default: outlook(-1)]; copies make small boxes cheaper
-  shared             several machines write to it: its directory is on NFS, Lustre, GPFS or the
-                     like; where the file system says so a new table is shared anyway
+  shared             several machines write to it: its directory is on NFS, Lustre, GPFS or a similar
+                     file system; a new table on a known one is shared without this option
 
 Options of --read:
-  columns=x,y        the columns to take; the others are left out
-  types=pid=int64    column types of a new table, where the files' own are not wanted
-  delimiter=space    between the fields of a CSV file: a character, tab, or space for runs of blanks
-                     [default: seen from the first line]
-  names=hip,ra,dec   the columns of CSV files whose first line is a record already
-  format=lammps      what the files are, where their names and first bytes do not say it
-  topology=top.pdb   what the atoms of a trajectory are: a file that MDAnalysis reads
-  time=2.5           the time of the files, where they do not say it
+  columns=x,y        the columns to read; the others are left out
+  types=pid=int64    column types of a new table, instead of those of the files
+  delimiter=space    the delimiter of CSV: a character, tab, or space for runs of blanks
+                     [default: found in the first line]
+  names=hip,ra,dec   the column names of CSV files without a line of names
+  format=lammps      the format, if names and first bytes of the files do not show it
+  topology=top.pdb   the topology of a trajectory: a file that MDAnalysis reads
+  time=2.5           the time of files without one
   hdu=SOURCES        the table of a FITS file, by name or number [default: the first with positions]
-  strict             refuse a file of which a column, keyword or table would be left out
+  strict             refuse a file if a column, keyword or table of it would be left out
   bad_rows=skip      skip rows without a position, and report their number [default: refuse]
-  max_record=16MiB   how long a record may be, in a file: its line, or its values; this bound and
-                     the next three keep a damaged or hostile file from taking all memory
-  max_columns=10000  how many columns a file may have
-  max_inflation=100  how many bytes of records a byte of a file may become, past 256 MiB
-  max_batch=1GiB     how much may have to be read as one: a batch of Arrow IPC, inflated, or the
-                     pages of Parquet that are read at once
+  max_record=16MiB   largest record of a file: its line, or its values; this limit and the next three
+                     keep a damaged or hostile file from using all memory
+  max_columns=10000  largest number of columns of a file
+  max_inflation=100  most bytes of records for each byte of the file, beyond 256 MiB
+  max_batch=1GiB     largest part of a file that is read at once: a batch of Arrow IPC after
+                     decompression, or pages of Parquet
 
 Options of --writer:
   name=late          the writer's name [default: the first free one of writer-1, writer-2, ...]
-  memory_bytes=1GiB  how much of a commit is held in memory before it spills to disk
-  optimize           restore the layout behind the commits, with a part of one core
+  memory_bytes=1GiB  memory of a commit before it spills to disk
+  optimize           restore the layout in the background, with a part of one core
 
 Examples:
   kubist ingest airway.kubist step_*.parquet --dimensions x,y,z,time --identity pid,time
@@ -79,44 +78,44 @@ Exit codes: see kubist --help")]
 pub struct Ingest {
     /// The table's directory, s3://bucket/prefix or cassandra://hosts/keyspace/table
     pub table: Location,
-    /// The files, in the order they are committed; folders and patterns for what Python reads
+    /// The files, in the order of their commits; the formats that Python reads also take folders and patterns
     #[arg(required = true)]
     pub files: Vec<PathBuf>,
     /// 1 to 8 columns to index, of a new table, with the domains of their values: x=0:1,y,z=quantile
     ///
-    /// A domain that is not given is learned from the first commit and widened; with =quantile by
-    /// quantiles, for skewed values. Records outside are kept and found all the same.
+    /// A domain that is not given is learned from the first commit and widened; with =quantile from
+    /// quantiles, for skewed values. Records outside of a domain are stored, and queries find them.
     #[arg(long, value_name = "COLUMN[=DOMAIN]", value_delimiter = ',', value_parser = parse::dimension)]
     pub dimensions: Vec<DimensionText>,
-    /// The columns that tell records apart, of a new table: what a sample keeps or drops together
+    /// The columns that identify a record, of a new table; a sample keeps or drops equal ones together
     #[arg(long, value_name = "COLUMNS", value_delimiter = ',')]
     pub identity: Vec<String>,
-    /// What else a new table gets, as compression=small; listed below (repeatable)
+    /// Options of a new table, such as compression=small; listed below (repeatable)
     #[arg(long, value_name = "KEY=VALUE", value_parser = parse::grouped)]
     pub create: Vec<Entry>,
-    /// How the files are read, as delimiter=space; listed below (repeatable)
+    /// Options of reading, such as delimiter=space; listed below (repeatable)
     #[arg(long, value_name = "KEY=VALUE", value_parser = parse::grouped)]
     pub read: Vec<Entry>,
-    /// How the table is written to, as name=late; listed below (repeatable)
+    /// Options of the writer, such as name=late; listed below (repeatable)
     #[arg(long, value_name = "KEY=VALUE", value_parser = parse::grouped)]
     pub writer: Vec<Entry>,
-    /// A commit after this many records, and at each file's end [default: one commit per file]
+    /// Commit after this many records, and at the end of each file [default: one commit per file]
     #[arg(long, value_name = "RECORDS", value_parser = clap::value_parser!(u64).range(1..))]
     pub commit_rows: Option<u64>,
-    /// Only show what would be taken: columns, units, identity, dimensions, steps
+    /// Print columns, units, identity, dimensions and steps, and write nothing
     #[arg(long)]
     pub dry_run: bool,
-    /// Go on: take what a running simulation adds, until interrupted, or until nothing has come for
-    /// a time: --follow=10min
+    /// Wait for the files and steps of a running simulation, until an interrupt, or until nothing came
+    /// for a time: --follow=10min
     #[arg(long, value_name = "TIME", num_args = 0..=1, require_equals = true, value_parser = parse::seconds)]
     pub follow: Option<Option<Duration>>,
-    /// Take files and steps that the table has already once more
+    /// Ingest files and steps again that the table already has
     #[arg(long, conflicts_with = "follow")]
     pub again: bool,
-    /// Go on with the next file where one cannot be read; nothing of that one is written
+    /// Continue with the next file if one cannot be read; no row of that file is written
     #[arg(long)]
     pub keep_going: bool,
-    /// Print what was done as JSON
+    /// Print the report as JSON
     #[arg(long)]
     pub json: bool,
 }
