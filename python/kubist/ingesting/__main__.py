@@ -1,7 +1,7 @@
-"""The half of `kubist ingest` that needs Python's libraries: what was asked comes as JSON.
+"""The part of `kubist ingest` that needs Python's libraries. It gets its options as JSON.
 
-Results go to standard output, everything else to standard error, failures as one line, with
-the exit codes of the command.
+Results go to standard output, and all else to standard error. A failure is one line, with the exit
+code of the command.
 """
 
 from __future__ import annotations
@@ -50,7 +50,7 @@ def main(text: str) -> int:
 
 
 def _domain(text: str | None) -> Any:
-    """A domain as it is written on the command line."""
+    """Parses a domain of the command line."""
     if text is None or text == "quantile":
         return text
     low, _, high = text.partition("..")
@@ -78,7 +78,8 @@ def _sum_up(done: Report) -> None:
     if done.columns_added:
         notes.append(f"new columns {', '.join(done.columns_added)}, null in the rows before")
     for path, rows in done.rows_skipped.items():
-        notes.append(f"{path}: {counted(rows, 'row')} without a position {'was' if rows == 1 else 'were'} skipped")
+        were = "was" if rows == 1 else "were"
+        notes.append(f"{path}: {counted(rows, 'row')} without a position {were} skipped")
     for note in done.notes:
         sys.stderr.write(f"note: {note}\n")
     for text in of_files(done.left_out):

@@ -1,12 +1,9 @@
-"""Files into a table: looked at, put in order of time, committed step by step."""
+"""The driver of ingestions: opens files, sorts them by time, and commits them step by step."""
 
 from __future__ import annotations
 
-import difflib
-import glob
 import json
 import os
-import re
 import time as clock
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
@@ -20,23 +17,21 @@ from .._progress import Progress
 from .._unopened import drop
 from .._writer import LaidOutBehind, Writer
 from . import formats
+from .paths import expanded, missing
 from .report import Asked, Plan, Report
 from .source import NOT_OF_FILES, Options, Source, State, Step, cast
+from .union import domain, types_of_all, union
 
 if TYPE_CHECKING:
     import pyarrow as pa
 
 
-# How often a folder is looked at for something new.
-LOOK_SECONDS = 1.0
-# A file that cannot be read and has not changed for so long is not in the writing.
-SETTLED_SECONDS = 30.0
-# What an ingestion claims that numbers frames: the numbers of one go on where those of another end.
+# The claim of an ingestion that numbers frames, so that only one does at a time.
 FRAMES = "frames"
 
 
 class Ingestion:
-    """One call of `ingest`, over all its looks at the files."""
+    """One call of `ingest`, with all its looks at the files."""
 
     def __init__(
         self,
@@ -52,7 +47,8 @@ class Ingestion:
         self.asked = asked
         self.progress = progress
         self.keep_going = keep_going
-        # Of a file that is cut off its whole frames; one that is followed may only be in the writing.
+        # With it, a truncated file gives its complete frames. Without it, a followed file may still
+        # be growing.
         self._takes_parts = keep_going
         self.report = Report(self.location)
         self._table: _table.Table | None = None
@@ -63,9 +59,10 @@ class Ingestion:
         self._numbers_frames = False
         self._is_declared = False
         self._types: dict[str, Any] = {}
-        # Steps that were committed, or counted as known: files are looked at again and again.
+        # The tokens of steps that were committed or counted as known: files are examined
+        # repeatedly.
         self._met: set[str] = set()
-        # Where each step of a solver was read: one that comes again is reported.
+        # The file and label of each solver step: a repeated step is reported.
         self._numbers: dict[tuple[int, str], str] = {}
         self._begin = clock.monotonic()
 
@@ -78,21 +75,21 @@ class Ingestion:
             self._table.close()
 
     def undo(self) -> None:
-        """Deletes a new table that got no rows: a file that fails leaves nothing of itself."""
+        """Deletes a new table without rows: a file that fails leaves nothing behind."""
         if not self.report.created or self.report.rows:
             return
         self.close()
         try:
             drop(self.location)
         except Error:
-            # Another process writes to it by now, or it cannot be deleted: it is empty.
+            # Another process writes to the table, or it cannot be deleted. It stays, and is empty.
             return
         self.report.created = False
 
-    # What there is
+    # Files
 
     def look(self) -> list[Source]:
-        """The files that are there now, looked at, in order of time."""
+        """Opens the files that exist now, and returns them in order of time."""
         asked = self.asked
         options = Options(
             topology=asked.topology,
@@ -106,7 +103,7 @@ class Ingestion:
             keep_going=self._takes_parts,
         )
         found = []
-        for path in _expanded(self.paths):
+        for path in expanded(self.paths):
             try:
                 kind = formats.of(path, self.asked.format, bool(self.asked.topology))
                 if kind is None:
@@ -126,17 +123,19 @@ class Ingestion:
         return found
 
     def _leave_out(self, source: Source) -> None:
-        """Reports what the table does not get of a file.
+        """Reports the parts of a file that are not in the table.
 
         Raises:
-            InvalidInput: It is something, and the user wants all.
+            InvalidInput: There are such parts, and the user wants strict reading.
         """
         if not source.left_out:
             self.report.left_out.pop(str(source.path), None)
             return
         if self.asked.strict:
             name, why = next(iter(source.left_out.items()))
-            raise InvalidInput(f"{source.path}: {name} would be left out: {why} (read option strict)")
+            raise InvalidInput(
+                f"{source.path}: {name} would be left out: {why} (read option strict)"
+            )
         self.report.left_out[str(source.path)] = dict(source.left_out)
 
     def _fail(self, path: Path, error: BaseException) -> None:
@@ -146,7 +145,7 @@ class Ingestion:
         self.report.failed[str(path)] = message
 
     def plan(self, sources: Sequence[Source]) -> Plan:
-        """What `take` would do with them."""
+        """Returns what `take` would do with these files."""
         first = sources[0]
         try:
             self._table = _table.open(self.location)
@@ -189,20 +188,14 @@ class Ingestion:
             left_out=self.report.left_out,
         )
 
-    # What the table is
+    # Columns
 
     def _columns_of(self, sources: Sequence[Source]) -> pa.Schema:
-        """The wanted columns, in the types and units that were asked for."""
+        """The selected columns, in the types and units that the user asked for."""
         import pyarrow as pa
 
         source = sources[0]
-        fields: dict[str, pa.Field] = {}
-        for other in sources:
-            for field_ in other.schema:
-                known = fields.get(field_.name)
-                fields[field_.name] = field_ if known is None else _wider(known, field_, other.path)
-        lacking = {n for other in sources for n in fields if n not in other.schema.names}
-        fields |= {name: fields[name].with_nullable(True) for name in lacking}
+        fields = union(sources)
         if self.asked.time is not None and "time" not in fields:
             fields["time"] = pa.field("time", pa.float64())
         wanted = list(fields) if self.asked.columns is None else list(self.asked.columns)
@@ -223,7 +216,7 @@ class Ingestion:
         return pa.schema(chosen)
 
     def _check_columns(self, table: _table.Table) -> None:
-        """What is asked of the columns of a table that was there must be what it says."""
+        """Refuses options of columns that differ from those of an existing table."""
         types = {field.name: field.type for field in table.schema}
         for name in (*self.asked.types, *self.asked.units):
             if name not in types:
@@ -247,7 +240,7 @@ class Ingestion:
                 )
 
     def _check_atoms(self, table: _table.Table, sources: Sequence[Source]) -> None:
-        """Frames of another number of atoms would end a table's use as a trajectory."""
+        """Refuses frames with another number of atoms: trajectory tools need one number."""
         here = table.metadata.get("trajectory")
         for source in sources:
             there = source.metadata.get("trajectory")
@@ -258,7 +251,7 @@ class Ingestion:
                 )
 
     def _check_joins(self, metadata: Mapping[str, Any], sources: Sequence[Source]) -> None:
-        """Before anything is written: whether the numbers of all files mean the same."""
+        """Checks all files before anything is written: their numbers must have the same meaning."""
         for source in () if self.keep_going else sources:
             if source.joins is not None:
                 source.joins(metadata)
@@ -272,7 +265,7 @@ class Ingestion:
         dimensions = list(self.asked.dimensions) or there(source.dimensions)
         identity = self.asked.identity
         if identity is None:
-            # An identity in part would make one of what is many.
+            # A part of an identity would make several records equal.
             whole = set(source.identity) <= names
             identity = list(source.identity) if whole else []
         return dimensions, list(identity), list(self.asked.lookup) or there(source.lookup)
@@ -290,26 +283,13 @@ class Ingestion:
             self._check_columns(self._table)
             self._check_joins(self._table.metadata, sources)
         self._check_atoms(self._table, sources)
-        self._types = self._types_of_all(sources)
+        self._types = types_of_all(sources)
         self._writer = self._table.writer(**self.asked.writer)
         self._know_columns()
         self._keep_topology(source)
 
-    def _types_of_all(self, sources: Sequence[Source]) -> dict[str, Any]:
-        """For each column a type that holds the values of all files, as far as there is one."""
-        fields: dict[str, pa.Field] = {}
-        for source in sources:
-            for field_ in source.schema:
-                known = fields.get(field_.name, field_)
-                try:
-                    fields[field_.name] = _wider(known, field_, source.path)
-                except InvalidInput:
-                    # The file is refused when it is read.
-                    continue
-        return {name: field_.type for name, field_ in fields.items()}
-
     def _add_columns(self, fields: Sequence[pa.Field]) -> None:
-        """Adds columns that files have and the table lacks; rows that are there have null."""
+        """Adds the columns to the table; existing rows are null in them."""
         assert self._table is not None
         for field_ in fields:
             kind = self._types.get(field_.name, field_.type)
@@ -317,7 +297,7 @@ class Ingestion:
             self.report.columns_added.append(field_.name)
 
     def _know_columns(self) -> None:
-        """Takes over the columns that the table has now."""
+        """Reads the current columns of the table."""
         assert self._table is not None
         self._schema = self._table.schema
         columns = json.loads(self._table._pinned().columns())
@@ -329,7 +309,7 @@ class Ingestion:
         self._state = State(number, self._schema, added, needed)
 
     def _keep_topology(self, source: Source) -> None:
-        """Puts it into a table that was made without, so that it can be given later."""
+        """Stores the topology in a table that has none, so that a later call can give it."""
         assert self._table is not None
         known, here = self._table.metadata, source.metadata
         if self.asked.topology is None or "topology" in known or "topology" not in here:
@@ -339,10 +319,10 @@ class Ingestion:
             self.report.topology_added = True
 
     def _notes(self, sources: Sequence[Source], schema: pa.Schema) -> list[str]:
-        """What is to be said of the columns of a new table."""
+        """Remarks about the columns of a new table."""
         units = [(f.name, (f.metadata or {}).get(b"unit", b"").decode()) for f in schema]
         of_units = _kubist.unit_notes([(name, unit) for name, unit in units if unit])
-        # Files of a series say the same.
+        # Files of a series have equal remarks.
         of_files = dict.fromkeys(note for source in sources for note in source.notes)
         return [*of_files, *of_units]
 
@@ -357,7 +337,7 @@ class Ingestion:
         schema = self._columns_of(sources)
         self.report.notes += self._notes(sources, schema)
         asked = self.asked.dimensions
-        domains = {name: asked.get(name) or _domain(name, sources) for name in dimensions}
+        domains = {name: asked.get(name) or domain(name, sources) for name in dimensions}
         return _table.create(
             self.location,
             schema,
@@ -372,10 +352,10 @@ class Ingestion:
             exist_ok=True,
         )
 
-    # Into the table
+    # Rows
 
     def take(self, sources: Sequence[Source]) -> int:
-        """Commits the steps that the table has not; returns how many."""
+        """Commits the steps that the table does not have. Returns their number."""
         taken = 0
         seen: dict[tuple[float, str], Source] = {}
         rows = [source.rows for source in sources]
@@ -412,7 +392,7 @@ class Ingestion:
             writer.give_back()
 
     def _number_frames(self, source: Source) -> None:
-        """From now on nobody else appends frames of a file; those to come follow the last one."""
+        """Claims the numbering of frames, and continues after the last frame of the table."""
         assert self._writer is not None and self._table is not None and self._state is not None
         if self._numbers_frames:
             return
@@ -460,8 +440,8 @@ class Ingestion:
                 first = self._numbers.setdefault((step.number, step.part), where)
                 if first != where:
                     self.report.notes.append(
-                        f"step {step.number} was taken twice: from {first} and from {where}; a query "
-                        "of its step finds the rows of the first"
+                        f"step {step.number} was taken twice: from {first} and from {where}; "
+                        "a query of its step finds the rows of the first"
                     )
             of_file = self.report.files.setdefault(str(source.path), {"rows": 0, "commits": 0})
             of_file["rows"] += committed.rows
@@ -472,11 +452,11 @@ class Ingestion:
         return taken
 
     def _step(self, source: Source, step: Step) -> int | None:
-        """The step that a commit is marked with, so that queries find it under ``steps``.
+        """The step that marks a commit, so that queries find its rows under ``steps``.
 
-        A writer commits each step once, in ascending order. So a step that comes again or too late, and
-        one whose rows come in several files, has no mark; nor has any in a table whose writers are
-        declared, because these alone complete a step.
+        A writer commits each step once, in ascending order. So there is no mark for a step that
+        comes again or too late, for a step whose rows are in several files, and in a table with
+        declared writers, because these alone complete a step.
         """
         assert self._table is not None and self._writer is not None
         number = step.number
@@ -486,20 +466,21 @@ class Ingestion:
         return number if last is None or number > last else None
 
     def _committed(self, token: str) -> int | None:
-        """How many records the table has under a token, whoever wrote them; None: it has none."""
+        """The number of rows under a token, by any writer; None: the token is unused."""
         assert self._table is not None
         return None if self.asked.again else self._table._pinned().committed(token)
 
     def _begun(self, token: str) -> int:
-        """How many of its first records an ingestion has committed that was stopped
-        (`--commit-rows` of the command)."""
+        """The number of first rows that an interrupted ingestion committed (`--commit-rows` of the
+        command).
+        """
         rows = 0
         while more := self._committed(f"{token} from {rows}"):
             rows += more
         return rows
 
     def _append(self, writer: Writer, source: Source, step: Step, begun: int) -> None:
-        """Takes the rows of a step, without so many that are in the table."""
+        """Appends the rows of a step, without its first rows that the table already has."""
         assert self._schema is not None and self._table is not None and self._state is not None
         row = 0
         parts = step.read(self._state)
@@ -522,9 +503,9 @@ class Ingestion:
 
     def _tell(self, pending: int, source: Source, step: Step, *, committing: bool = False) -> None:
         rows, share = self.report.rows, None
-        # A table that was there before may have some of them already.
+        # An existing table may have some of them already.
         if self._total and self.report.created:
-            # Where all is left to the commit, it takes longer than what comes before it.
+            # If all work is left to the commit, the commit takes most of the time.
             done = pending if source.in_order else pending / 3
             share = min((rows + done) / self._total, 1.0)
         doing = "committing " if committing else ""
@@ -532,8 +513,11 @@ class Ingestion:
         self.progress(text, share, committing)
 
     def _fitted(self, part: pa.Table, source: Source, step: Step, row: int) -> pa.Table:
-        """The part in the table's columns, in the units of the file, from which the table converts
-        them; refuses NaN where it would have no place."""
+        """Converts a part to the table's columns; the table converts the units of the file.
+
+        Raises:
+            InvalidInput: A position is missing, or a column that the table needs.
+        """
         import pyarrow as pa
         import pyarrow.compute as pc
 
@@ -553,7 +537,8 @@ class Ingestion:
             if field_.name not in part.column_names:
                 if field_.name in self._state.needed or not field_.nullable:
                     raise InvalidInput(
-                        f"{step.label}: there is no column {field_.name!r}, and the table needs a value in it"
+                        f"{step.label}: there is no column {field_.name!r}, and the table needs "
+                        "a value in it"
                     )
                 if field_.name not in self._state.added:
                     columns.append(pa.nulls(part.num_rows, field_.type))
@@ -576,7 +561,7 @@ class Ingestion:
         return pa.table(columns, schema=pa.schema(fields))
 
     def _with_positions(self, part: pa.Table, source: Source) -> pa.Table:
-        """The rows that have a value in each dimension; counts the others."""
+        """Returns the rows with a value in each dimension, and counts the others."""
         import pyarrow as pa
         import pyarrow.compute as pc
 
@@ -594,7 +579,7 @@ class Ingestion:
         return kept
 
     def _measured(self, field_: pa.Field, part: pa.Table, source: Source) -> pa.Field:
-        """The column in the unit that the file says, unless the user says one."""
+        """The column with the file's unit, unless the user gave one."""
         if field_.name in self.asked.units:
             return field_
         said = _forms.unit_of(part.schema.field(field_.name))
@@ -611,43 +596,13 @@ class Ingestion:
         return self._dimension_names
 
 
-def _wider(one: pa.Field, other: pa.Field, path: Path) -> pa.Field:
-    """A column that holds the values of both.
-
-    Raises:
-        InvalidInput: No type holds both.
-    """
-    import pyarrow as pa
-
-    if one.type != other.type:
-        plain = [pa.schema([f.remove_metadata()]) for f in (one, other)]
-        try:
-            both = pa.unify_schemas(plain, promote_options="permissive").field(0)
-        except pa.ArrowException:
-            raise InvalidInput(
-                f"{path}: column {one.name!r} is {other.type}, and {one.type} in the files before: "
-                "read option types sets a type for all"
-            ) from None
-        one = one.with_type(both.type)
-    return one.with_nullable(one.nullable or other.nullable)
-
-
-def _domain(name: str, sources: Sequence[Source]) -> Any:
-    """The domain that contains those of all files; that of the first file if not all give minimum and maximum."""
-    found = [source.domains.get(name) for source in sources]
-    pairs = [domain for domain in found if isinstance(domain, tuple) and None not in domain]
-    if len(pairs) < len(found):
-        return found[0]
-    return min(low for low, _ in pairs), max(high for _, high in pairs)
-
-
 def _under(key: str, committed: Callable[[str], int | None]) -> Callable[[str], int | None]:
-    """How many rows were committed of a step of this source."""
+    """Returns the number of rows that were committed under a label of this source."""
     return lambda label: committed(f"{key}/{label}")
 
 
 def _next(items: Iterator[Any], where: Path | str) -> Any:
-    """The next, or None. Whatever a format's library raises means a file that is not sound."""
+    """The next item, or None. An exception of a format's library means a damaged file."""
     try:
         return next(items, None)
     except NOT_OF_FILES:
@@ -657,88 +612,17 @@ def _next(items: Iterator[Any], where: Path | str) -> Any:
 
 
 def _told(path: Path | str, error: BaseException) -> str:
-    """One line: where, and what; messages of libraries may have several."""
+    """One line with the location and the message; messages of libraries may have several lines."""
     text = " ".join(str(error).split()) or type(error).__name__
     return text if str(path) in text else f"{path}: {text}"
 
 
-def _expanded(paths: Sequence[str]) -> Iterator[Path]:
-    """Files, and folders that are read as one; what is in other folders, in natural order."""
-    for text in paths:
-        path = Path(text)
-        if path.exists():
-            matched = [path]
-        elif glob.has_magic(text):
-            matched = sorted((Path(p) for p in glob.glob(text)), key=_natural)
-        else:
-            raise _missing(path)
-        for found in matched:
-            if found.is_dir() and formats.of(found, None, False) is None:
-                inside = (p for p in found.iterdir() if not p.name.startswith("."))
-                yield from sorted(inside, key=_natural)
-            else:
-                yield found
-
-
-def _missing(path: Path) -> FileNotFoundError:
-    """What is said of a file that is not there, with the one beside it that may be meant."""
-    folder = path.parent
-    beside = [found.name for found in folder.iterdir()] if folder.is_dir() else []
-    alike = difflib.get_close_matches(path.name, beside, n=1, cutoff=0.7)
-    meant = f"; did you mean {folder / alike[0]}?" if alike else ""
-    return FileNotFoundError(f"{path} does not exist{meant}")
-
-
-def _natural(path: Path) -> list[Any]:
-    """step_9 comes before step_10."""
-    return [int(part) if part.isdigit() else part for part in re.split(r"(\d+)", str(path))]
-
-
-def follow(ingestion: Ingestion, patience: float | None) -> None:
-    """Looks again and again, until nothing has come for ``patience`` seconds.
-
-    A file that cannot be read may still be in the writing: it is tried again, until it has not
-    changed for that long, or for half a minute.
-    """
-    last_news = clock.monotonic()
-    # What files that could not be read were like, and since when.
-    states: dict[str, tuple[tuple[int, int], float]] = {}
-    while True:
-        ingestion.report.failed.clear()
-        going_on, ingestion.keep_going = ingestion.keep_going, True
-        try:
-            sources = ingestion.look()
-            if ingestion.take(sources):
-                last_news = clock.monotonic()
-        except InvalidInput:
-            if not ingestion.report.failed and states:
-                raise
-        finally:
-            ingestion.keep_going = going_on
-        now = clock.monotonic()
-        for name, message in list(ingestion.report.failed.items()):
-            stat = os.stat(name)
-            state = (stat.st_size, stat.st_mtime_ns)
-            before, since = states.get(name, (None, now))
-            if state != before:
-                since = last_news = now
-            states[name] = (state, since)
-            if now - since > SETTLED_SECONDS and not going_on:
-                raise InvalidInput(message)
-        if patience is not None and now - last_news > patience:
-            for message in ingestion.report.failed.values():
-                if not going_on:
-                    raise InvalidInput(message)
-            return
-        clock.sleep(LOOK_SECONDS)
-
-
 def checked(asked: Asked) -> Asked:
-    """Arguments of the wrong shape are told before any file is opened."""
+    """Checks the arguments before any file is opened."""
     if asked.time is not None:
         asked.time = _box.number("time", asked.time)
     if asked.topology is not None and not asked.topology.exists():
-        raise _missing(asked.topology)
+        raise missing(asked.topology)
     if asked.bad_rows not in ("refuse", "skip"):
         raise InvalidInput(f"bad_rows: {asked.bad_rows!r} is neither refuse nor skip")
     if asked.format is not None and asked.format not in formats.NAMES:

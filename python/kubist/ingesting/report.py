@@ -1,4 +1,4 @@
-"""What is asked of an ingestion, what it would do, and what it did."""
+"""The options of an ingestion, its plan and its report."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from .._arguments import Writing
+from .._shown import counted
 
 if TYPE_CHECKING:
     from .._arguments import Domain, Storage
@@ -15,7 +16,7 @@ if TYPE_CHECKING:
 
 @dataclass
 class Asked:
-    """What the user wants otherwise than files say it."""
+    """The options of the user, which override those of the files."""
 
     format: str | None = None
     topology: Path | None = None
@@ -43,17 +44,17 @@ class Asked:
 
 @dataclass
 class Plan:
-    """What an ingestion would take, and how: what ``dry_run`` returns.
+    """The plan of an ingestion: the result of ``dry_run``.
 
     Attributes:
-        files: The files and series, in the order in which they are taken.
+        files: The files and series, in the order of ingestion.
         columns: Name, type and unit of each column.
-        dimensions, identity, lookup: Of the table, as the format suggests or you said.
-        steps: How many steps there are, and how many of them the table has already.
-        rows: How many records, where the format says so beforehand.
-        times: The first and the last time, where the format says it.
-        notes: Remarks, such as units that are not known, and times that became timestamps.
-        left_out: For each file what is not in the table, with the reason.
+        dimensions, identity, lookup: Those of the table, from the format or the user.
+        steps, known: The number of steps, and of those that the table already has.
+        rows: The number of records, if the format has it.
+        times: The first and the last time, if the format has them.
+        notes: Remarks, such as unknown units, and times that become timestamps.
+        left_out: For each file the parts that are not in the table, with the reason.
     """
 
     format: str
@@ -100,18 +101,18 @@ class Plan:
 
 @dataclass
 class Report:
-    """What an ingestion did.
+    """The result of an ingestion.
 
     Attributes:
-        files: What was taken of each file: records (``rows``), commits.
-        rows, bytes_written: In all.
-        skipped: Steps that the table had already.
-        failed: Files that could not be read, and why; nothing of them was written.
-        notes: Remarks, such as columns of a new table whose unit is not known.
-        left_out: For each file what is not in the table, with the reason.
-        columns_added: Columns that the table did not have; they are null in the rows before.
+        files: The number of records (``rows``) and commits of each file.
+        rows, bytes_written: The totals.
+        skipped: The number of steps that the table already had.
+        failed: The files that could not be read, with the error; no row of them was written.
+        notes: Remarks, such as unknown units of the columns of a new table.
+        left_out: For each file the parts that are not in the table, with the reason.
+        columns_added: Columns that the table did not have; existing rows are null in them.
         rows_skipped: For each file the number of rows without a position that were skipped.
-        topology_added: The table had no topology, and has that of the call now.
+        topology_added: Whether the table had no topology, and now has that of the call.
     """
 
     table: str
@@ -130,12 +131,13 @@ class Report:
 
 
 def of_files(left_out: Mapping[str, Mapping[str, str]]) -> list[str]:
-    """A line for each thing that was left out; files that leave out the same share one."""
+    """A line for each part that was left out; files with equal parts share one."""
     files: dict[tuple[str, str], list[str]] = {}
     for path, reasons in left_out.items():
         for name, why in reasons.items():
             files.setdefault((name, why), []).append(path)
-    return [
-        f"{name}: {why} ({Path(paths[0]).name}{f' and {len(paths) - 1} more files' * (len(paths) > 1)})"
-        for (name, why), paths in files.items()
-    ]
+    lines = []
+    for (name, why), paths in files.items():
+        more = f" and {counted(len(paths) - 1, 'more file')}" if len(paths) > 1 else ""
+        lines.append(f"{name}: {why} ({Path(paths[0]).name}{more})")
+    return lines

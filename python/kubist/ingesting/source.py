@@ -1,4 +1,4 @@
-"""What a reader says of a file before it is read, and the steps in which it is read."""
+"""The interface between a format and the driver: an opened file, and the steps of reading it."""
 
 from __future__ import annotations
 
@@ -13,16 +13,16 @@ from .._errors import InvalidInput
 if TYPE_CHECKING:
     import pyarrow as pa
 
-# All else that a format's library raises means a file that is not sound; a panic of a library in
-# Rust is no Exception.
+# Every other exception of a format's library means a damaged file. A panic in a Rust library is no
+# Exception.
 NOT_OF_FILES = (KeyboardInterrupt, SystemExit, GeneratorExit)
-# A table that is built from arrays of a file holds so many rows at once.
+# Rows of a table that is built from arrays of a file.
 ROWS_AT_ONCE = 1_000_000
 
 
 @dataclass
 class Options:
-    """What the user said about files before they are opened."""
+    """The options of the user for opening files."""
 
     topology: Path | None = None
     time: float | None = None
@@ -37,12 +37,13 @@ class Options:
 
 @dataclass
 class State:
-    """What the steps of one ingestion share.
+    """The state that the steps of one ingestion share.
 
     Attributes:
+        next_frame: The number of the next frame.
         schema: The table's columns.
-        added: The columns that were added to it: a file that lacks one has its default.
-        needed: The columns that each file must have: dimensions and identity.
+        added: Columns that were added to the table: a file without one has its default.
+        needed: Columns that each file must have: dimensions and identity.
     """
 
     next_frame: int = 0
@@ -53,15 +54,15 @@ class State:
 
 @dataclass
 class Step:
-    """What is committed together: a file, or one of its time steps.
+    """The rows of one commit: a file, or one of its time steps.
 
     Attributes:
-        label: Tells it from the other steps of its file.
-        read: Its rows. An exception means that the file is not sound.
-        time: When it is, in the file's unit, if the file says so.
-        part: What tells it from other files of the same time, as the rank that wrote it.
-        number: The solver's step, if the file says so: queries find it under ``steps``. One that comes
-            twice is reported.
+        label: Identifies the step within its file.
+        read: Returns the rows. An exception means a damaged file.
+        time: The time in the file's unit; None if the file has none.
+        part: Identifies the file among files of the same time, such as the rank that wrote it.
+        number: The solver's step, for queries with ``steps``; None if the file has none. A repeated
+        number is reported.
     """
 
     label: str
@@ -73,22 +74,23 @@ class Step:
 
 @dataclass
 class Source:
-    """A file, a folder or a series of files that has been looked at.
+    """An opened file, folder or series of files.
 
     Attributes:
         schema: The columns; a field's metadata has its unit under ``unit``.
-        capacity: How many records a cube of a new table keeps; None: the default.
-        steps: The steps, in order of time. The argument says of a label how many rows were
-            committed under it, None if none were.
-        grows: It may be longer later: then it is known by where it is, not by what is in it.
-        in_order: Its rows come in the order of a dimension: parts of a step are then laid out while
-            the next ones are read.
-        numbers_frames: Its frames get the numbers behind those that the table has.
-        file: The engine's own reader of it; then its records may be without a position.
+        capacity: The number of records that a cube of a new table keeps; None: the default.
+        steps: Returns the steps, in order of time. Its argument returns the number of rows
+        committed under a label, or None.
+        grows: The file may grow: its location identifies it, and not its contents.
+        in_order: The rows come in the order of a dimension: parts of a step are laid out while the
+        next ones are read.
+        numbers_frames: Its frames are numbered after those of the table.
+        file: The engine's own reader of it; its rows may have no position.
         notes: Remarks for the user, such as a time that stays a number.
-        left_out: What is not in the table: columns, variables, tables, keywords, with the reason.
-        joins: What changes in the metadata of a table that it is put into. It raises
-            InvalidInput where its numbers mean something else than those of the table.
+        left_out: Names and reasons of parts that are not in the table: columns, variables, tables,
+        keywords.
+        joins: Returns changes of the metadata of a table that gets this file. It raises
+        InvalidInput if the numbers of both have different meanings.
     """
 
     path: Path
@@ -112,7 +114,7 @@ class Source:
     joins: Callable[[Mapping[str, Any]], Mapping[str, Any]] | None = None
 
     def key(self) -> str:
-        """The name under which its commits are known."""
+        """The first part of the tokens of its commits."""
         if self.grows:
             return str(self.path.resolve())
         return f"{self.path.name}:{fingerprint(self.path)}"
@@ -124,9 +126,9 @@ class Format:
 
     Attributes:
         extra: The optional part of the package that installs ``module``.
-        matches: Whether a file of this name that begins with these bytes is one; also asked
-            of folders, with no bytes.
-        open: Looks at a file.
+        matches: Returns whether a file with this name and these first bytes is of this kind; a
+        folder has no bytes.
+        open: Opens a file.
     """
 
     name: str
@@ -137,7 +139,7 @@ class Format:
     open: Callable[[Path, Options], Source]
 
     def need(self, path: Path) -> None:
-        """Raises ImportError: its library is missing; the message has the command."""
+        """Raises ImportError if the library is missing, with the command that installs it."""
         try:
             __import__(self.module)
         except ImportError as error:
@@ -148,22 +150,22 @@ class Format:
 
 
 def begins(*heads: bytes) -> Callable[[Path, bytes], bool]:
-    """Whether a file begins with one of these."""
+    """Returns a function that compares the first bytes of a file with these."""
     return lambda path, head: head.startswith(heads)
 
 
 def ends(*endings: str) -> Callable[[Path, bytes], bool]:
-    """Whether a file's name has one of these endings."""
+    """Returns a function that compares the ending of a file's name with these."""
     return lambda path, head: path.suffix.lower() in endings
 
 
 def unit(column: pa.Field, text: str | None) -> pa.Field:
-    """The column in this unit."""
+    """The column with this unit."""
     return column.with_metadata({"unit": text}) if text else column
 
 
 def with_time(schema: pa.Schema, unit_of_time: str | None = None) -> pa.Schema:
-    """The columns, and ``time`` behind them, if it is not there."""
+    """The columns, with ``time`` after them if it is missing."""
     import pyarrow as pa
 
     if "time" in schema.names:
@@ -172,13 +174,13 @@ def with_time(schema: pa.Schema, unit_of_time: str | None = None) -> pa.Schema:
 
 
 def slices(rows: int) -> Iterator[slice]:
-    """Parts of an array that is read piece by piece; one if there are no rows."""
+    """Slices of an array that is read in parts; one slice if there are no rows."""
     for start in range(0, max(rows, 1), ROWS_AT_ONCE):
         yield slice(start, min(start + ROWS_AT_ONCE, rows))
 
 
 def split_columns(name: str, array: Any, components: Sequence[str] | None = None) -> dict[str, Any]:
-    """The columns of an array of rows: of vectors one a component."""
+    """The columns of an array of rows: one for each component of a vector."""
     import numpy as np
 
     values = np.asarray(array)
@@ -194,7 +196,7 @@ def split_columns(name: str, array: Any, components: Sequence[str] | None = None
 
 
 def arrow_table(columns: Mapping[str, Any], schema: pa.Schema | None = None) -> pa.Table:
-    """Arrays of NumPy as a table, in native byte order."""
+    """NumPy arrays as a table, in native byte order."""
     import numpy as np
     import pyarrow as pa
 
@@ -218,11 +220,13 @@ def arrow_table(columns: Mapping[str, Any], schema: pa.Schema | None = None) -> 
 
 
 def cast(column: Any, field_: pa.Field, where: str = "") -> Any:
-    """The values in the type of a column, or numbers and times as they are: the table decides
-    whether those fit. ``where`` begins the message if they do not fit.
+    """Converts a column to a type.
+
+    Numbers and times stay as they are: the table decides whether they fit. ``where`` begins the
+    message of an error.
 
     Raises:
-        InvalidInput: A value has no place in that type.
+        InvalidInput: The type has no such value.
     """
     import pyarrow as pa
 
@@ -235,7 +239,7 @@ def cast(column: Any, field_: pa.Field, where: str = "") -> Any:
 
 
 def _of_one_kind(one: Any, other: Any) -> bool:
-    """Whether the table itself makes one of the other, without loss."""
+    """Returns whether the table itself converts between these types without loss."""
     import pyarrow as pa
 
     def is_number(kind: Any) -> bool:
@@ -247,6 +251,6 @@ def _of_one_kind(one: Any, other: Any) -> bool:
 
 
 def fingerprint(path: Path) -> str:
-    """What is in a file or a folder, in a few letters: all of it, or of large files many parts."""
+    """A short hash of a file or a folder: of all bytes, or of many parts of a large file."""
     files = sorted(p for p in path.rglob("*") if p.is_file()) if path.is_dir() else [path]
     return _kubist.fingerprint([str(file) for file in files])
