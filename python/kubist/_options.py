@@ -8,6 +8,7 @@ import inspect
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any, TypeVar, cast
 
+from . import _arguments
 from ._errors import InvalidInput
 
 _Call = TypeVar("_Call", bound=Callable[..., Any])
@@ -50,6 +51,8 @@ def checked_options(*keywords: type) -> Callable[[_Call], _Call]:
         @functools.wraps(function)
         def called(*arguments: Any, **options: Any) -> Any:
             unknown = [name for name in options if name not in known]
+            for name in unknown:
+                _refuse_ungrouped(function.__name__, name, parameters)
             refuse_unknown(function.__name__, unknown, known)
             return function(*arguments, **options)
 
@@ -58,6 +61,19 @@ def checked_options(*keywords: type) -> Callable[[_Call], _Call]:
         return cast("_Call", called)
 
     return of
+
+
+def _refuse_ungrouped(
+    function: str, name: str, parameters: Mapping[str, inspect.Parameter]
+) -> None:
+    """Raises a `TypeError` if the option belongs into one of the function's groups."""
+    for parameter in parameters.values():
+        kind = vars(_arguments).get(str(parameter.annotation).split(" ")[0])
+        if name in getattr(kind, "__annotations__", {}):
+            group = parameter.name
+            raise TypeError(
+                f"{function}() takes `{name}` in `{group}`: {group}={{{name!r}: ...}}"
+            )
 
 
 def _by_name(name: str, value: Any) -> inspect.Parameter:

@@ -69,6 +69,16 @@ def test_an_unknown_option_of_a_group_is_named(call: Callable[[], Any], said: st
         call()
 
 
+def test_an_option_outside_of_its_group_is_shown_its_place() -> None:
+    for call, place in (
+        (lambda: kubist.ingest("t", "f", strict=True), r"read={'strict': ...}"),  # type: ignore[call-arg]
+        (lambda: kubist.ingest("t", "f", lookup=["id"]), r"create={'lookup': ...}"),  # type: ignore[call-arg]
+        (lambda: kubist.create("t", {}, compression="small"), r"storage={'compression': ...}"),  # type: ignore[call-arg]
+    ):
+        with pytest.raises(TypeError, match=place):
+            call()
+
+
 def test_a_group_is_a_dict() -> None:
     assert _options.group("f", "read", None, _arguments.Read) == {}
     with pytest.raises(kubist.InvalidInput, match="read: expected a dict of options, not 'csv'"):
