@@ -45,7 +45,8 @@ impl Schema {
     /// A schema with one column, whose type is given by name.
     #[staticmethod]
     fn of_column(py: Python<'_>, name: &str, kind: &str, nullable: bool) -> PyResult<Schema> {
-        let data_type = kubist::data_type(kind).map_err(|error| invalid(py, &format!("column {name}: {error}")))?;
+        let data_type = kubist_types::type_names::data_type(kind)
+            .map_err(|error| invalid(py, &format!("column {name}: {error}")))?;
         let field = arrow_schema::Field::new(name, data_type, nullable);
         Ok(Schema(Arc::new(arrow_schema::Schema::new(vec![field]))))
     }

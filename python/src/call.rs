@@ -7,7 +7,8 @@
 use std::time::Duration;
 
 use kubist::store::stoppable;
-use kubist::{Cancel, Result, workers};
+use kubist::{Cancel, Result};
+use kubist_read::workers;
 use pyo3::prelude::*;
 
 use crate::error::{exception, internal};

@@ -5,7 +5,7 @@ use std::ffi::CString;
 use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
 
-use kubist::{EstimateOptions, QuerySpec, Stats, Stop};
+use kubist::{EstimateOptions, Query, Stats, Stop};
 use pyo3::exceptions::PyUserWarning;
 use pyo3::prelude::*;
 
@@ -16,7 +16,7 @@ use crate::process_bound::ProcessBound;
 
 /// A request: the aggregates and goal, and the query of the rows.
 pub struct EstimateRequest {
-    spec: QuerySpec,
+    spec: Query,
     goal: Goal,
 }
 
@@ -41,7 +41,7 @@ struct Goal {
 impl<'de> serde::Deserialize<'de> for EstimateRequest {
     fn deserialize<D: serde::Deserializer<'de>>(from: D) -> Result<EstimateRequest, D::Error> {
         let all = serde_json::Map::deserialize(from)?;
-        let is_of_records = |name: &String| QuerySpec::NAMES.contains(&name.as_str());
+        let is_of_records = |name: &String| Query::NAMES.contains(&name.as_str());
         let (spec, goal): (serde_json::Map<_, _>, _) = all.into_iter().partition(|(name, _)| is_of_records(name));
         Ok(EstimateRequest {
             spec: serde_json::from_value(spec.into()).map_err(serde::de::Error::custom)?,

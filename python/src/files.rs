@@ -113,7 +113,7 @@ impl FileRows {
 /// The schema of a new table for all files; `types` overrides columns.
 #[pyfunction]
 pub fn common(py: Python<'_>, files: Vec<PyRef<'_, File>>, types: Vec<(String, String)>) -> PyResult<Schema> {
-    let typed = |(column, name): (String, String)| match kubist::data_type(&name) {
+    let typed = |(column, name): (String, String)| match kubist_types::type_names::data_type(&name) {
         Ok(data_type) => Ok((column, data_type)),
         Err(why) => Err(invalid(py, &format!("types: {column}: {why}"))),
     };

@@ -32,7 +32,7 @@ impl NumpyColumn {
     /// Contiguous values of a fixed width. `nulls` has one byte per value, nonzero for null.
     #[staticmethod]
     fn of_bytes(py: Python<'_>, kind: &str, bytes: PyBuffer<u8>, nulls: Option<PyBuffer<u8>>) -> PyResult<NumpyColumn> {
-        let data_type = kubist::data_type(kind).map_err(|error| invalid(py, &error))?;
+        let data_type = kubist_types::type_names::data_type(kind).map_err(|error| invalid(py, &error))?;
         let nulls = nulls.map(|nulls| nulls.to_vec(py)).transpose()?;
         let nulls = nulls.map(|nulls| NullBuffer::from_iter(nulls.iter().map(|null| *null == 0)));
         if data_type == DataType::Boolean {

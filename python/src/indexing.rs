@@ -155,7 +155,7 @@ impl Files {
         let options = from_json::<EstimateRequest>(py, request)?.options(py)?;
         let cancel = options.run.cancel.clone();
         let positions = Positions::new(&self.0, &question, &cancel);
-        figures(py, &cancel, |tell| kubist::estimate_of(positions, &options, tell))
+        figures(py, &cancel, |tell| kubist_estimate::estimate_of(positions, &options, tell))
     }
 
     /// Progressive estimates over the matching positions.
@@ -164,7 +164,7 @@ impl Files {
         let options = from_json::<EstimateRequest>(py, request)?.options(py)?;
         let cancel = options.run.cancel.clone();
         let positions = Positions::new(&self.0, &question, &cancel);
-        let steps = run(py, &cancel, || kubist::estimates_of(positions, &options))?;
+        let steps = run(py, &cancel, || kubist_estimate::estimates_of(positions, &options))?;
         let location = self.0.members[0].path.display().to_string();
         Ok(Estimates::new(&location, steps, cancel))
     }

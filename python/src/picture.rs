@@ -4,7 +4,8 @@ use std::path::Path;
 use std::sync::{Mutex, PoisonError};
 
 use arrow_schema::Field;
-use kubist::{Cancel, Meant};
+use kubist::Cancel;
+use kubist_expr::Meant;
 use kubist_plot::{Axis, Coloring, Colormap, Format, Points, Scale, Style};
 use pyo3::prelude::*;
 use pyo3::types::PyBytes;
@@ -52,7 +53,7 @@ impl End {
         match self {
             End::Number(number) => Some(*number),
             // Invalid text: the query with the same box raises.
-            End::Text(text) => kubist::in_unit_of(field, text, Meant::Value).ok().flatten(),
+            End::Text(text) => kubist_expr::in_unit_of(field, text, Meant::Value).ok().flatten(),
         }
     }
 }
@@ -98,7 +99,7 @@ impl Picture {
     /// The columns of the axes and of the colour.
     #[new]
     fn new(py: Python<'_>, schema: &Schema, x: &str, y: &str, color: Option<&str>) -> PyResult<Picture> {
-        let named = |name: &str| match kubist::column_index(&schema.0, name) {
+        let named = |name: &str| match kubist_expr::column_index(&schema.0, name) {
             Ok(column) => Ok(schema.0.field(column).name().clone()),
             Err(error) => Err(invalid(py, &error.to_string())),
         };

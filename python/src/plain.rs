@@ -52,5 +52,5 @@ pub fn values<'py>(py: Python<'py>, array: &ArrayRef) -> PyResult<Bound<'py, PyL
 
 /// The first values as displayed text, with significant digits; null is None.
 pub fn texts(py: Python<'_>, array: &ArrayRef, most: usize) -> PyResult<Vec<Option<String>>> {
-    kubist::values_in_words(array, most).map_err(|error| invalid(py, &error.to_string()))
+    kubist_estimate::values_in_words(array, most).map_err(|error| invalid(py, &error.to_string()))
 }

@@ -4,7 +4,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use arrow_array::RecordBatch;
 use arrow_schema::SchemaRef;
-use kubist::{Cancel, QuerySpec, QueryStream, Request, RunOptions, Stats};
+use kubist::{Cancel, Query, QueryStream, Request, RunOptions, Stats};
 use pyo3::prelude::*;
 
 use crate::call::{PATIENCE, run};
@@ -13,7 +13,7 @@ use crate::process_bound::ProcessBound;
 use crate::stream::{BatchSource, Stream};
 
 /// A query with a cancel switch.
-pub fn request(spec: QuerySpec, cancel: Cancel) -> Request {
+pub fn request(spec: Query, cancel: Cancel) -> Request {
     RunOptions { cancel, ..RunOptions::default() }.of(spec)
 }
 
@@ -132,12 +132,12 @@ impl State {
 /// Results from coarse to fine.
 #[pyclass(frozen, module = "kubist._kubist")]
 pub struct Refine {
-    steps: ProcessBound<Mutex<kubist::Refine>>,
+    steps: ProcessBound<Mutex<kubist_read::refine::Refine>>,
     query: Request,
 }
 
 impl Refine {
-    pub fn new(location: &str, steps: kubist::Refine, query: Request) -> Refine {
+    pub fn new(location: &str, steps: kubist_read::refine::Refine, query: Request) -> Refine {
         Refine { steps: ProcessBound::new(location, Mutex::new(steps)), query }
     }
 }

@@ -7,69 +7,69 @@ use crate::error::invalid;
 /// One line of text with control characters escaped.
 #[pyfunction]
 pub fn printable(text: &str) -> String {
-    kubist::printable(text).into_owned()
+    kubist_types::shown::printable(text).into_owned()
 }
 
 /// The same for several lines, whose breaks stay.
 #[pyfunction]
 pub fn printable_lines(text: &str) -> String {
-    kubist::printable_lines(text).into_owned()
+    kubist_types::shown::printable_lines(text).into_owned()
 }
 
 /// Notes about unknown units, each with the reason and a suggestion.
 #[pyfunction]
 pub fn unit_notes(units: Vec<(String, String)>) -> Vec<String> {
-    kubist::unit_notes(units.iter().map(|(column, unit)| (column.as_str(), unit.as_str())))
+    kubist_expr::unit_notes(units.iter().map(|(column, unit)| (column.as_str(), unit.as_str())))
 }
 
 /// A duration as text, in seconds.
 #[pyfunction]
 pub fn seconds(py: Python<'_>, text: &str) -> PyResult<f64> {
-    kubist::seconds(text).map_err(|error| invalid(py, &error.to_string()))
+    kubist_expr::seconds(text).map_err(|error| invalid(py, &error.to_string()))
 }
 
 /// A location without its password and token.
 #[pyfunction]
 pub fn without_password(location: &str) -> String {
-    kubist::without_password(location)
+    kubist_types::shown::without_password(location)
 }
 
 /// `1536` as `1.5 KiB`.
 #[pyfunction]
 pub fn size(bytes: u64) -> String {
-    kubist::human::bytes(bytes)
+    kubist_types::human::bytes(bytes)
 }
 
 /// `0.0123` seconds as `12.3 ms`.
 #[pyfunction]
 pub fn duration(seconds: f64) -> String {
-    kubist::human::duration(seconds)
+    kubist_types::human::duration(seconds)
 }
 
 /// A fraction with three digits.
 #[pyfunction]
 pub fn fraction(share: f64) -> String {
-    kubist::human::fraction(share)
+    kubist_types::human::fraction(share)
 }
 
 /// A number with its significant digits.
 #[pyfunction]
 pub fn number(value: f64) -> String {
-    kubist::human::number(value)
+    kubist_types::human::number(value)
 }
 
 /// A value with its interval: `3.02e-7 ± 0.26e-7 m`.
 #[pyfunction]
 #[pyo3(signature = (value, low, high, exact, unit))]
 pub fn figure(value: Option<f64>, low: f64, high: f64, exact: bool, unit: Option<&str>) -> String {
-    kubist::in_words(value, low, high, exact, unit)
+    kubist_estimate::in_words(value, low, high, exact, unit)
 }
 
 /// A bin of a histogram: `0.5:1 m`.
 #[pyfunction]
 #[pyo3(signature = (low, high, unit))]
 pub fn bin_in_words(low: f64, high: f64, unit: Option<&str>) -> String {
-    kubist::bin_in_words((low, high), unit)
+    kubist_estimate::bin_in_words((low, high), unit)
 }
 
 /// A value and ends as texts with all digits; None is an unbounded end.
@@ -82,5 +82,5 @@ pub fn figure_of_texts(
     exact: bool,
     unit: Option<&str>,
 ) -> String {
-    kubist::texts_in_words([value, low, high], exact, unit)
+    kubist_estimate::texts_in_words([value, low, high], exact, unit)
 }

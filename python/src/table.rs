@@ -5,8 +5,8 @@ use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
 
 use kubist::{
-    Cancel, Compression, CopyOptions, Declared, Dimension, Domain, GridOptions, Metadata, NewColumn, OptimizeOptions,
-    QuerySpec, Replication, SnapshotToken, TableOptions, Value, VerifyOptions, WriterOptions,
+    Cancel, Compression, CopyOptions, Declared, Dimension, Domain, GridOptions, Location, Metadata, NewColumn,
+    OptimizeOptions, Query, Replication, SnapshotToken, TableOptions, Value, VerifyOptions, WriterOptions,
 };
 use pyo3::prelude::*;
 
@@ -24,7 +24,7 @@ use crate::writer::Writer;
 
 /// A thread that optimizes.
 #[pyclass(frozen, module = "kubist._kubist")]
-pub struct ReadOptimizer(ProcessBound<Mutex<Option<kubist::ReadOptimizer>>>);
+pub struct ReadOptimizer(ProcessBound<Mutex<Option<kubist_maintain::background::ReadOptimizer>>>);
 
 #[pymethods]
 impl ReadOptimizer {
@@ -106,7 +106,7 @@ impl Table {
     #[pyo3(signature = (location, *, force))]
     fn drop(py: Python<'_>, location: &str, force: bool) -> PyResult<String> {
         let cancel = Cancel::default();
-        as_json(run(py, &cancel, || kubist::Table::drop_at_with(location, force, &cancel))?)
+        as_json(run(py, &cancel, || kubist::Table::drop_at(Location::from(location).cancelled_by(&cancel), force))?)
     }
 
     /// Returns the report as JSON.
@@ -126,7 +126,7 @@ impl Table {
             serde_json::from_str(split).map_err(|error| invalid(py, &format!("not a split: {error}")))?;
         // Parts have no limit, so only the cancel switch of the query matters.
         let query = kubist::Request::default();
-        let stream = run(py, &query.run.cancel, || self.0.get()?.read_split(&split, &query.run.cancel))?;
+        let stream = run(py, &query.run.cancel, || self.0.get()?.cancelled_by(&query.run.cancel).read_split(&split))?;
         Ok(answer(self.0.location(), stream, &query))
     }
 
@@ -150,7 +150,7 @@ impl Table {
             accuracy: accuracy.0,
         };
         let cancel = Cancel::default();
-        run(py, &cancel, || self.0.get()?.add_column_with(&column, &cancel))
+        run(py, &cancel, || self.0.get()?.cancelled_by(&cancel).add_column(&column))
     }
 
     /// The error bound of a column, in the form of the table's columns.
@@ -177,7 +177,7 @@ impl Table {
     }
 
     /// The current result and its snapshot, in one call, because each call waits for a thread.
-    fn query(&self, py: Python<'_>, query: FromJson<QuerySpec>) -> PyResult<(Snapshot, Stream)> {
+    fn query(&self, py: Python<'_>, query: FromJson<Query>) -> PyResult<(Snapshot, Stream)> {
         let query = request(query.0, Cancel::default());
         let (snapshot, stream) = run(py, &query.run.cancel, || {
             let snapshot = self.0.get()?.snapshot()?;
@@ -191,7 +191,7 @@ impl Table {
     /// The snapshot of a token.
     fn at(&self, py: Python<'_>, token: &str) -> PyResult<Snapshot> {
         let cancel = Cancel::default();
-        let snapshot = run(py, &cancel, || self.0.get()?.at_with(&token.parse::<SnapshotToken>()?, &cancel))?;
+        let snapshot = run(py, &cancel, || self.0.get()?.cancelled_by(&cancel).at(&token.parse::<SnapshotToken>()?))?;
         Ok(Snapshot(ProcessBound::new(self.0.location(), snapshot)))
     }
 
@@ -285,7 +285,7 @@ impl Table {
     /// Returns the report as JSON.
     fn retract(&self, py: Python<'_>, step_after: i64) -> PyResult<String> {
         let cancel = Cancel::default();
-        as_json(run(py, &cancel, || self.0.get()?.retract(step_after, &cancel))?)
+        as_json(run(py, &cancel, || self.0.get()?.cancelled_by(&cancel).retract(step_after))?)
     }
 
     /// Returns the report as JSON.
@@ -340,7 +340,7 @@ impl Table {
     /// Allows several machines to write to the table.
     fn share(&self, py: Python<'_>) -> PyResult<()> {
         let cancel = Cancel::default();
-        run(py, &cancel, || self.0.get()?.share_with(&cancel))
+        run(py, &cancel, || self.0.get()?.cancelled_by(&cancel).share())
     }
 
     /// Waits for a snapshot newer than `seen`; `None` after the timeout.
@@ -349,7 +349,7 @@ impl Table {
         let cancel = Cancel::default();
         let every = Duration::try_from_secs_f64(every).unwrap_or(Duration::MAX / 4);
         let patience = Duration::try_from_secs_f64(seconds).unwrap_or(Duration::MAX / 4);
-        let found = run(py, &cancel, || self.0.get()?.wait_looking(seen.0.get()?, every, patience, &cancel))?;
+        let found = run(py, &cancel, || self.0.get()?.cancelled_by(&cancel).wait(seen.0.get()?, every, patience))?;
         Ok(found.map(|snapshot| Snapshot(ProcessBound::new(self.0.location(), snapshot))))
     }
 
@@ -496,7 +496,7 @@ impl Snapshot {
         Ok(serde_json::to_string(&info).expect("figures and names are valid JSON"))
     }
 
-    fn query(&self, py: Python<'_>, query: FromJson<QuerySpec>) -> PyResult<Stream> {
+    fn query(&self, py: Python<'_>, query: FromJson<Query>) -> PyResult<Stream> {
         let query = request(query.0, Cancel::default());
         let stream = run(py, &query.run.cancel, || self.0.get()?.query(&query))?;
         Ok(answer(self.0.location(), stream, &query))
@@ -506,9 +506,9 @@ impl Snapshot {
     fn trajectories(
         &self,
         py: Python<'_>,
-        through: FromJson<QuerySpec>,
+        through: FromJson<Query>,
         by: &str,
-        query: FromJson<QuerySpec>,
+        query: FromJson<Query>,
     ) -> PyResult<Stream> {
         let query = request(query.0, Cancel::default());
         let through = request(through.0, query.run.cancel.clone());
@@ -517,8 +517,8 @@ impl Snapshot {
     }
 
     /// The times of a query as JSON; with a fitted model (JSON) also the predicted ones.
-    fn explain(&self, py: Python<'_>, query: FromJson<QuerySpec>, fit: Option<&str>) -> PyResult<String> {
-        let fitted: Option<kubist::model::Fitted> = fit
+    fn explain(&self, py: Python<'_>, query: FromJson<Query>, fit: Option<&str>) -> PyResult<String> {
+        let fitted: Option<kubist_model::Fitted> = fit
             .map(serde_json::from_str)
             .transpose()
             .map_err(|error| invalid(py, &format!("fit: not a file of `kubist model fit` ({error})")))?;
@@ -528,7 +528,7 @@ impl Snapshot {
     }
 
     /// Disjoint parts of a query, each as JSON.
-    fn splits(&self, py: Python<'_>, query: FromJson<QuerySpec>, parts: usize, by_host: bool) -> PyResult<Vec<String>> {
+    fn splits(&self, py: Python<'_>, query: FromJson<Query>, parts: usize, by_host: bool) -> PyResult<Vec<String>> {
         let query = request(query.0, Cancel::default());
         let splits = run(py, &query.run.cancel, || match by_host {
             true => self.0.get()?.splits_by_host(&query, parts),
@@ -537,7 +537,7 @@ impl Snapshot {
         splits.iter().map(as_json).collect()
     }
 
-    fn count(&self, py: Python<'_>, query: FromJson<QuerySpec>) -> PyResult<u64> {
+    fn count(&self, py: Python<'_>, query: FromJson<Query>) -> PyResult<u64> {
         let query = request(query.0, Cancel::default());
         run(py, &query.run.cancel, || self.0.get()?.count(&query))
     }
@@ -545,7 +545,7 @@ impl Snapshot {
     fn estimate(&self, py: Python<'_>, request: FromJson<EstimateRequest>) -> PyResult<Figures> {
         let options = request.0.options(py)?;
         let cancel = options.run.cancel.clone();
-        figures(py, &cancel, |tell| self.0.get()?.estimate_telling(&options, tell))
+        figures(py, &cancel, |tell| self.0.get()?.estimate(&options, tell))
     }
 
     fn estimates(&self, py: Python<'_>, request: FromJson<EstimateRequest>) -> PyResult<Estimates> {
@@ -555,7 +555,7 @@ impl Snapshot {
         Ok(Estimates::new(self.0.location(), steps, cancel))
     }
 
-    fn refine(&self, py: Python<'_>, query: FromJson<QuerySpec>, start: f64, factor: f64) -> PyResult<Refine> {
+    fn refine(&self, py: Python<'_>, query: FromJson<Query>, start: f64, factor: f64) -> PyResult<Refine> {
         let query = request(query.0, Cancel::default());
         let steps = run(py, &query.run.cancel, || self.0.get()?.refine(&query, start, factor))?;
         Ok(Refine::new(self.0.location(), steps, query))

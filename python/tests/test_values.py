@@ -236,9 +236,10 @@ def empty_is_null(given: pa.Table) -> pa.Table:
     """CSV has one kind of empty field."""
     for place, field in enumerate(given.schema):
         kind = field.type.value_type if pa.types.is_dictionary(field.type) else field.type
-        if "string" in str(kind):
-            texts = [text or None for text in given.column(place).cast(pa.string()).to_pylist()]
-            given = given.set_column(place, field.name, pa.array(texts, pa.string()))
+        plain = pa.string() if "string" in str(kind) else pa.binary() if "binary" in str(kind) else None
+        if plain:
+            values = [value or None for value in given.column(place).cast(plain).to_pylist()]
+            given = given.set_column(place, field.name, pa.array(values, plain))
     return given
 
 

@@ -4,13 +4,14 @@
 //! MPI, or Fortran code that is not thread-safe.
 
 use std::ffi::c_void;
-use std::panic::{catch_unwind, AssertUnwindSafe};
+use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
-use kubist::{workers, Cancel};
+use kubist::Cancel;
 use kubist_insitu::{Failure, Result};
+use kubist_read::workers;
 
 use crate::status::bug;
 

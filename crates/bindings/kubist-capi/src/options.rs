@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use arrow_schema::{DataType, Field, Schema, SchemaRef};
 use kubist::{
-    Compression, Declared, Dimension, EstimateOptions, Metadata, OptimizeOptions, QuerySpec, Replication, RunOptions,
+    Compression, Declared, Dimension, EstimateOptions, Metadata, OptimizeOptions, Query, Replication, RunOptions,
     TableOptions, Value, WriterOptions,
 };
 use kubist_insitu::{BudgetOptions, Failure, Kind, Result, StepOptions, WhenFull};
@@ -78,7 +78,7 @@ enum Bound {
 #[serde(deny_unknown_fields)]
 pub struct Create {
     columns: InOrder<Column>,
-    #[serde(deserialize_with = "kubist::dimensions_from_json")]
+    #[serde(deserialize_with = "kubist_types::dimensions_from_json")]
     dimensions: Vec<Dimension>,
     #[serde(default)]
     identity: Vec<String>,
@@ -357,14 +357,14 @@ impl Optimizing {
 
 /// A query and further options in one JSON object.
 pub struct Asked<T> {
-    pub spec: QuerySpec,
+    pub spec: Query,
     pub rest: T,
 }
 
 impl<'de, T: DeserializeOwned> Deserialize<'de> for Asked<T> {
     fn deserialize<D: Deserializer<'de>>(from: D) -> std::result::Result<Asked<T>, D::Error> {
         let all = serde_json::Map::deserialize(from)?;
-        let is_of_records = |name: &String| QuerySpec::NAMES.contains(&name.as_str());
+        let is_of_records = |name: &String| Query::NAMES.contains(&name.as_str());
         let (spec, rest): (serde_json::Map<_, _>, _) = all.into_iter().partition(|(name, _)| is_of_records(name));
         Ok(Asked {
             spec: serde_json::from_value(spec.into()).map_err(D::Error::custom)?,

@@ -6,8 +6,9 @@ use std::sync::{Mutex, PoisonError};
 use arrow_array::ffi_stream::FFI_ArrowArrayStream;
 use arrow_array::{Array, ArrayRef, RecordBatch};
 use arrow_cast::display::array_value_to_string;
-use kubist::{Figure, QuerySpec, Refine, RunOptions, Stats, Stop};
+use kubist::{Figure, Query, RunOptions, Stats, Stop};
 use kubist_insitu::Result;
+use kubist_read::refine::Refine;
 use serde::Serialize;
 
 use crate::arrow::outgoing;
@@ -22,7 +23,7 @@ use crate::text::{hand_out, json, set};
 pub unsafe extern "C" fn kubist_count(table: *const KubistTable, query: *const c_char, rows: *mut u64) -> KubistStatus {
     guarded!({
         // SAFETY: guaranteed by the C caller (see lib.rs).
-        let (table, spec): (_, QuerySpec) = unsafe { (handle("table", table)?, json("query", query)?) };
+        let (table, spec): (_, Query) = unsafe { (handle("table", table)?, json("query", query)?) };
         let call = Call::default();
         let request = RunOptions::with_cancel(&call.cancel()).of(spec);
         let found = table.hooks.run(&call, || Ok(table.table.snapshot()?.count(&request)?))?;
@@ -41,7 +42,7 @@ pub unsafe extern "C" fn kubist_query(
 ) -> KubistStatus {
     guarded!({
         // SAFETY: guaranteed by the C caller (see lib.rs).
-        let (table, spec): (_, QuerySpec) = unsafe { (handle("table", table)?, json("query", query)?) };
+        let (table, spec): (_, Query) = unsafe { (handle("table", table)?, json("query", query)?) };
         let call = Call::default();
         let request = RunOptions::with_cancel(&call.cancel()).of(spec);
         let answer = table.hooks.run(&call, || Ok(table.table.snapshot()?.query(&request)?))?;
@@ -122,7 +123,7 @@ pub unsafe extern "C" fn kubist_estimate(
         let options = asked.into_engine(RunOptions::with_cancel(&call.cancel()))?;
         let estimate = table.hooks.run(&call, || {
             let mut tell = |estimate: &kubist::Estimate| call.tell(estimate.stats.rows_read, 0);
-            Ok(table.table.snapshot()?.estimate_telling(&options, &mut tell)?)
+            Ok(table.table.snapshot()?.estimate(&options, &mut tell)?)
         })?;
         // SAFETY: as above.
         unsafe { hand_out(answer, &figures(&estimate)) }

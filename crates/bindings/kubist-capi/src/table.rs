@@ -81,7 +81,10 @@ pub unsafe extern "C" fn kubist_table_create(
         let made = Table::create(location, schema, &options)?;
         let units = options.units.iter().map(|(column, unit)| (column.as_str(), unit.as_str()));
         tell(
-            kubist::unit_notes(units).into_iter().map(|note| (Level::Warning, format!("{location}: {note}"))).collect(),
+            kubist_expr::unit_notes(units)
+                .into_iter()
+                .map(|note| (Level::Warning, format!("{location}: {note}")))
+                .collect(),
         );
         // SAFETY: as above.
         unsafe { hand_handle_out(table, KubistTable { table: made, hooks: Hooks::default() }) }
@@ -176,7 +179,7 @@ pub unsafe extern "C" fn kubist_retract_after(table: *const KubistTable, step: i
         // SAFETY: guaranteed by the C caller (see lib.rs).
         let table = unsafe { handle("table", table) }?;
         let call = Call::default();
-        let retracted = table.hooks.run(&call, || Ok(table.table.retract(step, &call.cancel())?))?;
+        let retracted = table.hooks.run(&call, || Ok(table.table.cancelled_by(&call.cancel()).retract(step)?))?;
         match rows.is_null() {
             true => Ok(()),
             // SAFETY: as above.
@@ -234,7 +237,7 @@ pub unsafe extern "C" fn kubist_table_info(table: *const KubistTable, info: *mut
         // SAFETY: guaranteed by the C caller (see lib.rs).
         let table = unsafe { handle("table", table) }?;
         let call = Call::default();
-        let known = table.hooks.run(&call, || Ok(table.table.snapshot()?.info_with(&call.cancel())?))?;
+        let known = table.hooks.run(&call, || Ok(table.table.snapshot()?.info()?))?;
         // SAFETY: as above.
         unsafe { hand_out(info, &known) }
     })

@@ -11,7 +11,7 @@ use crate::output::{remark, tell_units};
 use crate::parse;
 
 pub fn run(command: &args::Alter, cancel: &Cancel) -> Result<()> {
-    let table = Table::open_with(&command.table, cancel)?;
+    let table = Table::open(kubist::Location::from(&command.table).cancelled_by(cancel))?;
     let units: Vec<_> = command.unit.iter().flat_map(|units| &units.0).collect();
     let mut values: Metadata = command.set.iter().cloned().collect();
     for key in &command.unset {
@@ -39,7 +39,7 @@ pub fn run(command: &args::Alter, cancel: &Cancel) -> Result<()> {
     }
     let report = |what: String| remark(&format!("{}: {what}", command.table));
     if command.shared {
-        table.share_with(cancel)?;
+        table.share()?;
         report("several machines may write to it".into());
     }
     if let Some(compression) = command.compression {
@@ -57,7 +57,7 @@ pub fn run(command: &args::Alter, cancel: &Cancel) -> Result<()> {
         let (name, data_type) = (name.clone(), data_type.clone());
         let accuracy = bounds.get(&name).map(|bound| Value::Text((*bound).clone()));
         let column_added = NewColumn { name, data_type, nullable, default, unit: None, accuracy };
-        table.add_column_with(&column_added, cancel)?;
+        table.add_column(&column_added)?;
         report(format!("column {:?} added ({})", column.name, column.data_type));
     }
     for (column, unit) in units {

@@ -1,6 +1,6 @@
 //! `kubist cache`: shows or clears the local cache of remote tables.
 
-use kubist::cache::{FOLDER, Kept, folder_of_environment};
+use kubist_cache::{FOLDER, Kept, folder_of_environment};
 
 use crate::args;
 use crate::failure::{Failure, Kind, Result};
@@ -40,7 +40,7 @@ pub fn run(command: &args::Cache) -> Result<()> {
 fn shown(kept: &Kept) -> String {
     match kept.location.is_empty() {
         true => kept.identity.clone(),
-        false => kubist::printable(&kept.location).into_owned(),
+        false => kubist_types::shown::printable(&kept.location).into_owned(),
     }
 }
 

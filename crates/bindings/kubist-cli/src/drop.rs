@@ -14,7 +14,7 @@ pub fn run(command: &args::Drop, cancel: &Cancel) -> Result<()> {
     if !command.yes && !is_wanted(&command.table)? {
         return Err(Failure { kind: Kind::Usage, message: format!("{}: not dropped", command.table) });
     }
-    let dropped = Table::drop_at_with(&command.table, command.force, cancel)?;
+    let dropped = Table::drop_at(kubist::Location::from(&command.table).cancelled_by(cancel), command.force)?;
     if command.json {
         return print_json(&dropped);
     }

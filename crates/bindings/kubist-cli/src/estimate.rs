@@ -6,8 +6,9 @@ use std::sync::Arc;
 use arrow_array::{Array, RecordBatch};
 use arrow_cast::display::array_value_to_string;
 use arrow_schema::Schema;
-use kubist::{Cancel, Estimate, EstimateOptions, Figure, RunOptions, Stop, Table, values_in_words};
+use kubist::{Cancel, Estimate, EstimateOptions, Figure, RunOptions, Stop, Table};
 use kubist_blocks::{Positions, Question};
+use kubist_estimate::values_in_words;
 use serde_json::{Value, json};
 
 use crate::failure::{Failure, Kind, Result};
@@ -27,7 +28,7 @@ pub fn run(command: &args::Estimate, cancel: &Cancel) -> Result<()> {
     match command.watch {
         true => watch(command, snapshot.estimates(&options)?),
         false => {
-            let estimate = once(command, |tell| snapshot.estimate_telling(&options, tell))?;
+            let estimate = once(command, |tell| snapshot.estimate(&options, tell))?;
             let empty = |figure: &Figure| figure.rows == 0 && figure.value.is_none_or(|value| value == 0.0);
             if estimate.figures.iter().all(empty) && !command.json {
                 outside::tell(&options.query.bounds, &snapshot, cancel)?;
@@ -57,8 +58,8 @@ fn of_files(command: &args::Estimate, cancel: &Cancel) -> Result<()> {
     };
     let positions = Positions::new(&Arc::new(files), &question, cancel);
     match command.watch {
-        true => watch(command, kubist::estimates_of(positions, &options)?),
-        false => once(command, |tell| kubist::estimate_of(positions, &options, tell)).map(|_| ()),
+        true => watch(command, kubist_estimate::estimates_of(positions, &options)?),
+        false => once(command, |tell| kubist_estimate::estimate_of(positions, &options, tell)).map(|_| ()),
     }
 }
 

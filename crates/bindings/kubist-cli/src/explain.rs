@@ -46,7 +46,7 @@ fn page(explanation: &Explanation) -> String {
     let mut page = cost(stats, *fraction) + "\n";
     let mut line = |name: &str, text: String| {
         // Writing to a string cannot fail.
-        let _ = writeln!(page, "{name:<14}{}", kubist::printable(&text));
+        let _ = writeln!(page, "{name:<14}{}", kubist_types::shown::printable(&text));
     };
     let each = |seconds: f64| match stages.requests {
         0 => human::duration(seconds),
@@ -128,7 +128,8 @@ fn stages(explanation: &Explanation) -> Chart {
 
 #[cfg(test)]
 mod tests {
-    use kubist::{HandleTraffic, PlanOutline, Stages, Stats};
+    use kubist::{HandleTraffic, Stages, Stats};
+    use kubist_read::plan::PlanOutline;
 
     use super::*;
 

@@ -73,7 +73,7 @@ pub fn absent(path: &Path) -> String {
     let beside = std::fs::read_dir(folder).into_iter().flatten().flatten();
     let names: Vec<String> = beside.filter_map(|entry| entry.file_name().into_string().ok()).collect();
     let name = path.file_name().map(|name| name.to_string_lossy().into_owned()).unwrap_or_default();
-    let near = kubist::nearest(&name, names.iter().map(String::as_str));
+    let near = kubist_expr::nearest(&name, names.iter().map(String::as_str));
     let meant = near.first().map(|near| path.with_file_name(near));
     let meant = meant.map_or(String::new(), |meant| format!("; did you mean {}?", meant.display()));
     format!("{} does not exist{meant}", path.display())

@@ -4,8 +4,9 @@ use std::path::PathBuf;
 use std::sync::{Arc, Mutex, PoisonError};
 
 use arrow_array::RecordBatch;
-use kubist::{Cancel, human};
+use kubist::Cancel;
 use kubist_blocks::{BuildOptions, Built, Files, Library, Question, Report, RunOptions};
+use kubist_types::human;
 use serde_json::json;
 
 use crate::answer::{PREVIEW_RECORDS, encoding, format};
@@ -163,10 +164,10 @@ pub fn info(command: &args::Info, cancel: &Cancel) -> Result<()> {
         .iter()
         .map(|variable| {
             vec![
-                kubist::printable(&variable.name).into(),
+                kubist_types::shown::printable(&variable.name).into(),
                 variable.data_type.clone(),
-                kubist::printable(variable.unit.as_deref().unwrap_or("")).into(),
-                kubist::printable(&variable.dimensions.join(", ")).into(),
+                kubist_types::shown::printable(variable.unit.as_deref().unwrap_or("")).into(),
+                kubist_types::shown::printable(&variable.dimensions.join(", ")).into(),
                 joined(&variable.shape),
                 variable.block.as_deref().map_or("not indexed".to_string(), joined),
             ]

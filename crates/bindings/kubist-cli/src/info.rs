@@ -3,8 +3,10 @@
 use std::fmt::Write;
 use std::path::Path;
 
-use kubist::model::Costs;
-use kubist::{Cancel, ColumnInfo, ColumnsUse, DeclaredWriters, DimensionInfo, DiskUse, Info, Table};
+use kubist::{Cancel, ColumnInfo, DeclaredWriters, DimensionInfo, Info, Table};
+use kubist_maintain::column_use::ColumnsUse;
+use kubist_maintain::disk_use::DiskUse;
+use kubist_model::Costs;
 
 use crate::args;
 use crate::failure::Result;
@@ -15,9 +17,9 @@ pub fn run(command: &args::Info, cancel: &Cancel) -> Result<()> {
     if kubist_blocks::is_array_file(Path::new(&*command.table)) {
         return index::info(command, cancel);
     }
-    let snapshot = Table::open(&command.table)?.snapshot()?;
+    let snapshot = Table::open(kubist::Location::from(&command.table).cancelled_by(cancel))?.snapshot()?;
     if command.columns {
-        let columns = snapshot.columns_use(cancel)?;
+        let columns = snapshot.columns_use()?;
         return if command.json { print_json(&columns) } else { print(&columns_page(&columns)) };
     }
     let info = snapshot.info()?;
@@ -28,7 +30,7 @@ fn page(info: &Info) -> String {
     let mut page = String::new();
     let mut line = |name: &str, text: String| {
         // Writing to a string cannot fail.
-        let _ = writeln!(page, "{name:<12}{}", kubist::printable(&text));
+        let _ = writeln!(page, "{name:<12}{}", kubist_types::shown::printable(&text));
     };
     // python/kubist/_figures.py prints the same lines for `Info`.
     let shared = if info.about.shared { ", of several machines" } else { "" };

@@ -487,7 +487,7 @@ impl Ingestion<'_> {
         }
         if !self.columns_added.is_empty() {
             let names = self.columns_added.join(", ");
-            told += &format!("; new columns {}, null in the rows before", kubist::printable(&names));
+            told += &format!("; new columns {}, null in the rows before", kubist_types::shown::printable(&names));
         }
         remark(&told);
         if self.rows_outside > 0 {

@@ -51,7 +51,8 @@ use clap::error::ErrorKind;
 
 use args::{Command, Kubist};
 use failure::{Failure, Kind, Result};
-use kubist::{Cancel, human};
+use kubist::Cancel;
+use kubist_types::human;
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 
 /// Wanted limit of open files.
@@ -129,7 +130,7 @@ fn with_advice(failure: Failure, command: &Command) -> Failure {
 fn report(failure: &Failure, arguments: &[OsString]) -> u8 {
     if failure.kind != Kind::ReaderGone {
         let line = failure.message.split_whitespace().collect::<Vec<_>>().join(" ");
-        let line = kubist::printable(&without_passwords(line, arguments)).into_owned();
+        let line = kubist_types::shown::printable(&without_passwords(line, arguments)).into_owned();
         // If this line cannot be written, there is no other way to report it.
         let _ = writeln!(std::io::stderr(), "kubist: error: {line}");
     }
@@ -140,7 +141,7 @@ fn report(failure: &Failure, arguments: &[OsString]) -> u8 {
 fn without_passwords(line: String, arguments: &[OsString]) -> String {
     arguments.iter().skip(1).fold(line, |line, argument| {
         let argument = argument.to_string_lossy();
-        let shown = kubist::without_password(&argument);
+        let shown = kubist_types::shown::without_password(&argument);
         if shown == argument { line } else { line.replace(&*argument, &shown) }
     })
 }

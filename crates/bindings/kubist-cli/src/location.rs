@@ -16,7 +16,13 @@ impl FromStr for Location {
     type Err = Infallible;
 
     fn from_str(given: &str) -> Result<Location, Infallible> {
-        Ok(Location { given: given.to_owned(), shown: kubist::without_password(given) })
+        Ok(Location { given: given.to_owned(), shown: kubist_types::shown::without_password(given) })
+    }
+}
+
+impl From<&Location> for kubist::Location {
+    fn from(location: &Location) -> kubist::Location {
+        kubist::Location::from(&location.given)
     }
 }
 

@@ -5,7 +5,7 @@ use std::io::{Read as _, Write as _};
 use std::path::Path;
 
 use kubist::Cancel;
-use kubist::model::{Advice, Bound, Fit, Fitted, Model, ReplicaSelection, Workload};
+use kubist_model::{Advice, Bound, Fit, Fitted, Model, ReplicaSelection, Workload};
 use kubist_plot::{Chart, Scale, Series};
 use serde::Serialize;
 
@@ -64,14 +64,14 @@ fn fit_page(fitted: &Fitted) -> String {
     let mut page = String::new();
     let mut line = |name: &str, text: String| {
         // Writing to a string cannot fail.
-        let _ = writeln!(page, "{name:<12}{}", kubist::printable(&text));
+        let _ = writeln!(page, "{name:<12}{}", kubist_types::shown::printable(&text));
     };
     let kind = match fitted.hosts.len() {
         0 => "a directory".to_string(),
         nodes => human::counted(nodes as u64, "node"),
     };
     line("location", format!("{}, {kind}", fitted.location));
-    let law = |line: &kubist::model::Line| {
+    let law = |line: &kubist_model::Line| {
         format!("{} + {} ms/KiB", human::duration(line.ms / 1e3), human::fraction(line.ms_per_element * KIB))
     };
     let mut request = law(&model.request.line);
@@ -163,7 +163,7 @@ fn counsel(fitted: &Fitted, command: &args::Advise) -> (Counsel, Workload) {
     let of_table = fitted.table.map(|table| table.bytes_per_row);
     let row_bytes = command.row_bytes.map(f64::from).or(of_table).unwrap_or(ROW_BYTES);
     let work = Workload { elements: rows as f64 * row_bytes, smallest: SMALLEST, largest: LARGEST };
-    let best = kubist::model::advise(model, &work, nodes);
+    let best = kubist_model::advise(model, &work, nodes);
     let parallel = fit.in_flight(best.size, nodes);
     // Little's law: the time of one of these requests on a node that is never idle.
     let in_flight = f64::from(parallel) / f64::from(nodes);
@@ -186,7 +186,7 @@ fn counsel(fitted: &Fitted, command: &args::Advise) -> (Counsel, Workload) {
         table_capacity,
         table_capacity_loss: table_capacity.map(with_capacity),
         replica_selection_limit: selection.most_nodes(model.send_ms, CHOOSING) as u32,
-        by_nodes: by_nodes.into_iter().map(|nodes| kubist::model::advise(model, &work, nodes)).collect(),
+        by_nodes: by_nodes.into_iter().map(|nodes| kubist_model::advise(model, &work, nodes)).collect(),
         best,
     };
     (counsel, work)
@@ -196,7 +196,7 @@ fn advice_page(counsel: &Counsel) -> String {
     let Advice { nodes, predicted, .. } = counsel.best;
     let mut page = String::new();
     let mut line = |name: &str, text: String| {
-        let _ = writeln!(page, "{name:<12}{}", kubist::printable(&text));
+        let _ = writeln!(page, "{name:<12}{}", kubist_types::shown::printable(&text));
     };
     let ms = |ms: f64| human::duration(ms / 1e3);
     line(

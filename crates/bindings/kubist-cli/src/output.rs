@@ -19,7 +19,7 @@ use crate::failure::{Failure, Kind, Result};
 
 /// Prints lines for people to standard output, with control characters escaped.
 pub fn print(text: &str) -> Result<()> {
-    print_raw(&kubist::printable_lines(text))
+    print_raw(&kubist_types::shown::printable_lines(text))
 }
 
 /// Prints text for programs to standard output, unchanged.
@@ -39,12 +39,12 @@ pub fn json(value: &impl serde::Serialize) -> Result<String> {
 
 /// Prints a remark for people to standard error. Write errors are ignored.
 pub fn remark(line: &str) {
-    remark_raw(&kubist::printable_lines(line));
+    remark_raw(&kubist_types::shown::printable_lines(line));
 }
 
 /// Notes the columns whose unit is unknown.
 pub fn tell_units<'a>(units: impl IntoIterator<Item = (&'a str, &'a str)>) {
-    kubist::unit_notes(units).iter().for_each(|note| remark(&format!("note: {note}")));
+    kubist_expr::unit_notes(units).iter().for_each(|note| remark(&format!("note: {note}")));
 }
 
 /// Prints a remark for programs to standard error, unchanged.

@@ -3,7 +3,7 @@
 
 use std::time::Duration;
 
-use kubist::{Bound, Cancel, EstimateOptions, QuerySpec, Result, RunOptions, Snapshot};
+use kubist::{Bound, Cancel, EstimateOptions, Query, Result, RunOptions, Snapshot};
 
 use crate::output::remark;
 
@@ -13,7 +13,7 @@ const PATIENCE: Duration = Duration::from_secs(2);
 /// Prints a remark for each range that contains no row by itself.
 pub fn tell(bounds: &[Bound], snapshot: &Snapshot, cancel: &Cancel) -> Result<()> {
     for bound in bounds {
-        let alone = QuerySpec { bounds: vec![bound.clone()], limit: Some(1), ..QuerySpec::default() };
+        let alone = Query { bounds: vec![bound.clone()], limit: Some(1), ..Query::default() };
         let mut found = snapshot.query(RunOptions::with_cancel(cancel).of(alone))?;
         while found.next().transpose()?.is_some() {}
         if found.stats().rows_returned == 0 {
@@ -33,7 +33,7 @@ fn reach(column: &str, snapshot: &Snapshot, cancel: &Cancel) -> Result<String> {
         run: RunOptions::with_cancel(cancel),
         ..EstimateOptions::default()
     };
-    let Ok(estimate) = snapshot.estimate(&asked) else {
+    let Ok(estimate) = snapshot.estimate(&asked, &mut |_| {}) else {
         cancel.check()?;
         return Ok(String::new());
     };

@@ -11,7 +11,9 @@ use std::io::Write;
 use std::path::Path;
 
 use arrow_schema::{Field, Schema};
-use kubist::{Cancel, Meant, QuerySpec, RunOptions, Snapshot, Stats, Table, Value, human};
+use kubist::{Cancel, Query, RunOptions, Snapshot, Stats, Table, Value};
+use kubist_expr::Meant;
+use kubist_types::human;
 
 use kubist_plot::{Axis, Coloring, Colormap, Format, Picture, Points, Scale};
 
@@ -51,7 +53,7 @@ struct Asked<'a> {
     color: Option<Field>,
     look: Drawing,
     /// The query of all drawn rows.
-    query: QuerySpec,
+    query: Query,
 }
 
 impl<'a> Asked<'a> {
@@ -113,7 +115,7 @@ impl<'a> Asked<'a> {
         Points::new([self.x.name(), self.y.name()], self.color.as_ref().map(|field| field.name().as_str()))
     }
 
-    fn read(&self, query: QuerySpec, cancel: &Cancel) -> Result<Read> {
+    fn read(&self, query: Query, cancel: &Cancel) -> Result<Read> {
         let mut points = self.points();
         let mut stream = self.snapshot.query(RunOptions::with_cancel(cancel).of(query))?;
         for batch in &mut stream {
@@ -200,7 +202,7 @@ struct Read {
     stats: Stats,
 }
 
-fn question(command: &args::Plot, schema: &Schema, axes: [&Field; 2], color: Option<&Field>) -> Result<QuerySpec> {
+fn question(command: &args::Plot, schema: &Schema, axes: [&Field; 2], color: Option<&Field>) -> Result<Query> {
     for field in axes.into_iter().chain(color) {
         kubist_plot::scale(field)?;
     }
@@ -210,7 +212,7 @@ fn question(command: &args::Plot, schema: &Schema, axes: [&Field; 2], color: Opt
             columns.push(field.name().clone());
         }
     }
-    Ok(QuerySpec {
+    Ok(Query {
         limit: match (command.limit, command.region.sample) {
             (None, Some(_)) => None,
             (limit, _) => Some(limit.unwrap_or(POINTS)),
@@ -226,7 +228,7 @@ fn number(field: &Field, end: &Value) -> Option<f64> {
         Value::Int(whole) => Some(*whole as f64),
         Value::Float(number) => Some(*number),
         // The query with this bound would have been refused.
-        Value::Text(text) => kubist::in_unit_of(field, text, Meant::Value).ok().flatten(),
+        Value::Text(text) => kubist_expr::in_unit_of(field, text, Meant::Value).ok().flatten(),
         _ => None,
     };
     number.filter(|number| number.is_finite())

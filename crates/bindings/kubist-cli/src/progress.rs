@@ -68,7 +68,7 @@ impl Progress {
             state.set_len(total);
             state.set_pos(done);
         });
-        self.bar.set_message(kubist::printable(text).into_owned());
+        self.bar.set_message(kubist_types::shown::printable(text).into_owned());
     }
 }
 

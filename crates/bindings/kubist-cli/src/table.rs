@@ -8,8 +8,8 @@ use unicode_width::UnicodeWidthStr;
 /// Lays out rows in columns, each as wide as its widest cell. Columns marked `right` are right-aligned.
 /// Control characters are escaped.
 pub fn aligned(header: &[&str], right: &[bool], rows: &[Vec<String>]) -> String {
-    let header: Vec<_> = header.iter().map(|name| kubist::printable(name)).collect();
-    let rows = rows.iter().map(|row| row.iter().map(|cell| kubist::printable(cell)).collect());
+    let header: Vec<_> = header.iter().map(|name| kubist_types::shown::printable(name)).collect();
+    let rows = rows.iter().map(|row| row.iter().map(|cell| kubist_types::shown::printable(cell)).collect());
     let rows: Vec<Vec<_>> = rows.collect();
     let mut widths: Vec<usize> = header.iter().map(|name| name.width()).collect();
     for row in &rows {

@@ -21,7 +21,7 @@ pub fn run(command: &args::Tail, cancel: &Cancel) -> Result<()> {
     let mut left = command.changes.unwrap_or(u64::MAX);
     let every = command.every.unwrap_or_default();
     while left > 0 {
-        if let Some(now) = table.wait_looking(&seen, every, FOR_EVER, cancel)? {
+        if let Some(now) = table.cancelled_by(cancel).wait(&seen, every, FOR_EVER)? {
             print_changes(command, &now, &mut before)?;
             seen = now;
             left -= 1;

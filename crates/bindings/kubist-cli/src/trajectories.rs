@@ -1,6 +1,6 @@
 //! `kubist trajectories`: the complete trajectories that pass through a region.
 
-use kubist::{Cancel, QuerySpec, RunOptions, Snapshot, Table};
+use kubist::{Cancel, Query, RunOptions, Snapshot, Table};
 
 use crate::answer;
 use crate::args;
@@ -15,8 +15,8 @@ pub fn run(command: &args::Trajectories, cancel: &Cancel) -> Result<()> {
     };
     let run = RunOptions::with_cancel(cancel);
     let region = command.region.spec(&snapshot.schema())?;
-    let records = run.clone().of(command.selection.of(QuerySpec { sample: region.sample, ..QuerySpec::default() }));
-    let through = run.of(QuerySpec { sample: None, ..region });
+    let records = run.clone().of(command.selection.of(Query { sample: region.sample, ..Query::default() }));
+    let through = run.of(Query { sample: None, ..region });
     let bounds = through.spec.bounds.clone();
     let stats = answer::send(&command.output, records.spec.limit, snapshot.metadata(), cancel, || {
         snapshot.trajectories(&through, &by, &records)

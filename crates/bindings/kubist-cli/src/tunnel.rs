@@ -58,7 +58,7 @@ impl Remote {
                 Some(remote) => {
                     return Err(Failure::usage(format!(
                         "{}: all tables must be on one host, {}; start a second kubist view for the others",
-                        kubist::without_password(table),
+                        kubist_types::shown::without_password(table),
                         remote.host
                     )));
                 }
@@ -75,7 +75,7 @@ impl Remote {
 }
 
 fn parse(table: &str) -> Result<(String, Option<u16>, String)> {
-    let shown = kubist::without_password(table);
+    let shown = kubist_types::shown::without_password(table);
     let wrong = |why: &str| Failure::usage(format!("{shown}: {why}; expected ssh://user@host/path/run.kubist"));
     let rest = table.strip_prefix(SCHEME).ok_or_else(|| wrong("if one table has ssh://, all must have it"))?;
     let (authority, path) = rest.split_once('/').ok_or_else(|| wrong("the path is missing"))?;

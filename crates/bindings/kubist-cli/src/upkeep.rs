@@ -57,7 +57,7 @@ pub fn optimize(command: &args::Optimize, cancel: &Cancel) -> Result<()> {
         if report.rewrites > 0 {
             continue;
         }
-        while table.wait(&seen, PATIENCE, cancel)?.is_none() {}
+        while table.cancelled_by(cancel).wait(&seen, Duration::ZERO, PATIENCE)?.is_none() {}
     }
 }
 

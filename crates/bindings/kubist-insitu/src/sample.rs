@@ -8,7 +8,9 @@ use arrow_array::types::{Float64Type, Int64Type};
 use arrow_array::{Array, ArrayRef, BooleanArray, Float64Array, RecordBatch, RecordBatchOptions};
 use arrow_schema::{ArrowError, DataType, Field, Schema};
 use arrow_select::filter::filter;
-use kubist::{ColumnSum, ErrorKind, KEPT_BELOW, Thinned};
+use kubist::{ErrorKind, Thinned};
+use kubist_catalog::schema::KEPT_BELOW;
+use kubist_types::ColumnSum;
 
 use crate::failure::{Failure, Result};
 use crate::layout::Layout;

@@ -28,7 +28,7 @@ fn table(name: &str) -> Table {
         identity: vec!["n".into()],
         ..TableOptions::default()
     };
-    Table::create_in(Arc::new(MemoryStore::new(name)), Arc::new(Schema::new(fields)), &options).unwrap()
+    Table::create(Arc::new(MemoryStore::new(name)), Arc::new(Schema::new(fields)), &options).unwrap()
 }
 
 fn rows(table: &Table) -> u64 {

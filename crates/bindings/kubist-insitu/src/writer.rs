@@ -3,7 +3,8 @@
 mod thinned;
 
 use arrow_array::RecordBatch;
-use kubist::{ErrorKind, KEPT_BELOW, Table, Writer, WriterOptions};
+use kubist::{ErrorKind, Table, Writer, WriterOptions};
+use kubist_catalog::schema::KEPT_BELOW;
 
 use self::thinned::Handing;
 use crate::budget::Budget;

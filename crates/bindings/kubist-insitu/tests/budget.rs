@@ -12,8 +12,8 @@ use arrow_array::{ArrayRef, Float64Array, Int64Array, RecordBatch, StringArray};
 use arrow_schema::{DataType, Field, Schema};
 use kubist::store::MemoryStore;
 use kubist::{
-    Bound, Cancel, CopyOptions, Dimension, Domain, ErrorKind, Estimate, EstimateOptions, Part, Query, RunOptions,
-    Table, TableOptions, Value,
+    Bound, CopyOptions, Dimension, Domain, ErrorKind, Estimate, EstimateOptions, Part, Query, RunOptions, Table,
+    TableOptions, Value,
 };
 use kubist_insitu::{BudgetOptions, Leader, Level, Patience, Ring, Share, StepOptions, StepWriter, WhenFull};
 
@@ -46,7 +46,7 @@ fn table_within(seed: u64, identity: &[&str], accuracy: Vec<(String, Value)>) ->
         accuracy,
         ..TableOptions::default()
     };
-    Table::create_in(Arc::new(MemoryStore::new("budget")), Arc::new(Schema::new(fields)), &options).unwrap()
+    Table::create(Arc::new(MemoryStore::new("budget")), Arc::new(Schema::new(fields)), &options).unwrap()
 }
 
 /// A uniform pseudorandom value of a particle in a step.
@@ -142,7 +142,7 @@ fn estimate(table: &Table, aggregate: &str, query: Query) -> Estimate {
         query: Query { sample: Some(1.0), ..query },
         ..EstimateOptions::default()
     };
-    table.snapshot().unwrap().estimate(&options).unwrap()
+    table.snapshot().unwrap().estimate(&options, &mut |_| {}).unwrap()
 }
 
 fn refused<T>(done: kubist_insitu::Result<T>, kind: ErrorKind, words: &[&str]) {
@@ -198,10 +198,10 @@ fn the_same_records_are_kept_however_many_ranks_write() {
     assert_eq!(kept.len(), 1);
     // Totals of all records are stored with each step, and copied with the table.
     let copy = Arc::new(MemoryStore::new("copy"));
-    table.snapshot().unwrap().copy_in(copy.clone(), &CopyOptions::default(), &mut |_, _| {}).unwrap();
-    let copied = Table::open_in(copy.clone()).unwrap();
+    table.snapshot().unwrap().copy_to(copy.clone(), &CopyOptions::default(), &mut |_, _| {}).unwrap();
+    let copied = Table::open(copy.clone()).unwrap();
     assert!(copied.checkpoint().unwrap());
-    for table in [&table, &copied, &Table::open_in(copy).unwrap()] {
+    for table in [&table, &copied, &Table::open(copy).unwrap()] {
         let thinned = table.snapshot().unwrap().thinned();
         assert_eq!(thinned.len(), 3);
         for step in 1..=3 {
@@ -212,7 +212,7 @@ fn the_same_records_are_kept_however_many_ranks_write() {
             assert_eq!((of_step.sums["pid"].sum, of_step.sums["pid"].values), (all.sum::<i64>() as f64, of_step.rows));
         }
     }
-    table.retract(1, &Cancel::default()).unwrap();
+    table.retract(1).unwrap();
     assert_eq!(table.snapshot().unwrap().thinned().into_keys().collect::<Vec<i64>>(), [1]);
 }
 
@@ -273,7 +273,7 @@ fn a_repeated_step_counts_once() {
     refused(write(&mut writers, 5, 0..10), ErrorKind::NoSpace, &["for 4 steps"]);
     writers.iter_mut().for_each(|writer| assert!(writer.abandon(&patience(60)).unwrap().abandoned));
     // A retraction returns its part of the budget.
-    table.retract(2, &Cancel::default()).unwrap();
+    table.retract(2).unwrap();
     for step in 3..=4 {
         write(&mut writers, step, 0..10_000).unwrap();
     }
@@ -303,7 +303,7 @@ fn a_step_that_could_not_be_handed_over_is_ended_again() {
         identity: vec!["pid".into()],
         ..TableOptions::default()
     };
-    let there = Table::create_in(Arc::new(MemoryStore::new("names")), Arc::new(Schema::new(fields)), &of).unwrap();
+    let there = Table::create(Arc::new(MemoryStore::new("names")), Arc::new(Schema::new(fields)), &of).unwrap();
     let mut writer = StepWriter::attach(&there, ring(1), 0, &options(&by_rows(5), "")).unwrap();
     let columns: [(&str, ArrayRef); 2] =
         [("pid", Arc::new(Int64Array::from(vec![1]))), ("name", Arc::new(StringArray::from(vec!["one"])))];
@@ -331,7 +331,7 @@ fn a_writer_without_records_takes_nothing_away() {
         error: Some(0.3),
         ..EstimateOptions::default()
     };
-    let figure = &snapshot.estimate(&options).unwrap().figures[0];
+    let figure = &snapshot.estimate(&options, &mut |_| {}).unwrap().figures[0];
     let inside = pids.iter().filter(|pid| (0.25..=0.5).contains(&x(**pid, 1))).count();
     assert_eq!((figure.exact, figure.value), (true, Some(inside as f64)));
     // For a part of the table, here half of the domain of x, no stored count applies.
@@ -344,7 +344,7 @@ fn a_writer_without_records_takes_nothing_away() {
         ..options
     };
     let inside = pids.iter().filter(|pid| x(**pid, 1) < 0.5).count();
-    assert_eq!(snapshot.estimate(&of_part).unwrap().figures[0].value, Some(inside as f64));
+    assert_eq!(snapshot.estimate(&of_part, &mut |_| {}).unwrap().figures[0].value, Some(inside as f64));
 }
 
 /// An identity kept in one step is kept in all earlier ones.
@@ -458,7 +458,7 @@ fn inclusion_fraction_and_estimates_are_those_of_the_sample() {
         query: Query { window: Some((0.9, 1.0)), ..Query::default() },
         ..EstimateOptions::default()
     };
-    assert!(snapshot.estimate(&above).unwrap_err().to_string().contains("kept below priority"));
+    assert!(snapshot.estimate(&above, &mut |_| {}).unwrap_err().to_string().contains("kept below priority"));
 }
 
 #[test]
@@ -595,7 +595,7 @@ fn over_many_seeds_intervals_hold_and_nothing_leans() {
             let aggregates = truths.map(|(question, _)| question.to_string()).to_vec();
             let query = Query { sample: Some(1.0), ..where_("x < 0.4") };
             let options = EstimateOptions { aggregates, query, ..EstimateOptions::default() };
-            let answer = table.snapshot().unwrap().estimate(&options).unwrap();
+            let answer = table.snapshot().unwrap().estimate(&options, &mut |_| {}).unwrap();
             for ((judged, figure), (_, truth)) in judged.iter_mut().zip(&answer.figures).zip(truths) {
                 let away = figure.value.unwrap() - truth;
                 judged.held += u32::from(figure.low <= truth && truth <= figure.high);

@@ -4,7 +4,7 @@ use std::sync::Mutex;
 use std::time::Duration;
 
 use jni_sys::{jbyteArray, jint, jlong};
-use kubist::{Cancel, Estimate, EstimateOptions, QuerySpec, QueryStream, RunOptions, Snapshot, Split, Stop, Table};
+use kubist::{Cancel, Estimate, EstimateOptions, Query, QueryStream, RunOptions, Snapshot, Split, Stop, Table};
 use serde::{Deserialize, Serialize};
 
 use crate::batches;
@@ -36,7 +36,7 @@ impl Drop for Answer {
 pub extern "system" fn Java_org_kubist_Native_query(env: Env, _: Class, snapshot: jlong, spec: jbyteArray) -> jlong {
     ended(env, 0, || {
         // SAFETY: Java passes arguments of the declared types.
-        let spec: QuerySpec = unsafe { json(env, "query", spec) }?;
+        let spec: Query = unsafe { json(env, "query", spec) }?;
         let cancel = Cancel::default();
         let request = RunOptions::with_cancel(&cancel).of(spec);
         let stream = held::<Snapshot>("snapshot", snapshot)?.query(request)?;
@@ -50,7 +50,7 @@ pub extern "system" fn Java_org_kubist_Native_readSplit(env: Env, _: Class, tabl
         // SAFETY: Java passes arguments of the declared types.
         let split: Split = unsafe { json(env, "split", split) }?;
         let cancel = Cancel::default();
-        let stream = held::<Table>("table", table)?.read_split(&split, &cancel)?;
+        let stream = held::<Table>("table", table)?.cancelled_by(&cancel).read_split(&split)?;
         Ok(hold(Answer::of(stream, cancel)?))
     })
 }
@@ -96,7 +96,7 @@ pub extern "system" fn Java_org_kubist_Native_stats(env: Env, _: Class, answer: 
 pub extern "system" fn Java_org_kubist_Native_count(env: Env, _: Class, snapshot: jlong, spec: jbyteArray) -> jlong {
     ended(env, 0, || {
         // SAFETY: Java passes arguments of the declared types.
-        let spec: QuerySpec = unsafe { json(env, "query", spec) }?;
+        let spec: Query = unsafe { json(env, "query", spec) }?;
         let found = held::<Snapshot>("snapshot", snapshot)?.count(spec)?;
         jlong::try_from(found).map_err(|_| Failure::invalid("more records than Java can count"))
     })
@@ -107,7 +107,7 @@ pub extern "system" fn Java_org_kubist_Native_count(env: Env, _: Class, snapshot
 pub extern "system" fn Java_org_kubist_Native_expected(env: Env, _: Class, snapshot: jlong, spec: jbyteArray) -> jlong {
     ended(env, 0, || {
         // SAFETY: Java passes arguments of the declared types.
-        let spec: QuerySpec = unsafe { json(env, "query", spec) }?;
+        let spec: Query = unsafe { json(env, "query", spec) }?;
         let plan = held::<Snapshot>("snapshot", snapshot)?.plan(spec)?;
         Ok(plan.outline().rows_expected.ceil() as jlong)
     })
@@ -131,7 +131,7 @@ pub extern "system" fn Java_org_kubist_Native_splits(
 ) -> jbyteArray {
     ended(env, std::ptr::null_mut(), || {
         // SAFETY: Java passes arguments of the declared types.
-        let spec: QuerySpec = unsafe { json(env, "query", spec) }?;
+        let spec: Query = unsafe { json(env, "query", spec) }?;
         let parts = usize::try_from(parts).unwrap_or_default();
         let splits = held::<Snapshot>("snapshot", snapshot)?.splits_by_host(spec, parts)?;
         let piece = |split: &Split| {
@@ -150,7 +150,7 @@ pub extern "system" fn Java_org_kubist_Native_splits(
 struct Goal {
     aggregates: Vec<String>,
     #[serde(default)]
-    query: QuerySpec,
+    query: Query,
     error: Option<f64>,
     absolute: Option<kubist::Absolute>,
     confidence: Option<f64>,
@@ -220,7 +220,7 @@ pub extern "system" fn Java_org_kubist_Native_estimate(
             confidence: goal.confidence.unwrap_or(default.confidence),
             ..default
         };
-        let estimate = held::<Snapshot>("snapshot", snapshot)?.estimate(&options)?;
+        let estimate = held::<Snapshot>("snapshot", snapshot)?.estimate(&options, &mut |_| {})?;
         // SAFETY: `env` belongs to this thread.
         unsafe { hand_json_out(env, &figures(&estimate)) }
     })
@@ -232,7 +232,7 @@ pub extern "system" fn Java_org_kubist_Native_check(env: Env, _: Class, snapshot
     ended(env, (), || {
         // SAFETY: Java passes arguments of the declared types.
         let condition = unsafe { text(env, "where", condition) }?;
-        held::<Snapshot>("snapshot", snapshot)?.plan(QuerySpec::new().filter(condition))?;
+        held::<Snapshot>("snapshot", snapshot)?.plan(Query::new().filter(condition))?;
         Ok(())
     });
 }

@@ -27,7 +27,7 @@ struct NewColumn {
 #[serde(deny_unknown_fields)]
 struct Create {
     columns: Vec<NewColumn>,
-    #[serde(deserialize_with = "kubist::dimensions_from_json")]
+    #[serde(deserialize_with = "kubist_types::dimensions_from_json")]
     dimensions: Vec<Dimension>,
     #[serde(default)]
     identity: Vec<String>,
@@ -49,7 +49,7 @@ impl Create {
         for column in self.columns {
             let named = |why: String| Failure::invalid(format!("column {:?}: {why}", column.name));
             // Also accepts Arrow's names, for decimals and time zones.
-            let by_name = kubist::data_type(&column.data_type);
+            let by_name = kubist_types::type_names::data_type(&column.data_type);
             let data_type = by_name.or_else(|why| column.data_type.parse().map_err(|_| named(why)))?;
             fields.push(Field::new(&column.name, data_type, column.nullable));
             units.extend(column.unit.map(|unit| (column.name, unit)));
@@ -93,7 +93,7 @@ pub extern "system" fn Java_org_kubist_Native_unitNotes(env: Env, _: Class, tabl
         let units: Vec<_> = schema.fields().iter().filter_map(|field| Some((field.name(), unit(field)?))).collect();
         let units = units.iter().map(|(column, unit)| (column.as_str(), unit.as_str()));
         // SAFETY: `env` belongs to this thread.
-        unsafe { hand_json_out(env, &kubist::unit_notes(units)) }
+        unsafe { hand_json_out(env, &kubist_expr::unit_notes(units)) }
     })
 }
 

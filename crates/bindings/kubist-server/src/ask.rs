@@ -1,6 +1,6 @@
 //! Parses request bodies, checks their shape and converts them to the engine's types.
 
-use kubist::{Cancel, QuerySpec, Request, RunOptions};
+use kubist::{Cancel, Query, Request, RunOptions};
 use serde::Deserialize;
 
 use crate::problem::{Problem, Result};
@@ -23,7 +23,7 @@ const MOST_SCRATCH: u64 = 16 << 30;
 pub struct Region {
     /// The snapshot to query; `None` for the newest.
     pub version: Option<String>,
-    pub spec: QuerySpec,
+    pub spec: Query,
 }
 
 /// The fields of every request that select rows.
@@ -31,12 +31,12 @@ const OF_ALL: &[&str] = &["spec", "box", "where", "sample", "window", "steps"];
 
 /// The fields of a request in addition to its region.
 pub trait Asked: serde::de::DeserializeOwned {
-    /// The fields that select rows: a subset of [`QuerySpec`].
+    /// The fields that select rows: a subset of [`Query`].
     const SPEC: &'static [&'static str] = OF_ALL;
 }
 
 impl Asked for Records {
-    const SPEC: &'static [&'static str] = QuerySpec::NAMES;
+    const SPEC: &'static [&'static str] = Query::NAMES;
 }
 
 impl Asked for Paths {
@@ -205,9 +205,9 @@ impl Paths {
     pub fn requests(&self, region: &Region, cancel: &Cancel) -> Result<(Request, Request)> {
         check_size(&region.spec)?;
         let Region { spec, .. } = region.clone();
-        let QuerySpec { sample, limit, columns, order_by, .. } = spec.clone();
-        let through = QuerySpec { sample: None, limit: None, columns: None, order_by: None, ..spec };
-        let records = QuerySpec { sample, limit, columns, order_by, ..QuerySpec::default() };
+        let Query { sample, limit, columns, order_by, .. } = spec.clone();
+        let through = Query { sample: None, limit: None, columns: None, order_by: None, ..spec };
+        let records = Query { sample, limit, columns, order_by, ..Query::default() };
         Ok((bounded(cancel).of(through), bounded(cancel).of(records)))
     }
 }
@@ -222,7 +222,7 @@ fn bounded(cancel: &Cancel) -> RunOptions {
     }
 }
 
-fn check_size(spec: &QuerySpec) -> Result<()> {
+fn check_size(spec: &Query) -> Result<()> {
     if let Some(limit) = spec.limit.filter(|limit| *limit > MOST_CHOSEN) {
         return Err(Problem::invalid(format!(
             "limit: at most {MOST_CHOSEN} records are chosen here, {limit} are asked for; sample has no such bound"

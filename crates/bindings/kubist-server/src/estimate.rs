@@ -28,7 +28,7 @@ pub fn send(snapshot: &Snapshot, region: &Region, asked: &Estimates, out: &mut O
         },
     );
     if !asked.progressive {
-        return write(&snapshot.estimate(&options)?, asked.format, out);
+        return write(&snapshot.estimate(&options, &mut |_| {})?, asked.format, out);
     }
     for estimate in snapshot.estimates(&options)? {
         write(&estimate?, asked.format, out)?;

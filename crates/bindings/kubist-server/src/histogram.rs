@@ -5,8 +5,8 @@ use std::collections::HashMap;
 use arrow_array::ArrayRef;
 use arrow_array::cast::AsArray;
 use arrow_schema::DataType;
-use kubist::steps::share;
-use kubist::{Cancel, QuerySpec, RunOptions, Snapshot};
+use kubist::{Cancel, Query, RunOptions, Snapshot};
+use kubist_types::steps::share;
 use serde_json::{Value, json};
 
 use crate::ask::{Histograms, Region};
@@ -38,7 +38,7 @@ pub fn of_sample(snapshot: &Snapshot, region: &Region, asked: &Histograms, cance
     if names.is_empty() || names.len() > MOST_COLUMNS {
         return Err(Problem::invalid(format!("columns: expected 1 to {MOST_COLUMNS}, not {}", names.len())));
     }
-    let query = QuerySpec { limit: Some(asked.limit), columns: Some(names.clone()), ..region.spec.clone() };
+    let query = Query { limit: Some(asked.limit), columns: Some(names.clone()), ..region.spec.clone() };
     let mut stream = snapshot.query(RunOptions::with_cancel(cancel).of(query))?;
     let batches = (&mut stream).collect::<kubist::Result<Vec<_>>>()?;
     let rows: usize = batches.iter().map(|batch| batch.num_rows()).sum();

@@ -23,7 +23,7 @@ use arrow_array::cast::AsArray;
 use arrow_array::types::Float64Type;
 use arrow_array::{Array, ArrayRef, RecordBatch};
 use arrow_schema::{DataType, Schema};
-use kubist::{Bound, QuerySpec, RunOptions, Snapshot, Value};
+use kubist::{Bound, Query, RunOptions, Snapshot, Value};
 
 use crate::ask::{Attribute, Cell, Points, Region};
 use crate::problem::{Problem, Result};
@@ -47,7 +47,7 @@ pub fn send(snapshot: &Snapshot, region: &Region, asked: &Points, out: &mut Out)
     }
     // Errors of the region are reported before the first cell is sent.
     let run = RunOptions::with_cancel(&out.cancel);
-    let spec = QuerySpec { columns: Some(columns), ..region.spec.clone() };
+    let spec = Query { columns: Some(columns), ..region.spec.clone() };
     snapshot.query(run.clone().of(spec.clone().limit(0)))?;
     out.header("content-type", "application/vnd.kubist.points");
     for (index, cell) in asked.cells.iter().enumerate() {
@@ -65,7 +65,7 @@ pub fn send(snapshot: &Snapshot, region: &Region, asked: &Points, out: &mut Out)
 
 /// The request with the table's spelling of its column names.
 fn with_own_names(asked: &Points, schema: &Schema) -> Result<Points> {
-    let own = |name: &String| match kubist::column_index(schema, name) {
+    let own = |name: &String| match kubist_expr::column_index(schema, name) {
         Ok(column) => Ok(schema.field(column).name().clone()),
         Err(error) => Err(Problem::invalid(error.to_string())),
     };
@@ -89,7 +89,7 @@ fn check_kind(schema: &Schema, name: &str, drawn: bool) -> Result<()> {
 }
 
 /// The query restricted to a cell; `None` if the cell is empty.
-fn of_cell(mut query: QuerySpec, schema: &Schema, axes: &[String], cell: &Cell) -> Result<Option<QuerySpec>> {
+fn of_cell(mut query: Query, schema: &Schema, axes: &[String], cell: &Cell) -> Result<Option<Query>> {
     let mut conditions: Vec<String> = query.filter.iter().map(|filter| format!("({filter})")).collect();
     for (axis, name) in axes.iter().enumerate() {
         let (low, high) = (cell.low[axis], cell.high[axis]);

@@ -108,7 +108,7 @@ impl ServedTable {
     pub fn now(&self) -> Result<Pinned> {
         let _looking = self.looking.lock().unwrap_or_else(|poisoned| poisoned.into_inner());
         let seen = self.shown().now.snapshot.clone();
-        let snapshot = match self.table().wait(&seen, Duration::ZERO, &Cancel::default()) {
+        let snapshot = match self.table().wait(&seen, Duration::ZERO, Duration::ZERO) {
             Ok(Some(snapshot)) => snapshot,
             Ok(None) => return Ok(self.shown().now.clone()),
             Err(error) => match error.kind() {
@@ -187,7 +187,7 @@ impl Pinned {
     ///
     /// `Cancelled` or a storage error.
     pub fn laid_out(&self, name: &str, cancel: &Cancel) -> kubist::Result<Value> {
-        let info = serde_json::to_value(self.snapshot.info_with(cancel)?).unwrap_or_default();
+        let info = serde_json::to_value(self.snapshot.cancelled_by(cancel).info()?).unwrap_or_default();
         let mut described = self.described(name);
         if let (Value::Object(described), Value::Object(info)) = (&mut described, info) {
             for (what, known) in info {

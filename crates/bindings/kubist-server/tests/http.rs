@@ -236,7 +236,7 @@ fn estimates_are_the_engines() {
         query: Query { filter: Some("n < 9".into()), sample: Some(0.2), ..Query::default() },
         ..EstimateOptions::default()
     };
-    let estimate = world.table.snapshot().unwrap().estimate(&options).unwrap();
+    let estimate = world.table.snapshot().unwrap().estimate(&options, &mut |_| {}).unwrap();
     let mut asked = json!({
         "aggregates": ["mean(y)", "count()"], "group_by": ["kind"], "where": "n < 9", "sample": 0.2,
     });

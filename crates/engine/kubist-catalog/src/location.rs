@@ -17,12 +17,20 @@ use crate::error::store_error;
 use crate::files::{HALF_COPIED, HALF_DROPPED};
 use crate::look::{FirstLook, both};
 
-pub struct TableLocation(Arc<dyn StoreLocation>);
+/// The place of a table: a location that names it, or a store that the caller already holds.
+pub enum TableLocation {
+    Named(Arc<dyn StoreLocation>),
+    Held(Arc<dyn Store>),
+}
 
 impl fmt::Display for TableLocation {
     /// Passwords are removed, because a mistyped location of another scheme may contain one.
     fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
-        out.write_str(&without_password(&self.0.to_string()))
+        let location = match self {
+            TableLocation::Named(named) => named.to_string(),
+            TableLocation::Held(store) => store.location().to_string(),
+        };
+        out.write_str(&without_password(&location))
     }
 }
 
@@ -33,25 +41,29 @@ impl TableLocation {
     ///
     /// `Invalid` if the scheme is unknown or cannot parse the location.
     pub fn of(location: &str) -> Result<TableLocation> {
-        locate(location).map(TableLocation).map_err(Error::Invalid)
+        locate(location).map(TableLocation::Named).map_err(Error::Invalid)
     }
 
-    /// Returns the store of the table here, also of a table that is partly copied or dropped.
+    /// Returns the store of the table here, also of a table that is partly copied or dropped. A held store is
+    /// returned unread.
     ///
     /// # Errors
     ///
     /// `NotATable`, `Missing`, or a storage error.
     pub fn store(&self) -> Result<Arc<dyn Store>> {
-        self.store_of(self.0.find().map_err(store_error)?)
+        match self {
+            TableLocation::Named(named) => self.store_of(named.as_ref(), named.find().map_err(store_error)?),
+            TableLocation::Held(store) => Ok(store.clone()),
+        }
     }
 
-    fn store_of(&self, found: Found) -> Result<Arc<dyn Store>> {
+    fn store_of(&self, named: &dyn StoreLocation, found: Found) -> Result<Arc<dyn Store>> {
         let why = match found {
             Found::Store(store) if is_any_there(store.as_ref())? => return Ok(store),
-            Found::Store(_) => format!("{} holds no table", self.0.noun()),
+            Found::Store(_) => format!("{} holds no table", named.noun()),
             Found::NoStore(what) => what.into(),
             Found::Nothing => {
-                let (location, others) = (self.to_string(), self.0.others());
+                let (location, others) = (self.to_string(), named.others());
                 let name = |location: &'_ str| location.rsplit('/').next().unwrap_or_default().to_string();
                 let names: Vec<String> = others.iter().map(|other| name(other)).collect();
                 let near = nearest(&name(&location), names.iter().map(String::as_str));
@@ -74,11 +86,12 @@ impl TableLocation {
     ///
     /// The errors of [`TableLocation::store`].
     pub fn store_and_look(&self) -> Result<(Arc<dyn Store>, Option<FirstLook>)> {
-        let Some(ahead) = self.0.ahead() else { return Ok((self.store()?, None)) };
-        let (look, found) = both(ahead.as_ref(), || FirstLook::at(ahead.as_ref()), || self.0.find());
+        let TableLocation::Named(named) = self else { return Ok((self.store()?, None)) };
+        let Some(ahead) = named.ahead() else { return Ok((self.store()?, None)) };
+        let (look, found) = both(ahead.as_ref(), || FirstLook::at(ahead.as_ref()), || named.find());
         match found.map_err(store_error)? {
             Found::Store(store) => Ok((store, Some(look.map_err(store_error)?))),
-            found => Ok((self.store_of(found)?, None)),
+            found => Ok((self.store_of(named.as_ref(), found)?, None)),
         }
     }
 
@@ -88,41 +101,34 @@ impl TableLocation {
     ///
     /// A storage error.
     pub fn has_table(&self) -> Result<bool> {
-        match self.0.find().map_err(store_error)? {
-            Found::Store(store) => is_there(store.as_ref(), TABLE),
-            Found::NoStore(_) | Found::Nothing => Ok(false),
+        match self {
+            TableLocation::Held(store) => is_there(store.as_ref(), TABLE),
+            TableLocation::Named(named) => match named.find().map_err(store_error)? {
+                Found::Store(store) => is_there(store.as_ref(), TABLE),
+                Found::NoStore(_) | Found::Nothing => Ok(false),
+            },
         }
     }
 
-    /// Returns an empty store, created if nothing is here.
+    /// Returns an empty store, created if nothing is here. A held store is returned unread.
     ///
     /// # Errors
     ///
     /// `Exists` describes the existing content; a storage error.
     pub fn vacant(&self) -> Result<Arc<dyn Store>> {
-        let why = match self.0.find().map_err(store_error)? {
+        let named = match self {
+            TableLocation::Named(named) => named.as_ref(),
+            TableLocation::Held(store) => return Ok(store.clone()),
+        };
+        let why = match named.find().map_err(store_error)? {
             Found::Nothing => None,
             Found::NoStore(what) => Some(what.into()),
-            Found::Store(store) => self.taken_by(store.as_ref())?,
+            Found::Store(store) => taken_by(named, store.as_ref())?,
         };
         match why {
-            None => self.0.create().map_err(store_error),
+            None => named.create().map_err(store_error),
             Some(why) => Err(Error::Exists { location: self.to_string(), why }),
         }
-    }
-
-    /// The reason why no table can be created in the store here. `None` if it is empty, or holds only the
-    /// first files of a copy.
-    fn taken_by(&self, store: &dyn Store) -> Result<Option<String>> {
-        if !self.0.has_foreign().map_err(store_error)? && is_bare(store).map_err(store_error)? {
-            return Ok(None);
-        }
-        Ok(Some(match () {
-            () if is_there(store, DROPPED)? => HALF_DROPPED.into(),
-            () if is_there(store, TABLE)? => "a table is there; open it, or create with exist_ok".into(),
-            () if is_there(store, UNFINISHED)? => HALF_COPIED.into(),
-            () => format!("{} is not empty and holds no table", self.0.noun()),
-        }))
     }
 
     /// Returns the store here, created if missing. The caller checks its content.
@@ -131,7 +137,10 @@ impl TableLocation {
     ///
     /// A storage error.
     pub fn open_or_create(&self) -> Result<Arc<dyn Store>> {
-        self.0.create().map_err(store_error)
+        match self {
+            TableLocation::Named(named) => named.create().map_err(store_error),
+            TableLocation::Held(store) => Ok(store.clone()),
+        }
     }
 
     /// Returns the location of a separate store next to this one, with `suffix` added to its name. If the
@@ -141,8 +150,25 @@ impl TableLocation {
     ///
     /// `Invalid` if the scheme cannot name it.
     pub fn beside(&self, suffix: &str, requests: usize) -> Result<TableLocation> {
-        TableLocation::of(&self.0.beside(suffix, requests))
+        match self {
+            TableLocation::Named(named) => TableLocation::of(&named.beside(suffix, requests)),
+            TableLocation::Held(_) => Err(Error::invalid(format!("{self} is a store: there is no place beside it"))),
+        }
     }
+}
+
+/// The reason why no table can be created in this store. `None` if it is empty, or holds only the first files
+/// of a copy.
+fn taken_by(named: &dyn StoreLocation, store: &dyn Store) -> Result<Option<String>> {
+    if !named.has_foreign().map_err(store_error)? && is_bare(store).map_err(store_error)? {
+        return Ok(None);
+    }
+    Ok(Some(match () {
+        () if is_there(store, DROPPED)? => HALF_DROPPED.into(),
+        () if is_there(store, TABLE)? => "a table is there; open it, or create with exist_ok".into(),
+        () if is_there(store, UNFINISHED)? => HALF_COPIED.into(),
+        () => format!("{} is not empty and holds no table", named.noun()),
+    }))
 }
 
 /// True if the name is in use, even by something that cannot be read.

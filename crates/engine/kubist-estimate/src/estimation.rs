@@ -554,31 +554,18 @@ impl<P: Population> Iterator for Estimation<P> {
     }
 }
 
-/// Computes the figures of a table once they reach the goal or a limit.
+/// Computes the figures of a table once they reach the goal or a limit. Calls `tell` with each coarser
+/// estimate; the caller must not stop by them, but use [`estimates`] for that.
 ///
 /// # Errors
 ///
 /// As [`Estimation::new`].
-pub fn estimate(snapshot: &Snapshot, options: &EstimateOptions) -> Result<Estimate> {
-    estimate_telling(snapshot, options, &mut |_| {})
-}
-
-/// Like [`estimate()`], and calls `tell` with each coarser estimate. The caller must not stop by them; use
-/// [`estimates`] for that.
-///
-/// # Errors
-///
-/// As [`Estimation::new`].
-pub fn estimate_telling(
-    snapshot: &Snapshot,
-    options: &EstimateOptions,
-    tell: &mut dyn FnMut(&Estimate),
-) -> Result<Estimate> {
+pub fn estimate(snapshot: &Snapshot, options: &EstimateOptions, tell: &mut dyn FnMut(&Estimate)) -> Result<Estimate> {
     check(options)?;
     estimate_of(Records::new(snapshot, &options.query, &options.run)?, options, tell)
 }
 
-/// Like [`estimate_telling`], for any population.
+/// Like [`estimate()`], for any population.
 ///
 /// # Errors
 ///

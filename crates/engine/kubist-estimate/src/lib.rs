@@ -29,7 +29,7 @@ mod words;
 mod zones;
 
 pub use aggregates::documentation;
-pub use estimation::{Estimation, estimate, estimate_of, estimate_telling, estimates, estimates_of};
+pub use estimation::{Estimation, estimate, estimate_of, estimates, estimates_of};
 pub use figure::{Estimate, Figure, Outlook, Stop};
 pub use goal::Absolute;
 pub use options::EstimateOptions;

@@ -241,14 +241,14 @@ fn decode_ms_per_byte() -> Result<f64> {
         ..TableOptions::default()
     };
     let store = Arc::new(MemoryStore::new("decode"));
-    let table = Table::create_in(store.clone(), batch.schema(), &options)?;
+    let table = Table::create(store.clone(), batch.schema(), &options)?;
     let mut writer = table.writer(&WriterOptions::default())?;
     writer.append(&batch)?;
     writer.commit()?;
     let mut best = f64::INFINITY;
     for _ in 0..ROUNDS {
         // A new handle, because a handle caches decoded pages.
-        let snapshot = Table::open_in(store.clone())?.snapshot()?;
+        let snapshot = Table::open(store.clone())?.snapshot()?;
         let mut stream = snapshot.query(QuerySpec::default())?;
         for batch in &mut stream {
             batch?;

@@ -18,7 +18,6 @@ use std::time::Instant;
 use arrow_array::cast::AsArray;
 use arrow_array::types::Int64Type;
 use kubist_index::grid::Scale;
-use kubist_store::Store;
 
 use kubist_catalog::core::Core;
 use kubist_catalog::create::{Plan, check_capacity, fresh_id};
@@ -32,7 +31,7 @@ use kubist_types::error::{Error, Result};
 use kubist_types::options::{Dimension, TableOptions, Value, WriterOptions};
 use kubist_write::writer::Writer;
 
-use crate::drop::{drop_in, vacant_for_copy};
+use crate::drop::{drop_table, vacant_for_copy};
 use crate::learn::{ScaleKind, sample};
 use kubist_catalog::schema::{NO_STEP, TableSchema};
 use kubist_catalog::segment::unix_ms;
@@ -64,7 +63,8 @@ pub struct Copied {
 ///
 /// # Errors
 ///
-/// `Exists` if the location is not empty; the errors of [`copy_in`].
+/// `Exists` if the location is not empty; `Invalid` options; `SnapshotExpired` or `Damaged` if the source
+/// cannot be read; `Cancelled`; a storage error of either store. After an error the location holds no table.
 pub fn copy_to(
     snapshot: &Snapshot,
     location: &TableLocation,
@@ -72,31 +72,7 @@ pub fn copy_to(
     progress: &mut dyn FnMut(u64, u64),
 ) -> Result<Copied> {
     let plan = plan_copy(snapshot, options)?;
-    copy_planned(snapshot, vacant_for_copy(location, &options.cancel)?, plan, options, progress)
-}
-
-/// Copies all rows into an empty store of any kind.
-///
-/// # Errors
-///
-/// `Exists` if the store is not empty; `Invalid` options; `SnapshotExpired` or `Damaged` if the source cannot
-/// be read; `Cancelled`; a storage error of either store. After an error the store holds no table.
-pub fn copy_in(
-    snapshot: &Snapshot,
-    store: Arc<dyn Store>,
-    options: &CopyOptions,
-    progress: &mut dyn FnMut(u64, u64),
-) -> Result<Copied> {
-    copy_planned(snapshot, store, plan_copy(snapshot, options)?, options, progress)
-}
-
-fn copy_planned(
-    snapshot: &Snapshot,
-    store: Arc<dyn Store>,
-    plan: Plan,
-    options: &CopyOptions,
-    progress: &mut dyn FnMut(u64, u64),
-) -> Result<Copied> {
+    let store = vacant_for_copy(location, &options.cancel)?;
     let writer = WriterOptions {
         name: Some(COPY.into()),
         memory_bytes: options.memory_bytes,
@@ -111,7 +87,7 @@ fn copy_planned(
         .and_then(|copied| unfinished.finish().map(|_| copied));
     if copied.is_err() {
         // If the deletion fails, the remaining files are no table.
-        let _ = drop_in(store, false, &Cancel::default());
+        let _ = drop_table(store.as_ref(), false, &Cancel::default());
     }
     copied
 }

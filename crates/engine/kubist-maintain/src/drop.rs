@@ -40,7 +40,8 @@ fn is_ours(name: &str) -> bool {
 /// `NotATable`; `Busy` while a writer runs, without `force`; `Cancelled`, after which the table is complete
 /// or can only be dropped again; a storage error.
 pub fn drop_at(location: &TableLocation, force: bool, cancel: &Cancel) -> Result<Dropped> {
-    drop_in(stoppable(cancel, || location.store())?, force, cancel)
+    let store = stoppable(cancel, || location.store())?;
+    stoppable(cancel, || drop_table(store.as_ref(), force, cancel))
 }
 
 /// Deletes the table in a store.
@@ -48,11 +49,7 @@ pub fn drop_at(location: &TableLocation, force: bool, cancel: &Cancel) -> Result
 /// # Errors
 ///
 /// The same as [`drop_at`].
-pub fn drop_in(store: Arc<dyn Store>, force: bool, cancel: &Cancel) -> Result<Dropped> {
-    stoppable(cancel, || drop_whole(store.as_ref(), force, cancel))
-}
-
-fn drop_whole(store: &dyn Store, force: bool, cancel: &Cancel) -> Result<Dropped> {
+pub fn drop_table(store: &dyn Store, force: bool, cancel: &Cancel) -> Result<Dropped> {
     cancel.check()?;
     // The content is read, because a file of another program may have the same name.
     let there = |name| store.get(name).map(|found| found.is_some()).map_err(store_error);
@@ -118,7 +115,7 @@ pub fn vacant_for_copy(location: &TableLocation, cancel: &Cancel) -> Result<Arc<
         Err(error) => return Err(error),
     };
     if let Some(left) = left {
-        drop_in(left, false, cancel)?;
+        stoppable(cancel, || drop_table(left.as_ref(), false, cancel))?;
     }
     stoppable(cancel, || location.vacant())
 }

@@ -40,7 +40,7 @@ use kubist_format::chain::Chain;
 use kubist_format::location::Location;
 use kubist_format::names::GRID;
 use kubist_format::names::SALVAGE;
-use kubist_maintain::drop::{drop_in, vacant_for_copy};
+use kubist_maintain::drop::{drop_table, vacant_for_copy};
 use kubist_types::cancel::Cancel;
 use kubist_types::error::{Error, Result};
 use kubist_types::options::{CommitOptions, WriterOptions};
@@ -92,8 +92,9 @@ struct Pass<'a> {
 ///
 /// # Errors
 ///
-/// `NotATable` if there is no table at `from`; `Exists` if something is at `to`; the errors of
-/// [`salvage_in`].
+/// `NotATable` if there is no table at `from`; `Exists` if something is at `to`; `Damaged` or `Newer` if the
+/// header cannot be read; `Unavailable` if a read still fails after several attempts; `Cancelled`; `NoSpace`
+/// and other storage errors of either store.
 pub fn salvage(
     from: &TableLocation,
     to: &TableLocation,
@@ -104,21 +105,7 @@ pub fn salvage(
     // Fails on a missing or unreadable table before anything is created at `to`.
     Core::with_header(Patient::new(from.clone(), cancel))?;
     let to = vacant_for_copy(to, cancel)?;
-    salvage_in(from, to, cancel, progress)
-}
 
-/// Like [`salvage`], from one store into an empty one.
-///
-/// # Errors
-///
-/// `Damaged` or `Newer` if the header cannot be read; `Unavailable` if a read still fails after several
-/// attempts; `Cancelled`; `NoSpace` and other storage errors of either store.
-pub fn salvage_in(
-    from: Arc<dyn Store>,
-    to: Arc<dyn Store>,
-    cancel: &Cancel,
-    progress: &mut dyn FnMut(u64, u64),
-) -> Result<SalvageReport> {
     let from: Arc<dyn Store> = Patient::new(from, cancel);
     let saved = salvage_patiently(from, to, cancel, progress);
     // After a cancellation `Patient` stops repeating, so the error comes from the last attempt.
@@ -146,7 +133,7 @@ fn salvage_patiently(
         .and_then(|()| unfinished.finish().map(drop));
     if let Err(error) = saved {
         // Best effort: any files that remain do not form a table.
-        let _ = drop_in(to, false, &Cancel::default());
+        let _ = drop_table(to.as_ref(), false, &Cancel::default());
         return Err(error);
     }
     Ok(report)

@@ -1,7 +1,6 @@
 //! A snapshot of a table and its queries.
 
 use std::collections::BTreeMap;
-use std::sync::Arc;
 
 use arrow_schema::SchemaRef;
 use kubist_catalog::token::SnapshotToken;
@@ -13,26 +12,24 @@ use kubist_read::request::Request;
 use kubist_read::splits::{self, Split};
 use kubist_read::stream::QueryStream;
 use kubist_read::{count, trajectories};
-use kubist_store::Store;
 use kubist_types::{Cancel, ColumnInfo, Metadata, Result, Thinned};
 
 use crate::explain::Plan;
 use crate::info::{self, About, Info};
-use crate::schemes::table_location;
+use crate::location::Location;
 
 /// An immutable view of a table: later commits do not change its results.
 ///
 /// ```
-/// # use std::sync::Arc;
-/// # use arrow_array::{ArrayRef, Float64Array, RecordBatch};
+/// # /// # use arrow_array::{ArrayRef, Float64Array, RecordBatch};
 /// # use kubist::store::MemoryStore;
-/// # use kubist::{Cancel, Dimension, Domain, EstimateOptions, Query, Table, TableOptions, WriterOptions};
+/// # use kubist::{Dimension, Domain, EstimateOptions, Query, Table, TableOptions, WriterOptions};
 /// # fn main() -> Result<(), Box<dyn std::error::Error>> {
 /// # let x: ArrayRef = Arc::new(Float64Array::from_iter_values((0..10_000).map(|n| n as f64 / 1e4)));
 /// # let rows = RecordBatch::try_from_iter([("x", x)])?;
 /// # let dimensions = vec![Dimension { column: "x".into(), domain: Domain::Learned }];
 /// # let options = TableOptions { dimensions, ..TableOptions::default() };
-/// # let table = Table::create_in(Arc::new(MemoryStore::new("run")), rows.schema(), &options)?;
+/// # let table = Table::create(Arc::new(MemoryStore::new("run")), rows.schema(), &options)?;
 /// # let mut writer = table.writer(&WriterOptions::default())?;
 /// # writer.append(&rows)?;
 /// # writer.commit()?;
@@ -51,13 +48,13 @@ use crate::schemes::table_location;
 /// // Figures of a sample, with intervals that hold the exact value 95 times of 100.
 /// let aggregates = vec!["mean(x)".into()];
 /// let options = EstimateOptions { aggregates, query: query.clone(), error: Some(0.05), ..Default::default() };
-/// let mean = &snapshot.estimate(&options)?.figures[0];
+/// let mean = &snapshot.estimate(&options, &mut |_| {})?.figures[0];
 /// assert!(mean.low <= mean.high && mean.high - mean.low < 0.05);
 ///
 /// // Parts for other processes: text that names the table, the snapshot and the records.
 /// let mut rows = 0;
 /// for split in snapshot.splits(&query, 3)? {
-///     for batch in table.read_split(&split, &Cancel::default())? {
+///     for batch in table.read_split(&split)? {
 ///         rows += batch?.num_rows();
 ///     }
 /// }
@@ -66,11 +63,14 @@ use crate::schemes::table_location;
 /// # }
 /// ```
 #[derive(Clone)]
-pub struct Snapshot(pub(crate) kubist_catalog::snapshot::Snapshot);
+pub struct Snapshot {
+    pub(crate) pinned: kubist_catalog::snapshot::Snapshot,
+    pub(crate) cancel: Cancel,
+}
 
 impl std::fmt::Debug for Snapshot {
     fn fmt(&self, out: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        self.0.fmt(out)
+        self.pinned.fmt(out)
     }
 }
 
@@ -78,27 +78,33 @@ impl Snapshot {
     /// The snapshot that lower layers share, for their own tests.
     #[doc(hidden)]
     pub fn pinned(&self) -> &kubist_catalog::snapshot::Snapshot {
-        &self.0
+        &self.pinned
+    }
+
+    /// Returns the same snapshot, whose calls without a switch of their own end with `Cancelled` after `cancel` is
+    /// set.
+    pub fn cancelled_by(&self, cancel: &Cancel) -> Snapshot {
+        Snapshot { pinned: self.pinned.clone(), cancel: cancel.clone() }
     }
 
     /// Returns the columns, as results have them.
     pub fn schema(&self) -> SchemaRef {
-        self.0.view.schema.user.clone()
+        self.pinned.view.schema.user.clone()
     }
 
     /// Returns the columns with their metadata.
     pub fn columns(&self) -> Vec<ColumnInfo> {
-        self.0.view.schema.describe()
+        self.pinned.view.schema.describe()
     }
 
     /// Returns the metadata of the table.
     pub fn metadata(&self) -> &Metadata {
-        &self.0.view.schema.metadata
+        &self.pinned.view.schema.metadata
     }
 
     /// Returns a token for this snapshot. [`Table::at`](crate::Table::at) reopens it, in other processes too.
     pub fn token(&self) -> SnapshotToken {
-        self.0.token()
+        self.pinned.token()
     }
 
     /// Returns this snapshot up to a step. It excludes later steps, and steps that a declared writer has not
@@ -108,23 +114,23 @@ impl Snapshot {
     ///
     /// `Invalid` if the step itself is not complete.
     pub fn at_step(&self, step: i64) -> Result<Snapshot> {
-        Ok(Snapshot(self.0.at_step(step)?))
+        Ok(Snapshot { pinned: self.pinned.at_step(step)?, cancel: self.cancel.clone() })
     }
 
     /// Returns the statistics of all rows of each subsampled step.
     pub fn thinned(&self) -> BTreeMap<i64, Thinned> {
-        self.0.view.history.thinned()
+        self.pinned.view.history.thinned()
     }
 
     /// Returns the steps that every declared writer has committed or abandoned, in ascending order.
     pub fn complete_steps(&self) -> Vec<i64> {
-        self.0.complete_steps()
+        self.pinned.complete_steps()
     }
 
     /// Returns the number of rows that a commit with this token wrote, by any writer; `None` without such a
     /// commit.
     pub fn committed(&self, token: &str) -> Option<u64> {
-        self.0.committed(token)
+        self.pinned.committed(token)
     }
 
     /// Returns the number of rows.
@@ -133,7 +139,7 @@ impl Snapshot {
     ///
     /// The errors of [`Snapshot::count`].
     pub fn rows(&self) -> Result<u64> {
-        count::rows(&self.0)
+        count::rows(&self.pinned)
     }
 
     /// Returns the matching rows as a stream of batches. A [`QuerySpec`](crate::QuerySpec) selects the rows;
@@ -144,7 +150,7 @@ impl Snapshot {
     /// `Invalid` if the query does not fit this table, `SnapshotExpired` if its files were cleaned away,
     /// `Damaged` if needed data is damaged.
     pub fn query(&self, query: impl Into<Request>) -> Result<QueryStream> {
-        QueryStream::of(&self.0, &query.into())
+        QueryStream::of(&self.pinned, &query.into())
     }
 
     /// Returns the number of rows of the query and reads the least data for it.
@@ -153,7 +159,7 @@ impl Snapshot {
     ///
     /// The errors of [`Snapshot::query`].
     pub fn count(&self, query: impl Into<Request>) -> Result<u64> {
-        count::count(&self.0, query.into())
+        count::count(&self.pinned, query.into())
     }
 
     /// Streams the rows of the query from coarse to fine, each row once. The first stream has priorities in
@@ -164,7 +170,7 @@ impl Snapshot {
     ///
     /// The errors of [`Snapshot::query`], and `Invalid` for other values of `start` and `factor`.
     pub fn refine(&self, query: impl Into<Request>, start: f64, factor: f64) -> Result<Refine> {
-        Refine::new(self.0.clone(), query.into(), start, factor)
+        Refine::new(self.pinned.clone(), query.into(), start, factor)
     }
 
     /// Returns the rows of `query` whose value in the column `by` also occurs in `through`. Null matches
@@ -180,7 +186,7 @@ impl Snapshot {
         by: &str,
         query: impl Into<Request>,
     ) -> Result<QueryStream> {
-        trajectories::trajectories(&self.0, &through.into(), by, &query.into())
+        trajectories::trajectories(&self.pinned, &through.into(), by, &query.into())
     }
 
     /// Divides a query into `parts` disjoint splits of about equal rows. Together they return each row of the
@@ -190,7 +196,7 @@ impl Snapshot {
     ///
     /// `Invalid` with `limit` or `per_cell`, which choose among all rows.
     pub fn splits(&self, query: impl Into<Request>, parts: usize) -> Result<Vec<Split>> {
-        splits::splits(&self.0, &query.into(), parts)
+        splits::splits(&self.pinned, &query.into(), parts)
     }
 
     /// Divides a query into `parts` disjoint splits, each read from one host of the cluster if possible.
@@ -203,26 +209,17 @@ impl Snapshot {
     ///
     /// The errors of [`Snapshot::splits`].
     pub fn splits_by_host(&self, query: impl Into<Request>, parts: usize) -> Result<Vec<Split>> {
-        splits::splits_by_host(&self.0, &query.into(), parts)
+        splits::splits_by_host(&self.pinned, &query.into(), parts)
     }
 
-    /// Returns estimates with the requested precision.
+    /// Returns estimates with the requested precision. Calls `progress` with coarser estimates on the way. Do not
+    /// use these to decide when to stop: their intervals do not allow it. Use [`Snapshot::estimates`] for that.
     ///
     /// # Errors
     ///
     /// `Invalid` for invalid aggregates or goals; the errors of [`Snapshot::query`].
-    pub fn estimate(&self, options: &EstimateOptions) -> Result<Estimate> {
-        kubist_estimate::estimate(&self.0, options)
-    }
-
-    /// [`Snapshot::estimate`] that passes coarser estimates to `tell` on the way. Do not use these to decide
-    /// when to stop: their intervals do not allow it. Use [`Snapshot::estimates`] for that.
-    ///
-    /// # Errors
-    ///
-    /// The errors of [`Snapshot::estimate`].
-    pub fn estimate_telling(&self, options: &EstimateOptions, tell: &mut dyn FnMut(&Estimate)) -> Result<Estimate> {
-        kubist_estimate::estimate_telling(&self.0, options, tell)
+    pub fn estimate(&self, options: &EstimateOptions, progress: &mut dyn FnMut(&Estimate)) -> Result<Estimate> {
+        kubist_estimate::estimate(&self.pinned, options, progress)
     }
 
     /// Returns a series of estimates with narrowing intervals; each row is read once. The intervals are wider
@@ -232,7 +229,7 @@ impl Snapshot {
     ///
     /// The errors of [`Snapshot::estimate`].
     pub fn estimates(&self, options: &EstimateOptions) -> Result<Estimation> {
-        kubist_estimate::estimates(&self.0, options)
+        kubist_estimate::estimates(&self.pinned, options)
     }
 
     /// Plans a query without reading rows. The plan can be printed, and run to measure each stage.
@@ -241,7 +238,7 @@ impl Snapshot {
     ///
     /// The errors of [`Snapshot::query`].
     pub fn plan(&self, query: impl Into<Request>) -> Result<Plan> {
-        Plan::new(&self.0, query.into())
+        Plan::new(&self.pinned, query.into())
     }
 
     /// Returns the bytes, the encoding and the decoding speed on one core of each stored column. In a large
@@ -249,9 +246,9 @@ impl Snapshot {
     ///
     /// # Errors
     ///
-    /// `Cancelled`; `Damaged`; `SnapshotExpired`; a storage error.
-    pub fn columns_use(&self, cancel: &Cancel) -> Result<ColumnsUse> {
-        ColumnsUse::of(self.pinned(), cancel)
+    /// The errors of [`Snapshot::info`], `Damaged` and `SnapshotExpired`.
+    pub fn columns_use(&self) -> Result<ColumnsUse> {
+        ColumnsUse::of(&self.pinned, &self.cancel)
     }
 
     /// Returns properties and contents of the table, in a time that does not depend on its size.
@@ -260,48 +257,31 @@ impl Snapshot {
     ///
     /// A storage error.
     pub fn about(&self) -> Result<About> {
-        info::about(&self.0)
+        info::about(&self.pinned)
     }
 
     /// Returns properties, contents and layout of the table. Reads the manifest and lists the files.
     ///
     /// # Errors
     ///
-    /// A storage error.
+    /// `Cancelled`, or a storage error.
     pub fn info(&self) -> Result<Info> {
-        self.info_with(&Cancel::default())
+        info::of(&self.pinned, &self.cancel)
     }
 
-    /// [`Snapshot::info`] with a cancellation switch.
-    ///
-    /// # Errors
-    ///
-    /// `Cancelled`, and the errors of [`Snapshot::info`].
-    pub fn info_with(&self, cancel: &Cancel) -> Result<Info> {
-        info::of(&self.0, cancel)
-    }
-
-    /// Copies all rows into a new table at an unused location. Calls `progress(rows done, all rows)`.
+    /// Copies all rows into a new table at an unused location or in an empty store. Calls `progress(rows done, all
+    /// rows)`.
     ///
     /// # Errors
     ///
     /// `Exists` if something is there, `Invalid` options, `Cancelled`. After an error nothing of the copy
     /// remains.
-    pub fn copy_to(&self, location: &str, options: &CopyOptions, progress: &mut dyn FnMut(u64, u64)) -> Result<Copied> {
-        copy::copy_to(&self.0, &table_location(location)?, options, progress)
-    }
-
-    /// [`Snapshot::copy_to`] into an empty store of any kind.
-    ///
-    /// # Errors
-    ///
-    /// The errors of [`Snapshot::copy_to`].
-    pub fn copy_in(
+    pub fn copy_to(
         &self,
-        store: Arc<dyn Store>,
+        location: impl Into<Location>,
         options: &CopyOptions,
         progress: &mut dyn FnMut(u64, u64),
     ) -> Result<Copied> {
-        copy::copy_in(&self.0, store, options, progress)
+        copy::copy_to(&self.pinned, &location.into().find()?, options, progress)
     }
 }

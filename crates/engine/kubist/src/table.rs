@@ -10,6 +10,7 @@ use kubist_catalog::alter::NewColumn;
 use kubist_catalog::core::Core;
 use kubist_catalog::create::{self, Plan};
 use kubist_catalog::error::store_error;
+use kubist_catalog::location::TableLocation;
 use kubist_catalog::settle;
 use kubist_catalog::stop::stoppable;
 use kubist_catalog::token::SnapshotToken;
@@ -27,12 +28,12 @@ use kubist_read::splits::Split;
 use kubist_read::stream::QueryStream;
 use kubist_repair::salvage::{self, SalvageReport};
 use kubist_repair::verify::{self, VerifyOptions, VerifyReport};
-use kubist_store::{Store, StoreExt};
+use kubist_store::StoreExt;
 use kubist_types::{Accuracy, Cancel, Compression, Error, Metadata, Result, TableOptions, Value, WriterOptions};
 use kubist_write::writer::{Behind, Writer};
 
 use crate::explain::HandleTraffic;
-use crate::schemes::{register_all, table_location};
+use crate::location::Location;
 use crate::snapshot::Snapshot;
 
 /// A handle to a table. Cloning is cheap, and all clones share one view of the logs.
@@ -47,7 +48,7 @@ use crate::snapshot::Snapshot;
 /// # let rows = RecordBatch::try_from_iter([("x", x)])?;
 /// # let dimensions = vec![Dimension { column: "x".into(), domain: Domain::Learned }];
 /// # let options = TableOptions { dimensions, ..TableOptions::default() };
-/// # let table = Table::create_in(Arc::new(MemoryStore::new("run")), rows.schema(), &options)?;
+/// # let table = Table::create(Arc::new(MemoryStore::new("run")), rows.schema(), &options)?;
 /// let mut writer = table.writer(&WriterOptions { name: Some("rank-3".into()), ..Default::default() })?;
 /// for step in 1..=2 {
 ///     writer.append(&rows)?;
@@ -67,6 +68,7 @@ use crate::snapshot::Snapshot;
 #[derive(Clone)]
 pub struct Table {
     pub(crate) core: Arc<Core>,
+    cancel: Cancel,
 }
 
 /// The result of [`Table::regrid`].
@@ -85,72 +87,46 @@ impl std::fmt::Debug for Table {
 }
 
 impl Table {
-    /// Creates a table at an unused location: an absent or empty directory, or a free
-    /// `cassandra://hosts/keyspace/table`.
+    /// Creates a table at an unused location: an absent or empty directory, a free
+    /// `cassandra://hosts/keyspace/table`, or an empty store.
     ///
     /// # Errors
     ///
     /// `Invalid` for an invalid schema or option; `Exists` if something is there and `exist_ok` is not set or
     /// its table differs.
-    pub fn create(location: &str, schema: SchemaRef, options: &TableOptions) -> Result<Table> {
+    pub fn create(location: impl Into<Location>, schema: SchemaRef, options: &TableOptions) -> Result<Table> {
         // Rejects an invalid schema before anything is created.
         let plan = Plan::new(&schema, options)?;
-        let at = table_location(location)?;
-        if options.exist_ok && at.has_table()? {
-            let table = Table::open(location)?;
-            table.core.agrees(&plan)?;
-            return Ok(table);
-        }
-        Ok(Table { core: create::make(at.vacant()?, plan, options.exist_ok)? })
+        let location = location.into();
+        let at = location.find()?;
+        // A store that the caller holds is checked by `make`, which may find a table in it as well.
+        let named = matches!(at, TableLocation::Named(_));
+        let core = if options.exist_ok && named && at.has_table()? {
+            let core = Core::open_at(&at, &location.cancel)?;
+            core.agrees(&plan)?;
+            core
+        } else {
+            create::make(at.vacant()?, plan, options.exist_ok)?
+        };
+        Ok(Table { core, cancel: location.cancel })
     }
 
-    /// Creates a table in an empty store.
-    ///
-    /// # Errors
-    ///
-    /// The errors of [`Table::create`].
-    pub fn create_in(store: Arc<dyn Store>, schema: SchemaRef, options: &TableOptions) -> Result<Table> {
-        register_all();
-        Ok(Table { core: create::make(store, Plan::new(&schema, options)?, options.exist_ok)? })
-    }
-
-    /// Opens the table at a location: a directory, or `cassandra://hosts/keyspace/table`. Other processes may
-    /// write to it.
+    /// Opens the table at a location: a directory, a `cassandra://hosts/keyspace/table`, or a store. Other
+    /// processes may write to it.
     ///
     /// # Errors
     ///
     /// `NotATable` if there is no table, `Newer` if a newer Kubist wrote it, `Damaged` if its metadata cannot
-    /// be read.
-    pub fn open(location: &str) -> Result<Table> {
-        Table::open_with(location, &Cancel::default())
+    /// be read; `Cancelled`.
+    pub fn open(location: impl Into<Location>) -> Result<Table> {
+        let location = location.into();
+        Ok(Table { core: Core::open_at(&location.find()?, &location.cancel)?, cancel: location.cancel })
     }
 
-    /// [`Table::open`] with a cancellation switch.
-    ///
-    /// # Errors
-    ///
-    /// `Cancelled`, and the errors of [`Table::open`].
-    pub fn open_with(location: &str, cancel: &Cancel) -> Result<Table> {
-        Ok(Table { core: Core::open_at(&table_location(location)?, cancel)? })
-    }
-
-    /// Opens the table in a store.
-    ///
-    /// # Errors
-    ///
-    /// The errors of [`Table::open`].
-    pub fn open_in(store: Arc<dyn Store>) -> Result<Table> {
-        Table::open_in_with(store, &Cancel::default())
-    }
-
-    /// [`Table::open_in`] with a cancellation switch.
-    ///
-    /// # Errors
-    ///
-    /// `Cancelled`, and the errors of [`Table::open`].
-    pub fn open_in_with(store: Arc<dyn Store>, cancel: &Cancel) -> Result<Table> {
-        register_all();
-        Ok(Table { core: Core::open(store, cancel)? })
+    /// Returns a handle to the same table whose calls end with `Cancelled` after `cancel` is set. Questions to its
+    /// snapshots have a switch of their own, [`RunOptions::cancel`](crate::RunOptions).
+    pub fn cancelled_by(&self, cancel: &Cancel) -> Table {
+        Table { core: self.core.clone(), cancel: cancel.clone() }
     }
 
     /// The core that lower layers share, for their own tests.
@@ -187,45 +163,31 @@ impl Table {
     ///
     /// The errors of [`Table::snapshot`].
     pub fn schema(&self) -> Result<SchemaRef> {
-        Ok(self.core.view(&Cancel::default())?.schema.user.clone())
+        Ok(self.core.view(&self.cancel)?.schema.user.clone())
     }
 
-    /// Returns a snapshot of everything committed so far.
-    ///
-    /// # Errors
-    ///
-    /// `NotATable` if the table was dropped, `Damaged` if a log or a rewrite cannot be read, or a storage
-    /// error.
-    pub fn snapshot(&self) -> Result<Snapshot> {
-        self.snapshot_with(&Cancel::default())
-    }
-
-    /// [`Table::snapshot`] with a cancellation switch. Concurrent calls share their reads. Each returns
+    /// Returns a snapshot of everything committed so far. Concurrent calls share their reads. Each returns
     /// everything that was committed before it began.
     ///
     /// # Errors
     ///
-    /// `Cancelled`, and the errors of [`Table::snapshot`].
-    pub fn snapshot_with(&self, cancel: &Cancel) -> Result<Snapshot> {
-        Ok(Snapshot(kubist_catalog::snapshot::Snapshot::now(&self.core, cancel)?))
+    /// `NotATable` if the table was dropped, `Damaged` if a log or a rewrite cannot be read, `Cancelled`, or a
+    /// storage error.
+    pub fn snapshot(&self) -> Result<Snapshot> {
+        Ok(self.of_moment(kubist_catalog::snapshot::Snapshot::now(&self.core, &self.cancel)?))
     }
 
     /// Returns the snapshot of a token, which another process may have created.
     ///
     /// # Errors
     ///
-    /// `SnapshotExpired` if its files were cleaned away, now or when rows are read.
+    /// `SnapshotExpired` if its files were cleaned away, now or when rows are read; `Cancelled`.
     pub fn at(&self, token: &SnapshotToken) -> Result<Snapshot> {
-        self.at_with(token, &Cancel::default())
+        Ok(self.of_moment(kubist_catalog::snapshot::Snapshot::at(&self.core, token, &self.cancel)?))
     }
 
-    /// [`Table::at`] with a cancellation switch.
-    ///
-    /// # Errors
-    ///
-    /// `Cancelled`, and the errors of [`Table::at`].
-    pub fn at_with(&self, token: &SnapshotToken, cancel: &Cancel) -> Result<Snapshot> {
-        Ok(Snapshot(kubist_catalog::snapshot::Snapshot::at(&self.core, token, cancel)?))
+    fn of_moment(&self, pinned: kubist_catalog::snapshot::Snapshot) -> Snapshot {
+        Snapshot { pinned, cancel: self.cancel.clone() }
     }
 
     /// Declares the writers of every step. Queries by step and snapshots at a step include a step only after
@@ -269,29 +231,15 @@ impl Table {
     }
 
     /// Waits for a commit, a rewrite or an alteration after `seen`, at most for `patience`. Returns the new
-    /// snapshot, or `None` after a timeout. Polls every few milliseconds.
+    /// snapshot, or `None` after a timeout. Each poll reads the end of every log; there are at least `every`, and a
+    /// few milliseconds, between two.
     ///
     /// # Errors
     ///
-    /// `Cancelled`, and the errors of [`Table::snapshot`].
-    pub fn wait(&self, seen: &Snapshot, patience: Duration, cancel: &Cancel) -> Result<Option<Snapshot>> {
-        self.wait_looking(seen, Duration::ZERO, patience, cancel)
-    }
-
-    /// [`Table::wait`] with at least `every` between two polls. Each poll reads the end of every log.
-    ///
-    /// # Errors
-    ///
-    /// The errors of [`Table::wait`].
-    pub fn wait_looking(
-        &self,
-        seen: &Snapshot,
-        every: Duration,
-        patience: Duration,
-        cancel: &Cancel,
-    ) -> Result<Option<Snapshot>> {
-        let view = self.core.wait(&seen.0.view, every, patience, cancel)?;
-        Ok(view.map(|view| Snapshot(kubist_catalog::snapshot::Snapshot::new(self.core.clone(), view))))
+    /// The errors of [`Table::snapshot`].
+    pub fn wait(&self, seen: &Snapshot, every: Duration, patience: Duration) -> Result<Option<Snapshot>> {
+        let view = self.core.wait(&seen.pinned.view, every, patience, &self.cancel)?;
+        Ok(view.map(|view| self.of_moment(kubist_catalog::snapshot::Snapshot::new(self.core.clone(), view))))
     }
 
     /// Opens a writer, which owns the log of its name. Each name has one owner at a time.
@@ -312,18 +260,10 @@ impl Table {
     ///
     /// # Errors
     ///
-    /// `Invalid` if the name is in use, or if the type or the default is not allowed.
+    /// `Invalid` if the name is in use, or if the type or the default is not allowed. After `Cancelled`, the column
+    /// may have been added.
     pub fn add_column(&self, column: &NewColumn) -> Result<()> {
-        self.add_column_with(column, &Cancel::default())
-    }
-
-    /// [`Table::add_column`] with a cancellation switch. After `Cancelled`, the column may have been added.
-    ///
-    /// # Errors
-    ///
-    /// `Cancelled`, and the errors of [`Table::add_column`].
-    pub fn add_column_with(&self, column: &NewColumn, cancel: &Cancel) -> Result<()> {
-        self.core.add_column(column, cancel)
+        self.core.add_column(column, &self.cancel)
     }
 
     /// Adds the column `kept_below`, if it is missing. A writer that samples its rows stores there the
@@ -343,7 +283,7 @@ impl Table {
     ///
     /// `Invalid` if the table has no identity, or the rows do not fit its columns.
     pub fn priorities(&self, rows: &RecordBatch) -> Result<Vec<u64>> {
-        let schema = self.core.view(&Cancel::default())?.schema.clone();
+        let schema = self.core.view(&self.cancel)?.schema.clone();
         if !schema.has_identity() {
             let location = self.location();
             return Err(Error::invalid(format!("{location} has no identity: only its writers know the priorities")));
@@ -359,7 +299,7 @@ impl Table {
     ///
     /// `Invalid` if values do not fit a column's type.
     pub fn rounded(&self, rows: &RecordBatch) -> Result<RecordBatch> {
-        self.core.view(&Cancel::default())?.schema.rounded(rows)
+        self.core.view(&self.cancel)?.schema.rounded(rows)
     }
 
     /// Returns the error bound of a column in its unit, parsed like [`TableOptions::accuracy`].
@@ -368,7 +308,7 @@ impl Table {
     ///
     /// `Invalid` for an invalid bound or an unknown column.
     pub fn accuracy(&self, column: &str, bound: &Value) -> Result<Accuracy> {
-        let schema = self.core.view(&Cancel::default())?.schema.clone();
+        let schema = self.core.view(&self.cancel)?.schema.clone();
         accuracy_of(&schema.with_unit(schema.column(column)?), bound)
     }
 
@@ -406,20 +346,10 @@ impl Table {
     ///
     /// # Errors
     ///
-    /// `Damaged` if a log is damaged; a storage error.
+    /// `Damaged` if a log is damaged; a storage error. After `Cancelled`, the table may be shared; it stays valid.
     pub fn share(&self) -> Result<()> {
-        self.share_with(&Cancel::default())
-    }
-
-    /// [`Table::share`] with a cancellation switch. After `Cancelled`, the table may be shared; it stays
-    /// valid.
-    ///
-    /// # Errors
-    ///
-    /// `Cancelled`, and the errors of [`Table::share`].
-    pub fn share_with(&self, cancel: &Cancel) -> Result<()> {
-        stoppable(cancel, || {
-            cancel.check()?;
+        stoppable(&self.cancel, || {
+            self.cancel.check()?;
             self.core.check_still_there()?;
             self.core.store.share().map_err(store_error)
         })
@@ -436,8 +366,8 @@ impl Table {
     ///
     /// `SnapshotExpired` if the files of its snapshot were cleaned away; `Invalid` for a split of another
     /// table.
-    pub fn read_split(&self, split: &Split, cancel: &Cancel) -> Result<QueryStream> {
-        self.at_with(&split.snapshot, cancel)?.query(split.request(cancel))
+    pub fn read_split(&self, split: &Split) -> Result<QueryStream> {
+        self.at(&split.snapshot)?.query(split.request(&self.cancel))
     }
 
     /// Reorganizes runs until no part of the tree has too high a fraction of compaction debt. Calls
@@ -477,8 +407,8 @@ impl Table {
     /// # Errors
     ///
     /// `Cancelled`, or a storage error.
-    pub fn retract(&self, step: i64, cancel: &Cancel) -> Result<Retraction> {
-        retract::retract(&self.core, step, cancel)
+    pub fn retract(&self, step: i64) -> Result<Retraction> {
+        retract::retract(&self.core, step, &self.cancel)
     }
 
     /// Writes a checkpoint of all durable commits, unless the newest one is good enough. Returns `false` if
@@ -486,37 +416,19 @@ impl Table {
     ///
     /// # Errors
     ///
-    /// A storage error.
-    pub fn checkpoint(&self) -> Result<bool> {
-        self.checkpoint_with(&Cancel::default())
-    }
-
-    /// [`Table::checkpoint`] with a cancellation switch.
-    ///
-    /// # Errors
-    ///
     /// `Cancelled`, or a storage error.
-    pub fn checkpoint_with(&self, cancel: &Cancel) -> Result<bool> {
-        write_checkpoint::write(&self.core, cancel)
+    pub fn checkpoint(&self) -> Result<bool> {
+        write_checkpoint::write(&self.core, &self.cancel)
     }
 
     /// Deletes files that have been garbage for `retention`, and records the current garbage. Older snapshots
-    /// may then fail with `SnapshotExpired`.
-    ///
-    /// # Errors
-    ///
-    /// A storage error.
-    pub fn clean(&self, retention: Duration) -> Result<Cleaning> {
-        self.clean_with(retention, &Cancel::default())
-    }
-
-    /// [`Table::clean`] with a cancellation switch; the next call continues.
+    /// may then fail with `SnapshotExpired`. After `Cancelled`, the next call continues.
     ///
     /// # Errors
     ///
     /// `Cancelled`, or a storage error.
-    pub fn clean_with(&self, retention: Duration, cancel: &Cancel) -> Result<Cleaning> {
-        clean::clean(&self.core, retention, cancel)
+    pub fn clean(&self, retention: Duration) -> Result<Cleaning> {
+        clean::clean(&self.core, retention, &self.cancel)
     }
 
     /// Deletes the table at a location, and its directory if it is empty then. `force` deletes it even while
@@ -524,37 +436,11 @@ impl Table {
     ///
     /// # Errors
     ///
-    /// `NotATable` if there is no table, `Busy` if a writer is running and `force` is false.
-    pub fn drop_at(location: &str, force: bool) -> Result<Dropped> {
-        Table::drop_at_with(location, force, &Cancel::default())
-    }
-
-    /// [`Table::drop_at`] with a cancellation switch. After `Cancelled`, the table is complete or can only be
-    /// dropped again.
-    ///
-    /// # Errors
-    ///
-    /// `Cancelled`, and the errors of [`Table::drop_at`].
-    pub fn drop_at_with(location: &str, force: bool, cancel: &Cancel) -> Result<Dropped> {
-        drop::drop_at(&table_location(location)?, force, cancel)
-    }
-
-    /// Deletes the table in a store.
-    ///
-    /// # Errors
-    ///
-    /// The errors of [`Table::drop_at`].
-    pub fn drop_in(store: Arc<dyn Store>, force: bool) -> Result<Dropped> {
-        Table::drop_in_with(store, force, &Cancel::default())
-    }
-
-    /// [`Table::drop_in`] with a cancellation switch.
-    ///
-    /// # Errors
-    ///
-    /// The errors of [`Table::drop_at_with`].
-    pub fn drop_in_with(store: Arc<dyn Store>, force: bool, cancel: &Cancel) -> Result<Dropped> {
-        drop::drop_in(store, force, cancel)
+    /// `NotATable` if there is no table, `Busy` if a writer is running and `force` is false. After `Cancelled`, the
+    /// table is complete or can only be dropped again.
+    pub fn drop_at(location: impl Into<Location>, force: bool) -> Result<Dropped> {
+        let location = location.into();
+        drop::drop_at(&location.find()?, force, &location.cancel)
     }
 
     /// [`Table::verify`] for the table at a location. Only the header must be readable.
@@ -563,11 +449,11 @@ impl Table {
     ///
     /// `NotATable`, and the errors of [`Table::verify`].
     pub fn verify_at(
-        location: &str,
+        location: impl Into<Location>,
         options: &VerifyOptions,
         progress: &mut dyn FnMut(u64, u64),
     ) -> Result<VerifyReport> {
-        verify::verify_at(&table_location(location)?, options, progress)
+        verify::verify_at(&location.into().find()?, options, progress)
     }
 
     /// Checks the table for damage and reports all findings. Calls `progress(done, total)` in bytes.
@@ -579,37 +465,19 @@ impl Table {
         verify::verify(&self.core, options, progress)
     }
 
-    /// Copies the intact rows of the table at `from` into a new table at the unused location `to`. Calls
+    /// Copies the intact rows of the table at `from` into a new table at the unused location or empty store `to`. Calls
     /// `progress(done, total)` in rows. `from` is never changed.
     ///
     /// # Errors
     ///
     /// An error means that nothing can be saved until its cause is removed, such as an unreadable header or a
     /// full disk.
-    pub fn salvage(from: &str, to: &str, cancel: &Cancel, progress: &mut dyn FnMut(u64, u64)) -> Result<SalvageReport> {
-        salvage::salvage(&table_location(from)?, &table_location(to)?, cancel, progress)
-    }
-
-    /// [`Table::salvage`] from one store into an empty one.
-    ///
-    /// # Errors
-    ///
-    /// The errors of [`Table::salvage`].
-    pub fn salvage_in(
-        from: Arc<dyn Store>,
-        to: Arc<dyn Store>,
+    pub fn salvage(
+        from: impl Into<Location>,
+        to: impl Into<Location>,
         cancel: &Cancel,
         progress: &mut dyn FnMut(u64, u64),
     ) -> Result<SalvageReport> {
-        salvage::salvage_in(from, to, cancel, progress)
+        salvage::salvage(&from.into().find()?, &to.into().find()?, cancel, progress)
     }
-}
-
-/// Opens the table of a split and returns the split's rows.
-///
-/// # Errors
-///
-/// The errors of [`Table::open`] and [`Table::read_split`].
-pub fn read_split(split: &Split, cancel: &Cancel) -> Result<QueryStream> {
-    Table::open_with(&split.location, cancel)?.read_split(split, cancel)
 }

@@ -26,7 +26,7 @@ fn snapshot(values: Vec<Option<f64>>, copies: i64) -> Snapshot {
         identity: vec!["id".into()],
         ..TableOptions::default()
     };
-    let table = Table::create_in(Arc::new(MemoryStore::new("absurd")), schema(), &options).unwrap();
+    let table = Table::create(Arc::new(MemoryStore::new("absurd")), schema(), &options).unwrap();
     let ids: ArrayRef = Arc::new(Int64Array::from_iter_values((0..values.len() as i64).map(|row| row / copies)));
     let mut writer = table.writer(&WriterOptions::default()).unwrap();
     writer.append(&RecordBatch::try_new(schema(), vec![ids, Arc::new(Float64Array::from(values))]).unwrap()).unwrap();
@@ -176,7 +176,7 @@ fn other_absurd_numbers_are_refused_or_harmless() {
     refused(rows(&found, &Query { steps: Some((Some(i64::MAX), Some(i64::MIN))), ..Query::default() }), "steps");
     let of = |aggregate: &str, error: Option<f64>| {
         let aggregates = vec![aggregate.to_string()];
-        found.estimate(&EstimateOptions { aggregates, error, ..EstimateOptions::default() })
+        found.estimate(&EstimateOptions { aggregates, error, ..EstimateOptions::default() }, &mut |_| {})
     };
     for bins in ["0", "-1", "1e18", "1e308", "0.5"] {
         assert!(of(&format!("histogram(x, {bins})"), None).is_err(), "{bins}");

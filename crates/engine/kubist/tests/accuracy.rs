@@ -138,7 +138,7 @@ fn in_memory(name: &str) -> Arc<dyn Store> {
 /// A table of some commits, and what it is to hold.
 fn filled(store: Arc<dyn Store>) -> (Table, Vec<RecordBatch>) {
     let mut rng = StdRng::seed_from_u64(7);
-    let table = Table::create_in(store, schema(), &options()).unwrap();
+    let table = Table::create(store, schema(), &options()).unwrap();
     let mut writer = table.writer(&WriterOptions::default()).unwrap();
     let mut all = Vec::new();
     for commit in 0..4 {
@@ -178,8 +178,8 @@ fn values_are_rounded_once_and_never_again() {
         CopyOptions { dimensions: Some(["speed", "x"].map(Dimension::learned).into()), ..CopyOptions::default() };
     for options in [same, other] {
         let store = in_memory("copy");
-        snapshot.copy_in(store.clone(), &options, &mut |_, _| {}).unwrap();
-        let copy = Table::open_in(store).unwrap();
+        snapshot.copy_to(store.clone(), &options, &mut |_, _| {}).unwrap();
+        let copy = Table::open(store).unwrap();
         assert_eq!((stored(&copy), bounds(&copy)), (wanted.clone(), bounds(&table)));
         // Rows that are written to the copy are rounded too: those that are there, handed in again, stay.
         let mut writer = copy.writer(&WriterOptions::default()).unwrap();
@@ -194,8 +194,8 @@ fn values_are_rounded_once_and_never_again() {
     }
     let (store, from) = (in_memory("salvaged"), in_memory("again"));
     filled(from.clone());
-    Table::salvage_in(from, store.clone(), &Cancel::default(), &mut |_, _| {}).unwrap();
-    let salvaged = Table::open_in(store).unwrap();
+    Table::salvage(from, store.clone(), &Cancel::default(), &mut |_, _| {}).unwrap();
+    let salvaged = Table::open(store).unwrap();
     assert_eq!((stored(&salvaged), bounds(&salvaged)), (wanted, bounds(&table)));
 }
 
@@ -228,7 +228,7 @@ fn questions_are_about_the_stored_values() {
         query: Query { sample: Some(1.0), ..Query::default() },
         ..EstimateOptions::default()
     };
-    let figure = &snapshot.estimate(&options).unwrap().figures[0];
+    let figure = &snapshot.estimate(&options, &mut |_| {}).unwrap().figures[0];
     let sum: f64 = column("count").iter().sum();
     assert_eq!((figure.exact, figure.value), (true, Some(sum)));
 }
@@ -246,7 +246,7 @@ fn rows_lie_where_their_stored_values_are() {
             capacity: Some(16),
             ..options()
         };
-        let table = Table::create_in(in_memory("wide"), schema(), &options).unwrap();
+        let table = Table::create(in_memory("wide"), schema(), &options).unwrap();
         let mut writer = table.writer(&WriterOptions::default()).unwrap();
         let mut rng = StdRng::seed_from_u64(number as u64);
         let mut stored = Vec::new();
@@ -289,7 +289,7 @@ fn what_cannot_have_an_accuracy_is_refused() {
         let schema = schema();
         let fields = schema.fields().iter().cloned().chain([Arc::new(Field::new("name", DataType::Utf8, true))]);
         let schema = Arc::new(Schema::new(fields.collect::<Vec<_>>()));
-        match Table::create_in(in_memory("refused"), schema, &options) {
+        match Table::create(in_memory("refused"), schema, &options) {
             Err(error) => {
                 let message = error.to_string();
                 assert!(message.contains(why) && message.contains(column), "{message}");
@@ -321,14 +321,14 @@ fn what_cannot_have_an_accuracy_is_refused() {
 fn bounds_are_in_the_unit_of_the_column() {
     let store = in_memory("units");
     let options = TableOptions { accuracy: vec![("x".into(), Value::Text("1mm".into()))], ..options() };
-    let table = Table::create_in(store.clone(), schema(), &options).unwrap();
+    let table = Table::create(store.clone(), schema(), &options).unwrap();
     let info = table.snapshot().unwrap().info().unwrap();
     assert_eq!(info.about.columns[1].accuracy.as_deref(), Some("0.001"));
     assert_eq!(info.about.columns[2].accuracy, None);
     // Who opens it by creating it has to say the same.
     let again = |bound: Option<&str>| {
         let accuracy = bound.map(|bound| ("x".to_string(), Value::Text(bound.into()))).into_iter().collect();
-        Table::create_in(store.clone(), schema(), &TableOptions { accuracy, exist_ok: true, ..options.clone() })
+        Table::create(store.clone(), schema(), &TableOptions { accuracy, exist_ok: true, ..options.clone() })
     };
     again(Some("1000 um")).unwrap();
     for other in [Some("2 mm"), Some("1e-3 rel"), None] {
@@ -342,7 +342,7 @@ fn bounds_are_in_the_unit_of_the_column() {
 #[test]
 fn a_column_that_comes_later_may_have_a_bound() {
     let store = in_memory("added");
-    let table = Table::create_in(store.clone(), schema(), &options()).unwrap();
+    let table = Table::create(store.clone(), schema(), &options()).unwrap();
     let mut writer = table.writer(&WriterOptions::default()).unwrap();
     let batch = given(&mut StdRng::seed_from_u64(3), 0);
     writer.append(&batch).unwrap();
@@ -384,7 +384,7 @@ fn a_column_that_comes_later_may_have_a_bound() {
         ages.sort_by(f64::total_cmp);
         ages
     };
-    for table in [&table, &Table::open_in(store.clone()).unwrap()] {
+    for table in [&table, &Table::open(store.clone()).unwrap()] {
         assert_eq!(ages(table), wanted);
         let columns = table.snapshot().unwrap().columns();
         assert_eq!(columns.last().unwrap().accuracy.as_deref(), Some("0.1"));
@@ -396,7 +396,7 @@ fn a_column_that_comes_later_may_have_a_bound() {
         let fields =
             schema().fields().iter().cloned().chain(knows.then(|| Arc::new(field.clone()))).collect::<Vec<_>>();
         let options = TableOptions { accuracy, exist_ok: true, ..options() };
-        Table::create_in(store.clone(), Arc::new(Schema::new(fields)), &options)
+        Table::create(store.clone(), Arc::new(Schema::new(fields)), &options)
     };
     again(None, false).unwrap();
     again(Some(Value::Float(0.1)), true).unwrap();
@@ -408,8 +408,8 @@ fn a_column_that_comes_later_may_have_a_bound() {
     }
     table.optimize(&OptimizeOptions::default(), &mut |_, _| {}).unwrap();
     let copied = in_memory("copied");
-    table.snapshot().unwrap().copy_in(copied.clone(), &CopyOptions::default(), &mut |_, _| {}).unwrap();
-    for table in [&table, &Table::open_in(copied).unwrap()] {
+    table.snapshot().unwrap().copy_to(copied.clone(), &CopyOptions::default(), &mut |_, _| {}).unwrap();
+    for table in [&table, &Table::open(copied).unwrap()] {
         assert_eq!(ages(table), wanted);
         assert_eq!(table.snapshot().unwrap().columns().last().unwrap().accuracy.as_deref(), Some("0.1"));
         sound(table);
@@ -421,14 +421,14 @@ fn a_column_that_comes_later_may_have_a_bound() {
 fn rounded_values_take_fewer_bytes() {
     let bytes = |accuracy: Vec<(String, Value)>| {
         let options = TableOptions { accuracy, capacity: None, ..options() };
-        let table = Table::create_in(in_memory("sized"), schema(), &options).unwrap();
+        let table = Table::create(in_memory("sized"), schema(), &options).unwrap();
         let mut writer = table.writer(&WriterOptions::default()).unwrap();
         let mut rng = StdRng::seed_from_u64(1);
         for commit in 0..3 {
             writer.append(&rows(&mut rng, commit * ROWS, false)).unwrap();
         }
         writer.commit().unwrap();
-        let found = table.snapshot().unwrap().columns_use(&Cancel::default()).unwrap();
+        let found = table.snapshot().unwrap().columns_use().unwrap();
         let of = |name: &str| found.columns.iter().find(|column| column.name == name).unwrap().bytes_per_row;
         COLUMNS.iter().map(|(name, _, _)| of(name)).collect::<Vec<f64>>()
     };

@@ -30,7 +30,7 @@ fn schema() -> Arc<Schema> {
 
 fn table() -> (Arc<MemoryStore>, Table) {
     let store = Arc::new(MemoryStore::new("alter"));
-    let table = Table::create_in(store.clone(), schema(), &options()).unwrap();
+    let table = Table::create(store.clone(), schema(), &options()).unwrap();
     (store, table)
 }
 
@@ -77,7 +77,7 @@ fn ages(snapshot: &Snapshot, filter: Option<&str>) -> (usize, f64) {
 #[test]
 fn every_handle_sees_a_new_column_and_a_snapshot_keeps_its_own() {
     let (store, table) = table();
-    let other = Table::open_in(store.clone()).unwrap();
+    let other = Table::open(store.clone()).unwrap();
     let mut old = writer(&other, "old");
     old.append(&rows(0..1000, None, None)).unwrap();
     old.commit().unwrap();
@@ -109,14 +109,14 @@ fn every_handle_sees_a_new_column_and_a_snapshot_keeps_its_own() {
     };
     check(&table);
     check(&other);
-    check(&Table::open_in(store.clone()).unwrap());
+    check(&Table::open(store.clone()).unwrap());
     // Rewriting gives old rows the column.
     let all = OptimizeOptions { debt_share: 0.0, ..Default::default() };
     assert!(table.optimize(&all, &mut |_, _| {}).unwrap().rewrites > 0);
     assert!(table.checkpoint().unwrap());
     table.clean(std::time::Duration::ZERO).unwrap();
     check(&other);
-    check(&Table::open_in(store).unwrap());
+    check(&Table::open(store).unwrap());
 }
 
 #[test]
@@ -158,7 +158,7 @@ fn steps_and_retraction_beside_added_columns() {
     assert_eq!([0, 1, 2, 3].map(of_step), [100; 4]);
     let all = OptimizeOptions { debt_share: 0.0, ..Default::default() };
     table.optimize(&all, &mut |_, _| {}).unwrap();
-    assert_eq!(table.retract(1, &Default::default()).unwrap().rows, 200);
+    assert_eq!(table.retract(1).unwrap().rows, 200);
     assert_eq!(ages(&table.snapshot().unwrap(), None), (200, 100.0));
     assert!(table.verify(&kubist::VerifyOptions::deep(), &mut |_, _| {}).unwrap().findings.is_empty());
 }
@@ -192,7 +192,7 @@ fn what_cannot_be_added_is_refused_by_name() {
 fn two_at_once_take_their_turns() {
     let (store, _) = table();
     let add = |name: String| {
-        let table = Table::open_in(store.clone()).unwrap();
+        let table = Table::open(store.clone()).unwrap();
         table.add_column(&column(&name, DataType::Int32, Value::Int(1)))
     };
     for round in 0..20 {
@@ -204,13 +204,13 @@ fn two_at_once_take_their_turns() {
         assert_eq!(outcomes[..2].iter().filter(|outcome| outcome.is_ok()).count(), 1, "{outcomes:?}");
         assert!(outcomes[2].is_ok());
     }
-    assert_eq!(Table::open_in(store).unwrap().schema().unwrap().fields().len(), 42);
+    assert_eq!(Table::open(store).unwrap().schema().unwrap().fields().len(), 42);
 }
 
 #[test]
 fn units_and_metadata_follow_and_go() {
     let (store, table) = table();
-    let other = Table::open_in(store.clone()).unwrap();
+    let other = Table::open(store.clone()).unwrap();
     let unit = |table: &Table| table.schema().unwrap().field(1).metadata().get("unit").cloned();
     assert_eq!(unit(&other).as_deref(), Some("m"));
     table.set_unit("x", Some("mm")).unwrap();
@@ -226,7 +226,7 @@ fn units_and_metadata_follow_and_go() {
     assert_eq!(other.schema().unwrap().field(1).metadata().get("order").map(String::as_str), Some("2"));
     assert_eq!(pinned.about().unwrap().metadata, about(r#"{"run": "airway-7"}"#));
     table.set_unit("x", None).unwrap();
-    assert_eq!(unit(&Table::open_in(store.clone()).unwrap()), None);
+    assert_eq!(unit(&Table::open(store.clone()).unwrap()), None);
     for error in [
         table.set_unit("y", Some("m")).unwrap_err(),
         table.set_unit("x", Some("")).unwrap_err(),
@@ -239,13 +239,13 @@ fn units_and_metadata_follow_and_go() {
     // The same script may run again on the altered table.
     table.add_column(&age()).unwrap();
     let again = TableOptions { exist_ok: true, ..options() };
-    Table::create_in(store.clone(), schema(), &again).unwrap();
+    Table::create(store.clone(), schema(), &again).unwrap();
     let with_age =
         Schema::new([schema().fields().to_vec(), vec![Arc::new(Field::new("age", DataType::Float64, false))]].concat());
-    Table::create_in(store.clone(), Arc::new(with_age), &again).unwrap();
+    Table::create(store.clone(), Arc::new(with_age), &again).unwrap();
     let without_x = Arc::new(Schema::new(vec![Field::new("x", DataType::Float64, false)]));
     let differs = TableOptions { identity: vec![], units: vec![], ..again };
-    assert!(matches!(Table::create_in(store, without_x, &differs), Err(Error::Exists { .. })));
+    assert!(matches!(Table::create(store, without_x, &differs), Err(Error::Exists { .. })));
 }
 
 #[test]
@@ -270,7 +270,7 @@ fn alterations_that_make_no_sense_are_named() {
 fn a_table_without_identity_keeps_its_samples() {
     let store = Arc::new(MemoryStore::new("alone"));
     let options = TableOptions { identity: vec![], units: vec![], ..options() };
-    let table = Table::create_in(store, schema(), &options).unwrap();
+    let table = Table::create(store, schema(), &options).unwrap();
     let mut w = writer(&table, "w");
     w.append(&rows(0..3000, None, None)).unwrap();
     w.commit().unwrap();

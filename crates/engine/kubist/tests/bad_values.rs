@@ -22,7 +22,7 @@ fn a_value_that_is_none_costs_its_row() {
         ..TableOptions::default()
     };
     let store = Arc::new(MemoryStore::new("bytes"));
-    let table = Table::create_in(store.clone(), schema(DataType::Binary), &options).unwrap();
+    let table = Table::create(store.clone(), schema(DataType::Binary), &options).unwrap();
     let mut writer = table.writer(&WriterOptions::default()).unwrap();
     let names = (0..2100i64).map(|id| if [7, 1500].contains(&id) { b"\xff\xfe".to_vec() } else { b"fine".to_vec() });
     let columns: Vec<ArrayRef> =
@@ -34,14 +34,14 @@ fn a_value_that_is_none_costs_its_row() {
     store.delete(TABLE).unwrap();
     store.put_if_absent(TABLE, &header).unwrap();
 
-    let damaged = Table::open_in(store.clone()).unwrap();
+    let damaged = Table::open(store.clone()).unwrap();
     let looked = damaged.verify(&VerifyOptions::deep(), &mut |_, _| {}).unwrap();
     assert_eq!((looked.rows, looked.rows_lost, looked.losses.len()), (2098, 2, 2), "{:?}", looked.findings);
     let to = Arc::new(MemoryStore::new("saved"));
-    let report = Table::salvage_in(store, to.clone(), &Cancel::default(), &mut |_, _| {}).unwrap();
+    let report = Table::salvage(store, to.clone(), &Cancel::default(), &mut |_, _| {}).unwrap();
     assert_eq!((report.rows, report.rows_lost, report.losses.len()), (2098, 2, 2), "{report:?}");
     assert!(report.losses.iter().all(|loss| loss.what.contains("\"name\"")), "{report:?}");
-    let saved = Table::open_in(to).unwrap().snapshot().unwrap();
+    let saved = Table::open(to).unwrap().snapshot().unwrap();
     assert_eq!(saved.count(Query::default()).unwrap(), 2098);
     assert_eq!(saved.count(&Query { filter: Some("name = 'fine'".into()), ..Query::default() }).unwrap(), 2098);
 }

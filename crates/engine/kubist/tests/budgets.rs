@@ -23,7 +23,7 @@ fn table() -> Table {
         identity: vec!["id".into()],
         ..Default::default()
     };
-    let table = Table::create_in(Arc::new(MemoryStore::new("heaps")), schema.clone(), &options).unwrap();
+    let table = Table::create(Arc::new(MemoryStore::new("heaps")), schema.clone(), &options).unwrap();
     let mut rng = SmallRng::seed_from_u64(4);
     let heaps: Vec<[f32; 2]> = (0..300).map(|_| [rng.random(), rng.random()]).collect();
     let near: Vec<[f32; 2]> = (0..ROWS)
@@ -55,17 +55,17 @@ fn few_records_are_few_and_the_outlook_is_right() {
         let truth = snapshot.count(&query).unwrap();
         let options = EstimateOptions { aggregates: vec!["mean(x)".into()], query, ..EstimateOptions::default() };
         let few = EstimateOptions { max_rows: Some(60), error: Some(1e-6), ..options.clone() };
-        let found = snapshot.estimate(&few).unwrap();
+        let found = snapshot.estimate(&few, &mut |_| {}).unwrap();
         let figure = &found.figures[0];
         assert!(figure.rows < 150 || figure.exact, "{} of {truth} records in {:?}", figure.rows, few.query.bounds);
         bounded += u32::from(!figure.exact);
         // No group that was missed is larger than all of them.
         let groups = EstimateOptions { group_by: vec!["kind".into()], max_rows: Some(250), ..few.clone() };
-        let missed = snapshot.estimate(&groups).unwrap().missed_group.unwrap();
+        let missed = snapshot.estimate(&groups, &mut |_| {}).unwrap().missed_group.unwrap();
         assert!(missed as f64 <= 1.3 * truth as f64, "{missed} of {truth} in {:?}", few.query.bounds);
         let mut outlooks = Vec::new();
         let precise = EstimateOptions { error: Some(1e-7), ..options };
-        snapshot.estimate_telling(&precise, &mut |estimate| outlooks.extend(estimate.outlook.clone())).unwrap();
+        snapshot.estimate(&precise, &mut |estimate| outlooks.extend(estimate.outlook.clone())).unwrap();
         for outlook in &outlooks {
             let share = outlook.of as f64 / truth as f64;
             assert!((0.8..1.25).contains(&share), "{} of {truth} records in {:?}", outlook.of, precise.query.bounds);

@@ -17,8 +17,8 @@ use arrow_array::{ArrayRef, Float64Array, Int64Array, RecordBatch};
 use arrow_schema::{DataType, Field, Schema, SchemaRef};
 use kubist::store::{LocalStore, MemoryStore, Store};
 use kubist::{
-    Bound, Cancel, CopyOptions, Dimension, Domain, Error, EstimateOptions, NewColumn, OptimizeOptions, PerCell, Query,
-    QueryStream, Result, RunOptions, Table, TableOptions, Value, VerifyOptions, WriterOptions,
+    Bound, Cancel, CopyOptions, Dimension, Domain, Error, EstimateOptions, Location, NewColumn, OptimizeOptions,
+    PerCell, Query, QueryStream, Result, RunOptions, Table, TableOptions, Value, VerifyOptions, WriterOptions,
 };
 use rand::rngs::SmallRng;
 use rand::{Rng, SeedableRng};
@@ -71,7 +71,7 @@ fn made_in(store: Arc<dyn Store>) -> Table {
         lookup: vec!["path".into()],
         ..TableOptions::default()
     };
-    Table::create_in(store, schema(), &options).unwrap()
+    Table::create(store, schema(), &options).unwrap()
 }
 
 /// A commit of each of some writers.
@@ -190,7 +190,7 @@ fn questions_stop_at_any_moment_and_the_next_one_is_answered() {
             run: run(cancel),
             ..EstimateOptions::default()
         };
-        Ok(estimated.estimate(&options)?.figures.iter().map(|figure| figure.value).collect::<Vec<_>>())
+        Ok(estimated.estimate(&options, &mut |_| {})?.figures.iter().map(|figure| figure.value).collect::<Vec<_>>())
     });
     assert_eq!(table.snapshot().unwrap().count(Query::default()).unwrap(), ROWS as u64);
     assert_eq!(ids(snapshot.query(Query::default()).unwrap()).unwrap(), (0..ROWS).collect::<Vec<_>>());
@@ -210,12 +210,12 @@ fn checks_and_copies_stop_at_any_moment() {
     interrupt("copy", 2, move |cancel| {
         let to = Arc::new(MemoryStore::new("copy"));
         let options = CopyOptions { cancel, ..CopyOptions::default() };
-        copied.copy_in(to.clone(), &options, &mut |_, _| {})?;
-        Table::open_in(to)?.snapshot()?.rows()
+        copied.copy_to(to.clone(), &options, &mut |_, _| {})?;
+        Table::open(to)?.snapshot()?.rows()
     });
     interrupt("salvage", 2, move |cancel| {
         let to = Arc::new(MemoryStore::new("saved"));
-        Ok(Table::salvage_in(store.clone(), to, &cancel, &mut |_, _| {})?.rows)
+        Ok(Table::salvage(store.clone(), to, &cancel, &mut |_, _| {})?.rows)
     });
     assert_eq!(table.snapshot().unwrap().count(Query::default()).unwrap(), rows);
     let report = table.verify(&VerifyOptions::deep(), &mut |_, _| {}).unwrap();
@@ -229,7 +229,7 @@ fn what_follows_the_logs_stops_at_any_moment() {
     let (committed, table) = (COMMITS * 200, Arc::new(table));
     let opened = store.clone();
     interrupt("open", COMMITS, move |cancel| {
-        Table::open_in_with(opened.clone(), &cancel)?.snapshot_with(&cancel)?.rows()
+        Table::open(Location::from(opened.clone()).cancelled_by(&cancel))?.cancelled_by(&cancel).snapshot()?.rows()
     });
     // Of a moment that is not the last one, so that it is followed to.
     let moment = table.snapshot().unwrap().token();
@@ -239,16 +239,16 @@ fn what_follows_the_logs_stops_at_any_moment() {
     drop(writer);
     table.snapshot().unwrap();
     let (meant, of_moment) = (table.clone(), moment.clone());
-    interrupt("at", COMMITS, move |cancel| meant.at_with(&of_moment, &cancel)?.rows());
+    interrupt("at", COMMITS, move |cancel| meant.cancelled_by(&cancel).at(&of_moment)?.rows());
     let described = table.clone();
     interrupt("info", 2, move |cancel| {
-        let info = described.snapshot_with(&cancel)?.info_with(&cancel)?;
+        let info = described.cancelled_by(&cancel).snapshot()?.info()?;
         Ok((info.about.rows, info.runs))
     });
     let checked = store.clone();
     interrupt("verify of logs", 2 * COMMITS, move |cancel| {
         let options = VerifyOptions { cancel, ..VerifyOptions::default() };
-        let report = Table::open_in(checked.clone())?.verify(&options, &mut |_, _| {})?;
+        let report = Table::open(checked.clone())?.verify(&options, &mut |_, _| {})?;
         Ok((report.rows, report.findings))
     });
     assert_eq!(table.at(&moment).unwrap().rows().unwrap(), committed);
@@ -258,7 +258,7 @@ fn what_follows_the_logs_stops_at_any_moment() {
 #[test]
 fn what_keeps_a_table_small_stops_at_any_moment_and_the_table_is_sound() {
     let sound = |store: &Arc<dyn Store>| {
-        let table = Table::open_in(store.clone()).unwrap();
+        let table = Table::open(store.clone()).unwrap();
         assert_eq!(table.snapshot().unwrap().count(Query::default()).unwrap(), 8_000);
         let report = table.verify(&VerifyOptions::deep(), &mut |_, _| {}).unwrap();
         assert!(report.findings.is_empty(), "{report:?}");
@@ -266,9 +266,9 @@ fn what_keeps_a_table_small_stops_at_any_moment_and_the_table_is_sound() {
     interrupt("checkpoint", 4, move |cancel| {
         let (store, _) = made(8, 1_000);
         // Its list of runs lies in pages.
-        let written = Table::open_in(store.clone()).and_then(|table| {
+        let written = Table::open(store.clone()).and_then(|table| {
             table.limit_runs_in_memory(1);
-            table.checkpoint_with(&cancel)
+            table.cancelled_by(&cancel).checkpoint()
         });
         sound(&store);
         written
@@ -276,7 +276,7 @@ fn what_keeps_a_table_small_stops_at_any_moment_and_the_table_is_sound() {
     interrupt("clean", 8, move |cancel| {
         let (store, table) = made(8, 1_000);
         table.optimize(&OptimizeOptions::default(), &mut |_, _| {})?;
-        let cleaned = table.clean_with(Duration::ZERO, &cancel);
+        let cleaned = table.cancelled_by(&cancel).clean(Duration::ZERO);
         sound(&store);
         // What was begun can be gone on with.
         table.clean(Duration::ZERO)?;
@@ -314,7 +314,7 @@ fn what_writes_stops_at_any_moment_and_the_table_is_sound() {
             unit: None,
             accuracy: None,
         };
-        let done = table.add_column_with(&column, &cancel);
+        let done = table.cancelled_by(&cancel).add_column(&column);
         sound(&table, &[4_000]);
         assert!(done.is_err() || table.schema()?.index_of("z").is_ok());
         done
@@ -335,15 +335,15 @@ fn a_drop_stops_at_any_moment_and_leaves_a_table_or_what_can_be_dropped() {
     interrupt("drop", 2 * WRITERS, move |cancel| {
         let store: Arc<dyn Store> = Arc::new(MemoryStore::new("dropped"));
         commit_each(&made_in(store.clone()), WRITERS);
-        let done = Table::drop_in_with(store.clone(), false, &cancel);
-        match Table::open_in(store.clone()) {
+        let done = Table::drop_at(Location::from(store.clone()).cancelled_by(&cancel), false);
+        match Table::open(store.clone()) {
             Ok(table) => {
                 assert!(matches!(done, Err(Error::Cancelled)), "{done:?}");
                 assert_eq!(table.snapshot()?.count(Query::default())?, WRITERS * 100);
                 // Its writers can go on.
                 commit_each(&table, WRITERS);
             }
-            Err(_) if done.is_err() => drop(Table::drop_in(store.clone(), false)?),
+            Err(_) if done.is_err() => drop(Table::drop_at(store.clone(), false)?),
             Err(error) => assert!(matches!(error, Error::NotATable { .. } | Error::Missing { .. }), "{error}"),
         }
         done.map(|dropped| dropped.files)
@@ -358,7 +358,7 @@ fn sharing_stops_at_any_moment_and_the_table_is_sound() {
         let store = LocalStore::create(&folder.path().join("t")).unwrap().with_staleness(Duration::ZERO);
         let table = made_in(Arc::new(store));
         commit_each(&table, WRITERS);
-        let done = table.share_with(&cancel);
+        let done = table.cancelled_by(&cancel).share();
         assert!(done.is_err() || table.is_shared());
         commit_each(&table, WRITERS);
         assert_eq!(table.snapshot()?.count(Query::default())?, 2 * WRITERS * 100);

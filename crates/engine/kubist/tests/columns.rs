@@ -137,7 +137,7 @@ fn what_a_newer_kubist_wrote_is_no_loss_and_ends_a_salvage() {
         write(store.as_ref());
         assert!(matches!(read(&at, 1), Err(Error::Newer(_))), "{what}");
         let to = Arc::new(MemoryStore::new("saved"));
-        let error = Table::salvage_in(store, to.clone(), &Default::default(), &mut |_, _| {}).expect_err(what);
+        let error = Table::salvage(store, to.clone(), &Default::default(), &mut |_, _| {}).expect_err(what);
         assert!(matches!(error, Error::Newer(_)), "{what}: {error}");
         assert!(to.get("table").unwrap().is_none(), "{what}");
     }

@@ -82,7 +82,7 @@ fn open_on(disk: Arc<dyn Disk>, plant: Plant) -> Result<Table> {
         exist_ok: true,
         ..Default::default()
     };
-    Table::create_in(store, schema(), &options)
+    Table::create(store, schema(), &options)
 }
 
 impl Model {

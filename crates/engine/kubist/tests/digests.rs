@@ -99,7 +99,7 @@ const EXTREMES: [&str; 8] = ["min(x)", "max(y)", "min(a)", "max(a)", "min(n)", "
 fn estimate(snapshot: &Snapshot, filter: Option<&str>) -> Estimate {
     let query = Query { filter: filter.map(Into::into), ..Query::default() };
     let aggregates = EXTREMES.map(String::from).to_vec();
-    snapshot.estimate(&EstimateOptions { aggregates, query, ..EstimateOptions::default() }).unwrap()
+    snapshot.estimate(&EstimateOptions { aggregates, query, ..EstimateOptions::default() }, &mut |_| {}).unwrap()
 }
 
 fn expected(all: &[RecordBatch], inside: impl Fn(Option<f64>, i64) -> bool) -> Vec<f64> {

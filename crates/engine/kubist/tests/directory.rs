@@ -154,12 +154,12 @@ fn samples_of_large_boxes_do_not_read_the_whole_list() {
         let options = EstimateOptions { error: Some(0.05), ..options };
         let paged = Table::open(&at).unwrap();
         paged.limit_runs_in_memory(0);
-        let found = paged.snapshot().unwrap().estimate(&options).unwrap();
+        let found = paged.snapshot().unwrap().estimate(&options, &mut |_| {}).unwrap();
         assert!(found.stats.bytes_read < pages / 8, "{:?} of {pages}", found.stats);
         let figure = &found.figures[0];
         hits += (figure.low..=figure.high).contains(&truth) as usize;
         // What is held costs nothing to look at.
-        let held = table.snapshot().unwrap().estimate(&options).unwrap();
+        let held = table.snapshot().unwrap().estimate(&options, &mut |_| {}).unwrap();
         assert_eq!((held.figures[0].value, held.figures[0].exact), (Some(truth), true));
     }
     assert!(hits >= 16, "intervals hold {hits} of 20 times");

@@ -89,7 +89,7 @@ fn table(world: &World, identity: &[&str], seed: u64) -> Snapshot {
         ..TableOptions::default()
     };
     let batch = world.batch();
-    let table = Table::create_in(Arc::new(MemoryStore::new("t")), batch.schema(), &options).unwrap();
+    let table = Table::create(Arc::new(MemoryStore::new("t")), batch.schema(), &options).unwrap();
     let mut writer = table.writer(&WriterOptions::default()).unwrap();
     writer.append(&batch).unwrap();
     writer.commit().unwrap();
@@ -163,7 +163,7 @@ fn what_is_read_whole_is_plain_arithmetic() {
         if boxed {
             options.query.bounds = bounds(x_ends, y_ends);
         }
-        let estimate = snapshot.estimate(&options).unwrap();
+        let estimate = snapshot.estimate(&options, &mut |_| {}).unwrap();
         assert_eq!(estimate.stopped, Stop::Exact);
         assert!(estimate.figures.iter().all(|figure| figure.exact && figure.low == figure.high), "{estimate:?}");
         assert!(estimate.warnings.is_empty(), "{:?}", estimate.warnings);
@@ -213,7 +213,7 @@ fn groups_and_bins_add_up() {
     let snapshot = table(&world, &["row"], 0);
     let mut options = all(&["count()", "mean(value)", "histogram(x, 4, 0, 1)"]);
     options.group_by = vec!["kind".into(), "on".into()];
-    let estimate = snapshot.estimate(&options).unwrap();
+    let estimate = snapshot.estimate(&options, &mut |_| {}).unwrap();
     let batch = estimate.to_batch().unwrap();
     let mut expected: BTreeMap<(i32, Option<bool>), (u64, f64, u64)> = BTreeMap::new();
     for row in 0..ROWS {
@@ -252,11 +252,11 @@ fn outer_bins_say_what_they_hold() {
     };
     let (least, most) = known(&world.value);
     // All were read: the smallest and the largest value.
-    let exact = snapshot.estimate(&all(&["histogram(value, 5, 0, 0.25)"])).unwrap();
+    let exact = snapshot.estimate(&all(&["histogram(value, 5, 0, 0.25)"]), &mut |_| {}).unwrap();
     assert_eq!(ends(&exact), (least.min(0.0), most.max(0.25)));
     // A sample: zone maps know it, unless NaN hides it; on the way nothing is known.
     let of_sample = EstimateOptions { max_rows: Some(8_000), ..wish(&["histogram(x, 8, 0.25, 0.5)"]) };
-    let sample = snapshot.estimate(&of_sample).unwrap();
+    let sample = snapshot.estimate(&of_sample, &mut |_| {}).unwrap();
     let xs: Vec<Option<f64>> = world.x.iter().copied().map(Some).collect();
     assert!(!sample.figures[0].exact);
     assert_eq!(ends(&sample), known(&xs));
@@ -265,7 +265,7 @@ fn outer_bins_say_what_they_hold() {
     assert_eq!((first.stopped, ends(&first)), (Stop::Progress, (f64::NEG_INFINITY, f64::INFINITY)));
     // Of a computed number zone maps know nothing.
     let computed = EstimateOptions { aggregates: vec!["histogram(x * 2, 8)".into()], ..of_sample };
-    assert_eq!(ends(&snapshot.estimate(&computed).unwrap()), (f64::NEG_INFINITY, f64::INFINITY));
+    assert_eq!(ends(&snapshot.estimate(&computed, &mut |_| {}).unwrap()), (f64::NEG_INFINITY, f64::INFINITY));
 }
 
 #[test]
@@ -273,7 +273,7 @@ fn edges_are_round_or_logarithmic_and_bins_hold_all() {
     let world = world(5, ROWS, 1);
     let snapshot = table(&world, &["row"], 0);
     let edges = |text: &str| {
-        let estimate = snapshot.estimate(&all(&[text])).unwrap();
+        let estimate = snapshot.estimate(&all(&[text]), &mut |_| {}).unwrap();
         let rows: f64 = estimate.figures.iter().filter_map(|figure| figure.value).sum();
         assert_eq!(rows, ROWS as f64, "{text}");
         estimate.figures.iter().map(|figure| figure.bin[0]).collect::<Vec<_>>()
@@ -284,7 +284,7 @@ fn edges_are_round_or_logarithmic_and_bins_hold_all() {
     assert!(log.iter().zip([0.01, 0.1]).all(|(edge, wanted)| (edge / wanted - 1.0).abs() < 1e-12), "{log:?}");
     let decades = edges("histogram(x, 4, log, round)");
     assert!(decades.iter().any(|bin| bin.0 == 0.1), "{decades:?}");
-    let wrong = snapshot.estimate(&all(&["histogram(x, 3, 0, 1, log)"])).unwrap_err().to_string();
+    let wrong = snapshot.estimate(&all(&["histogram(x, 3, 0, 1, log)"]), &mut |_| {}).unwrap_err().to_string();
     assert!(wrong.contains("logarithmic bins begin above 0"), "{wrong}");
 }
 
@@ -298,14 +298,14 @@ fn an_estimate_says_early_what_its_goal_takes() {
     let batch = RecordBatch::try_new(schema.clone(), vec![around_zero]).unwrap();
     let dimensions = vec![Dimension { column: "x".into(), domain: Domain::Learned }];
     let options = TableOptions { dimensions, ..TableOptions::default() };
-    let table = Table::create_in(Arc::new(MemoryStore::new("zero")), schema, &options).unwrap();
+    let table = Table::create(Arc::new(MemoryStore::new("zero")), schema, &options).unwrap();
     let mut writer = table.writer(&WriterOptions::default()).unwrap();
     writer.append(&batch).unwrap();
     writer.commit().unwrap();
     let snapshot = table.snapshot().unwrap();
     let mut told = Vec::new();
     let relative = wish(&["mean(x)"]);
-    let read = snapshot.estimate_telling(&relative, &mut |estimate| told.extend(estimate.outlook.clone())).unwrap();
+    let read = snapshot.estimate(&relative, &mut |estimate| told.extend(estimate.outlook.clone())).unwrap();
     assert_eq!((read.stopped, told.len()), (Stop::Exact, 1));
     let said = told[0].to_string();
     assert!(told[0].around_zero && told[0].rows == told[0].of, "{said}");
@@ -316,9 +316,9 @@ fn an_estimate_says_early_what_its_goal_takes() {
     let mut told = Vec::new();
     let near =
         EstimateOptions { error: None, absolute: Some(Absolute::Number(0.1 * rows as f64)), ..wish(&["mean(x)"]) };
-    let read = snapshot.estimate_telling(&near, &mut |estimate| told.extend(estimate.outlook.clone())).unwrap();
+    let read = snapshot.estimate(&near, &mut |estimate| told.extend(estimate.outlook.clone())).unwrap();
     assert!(read.stats.rows_read < 50_000 && told.is_empty(), "{read:?}");
-    let bounded = snapshot.estimate(&EstimateOptions { max_rows: Some(20_000), ..relative }).unwrap();
+    let bounded = snapshot.estimate(&EstimateOptions { max_rows: Some(20_000), ..relative }, &mut |_| {}).unwrap();
     assert!(bounded.stopped == Stop::Rows && bounded.stats.rows_read < 40_000, "{bounded:?}");
 }
 
@@ -334,7 +334,7 @@ fn a_sample_says_what_its_records_say() {
         filter: Some("value IS NULL OR value > -100".into()),
         ..Query::default()
     };
-    let estimate = snapshot.estimate(&options).unwrap();
+    let estimate = snapshot.estimate(&options, &mut |_| {}).unwrap();
     assert_eq!((estimate.stopped, estimate.fraction), (Stop::Sample, 0.2));
     let (mut values, mut rows, mut sum) = (Vec::new(), 0, 0.0);
     for batch in snapshot.query(&options.query).unwrap() {
@@ -355,7 +355,7 @@ fn a_sample_says_what_its_records_say() {
     near(largest.value, world.values(inside).into_iter().fold(f64::NEG_INFINITY, f64::max));
     assert!(largest.exact && estimate.stats.rows_read < ROWS as u64 / 2, "{estimate:?}");
     // Asking twice is the same.
-    assert_eq!(snapshot.estimate(&options).unwrap().figures, estimate.figures);
+    assert_eq!(snapshot.estimate(&options, &mut |_| {}).unwrap().figures, estimate.figures);
 }
 
 #[test]
@@ -365,7 +365,7 @@ fn the_tree_counts_boxes() {
     let mut options = wish(&["count()", "sum(x)"]);
     options.query.bounds = bounds((0.05, 0.95), (0.02, 0.97));
     options.query.sample = Some(0.05);
-    let estimate = snapshot.estimate(&options).unwrap();
+    let estimate = snapshot.estimate(&options, &mut |_| {}).unwrap();
     let inside = |row: &usize| (0.05..=0.95).contains(&world.x[*row]) && (0.02..=0.97).contains(&world.y[*row]);
     let rows: Vec<usize> = (0..ROWS).filter(inside).collect();
     let count = figure(&estimate, "count()");
@@ -382,26 +382,29 @@ fn goals_are_reached_with_few_records() {
     let world = world(5, 200_000, 10);
     let snapshot = table(&world, &["row"], 0);
     let half = |figure: &Figure| (figure.high - figure.low) / 2.0;
-    let estimate = snapshot.estimate(&EstimateOptions { error: Some(0.02), ..wish(&["mean(value)"]) }).unwrap();
+    let estimate =
+        snapshot.estimate(&EstimateOptions { error: Some(0.02), ..wish(&["mean(value)"]) }, &mut |_| {}).unwrap();
     let mean = &estimate.figures[0];
     assert_eq!(estimate.stopped, Stop::Goal);
     assert!(half(mean) <= 0.02 * mean.value.unwrap() && estimate.stats.rows_read < 5_000, "{estimate:?}");
     let estimate = snapshot
-        .estimate(&EstimateOptions { absolute: Some(Absolute::Number(0.1)), ..wish(&["mean(value)"]) })
+        .estimate(&EstimateOptions { absolute: Some(Absolute::Number(0.1)), ..wish(&["mean(value)"]) }, &mut |_| {})
         .unwrap();
     assert!(half(&estimate.figures[0]) <= 0.1 && estimate.stopped == Stop::Goal);
     // Narrower than the sample can be: everything is read, and exact.
-    let estimate = snapshot.estimate(&EstimateOptions { error: Some(1e-6), ..wish(&["mean(value)"]) }).unwrap();
+    let estimate =
+        snapshot.estimate(&EstimateOptions { error: Some(1e-6), ..wish(&["mean(value)"]) }, &mut |_| {}).unwrap();
     assert!(estimate.figures[0].exact && estimate.stopped == Stop::Exact);
     // Bounds hold.
-    let estimate = snapshot.estimate(&EstimateOptions { max_rows: Some(20_000), ..wish(&["mean(value)"]) }).unwrap();
+    let estimate =
+        snapshot.estimate(&EstimateOptions { max_rows: Some(20_000), ..wish(&["mean(value)"]) }, &mut |_| {}).unwrap();
     assert_eq!(estimate.stopped, Stop::Rows);
     assert!((5_000..=25_000).contains(&estimate.stats.rows_read), "{}", estimate.stats.rows_read);
     let within = Some(Duration::from_secs(3600));
-    let estimate = snapshot.estimate(&EstimateOptions { within, ..wish(&["mean(value)"]) }).unwrap();
+    let estimate = snapshot.estimate(&EstimateOptions { within, ..wish(&["mean(value)"]) }, &mut |_| {}).unwrap();
     assert!(estimate.figures[0].exact, "there was time for everything");
     let within = Some(Duration::ZERO);
-    let estimate = snapshot.estimate(&EstimateOptions { within, ..wish(&["mean(value)"]) }).unwrap();
+    let estimate = snapshot.estimate(&EstimateOptions { within, ..wish(&["mean(value)"]) }, &mut |_| {}).unwrap();
     assert_eq!(estimate.stopped, Stop::Time);
     assert!(estimate.figures.len() == 1 && estimate.figures[0].value.is_none() && !estimate.warnings.is_empty());
 }
@@ -425,7 +428,7 @@ fn parts_of_a_known_number_take_fewer_records() {
         let mut options = EstimateOptions { error: Some(goal), ..wish(&["count()"]) };
         options.group_by = [group_by].iter().filter(|by| !by.is_empty()).map(|by| by.to_string()).collect();
         options.query.filter = filter.map(str::to_string);
-        let estimate = snapshot.estimate(&options).unwrap();
+        let estimate = snapshot.estimate(&options, &mut |_| {}).unwrap();
         assert_eq!(estimate.stopped, Stop::Goal);
         let of_least = if group_by.is_empty() { small } else { least };
         assert!(estimate.fraction < 0.75 * alone(of_least), "{} {}", estimate.fraction, alone(of_least));
@@ -464,7 +467,7 @@ fn nothing_found_is_not_nothing_there() {
     // Three records in 50,000.
     options.query.filter = Some("row IN (17, 20000, 49999)".into());
     options.query.sample = Some(0.01);
-    let estimate = snapshot.estimate(&options).unwrap();
+    let estimate = snapshot.estimate(&options, &mut |_| {}).unwrap();
     let count = figure(&estimate, "count()");
     if count.value == Some(0.0) {
         assert!(count.low == 0.0 && count.high >= 3.0 && count.high.is_finite());
@@ -474,13 +477,14 @@ fn nothing_found_is_not_nothing_there() {
         assert!(mean.value.is_none() && mean.high >= largest.min(8.0), "{mean:?}");
     }
     options.query.sample = None;
-    let estimate = snapshot.estimate(&options).unwrap();
+    let estimate = snapshot.estimate(&options, &mut |_| {}).unwrap();
     assert!(estimate.figures.iter().all(|figure| figure.exact));
     near(figure(&estimate, "count()").value, 3.0);
     // A table without a record.
     let empty = World { x: vec![], y: vec![], value: vec![], kind: vec![], on: vec![], pid: vec![] };
     let snapshot = table(&empty, &["row"], 0);
-    let estimate = snapshot.estimate(&wish(&["count()", "mean(value)", "median(value)", "max(x)"])).unwrap();
+    let estimate =
+        snapshot.estimate(&wish(&["count()", "mean(value)", "median(value)", "max(x)"]), &mut |_| {}).unwrap();
     near(figure(&estimate, "count()").value, 0.0);
     assert!(figure(&estimate, "mean(value)").value.is_none() && figure(&estimate, "max(x)").value.is_none());
 }
@@ -493,12 +497,16 @@ fn alike_values_are_not_certain() {
     let snapshot = table(&world, &["row"], 3);
     let mut options = wish(&["mean(value)"]);
     options.query.sample = Some(0.01);
-    let estimate = snapshot.estimate(&options).unwrap();
+    let estimate = snapshot.estimate(&options, &mut |_| {}).unwrap();
     let mean = &estimate.figures[0];
     let truth = 1.0 + 2.0 * 100.0 / 50_000.0;
     assert!(mean.low <= truth && truth <= mean.high && mean.high > mean.low, "{mean:?}");
     if mean.value == Some(1.0) {
-        assert!(estimate.warnings.iter().any(|warning| warning.contains("all values in the sample are equal")), "{:?}", estimate.warnings);
+        assert!(
+            estimate.warnings.iter().any(|warning| warning.contains("all values in the sample are equal")),
+            "{:?}",
+            estimate.warnings
+        );
     }
 }
 
@@ -515,7 +523,7 @@ fn pairs(x: Vec<f64>, other: Vec<f64>) -> Snapshot {
         identity: vec!["row".into()],
         ..TableOptions::default()
     };
-    let table = Table::create_in(Arc::new(MemoryStore::new("pairs")), batch.schema(), &options).unwrap();
+    let table = Table::create(Arc::new(MemoryStore::new("pairs")), batch.schema(), &options).unwrap();
     let mut writer = table.writer(&WriterOptions::default()).unwrap();
     writer.append(&batch).unwrap();
     writer.commit().unwrap();
@@ -528,7 +536,7 @@ fn more_values_than_are_kept_have_their_median() {
     let rows = 5_000_000;
     let x: Vec<f64> = (0..rows).map(|row| (row as f64 * 0.618_033_988_749_895).fract()).collect();
     let snapshot = pairs(x.clone(), vec![0.0; rows]);
-    let estimate = snapshot.estimate(&all(&["median(x)", "p95(x)"])).unwrap();
+    let estimate = snapshot.estimate(&all(&["median(x)", "p95(x)"]), &mut |_| {}).unwrap();
     let mut x = x;
     assert!(estimate.figures.iter().all(|figure| figure.exact));
     near(figure(&estimate, "median(x)").value, quantile(&mut x, 0.5));
@@ -544,29 +552,30 @@ fn a_goal_is_not_reached_by_seeing_nothing() {
     for aggregate in
         ["sum(other)", "mean(other)", "std(other)", "mean(2 * other)", "ratio(other, x)", "weighted_mean(other, x)"]
     {
-        let estimate = snapshot.estimate(&EstimateOptions { error: Some(0.01), ..wish(&[aggregate]) }).unwrap();
+        let estimate =
+            snapshot.estimate(&EstimateOptions { error: Some(0.01), ..wish(&[aggregate]) }, &mut |_| {}).unwrap();
         assert!(estimate.figures[0].exact && estimate.figures[0].value > Some(0.0), "{aggregate}: {estimate:?}");
         let options =
             EstimateOptions { query: Query { sample: Some(0.002), ..Query::default() }, ..wish(&[aggregate]) };
-        let seen = snapshot.estimate(&options).unwrap();
+        let seen = snapshot.estimate(&options, &mut |_| {}).unwrap();
         let (seen, truth) = (&seen.figures[0], estimate.figures[0].value.unwrap());
         assert!(seen.low <= truth && truth <= seen.high && seen.low < seen.high, "{aggregate}: {seen:?} {truth}");
     }
     // A column that is all alike needs no more than its zones.
     let snapshot = pairs(x.clone(), vec![3.5; rows]);
-    let estimate = snapshot.estimate(&wish(&["mean(other)"])).unwrap();
+    let estimate = snapshot.estimate(&wish(&["mean(other)"]), &mut |_| {}).unwrap();
     assert!(estimate.figures[0].exact && estimate.stats.rows_read < 10_000, "{estimate:?}");
     // And infinite values have no interval.
     let snapshot = pairs(x.clone(), x.iter().map(|x| if x % 9.0 == 0.0 { f64::INFINITY } else { *x }).collect());
     let options = EstimateOptions { max_rows: Some(5_000), error: Some(0.01), ..wish(&["mean(other)"]) };
-    let estimate = snapshot.estimate(&options).unwrap();
+    let estimate = snapshot.estimate(&options, &mut |_| {}).unwrap();
     let mean = &estimate.figures[0];
     assert!(mean.low <= 1.0 && mean.high == f64::INFINITY && estimate.stopped != Stop::Goal, "{mean:?}");
     // Nor has their spread a value, as numpy has it.
-    let estimate = snapshot.estimate(&wish(&["stddev(other)", "variance(other)"])).unwrap();
+    let estimate = snapshot.estimate(&wish(&["stddev(other)", "variance(other)"]), &mut |_| {}).unwrap();
     assert!(estimate.figures.iter().all(|figure| figure.value.is_none_or(f64::is_nan)), "{estimate:?}");
     let snapshot = pairs(x.clone(), vec![f64::INFINITY; rows]);
-    let estimate = snapshot.estimate(&wish(&["median(other)"])).unwrap();
+    let estimate = snapshot.estimate(&wish(&["median(other)"]), &mut |_| {}).unwrap();
     assert_eq!(estimate.figures[0].value, Some(f64::INFINITY), "{estimate:?}");
 }
 
@@ -574,7 +583,7 @@ fn a_goal_is_not_reached_by_seeing_nothing() {
 fn questions_that_make_no_sense_are_refused() {
     let world = world(9, 25_000, 1);
     let snapshot = table(&world, &["row"], 0);
-    let refused = |options: &EstimateOptions| match snapshot.estimate(options) {
+    let refused = |options: &EstimateOptions| match snapshot.estimate(options, &mut |_| {}) {
         Err(error) if error.kind() == ErrorKind::InvalidInput => error.to_string(),
         other => panic!("{other:?}"),
     };
@@ -628,13 +637,13 @@ fn holds(seeds: u64, steps: i64, identity: &[&str], options: &EstimateOptions, l
                 error: None,
                 ..options.clone()
             };
-            let exact = snapshot.estimate(&exact).unwrap();
+            let exact = snapshot.estimate(&exact, &mut |_| {}).unwrap();
             assert!(exact.figures[0].exact);
             exact.figures[0].value.unwrap()
         });
         let estimates: Vec<Estimate> = match watched {
             true => snapshot.estimates(options).unwrap().map(Result::unwrap).collect(),
-            false => vec![snapshot.estimate(options).unwrap()],
+            false => vec![snapshot.estimate(options, &mut |_| {}).unwrap()],
         };
         let inside = |estimate: &Estimate| estimate.figures[0].low <= truth && truth <= estimate.figures[0].high;
         held += estimates.iter().all(inside) as u32;
@@ -697,11 +706,11 @@ fn trajectories(value: impl Fn(f64) -> f64) -> World {
 /// trajectories are read.
 fn held_and_warned(seeds: u64, world: &World, aggregate: &str, read: f64, warning: &str) -> (f64, f64) {
     let options = sampled(aggregate, read / 400.0, None);
-    let exact = table(world, &["pid"], 0).estimate(&all(&[aggregate])).unwrap();
+    let exact = table(world, &["pid"], 0).estimate(&all(&[aggregate]), &mut |_| {}).unwrap();
     let truth = exact.figures[0].value.unwrap();
     let (mut held, mut warned) = (0, 0);
     for seed in 0..seeds {
-        let estimate = table(world, &["pid"], seed).estimate(&options).unwrap();
+        let estimate = table(world, &["pid"], seed).estimate(&options, &mut |_| {}).unwrap();
         let figure = &estimate.figures[0];
         held += (figure.low <= truth && truth <= figure.high) as u32;
         warned += estimate.warnings.iter().any(|found| found.contains(warning)) as u32;
@@ -726,7 +735,7 @@ fn few_trajectories_have_intervals_that_hold_or_a_warning() {
     let (held, _) = held_and_warned(100, &normal, "p95(value)", 35.0, "");
     assert!(held >= 0.935, "p95(value): {held}");
     let grouped = EstimateOptions { group_by: vec!["pid % 2".into()], ..sampled("mean(value)", 0.05, None) };
-    let estimate = table(&normal, &["pid"], 0).estimate(&grouped).unwrap();
+    let estimate = table(&normal, &["pid"], 0).estimate(&grouped, &mut |_| {}).unwrap();
     assert_eq!(estimate.warnings, ["mean(value): fewer than 30 of `pid` were read in 2 groups: read more records"]);
 }
 
@@ -778,7 +787,7 @@ fn the_number_in_a_box_comes_from_some_runs_at_its_edge() {
             let group_by = [*group_by].iter().filter(|by| !by.is_empty()).map(|by| by.to_string()).collect();
             let query = Query { filter, ..query.clone() };
             let options = EstimateOptions { error: Some(error), query, group_by, ..wish(&[aggregate]) };
-            let found = snapshot.estimate(&options).unwrap();
+            let found = snapshot.estimate(&options, &mut |_| {}).unwrap();
             assert_eq!((found.stopped, found.figures.len()), (Stop::Goal, truths.len()), "{aggregate}");
             for (figure, truth) in found.figures.iter().zip(truths) {
                 assert!(!figure.exact && figure.high - figure.low <= 2.001 * error * truth * 1.1, "{figure:?} {truth}");
@@ -788,7 +797,7 @@ fn the_number_in_a_box_comes_from_some_runs_at_its_edge() {
             let window = Some((0.0, 0.9999));
             let options = EstimateOptions { query: Query { window, ..options.query.clone() }, ..options };
             read[number] += found.stats.rows_read;
-            alone[number] += snapshot.estimate(&options).unwrap().stats.rows_read;
+            alone[number] += snapshot.estimate(&options, &mut |_| {}).unwrap().stats.rows_read;
         }
     }
     for (number, (aggregate, .., truths, most)) in questions.iter().enumerate() {
@@ -837,7 +846,7 @@ fn counts_under_conditions_are_those_of_all_records() {
         assert_eq!(snapshot.count(&query).unwrap(), truth as u64, "{condition}");
         for error in [0.01, 0.1] {
             let options = EstimateOptions { error: Some(error), query: query.clone(), ..wish(&["count()", "sum(y)"]) };
-            let found = snapshot.estimate(&options).unwrap();
+            let found = snapshot.estimate(&options, &mut |_| {}).unwrap();
             let count = figure(&found, "count()");
             let away = (count.value.unwrap() - truth as f64).abs();
             assert!(away <= 2.5 * (count.high - count.low) / 2.0, "{condition} to {error}: {count:?} of {truth}");

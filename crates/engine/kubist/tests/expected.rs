@@ -71,7 +71,7 @@ fn table(batch: &RecordBatch, seed: u64) -> Table {
         seed,
         ..TableOptions::default()
     };
-    Table::create_in(Arc::new(MemoryStore::new("expected")), batch.schema(), &options).unwrap()
+    Table::create(Arc::new(MemoryStore::new("expected")), batch.schema(), &options).unwrap()
 }
 
 fn written(batch: &RecordBatch, seed: u64) -> Snapshot {
@@ -137,13 +137,14 @@ fn what_is_expected_takes_fewer_records() {
         let snapshot = written(&world.batch(0..world.x.len()), seed);
         for (number, (aggregate, filter, group_by, error, truths, _)) in questions.iter().enumerate() {
             let options = asked(aggregate, *filter, group_by, *error);
-            let found = snapshot.estimate(&options).unwrap();
+            let found = snapshot.estimate(&options, &mut |_| {}).unwrap();
             assert_eq!((found.stopped, found.figures.len()), (Stop::Goal, truths.len()), "{aggregate}");
             held[number] += found.figures.iter().zip(truths).filter(|(figure, truth)| holds(figure, **truth)).count();
             drawn[number] += found.stats.rows_returned;
             // Of priorities that are not all nothing is expected.
             let query = Query { window: Some((0.0, 0.9999)), ..options.query.clone() };
-            alone[number] += snapshot.estimate(&EstimateOptions { query, ..options }).unwrap().stats.rows_returned;
+            alone[number] +=
+                snapshot.estimate(&EstimateOptions { query, ..options }, &mut |_| {}).unwrap().stats.rows_returned;
         }
     }
     for (number, (aggregate, filter, .., truths, most)) in questions.iter().enumerate() {
@@ -183,7 +184,7 @@ fn intervals_hold_however_a_table_came_to_be() {
         for state in &mut held {
             let snapshot = table.snapshot().unwrap();
             for (held, (aggregate, filter, error, truth)) in state.iter_mut().zip(&questions) {
-                let found = snapshot.estimate(&asked(aggregate, *filter, "", *error)).unwrap();
+                let found = snapshot.estimate(&asked(aggregate, *filter, "", *error), &mut |_| {}).unwrap();
                 *held += holds(&found.figures[0], *truth) as u64;
             }
             table.optimize(&OptimizeOptions::default(), &mut |_, _| {}).unwrap();
@@ -223,7 +224,7 @@ fn odd_values_spoil_nothing() {
     for seed in 0..seeds {
         let snapshot = written(&world.batch(0..world.x.len()), seed);
         for (held, (aggregate, filter, group_by, truths)) in held.iter_mut().zip(&questions) {
-            let found = snapshot.estimate(&asked(aggregate, *filter, group_by, 0.02)).unwrap();
+            let found = snapshot.estimate(&asked(aggregate, *filter, group_by, 0.02), &mut |_| {}).unwrap();
             assert_eq!(found.figures.len(), truths.len(), "{aggregate} {filter:?}");
             *held += found.figures.iter().zip(truths).filter(|(figure, truth)| holds(figure, **truth)).count();
         }
@@ -235,6 +236,6 @@ fn odd_values_spoil_nothing() {
     // Infinite values have no mean.
     world.wave[17] = f64::INFINITY;
     let snapshot = written(&world.batch(0..world.x.len()), 1);
-    let found = snapshot.estimate(&EstimateOptions { error: None, ..asked("sum(wave)", None, "", 0.0) });
+    let found = snapshot.estimate(&EstimateOptions { error: None, ..asked("sum(wave)", None, "", 0.0) }, &mut |_| {});
     assert!(found.is_ok_and(|found| !found.figures.is_empty()));
 }

@@ -209,7 +209,7 @@ impl Logs for Faulty {
 
 /// The ids of a table, ascending, each once.
 fn ids(store: Arc<dyn Store>) -> Vec<i64> {
-    let snapshot = Table::open_in(store).unwrap().snapshot().unwrap();
+    let snapshot = Table::open(store).unwrap().snapshot().unwrap();
     let mut found = Vec::new();
     for batch in snapshot.query(Query::default()).unwrap() {
         found.extend_from_slice(batch.unwrap()["id"].as_primitive::<Int64Type>().values());
@@ -235,7 +235,7 @@ fn json(report: &impl serde::Serialize) -> Value {
 
 fn verify(at: &Path, fault: &Fault, deep: bool) -> (kubist::Result<VerifyReport>, Arc<Faulty>) {
     let store = Faulty::new(at, fault.clone(), false);
-    let table = Table::open_in(store.clone()).unwrap();
+    let table = Table::open(store.clone()).unwrap();
     // The list of runs is read along.
     table.limit_runs_in_memory(0);
     store.armed.store(true, Ordering::SeqCst);
@@ -245,7 +245,7 @@ fn verify(at: &Path, fault: &Fault, deep: bool) -> (kubist::Result<VerifyReport>
 
 fn salvage(at: &Path, fault: &Fault) -> (kubist::Result<SalvageReport>, Arc<Faulty>, Arc<MemoryStore>) {
     let (store, to) = (Faulty::new(at, fault.clone(), true), Arc::new(MemoryStore::new("saved")));
-    (Table::salvage_in(store.clone(), to.clone(), &Cancel::default(), &mut |_, _| {}), store, to)
+    (Table::salvage(store.clone(), to.clone(), &Cancel::default(), &mut |_, _| {}), store, to)
 }
 
 impl Truth {
@@ -294,7 +294,7 @@ impl Truth {
             Err(error) => {
                 assert_eq!(error.kind(), ErrorKind::Unavailable, "{fault:?}: {error:?}");
                 assert!(error.to_string().contains(self.at.to_str().unwrap()), "{fault:?}: {error}");
-                let none = Table::open_in(to);
+                let none = Table::open(to);
                 assert!(matches!(none, Err(Error::NotATable { .. })), "{fault:?}: {none:?}");
                 false
             }

@@ -33,7 +33,7 @@ fn table(domain: impl Fn(usize) -> Domain) -> (Arc<MemoryStore>, Table) {
         capacity: Some(256),
         ..Default::default()
     };
-    (store.clone(), Table::create_in(store, schema(), &options).unwrap())
+    (store.clone(), Table::create(store, schema(), &options).unwrap())
 }
 
 fn batch(first: usize, points: &[Point]) -> RecordBatch {
@@ -128,7 +128,7 @@ fn the_index_follows_data_that_grows() {
             }
             if number % 9 == 0 {
                 assert!(grown.checkpoint().unwrap());
-                grown = Table::open_in(store.clone() as Arc<dyn Store>).unwrap();
+                grown = Table::open(store.clone() as Arc<dyn Store>).unwrap();
             }
         }
         optimize(&grown);
@@ -180,7 +180,7 @@ fn scales_that_drift_and_clouds_that_cluster_keep_their_answers() {
         all.extend(points);
         if number % 3 == 2 {
             optimize(&drifting);
-            drifting = Table::open_in(store.clone() as Arc<dyn Store>).unwrap();
+            drifting = Table::open(store.clone() as Arc<dyn Store>).unwrap();
         }
         examined(&drifting, &all, number);
     }
@@ -271,7 +271,7 @@ fn two_optimizers_and_a_regrid_at_once() {
     std::thread::scope(|scope| {
         for _ in 0..2 {
             scope.spawn(|| {
-                let table = Table::open_in(store.clone() as Arc<dyn Store>).unwrap();
+                let table = Table::open(store.clone() as Arc<dyn Store>).unwrap();
                 let options = OptimizeOptions { rows_at_once: 3000, ..Default::default() };
                 for _ in 0..4 {
                     table.optimize(&options, &mut |_, _| {}).unwrap();

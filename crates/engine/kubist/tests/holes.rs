@@ -340,7 +340,7 @@ fn who_verifies_meanwhile_finds_no_damage() {
 fn open(disk: Arc<dyn Disk>) -> Result<Table> {
     let store = LocalStore::on_disk(disk, Path::new("/data/table"))
         .map_err(|error| Error::storage(kubist::ErrorKind::Unavailable, error.to_string(), error))?;
-    Table::create_in(Arc::new(store), schema(), &options(200))
+    Table::create(Arc::new(store), schema(), &options(200))
 }
 
 /// Commits, arranges and cleans until the power fails or the process is killed; how many rows

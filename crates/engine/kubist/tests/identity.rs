@@ -14,12 +14,12 @@ use arrow_array::cast::AsArray;
 use arrow_array::types::Float64Type;
 use arrow_array::{ArrayRef, Float64Array, RecordBatch};
 use arrow_schema::{DataType, Field, Schema, SchemaRef};
-use kubist::cache::{Cached, Folder};
 use kubist::store::{MemoryStore, Store, open_local};
 use kubist::{
     Dimension, Domain, Error, NewColumn, OptimizeOptions, Query, Result, Snapshot, SnapshotToken, Table, TableOptions,
     Value, VerifyOptions, WriterOptions,
 };
+use kubist_cache::{Cached, Folder};
 use rand::rngs::SmallRng;
 use rand::{Rng, SeedableRng};
 
@@ -284,7 +284,7 @@ impl World {
     /// were copies of one bucket, or of a store without stamps.
     fn open(&mut self, place: usize) -> Table {
         if place == DIRECTORIES {
-            return Table::open_in(self.memory.clone()).unwrap();
+            return Table::open(self.memory.clone()).unwrap();
         }
         let path = self.path(place);
         let local = || Box::new(open_local(&path).unwrap());
@@ -292,9 +292,9 @@ impl World {
             0 => open(&path),
             1 => {
                 let cache = Folder::open(self.folder.path().join("cache"), 64 << 20).unwrap();
-                Table::open_in(Arc::new(Cached::new(Arc::new(*local()), 1, cache))).unwrap()
+                Table::open(Arc::new(Cached::new(Arc::new(*local()), 1, cache))).unwrap()
             }
-            _ => Table::open_in(Arc::new(Plain(local()))).unwrap(),
+            _ => Table::open(Arc::new(Plain(local()))).unwrap(),
         }
     }
 
@@ -333,7 +333,7 @@ impl World {
             0 | 1 => {
                 let Some(place) = self.some_place(false) else { return };
                 match place {
-                    DIRECTORIES => drop(Table::create_in(self.memory.clone(), schema(), &options()).unwrap()),
+                    DIRECTORIES => drop(Table::create(self.memory.clone(), schema(), &options()).unwrap()),
                     _ => drop(create(&self.path(place))),
                 }
                 self.arrive(place, Vec::new());
@@ -341,7 +341,7 @@ impl World {
             2 => {
                 let Some(place) = self.some_place(true) else { return };
                 match place {
-                    DIRECTORIES => Table::drop_in(self.memory.clone(), false).unwrap(),
+                    DIRECTORIES => Table::drop_at(self.memory.clone(), false).unwrap(),
                     _ => Table::drop_at(self.path(place).to_str().unwrap(), false).unwrap(),
                 };
                 self.places[place] = None;

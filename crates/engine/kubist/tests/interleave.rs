@@ -41,7 +41,7 @@ fn open(disk: Arc<dyn Disk>, fault: Option<Fault>) -> kubist::Result<Table> {
     let store = store.with_staleness(Duration::from_secs(1));
     // Without leases the optimizers get in each other's way more often.
     let store = Planted { store: Arc::new(store), fault, leases: false };
-    Table::create_in(Arc::new(store), schema(), &options())
+    Table::create(Arc::new(store), schema(), &options())
 }
 
 /// What all processes know.
@@ -189,7 +189,7 @@ fn retract(table: &Table, random: &mut StdRng, known: &Known) -> std::result::Re
             table.snapshot()?;
             continue;
         }
-        match table.retract(KEPT - 1, &Default::default()) {
+        match table.retract(KEPT - 1) {
             Err(Error::SnapshotExpired { .. } | Error::Busy(_)) => {}
             done => drop(done?),
         }

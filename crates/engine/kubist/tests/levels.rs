@@ -169,7 +169,7 @@ fn history(seed: u64, seen: &mut Seen) {
             }
             6 => {
                 steps -= rng.random_range(0..2).min(steps);
-                works.retract(steps, &Cancel::default()).unwrap();
+                works.retract(steps).unwrap();
             }
             7 => drop(works.clean(Duration::ZERO).unwrap()),
             8 => (works, [holds, follows]) = (open(&at), others()),
@@ -443,7 +443,7 @@ fn a_checkpoint_is_killed_anywhere() {
         |process: &Arc<SimProcess>| Arc::new(LocalStore::on_disk(process.clone(), Path::new("/data/table")).unwrap());
     for calls in 0.. {
         let machine = SimDisk::new(calls);
-        let table = Table::create_in(at(&machine.process()), schema(), &options()).unwrap();
+        let table = Table::create(at(&machine.process()), schema(), &options()).unwrap();
         table.limit_runs_in_memory(0);
         let mut rng = SmallRng::seed_from_u64(7);
         let mut writer = writer(&table, "ada");
@@ -456,20 +456,20 @@ fn a_checkpoint_is_killed_anywhere() {
         let expected = list(&table);
         drop((writer, table));
         let process = machine.process();
-        let dying = Table::open_in(at(&process)).unwrap();
+        let dying = Table::open(at(&process)).unwrap();
         dying.limit_runs_in_memory(0);
         process.kill_after(calls);
         let is_done = dying.checkpoint().is_ok();
         drop(dying);
         machine.crash();
-        let reopened = Table::open_in(at(&machine.process())).unwrap();
+        let reopened = Table::open(at(&machine.process())).unwrap();
         reopened.limit_runs_in_memory(0);
         assert_eq!(list(&reopened), expected, "killed after {calls} calls");
         for _ in 0..2 {
             assert!(reopened.checkpoint().unwrap());
             reopened.clean(Duration::ZERO).unwrap();
         }
-        let found = ids(&Table::open_in(at(&machine.process())).unwrap().snapshot().unwrap(), &Query::default());
+        let found = ids(&Table::open(at(&machine.process())).unwrap().snapshot().unwrap(), &Query::default());
         assert_eq!(found.unwrap(), (0..2_000).collect::<Vec<_>>(), "killed after {calls} calls");
         if is_done {
             return;

@@ -36,7 +36,7 @@ fn options() -> TableOptions {
 }
 
 fn table() -> Table {
-    Table::create_in(fresh_store("live"), schema(), &options()).unwrap()
+    Table::create(fresh_store("live"), schema(), &options()).unwrap()
 }
 
 /// Rows `ids`, scattered by a hash of the id.
@@ -128,7 +128,7 @@ fn steps_are_seen_once_every_declared_writer_has_spoken() {
 #[test]
 fn a_simulation_goes_on_with_other_writers() {
     let store = fresh_store("live");
-    let table = Table::create_in(store.clone(), schema(), &options()).unwrap();
+    let table = Table::create(store.clone(), schema(), &options()).unwrap();
     table.declare_writers(&Declared::Count(3)).unwrap();
     let mut writers = ["ada", "ben", "cem"].map(|name| writer(&table, name));
     for step in 1..=4 {
@@ -139,7 +139,7 @@ fn a_simulation_goes_on_with_other_writers() {
     }
     let steps = || {
         // One handle has followed all along, the other follows now.
-        let anew = Table::open_in(elsewhere(&store)).unwrap().snapshot().unwrap().complete_steps();
+        let anew = Table::open(elsewhere(&store)).unwrap().snapshot().unwrap().complete_steps();
         assert_eq!(table.snapshot().unwrap().complete_steps(), anew);
         anew
     };
@@ -148,7 +148,7 @@ fn a_simulation_goes_on_with_other_writers() {
     // What is later than the checkpoint is taken back first: step 4 would seem complete.
     let there = table.declare_writers_after(2, &Declared::Count(2)).unwrap_err().to_string();
     assert!(there.contains("step 3 is there"), "{there}");
-    table.retract(2, &Default::default()).unwrap();
+    table.retract(2).unwrap();
     for _ in 0..2 {
         table.declare_writers_after(2, &Declared::Count(2)).unwrap();
     }
@@ -166,7 +166,7 @@ fn a_simulation_goes_on_with_other_writers() {
     assert_eq!(early.complete_steps(), [1, 2, 3]);
     assert_eq!(table.at(&early.token()).unwrap().complete_steps(), [1, 2, 3]);
     // Back before the last checkpoint: its declaration is gone with its steps.
-    table.retract(1, &Default::default()).unwrap();
+    table.retract(1).unwrap();
     table.declare_writers_after(1, &Declared::Count(3)).unwrap();
     let declared = table.snapshot().unwrap().about().unwrap().declared;
     assert_eq!(declared, [DeclaredWriters { after: None, writers: Declared::Count(3) }]);
@@ -188,7 +188,7 @@ fn a_solver_goes_back_to_a_checkpoint() {
         }
         let before = table.snapshot().unwrap();
         let held = all(&before);
-        let report = table.retract(3, &Default::default()).unwrap();
+        let report = table.retract(3).unwrap();
         assert_eq!(report.rows, if merge { 200 + 200 } else { 200 }, "the steps done again below are retracted too");
         assert_eq!(all(&before), held, "a pinned snapshot does not change");
         let left = all(&table.snapshot().unwrap());
@@ -200,7 +200,7 @@ fn a_solver_goes_back_to_a_checkpoint() {
         let report = table.verify(&VerifyOptions::deep(), &mut |_, _| {}).unwrap();
         assert_eq!(report.findings, Vec::<String>::new());
     }
-    assert_eq!(table.retract(9, &Default::default()).unwrap().rows, 0);
+    assert_eq!(table.retract(9).unwrap().rows, 0);
 }
 
 /// Four writers, two optimizers, three readers: each snapshot is a join of whole
@@ -298,16 +298,16 @@ fn everybody_at_once() {
 #[test]
 fn a_checkpoint_knows_steps_and_a_restarted_solver_can_go_back() {
     let store = fresh_store("restart");
-    let table = Table::create_in(store.clone(), schema(), &options()).unwrap();
+    let table = Table::create(store.clone(), schema(), &options()).unwrap();
     let mut ada = writer(&table, "ada");
     for step in 1..=5 {
         commit_step(&mut ada, 100 * step..100 * step + 100, step);
     }
     drop(ada);
     assert!(table.checkpoint().unwrap());
-    let table = Table::open_in(elsewhere(&store)).unwrap();
+    let table = Table::open(elsewhere(&store)).unwrap();
     table.optimize(&OptimizeOptions { debt_share: 0.0, ..Default::default() }, &mut |_, _| {}).unwrap();
-    assert_eq!(table.retract(2, &Default::default()).unwrap().rows, 300);
+    assert_eq!(table.retract(2).unwrap().rows, 300);
     assert_eq!(all(&table.snapshot().unwrap()), (100..300).collect::<Vec<_>>());
     let mut ada = writer(&table, "ada");
     commit_step(&mut ada, 300..400, 3);
@@ -355,7 +355,7 @@ fn cells_hold_no_more_than_was_asked_for() {
     use kubist::PerCell;
     for seed in 0..30 {
         let options = TableOptions { identity: vec!["id".into()], seed, ..options() };
-        let table = Table::create_in(fresh_store("cells"), schema(), &options).unwrap();
+        let table = Table::create(fresh_store("cells"), schema(), &options).unwrap();
         let mut ada = writer(&table, "ada");
         let ids = [1, 1, 2, 3, 3, 3];
         let columns: Vec<ArrayRef> = vec![
@@ -419,15 +419,15 @@ fn a_writer_restores_the_layout_behind_its_back() {
 #[test]
 fn many_short_lived_writers_leave_a_checkpoint() {
     let store = fresh_store("short");
-    let table = Table::create_in(store.clone(), schema(), &options()).unwrap();
+    let table = Table::create(store.clone(), schema(), &options()).unwrap();
     for commit in 0..450 {
-        let mut writer = writer(&Table::open_in(elsewhere(&store)).unwrap(), &format!("writer-{}", commit % 40));
+        let mut writer = writer(&Table::open(elsewhere(&store)).unwrap(), &format!("writer-{}", commit % 40));
         writer.append(&rows(commit * 10..commit * 10 + 10)).unwrap();
         let token = Some(format!("commit {commit}"));
         writer.commit_as(&CommitOptions { token, step: Some(commit) }).unwrap();
     }
     assert!(!store.list("checkpoints/").unwrap().is_empty() || table.checkpoint().unwrap());
-    let fresh = Table::open_in(elsewhere(&store)).unwrap();
+    let fresh = Table::open(elsewhere(&store)).unwrap();
     assert_eq!(all(&fresh.snapshot().unwrap()), (0..4500).collect::<Vec<_>>());
     assert_eq!(fresh.snapshot().unwrap().complete_steps().len(), 450);
     // Tokens are remembered by the checkpoint too.

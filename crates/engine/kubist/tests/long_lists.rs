@@ -8,8 +8,8 @@ use arrow_array::types::{Float32Type, Float64Type, Int64Type};
 use arrow_array::{Array, ArrayRef, Float32Array, Float64Array, Int64Array, RecordBatch};
 use arrow_schema::{DataType, Field, Schema, SchemaRef};
 use kubist::{
-    Bound, Cancel, Dimension, Domain, Estimate, EstimateOptions, NewColumn, OptimizeOptions, PerCell, Query, Snapshot,
-    Table, TableOptions, Value, WriterOptions,
+    Bound, Dimension, Domain, Estimate, EstimateOptions, NewColumn, OptimizeOptions, PerCell, Query, Snapshot, Table,
+    TableOptions, Value, WriterOptions,
 };
 use rand::rngs::SmallRng;
 use rand::{Rng, SeedableRng};
@@ -136,7 +136,7 @@ fn ends<'a>(rows: impl Iterator<Item = &'a Row> + Clone) -> [Option<(f64, f64)>;
 fn estimate(snapshot: &Snapshot, aggregates: &[&str], query: &Query) -> Estimate {
     let aggregates = aggregates.iter().map(|text| (*text).to_owned()).collect();
     let options = EstimateOptions { aggregates, query: query.clone(), error: Some(0.1), ..EstimateOptions::default() };
-    snapshot.estimate(&options).unwrap()
+    snapshot.estimate(&options, &mut |_| {}).unwrap()
 }
 
 const EXTREMES: [&str; 8] = ["min(x)", "max(x)", "min(y)", "max(y)", "min(a)", "max(a)", "min(n)", "max(n)"];
@@ -222,7 +222,7 @@ fn long_lists_answer_as_those_in_memory_do() {
     let query = Query { bounds: vec![bound("x", 0.1, 0.95)], ..Query::default() };
     let snapshot = paged(&at);
     let splits = snapshot.splits(&query, 5).unwrap();
-    let read = |split| kubist::read_split(split, &Cancel::default()).unwrap();
+    let read = |split: &kubist::Split| Table::open(&split.location).and_then(|table| table.read_split(split)).unwrap();
     let batches = splits.iter().flat_map(read).map(Result::unwrap);
     let found = batches.flat_map(|batch| batch.column(0).as_primitive::<Int64Type>().values().to_vec());
     assert!(sorted(found.collect()) == sorted(ids(&held, &query)));

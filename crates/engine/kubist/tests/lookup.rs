@@ -70,7 +70,7 @@ fn fill(table: &Table, steps: std::ops::Range<i32>, commits: usize) {
 }
 
 fn table(steps: i32, commits: usize) -> Table {
-    let table = Table::create_in(Arc::new(MemoryStore::new("particles")), schema(), &options()).unwrap();
+    let table = Table::create(Arc::new(MemoryStore::new("particles")), schema(), &options()).unwrap();
     fill(&table, 0..steps, commits);
     table
 }

@@ -316,7 +316,7 @@ fn cut_off(make: impl Fn(Arc<dyn Store>) -> kubist::Result<()>, count: usize) {
             if crash {
                 machine.crash();
             }
-            match Table::open_in(fresh()) {
+            match Table::open(fresh()) {
                 Ok(table) => {
                     outcomes[0] += 1;
                     assert_eq!(ids(&table).len(), count, "killed at call {calls}");
@@ -330,13 +330,13 @@ fn cut_off(make: impl Fn(Arc<dyn Store>) -> kubist::Result<()>, count: usize) {
             let process = machine.process();
             let left = LocalStore::on_disk(process.clone(), at).unwrap();
             process.kill_after(calls / 2);
-            let _ = Table::drop_in(Arc::new(left), false);
-            match Table::drop_in(fresh(), false) {
+            let _ = Table::drop_at(Arc::new(left), false);
+            match Table::drop_at(fresh(), false) {
                 Ok(_) | Err(Error::NotATable { .. }) => {}
                 Err(error) => panic!("killed at call {calls}: {error}"),
             }
             make(fresh()).unwrap_or_else(|error| panic!("killed at call {calls}, then repeated: {error}"));
-            assert_eq!(ids(&Table::open_in(fresh()).unwrap()).len(), count);
+            assert_eq!(ids(&Table::open(fresh()).unwrap()).len(), count);
         }
         if outcomes[0] > 10 {
             break;
@@ -347,7 +347,7 @@ fn cut_off(make: impl Fn(Arc<dyn Store>) -> kubist::Result<()>, count: usize) {
 
 fn source() -> Arc<MemoryStore> {
     let store = Arc::new(MemoryStore::new("source"));
-    let table = Table::create_in(store.clone(), schema(), &options()).unwrap();
+    let table = Table::create(store.clone(), schema(), &options()).unwrap();
     let mut writer = table.writer(&named("ada")).unwrap();
     for commit in 0..2 {
         writer.append(&rows(commit * 100, 100)).unwrap();
@@ -358,15 +358,15 @@ fn source() -> Arc<MemoryStore> {
 
 #[test]
 fn a_copy_killed_at_any_call_is_whole_or_no_table() {
-    let snapshot = Table::open_in(source()).unwrap().snapshot().unwrap();
-    let copy = |store| snapshot.copy_in(store, &CopyOptions::default(), &mut |_, _| {}).map(drop);
+    let snapshot = Table::open(source()).unwrap().snapshot().unwrap();
+    let copy = |store| snapshot.copy_to(store, &CopyOptions::default(), &mut |_, _| {}).map(drop);
     cut_off(copy, 200);
 }
 
 #[test]
 fn a_salvage_killed_at_any_call_is_whole_or_no_table() {
     let from = source();
-    let salvage = |store| Table::salvage_in(from.clone(), store, &Default::default(), &mut |_, _| {}).map(drop);
+    let salvage = |store| Table::salvage(from.clone(), store, &Default::default(), &mut |_, _| {}).map(drop);
     cut_off(salvage, 200);
 }
 
@@ -375,7 +375,7 @@ fn an_unfinished_copy_is_no_table_and_is_begun_anew() {
     let folder = tempfile::tempdir().unwrap();
     let (at, other) = (folder.path().join("copy"), folder.path().join("other"));
     let (name, other) = (at.to_str().unwrap(), other.to_str().unwrap());
-    let snapshot = Table::open_in(source()).unwrap().snapshot().unwrap();
+    let snapshot = Table::open(source()).unwrap().snapshot().unwrap();
     let copy = |to: &str| snapshot.copy_to(to, &CopyOptions::default(), &mut |_, _| {});
     copy(name).unwrap();
     // As it is just before its header comes.

@@ -30,7 +30,7 @@ fn schema() -> SchemaRef {
 }
 
 fn table(name: &str) -> Table {
-    Table::create_in(Arc::new(MemoryStore::new(name)), schema(), &table_options()).unwrap()
+    Table::create(Arc::new(MemoryStore::new(name)), schema(), &table_options()).unwrap()
 }
 
 fn table_options() -> TableOptions {
@@ -246,7 +246,7 @@ fn layout(table: &Table) -> impl PartialEq + std::fmt::Debug + use<> {
 fn a_list_that_is_not_held_leads_to_the_same_layout() {
     let [held, paged] = [1 << 18, 5].map(|limit| {
         let store = Arc::new(MemoryStore::new("t"));
-        let table = Table::create_in(store.clone(), schema(), &table_options()).unwrap();
+        let table = Table::create(store.clone(), schema(), &table_options()).unwrap();
         let mut rng = SmallRng::seed_from_u64(9);
         for step in 0..60 {
             let mut writer = table.writer(&WriterOptions::default()).unwrap();
@@ -260,7 +260,7 @@ fn a_list_that_is_not_held_leads_to_the_same_layout() {
         table.checkpoint().unwrap();
         drop(table);
         // Only a handle that begins with a checkpoint has pages.
-        let table = Table::open_in(store).unwrap();
+        let table = Table::open(store).unwrap();
         table.limit_runs_in_memory(limit);
         table
     });
@@ -308,7 +308,7 @@ fn a_list_that_is_not_held_leads_to_the_same_layout() {
     check("what is worth it");
     optimized(&OptimizeOptions { rows_at_once: 700, replication: "full".parse().ok(), ..Default::default() });
     check("replicas");
-    let [one, other] = both.map(|table| table.retract(40, &Cancel::default()).unwrap());
+    let [one, other] = both.map(|table| table.retract(40).unwrap());
     assert_eq!(one, other);
     assert!(one.rows > 0 && one.runs_rewritten > 0, "{one:?}");
     check("steps taken back");

@@ -69,7 +69,7 @@ fn table(rng: &mut SmallRng) -> Case {
         compression: *[Compression::Fast, Compression::Balanced, Compression::Small].choose(rng).unwrap(),
         ..Default::default()
     };
-    let mut table = Table::create_in(fresh_store("oracle"), schema.clone(), &options).unwrap();
+    let mut table = Table::create(fresh_store("oracle"), schema.clone(), &options).unwrap();
     // Some read their list of runs page by page.
     let held = *[0, 20, 1 << 18].choose(rng).unwrap();
     table.limit_runs_in_memory(held);
@@ -127,7 +127,7 @@ fn table(rng: &mut SmallRng) -> Case {
             schema = add_column(rng, &table, &schema, &mut batches, &mut numbers, &mut added);
         }
         if rng.random_bool(0.3) {
-            table = Table::open_in(elsewhere(&table.core().store)).unwrap();
+            table = Table::open(elsewhere(&table.core().store)).unwrap();
             table.limit_runs_in_memory(held);
         }
         assert_eq!(
@@ -532,7 +532,7 @@ fn a_million_identical_points() {
         identity: vec!["rid".into()],
         ..Default::default()
     };
-    let table = Table::create_in(fresh_store("same"), schema.clone(), &options).unwrap();
+    let table = Table::create(fresh_store("same"), schema.clone(), &options).unwrap();
     let rows = 1_000_000;
     let column = |value: f32| Arc::new(Float32Array::from(vec![value; rows])) as ArrayRef;
     let batch = RecordBatch::try_new(

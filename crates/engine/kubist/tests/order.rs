@@ -87,7 +87,7 @@ fn made(rows: &[Row], of_commit: usize, identity: &[&str]) -> Table {
         capacity: Some(256),
         ..TableOptions::default()
     };
-    let table = Table::create_in(Arc::new(MemoryStore::new("ordered")), schema(), &options).unwrap();
+    let table = Table::create(Arc::new(MemoryStore::new("ordered")), schema(), &options).unwrap();
     let mut writer = table.writer(&WriterOptions::default()).unwrap();
     for rows in rows.chunks(of_commit) {
         writer.append(&batch(rows)).unwrap();
@@ -328,7 +328,7 @@ fn what_cannot_be_ordered_is_refused_in_words() {
     let ordered = Query::new().order_by(["x"]);
     assert!(snapshot.splits(&ordered, 3).unwrap_err().to_string().contains("cannot be cut"));
     let options = EstimateOptions { aggregates: vec!["count()".into()], query: ordered, ..EstimateOptions::default() };
-    assert!(snapshot.estimate(&options).unwrap_err().to_string().contains("no order"));
+    assert!(snapshot.estimate(&options, &mut |_| {}).unwrap_err().to_string().contains("no order"));
     let run = RunOptions { memory_bytes: Some(1_000), most_scratch: Some(2_000), ..RunOptions::default() };
     let stream = snapshot.query(run.of(Query::new().order_by(["x"]))).unwrap();
     let ended: Vec<_> = stream.collect();

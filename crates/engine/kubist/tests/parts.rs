@@ -8,7 +8,7 @@ use arrow_array::types::{Float64Type, Int64Type};
 use arrow_array::{Array, Float64Array, Int64Array, RecordBatch};
 use arrow_schema::{DataType, Field, Schema};
 use kubist::WriterOptions;
-use kubist::{Bound, Cancel, Dimension, Domain, Error, Query, QueryStream, Split, Table, TableOptions, Value};
+use kubist::{Bound, Dimension, Domain, Error, Query, QueryStream, Split, Table, TableOptions, Value};
 
 /// 20,000 rows of 500 particles on a line of points, in four commits.
 fn table(location: &std::path::Path) -> Table {
@@ -63,7 +63,7 @@ fn parts_travel_as_text_and_are_read_as_one() {
         for split in splits {
             let sent: Split = serde_json::from_str(&serde_json::to_string(&split).unwrap()).unwrap();
             assert_eq!(sent, split);
-            found.extend(numbers(kubist::read_split(&sent, &Cancel::default()).unwrap(), "n"));
+            found.extend(numbers(Table::open(&sent.location).and_then(|table| table.read_split(&sent)).unwrap(), "n"));
         }
         found.sort_unstable();
         assert_eq!(found, all);
@@ -85,7 +85,9 @@ fn a_part_says_the_query_as_it_was_asked() {
     let text = serde_json::to_string(&splits).unwrap();
     let sent: Vec<Split> = serde_json::from_str(&text).unwrap();
     assert!(sent.iter().all(|split| split.query == query), "{text}");
-    let read = sent.iter().flat_map(|split| numbers(kubist::read_split(split, &Cancel::default()).unwrap(), "n"));
+    let read = sent.iter().flat_map(|split| {
+        numbers(Table::open(&split.location).and_then(|table| table.read_split(split)).unwrap(), "n")
+    });
     let (mut read, mut asked): (Vec<i64>, _) = (read.collect(), numbers(snapshot.query(&query).unwrap(), "n"));
     read.sort_unstable();
     asked.sort_unstable();

@@ -19,7 +19,7 @@ const ROWS: i64 = 20_000;
 
 /// Ids on a spiral, in three commits, with replicas.
 fn table() -> Table {
-    let table = Table::create_in(Arc::new(MemoryStore::new("plan")), common::schema(), &common::options()).unwrap();
+    let table = Table::create(Arc::new(MemoryStore::new("plan")), common::schema(), &common::options()).unwrap();
     let mut writer = table.writer(&WriterOptions::default()).unwrap();
     for third in 0..3 {
         let ids = (0..ROWS).filter(|id| id % 3 == third);

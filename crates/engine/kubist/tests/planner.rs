@@ -37,7 +37,7 @@ fn table() -> Table {
         |name: &str| Dimension { column: name.into(), domain: Domain::Linear(Value::Int(0), Value::Int(1)) };
     let dimensions = vec![dimension("x"), dimension("y")];
     let options = TableOptions { dimensions: dimensions.clone(), capacity: Some(CAPACITY), ..Default::default() };
-    let table = Table::create_in(Arc::new(MemoryStore::new("planner")), schema.clone(), &options).unwrap();
+    let table = Table::create(Arc::new(MemoryStore::new("planner")), schema.clone(), &options).unwrap();
     let mut writer = table.writer(&WriterOptions::default()).unwrap();
     let column = || Arc::new(Float64Array::from(vec![0.5])) as ArrayRef;
     writer.append(&RecordBatch::try_new(schema, vec![column(), column()]).unwrap()).unwrap();

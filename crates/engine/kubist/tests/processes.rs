@@ -46,7 +46,7 @@ fn in_a_child() {
     let table = variable("KUBIST_TABLE");
     let at = Path::new(&table);
     let store = LocalStore::open_on(Arc::new(StoppingDisk(OsDisk::beneath(at))), at).unwrap();
-    let table = Table::open_in(Arc::new(store)).unwrap();
+    let table = Table::open(Arc::new(store)).unwrap();
     match role.as_str() {
         "writer" => write(&table),
         "reader" => read(&table),

@@ -74,7 +74,7 @@ fn table(commits: i64) -> Table {
         capacity: Some(256),
         ..TableOptions::default()
     };
-    let table = Table::create_in(Arc::new(MemoryStore::new("points")), schema(), &options).unwrap();
+    let table = Table::create(Arc::new(MemoryStore::new("points")), schema(), &options).unwrap();
     let mut writer = table.writer(&WriterOptions::default()).unwrap();
     for commit in 0..commits {
         writer.append(&rows((0..SIDE * SIDE).filter(|id| id % commits == commit))).unwrap();
@@ -189,9 +189,9 @@ fn what_is_asked_again_and_again_is_not_read_again() {
 fn the_largest_value_is_found_without_the_maps_of_runs_that_are_beaten() {
     let table = table(8);
     let largest = || {
-        let fresh = Table::open_in(table.core().store.clone()).unwrap();
+        let fresh = Table::open(table.core().store.clone()).unwrap();
         let options = EstimateOptions { aggregates: vec!["max(heat)".into()], ..EstimateOptions::default() };
-        let estimate = fresh.snapshot().unwrap().estimate(&options).unwrap();
+        let estimate = fresh.snapshot().unwrap().estimate(&options, &mut |_| {}).unwrap();
         assert!(estimate.figures[0].exact);
         (estimate.figures[0].value.unwrap(), estimate.stats.bytes_read)
     };

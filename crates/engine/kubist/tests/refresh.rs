@@ -20,11 +20,11 @@ const READERS: usize = 8;
 /// A table behind a gate, and its one writer, whose handle is another one.
 fn table() -> (Arc<Gated>, Table, Writer) {
     let store = MemoryStore::new("refreshed");
-    let other = Table::create_in(Arc::new(store.clone()), schema(), &options()).unwrap();
+    let other = Table::create(Arc::new(store.clone()), schema(), &options()).unwrap();
     let mut writer = other.writer(&WriterOptions { name: Some(name(0)), ..Default::default() }).unwrap();
     commit(&mut writer, 0, 0).unwrap();
     let gated = Arc::new(Gated::new(store));
-    let table = Table::open_in(gated.clone()).unwrap();
+    let table = Table::open(gated.clone()).unwrap();
     (gated, table, writer)
 }
 
@@ -93,11 +93,11 @@ impl Logs for Far {
 #[test]
 fn a_far_table_that_has_not_changed_is_asked_once_for_each_thing() {
     let store = MemoryStore::new("far");
-    let near = Table::create_in(Arc::new(store.clone()), schema(), &options()).unwrap();
+    let near = Table::create(Arc::new(store.clone()), schema(), &options()).unwrap();
     let mut writer = near.writer(&WriterOptions { name: Some(name(0)), ..Default::default() }).unwrap();
     commit(&mut writer, 0, 0).unwrap();
     let far = Arc::new(Far { store, asked: Mutex::default() });
-    let table = Table::open_in(far.clone()).unwrap();
+    let table = Table::open(far.clone()).unwrap();
     assert_eq!(seen(&table.snapshot().unwrap()), 1);
     far.asked();
     let token = table.snapshot().unwrap().token();
@@ -121,7 +121,7 @@ fn a_far_table_that_has_not_changed_is_asked_once_for_each_thing() {
 #[test]
 fn a_commit_looks_at_the_table_once() {
     let far = Arc::new(Far { store: MemoryStore::new("far"), asked: Mutex::default() });
-    let table = Table::create_in(far.clone(), schema(), &options()).unwrap();
+    let table = Table::create(far.clone(), schema(), &options()).unwrap();
     let mut writer = table.writer(&WriterOptions { name: Some(name(0)), ..Default::default() }).unwrap();
     commit(&mut writer, 0, 0).unwrap();
     // A look lists rewrites and alterations, and asks for the writers. It reads logs, on a store without stamps also the
@@ -152,7 +152,7 @@ fn seen(snapshot: &Snapshot) -> i64 {
 fn held(gated: &Gated, table: &Table, hold: Hold, cancel: &Cancel) -> JoinHandle<Result<Snapshot>> {
     let (table, cancel) = (table.clone(), cancel.clone());
     gated.close(hold);
-    let call = std::thread::spawn(move || table.snapshot_with(&cancel));
+    let call = std::thread::spawn(move || table.cancelled_by(&cancel).snapshot());
     gated.wait_until_held();
     call
 }
@@ -168,7 +168,7 @@ fn waiting(table: &Table) -> Vec<JoinHandle<Result<Snapshot>>> {
             }
             false
         });
-        std::thread::spawn(move || table.snapshot_with(&cancel))
+        std::thread::spawn(move || table.cancelled_by(&cancel).snapshot())
     });
     let calls = calls.collect();
     looked.iter().for_each(|looked| drop(looked.wait()));
@@ -190,7 +190,7 @@ fn a_pinned_snapshot_and_the_last_view_do_not_wait() {
             // Who asks for now waits, until it is told to stop.
             let cancel = Cancel::default();
             cancel.set();
-            assert!(matches!(table.snapshot_with(&cancel), Err(Error::Cancelled)));
+            assert!(matches!(table.cancelled_by(&cancel).snapshot(), Err(Error::Cancelled)));
             gated.open(Then::Succeed);
             assert_eq!(seen(&call.join().unwrap().unwrap()), 2);
             assert_eq!(
@@ -288,7 +288,7 @@ fn whatever_becomes_of_one_call_the_others_go_on() {
 #[test]
 fn new_rewrites_are_read_once_and_old_ones_not_listed() {
     let (gated, table, mut writer) = table();
-    let other = Table::open_in(Arc::new(gated.store.clone())).unwrap();
+    let other = Table::open(Arc::new(gated.store.clone())).unwrap();
     let rewrites = || gated.store.list("rewrites/").unwrap().len() as u64;
     let (mut known, mut committed) = (0, 1);
     for _ in 0..3 {
@@ -315,7 +315,7 @@ fn new_rewrites_are_read_once_and_old_ones_not_listed() {
 fn rewrites_that_were_cleaned_away_after_a_call_that_failed_are_noticed() {
     within_a_minute("a gap in the rewrites", || {
         let (gated, table, mut writer) = table();
-        let other = Table::open_in(Arc::new(gated.store.clone())).unwrap();
+        let other = Table::open(Arc::new(gated.store.clone())).unwrap();
         assert_eq!(seen(&table.snapshot().unwrap()), 1);
         for round in 0..3 {
             for number in 0..40 {

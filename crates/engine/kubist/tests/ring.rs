@@ -11,16 +11,16 @@ use arrow_array::cast::AsArray;
 use arrow_array::types::Int64Type;
 use arrow_array::{ArrayRef, Float32Array, Int64Array, RecordBatch};
 use bytes::Bytes;
-use kubist::model::{Fit, Fitted, Model};
 use kubist::store::{
     Abilities, Answers, Capabilities, Latency, Locality, MemoryStore, Reads, ReplicaLocation, Replicas, Request,
     Result, Store, StoreExt, Watch,
 };
 use kubist::{
-    Bound, Cancel, Dimension, Domain, OptimizeOptions, Query, QueryStream, Replication, Table, TableOptions,
-    Value, WriterOptions,
+    Bound, Dimension, Domain, OptimizeOptions, Query, QueryStream, Replication, Table, TableOptions, Value,
+    WriterOptions,
 };
 use kubist_index::priority::name_hash;
+use kubist_model::{Fit, Fitted, Model};
 
 const HOSTS: usize = 6;
 const KEPT_BY: usize = 3;
@@ -123,7 +123,7 @@ fn table(store: Arc<dyn Store>) -> Table {
         replication: Replication::Outlook { boost: 1.0 },
         ..TableOptions::default()
     };
-    let table = Table::create_in(store, batch(0).schema(), &options).unwrap();
+    let table = Table::create(store, batch(0).schema(), &options).unwrap();
     let mut writer = table.writer(&WriterOptions::default()).unwrap();
     for first in (0..ROWS).step_by(ROWS as usize / 4) {
         writer.append(&batch(first)).unwrap();
@@ -163,13 +163,13 @@ fn questions() -> Vec<Query> {
 fn parts_by_host_are_the_whole_answer_and_lie_where_they_say() {
     let ring = Arc::new(Ring(MemoryStore::new("ring")));
     let snapshot = table(ring.clone()).snapshot().unwrap();
-    let table = Table::open_in(ring).unwrap();
+    let table = Table::open(ring).unwrap();
     for query in questions() {
         let whole = ids(snapshot.query(&query).unwrap());
         for parts in [1, 4, 6, 12] {
             let splits = snapshot.splits_by_host(&query, parts).unwrap();
             assert_eq!(splits.len(), parts);
-            let read = |split| ids(table.read_split(split, &Cancel::default()).unwrap());
+            let read = |split| ids(table.read_split(split).unwrap());
             let mut all: Vec<i64> = splits.iter().flat_map(read).collect();
             all.sort_unstable();
             assert!(all == whole, "{query:?} in {parts} parts: {} of {} rows", all.len(), whole.len());
@@ -213,7 +213,7 @@ fn a_query_says_where_its_time_went() {
     let fitted = fitted(Model::AS_PRINTED);
     for query in questions() {
         // A handle that was asked before keeps pages, and asks no host for them.
-        let snapshot = Table::open_in(ring.clone()).unwrap().snapshot().unwrap();
+        let snapshot = Table::open(ring.clone()).unwrap().snapshot().unwrap();
         let rows = ids(snapshot.query(&query).unwrap()).len() as u64;
         let explanation = snapshot.plan(&query).unwrap().explain(Some(&fitted)).unwrap();
         let (stats, stages) = (&explanation.stats, &explanation.stages);

@@ -12,8 +12,8 @@ use arrow_schema::DataType;
 use kubist::store::disk::{Disk, Open};
 use kubist::store::{LocalStore, Result, Segment, Store, StoreExt};
 use kubist::{
-    Cancel, Dimension, Domain, Error, ErrorKind, GridOptions, NewColumn, OptimizeOptions, Query, Snapshot, Table,
-    Value, Writer, WriterOptions,
+    Cancel, Dimension, Domain, Error, ErrorKind, GridOptions, Location, NewColumn, OptimizeOptions, Query, Snapshot,
+    Table, Value, Writer, WriterOptions,
 };
 use kubist_catalog::error::store_error;
 use kubist_maintain::clean::clean_as_of;
@@ -41,7 +41,7 @@ fn machines(seed: u64, staleness: [Duration; 2]) -> (SimDisk, [Arc<dyn Store>; 2
 
 fn tables(seed: u64) -> (SimDisk, [Table; 2]) {
     let (server, stores) = machines(seed, [LONG; 2]);
-    (server, stores.map(|store| Table::create_in(store, schema(), &options()).unwrap()))
+    (server, stores.map(|store| Table::create(store, schema(), &options()).unwrap()))
 }
 
 fn all_rows(snapshot: &Snapshot) -> kubist::Result<u64> {
@@ -111,10 +111,10 @@ fn a_column_and_a_grid_of_another_machine_are_never_missing() {
 fn the_first_rows_of_another_machine_are_never_missing() {
     for seed in 0..30 {
         let (server, [one, other]) = machines(seed, [LONG; 2]);
-        let one = Table::create_in(one, schema(), &options()).unwrap();
+        let one = Table::create(one, schema(), &options()).unwrap();
         let mut log = writer(&one);
         other.catch_up().unwrap();
-        let other = Table::open_in(other).unwrap();
+        let other = Table::open(other).unwrap();
         log.append(&rows(0, 0)).unwrap();
         log.commit().unwrap();
         let mut seen = 0;
@@ -134,7 +134,7 @@ fn the_first_rows_of_another_machine_are_never_missing() {
 fn what_was_cleaned_away_too_early_has_expired() {
     for seed in 0..30 {
         let (_, stores) = machines(seed, [Duration::from_millis(1), LONG]);
-        let [one, other] = stores.map(|store| Table::create_in(store, schema(), &options()).unwrap());
+        let [one, other] = stores.map(|store| Table::create(store, schema(), &options()).unwrap());
         let mut log = writer(&one);
         for commit in 0..6 {
             log.append(&rows(0, commit)).unwrap();
@@ -146,7 +146,7 @@ fn what_was_cleaned_away_too_early_has_expired() {
         let (see, others) = (seen.clone(), other.clone());
         let meanwhile = move || *see.lock().unwrap() = Some(others.snapshot().unwrap());
         let stalled = Stalled { store: one.core().store.clone(), meanwhile: Mutex::new(Some(Box::new(meanwhile))) };
-        let one = Table::open_in(Arc::new(stalled)).unwrap();
+        let one = Table::open(Arc::new(stalled)).unwrap();
         let thorough = OptimizeOptions { debt_share: 0.0, ..Default::default() };
         assert!(one.optimize(&thorough, &mut |_, _| {}).unwrap().rewrites > 0);
         assert!(one.clean(Duration::ZERO).unwrap().segments_deleted > 0);
@@ -207,7 +207,7 @@ fn a_token_that_leads_nowhere_makes_nobody_else_wait() {
     // Given up before its minute is over.
     let asked = AtomicUsize::new(0);
     let cancel = Cancel::asking(move || asked.fetch_add(1, Ordering::Relaxed) > 20);
-    assert!(matches!(other.at_with(&token, &cancel), Err(Error::Cancelled)));
+    assert!(matches!(other.cancelled_by(&cancel).at(&token), Err(Error::Cancelled)));
     assert!(!store.look_again(1).unwrap(), "what was made up is waited for by all");
 }
 
@@ -220,7 +220,7 @@ fn who_waits_for_another_machine_can_be_cancelled() {
         let store = LocalStore::on_disk(Mount::new(&network).process(), Path::new("/table")).unwrap();
         Arc::new(store.with_staleness(Duration::from_secs(1000)))
     };
-    let [one, other] = [open(), open()].map(|store| Table::create_in(store, schema(), &options()).unwrap());
+    let [one, other] = [open(), open()].map(|store| Table::create(store, schema(), &options()).unwrap());
     let mut log = writer(&one);
     for commit in 0..3 {
         log.append(&rows(0, commit)).unwrap();
@@ -237,10 +237,10 @@ fn who_waits_for_another_machine_can_be_cancelled() {
         assert!(server.clock() - begin < Duration::from_secs(60), "{what} goes on");
     };
     token.rewrites = 99;
-    in_time("a token", &|cancel| other.at_with(&token, cancel).map(drop));
+    in_time("a token", &|cancel| other.cancelled_by(cancel).at(&token).map(drop));
     let entry = Path::new("/table/logs").join(format!("{}.entries/{:020}", name(0), 1));
     server.process().open(&entry, Open::ReadWrite).unwrap().write_at(&[0xff; 8], 40).unwrap();
-    in_time("a view", &|cancel| Table::open_in_with(open(), cancel).map(drop));
+    in_time("a view", &|cancel| Table::open(Location::from(open()).cancelled_by(cancel)).map(drop));
 }
 
 /// A store on which something happens just before the first rewrite gets its number.
@@ -274,11 +274,11 @@ impl Store for Stalled {
 #[test]
 fn the_first_rewrite_of_all_is_not_made_twice() {
     let store: Arc<dyn Store> = Arc::new(kubist::store::MemoryStore::new("first"));
-    let table = Table::create_in(store.clone(), schema(), &options()).unwrap();
+    let table = Table::create(store.clone(), schema(), &options()).unwrap();
     let mut log = writer(&table);
     log.append(&rows(0, 0)).unwrap();
     log.commit().unwrap();
-    let others = Table::open_in(store.clone()).unwrap();
+    let others = Table::open(store.clone()).unwrap();
     let meanwhile = move || {
         (0..70).for_each(|_| fence(others.core()).unwrap());
         others.checkpoint().unwrap();
@@ -286,11 +286,11 @@ fn the_first_rewrite_of_all_is_not_made_twice() {
         assert_eq!(others.core().store.get(&format!("rewrites/{:020}", 1)).unwrap(), None, "it was not cleaned away");
     };
     let stalled = Stalled { store: store.clone(), meanwhile: Mutex::new(Some(Box::new(meanwhile))) };
-    let stalled = Table::open_in(Arc::new(stalled)).unwrap();
+    let stalled = Table::open(Arc::new(stalled)).unwrap();
     let answer = fence(stalled.core());
     assert!(matches!(answer, Err(Error::SnapshotExpired { .. })), "{answer:?}");
     assert_eq!(store.get(&format!("rewrites/{:020}", 1)).unwrap(), None, "it was left there");
-    assert_eq!(Table::open_in(store).unwrap().snapshot().unwrap().rows().unwrap(), look(&table));
+    assert_eq!(Table::open(store).unwrap().snapshot().unwrap().rows().unwrap(), look(&table));
 }
 
 #[test]
@@ -382,8 +382,8 @@ impl Store for Deleting {
 #[test]
 fn a_segment_that_is_cleaned_away_at_once_is_made_again() {
     let store: Arc<dyn Store> = Arc::new(kubist::store::MemoryStore::new("deleting"));
-    let table = Table::create_in(store.clone(), schema(), &options()).unwrap();
-    let deleting = Table::open_in(Arc::new(Deleting { store, deleted: AtomicUsize::new(0) })).unwrap();
+    let table = Table::create(store.clone(), schema(), &options()).unwrap();
+    let deleting = Table::open(Arc::new(Deleting { store, deleted: AtomicUsize::new(0) })).unwrap();
     let view = deleting.core().view(&Cancel::default()).unwrap();
     let (name, _) = write_segment(deleting.core(), &view, |segment| Ok(segment.append(&[b"runs"]).unwrap())).unwrap();
     assert_eq!(table.core().store.segments().unwrap(), [name]);
@@ -406,7 +406,7 @@ fn a_writer_without_a_name_waits_for_nobody() {
 fn a_table_of_one_machine_is_not_maintained_through_a_network() {
     let server = SimDisk::new(1);
     let store = LocalStore::on_disk(server.process(), Path::new("/table")).unwrap();
-    let table = Table::create_in(Arc::new(store), schema(), &options()).unwrap();
+    let table = Table::create(Arc::new(store), schema(), &options()).unwrap();
     let mut log = writer(&table);
     for commit in 0..8 {
         log.append(&rows(0, commit)).unwrap();
@@ -415,7 +415,7 @@ fn a_table_of_one_machine_is_not_maintained_through_a_network() {
     drop(log);
     let expected = look(&table);
     let mount = Mount::new(&Network::new(&server, &Rule::ALL)).process();
-    let there = Table::open_in(Arc::new(LocalStore::on_disk(mount, Path::new("/table")).unwrap())).unwrap();
+    let there = Table::open(Arc::new(LocalStore::on_disk(mount, Path::new("/table")).unwrap())).unwrap();
     assert_eq!(look(&there), expected);
     let refused = |answer: kubist::Result<()>| {
         let error = answer.unwrap_err();
@@ -424,7 +424,7 @@ fn a_table_of_one_machine_is_not_maintained_through_a_network() {
     };
     let options = OptimizeOptions { debt_share: 0.0, ..Default::default() };
     refused(there.optimize(&options, &mut |_, _| {}).map(drop));
-    refused(there.retract(0, &Cancel::default()).map(drop));
+    refused(there.retract(0).map(drop));
     refused(there.clean(Duration::ZERO).map(drop));
     refused(there.checkpoint().map(drop));
     assert_eq!(look(&table), expected);

@@ -22,7 +22,7 @@ const TABLE: &str = "/table";
 /// The table in a process of its own.
 fn open(machine: &SimDisk) -> Table {
     let store = LocalStore::open_on(machine.process(), Path::new(TABLE)).unwrap();
-    Table::open_in(Arc::new(store)).unwrap()
+    Table::open(Arc::new(store)).unwrap()
 }
 
 fn writer(table: &Table) -> Writer {
@@ -54,7 +54,7 @@ fn play(seed: u64) -> Option<Doing> {
     let mut random = StdRng::seed_from_u64(seed);
     let machine = SimDisk::new(seed);
     let store = LocalStore::on_disk(machine.process(), Path::new(TABLE)).unwrap();
-    let table = Table::create_in(Arc::new(store), schema(), &options()).unwrap();
+    let table = Table::create(Arc::new(store), schema(), &options()).unwrap();
     let mut log = writer(&table);
     let mut acknowledged = 0;
     for _ in 0..random.random_range(2..12) {
@@ -136,7 +136,7 @@ fn a_full_disk_is_cleaned_before_anything_is_written() {
         for noted in [false, true] {
             let machine = SimDisk::new(seed);
             let store = Arc::new(LocalStore::on_disk(machine.process(), Path::new(TABLE)).unwrap());
-            let table = Table::create_in(store.clone(), schema(), &options()).unwrap();
+            let table = Table::create(store.clone(), schema(), &options()).unwrap();
             let mut log = writer(&table);
             for commit in 0..20 {
                 common::commit(&mut log, 0, commit).unwrap();
@@ -179,7 +179,7 @@ fn what_met_a_full_disk_leaves_nothing_behind() {
     for seed in 0..40 {
         let machine = SimDisk::new(seed);
         let store = Arc::new(LocalStore::on_disk(machine.process(), Path::new(TABLE)).unwrap());
-        let table = Table::create_in(store, schema(), &options()).unwrap();
+        let table = Table::create(store, schema(), &options()).unwrap();
         let mut log = writer(&table);
         for commit in 0..20 {
             common::commit(&mut log, 0, commit).unwrap();

@@ -38,7 +38,7 @@ fn table() -> Table {
         identity: vec!["id".into()],
         ..TableOptions::default()
     };
-    let table = Table::create_in(Arc::new(MemoryStore::new("wrong")), schema.clone(), &options).unwrap();
+    let table = Table::create(Arc::new(MemoryStore::new("wrong")), schema.clone(), &options).unwrap();
     let names = StringArray::from_iter_values((0..ROWS).map(|id| format!("record {id}")));
     let columns: Vec<ArrayRef> = vec![Arc::new(Int64Array::from_iter_values(0..ROWS)), Arc::new(names)];
     let mut writer = table.writer(&WriterOptions::default()).unwrap();

@@ -124,7 +124,7 @@ fn alike(one: &Snapshot, other: &Snapshot) {
 #[test]
 fn a_copy_has_everything_that_the_rows_have() {
     for identity in [&["id"][..], &[]] {
-        let table = Table::create_in(Arc::new(MemoryStore::new("one")), schema(), &options(identity)).unwrap();
+        let table = Table::create(Arc::new(MemoryStore::new("one")), schema(), &options(identity)).unwrap();
         lived_in(&table);
         let (folder, snapshot) = (tempfile::tempdir().unwrap(), table.snapshot().unwrap());
         let at = folder.path().join("copy").display().to_string();
@@ -169,20 +169,20 @@ fn a_copy_has_everything_that_the_rows_have() {
             |ids: &[i64], first: i64| ids.iter().map(|id| id - first).collect::<std::collections::BTreeSet<_>>();
         let ada_before: Vec<i64> = ids(&snapshot, &half).into_iter().filter(|id| *id < 1000).collect();
         assert_ne!(positions(&new, 20_000).range(..1000).copied().collect::<Vec<_>>(), sorted(ada_before));
-        assert_eq!(copy.retract(1, &Default::default()).unwrap().rows, 3000);
+        assert_eq!(copy.retract(1).unwrap().rows, 3000);
         assert_eq!(copy.snapshot().unwrap().rows().unwrap(), 12_000);
         sound(&copy);
         // A copy of a copy, between other stores.
         let memory = Arc::new(MemoryStore::new("two"));
         let now = copy.snapshot().unwrap();
-        now.copy_in(memory.clone(), &CopyOptions::default(), &mut |_, _| {}).unwrap();
-        alike(&now, &Table::open_in(memory).unwrap().snapshot().unwrap());
+        now.copy_to(memory.clone(), &CopyOptions::default(), &mut |_, _| {}).unwrap();
+        alike(&now, &Table::open(memory).unwrap().snapshot().unwrap());
     }
 }
 
 #[test]
 fn a_copy_can_have_another_grid() {
-    let table = Table::create_in(Arc::new(MemoryStore::new("one")), schema(), &options(&["id"])).unwrap();
+    let table = Table::create(Arc::new(MemoryStore::new("one")), schema(), &options(&["id"])).unwrap();
     lived_in(&table);
     let snapshot = table.snapshot().unwrap();
     let given = |column: &str, domain| Dimension { column: column.into(), domain };
@@ -195,8 +195,8 @@ fn a_copy_can_have_another_grid() {
     ] {
         let store = Arc::new(MemoryStore::new("copy"));
         let options = CopyOptions { dimensions: Some(dimensions.clone()), capacity, ..Default::default() };
-        snapshot.copy_in(store.clone(), &options, &mut |_, _| {}).unwrap();
-        let copy = Table::open_in(store).unwrap();
+        snapshot.copy_to(store.clone(), &options, &mut |_, _| {}).unwrap();
+        let copy = Table::open(store).unwrap();
         sound(&copy);
         alike(&snapshot, &copy.snapshot().unwrap());
         let info = copy.snapshot().unwrap().info().unwrap();
@@ -220,32 +220,32 @@ fn a_copy_can_have_another_grid() {
         ),
         (CopyOptions { capacity: Some(3), ..Default::default() }, "capacity"),
     ] {
-        let error = snapshot.copy_in(Arc::new(MemoryStore::new("no")), &options, &mut |_, _| {}).unwrap_err();
+        let error = snapshot.copy_to(Arc::new(MemoryStore::new("no")), &options, &mut |_, _| {}).unwrap_err();
         assert!(error.to_string().contains(part), "{error}");
     }
 }
 
 #[test]
 fn a_copy_of_a_step_of_nothing_and_one_that_is_stopped() {
-    let table = Table::create_in(Arc::new(MemoryStore::new("one")), schema(), &options(&[])).unwrap();
+    let table = Table::create(Arc::new(MemoryStore::new("one")), schema(), &options(&[])).unwrap();
     let empty = Arc::new(MemoryStore::new("empty"));
-    let copied = table.snapshot().unwrap().copy_in(empty.clone(), &CopyOptions::default(), &mut |_, _| {}).unwrap();
-    assert_eq!((copied.rows, Table::open_in(empty).unwrap().snapshot().unwrap().rows().unwrap()), (0, 0));
+    let copied = table.snapshot().unwrap().copy_to(empty.clone(), &CopyOptions::default(), &mut |_, _| {}).unwrap();
+    assert_eq!((copied.rows, Table::open(empty).unwrap().snapshot().unwrap().rows().unwrap()), (0, 0));
     lived_in(&table);
     let (of_step, store) = (table.snapshot().unwrap().at_step(1).unwrap(), Arc::new(MemoryStore::new("step")));
-    of_step.copy_in(store.clone(), &CopyOptions::default(), &mut |_, _| {}).unwrap();
-    let copy = Table::open_in(store).unwrap().snapshot().unwrap();
+    of_step.copy_to(store.clone(), &CopyOptions::default(), &mut |_, _| {}).unwrap();
+    let copy = Table::open(store).unwrap().snapshot().unwrap();
     assert_eq!((copy.rows().unwrap(), copy.complete_steps()), (4500, vec![0, 1]));
     let store = Arc::new(MemoryStore::new("stopped"));
     let cancel = Cancel::default();
     let options = CopyOptions { cancel: cancel.clone(), memory_bytes: Some(10_000), ..Default::default() };
-    let stopped = table.snapshot().unwrap().copy_in(store.clone(), &options, &mut |_, _| cancel.set());
+    let stopped = table.snapshot().unwrap().copy_to(store.clone(), &options, &mut |_, _| cancel.set());
     assert!(matches!(stopped, Err(Error::Cancelled)), "{stopped:?}");
     assert_eq!(store.sizes().unwrap(), []);
     // Onto a table: refused, and the table is as before.
     let taken = Arc::new(MemoryStore::new("taken"));
-    let other = Table::create_in(taken.clone(), schema(), &options_of_another()).unwrap();
-    let refused = table.snapshot().unwrap().copy_in(taken, &CopyOptions::default(), &mut |_, _| {});
+    let other = Table::create(taken.clone(), schema(), &options_of_another()).unwrap();
+    let refused = table.snapshot().unwrap().copy_to(taken, &CopyOptions::default(), &mut |_, _| {});
     assert!(matches!(refused, Err(Error::Exists { .. })), "{refused:?}");
     assert_eq!(other.snapshot().unwrap().about().unwrap().seed, 3);
 }
@@ -317,26 +317,26 @@ fn a_dropped_table_leaves_what_is_not_its_own() {
 #[test]
 fn a_table_that_is_written_to_is_not_dropped_unawares() {
     let store = Arc::new(MemoryStore::new("busy"));
-    let table = Table::create_in(store.clone(), schema(), &options(&["id"])).unwrap();
+    let table = Table::create(store.clone(), schema(), &options(&["id"])).unwrap();
     let mut w = writer(&table, "w");
     w.append(&rows(0..10)).unwrap();
     w.commit().unwrap();
-    let refused = Table::drop_in(store.clone(), false);
+    let refused = Table::drop_at(store.clone(), false);
     assert!(matches!(refused, Err(Error::Busy(_))), "{refused:?}");
     w.append(&rows(10..20)).unwrap();
     w.commit().unwrap();
-    assert_eq!(Table::open_in(store.clone()).unwrap().snapshot().unwrap().rows().unwrap(), 20);
-    Table::drop_in(store.clone(), true).unwrap();
+    assert_eq!(Table::open(store.clone()).unwrap().snapshot().unwrap().rows().unwrap(), 20);
+    Table::drop_at(store.clone(), true).unwrap();
     assert_eq!(store.sizes().unwrap(), []);
     // A mark alone keeps writers, readers and makers out.
-    let table = Table::create_in(store.clone(), schema(), &options(&["id"])).unwrap();
+    let table = Table::create(store.clone(), schema(), &options(&["id"])).unwrap();
     store.put_if_absent("dropped", b"").unwrap();
     let late = table.writer(&WriterOptions::default());
     assert!(matches!(late, Err(Error::NotATable { .. })), "{late:?}");
-    assert!(matches!(Table::open_in(store.clone()), Err(Error::NotATable { .. })));
-    assert!(Table::create_in(store.clone(), schema(), &options(&["id"])).is_err());
-    Table::drop_in(store.clone(), false).unwrap();
-    Table::create_in(store, schema(), &options(&["id"])).unwrap();
+    assert!(matches!(Table::open(store.clone()), Err(Error::NotATable { .. })));
+    assert!(Table::create(store.clone(), schema(), &options(&["id"])).is_err());
+    Table::drop_at(store.clone(), false).unwrap();
+    Table::create(store, schema(), &options(&["id"])).unwrap();
 }
 
 #[test]
@@ -347,7 +347,7 @@ fn a_drop_that_dies_can_be_done_again() {
         let mut random = StdRng::seed_from_u64(seed);
         let machine = SimDisk::new(seed);
         let fresh = || Arc::new(LocalStore::on_disk(machine.process(), at).unwrap());
-        let table = Table::create_in(fresh(), schema(), &options(&["id"])).unwrap();
+        let table = Table::create(fresh(), schema(), &options(&["id"])).unwrap();
         let mut w = writer(&table, "w");
         for commit in 0..3 {
             w.append(&rows(commit * 100..commit * 100 + 100)).unwrap();
@@ -360,11 +360,11 @@ fn a_drop_that_dies_can_be_done_again() {
         let process = machine.process();
         let store = Arc::new(LocalStore::on_disk(process.clone(), at).unwrap());
         process.kill_after(random.random_range(0..150));
-        let dropped = Table::drop_in(store, false);
+        let dropped = Table::drop_at(store, false);
         if random.random_bool(0.7) {
             machine.crash();
         }
-        match (&dropped, Table::open_in(fresh())) {
+        match (&dropped, Table::open(fresh())) {
             (Err(_), Ok(table)) => {
                 outcomes[0] += 1;
                 assert_eq!(table.snapshot().unwrap().rows().unwrap(), 300);
@@ -373,7 +373,7 @@ fn a_drop_that_dies_can_be_done_again() {
             (_, Err(Error::NotATable { .. })) => outcomes[1 + dropped.is_ok() as usize] += 1,
             (dropped, opened) => panic!("seed {seed}: {dropped:?}, then {opened:?}"),
         }
-        match Table::drop_in(fresh(), false) {
+        match Table::drop_at(fresh(), false) {
             Ok(_) | Err(Error::NotATable { .. }) => {}
             Err(error) => panic!("seed {seed}: {error}"),
         }

@@ -101,7 +101,7 @@ pub fn half_width(table: &Table, centre: &[f64; 3], wanted: u64) -> f64 {
         let query = Query { bounds: cube_box(centre, middle), ..Query::default() };
         let aggregates = vec!["count()".to_string()];
         let options = EstimateOptions { aggregates, query, error: Some(0.03), ..EstimateOptions::default() };
-        let count = snapshot.estimate(&options).expect("an estimate").figures[0].value.unwrap_or(0.0);
+        let count = snapshot.estimate(&options, &mut |_| {}).expect("an estimate").figures[0].value.unwrap_or(0.0);
         if (count - wanted as f64).abs() < 0.02 * wanted as f64 {
             return middle;
         }

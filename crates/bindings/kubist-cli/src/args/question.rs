@@ -1,8 +1,8 @@
-//! The options of a query ([`QuerySpec`]), declared once for all commands.
+//! The options of a query ([`Query`]), declared once for all commands.
 
 use arrow_schema::Schema;
 use clap::Args;
-use kubist::{PerCell, QuerySpec};
+use kubist::{PerCell, Query};
 
 use crate::failure::Result;
 use crate::parse::{self, OrderBy, Ranges};
@@ -63,22 +63,22 @@ pub struct Question {
 
 impl Region {
     /// The query for these rows. `schema` gives the types of the bounds.
-    pub fn spec(&self, schema: &Schema) -> Result<QuerySpec> {
-        Ok(QuerySpec {
+    pub fn spec(&self, schema: &Schema) -> Result<Query> {
+        Ok(Query {
             bounds: parse::bounds(&self.ranges, schema)?,
             filter: self.filter.clone(),
             sample: self.sample,
             window: self.window,
             steps: self.steps,
-            ..QuerySpec::default()
+            ..Query::default()
         })
     }
 }
 
 impl Selection {
     /// `spec` with this selection.
-    pub fn of(&self, spec: QuerySpec) -> QuerySpec {
-        QuerySpec {
+    pub fn of(&self, spec: Query) -> Query {
+        Query {
             columns: self.columns.clone(),
             limit: self.limit,
             order_by: self.order_by.clone().map(|order| order.0),
@@ -89,8 +89,8 @@ impl Selection {
 
 impl Question {
     /// The whole query. `schema` gives the types of the bounds.
-    pub fn spec(&self, schema: &Schema) -> Result<QuerySpec> {
+    pub fn spec(&self, schema: &Schema) -> Result<Query> {
         let spec = self.selection.of(self.region.spec(schema)?);
-        Ok(QuerySpec { per_cell: self.per_cell.clone(), inclusion: self.inclusion.clone(), ..spec })
+        Ok(Query { per_cell: self.per_cell.clone(), inclusion: self.inclusion.clone(), ..spec })
     }
 }

@@ -54,7 +54,7 @@ pub fn goal(text: &str) -> Result<Goal, String> {
 
 /// A time in seconds, or with a unit.
 pub fn seconds(text: &str) -> Result<std::time::Duration, String> {
-    let seconds = kubist::seconds(text).map_err(|error| error.to_string())?;
+    let seconds = kubist_expr::seconds(text).map_err(|error| error.to_string())?;
     std::time::Duration::try_from_secs_f64(seconds).map_err(|error| error.to_string())
 }
 

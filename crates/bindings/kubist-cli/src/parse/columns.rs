@@ -4,7 +4,7 @@ use std::path::PathBuf;
 use std::str::FromStr;
 
 use arrow_schema::DataType;
-use kubist::data_type;
+use kubist_types::type_names::data_type;
 
 use super::parts;
 

@@ -5,7 +5,8 @@
 
 use std::path::PathBuf;
 
-use kubist::{Compression, Metadata, Replication, nearest};
+use kubist::{Compression, Metadata, Replication};
+use kubist_expr::nearest;
 use kubist_files::Delimiter;
 use kubist_plot::{Colormap, RADII, Style};
 use serde_json::{Value, json};

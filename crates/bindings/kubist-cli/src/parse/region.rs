@@ -3,7 +3,8 @@
 use std::str::FromStr;
 
 use arrow_schema::{DataType, Field, Schema};
-use kubist::{Bound, PerCell, Value, Width};
+use kubist::{Bound, PerCell, Value};
+use kubist_types::Width;
 
 use super::parts;
 use crate::failure::{Failure, Result};
@@ -66,7 +67,7 @@ pub fn bounds<'a>(ranges: impl IntoIterator<Item = &'a Ranges>, schema: &Schema)
 
 /// The column of this name by the engine's rule. The error lists the columns.
 pub fn column<'a>(schema: &'a Schema, name: &str) -> Result<&'a Field> {
-    Ok(schema.field(kubist::column_index(schema, name).map_err(Failure::usage)?))
+    Ok(schema.field(kubist_expr::column_index(schema, name).map_err(Failure::usage)?))
 }
 
 /// The columns of an order, like `diameter desc,"a, b"`.

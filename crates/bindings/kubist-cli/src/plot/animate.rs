@@ -3,8 +3,9 @@
 //! The first pass reads each frame with the point limit. The smallest fraction of all frames becomes the
 //! common one. Only the extents and the frame with most points are kept.
 
-use kubist::{Cancel, QuerySpec, human};
+use kubist::{Cancel, Query};
 use kubist_plot::{Extents, Film, Points, Stage};
+use kubist_types::human;
 
 use super::frames::{Frame, frames};
 use super::reel::Place;
@@ -119,14 +120,14 @@ impl Run<'_> {
     fn each(&mut self, fraction: f64, mut with: impl FnMut(Points, String) -> Result<()>) -> Result<()> {
         for frame in 0..self.frames.len() {
             let query = self.frames[frame].of(&self.asked.query);
-            let read = self.read(QuerySpec { sample: Some(fraction), limit: None, ..query })?;
+            let read = self.read(Query { sample: Some(fraction), limit: None, ..query })?;
             let caption = self.caption(frame, &read.points, fraction);
             with(read.points, caption)?;
         }
         Ok(())
     }
 
-    fn read(&mut self, query: QuerySpec) -> Result<Read> {
+    fn read(&mut self, query: Query) -> Result<Read> {
         self.cancel.check()?;
         let read = self.asked.read(query, self.cancel)?;
         self.rows += read.stats.rows_read;

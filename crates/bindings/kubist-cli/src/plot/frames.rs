@@ -9,7 +9,8 @@ use arrow_array::types::{Float64Type, Int64Type, UInt64Type};
 use arrow_array::{Array, ArrayRef, Int64Array};
 use arrow_cast::cast;
 use arrow_schema::{DataType, Field};
-use kubist::{Cancel, QuerySpec, RunOptions, human, steps};
+use kubist::{Cancel, Query, RunOptions};
+use kubist_types::{human, steps};
 
 use super::Asked;
 use crate::failure::{Failure, Result};
@@ -29,8 +30,8 @@ pub struct Frame {
 
 impl Frame {
     /// `query` restricted to this frame.
-    pub fn of(&self, query: &QuerySpec) -> QuerySpec {
-        QuerySpec { filter: both(query.filter.as_deref(), &self.condition), ..query.clone() }
+    pub fn of(&self, query: &Query) -> Query {
+        Query { filter: both(query.filter.as_deref(), &self.condition), ..query.clone() }
     }
 }
 
@@ -107,7 +108,7 @@ fn distinct(asked: &Asked, column: &Field, cancel: &Cancel) -> Result<BTreeSet<K
 
 /// The values of a column in a sample of the rows that meet a condition.
 fn values_of(asked: &Asked, column: &Field, condition: &str, cancel: &Cancel) -> Result<BTreeSet<Key>> {
-    let query = QuerySpec {
+    let query = Query {
         columns: Some(vec![column.name().clone()]),
         filter: both(asked.query.filter.as_deref(), condition),
         limit: Some(SAMPLED),

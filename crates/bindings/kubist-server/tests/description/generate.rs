@@ -1,19 +1,19 @@
 //! The schemas of all requests in an order in which each follows the ones it refers to, and example bodies.
 
-use kubist::QuerySpec;
+use kubist::Query;
 use serde_json::{Map, Value, json};
 
 use crate::common::resolved;
 
 /// The description with the engine's schemas of a query, and all its parameters in QueryRequest.
 pub fn with_schemas(mut description: Value) -> Value {
-    for (name, schema) in QuerySpec::schemas() {
+    for (name, schema) in Query::schemas() {
         description["components"]["schemas"][name] = schema;
     }
     let request = &mut description["components"]["schemas"]["QueryRequest"]["properties"];
     let request = request.as_object_mut().unwrap();
-    request.retain(|name, said| said["$ref"].is_null() || QuerySpec::NAMES.contains(&name.as_str()));
-    for name in QuerySpec::NAMES {
+    request.retain(|name, said| said["$ref"].is_null() || Query::NAMES.contains(&name.as_str()));
+    for name in Query::NAMES {
         let target = format!("#/components/schemas/QuerySpec/properties/{name}");
         request.entry(*name).or_insert_with(|| json!({ "$ref": target }));
     }
@@ -74,7 +74,7 @@ const BASES: [&str; 2] = ["QuerySpec", "CountRequest"];
 /// All schemas of the description, the engine's first.
 pub fn in_order(description: &Value) -> super::Schemas {
     let all = description["components"]["schemas"].as_object().unwrap();
-    let first: Vec<&str> = QuerySpec::schemas().iter().map(|(name, _)| *name).collect();
+    let first: Vec<&str> = Query::schemas().iter().map(|(name, _)| *name).collect();
     let rest = all.keys().map(String::as_str).filter(|name| !first.contains(name) && *name != "Problem");
     let names: Vec<&str> = first.iter().copied().chain(rest).collect();
     let kind = |name: &str| match all[name]["properties"].is_null() {
@@ -168,7 +168,7 @@ fn range(said: &Value) -> String {
         ("maximum", "at most"),
         ("maxItems", "at most"),
     ];
-    let is_declared = QuerySpec::schemas().iter().any(|(_, schema)| {
+    let is_declared = Query::schemas().iter().any(|(_, schema)| {
         schema["properties"].as_object().is_some_and(|fields| fields.values().any(|field| field == said))
     });
     if is_declared {

@@ -1,6 +1,6 @@
 //! Generates the Java class `Query`, with a method for each parameter.
 
-use kubist::QuerySpec;
+use kubist::Query;
 
 use super::generate::{Field, Kind, Schema, Type};
 use super::typescript::textwrap;
@@ -84,7 +84,7 @@ pub fn file(schemas: &super::Schemas) -> String {
     let query = schemas.iter().find(|(name, _)| name == "QuerySpec");
     let Some((_, Schema { kind: Kind::Object(query), .. })) = query else { panic!("QuerySpec is no object") };
     let mut out = HEAD.to_string();
-    for name in QuerySpec::NAMES.iter().filter(|name| !["spec", "box"].contains(name)) {
+    for name in Query::NAMES.iter().filter(|name| !["spec", "box"].contains(name)) {
         out += &method(query.fields.iter().find(|field| field.name == *name).unwrap());
     }
     out + END

@@ -1,4 +1,4 @@
-//! Requests are declared once, next to `QuerySpec`. The schemas of the HTTP interface, the page's types,
+//! Requests are declared once, next to `Query`. The schemas of the HTTP interface, the page's types,
 //! Python's typed dictionaries and Java's class are generated from it. `make generate` runs this test with
 //! UPDATE=1; without it, the test compares. The fields of requests other than queries are declared in
 //! openapi.json.
@@ -14,7 +14,7 @@ use std::path::Path;
 
 use crate::common::{resolved, world};
 use generate::Schema;
-use kubist::QuerySpec;
+use kubist::Query;
 use kubist_server::{DESCRIPTION, Options};
 use serde_json::{Value, json};
 
@@ -66,7 +66,7 @@ fn names(schema: &Value) -> BTreeSet<String> {
 #[test]
 fn each_question_says_of_its_records_what_a_query_can_say() {
     let description = description();
-    let spec: BTreeSet<String> = QuerySpec::NAMES.iter().map(|name| name.to_string()).collect();
+    let spec: BTreeSet<String> = Query::NAMES.iter().map(|name| name.to_string()).collect();
     let of_all = ["spec", "box", "where", "sample", "window", "steps"];
     for (question, schema) in QUESTIONS {
         let path = format!("/v1/tables/{{table}}/{question}");

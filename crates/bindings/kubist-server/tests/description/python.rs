@@ -1,6 +1,6 @@
 //! Generates the schemas as Python typed dictionaries.
 
-use kubist::QuerySpec;
+use kubist::Query;
 
 use super::generate::{Field, Kind, Schema, Type};
 use super::typescript::textwrap;
@@ -69,7 +69,7 @@ pub fn asked(schemas: &super::Schemas) -> String {
         _ => panic!("{wanted} is no object"),
     };
     let (query, count) = (&object("QuerySpec").fields, &object("CountRequest").fields);
-    let parameters = || QuerySpec::NAMES.iter().filter(|name| **name != "spec");
+    let parameters = || Query::NAMES.iter().filter(|name| **name != "spec");
     let of_all = |name: &str| name != "box" && count.iter().any(|field| field.name == name);
     let chooses = |name: &str| CHOOSING.contains(&name);
     let classes: [(&str, &str, &str, &dyn Fn(&str) -> bool); 4] = [

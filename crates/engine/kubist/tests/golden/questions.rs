@@ -159,7 +159,9 @@ fn answered(at: &Path, ask: &Ask) -> Result<serde_json::Value> {
         Ask::PerPart { which, parts } => {
             let mut all = Found { rows: Vec::new(), ordered: false };
             for split in snapshot()?.splits(which.query(), *parts)? {
-                all.rows.extend(Found::of(kubist::read_split(&split, &Default::default())?, which)?.rows);
+                all.rows.extend(
+                    Found::of(Table::open(&split.location).and_then(|table| table.read_split(&split))?, which)?.rows,
+                );
             }
             all.answer()
         }
@@ -173,7 +175,7 @@ fn answered(at: &Path, ask: &Ask) -> Result<serde_json::Value> {
                 query: which.query(),
                 ..EstimateOptions::default()
             };
-            let estimate = snapshot()?.estimate(&options)?;
+            let estimate = snapshot()?.estimate(&options, &mut |_| {})?;
             let groups = rows(&estimate.groups);
             let figure = |figure: &kubist::Figure| {
                 json!({

@@ -437,7 +437,7 @@ fn steps(at: &str) {
     }
     assert!(table.checkpoint().expect("a checkpoint"));
     optimize(&table);
-    table.retract(1, &Default::default()).expect("steps after 1 taken back");
+    table.retract(1).expect("steps after 1 taken back");
     for writer in 0..2 {
         commit(&table, names[writer as usize], &of(writer, 2, 1), Some(2));
     }

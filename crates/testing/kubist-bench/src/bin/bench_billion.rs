@@ -108,7 +108,7 @@ fn extremes(table: &Table) -> f64 {
     let aggregates = ["min(x)", "max(x)", "min(a)", "max(a)"].map(String::from).to_vec();
     let begin = Instant::now();
     let options = EstimateOptions { aggregates, ..EstimateOptions::default() };
-    table.snapshot().expect("readable").estimate(&options).expect("an estimate");
+    table.snapshot().expect("readable").estimate(&options, &mut |_| {}).expect("an estimate");
     begin.elapsed().as_secs_f64() * 1e3
 }
 
@@ -146,7 +146,7 @@ fn ask(at: &str, rows: usize) {
             EstimateOptions { aggregates: vec![aggregate.into()], error: Some(0.01), ..EstimateOptions::default() };
         let times = (0..PLACES).map(|_| {
             let begin = Instant::now();
-            table.snapshot().expect("readable").estimate(&options).expect("an estimate");
+            table.snapshot().expect("readable").estimate(&options, &mut |_| {}).expect("an estimate");
             begin.elapsed().as_secs_f64() * 1e3
         });
         line(&format!("{aggregate} to 1 %"), median(times.collect()), "ms");

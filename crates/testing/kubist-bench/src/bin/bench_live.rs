@@ -294,7 +294,7 @@ fn watching(path: &str) {
         std::thread::scope(|scope| {
             let watcher = scope.spawn(move || {
                 let (seen, table) = seen;
-                let found = table.wait(&seen, Duration::from_secs(10), &Cancel::default()).expect("readable");
+                let found = table.wait(&seen, Duration::ZERO, Duration::from_secs(10)).expect("readable");
                 found.map(|_| Instant::now()).expect("a commit")
             });
             writer.append(&batch(number * 100, 100)).expect("rows of the schema");

@@ -115,7 +115,7 @@ fn build(rows: &RecordBatch, stored: Stored, seed: u64) -> Snapshot {
         ..TableOptions::default()
     };
     let store = Arc::new(MemoryStore::new("coverage"));
-    let table = Table::create_in(store, rows.schema(), &options).expect("a new table");
+    let table = Table::create(store, rows.schema(), &options).expect("a new table");
     let mut writer = table.writer(&WriterOptions::default()).expect("its writer");
     writer.append(rows).expect("good rows");
     writer.commit().expect("a commit");
@@ -394,7 +394,7 @@ fn asked(snapshot: &Snapshot, kind: &Kind, truth: f64, cell: &mut Cell) {
         };
     }
     match kind.watched {
-        false => cell.add(&snapshot.estimate(&options).expect("an estimate"), truth),
+        false => cell.add(&snapshot.estimate(&options, &mut |_| {}).expect("an estimate"), truth),
         // Counts as covered only if every intermediate interval covers.
         true => {
             let all: Vec<Estimate> =

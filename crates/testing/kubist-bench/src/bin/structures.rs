@@ -36,7 +36,7 @@ fn table(points: &[Vec<f64>], capacity: u32, replication: Replication) -> Table 
         replication,
         ..TableOptions::default()
     };
-    let table = Table::create_in(Arc::new(MemoryStore::new("structures")), schema.clone(), &options).expect("options");
+    let table = Table::create(Arc::new(MemoryStore::new("structures")), schema.clone(), &options).expect("options");
     let mut writer = table.writer(&WriterOptions::default()).expect("a free name");
     let id = Arc::new(Int64Array::from_iter_values(0..points[0].len() as i64)) as ArrayRef;
     let coordinates = points.iter().map(|column| Arc::new(Float64Array::from(column.clone())) as ArrayRef);

@@ -1,0 +1,84 @@
+//! The place of a table, and the URL schemes that every program with the engine supports: `file`, `memory` and,
+//! with the features of the same names, `cassandra` and `s3`.
+//!
+//! The first use of a location registers the schemes. A program adds its own with [`kubist_store::register`].
+//! Object stores are read through the cache of `KUBIST_CACHE`.
+
+use std::sync::{Arc, Once};
+
+use kubist_catalog::location::TableLocation;
+use kubist_store::{Directories, Memories, Store, register};
+use kubist_types::{Cancel, Result};
+
+/// Registers the schemes. A scheme of the same name that the program registered earlier stays.
+fn register_all() {
+    static REGISTERED: Once = Once::new();
+    REGISTERED.call_once(|| {
+        register(Arc::new(Directories));
+        register(Arc::new(Memories));
+        #[cfg(feature = "cassandra")]
+        register(Arc::new(kubist_cassandra::Clusters));
+        #[cfg(feature = "s3")]
+        register(Arc::new(kubist_cache::FarScheme(Arc::new(kubist_object::Buckets))));
+    });
+}
+
+/// The place of a table: a directory, a URL such as `cassandra://hosts/keyspace/table`, or a store that the
+/// program holds. Strings and stores convert to it.
+pub struct Location {
+    place: Place,
+    pub(crate) cancel: Cancel,
+}
+
+enum Place {
+    Named(String),
+    Held(Arc<dyn Store>),
+}
+
+impl Location {
+    fn of(place: Place) -> Location {
+        Location { place, cancel: Cancel::default() }
+    }
+
+    /// Lets `cancel` end the call that gets this location, and the calls of the handle that it returns.
+    pub fn cancelled_by(self, cancel: &Cancel) -> Location {
+        Location { cancel: cancel.clone(), ..self }
+    }
+
+    /// Finds the store of a registered scheme, without a request to it.
+    ///
+    /// # Errors
+    ///
+    /// `Invalid` if the scheme is unknown or cannot parse the location.
+    pub(crate) fn find(&self) -> Result<TableLocation> {
+        register_all();
+        match &self.place {
+            Place::Named(location) => TableLocation::of(location),
+            Place::Held(store) => Ok(TableLocation::Held(store.clone())),
+        }
+    }
+}
+
+impl From<&str> for Location {
+    fn from(location: &str) -> Location {
+        Location::of(Place::Named(location.into()))
+    }
+}
+
+impl From<&String> for Location {
+    fn from(location: &String) -> Location {
+        Location::of(Place::Named(location.clone()))
+    }
+}
+
+impl From<Arc<dyn Store>> for Location {
+    fn from(store: Arc<dyn Store>) -> Location {
+        Location::of(Place::Held(store))
+    }
+}
+
+impl<S: Store + 'static> From<Arc<S>> for Location {
+    fn from(store: Arc<S>) -> Location {
+        Location::of(Place::Held(store))
+    }
+}
