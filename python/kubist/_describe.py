@@ -15,6 +15,9 @@ from ._shown import Cell, counted, html_table, text_table, with_unit
 AGGREGATES = ("count", "mean", "std", "min", "median", "max")
 """Of each numeric column; ``count`` excludes null and NaN."""
 
+ROWS_READ = 200_000
+"""Maximum number of rows that `describe` reads of some columns by default."""
+
 _AT_ONCE = 10
 """Columns per estimate, which may have at most 64 aggregates."""
 

@@ -29,9 +29,6 @@ if TYPE_CHECKING:
 _HEAD = 5
 """Rows that a notebook shows of a table."""
 
-_READ = 200_000
-"""Maximum number of rows that `describe` reads of some columns by default."""
-
 
 class Looks(Questions):
     """First looks at a table or a snapshot, here and over HTTP."""
@@ -83,7 +80,7 @@ class Looks(Questions):
         chosen = numbers if columns is None else _box.names("columns", columns)
         bounds = {"error", "within", "max_rows", "max_bytes", "sample", "window"}
         if not any(goal.get(bound) is not None for bound in bounds):
-            goal["max_rows"] = _READ
+            goal["max_rows"] = _describe.ROWS_READ
 
         def estimate(aggregates: list[str]) -> Estimate:
             return self.estimate(aggregates, box=box, **goal)

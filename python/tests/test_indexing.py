@@ -480,3 +480,30 @@ def test_the_command_indexes_and_asks(tmp_path: Path) -> None:
     mistaken = run("query", path, "--window", "0:0.1")
     assert mistaken.returncode == 2 and "--window works on tables only" in mistaken.stderr
     assert run("index", tmp_path / "nothing.nc").returncode == 3
+
+
+def test_files_are_described_like_tables(tmp_path: Path) -> None:
+    values = np.array([1.0, 2.0, np.nan, 5.0])
+    np.save(tmp_path / "v.npy", values)
+    described = kubist.index(tmp_path / "v.npy").describe()
+    assert list(described) == ["v"]
+    found = {name: figure.value for name, figure in described["v"].items()}
+    expected = {"count": 3, "mean": 8 / 3, "std": np.std([1, 2, 5], ddof=1), "min": 1, "max": 5}
+    assert {name: pytest.approx(value) for name, value in expected.items()} == {
+        name: found[name] for name in expected
+    }
+    assert all(figure.exact for figure in described["v"].values())
+
+
+def test_a_lazy_frame_of_files_pushes_down(tmp_path: Path) -> None:
+    pl = pytest.importorskip("polars")
+    values = np.arange(10_000, dtype="f8")
+    np.save(tmp_path / "v.npy", values)
+    files = kubist.index(tmp_path / "v.npy", block="4KiB")
+    frame = files.scan()
+    found = frame.filter(pl.col("v").is_between(9_000, 9_009)).select("v").collect()
+    assert found["v"].to_list() == list(range(9_000, 9_010))
+    assert frame.select(pl.len()).collect().item() == 10_000
+    assert pl.SQLContext(f=frame).execute("SELECT sum(v) FROM f WHERE v < 3").collect().item() == 3
+    with pytest.raises(kubist.InvalidInput, match="nothing"):
+        files.scan(where="nothing > 1")

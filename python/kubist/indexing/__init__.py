@@ -19,8 +19,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, Unpack, cast, overload
 
-from .. import _box, _estimate, _kubist, _picture
+from .. import _box, _describe, _estimate, _kubist, _picture
 from .._arguments import Style
+from .._describe import Description
 from .._errors import InvalidInput, Refused
 from .._estimate import Estimate
 from .._figures import _of
@@ -34,6 +35,7 @@ from . import _question
 from ._question import Asked, Counted, Goal, Part, Ranges
 
 if TYPE_CHECKING:
+    import polars as pl
     import pyarrow as pa
     import pyarrow.dataset
 
@@ -448,6 +450,76 @@ class FileIndex:
             for part in range(parts)
         ]
 
+    @checked_options(Goal)
+    def describe(
+        self,
+        columns: Sequence[str] | None = None,
+        **goal: Unpack[Goal],
+    ) -> Description:
+        """Estimates the count, mean, standard deviation, minimum, median and maximum of columns.
+
+        Null and NaN are missing values.
+
+        Parameters
+        ----------
+        columns
+            Columns of numbers; None: all variables and coordinates.
+        box, where, isel
+            The positions, as for `query`.
+        error, within, max_rows, max_bytes, sample, confidence, tails
+            The goal, as for `estimate`. By default up to 200,000 rows are read for ten columns.
+
+        Raises
+        ------
+        InvalidInput
+            A column does not exist or has no numbers.
+
+        Examples
+        --------
+        >>> ocean.describe(box={"DEPTH": (None, 50)})
+        """
+        described = json.loads(self._files.described(json.dumps(_question.question(None))))
+        numbers = _describe.columns_of_numbers(described)
+        if columns is None:
+            positions = {name for name in numbers if name.endswith("_index")}
+            chosen = [name for name in numbers if name not in positions]
+        else:
+            chosen = _box.names("columns", columns)
+        bounds = {"error", "within", "max_rows", "max_bytes", "sample"}
+        if not any(goal.get(bound) is not None for bound in bounds):
+            goal["max_rows"] = _describe.ROWS_READ
+
+        def estimate(aggregates: list[str]) -> Estimate:
+            return self.estimate(aggregates, **goal)
+
+        return _describe.describe(chosen, self.units, estimate)
+
+    @checked_options(Part)
+    def scan(self, box: Ranges | None = None, **asked: Unpack[Part]) -> pl.LazyFrame:
+        """Returns the rows as a Polars lazy frame, also for SQL.
+
+        Only the columns that Polars needs and the blocks that can match are read. Filters keep the
+        meaning that they have in Polars.
+
+        Parameters
+        ----------
+        box, where, isel, columns, sample
+            As for `query`.
+
+        Raises
+        ------
+        InvalidInput
+            As for `query`.
+
+        Examples
+        --------
+        >>> ocean = kubist.index("woa.nc").scan()
+        >>> ocean.filter(pl.col("depth") < 100).select(pl.mean("temperature")).collect()
+        """
+        from .._scan import lazy_frame
+
+        return lazy_frame(_Source(self, _question.question(box, **asked)))
+
     @checked_options(Part)
     def to_dataset(
         self, box: Ranges | None = None, **asked: Unpack[Part]
@@ -521,8 +593,9 @@ class _Source:
         self.kinds.pop("file", None)
 
     def read(self, columns: Sequence[str] | None, where: str | None) -> Result:
-        wanted = self.columns if columns is None else columns
-        asked = {**self._question, "columns": list(wanted)}
+        # An engine may name a column twice.
+        wanted = self.columns if columns is None else list(dict.fromkeys(columns))
+        asked = {**self._question, "columns": wanted}
         if where is not None:
             try:
                 return self._files._ask({**asked, "where": both(self._question["where"], where)})
