@@ -1,4 +1,4 @@
-//! Numbers that make no sense are refused, and large ones cost what their answer costs.
+//! Meaningless numbers are refused, and large ones cost no more than their answer.
 
 use std::sync::Arc;
 use std::sync::mpsc::{RecvTimeoutError, channel};
@@ -18,7 +18,7 @@ fn schema() -> SchemaRef {
     Arc::new(Schema::new(vec![Field::new("id", DataType::Int64, false), Field::new("x", DataType::Float64, true)]))
 }
 
-/// One row for each value, `copies` of which share an identity.
+/// One row per value; `copies` rows share an identity.
 fn snapshot(values: Vec<Option<f64>>, copies: i64) -> Snapshot {
     let domain = Domain::Linear(Value::Int(0), Value::Int(1));
     let options = TableOptions {
@@ -50,7 +50,6 @@ fn refused<T>(result: Result<T>, word: &str) {
     }
 }
 
-/// Fails instead of waiting for ever.
 fn in_time<T: Send + 'static>(work: impl FnOnce() -> T + Send + 'static) -> T {
     let (sender, receiver) = channel();
     let thread = std::thread::spawn(move || drop(sender.send(work())));
@@ -72,11 +71,11 @@ fn cells_that_cannot_be_told_apart_are_refused() {
     for width in [0.0, -0.0, -1.0, f64::NAN, f64::INFINITY, f64::NEG_INFINITY] {
         refused(rows(&found, &per_cell(1, width)), "width");
     }
-    // As small as can be, and wider than everything.
+    // The smallest widths, and wider than the domain.
     for (width, expected) in [(2f64.powi(-53), 5), (2f64.powi(-52), 5), (0.5, 3), (1.5, 1), (1e300, 1), (f64::MAX, 1)] {
         assert_eq!(rows(&found, &per_cell(1, width)).unwrap(), expected, "{width}");
     }
-    // Beyond the domain what is there decides.
+    // Beyond the domain the data decides.
     let far = snapshot([values.to_vec(), vec![Some(1e10)]].concat(), 1);
     let narrow = per_cell(1, 2f64.powi(-40));
     refused(rows(&far, &narrow), "1e10");
@@ -108,7 +107,7 @@ fn many_rows_a_cell_cost_what_choosing_them_costs() {
             };
             let of_cell = ids(per_cell(rows_a_cell, 10.0));
             assert_eq!(of_cell.len(), expected);
-            // One cell of all is a limit.
+            // One cell for all rows equals a limit.
             assert!(of_cell == ids(Query { limit: Some(rows_a_cell), ..Query::default() }));
         });
     }
@@ -150,7 +149,7 @@ fn a_refinement_ends_or_is_refused() {
     for start in [1e-300, 5e-324, 0.0, -1.0, 1.5, f64::NAN, f64::INFINITY] {
         refused(steps(all(), start, 2.0), "start");
     }
-    // Half of all priorities are passed by: no double lies between 0.5 and what follows so soon.
+    // In the upper half of the priorities, adjacent ones round to the same double.
     let upper = Query { window: Some((0.5, 1.0)), ..Query::default() };
     refused(steps(upper.clone(), 1e-18, 2.0), "start");
     assert_eq!(steps(all(), 0.5, 1e300).unwrap(), (2, 100));

@@ -1,5 +1,5 @@
-//! Columns with bounds of errors: what is stored is what was given, rounded once, and everything
-//! else, questions, rewrites, copies and salvages, is of the stored values.
+//! Columns with error bounds: each value is rounded once when it is stored, and queries, rewrites, copies and
+//! salvages use the stored values.
 
 use std::collections::{BTreeMap, HashMap};
 use std::sync::Arc;
@@ -19,7 +19,7 @@ use rand::{Rng, SeedableRng};
 
 const ROWS: usize = 4000;
 
-/// Columns, their types, and the bounds that they have.
+/// Columns, types and error bounds.
 static COLUMNS: [(&str, DataType, Option<&str>); 10] = [
     ("id", DataType::Int64, None),
     ("x", DataType::Float64, Some("1e-3")),
@@ -58,7 +58,6 @@ fn options() -> TableOptions {
     }
 }
 
-/// Rows with odd values among them.
 fn given(rng: &mut StdRng, first: usize) -> RecordBatch {
     rows(rng, first, true)
 }
@@ -86,7 +85,7 @@ fn rows(rng: &mut StdRng, first: usize, with_odd: bool) -> RecordBatch {
     RecordBatch::try_new(schema(), columns.collect()).unwrap()
 }
 
-/// What the table is to store of them.
+/// The expected stored values.
 fn expected(batch: &RecordBatch) -> RecordBatch {
     let columns = batch.columns().iter().zip(&COLUMNS).map(|(array, (_, _, bound))| match bound {
         Some(bound) => bound.parse::<Accuracy>().unwrap().round(array),
@@ -95,7 +94,6 @@ fn expected(batch: &RecordBatch) -> RecordBatch {
     RecordBatch::try_new(batch.schema(), columns.collect()).unwrap()
 }
 
-/// Each row as the bits of its values, by its id.
 fn bits(batches: &[RecordBatch]) -> BTreeMap<i64, Vec<String>> {
     let mut rows = BTreeMap::new();
     for batch in batches {
@@ -135,7 +133,6 @@ fn in_memory(name: &str) -> Arc<dyn Store> {
     Arc::new(MemoryStore::new(name))
 }
 
-/// A table of some commits, and what it is to hold.
 fn filled(store: Arc<dyn Store>) -> (Table, Vec<RecordBatch>) {
     let mut rng = StdRng::seed_from_u64(7);
     let table = Table::create(store, schema(), &options()).unwrap();
@@ -143,7 +140,7 @@ fn filled(store: Arc<dyn Store>) -> (Table, Vec<RecordBatch>) {
     let mut all = Vec::new();
     for commit in 0..4 {
         let batch = given(&mut rng, commit * ROWS);
-        // However the rows are handed in.
+        // In batches of any size.
         for part in 0..1 + commit {
             let (from, to) = (part * ROWS / (1 + commit), (part + 1) * ROWS / (1 + commit));
             writer.append(&batch.slice(from, to - from)).unwrap();
@@ -181,7 +178,7 @@ fn values_are_rounded_once_and_never_again() {
         snapshot.copy_to(store.clone(), &options, &mut |_, _| {}).unwrap();
         let copy = Table::open(store).unwrap();
         assert_eq!((stored(&copy), bounds(&copy)), (wanted.clone(), bounds(&table)));
-        // Rows that are written to the copy are rounded too: those that are there, handed in again, stay.
+        // Rounding stored rows again does not change them.
         let mut writer = copy.writer(&WriterOptions::default()).unwrap();
         let again = given(&mut StdRng::seed_from_u64(8), 9 * ROWS);
         writer.append(&again).unwrap();
@@ -199,7 +196,7 @@ fn values_are_rounded_once_and_never_again() {
     assert_eq!((stored(&salvaged), bounds(&salvaged)), (wanted, bounds(&table)));
 }
 
-/// Boxes, conditions, orders, counts and estimates agree with what is read.
+/// Boxes, conditions, orders, counts and estimates use the stored values.
 #[test]
 fn questions_are_about_the_stored_values() {
     let (table, all) = filled(in_memory("asked"));
@@ -222,7 +219,6 @@ fn questions_are_about_the_stored_values() {
         let found = snapshot.count(Query::new().filter(format!("{name} = {value:?}"))).unwrap();
         assert_eq!(found as usize, equal, "{name} = {value}");
     }
-    // Where all is read a figure is exact.
     let options = EstimateOptions {
         aggregates: vec!["sum(count)".into()],
         query: Query { sample: Some(1.0), ..Query::default() },
@@ -233,7 +229,7 @@ fn questions_are_about_the_stored_values() {
     assert_eq!((figure.exact, figure.value), (true, Some(sum)));
 }
 
-/// Bounds as wide as cubes: what is rounded over a border, or out of its domain, lies there.
+/// Bounds as wide as cubes round values across borders and out of the domain.
 #[test]
 fn rows_lie_where_their_stored_values_are() {
     let domains = [Domain::Linear(Value::Float(-97.3), Value::Float(41.0)), Domain::Learned, Domain::Quantile];
@@ -325,7 +321,7 @@ fn bounds_are_in_the_unit_of_the_column() {
     let info = table.snapshot().unwrap().info().unwrap();
     assert_eq!(info.about.columns[1].accuracy.as_deref(), Some("0.001"));
     assert_eq!(info.about.columns[2].accuracy, None);
-    // Who opens it by creating it has to say the same.
+    // `exist_ok` needs the same bound.
     let again = |bound: Option<&str>| {
         let accuracy = bound.map(|bound| ("x".to_string(), Value::Text(bound.into()))).into_iter().collect();
         Table::create(store.clone(), schema(), &TableOptions { accuracy, exist_ok: true, ..options.clone() })
@@ -374,7 +370,7 @@ fn a_column_that_comes_later_may_have_a_bound() {
 
     let accuracy = Accuracy::absolute(0.1).unwrap();
     let mut wanted = accuracy.round(&ages).as_primitive::<Float64Type>().values().to_vec();
-    // The default too, of rows that were there.
+    // Existing rows get the rounded default.
     wanted.extend(vec![0.25; ROWS]);
     wanted.sort_by(f64::total_cmp);
     let ages = |table: &Table| {
@@ -389,7 +385,7 @@ fn a_column_that_comes_later_may_have_a_bound() {
         let columns = table.snapshot().unwrap().columns();
         assert_eq!(columns.last().unwrap().accuracy.as_deref(), Some("0.1"));
     }
-    // Who opens it by creating it may know of the column, with the bound that it has, or not.
+    // `exist_ok` with or without the added column.
     let again = |bound: Option<Value>, knows: bool| {
         let mut accuracy = options().accuracy;
         accuracy.extend(bound.map(|bound| ("age".to_string(), bound)));
@@ -416,7 +412,6 @@ fn a_column_that_comes_later_may_have_a_bound() {
     }
 }
 
-/// What bounds are for.
 #[test]
 fn rounded_values_take_fewer_bytes() {
     let bytes = |accuracy: Vec<(String, Value)>| {
@@ -435,7 +430,7 @@ fn rounded_values_take_fewer_bytes() {
     let (all, rounded) = (bytes(vec![]), bytes(options().accuracy));
     for ((name, _, bound), (all, rounded)) in COLUMNS.iter().zip(all.into_iter().zip(rounded)) {
         match bound {
-            // Few of its values have more digits than are kept.
+            // Few of its values have more digits than the bound keeps.
             Some(_) if *name == "small" => assert!(rounded <= all * 1.05, "{name}: {rounded} bytes, {all} before"),
             Some(_) => assert!(rounded < 0.9 * all, "{name}: {rounded} bytes, {all} before"),
             None => assert!(rounded <= all * 1.05 + 0.05, "{name}: {rounded} bytes, {all} before"),

@@ -1,5 +1,4 @@
-//! Tables that change after their creation: columns that come later, units and
-//! metadata, as every handle, snapshot and writer sees them.
+//! Alterations: added columns, units and metadata, as handles, snapshots and writers see them.
 
 use std::sync::Arc;
 
@@ -34,7 +33,7 @@ fn table() -> (Arc<MemoryStore>, Table) {
     (store, table)
 }
 
-/// Rows with these ids; with the columns `age` and `kind` if they have a value.
+/// Rows with these ids, and the columns `age` and `kind` if given.
 fn rows(ids: std::ops::Range<i64>, age: Option<f64>, kind: Option<&str>) -> RecordBatch {
     let count = ids.clone().count();
     let x = Float64Array::from_iter_values(ids.clone().map(|id| (id * 7919 % 1000) as f64));
@@ -65,7 +64,6 @@ fn names(schema: &Schema) -> Vec<&str> {
     schema.fields().iter().map(|field| field.name().as_str()).collect()
 }
 
-/// The sum of `age` over all rows that match.
 fn ages(snapshot: &Snapshot, filter: Option<&str>) -> (usize, f64) {
     let query = Query { columns: Some(vec!["age".into()]), filter: filter.map(String::from), ..Default::default() };
     let batches: Vec<RecordBatch> = snapshot.query(&query).unwrap().map(Result::unwrap).collect();
@@ -86,7 +84,7 @@ fn every_handle_sees_a_new_column_and_a_snapshot_keeps_its_own() {
     old.append(&rows(1000..1100, None, None)).unwrap();
     table.add_column(&age()).unwrap();
     assert_eq!(names(&other.schema().unwrap()), ["id", "x", "age"]);
-    // Rows that were pending have the default; a batch that has the column is taken.
+    // Pending rows get the default; later batches may have the column.
     old.append(&rows(1100..1200, Some(2.0), None)).unwrap();
     old.append(&rows(1200..1300, None, None)).unwrap();
     old.commit().unwrap();
@@ -110,7 +108,6 @@ fn every_handle_sees_a_new_column_and_a_snapshot_keeps_its_own() {
     check(&table);
     check(&other);
     check(&Table::open(store.clone()).unwrap());
-    // Rewriting gives old rows the column.
     let all = OptimizeOptions { debt_share: 0.0, ..Default::default() };
     assert!(table.optimize(&all, &mut |_, _| {}).unwrap().rewrites > 0);
     assert!(table.checkpoint().unwrap());
@@ -236,7 +233,7 @@ fn units_and_metadata_follow_and_go() {
     ] {
         assert_eq!(error.kind(), ErrorKind::InvalidInput, "{error:?}");
     }
-    // The same script may run again on the altered table.
+    // The same script may run again.
     table.add_column(&age()).unwrap();
     let again = TableOptions { exist_ok: true, ..options() };
     Table::create(store.clone(), schema(), &again).unwrap();
@@ -285,6 +282,6 @@ fn a_table_without_identity_keeps_its_samples() {
     w.append(&rows(3000..3001, Some(1.0), None)).unwrap();
     w.commit().unwrap();
     assert_eq!(ages(&table.snapshot().unwrap(), None), (3001, 1501.0));
-    // The one new row can push out one at most.
+    // One new row displaces at most one.
     assert!(sample(&table).iter().filter(|id| before.contains(id)).count() >= 49);
 }

@@ -1,10 +1,7 @@
-//! Every long call stops soon when it is told to, at whatever moment, and leaves the table
-//! as it was.
+//! Every long call stops soon after cancellation and leaves the table valid.
 //!
-//! A switch that counts how often it is looked at is set at one of these looks, so that a
-//! seed finds the same moment again and no clock decides. Afterwards a call may look only a
-//! few more times: each thread once or so, and never once for each piece of the work that is
-//! left.
+//! A switch counts the checks and sets itself at one of them, so a seed repeats the same moment without a
+//! clock. Afterwards a call may check a few more times: about once per thread, not once per piece of work.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -24,11 +21,11 @@ use rand::rngs::SmallRng;
 use rand::{Rng, SeedableRng};
 
 const ROWS: i64 = 150_000;
-/// Records of one path, which have one priority.
+/// Records of one path share a priority.
 const OF_PATH: i64 = 3;
-/// Looks after the switch was set: by each thread that is at work, and on the way out.
+/// Checks after the switch was set, by all threads.
 const LATE_LOOKS: u64 = 100;
-/// Rows that are worked on between two looks, at most.
+/// The most rows between two checks.
 const ROWS_A_LOOK: u64 = 65_536;
 
 fn schema() -> SchemaRef {
@@ -74,7 +71,6 @@ fn made_in(store: Arc<dyn Store>) -> Table {
     Table::create(store, schema(), &options).unwrap()
 }
 
-/// A commit of each of some writers.
 fn commit_each(table: &Table, writers: u64) {
     for writer in 0..writers {
         let name = Some(format!("w{writer}"));
@@ -84,14 +80,13 @@ fn commit_each(table: &Table, writers: u64) {
     }
 }
 
-/// A switch that sets itself at a look, if it comes to that, and how often it was looked at.
+/// A switch that sets itself at a check, and the number of checks.
 fn set_at(look: u64) -> (Cancel, Arc<AtomicU64>) {
     let looks = Arc::new(AtomicU64::new(0));
     let counted = looks.clone();
     (Cancel::asking(move || counted.fetch_add(1, Ordering::Relaxed) + 1 >= look), looks)
 }
 
-/// Ids of an answer, in order of their numbers.
 fn ids(stream: QueryStream) -> Result<Vec<i64>> {
     let mut ids = Vec::new();
     for batch in stream {
@@ -101,8 +96,7 @@ fn ids(stream: QueryStream) -> Result<Vec<i64>> {
     Ok(ids)
 }
 
-/// Interrupts a call at random moments; without that it gives `expected` again, and it looks
-/// at its switch `least` times.
+/// Interrupts a call at random checks. Uninterrupted it returns `expected` after at least `least` checks.
 fn interrupt<T: PartialEq + std::fmt::Debug + Send + 'static>(
     what: &'static str,
     least: u64,
@@ -119,7 +113,7 @@ fn interrupt<T: PartialEq + std::fmt::Debug + Send + 'static>(
         let (again, (cancel, looks)) = (call.clone(), set_at(look));
         match within_a_minute(what, move || again(cancel)) {
             Err(Error::Cancelled) => {}
-            // As many threads as there are may need fewer looks.
+            // With few threads the call may end earlier.
             Ok(found) => assert_eq!(found, expected, "{what}"),
             Err(other) => panic!("{what}, set at look {look} of {all}: {other}"),
         }
@@ -128,7 +122,6 @@ fn interrupt<T: PartialEq + std::fmt::Debug + Send + 'static>(
     }
 }
 
-/// Nothing but a switch.
 fn run(cancel: Cancel) -> RunOptions {
     RunOptions { cancel, ..RunOptions::default() }
 }
@@ -231,7 +224,7 @@ fn what_follows_the_logs_stops_at_any_moment() {
     interrupt("open", COMMITS, move |cancel| {
         Table::open(Location::from(opened.clone()).cancelled_by(&cancel))?.cancelled_by(&cancel).snapshot()?.rows()
     });
-    // Of a moment that is not the last one, so that it is followed to.
+    // An older snapshot, so that logs must be followed to it.
     let moment = table.snapshot().unwrap().token();
     let mut writer = table.writer(&WriterOptions::default()).unwrap();
     writer.append(&rows(7, 100)).unwrap();
@@ -265,7 +258,7 @@ fn what_keeps_a_table_small_stops_at_any_moment_and_the_table_is_sound() {
     };
     interrupt("checkpoint", 4, move |cancel| {
         let (store, _) = made(8, 1_000);
-        // Its list of runs lies in pages.
+        // A paged manifest.
         let written = Table::open(store.clone()).and_then(|table| {
             table.limit_runs_in_memory(1);
             table.cancelled_by(&cancel).checkpoint()
@@ -278,7 +271,7 @@ fn what_keeps_a_table_small_stops_at_any_moment_and_the_table_is_sound() {
         table.optimize(&OptimizeOptions::default(), &mut |_, _| {})?;
         let cleaned = table.cancelled_by(&cancel).clean(Duration::ZERO);
         sound(&store);
-        // What was begun can be gone on with.
+        // An interrupted call can be continued.
         table.clean(Duration::ZERO)?;
         sound(&store);
         cleaned.map(drop)
@@ -340,7 +333,6 @@ fn a_drop_stops_at_any_moment_and_leaves_a_table_or_what_can_be_dropped() {
             Ok(table) => {
                 assert!(matches!(done, Err(Error::Cancelled)), "{done:?}");
                 assert_eq!(table.snapshot()?.count(Query::default())?, WRITERS * 100);
-                // Its writers can go on.
                 commit_each(&table, WRITERS);
             }
             Err(_) if done.is_err() => drop(Table::drop_at(store.clone(), false)?),

@@ -1,5 +1,5 @@
-//! Alterations that are damaged or missing: readers notice, a salvage saves the rows and tells
-//! what it cannot know; what a newer Kubist wrote is no loss.
+//! Damaged or missing alterations: readers notice, a salvage saves the rows and reports the rest. Alterations
+//! of a newer Kubist are no loss.
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -25,7 +25,6 @@ fn column(name: &str, default: f64) -> NewColumn {
     }
 }
 
-/// Rows of the first columns; `heat` and `mass` follow from the id.
 fn rows(first: i64, columns: usize) -> RecordBatch {
     let ids = || first..first + ROWS;
     let of = |factor: f64| Arc::new(Float64Array::from_iter_values(ids().map(|id| id as f64 * factor))) as ArrayRef;
@@ -42,7 +41,7 @@ fn commit(table: &Table, writer: &str, rows: &RecordBatch) {
     writer.commit().unwrap();
 }
 
-/// Rows of before and after two columns and a unit came: alterations 1, 3 and 2.
+/// Rows from before and after two added columns and a unit: alterations 1, 3 and 2.
 fn build(at: &Path) {
     let options = TableOptions {
         dimensions: vec![Dimension { column: "x".into(), domain: Domain::Learned }],
@@ -69,7 +68,6 @@ fn flip(file: &Path) {
     std::fs::write(file, bytes).unwrap();
 }
 
-/// Each row as text, with as many of the columns as asked for, in order of the ids.
 fn read(at: &Path, columns: usize) -> kubist::Result<Vec<String>> {
     let snapshot = Table::open(at.to_str().unwrap())?.snapshot()?;
     let columns = COLUMNS[..columns].iter().map(|name| name.to_string()).collect();
@@ -90,7 +88,7 @@ fn salvage(from: &Path, to: &Path) -> kubist::Result<SalvageReport> {
 fn columns_of_alterations_that_cannot_be_read_are_a_told_loss() {
     type Damage = fn(&Path);
     let remove: Damage = |file| std::fs::remove_file(file).unwrap();
-    // With the columns that are left, and the alterations that are lost.
+    // With the remaining columns and the lost alterations.
     let cases = [(1, 2, 3), (2, 3, 2), (3, 3, 1)];
     let ways = [(flip as Damage, "damaged"), (remove, "missing")];
     for ((number, columns, lost), (damage, what)) in cases.into_iter().flat_map(|case| ways.map(|way| (case, way))) {

@@ -1,7 +1,6 @@
-//! Power failures and killed processes at every moment, on the simulated disk:
-//! every acknowledged commit is there whole and once, no other is seen in part,
-//! and the table is sound. Commits, rewrites, checkpoints and cleaning are all
-//! interrupted, and so is what comes after.
+//! Power failures and kills at every moment on the simulated disk: every acknowledged commit is there once,
+//! no other is partly visible, and the table is valid. Commits, rewrites, checkpoints, cleaning and the
+//! recovery are interrupted.
 //!
 //! `SEEDS=n` plays n seeds, `SEED=n` that one alone.
 
@@ -40,18 +39,17 @@ fn rows(commit: i64, count: i64) -> RecordBatch {
     RecordBatch::try_new(schema(), columns).unwrap()
 }
 
-/// What must be in the table, and what may be: rows of each commit.
+/// The rows of each commit that must or may be in the table.
 #[derive(Default)]
 struct Model {
     acknowledged: BTreeMap<i64, i64>,
-    /// Begun and neither acknowledged nor retried: commit, rows, writer.
+    /// Neither acknowledged nor retried: commit, rows, writer.
     in_flight: Option<(i64, i64, String)>,
     next: i64,
-    /// Columns that were added for certain.
     columns: BTreeSet<String>,
 }
 
-/// A bug that the simulation must notice.
+/// A planted bug that the simulation must find.
 #[derive(Clone, Copy, Debug)]
 enum Plant {
     Nothing,
@@ -59,7 +57,6 @@ enum Plant {
     Fault(Fault),
 }
 
-/// The table as a fresh process of the machine opens it.
 fn open(machine: &SimDisk, plant: Plant) -> Result<Table> {
     open_on(machine.process(), plant)
 }
@@ -86,8 +83,8 @@ fn open_on(disk: Arc<dyn Disk>, plant: Plant) -> Result<Table> {
 }
 
 impl Model {
-    /// Works until the machine fails. A failure may hit a call whose outcome does
-    /// not matter (a checkpoint after a commit): then the next round notices.
+    /// Works until a failure. Some failures do not matter (a checkpoint after a commit); the next round finds
+    /// them.
     fn work(&mut self, machine: &SimDisk, plant: Plant, random: &mut StdRng) -> Result<()> {
         let crashes = machine.crashes();
         loop {
@@ -109,8 +106,7 @@ impl Model {
                     table.optimize(&options, &mut |_, _| {})?;
                 }
                 4 if random.random_bool(0.5) => {
-                    // Killed on the way or not: writers take up the grid, perhaps before it is
-                    // durable, and some of the rows have moved.
+                    // Even if this is killed, writers may use the new grid, and rows may have moved.
                     let process = machine.process();
                     process.kill_after(random.random_range(0..400));
                     let domain = Domain::Linear(Value::Int(0), Value::Int(random.random_range(1..1000)));
@@ -119,8 +115,7 @@ impl Model {
                     let _ = open_on(process, plant).and_then(|table| table.regrid(&options, &mut |_, _| {}));
                 }
                 4 => {
-                    // Killed on the way or not: others see the column, perhaps before it
-                    // is durable, and commit rows that have it.
+                    // Even if this is killed, others may see the column and commit rows with it.
                     let process = machine.process();
                     process.kill_after(random.random_range(0..60));
                     let name = format!("a{}", random.random_range(0..1_000_000));
@@ -138,7 +133,7 @@ impl Model {
                     }
                 }
                 _ => {
-                    // A commit whose answer was lost is tried again first, under its token.
+                    // A commit without an answer is retried first, with its token.
                     let (commit, count, writer) = self.in_flight.clone().unwrap_or_else(|| {
                         self.next += 1;
                         (self.next, random.random_range(1..120), format!("w{}", random.random_range(0..3)))
@@ -155,7 +150,6 @@ impl Model {
         }
     }
 
-    /// What is wrong with the table, if anything.
     fn check(&self, table: &Table) -> std::result::Result<(), String> {
         let mut found: BTreeMap<i64, i64> = BTreeMap::new();
         let mut ids = Vec::new();
@@ -190,7 +184,7 @@ impl Model {
     }
 }
 
-/// One history; what was wrong, if anything.
+/// Plays one history and returns its error.
 fn play(seed: u64, plant: Plant) -> std::result::Result<(), String> {
     let mut random = StdRng::seed_from_u64(seed);
     let machine = SimDisk::new(seed);
@@ -224,7 +218,7 @@ fn acknowledged_commits_survive_every_crash() {
     }
 }
 
-/// The simulation must notice what is left out or done twice, or it proves nothing.
+/// The simulation must find planted bugs.
 #[test]
 fn planted_bugs_are_found_out() {
     for plant in [

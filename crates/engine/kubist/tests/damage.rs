@@ -1,6 +1,5 @@
-//! Damaged tables: every file of a small table, truncated at every tenth byte
-//! and with single bits flipped. A query then answers as before or says what is
-//! wrong and where; it never panics and never gives another answer.
+//! Every file of a small table truncated at every tenth byte, and with flipped bits. A query answers as
+//! before or reports the damage; it never panics and never gives another answer.
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -44,7 +43,7 @@ fn build(at: &Path) {
         ..Default::default()
     };
     let table = Table::create(at.to_str().unwrap(), schema.clone(), &options).unwrap();
-    // Its checkpoint has pages.
+    // A paged checkpoint.
     table.limit_runs_in_memory(0);
     let mut writer = table.writer(&WriterOptions::default()).unwrap();
     for commit in 0..COMMITS {
@@ -58,14 +57,14 @@ fn build(at: &Path) {
             let data_type = DataType::Float64;
             let (name, default, unit) = ("age".into(), Value::Float(0.5), Some("s".into()));
             table.add_column(&NewColumn { name, data_type, nullable: true, default, unit, accuracy: None }).unwrap();
-            // Rewrites and a checkpoint lie there too.
+            // With rewrites and a checkpoint.
             let options = OptimizeOptions { debt_share: 0.0, ..Default::default() };
             assert!(table.optimize(&options, &mut |_, _| {}).unwrap().rewrites > 0);
         }
     }
 }
 
-/// All rows, or those that a lookup finds, in a canonical form.
+/// All rows, or those of an index, in a canonical form.
 fn rows(at: &Path, filter: Option<&str>) -> Result<Vec<String>> {
     let table = Table::open(at.to_str().unwrap())?;
     let mut rows = Vec::new();
@@ -80,7 +79,7 @@ fn rows(at: &Path, filter: Option<&str>) -> Result<Vec<String>> {
     Ok(rows)
 }
 
-/// All rows, and again those that lookups find.
+/// All rows, and again through secondary indexes.
 fn read(at: &Path) -> Result<Vec<String>> {
     let filters = [None, Some("name = 'droplet 3'"), Some("id IN (7, 811, 1500) AND x >= 0")];
     let found = filters.into_iter().map(|filter| rows(at, filter)).collect::<Result<Vec<_>>>()?;
@@ -109,7 +108,7 @@ fn damage_is_noticed_and_named() {
         }
         for damaged in damages {
             std::fs::write(&file, &damaged).unwrap();
-            // The quick look reads all of these, whether queries need them or not.
+            // Files that the quick check always reads.
             let leads_to_rows = ["table", "grid", "logs/", "rewrites/", "checkpoints/", "segments/pages-"]
                 .iter()
                 .any(|part| name.starts_with(part));
@@ -125,9 +124,8 @@ fn damage_is_noticed_and_named() {
                     noticed += 1;
                     let path = sound.to_str().unwrap();
                     assert!(error.to_string().contains(path), "{name}: {error}");
-                    // The check agrees, and does not fail itself.
+                    // The check agrees, and does not fail.
                     if let Ok(table) = Table::open(path) {
-                        // Its list of runs is not held.
                         table.limit_runs_in_memory(0);
                         let report = table.verify(&VerifyOptions::deep(), &mut |_, _| {}).unwrap();
                         assert!(!report.findings.is_empty(), "{name}: {error}");

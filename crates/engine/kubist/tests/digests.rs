@@ -1,5 +1,5 @@
-//! Digests of long lists of runs: extremes, missing values and values that lookups know, against the records themselves,
-//! where digests are there, are damaged, or are not there.
+//! Digests of long manifests: extremes, nulls and indexed values compared with the records, with digests that
+//! exist, are damaged or are missing.
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -29,7 +29,7 @@ fn schema() -> SchemaRef {
     ]))
 }
 
-/// `a` falls with `x`, so that runs tell much of it; some values are missing. Few have another `s` than all others.
+/// `a` falls with `x`, so runs bound it well; some values are null. Few rows have another `s`.
 fn rows(first: i64) -> RecordBatch {
     let mut rng = SmallRng::seed_from_u64(first as u64);
     let x: Vec<f64> = (0..ROWS).map(|_| rng.random()).collect();
@@ -45,10 +45,10 @@ fn rows(first: i64) -> RecordBatch {
     RecordBatch::try_new(schema(), columns).unwrap()
 }
 
-/// As many runs as a handle holds in memory unless it is told otherwise, and none.
+/// The default number of runs in memory, and none.
 const HELD: [u64; 2] = [1 << 18, 0];
 
-/// A table with several levels of pages if `held` is none, and a commit behind its checkpoint.
+/// A table with several page levels if `held` is 0, and a commit after its checkpoint.
 fn build(at: &str, held: u64) -> Vec<RecordBatch> {
     let dimension =
         |name: &str| Dimension { column: name.into(), domain: Domain::Linear(Value::Int(0), Value::Int(1)) };
@@ -80,7 +80,7 @@ fn opened(at: &str, held: u64) -> Snapshot {
     table.snapshot().unwrap()
 }
 
-/// Those of pages, the newest last.
+/// Segments of pages, oldest first.
 fn segments(at: &str) -> Vec<PathBuf> {
     let files = std::fs::read_dir(format!("{at}/segments")).unwrap().map(|file| file.unwrap().path());
     let is_of_pages = |path: &PathBuf| path.file_name().unwrap().to_str().unwrap().starts_with("pages-");
@@ -89,7 +89,7 @@ fn segments(at: &str) -> Vec<PathBuf> {
     files
 }
 
-/// Where the digest of a segment of pages begins.
+/// Where the digest of a segment begins.
 fn digest_of(file: &Path) -> Option<usize> {
     std::fs::read(file).unwrap().windows(4).rposition(|bytes| bytes == b"KDG1")
 }
@@ -140,7 +140,6 @@ fn of_value(snapshot: &Snapshot, filter: &str) -> (Vec<i64>, Stats) {
     (ids, stream.stats())
 }
 
-/// Everything that digests help with is as the records say.
 fn check(at: &str, held: u64, all: &[RecordBatch], rng: &mut SmallRng) {
     assert_eq!(found(&estimate(&opened(at, held), None)), expected(all, |_, _| true));
     let some = |a: Option<f64>, n| n < 300_000 && a.is_some_and(|a| a > -0.3);
@@ -167,14 +166,14 @@ fn digests_save_reading() {
         let list: u64 = segments(&at).iter().map(|file| file.metadata().unwrap().len()).sum();
         for held in HELD {
             check(&at, held, &all, &mut rng);
-            // Of a handle that has read nothing yet.
+            // With a handle that has read nothing.
             let (ids, stats) = of_value(&opened(&at, held), "id = 77777");
             assert_eq!(ids, [77_777]);
             assert!(stats.bytes_read < list / 4, "{stats:?} of {list}");
             let stats = estimate(&opened(&at, held), None).stats;
             assert!(stats.bytes_read < list / 2 && stats.rows_read < 20_000, "{stats:?} of {list}");
         }
-        // Once questions have asked for as many pages as there are the list is held.
+        // After enough queries the whole manifest is in memory.
         let snapshot = opened(&at, HELD[0]);
         let read: Vec<u64> = (0..2_000)
             .map(|id| {
@@ -184,7 +183,7 @@ fn digests_save_reading() {
             })
             .collect();
         assert!(2 * read[1_999] < read[1], "{} and {}", read[1], read[1_999]);
-        // Runs that are no more are still in digests.
+        // Digests still contain replaced runs.
         let table = Table::open(&at).unwrap();
         table.limit_runs_in_memory(written);
         let lists = segments(&at);
@@ -206,17 +205,17 @@ fn a_damaged_digest_is_named_and_costs_speed() {
     let at = folder.path().join("t").display().to_string();
     let all = build(&at, HELD[1]);
     for turn in 0..40 {
-        // Older ones may be waiting to be cleaned away.
+        // Older ones may await cleaning.
         let file = &segments(&at).pop().unwrap();
         let sound = std::fs::read(file).unwrap();
         let begin = digest_of(file).unwrap();
-        // In its head, and anywhere.
+        // In the head, and anywhere.
         let at_byte = if turn < 8 { begin + 2 * turn } else { rng.random_range(begin..sound.len()) };
         let mut bytes = sound.clone();
         bytes[at_byte] ^= 1 << rng.random_range(0..8);
         std::fs::write(file, bytes).unwrap();
         check(&at, HELD[turn % 2], &all, &mut rng);
-        // What does not begin as a digest may be something else's.
+        // With another magic number it is not a digest.
         if at_byte >= begin + 4 {
             let report = Table::verify_at(&at, &VerifyOptions::default(), &mut |_, _| {}).unwrap();
             assert!(report.findings.iter().any(|finding| finding.contains("segments/pages-")), "{at_byte}: {report:?}");
@@ -225,7 +224,7 @@ fn a_damaged_digest_is_named_and_costs_speed() {
     }
     let report = Table::verify_at(&at, &VerifyOptions::default(), &mut |_, _| {}).unwrap();
     assert!(report.findings.is_empty(), "{report:?}");
-    // The optimizer mends it, wherever it is damaged.
+    // The optimizer repairs it.
     let table = Table::open(&at).unwrap();
     table.limit_runs_in_memory(0);
     table.optimize(&OptimizeOptions::default(), &mut |_, _| {}).unwrap();
@@ -244,7 +243,7 @@ fn a_damaged_digest_is_named_and_costs_speed() {
     assert_eq!(segments(&at), lists);
 }
 
-/// Lookups whose runs were all replaced are still in digests of levels that stay, and their postings are not there any more.
+/// Digests of unchanged levels still name postings that were deleted.
 #[test]
 fn lookups_that_were_replaced_are_not_asked() {
     let folder = tempfile::tempdir().unwrap();
@@ -258,7 +257,7 @@ fn lookups_that_were_replaced_are_not_asked() {
         writer.append(&rows(COMMITS * ROWS).slice(few * 12, 12)).unwrap();
         writer.commit().unwrap();
     }
-    // In one level, as a handle writes it that holds the list.
+    // In one level, written by a handle that holds the manifest.
     assert!(Table::open(&at).unwrap().checkpoint().unwrap());
     let lists = segments(&at);
     let merging = OptimizeOptions { few_lookups: 1, debt_share: 100.0, ..OptimizeOptions::default() };
@@ -293,7 +292,7 @@ fn lists_whose_digests_are_cut_off_answer_as_well_and_get_new_ones() {
         table.limit_runs_in_memory(written);
         table.optimize(&OptimizeOptions::default(), &mut |_, _| {}).unwrap();
         assert!(digest_of(&segments(&at).pop().unwrap()).is_some());
-        // The one before goes with the next.
+        // The previous one goes with the next.
         all.push(rows(COMMITS * ROWS));
         let mut writer = table.writer(&WriterOptions::default()).unwrap();
         writer.append(&all[all.len() - 1]).unwrap();
@@ -302,7 +301,7 @@ fn lists_whose_digests_are_cut_off_answer_as_well_and_get_new_ones() {
         table.clean(std::time::Duration::ZERO).unwrap();
         assert!(segments(&at).iter().all(|file| digest_of(file).is_some()));
         HELD.iter().for_each(|held| check(&at, *held, &all, &mut rng));
-        // What has digests is not written again for their sake.
+        // Existing digests are not written again.
         let mut names = Vec::new();
         for _ in 0..2 {
             names = segments(&at);

@@ -1,4 +1,4 @@
-//! Tables of many runs, whose list is read page by page: the same answers with little of it.
+//! Paged manifests: the same results from a small part of the manifest.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -29,10 +29,10 @@ fn rows(first: i64, count: i64) -> RecordBatch {
     RecordBatch::try_new(schema(), columns).unwrap()
 }
 
-/// As many runs as a handle holds in memory unless it is told otherwise, and none.
+/// The default number of runs in memory, and none.
 const HELD: [u64; 2] = [1 << 18, 0];
 
-/// Of cubes of few records.
+/// Small cubes.
 fn options() -> TableOptions {
     let dimension =
         |name: &str| Dimension { column: name.into(), domain: Domain::Linear(Value::Int(0), Value::Int(1)) };
@@ -44,8 +44,7 @@ fn options() -> TableOptions {
     }
 }
 
-/// Some thousand runs, most of them in a checkpoint and some in the logs behind it, written by a handle that holds so
-/// many in memory.
+/// Some thousand runs, in a checkpoint and in the logs after it, from a handle with this memory limit.
 fn build(at: &str, held: u64) -> Table {
     let options = TableOptions { replication: "outlook(-1)".parse().unwrap(), ..options() };
     let table = Table::create(at, schema(), &options).unwrap();
@@ -123,7 +122,7 @@ fn pages_of_runs_answer_as_all_runs_do() {
     }
 }
 
-/// To read a long list takes longer than a sample.
+/// Reading the manifest would take longer than the sample.
 #[test]
 fn samples_of_large_boxes_do_not_read_the_whole_list() {
     let folder = tempfile::tempdir().unwrap();
@@ -158,14 +157,13 @@ fn samples_of_large_boxes_do_not_read_the_whole_list() {
         assert!(found.stats.bytes_read < pages / 8, "{:?} of {pages}", found.stats);
         let figure = &found.figures[0];
         hits += (figure.low..=figure.high).contains(&truth) as usize;
-        // What is held costs nothing to look at.
+        // A manifest in memory has no cost.
         let held = table.snapshot().unwrap().estimate(&options, &mut |_| {}).unwrap();
         assert_eq!((held.figures[0].value, held.figures[0].exact), (Some(truth), true));
     }
     assert!(hits >= 16, "intervals hold {hits} of 20 times");
     let runs = table.snapshot().unwrap().info().unwrap().runs;
     assert!(runs > 60_000, "{runs} runs are few");
-    // Whatever is asked, in boxes of any size.
     for _ in 0..40 {
         let half = [0.002, 0.02, 0.2, 0.5][rng.random_range(0..4)];
         let bounds = around(&mut rng, half);
@@ -192,17 +190,16 @@ fn a_small_question_reads_few_pages() {
         let query = Query { bounds: around(&mut rng, 0.01), ..Query::default() };
         let (_, first) = ask(&snapshot(), &query);
         assert!(first.bytes_read < pages / 4, "{first:?} of {pages}");
-        // Pages of runs; zone maps; rows; of however many segments.
+        // Manifest pages, zone maps and rows, of any number of segments.
         assert!(first.round_trips <= 4, "{first:?}");
     }
-    // Nor does a sample of everything read the pages of copies in deeper cubes, where so many runs are not held.
+    // A sample reads no manifest pages of replicas in deeper cubes.
     let in_tiers = folder.path().join("tiers").display().to_string();
     build(&in_tiers, 0);
     let paged = Table::open(&in_tiers).unwrap();
     paged.limit_runs_in_memory(0);
     let (ids, sample) = ask(&paged.snapshot().unwrap(), &Query { sample: Some(0.0001), ..Query::default() });
     assert!(!ids.is_empty() && sample.bytes_read < pages / 4, "{sample:?} of {pages}");
-    // What was read once is not read again.
     let (snapshot, query) = (snapshot(), Query { sample: Some(0.001), ..Query::default() });
     let (_, first) = ask(&snapshot, &query);
     let (_, again) = ask(&snapshot, &query);
@@ -257,10 +254,10 @@ fn pages_outlive_the_handles_that_need_them() {
         assert!(writes.checkpoint().unwrap());
         writes.clean(Duration::ZERO).unwrap();
     }
-    // Cleaning takes those that no checkpoint names; two checkpoints are kept.
+    // Two checkpoints are kept.
     assert_eq!(segments(&at).len(), 2);
     assert_eq!(ask(&reads.snapshot().unwrap(), &Query::default()).0.len() as i64, (COMMITS + 4) * ROWS);
-    // A snapshot whose pages are gone says so; the files of its rows are gone as well, in general.
+    // Missing manifest pages mean an expired snapshot.
     match pinned.query(Query::default()).map(|stream| stream.collect::<Result<Vec<_>, _>>()) {
         Err(Error::SnapshotExpired { .. }) | Ok(Err(Error::SnapshotExpired { .. })) => {}
         other => panic!("{:?}", other.map(|batches| batches.map(|batches| batches.len()))),
@@ -283,7 +280,6 @@ fn a_damaged_page_is_named_and_costs_nothing() {
     assert!(error.contains("segments/pages-") && error.contains("checksum"), "{error}");
     let report = Table::verify_at(&at, &VerifyOptions::default(), &mut |_, _| {}).unwrap();
     assert!(report.findings.iter().any(|finding| finding.contains("segments/pages-")), "{report:?}");
-    // The logs say the same.
     let to = folder.path().join("saved").display().to_string();
     let report = Table::salvage(&at, &to, &Default::default(), &mut |_, _| {}).unwrap();
     assert_eq!((report.rows, report.rows_lost), ((COMMITS * ROWS) as u64, 0));

@@ -1,5 +1,4 @@
-//! Estimates against all records: exact ones equal plain arithmetic, sampled ones are what
-//! the sample says, and intervals hold the truth as often as they promise.
+//! Estimates compared with all records: exact values, sampled values, and the coverage of intervals.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -18,7 +17,7 @@ use statrs::distribution::{ContinuousCDF, Normal};
 
 const ROWS: usize = 30_000;
 
-/// Points, half of them crowded, with a value that goes with the crowd.
+/// Points, half of them in a cluster, with a value that depends on the cluster.
 struct World {
     x: Vec<f64>,
     y: Vec<f64>,
@@ -71,7 +70,7 @@ impl World {
         .unwrap()
     }
 
-    /// The values that are there, of rows in the box.
+    /// The non-null values of the rows in the box.
     fn values(&self, inside: impl Fn(usize) -> bool) -> Vec<f64> {
         let rows = (0..self.x.len()).filter(|row| inside(*row));
         rows.filter_map(|row| self.value[row]).filter(|value| !value.is_nan()).collect()
@@ -223,7 +222,6 @@ fn groups_and_bins_add_up() {
             (group.1, group.2) = (group.1 + value, group.2 + 1);
         }
     }
-    // Nulls come first, values ascend.
     assert_eq!(batch.num_rows(), expected.len() * 6);
     let kinds = batch.column_by_name("kind").unwrap().as_any().downcast_ref::<Int32Array>().unwrap().clone();
     let ons = batch.column_by_name("on").unwrap().as_any().downcast_ref::<BooleanArray>().unwrap().clone();
@@ -251,10 +249,10 @@ fn outer_bins_say_what_they_hold() {
         (bins[0].bin[0].0, bins[bins.len() - 1].bin[0].1)
     };
     let (least, most) = known(&world.value);
-    // All were read: the smallest and the largest value.
+    // All rows are read.
     let exact = snapshot.estimate(&all(&["histogram(value, 5, 0, 0.25)"]), &mut |_| {}).unwrap();
     assert_eq!(ends(&exact), (least.min(0.0), most.max(0.25)));
-    // A sample: zone maps know it, unless NaN hides it; on the way nothing is known.
+    // A sample takes the extremes from zone maps, unless NaN hides them.
     let of_sample = EstimateOptions { max_rows: Some(8_000), ..wish(&["histogram(x, 8, 0.25, 0.5)"]) };
     let sample = snapshot.estimate(&of_sample, &mut |_| {}).unwrap();
     let xs: Vec<Option<f64>> = world.x.iter().copied().map(Some).collect();
@@ -263,7 +261,7 @@ fn outer_bins_say_what_they_hold() {
     assert_eq!(sample.figures[3].bin[0].0, 0.25 + 3.0 / 32.0);
     let first = snapshot.estimates(&of_sample).unwrap().next().unwrap().unwrap();
     assert_eq!((first.stopped, ends(&first)), (Stop::Progress, (f64::NEG_INFINITY, f64::INFINITY)));
-    // Of a computed number zone maps know nothing.
+    // Zone maps have no computed values.
     let computed = EstimateOptions { aggregates: vec!["histogram(x * 2, 8)".into()], ..of_sample };
     assert_eq!(ends(&snapshot.estimate(&computed, &mut |_| {}).unwrap()), (f64::NEG_INFINITY, f64::INFINITY));
 }
@@ -312,7 +310,7 @@ fn an_estimate_says_early_what_its_goal_takes() {
     for part in ["records, because of mean(x)", "contains 0", "0.01 abs", "max_rows and within"] {
         assert!(said.contains(part), "{said}");
     }
-    // An absolute goal is near, and nothing is to be said of it.
+    // A goal that is nearly reached needs no outlook.
     let mut told = Vec::new();
     let near =
         EstimateOptions { error: None, absolute: Some(Absolute::Number(0.1 * rows as f64)), ..wish(&["mean(x)"]) };
@@ -330,7 +328,7 @@ fn a_sample_says_what_its_records_say() {
     options.query = Query {
         bounds: bounds((0.1, 0.9), (0.0, 0.32)),
         sample: Some(0.2),
-        // Something of which the list of runs does not tell.
+        // A condition that the manifest does not decide.
         filter: Some("value IS NULL OR value > -100".into()),
         ..Query::default()
     };
@@ -349,12 +347,10 @@ fn a_sample_says_what_its_records_say() {
     near(figure(&estimate, "sum(x)").value, sum / 0.2);
     near(figure(&estimate, "count()").value, rows as f64 / 0.2);
     near(figure(&estimate, "median(value)").value, quantile(&mut values, 0.5));
-    // The tree knows the largest of all, and read few records for it.
     let largest = figure(&estimate, "max(value)");
     let inside = |row: usize| (0.1..=0.9).contains(&world.x[row]) && world.y[row] <= 0.32;
     near(largest.value, world.values(inside).into_iter().fold(f64::NEG_INFINITY, f64::max));
     assert!(largest.exact && estimate.stats.rows_read < ROWS as u64 / 2, "{estimate:?}");
-    // Asking twice is the same.
     assert_eq!(snapshot.estimate(&options, &mut |_| {}).unwrap().figures, estimate.figures);
 }
 
@@ -371,7 +367,7 @@ fn the_tree_counts_boxes() {
     let count = figure(&estimate, "count()");
     near(count.value, rows.len() as f64);
     assert!(count.exact);
-    // A sum of which the number of terms is known has the error of their mean.
+    // With a known number of terms, a sum has the relative error of the mean.
     let (sum, truth) = (figure(&estimate, "sum(x)"), rows.iter().map(|row| world.x[*row]).sum::<f64>());
     assert!((sum.high - sum.low) < 0.06 * truth && (sum.value.unwrap() / truth - 1.0).abs() < 0.06, "{sum:?} {truth}");
     assert_eq!(snapshot.count(&Query { sample: None, ..options.query.clone() }).unwrap(), rows.len() as u64);
@@ -391,11 +387,10 @@ fn goals_are_reached_with_few_records() {
         .estimate(&EstimateOptions { absolute: Some(Absolute::Number(0.1)), ..wish(&["mean(value)"]) }, &mut |_| {})
         .unwrap();
     assert!(half(&estimate.figures[0]) <= 0.1 && estimate.stopped == Stop::Goal);
-    // Narrower than the sample can be: everything is read, and exact.
+    // The goal needs all rows.
     let estimate =
         snapshot.estimate(&EstimateOptions { error: Some(1e-6), ..wish(&["mean(value)"]) }, &mut |_| {}).unwrap();
     assert!(estimate.figures[0].exact && estimate.stopped == Stop::Exact);
-    // Bounds hold.
     let estimate =
         snapshot.estimate(&EstimateOptions { max_rows: Some(20_000), ..wish(&["mean(value)"]) }, &mut |_| {}).unwrap();
     assert_eq!(estimate.stopped, Stop::Rows);
@@ -409,15 +404,15 @@ fn goals_are_reached_with_few_records() {
     assert!(estimate.figures.len() == 1 && estimate.figures[0].value.is_none() && !estimate.warnings.is_empty());
 }
 
-/// Half of the records are a number that is told as well by half as many as the number alone would
-/// take: a share of all, whose number is known.
+/// A condition that half of the rows meet is estimated as a share of a known number, which needs half the
+/// rows.
 #[test]
 fn parts_of_a_known_number_take_fewer_records() {
     let rows = 200_000;
     let world = world(12, rows, 10);
     let snapshot = table(&world, &["row"], 0);
     let goal = 0.01;
-    // Of n records among so many, drawn alone: half an interval is 1.96 sqrt((1 - p) / (p n)).
+    // For n rows, half the width of the interval is 1.96 sqrt((1 - p) / (p n)).
     let alone = |n: f64| 1.0 / (1.0 + n * (goal / 1.96f64).powi(2));
     let left = world.x.iter().filter(|x| **x < 0.315).count() as f64;
     let least = left.min(rows as f64 - left);
@@ -464,7 +459,6 @@ fn nothing_found_is_not_nothing_there() {
     let world = world(7, 50_000, 10);
     let snapshot = table(&world, &["row"], 0);
     let mut options = wish(&["count()", "mean(value)", "sum(value)"]);
-    // Three records in 50,000.
     options.query.filter = Some("row IN (17, 20000, 49999)".into());
     options.query.sample = Some(0.01);
     let estimate = snapshot.estimate(&options, &mut |_| {}).unwrap();
@@ -480,7 +474,6 @@ fn nothing_found_is_not_nothing_there() {
     let estimate = snapshot.estimate(&options, &mut |_| {}).unwrap();
     assert!(estimate.figures.iter().all(|figure| figure.exact));
     near(figure(&estimate, "count()").value, 3.0);
-    // A table without a record.
     let empty = World { x: vec![], y: vec![], value: vec![], kind: vec![], on: vec![], pid: vec![] };
     let snapshot = table(&empty, &["row"], 0);
     let estimate =
@@ -492,7 +485,7 @@ fn nothing_found_is_not_nothing_there() {
 #[test]
 fn alike_values_are_not_certain() {
     let mut world = world(8, 50_000, 10);
-    // Nearly all alike, and a sample of 500 sees none of the others.
+    // A sample of 500 rows contains no outlier.
     world.value = (0..50_000).map(|row| Some(if row % 25_000 == 9 { 101.0 } else { 1.0 })).collect();
     let snapshot = table(&world, &["row"], 3);
     let mut options = wish(&["mean(value)"]);
@@ -510,7 +503,6 @@ fn alike_values_are_not_certain() {
     }
 }
 
-/// A table of one dimension and another column.
 fn pairs(x: Vec<f64>, other: Vec<f64>) -> Snapshot {
     let batch = RecordBatch::try_from_iter([
         ("row", Arc::new(Int64Array::from_iter_values(0..x.len() as i64)) as Arc<dyn Array>),
@@ -532,7 +524,7 @@ fn pairs(x: Vec<f64>, other: Vec<f64>) -> Snapshot {
 
 #[test]
 fn more_values_than_are_kept_have_their_median() {
-    // Read in the order of space, the first millions are all small.
+    // A biased sample in the order of space would have only small values.
     let rows = 5_000_000;
     let x: Vec<f64> = (0..rows).map(|row| (row as f64 * 0.618_033_988_749_895).fract()).collect();
     let snapshot = pairs(x.clone(), vec![0.0; rows]);
@@ -561,17 +553,16 @@ fn a_goal_is_not_reached_by_seeing_nothing() {
         let (seen, truth) = (&seen.figures[0], estimate.figures[0].value.unwrap());
         assert!(seen.low <= truth && truth <= seen.high && seen.low < seen.high, "{aggregate}: {seen:?} {truth}");
     }
-    // A column that is all alike needs no more than its zones.
+    // Zone maps suffice for a constant column.
     let snapshot = pairs(x.clone(), vec![3.5; rows]);
     let estimate = snapshot.estimate(&wish(&["mean(other)"]), &mut |_| {}).unwrap();
     assert!(estimate.figures[0].exact && estimate.stats.rows_read < 10_000, "{estimate:?}");
-    // And infinite values have no interval.
     let snapshot = pairs(x.clone(), x.iter().map(|x| if x % 9.0 == 0.0 { f64::INFINITY } else { *x }).collect());
     let options = EstimateOptions { max_rows: Some(5_000), error: Some(0.01), ..wish(&["mean(other)"]) };
     let estimate = snapshot.estimate(&options, &mut |_| {}).unwrap();
     let mean = &estimate.figures[0];
     assert!(mean.low <= 1.0 && mean.high == f64::INFINITY && estimate.stopped != Stop::Goal, "{mean:?}");
-    // Nor has their spread a value, as numpy has it.
+    // NumPy gives NaN too.
     let estimate = snapshot.estimate(&wish(&["stddev(other)", "variance(other)"]), &mut |_| {}).unwrap();
     assert!(estimate.figures.iter().all(|figure| figure.value.is_none_or(f64::is_nan)), "{estimate:?}");
     let snapshot = pairs(x.clone(), vec![f64::INFINITY; rows]);
@@ -623,8 +614,8 @@ fn questions_that_make_no_sense_are_refused() {
     }
 }
 
-/// The number of intervals of 95 % that hold the truth, over many seeds: between the ends that
-/// chance leaves with a probability of 1 in 100,000.
+/// Checks the number of 95 % intervals that contain the true value against binomial bounds with a probability
+/// of 1 in 100,000.
 fn holds(seeds: u64, steps: i64, identity: &[&str], options: &EstimateOptions, least: f64, most: f64, watched: bool) {
     let world = world(11, 20_000, steps);
     let mut truth = None;
@@ -680,7 +671,7 @@ fn intervals_hold_as_often_as_they_say() {
         ("weighted_mean(value, x)", 0.03, Some("kind < 4")),
         ("median(value)", 0.02, None),
     ] {
-        // Counts, shares and quantiles have whole numbers, and err on the safe side.
+        // Counts, shares and quantiles are discrete, so their coverage may be higher.
         let most = if matches!(aggregate, "count()" | "mean(on)" | "median(value)") { 0.99 } else { 0.96 };
         holds(150, 10, &["row"], &sampled(aggregate, sample, filter), 0.94, most, false);
     }
@@ -693,7 +684,7 @@ fn whole_trajectories_are_one_draw_each() {
     }
 }
 
-/// Trajectories of 10 records, each with a value of its own at an even quantile of the normal distribution.
+/// Trajectories of 10 records; the values are quantiles of the normal distribution.
 fn trajectories(value: impl Fn(f64) -> f64) -> World {
     let count = 400;
     let mut world = world(12, 10 * count, 10);
@@ -702,8 +693,7 @@ fn trajectories(value: impl Fn(f64) -> f64) -> World {
     world
 }
 
-/// In which share of seeds the interval holds the truth, and in which a warning has these words, where about so many
-/// trajectories are read.
+/// Returns the fraction of seeds whose interval contains the true value, and the fraction with this warning.
 fn held_and_warned(seeds: u64, world: &World, aggregate: &str, read: f64, warning: &str) -> (f64, f64) {
     let options = sampled(aggregate, read / 400.0, None);
     let exact = table(world, &["pid"], 0).estimate(&all(&[aggregate]), &mut |_| {}).unwrap();
@@ -724,7 +714,7 @@ fn few_trajectories_have_intervals_that_hold_or_a_warning() {
     for (world, aggregate) in
         [(&normal, "mean(value)"), (&normal, "std(value)"), (&skewed, "mean(value)"), (&skewed, "std(value)")]
     {
-        // They have 150 records, which are not few.
+        // 150 trajectories are enough.
         let (_, warned) = held_and_warned(20, world, aggregate, 15.0, "fewer than 30 of `pid` were read: read more");
         assert_eq!(warned, 1.0, "{aggregate}");
         let (held, warned) = held_and_warned(300, world, aggregate, 35.0, "a few of `pid` decide it");
@@ -754,13 +744,12 @@ fn intervals_of_parts_of_a_known_number_hold_as_often() {
         holds(150, 10, &["row"], &goal, 0.94, 0.99, false);
         holds(150, 10, &["pid"], &goal, 0.93, 0.99, false);
     }
-    // Of one of two groups.
     let goal = EstimateOptions { error: Some(0.03), group_by: vec!["kind < 4".into()], ..wish(&["sum(x)"]) };
     holds(150, 10, &["row"], &goal, 0.93, 0.98, false);
 }
 
-/// What a box of a large table has is told by some of the runs at its edge. Of many seeds as many intervals hold the
-/// truth as of a sample alone, and less than half of the records are read for them.
+/// The rows inside a box of a large table are counted from runs at its edge. Coverage is that of a sample,
+/// with less than half of the rows read.
 #[test]
 fn the_number_in_a_box_comes_from_some_runs_at_its_edge() {
     let world = world(21, 150_000, 10);
@@ -770,7 +759,7 @@ fn the_number_in_a_box_comes_from_some_runs_at_its_edge() {
     let large = rows.iter().filter(|row| world.value[**row].is_some_and(|value| value > 4.0)).count() as f64;
     let sum = world.values(inside).iter().sum::<f64>();
     let of_kinds = |kinds: bool| rows.iter().filter(|row| (world.kind[**row] < 3) == kinds).count() as f64;
-    // What is asked for, and the part of what a sample alone takes for it.
+    // The question, and its rows relative to a plain sample.
     let questions = [
         ("sum(value)", None, "", vec![sum], 0.5),
         ("count()", Some("value > 4"), "", vec![large], 0.6),
@@ -793,7 +782,7 @@ fn the_number_in_a_box_comes_from_some_runs_at_its_edge() {
                 assert!(!figure.exact && figure.high - figure.low <= 2.001 * error * truth * 1.1, "{figure:?} {truth}");
                 held[number] += (figure.low <= *truth && *truth <= figure.high) as u64;
             }
-            // Of priorities that are not all nothing is known but what is drawn.
+            // A window of priorities excludes the manifest.
             let window = Some((0.0, 0.9999));
             let options = EstimateOptions { query: Query { window, ..options.query.clone() }, ..options };
             read[number] += found.stats.rows_read;
@@ -803,18 +792,17 @@ fn the_number_in_a_box_comes_from_some_runs_at_its_edge() {
     for (number, (aggregate, .., truths, most)) in questions.iter().enumerate() {
         let (tries, part) = ((seeds * truths.len() as u64) as f64, read[number] as f64 / alone[number] as f64);
         let share = held[number] as f64 / tries;
-        // What chance leaves with a probability of 1 in 100,000; of two groups the second is what the first leaves.
+        // Binomial bound with a probability of 1 in 100,000; the second group is the complement of the first.
         let slack = 4.4 * (0.95 * 0.05 / seeds as f64).sqrt();
         assert!(share >= 0.94 - slack, "{aggregate}: {share} of the intervals hold the truth");
         assert!(part < *most, "{aggregate}: {part} of what a sample alone reads");
     }
 }
 
-/// Counts under conditions that the list of runs decides in part are those of all records.
+/// Counts equal those of all rows if the manifest decides only part of the condition.
 #[test]
 fn counts_under_conditions_are_those_of_all_records() {
     let mut world = world(22, 40_000, 10);
-    // Some points lie at no place.
     for row in (0..world.x.len()).step_by(97) {
         world.x[row] = [f64::NAN, f64::INFINITY, -3.0, 7.0][row % 4];
     }

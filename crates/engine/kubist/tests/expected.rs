@@ -1,5 +1,5 @@
-//! Estimates that are corrected by what is expected where records lie: they take fewer records, and their intervals hold
-//! the truth as often as they say, however a table came to be and whatever its values are.
+//! Estimates that use expected counts of regions: they need fewer records, and their intervals keep the
+//! coverage for any table and values.
 
 use std::sync::Arc;
 
@@ -12,7 +12,7 @@ use kubist::{
 use rand::rngs::SmallRng;
 use rand::{Rng, SeedableRng};
 
-/// Points, half of them crowded, and what goes with their places.
+/// Points, half of them in a cluster, with values that depend on the position.
 struct World {
     x: Vec<f64>,
     y: Vec<f64>,
@@ -105,7 +105,7 @@ fn holds(figure: &Figure, truth: f64) -> bool {
     figure.low <= truth && truth <= figure.high
 }
 
-/// What chance leaves of shares of 95 % with a probability of 1 in 100,000.
+/// Binomial bound of a 95 % share with a probability of 1 in 100,000.
 fn slack(tries: u64) -> f64 {
     4.4 * (0.95 * 0.05 / tries as f64).sqrt()
 }
@@ -119,7 +119,7 @@ fn what_is_expected_takes_fewer_records() {
     let of_high = world.inside().filter(|wave| *wave > 10.0).sum::<f64>();
     let of_x = (0..world.x.len()).filter(|row| world.is_inside(*row));
     let of_x: f64 = of_x.map(|row| world.x[row] * world.wave[row]).sum();
-    // What is asked for to which error, the truths, and the part of what a sample alone draws.
+    // Question, error goal, true values, and rows relative to a plain sample.
     let questions = [
         ("mean(wave)", None, "", 0.004, vec![sum / count], 0.5),
         ("sum(wave)", None, "", 0.01, vec![sum], 0.3),
@@ -141,7 +141,7 @@ fn what_is_expected_takes_fewer_records() {
             assert_eq!((found.stopped, found.figures.len()), (Stop::Goal, truths.len()), "{aggregate}");
             held[number] += found.figures.iter().zip(truths).filter(|(figure, truth)| holds(figure, **truth)).count();
             drawn[number] += found.stats.rows_returned;
-            // Of priorities that are not all nothing is expected.
+            // A window of priorities has no expected counts.
             let query = Query { window: Some((0.0, 0.9999)), ..options.query.clone() };
             alone[number] +=
                 snapshot.estimate(&EstimateOptions { query, ..options }, &mut |_| {}).unwrap().stats.rows_returned;
@@ -156,8 +156,7 @@ fn what_is_expected_takes_fewer_records() {
     }
 }
 
-/// Many commits leave runs above others that have what these might be thought to have; the optimizer brings it down, part
-/// by part. In between, and after, intervals hold.
+/// Many commits leave overlapping runs, which the optimizer reduces step by step. Intervals hold throughout.
 #[test]
 fn intervals_hold_however_a_table_came_to_be() {
     let world = World::new(2, 120_000);
@@ -198,8 +197,7 @@ fn intervals_hold_however_a_table_came_to_be() {
     }
 }
 
-/// Nothing is expected of texts and truths, of values that are no numbers, and of places that are none; figures are as
-/// right as before.
+/// Text, booleans, NaN and null positions have no expected counts; figures stay right.
 #[test]
 fn odd_values_spoil_nothing() {
     let mut world = World::new(3, 60_000);
@@ -233,7 +231,6 @@ fn odd_values_spoil_nothing() {
         let share = *held as f64 / (seeds as usize * truths.len()) as f64;
         assert!(share >= 0.94 - slack(seeds), "{aggregate} {filter:?}: {share} of the intervals hold the truth");
     }
-    // Infinite values have no mean.
     world.wave[17] = f64::INFINITY;
     let snapshot = written(&world.batch(0..world.x.len()), 1);
     let found = snapshot.estimate(&EstimateOptions { error: None, ..asked("sum(wave)", None, "", 0.0) }, &mut |_| {});

@@ -1,8 +1,6 @@
-//! What can go wrong between a client and a cluster that is well: a bad network, clients that
-//! are cut off or sleep, two optimizers at once.
+//! Faults between a client and a healthy cluster: bad networks, cut or sleeping clients, two optimizers.
 //!
-//! `KUBIST_TEST_CASSANDRA` names the hosts of a cluster; `STORM=n` is how long the network
-//! is bad, and `SEED=n` what follows from it.
+//! `KUBIST_TEST_CASSANDRA` names the hosts; `STORM=n` is the duration of the bad network, `SEED=n` its seed.
 
 use std::io::{BufRead, BufReader};
 use std::process::{Child, Command, Stdio};
@@ -18,9 +16,9 @@ use kubist::{Error, Table, VerifyOptions, Writer, WriterOptions};
 use rand::rngs::SmallRng;
 use rand::{Rng, SeedableRng};
 
-/// How long a log is held for somebody who is not heard of any more.
+/// How long a silent client keeps a log.
 const HELD: Duration = Duration::from_secs(30);
-/// Nothing here takes that long.
+/// A timeout.
 const HANGS: Duration = Duration::from_secs(120);
 
 fn hosts() -> String {
@@ -31,7 +29,7 @@ fn number(variable: &str, otherwise: u64) -> u64 {
     std::env::var(variable).map_or(otherwise, |text| text.parse().unwrap())
 }
 
-/// A table with nothing in it, and its keyspace and name.
+/// An empty table, with its keyspace and name.
 fn fresh(name: &str) -> (Table, String) {
     let now = std::time::UNIX_EPOCH.elapsed().unwrap_or_default().as_nanos();
     let path = format!("kubist_tests/{name}-{now:x}");
@@ -46,13 +44,13 @@ fn writer(table: &Table, number: i64) -> kubist::Result<Writer> {
     table.writer(&WriterOptions { name: Some(name(number)), ..Default::default() })
 }
 
-/// Takes a log as soon as it is free; it is free no earlier than its hold ends.
+/// Takes a log when it is free, which must not be before its lease ends.
 fn take_over(table: &Table, number: i64, since: Instant) -> Writer {
     loop {
         match writer(table, number) {
             Ok(taken) => {
                 println!("the log was free {:.1} s after its owner was last heard of", since.elapsed().as_secs_f64());
-                // The owner renews its hold every third of it.
+                // Leases are renewed after a third of their time.
                 assert!(since.elapsed() > HELD / 2, "{:?}", since.elapsed());
                 return taken;
             }
@@ -77,7 +75,7 @@ fn drop_table(table: Table, path: &str) {
 fn a_bad_network_loses_nothing() {
     let seed = number("SEED", 1);
     let (table, path) = fresh("network");
-    // Two clients, so that one goes on while the other stands still; one gives up soon.
+    // Two clients with different faults, and one that gives up soon.
     let proxies = [Proxy::before(&hosts(), seed), Proxy::before(&hosts(), !seed)];
     let ways = proxies.iter().zip([10, 1]);
     let ways = ways.map(|(proxy, patience)| format!("cassandra://{}/{path}?patience={patience}", proxy.hosts()));
@@ -98,7 +96,7 @@ fn a_bad_network_loses_nothing() {
         worst.0.as_secs_f64(),
         worst.1.as_secs_f64()
     );
-    // An error says which table, and what to do.
+    // Errors name the table and the remedy.
     for failure in work.failures.lock().unwrap().iter() {
         let says = ["cannot be reached", "open it again", "is busy"];
         assert!(failure.contains(&path) && says.iter().any(|words| failure.contains(words)), "{failure}");
@@ -106,8 +104,7 @@ fn a_bad_network_loses_nothing() {
     drop_table(table, &path);
 }
 
-/// Nothing, unless this process was started as a child: then it commits until it is killed,
-/// and says what was acknowledged.
+/// In a child process: commits until it is killed, and prints acknowledged commits.
 #[test]
 fn in_a_child() {
     let Ok(location) = std::env::var("KUBIST_CHILD_WRITES") else { return };
@@ -119,7 +116,6 @@ fn in_a_child() {
     }
 }
 
-/// Another process that commits through a proxy.
 struct Client {
     process: Child,
     acknowledged: Arc<AtomicI64>,
@@ -179,7 +175,7 @@ fn clients_are_cut_off_in_the_middle_of_commits() {
         thread::sleep(Duration::from_millis(rng.random_range(0..200)));
         proxy.cut();
         clients.push((client, Instant::now()));
-        // At once, before its hold can have ended.
+        // The lease has not expired.
         assert!(matches!(writer(&table, number), Err(Error::Busy(_))), "a log is free at once");
     }
     for (number, (client, since)) in (0..).zip(&mut clients) {
@@ -189,7 +185,6 @@ fn clients_are_cut_off_in_the_middle_of_commits() {
         let found = commits(&table.snapshot().unwrap()).unwrap()[&number];
         assert!((acknowledged..=acknowledged + 1).contains(&found), "{acknowledged} acknowledged, {found} there");
         println!("{acknowledged} commits were acknowledged, {found} are there");
-        // A retry finds its commit by the token, or makes it.
         commit(&mut heir, number, acknowledged).unwrap();
         assert_eq!(commits(&table.snapshot().unwrap()).unwrap()[&number], acknowledged + 1);
     }
@@ -212,7 +207,7 @@ fn a_writer_that_stalls_for_longer_than_its_hold_is_refused() {
         let late = scope.spawn(|| [100, 101].map(|next| commit(&mut sleeper, 0, next).map(|done| done.repeated)));
         let mut heir = take_over(&table, 0, since);
         (3..6).for_each(|next| drop(commit(&mut heir, 0, next).unwrap()));
-        // What it had sent comes only now.
+        // Delayed requests arrive now.
         proxy.clear_up();
         for answer in late.join().unwrap() {
             assert!(matches!(answer, Err(Error::Refused(_))), "{answer:?}");
@@ -231,7 +226,7 @@ fn a_writer_that_stalls_for_longer_than_its_hold_is_refused() {
 #[ignore = "needs a Cassandra cluster: KUBIST_TEST_CASSANDRA"]
 fn two_optimizers_at_once_lose_nothing() {
     let (table, path) = fresh("optimizers");
-    // Of two clients, as if on two machines.
+    // Two clients, as on two machines.
     let proxy = Proxy::before(&hosts(), 0);
     let ways = [hosts(), proxy.hosts()].map(|hosts| format!("cassandra://{hosts}/{path}"));
     let work = Work::new(ways.into(), 2);

@@ -1,7 +1,5 @@
-//! Reads that fail while a damaged table is verified and salvaged: now and then, for ever, or
-//! from some moment on because a node went away. Never a wrong answer, never a loss told that
-//! is none or not told that is one, never a row twice: what is not known is said to be, or the
-//! command ends with an error.
+//! Reads that fail during `verify` and `salvage`: at times, always, or from some time on. They never give a
+//! wrong result, a false or missing loss, or a row twice: unknown parts are reported, or the call fails.
 
 use std::io;
 use std::ops::Range;
@@ -36,7 +34,7 @@ fn schema() -> SchemaRef {
     ]))
 }
 
-/// Commits of two steps by two writers, with replicas, lookups and a checkpoint.
+/// Two writers with two steps, replicas, secondary indexes and a checkpoint.
 fn build(at: &Path) {
     let options = TableOptions {
         dimensions: vec![Dimension { column: "x".into(), domain: Domain::Learned }],
@@ -66,7 +64,7 @@ fn build(at: &Path) {
     table.checkpoint().unwrap();
 }
 
-/// The segments' files, the longest first.
+/// Segment files, largest first.
 fn segments(at: &Path) -> Vec<PathBuf> {
     let files = std::fs::read_dir(at.join("segments")).unwrap().map(|entry| entry.unwrap().path());
     let mut files: Vec<PathBuf> = files.filter(|path| path.extension().is_some_and(|end| end == "seg")).collect();
@@ -85,25 +83,23 @@ fn damage(at: &Path) {
     }
 }
 
-/// Which reads fail.
 #[derive(Clone, Debug)]
 enum Fault {
     None,
-    /// Every n-th, once.
+    /// Every n-th read, once.
     Every(u64),
-    /// Those of a byte of a segment, after a number of them succeeded.
+    /// Reads of a byte of a segment, after some succeeded.
     Byte {
         segment: String,
         byte: u64,
         after: u64,
     },
-    /// All, from the n-th on: the only node went away.
+    /// All reads from the n-th on: the only node failed.
     Away(u64),
-    /// From the n-th on those of a third of the segments: one of three nodes went away.
+    /// From the n-th on, reads of a third of the segments: one of three nodes failed.
     ThirdAway(u64),
 }
 
-/// A store whose reads fail once it is armed.
 #[derive(Debug)]
 struct Faulty {
     store: Arc<dyn Store>,
@@ -207,7 +203,6 @@ impl Logs for Faulty {
     }
 }
 
-/// The ids of a table, ascending, each once.
 fn ids(store: Arc<dyn Store>) -> Vec<i64> {
     let snapshot = Table::open(store).unwrap().snapshot().unwrap();
     let mut found = Vec::new();
@@ -219,7 +214,7 @@ fn ids(store: Arc<dyn Store>) -> Vec<i64> {
     found
 }
 
-/// A table, what is true of it, and how many reads it takes to see that.
+/// A table, its contents, and the number of reads for them.
 struct Truth {
     at: PathBuf,
     looked: [VerifyReport; 2],
@@ -236,7 +231,6 @@ fn json(report: &impl serde::Serialize) -> Value {
 fn verify(at: &Path, fault: &Fault, deep: bool) -> (kubist::Result<VerifyReport>, Arc<Faulty>) {
     let store = Faulty::new(at, fault.clone(), false);
     let table = Table::open(store.clone()).unwrap();
-    // The list of runs is read along.
     table.limit_runs_in_memory(0);
     store.armed.store(true, Ordering::SeqCst);
     let options = VerifyOptions { deep, ..Default::default() };
@@ -261,7 +255,7 @@ impl Truth {
         Truth { at, looked, saved, ids, reads_of_verify, reads_of_salvage: store.reads() }
     }
 
-    /// Verifies; was all of it read?
+    /// Returns whether everything was read.
     fn verified(&self, fault: &Fault, deep: bool) -> bool {
         let truth = &self.looked[deep as usize];
         let report = match verify(&self.at, fault, deep).0 {
@@ -282,7 +276,7 @@ impl Truth {
         report.unread.is_empty()
     }
 
-    /// Salvages; was it possible?
+    /// Returns whether the salvage succeeded.
     fn salvaged(&self, fault: &Fault) -> bool {
         let (saved, _, to) = salvage(&self.at, fault);
         match saved {
@@ -302,7 +296,7 @@ impl Truth {
     }
 }
 
-/// The same table, sound and damaged.
+/// The table intact and damaged.
 fn tables(folder: &Path) -> [Truth; 2] {
     let (sound, damaged) = (folder.join("sound"), folder.join("damaged"));
     build(&sound);
@@ -336,7 +330,7 @@ fn of_what_can_never_be_read_nothing_is_said() {
             let segment = file.file_stem().unwrap().to_str().unwrap().to_string();
             let length = std::fs::metadata(&file).unwrap().len();
             for (part, after) in [(1, 0), (6, 0), (4, 1), (9, 2)] {
-                // One that was read before, too: in a later pass it is not lost but unknown.
+                // Read once already, so a later failure makes it unknown, not lost.
                 let fault = Fault::Byte { segment: segment.clone(), byte: length * part / 10, after };
                 unread += u64::from(!table.verified(&fault, true));
                 unsaved += u64::from(!table.salvaged(&fault));

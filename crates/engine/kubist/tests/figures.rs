@@ -1,5 +1,5 @@
-//! Figures as users of SQL ask for them: groups and aggregates of expressions, arithmetic over
-//! aggregates with an interval, and exact values of integers, decimals, dates and times.
+//! Aggregates as in SQL: groups and aggregates of expressions, arithmetic with intervals, and exact integers,
+//! decimals, dates and times.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -28,7 +28,7 @@ struct Drops {
     id: Vec<i64>,
 }
 
-/// Droplets whose chance to deposit goes with their diameter.
+/// Droplets; larger ones deposit more often.
 fn drops(seed: u64, rows: usize) -> Drops {
     let mut random = SmallRng::seed_from_u64(seed);
     let diameter: Vec<f64> = (0..rows).map(|_| 1e-6 + 29e-6 * random.random::<f64>().powi(2)).collect();
@@ -112,7 +112,7 @@ fn a_fraction_by_bins_is_one_call() {
     let edges = estimate.groups["bin(diameter, 5e-6)"].as_primitive::<Float64Type>().values().to_vec();
     assert!(estimate.groups["deposited IS NULL"].as_boolean().false_count() == expected.len());
     for (group, (bin, (above, below, count))) in expected.iter().enumerate() {
-        // The edge is the number that is written so.
+        // Edges are the nearest doubles of their decimal text.
         assert_eq!(edges[group], format!("{}e-6", bin * 5).parse::<f64>().unwrap());
         near(estimate.figures[2 * group].value, above / below);
         near(estimate.figures[2 * group + 1].value, *count as f64);
@@ -132,7 +132,7 @@ fn groups_are_of_any_expression() {
     assert!(days.iter().flatten().all(|day| day % 86_400_000 == 0) && days.null_count() == 1, "{days:?}");
     let found = groups("id % 3");
     assert_eq!(found.groups.column(0).as_primitive::<Int64Type>().values()[..], [0, 1, 2]);
-    // What 64 bits do not hold is not cut off.
+    // Results beyond 64 bits are decimals.
     assert_eq!(groups("bin(id, 1000000) * 16").groups.column(0).data_type(), &DataType::Decimal128(38, 0));
     let found = groups("CASE WHEN diameter < 1e-5 THEN 'small' ELSE 'large' END");
     let names: Vec<Option<&str>> = found.groups.column(0).as_string::<i32>().iter().collect();
@@ -150,7 +150,7 @@ fn groups_are_of_any_expression() {
         let error = refused(by);
         assert!(error.kind() == ErrorKind::InvalidInput && error.to_string().contains(message), "{by}: {error}");
     }
-    // As many groups as records: bounded, and it says so.
+    // The number of groups is bounded.
     let error = refused("floor(x * 1e6)");
     assert!(error.to_string().contains("there are more than 10,000 groups; group by something coarser"), "{error}");
 }
@@ -181,7 +181,7 @@ fn formulas_of_aggregates_are_plain_arithmetic_once_all_is_read() {
         assert!((found - expected).abs() <= 1e-7 * expected.abs(), "{text}: {found} is not {expected}");
     }
     let figure = |text: &str| snapshot.estimate(&wish(&[text], &[], 1.0), &mut |_| {}).unwrap().figures[0].clone();
-    // Division by zero is not a number.
+    // Division by zero gives no value.
     assert_eq!(figure("sum(diameter) / sum(diameter * 0)").value, None);
     for (text, message) in [
         ("sum(diameter) / max(diameter)", "max cannot be part of a formula: only sum, count, mean (avg) and share can"),
@@ -233,14 +233,14 @@ fn rounded_formulas_have_the_image_of_the_interval() {
         }
     }
     assert!(held as f64 / tries as f64 > 0.9 && wide > 0 && wide < tries, "{held} of {tries}, {wide} wide");
-    // What rounds within has no bounds, and says so at once.
+    // An expression with rounding has no interval and is refused at once.
     let snapshot = table(&batch, 0);
     let estimate = snapshot.estimate(&wish(&["mean(diameter) + floor(mean(x))"], &[], 0.05), &mut |_| {}).unwrap();
     assert!((estimate.figures[0].low, estimate.figures[0].high) == (f64::NEG_INFINITY, f64::INFINITY));
     assert!(estimate.warnings.iter().any(|warning| warning.contains("no interval until all records are read")));
 }
 
-/// 95 % of the intervals hold, and 3.5 standard errors fewer at least. `SEEDS=2000` tries more.
+/// At least 95 % of the intervals hold, minus 3.5 standard errors. `SEEDS=2000` tries more.
 #[test]
 fn intervals_of_expressions_hold_the_truth() {
     let drops = drops(4, 8_000);
@@ -326,12 +326,12 @@ fn whole_numbers_keep_all_their_digits() {
     assert_eq!(told("max(price)"), price((first + 2_000) * 1_000_000_007));
     assert_eq!(told("median(price)"), price((first + 1_000) * 1_000_000_007));
     assert_eq!(told("sum(price)"), price((2_001 * first + 2_000 * 2_001 / 2) * 1_000_000_007));
-    // By groups, too, and in one table of a type that all have.
+    // Groups of one type.
     let estimate = snapshot.estimate(&wish(&["max(id)", "count()"], &["deposited"], 1.0), &mut |_| {}).unwrap();
     let batch = estimate.to_batch().unwrap();
     let values = batch["value"].as_primitive::<Int64Type>();
     assert!(values.values().contains(&((1 << 60) + 2_000)) && estimate.figures.len() == 4);
-    // A group without a value makes no floats of the others'.
+    // A group without a value keeps the type of the others.
     let estimate = snapshot.estimate(&wish(&["max(time)"], &["time IS NULL"], 1.0), &mut |_| {}).unwrap();
     let latest = estimate.to_batch().unwrap()["value"].clone();
     assert!(matches!(latest.data_type(), DataType::Timestamp(..)) && (latest.len(), latest.null_count()) == (2, 1));
@@ -367,7 +367,7 @@ fn a_sample_has_values_of_its_own_types() {
     let [median, largest, time, sum] = &estimate.figures[..] else { panic!("four figures") };
     let Some(ids) = &median.own else { panic!("{median:?}") };
     assert!(!median.exact && ids.low < ids.value && ids.value < ids.high, "{median:?}");
-    // Zone maps know the largest of all.
+    // From zone maps.
     assert!(largest.exact && largest.own.as_ref().unwrap().texts()[0] == Some(u64::MAX.to_string()));
     assert!(estimate.in_words(time).starts_with("1970-0"), "{}", estimate.in_words(time));
     assert!(sum.own.is_none() && !sum.exact);

@@ -1,7 +1,5 @@
-//! A table from a stranger, in which links, pipes and folders stand where its own files
-//! belong: whatever is done with it, nothing outside its directory is touched, nothing waits
-//! for ever, and the error names what is in the way. And what cannot be looked at is not
-//! said to be absent.
+//! A table with links, pipes and folders in place of its files. Nothing outside its directory is touched,
+//! nothing hangs, and the error names the obstacle. An unreadable path is not reported as absent.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -13,10 +11,10 @@ use std::time::Duration;
 use crate::common::{commit, commits, name, options, schema};
 use kubist::{Error, ErrorKind, NewColumn, OptimizeOptions, Query, Result, Table, Value, VerifyOptions, WriterOptions};
 
-/// Nothing here takes that long.
+/// A timeout.
 const HANGS: Duration = Duration::from_secs(60);
 
-/// A table with commits, a rewrite, a checkpoint and notes, and a folder of somebody else's.
+/// A table with all kinds of files, and a foreign folder.
 struct Workdir {
     folder: tempfile::TempDir,
 }
@@ -60,7 +58,7 @@ fn contents(at: &Path) -> BTreeMap<PathBuf, Vec<u8>> {
     entries.map(|path| (path.clone(), fs::read(path).unwrap())).collect()
 }
 
-/// Everything that is done with tables, each with a fresh handle.
+/// Every command, with a new handle.
 type Command = (&'static str, fn(&str) -> Result<()>);
 const COMMANDS: [Command; 9] = [
     ("query", |at| {
@@ -93,7 +91,7 @@ const COMMANDS: [Command; 9] = [
     ("drop", |at| Table::drop_at(at, false).map(drop)),
 ];
 
-/// Does everything, and gives what was refused because of what stands at `at`.
+/// Runs all commands, and returns those refused because of `at`.
 fn do_everything(workdir: &Workdir, at: &Path, sort: &str) -> Vec<&'static str> {
     let mut refused = Vec::new();
     for (what, command) in COMMANDS {
@@ -109,10 +107,10 @@ fn do_everything(workdir: &Workdir, at: &Path, sort: &str) -> Vec<&'static str> 
                 assert!(why.contains(sort), "{what}: {why}");
                 refused.push(what);
             }
-            // An object's name may not be a folder's.
+            // An object must not have a folder's name.
             Err(Error::Invalid(why))
                 if sort == "a directory" && why.contains(&*at.file_name().unwrap().to_string_lossy()) => {}
-            // Who finds the table gone, or an entry wanting that cannot be read.
+            // The table or an entry is missing.
             Err(Error::NotATable { .. } | Error::Damaged { .. }) => {}
             Err(error) => panic!("{what} with {} as {sort}: {error:?}", at.display()),
         }
@@ -153,7 +151,7 @@ fn no_command_reads_or_waits_for_what_is_no_file() {
             let workdir = Workdir::new();
             let at = match file.strip_suffix('/') {
                 None => workdir.table().join(file),
-                // The last one: a rewrite's segment, the newest checkpoint.
+                // The newest rewrite's segment or checkpoint.
                 Some(folder) => fs::read_dir(workdir.table().join(folder))
                     .unwrap()
                     .map(|entry| entry.unwrap().path())
@@ -161,7 +159,7 @@ fn no_command_reads_or_waits_for_what_is_no_file() {
                     .unwrap(),
             };
             fs::remove_file(&at).unwrap();
-            // What a checkpoint holds of the rewrites is not read again.
+            // The checkpoint already contains the rewrites.
             if file == "rewrites/" {
                 fs::remove_dir_all(workdir.table().join("checkpoints")).unwrap();
             }
@@ -172,7 +170,7 @@ fn no_command_reads_or_waits_for_what_is_no_file() {
             }
             let before = contents(&workdir.foreign());
             let refused = do_everything(&workdir, &at, sort);
-            // Objects have folders themselves: one of an object's name is no object.
+            // A folder with an object's name is no object.
             let is_object = !file.starts_with("logs") && !file.starts_with("segments");
             let told = ["query", "verify"].iter().any(|command| refused.contains(command))
                 || is_object && sort == "a directory";
@@ -196,7 +194,7 @@ fn a_table_whose_link_is_taken_away_is_as_before() {
     assert_eq!(table.verify(&VerifyOptions::deep(), &mut |_, _| {}).unwrap().findings, Vec::<String>::new());
 }
 
-/// A loop of links cannot be looked into by anyone, not even by root.
+/// A loop of links is unreadable even for root.
 #[test]
 fn what_cannot_be_looked_at_is_not_said_to_be_absent() {
     let folder = tempfile::tempdir().unwrap();
@@ -215,7 +213,7 @@ fn what_cannot_be_looked_at_is_not_said_to_be_absent() {
             assert!(unavailable, "{what} {path}: {answer:?}");
         }
     }
-    // What certainly leads nowhere is said to.
+    // A dangling link is reported.
     symlink("nowhere", folder.path().join("dangling")).unwrap();
     fs::write(folder.path().join("file"), "").unwrap();
     for (path, why) in [("dangling", "broken link"), ("nothing", "does not exist"), ("file", "a file")] {

@@ -1,5 +1,5 @@
-//! Grids that follow the data: the index of a table whose data outgrew its first grid is as
-//! good as one made with the right grid, and answers are right at any moment.
+//! Grids that follow the data: a table that outgrew its first grid gets an index as good as with the right
+//! grid, with right answers throughout.
 
 use std::sync::Arc;
 
@@ -52,8 +52,7 @@ fn optimize(table: &Table) -> kubist::OptimizeReport {
     table.optimize(&OptimizeOptions::default(), &mut |_, _| {}).unwrap()
 }
 
-/// Rows that boxes of about a hundredth of the data examine for each that they return; all
-/// answers are compared with brute force.
+/// Rows examined for each returned row, over boxes with about 1 % of the data. Checks the answers.
 fn examined(table: &Table, all: &[Point], seed: u64) -> f64 {
     let mut rng = SmallRng::seed_from_u64(seed);
     let snapshot = table.snapshot().unwrap();
@@ -106,7 +105,7 @@ fn grid(table: &Table) -> u32 {
     table.snapshot().unwrap().about().unwrap().grid
 }
 
-/// Steps of a simulation, whose particles spread: time goes on, and so does the cloud.
+/// A step of a spreading cloud.
 fn step(rng: &mut SmallRng, number: usize, rows: usize) -> Vec<Point> {
     let reach = (number + 1) as f64;
     (0..rows).map(|_| [number as f64 * 0.01, rng.random_range(0.0..reach), rng.random_range(-reach..reach)]).collect()
@@ -212,7 +211,7 @@ fn a_writer_that_holds_an_older_grid_loses_nothing() {
     let mut all = step(&mut rng, 0, 3000);
     commit(&table, 0, &all);
     let points = step(&mut rng, 1, 3000);
-    // So little memory that its rows are distributed by the grid of now.
+    // Little memory, so rows are distributed by the current grid.
     let options = WriterOptions { memory_bytes: Some(1), name: Some("late".into()), ..Default::default() };
     let mut late = table.writer(&options).unwrap();
     late.append(&batch(all.len(), &points)).unwrap();
@@ -252,7 +251,7 @@ fn a_snapshot_keeps_its_grid_and_its_rows() {
     }
     let info = table.snapshot().unwrap().info().unwrap();
     assert_eq!((info.about.grid, info.about.rows, &info.about.dimensions[1].scale[..]), (1, 5000, "quantile"));
-    // Without dimensions the next grid is divided as this one.
+    // Without dimensions, the next grid keeps the present ones.
     table.regrid(&GridOptions::default(), &mut |_, _| {}).unwrap();
     let info = table.snapshot().unwrap().info().unwrap();
     assert_eq!((info.about.grid, &info.about.dimensions[1].scale[..]), (2, "quantile"));

@@ -1,5 +1,4 @@
-//! Bytes that no live run lies in are given back while the table lives: files stay small, snapshots
-//! answer as they did or expire, nothing else changes.
+//! Bytes without a live run are returned to the file system; snapshots answer as before or expire.
 //!
 //! `SEEDS=n` plays n seeds of the crashes, `SEED=n` that one alone.
 
@@ -34,12 +33,11 @@ fn options(capacity: u32) -> TableOptions {
     TableOptions { capacity: Some(capacity), replication: Replication::default(), ..common::options() }
 }
 
-/// Rows `ids`, scattered by a hash of the id.
 fn rows(ids: Range<i64>) -> RecordBatch {
     rows_within(ids, 1.0)
 }
 
-/// The same, in a part of the space.
+/// The same in a part of the space.
 fn rows_within(ids: Range<i64>, width: f32) -> RecordBatch {
     let position = |id: i64, part: u32| (name_hash(&id.to_string()) >> part & 0xffff) as f32 / 65536.0;
     let columns: Vec<ArrayRef> = vec![
@@ -76,7 +74,7 @@ fn ids(snapshot: &Snapshot, query: &Query) -> Result<Vec<i64>> {
     Ok(found)
 }
 
-/// Questions that read all of a table, some of it, and by its lookup.
+/// Queries of everything, of a part, and by the secondary index.
 fn questions() -> Vec<Query> {
     let bound = |column: &str, low: f64, high: f64| Bound {
         column: column.into(),
@@ -105,7 +103,7 @@ fn files(folder: &Path) -> Vec<PathBuf> {
     files
 }
 
-/// What the segments of a table take on the disk.
+/// The disk space of the segments.
 fn on_disk(path: &Path) -> u64 {
     files(&path.join("segments")).iter().map(|file| file.metadata().unwrap().blocks() * 512).sum()
 }
@@ -115,7 +113,7 @@ fn live(table: &Table) -> u64 {
     disk.primary + disk.replicas + disk.zone_maps + disk.lookups
 }
 
-/// Can the file system of temporary folders make holes? Else there is nothing to see.
+/// Whether the temporary folder's file system supports holes.
 fn has_holes(folder: &Path) -> bool {
     let store = LocalStore::create(&folder.join("probe")).unwrap();
     let mut segment = store.create_segment("s").unwrap();
@@ -138,7 +136,7 @@ fn a_table_in_small_commits_takes_little_more_than_what_lives() {
     for number in 0..commits {
         commit(&mut ada, number * each..number * each + each);
         if number % 30 == 29 {
-            // What a writer has just written is its own until it has begun the next segment, or ended.
+            // A writer's newest segment stays untouched until its next segment or its end.
             drop(ada);
             optimize(&table, 0.3);
             let cleaned = table.clean(Duration::ZERO).unwrap();
@@ -161,7 +159,7 @@ fn a_table_in_small_commits_takes_little_more_than_what_lives() {
     sound(&again);
 }
 
-/// A table of which rewrites have replaced a part, and its snapshots of before with their answers.
+/// A table that was partly rewritten, and older snapshots with their answers.
 struct Replaced {
     table: Table,
     path: PathBuf,
@@ -180,7 +178,7 @@ fn replaced(folder: &Path) -> Replaced {
             ada.append(&rows_within(first..first + 2000, 0.2)).unwrap();
             ada.commit().unwrap();
         }
-        // One that has zone maps in memory, and one that has nothing.
+        // A handle with cached zone maps, and one without.
         for table in [&table, &Table::open(path.to_str().unwrap()).unwrap()] {
             let snapshot = table.snapshot().unwrap();
             let answers: Vec<Vec<i64>> = questions().iter().map(|query| ids(&snapshot, query).unwrap()).collect();
@@ -194,7 +192,7 @@ fn replaced(folder: &Path) -> Replaced {
     Replaced { table, path, before }
 }
 
-/// How many answers are those of before; the others say that the snapshot expired.
+/// Counts equal answers; the others must be `SnapshotExpired`.
 fn same_or_expired(before: &[(Snapshot, Vec<Vec<i64>>)]) -> (usize, usize) {
     let (mut same, mut expired) = (0, 0);
     for (snapshot, answers) in before {
@@ -240,7 +238,6 @@ fn snapshots_of_before_answer_until_the_retention_is_over_and_never_wrongly() {
     assert!(expired > 0, "{same} answers were as before");
     println!("{same} answers as before, {expired} snapshots expired");
     sound(&Table::open(path.to_str().unwrap()).unwrap());
-    // There is nothing left to give back.
     let again = table.clean(Duration::ZERO).unwrap();
     assert_eq!((again.bytes_released, again.bytes_waiting), (0, 0));
 }
@@ -256,7 +253,7 @@ fn at_once_means_now_and_what_lives_is_damage_if_it_is_wrong() {
     assert!(table.clean(Duration::ZERO).unwrap().bytes_released > 0);
     assert!(same_or_expired(&before).1 > 0);
     assert_eq!(ids(&last, &Query::default()).unwrap(), (0..280_000).collect::<Vec<_>>());
-    // A rewrite later the same bytes are wrong.
+    // After a rewrite, the same bytes would be wrong.
     fence(table.core()).unwrap();
     for file in files(&path.join("segments")) {
         let mut bytes = std::fs::read(&file).unwrap();
@@ -271,7 +268,7 @@ fn at_once_means_now_and_what_lives_is_damage_if_it_is_wrong() {
 fn copies_by_hard_links_keep_all_bytes() {
     let folder = tempfile::tempdir().unwrap();
     let Replaced { table, path, .. } = replaced(folder.path());
-    // As `cp -al` and the logs as `cp`: they grow.
+    // As after `cp -al`, with copied logs because they grow.
     let copy = folder.path().join("copy");
     fn copy_folder(from: &Path, to: &Path) {
         std::fs::create_dir(to).unwrap();
@@ -343,8 +340,7 @@ fn open(disk: Arc<dyn Disk>) -> Result<Table> {
     Table::create(Arc::new(store), schema(), &options(200))
 }
 
-/// Commits, arranges and cleans until the power fails or the process is killed; how many rows
-/// were acknowledged is in `done`.
+/// Commits, optimizes and cleans until a power failure or kill. `done` counts acknowledged rows.
 fn work(disk: Arc<dyn Disk>, done: &mut i64, released: &mut u64, random: &mut StdRng) -> Result<()> {
     loop {
         let table = open(disk.clone())?;
@@ -392,7 +388,7 @@ fn no_crash_costs_a_row() {
             machine.calm();
             let table = open(machine.process()).unwrap();
             let mut found = ids(&table.snapshot().unwrap(), &Query::default()).unwrap();
-            // The commit under way may be there.
+            // The unfinished commit may be there.
             done = done.max(found.len() as i64);
             found.dedup();
             assert_eq!(found, (0..done).collect::<Vec<_>>(), "SEED={seed}");

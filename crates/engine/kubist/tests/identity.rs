@@ -1,8 +1,8 @@
-//! A table is always itself: whatever comes to its location, a handle, a snapshot or a token answers of the state
-//! that it was made of, or with an error.
+//! A handle, snapshot or token answers with the state of its own table or with an error, whatever comes to
+//! its location.
 //!
-//! The random histories have a model: each place holds nothing or the values that were appended there, and every
-//! value is appended once, so an answer names its state. `SEEDS` says how many histories there are.
+//! The random histories have a model: a location holds nothing or a set of values, and every value is
+//! appended once, so an answer identifies its state. `SEEDS` sets the number of histories.
 
 use std::collections::BTreeSet;
 use std::fs;
@@ -47,7 +47,7 @@ fn batch(values: impl IntoIterator<Item = f64>) -> RecordBatch {
     RecordBatch::try_new(schema(), vec![column]).unwrap()
 }
 
-/// A millisecond later: the names of segments are made of the time.
+/// One millisecond later, because names of segments contain the time.
 fn append(table: &Table, values: impl IntoIterator<Item = f64>) -> Result<()> {
     let now = || SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).unwrap().as_millis();
     let begin = now();
@@ -96,7 +96,7 @@ fn a_table_that_is_made_anew_is_another_one() {
         let (handle, snapshot) = (open(&at), open(&at).snapshot().unwrap());
         let (token, mut writer) = (snapshot.token(), handle.writer(&WriterOptions::default()).ok());
         assert_eq!(values(&handle.snapshot().unwrap()).unwrap(), [0.5]);
-        // A table is not dropped under a writer.
+        // A table with a running writer is not dropped.
         writer = writer.filter(|_| number > 0);
         remove();
         match number {
@@ -131,14 +131,14 @@ fn a_backup_that_grows_to_the_same_length_is_another_history() {
         copy(&backup, &at);
     };
     restore();
-    // What it has read is not there, whether the log is shorter or as long.
+    // The entries it has read are missing, for shorter and for equal logs.
     assert!(matches!(handle.snapshot(), Err(Error::Replaced { .. })));
     append(&open(&at), [0.75; 10]).unwrap();
     assert!(matches!(handle.snapshot(), Err(Error::Replaced { .. })));
     assert!(matches!(open(&at).at(&snapshot.token()), Err(Error::Replaced { .. })));
     let now = open(&at).snapshot().unwrap();
     assert_eq!(values(&now).unwrap(), [[0.5; 100].as_slice(), &[0.75; 10]].concat());
-    // Optimized in another way than before, the log alone is the same.
+    // The log is equal; only the rewrites differ.
     fs::remove_dir_all(&backup).unwrap();
     copy(&at, &backup);
     let optimize =
@@ -187,7 +187,7 @@ fn an_alteration_that_is_missing_is_named() {
         append(&table, [0.5]).unwrap();
         let late = open(&at);
         ["a", "b"].iter().for_each(|name| table.add_column(&column(name)).unwrap());
-        // A commit tells of the last one, too.
+        // A commit notices it too.
         append(&table, [0.25]).unwrap();
         let missing = format!("alterations/{deleted:020}");
         fs::remove_file(at.join(&missing)).unwrap();
@@ -196,7 +196,7 @@ fn an_alteration_that_is_missing_is_named() {
         {
             match answer {
                 Err(Error::Damaged { file, .. }) => assert!(file.ends_with(&missing), "{file}"),
-                // Who has read both looks at the last one.
+                // A handle that read both checks the last one.
                 Ok(()) => assert_eq!(deleted, 1),
                 other => panic!("{deleted}: {other:?}"),
             }
@@ -206,7 +206,7 @@ fn an_alteration_that_is_missing_is_named() {
     }
 }
 
-/// A store that gives no stamps, and has no more than a store must have.
+/// A minimal store without stamps.
 #[derive(Debug)]
 struct Plain(Box<dyn Store>);
 
@@ -217,37 +217,35 @@ impl Store for Plain {
     );
 }
 
-/// What a place holds: the values of its rows.
+/// The values at a location.
 #[derive(Clone)]
 struct State {
     values: Vec<f64>,
-    /// Differs if another directory has come to the place.
+    /// Changes when another directory comes to the location.
     arrival: u64,
 }
 
-/// Somebody who has asked, and where.
 struct Handle {
     table: Table,
     place: usize,
-    /// Of the place, when it was opened.
+    /// Of the location when the handle was opened.
     arrival: u64,
-    /// Seen and kept.
     snapshots: Vec<(Snapshot, Vec<f64>)>,
 }
 
 struct World {
     folder: tempfile::TempDir,
-    /// The store of the last place. The others are directories.
+    /// The last location is in memory, the others are directories.
     memory: Arc<MemoryStore>,
     rng: SmallRng,
     places: Vec<Option<State>>,
-    /// Copies that nobody opens.
+    /// Copies that no handle opens.
     backups: Vec<(PathBuf, Vec<f64>)>,
     handles: Vec<Handle>,
     tokens: Vec<(SnapshotToken, Vec<f64>)>,
     arrivals: u64,
     next: u64,
-    /// Answers, and errors.
+    /// Answers, errors.
     outcomes: [u64; 2],
 }
 
@@ -280,8 +278,7 @@ impl World {
         self.folder.path().join(format!("place-{place}"))
     }
 
-    /// A handle of one of the kinds that there are: by its path, through the cache, which all tables share as if they
-    /// were copies of one bucket, or of a store without stamps.
+    /// Opens a handle by path, through the cache that all tables share, or on a store without stamps.
     fn open(&mut self, place: usize) -> Table {
         if place == DIRECTORIES {
             return Table::open(self.memory.clone()).unwrap();
@@ -316,14 +313,14 @@ impl World {
         self.places[place] = Some(State { values, arrival: self.arrivals });
     }
 
-    /// Few rows of as many bytes each time: lengths are often equal.
+    /// Few rows, so lengths are often equal.
     fn new_values(&mut self) -> Vec<f64> {
         let rows = self.rng.random_range(1..3);
         self.next += rows;
         (self.next - rows..self.next).map(|value| value as f64 / 4096.0).collect()
     }
 
-    /// Does a handle know the directory that is at its place?
+    /// Whether the handle's directory is still at its location.
     fn is_at_home(&self, handle: &Handle) -> bool {
         self.places[handle.place].as_ref().is_some_and(|state| state.arrival == handle.arrival)
     }
@@ -386,7 +383,7 @@ impl World {
                 self.open(place).clean(retention).unwrap();
             }
             10 if !self.handles.is_empty() => {
-                // Through a handle that may be of another table.
+                // The handle may belong to another table.
                 let number = self.rng.random_range(0..self.handles.len());
                 let (new, handle) = (self.new_values(), &self.handles[number]);
                 let (is_at_home, place) = (self.is_at_home(handle), handle.place);
@@ -411,7 +408,7 @@ impl World {
                 let arrival = self.places[place].as_ref().unwrap().arrival;
                 self.handles.push(Handle { table, place, arrival, snapshots: Vec::new() });
             }
-            // A handle that is opened now is right.
+            // A new handle must be right.
             let table = self.open(place);
             let expected = sorted(self.places[place].as_ref().unwrap().values.clone());
             let snapshot = table.snapshot().unwrap();

@@ -1,11 +1,9 @@
-//! The engine's races, played from seeds: processes on one simulated machine that
-//! take turns at every system call, some of them killed. Writers commit, two
-//! optimizers rewrite the same rows and give the table other grids, steps are retracted, checkpoints are written,
-//! files are cleaned away at once, and readers look on. The same on two machines that share a
-//! directory, with all that file servers do.
+//! Races, replayed from seeds: processes on one simulated machine take turns at every system call, and some
+//! are killed. Writers commit, two optimizers rewrite and regrid, steps are retracted, checkpoints are
+//! written, files are cleaned and readers check. The same runs on two machines that share a directory.
 //!
-//! `SEEDS=n` plays n seeds, `SEED=n` that one alone. Of all that happens only
-//! the clock does not follow from the seed: it names segments, and ends a wait.
+//! `SEEDS=n` plays n seeds, `SEED=n` that one alone. Only the clock does not follow from the seed: it names
+//! segments and ends a wait.
 
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -27,29 +25,26 @@ use rand::{Rng, SeedableRng};
 
 const WRITERS: i64 = 3;
 const COMMITS: i64 = 6;
-/// This one commits steps, of which those after `KEPT` are taken back.
+/// This writer commits steps; those after `KEPT` are retracted.
 const SOLVER: i64 = 2;
 const KEPT: i64 = 1;
 
-/// What was wrong, if anything.
 type Outcome = std::result::Result<(), String>;
 
 fn open(disk: Arc<dyn Disk>, fault: Option<Fault>) -> kubist::Result<Table> {
     let store = LocalStore::on_disk(disk, Path::new("/table"))
         .map_err(|error| Error::storage(ErrorKind::Unavailable, error.to_string(), error))?;
-    // Longer than a simulated machine remembers anything.
+    // Longer than a simulated machine caches anything.
     let store = store.with_staleness(Duration::from_secs(1));
-    // Without leases the optimizers get in each other's way more often.
+    // Without leases the optimizers conflict more often.
     let store = Planted { store: Arc::new(store), fault, leases: false };
     Table::create(Arc::new(store), schema(), &options())
 }
 
-/// What all processes know.
 #[derive(Default)]
 struct Known {
-    /// Commits that were acknowledged, by their writers.
     acknowledged: Mutex<BTreeMap<i64, i64>>,
-    /// Writers that are not done, and not dead.
+    /// Running writers.
     writing: AtomicI64,
 }
 
@@ -58,7 +53,7 @@ impl Known {
         self.acknowledged.lock().unwrap().clone()
     }
 
-    /// Goes on while anybody writes, and twice besides.
+    /// Continues while a writer runs, and twice more.
     fn rounds(&self) -> impl Iterator<Item = ()> {
         let mut after = 2;
         std::iter::from_fn(move || {
@@ -68,9 +63,8 @@ impl Known {
     }
 }
 
-/// A snapshot that was begun after `acknowledged`: whole commits, of each writer a
-/// prefix, and nothing acknowledged is missing; but later steps of the solver may
-/// have been taken back, and others committed since.
+/// Checks a snapshot that is newer than `acknowledged`: each writer's commits are a whole prefix with all
+/// acknowledged ones. Later steps of the solver may have been retracted and committed again.
 fn check(snapshot: &Snapshot, acknowledged: &BTreeMap<i64, i64>) -> std::result::Result<BTreeMap<i64, i64>, Wrong> {
     let found = whole_commits(snapshot)?;
     let mut counts = BTreeMap::new();
@@ -88,7 +82,6 @@ fn check(snapshot: &Snapshot, acknowledged: &BTreeMap<i64, i64>) -> std::result:
     Ok(counts)
 }
 
-/// One process, and its disk: what it does until it is done or dies.
 fn live(
     process: &SimProcess,
     disk: Arc<dyn Disk>,
@@ -101,7 +94,7 @@ fn live(
     if random.random_bool(0.3) {
         process.kill_after(random.random_range(0..600));
     }
-    // Some read their list of runs page by page.
+    // Some handles page the manifest.
     let held = if random.random_bool(0.5) { 1 << 18 } else { random.random_range(0..40) };
     let worked = (|| {
         let table = open(disk, fault)?;
@@ -117,7 +110,7 @@ fn live(
     known.writing.fetch_sub((number < WRITERS as u64) as i64, Ordering::SeqCst);
     match worked {
         Err(Wrong::Error(error)) if error.to_string().contains("is dead") => Ok(()),
-        // A killed process may have left its work to somebody who is busy with it.
+        // A killed process may have left a lock with a busy one.
         Ok(()) | Err(Wrong::Error(Error::Busy(_))) => Ok(()),
         Err(wrong) => Err(format!("process {number}: {wrong:?}")),
     }
@@ -128,12 +121,12 @@ fn write(table: &Table, writer: i64, known: &Known) -> std::result::Result<(), W
     let mut log = take()?;
     for commit in 0..COMMITS {
         let step = (writer == SOLVER).then_some(commit);
-        // Known again by its token if it was there when the writer was refused.
+        // A token identifies the commit if it was there when the writer was refused.
         let token = table.is_shared().then(|| format!("commit {commit}"));
         loop {
             log.append(&rows(writer, commit))?;
             match log.commit_as(&CommitOptions { step, token: token.clone() }) {
-                // Somebody has waited until its claim lapsed, and taken the log.
+                // Another process took the log after the claim expired.
                 Err(Error::Refused(_)) if table.is_shared() => log = take()?,
                 done => break drop(done?),
             }
@@ -162,7 +155,7 @@ fn optimize(table: &Table, random: &mut StdRng, known: &Known) -> std::result::R
     Ok(())
 }
 
-/// Another grid: one dimension or both, a wide domain or a narrow one.
+/// Random dimensions and domains.
 fn regrid(table: &Table, random: &mut StdRng) -> kubist::Result<()> {
     let names = [vec!["x"], vec!["y", "x"], vec!["id"]][random.random_range(0..3)].clone();
     let domain = |name: &&str| Dimension {
@@ -201,7 +194,7 @@ fn read(table: &Table, known: &Known) -> std::result::Result<(), Wrong> {
     let mut last = BTreeMap::new();
     for () in known.rounds() {
         let acknowledged = known.acknowledged();
-        // Of another machine, what was acknowledged may be seen later.
+        // Commits of the other machine may become visible later.
         table.core().store.catch_up().unwrap();
         let snapshot = table.snapshot()?;
         let now = match check(&snapshot, &acknowledged) {
@@ -216,12 +209,11 @@ fn read(table: &Table, known: &Known) -> std::result::Result<(), Wrong> {
     Ok(())
 }
 
-/// One history; what was wrong with it, and how many system calls it took.
+/// Plays one history. Returns its error, and the number of system calls.
 fn play(seed: u64, fault: Option<Fault>) -> (Outcome, u64) {
     play_with(seed, fault, &|_, _, process| process)
 }
 
-/// The same on two machines that share the directory.
 fn play_shared(seed: u64) -> Outcome {
     let mounts: OnceLock<[Arc<Mount>; 2]> = OnceLock::new();
     let mount = |number: u64, machine: &SimDisk| {
@@ -234,18 +226,17 @@ fn play_shared(seed: u64) -> Outcome {
     play_with(seed, None, &|number, machine, process| mount(number, machine).of(process)).0
 }
 
-/// The disk of the process of a number.
 type DiskOf<'a> = &'a (dyn Fn(u64, &SimDisk, Arc<SimProcess>) -> Arc<dyn Disk> + Sync);
 
 fn play_with(seed: u64, fault: Option<Fault>, disk: DiskOf<'_>) -> (Outcome, u64) {
     let machine = SimDisk::new(seed);
     let known = Known { writing: AtomicI64::new(WRITERS), ..Known::default() };
-    // Made beforehand, so that all processes have something to open.
+    // The table exists before the processes start.
     drop(open(disk(0, &machine, machine.process()), fault).unwrap());
     let tasks: Vec<Task<'_, Outcome>> = (0..9)
         .map(|number| -> Task<'_, Outcome> {
             let (known, machine) = (&known, &machine);
-            // A process keeps to one thread, or its turns would not follow from the seed.
+            // One thread per process, or turns would not follow from the seed.
             Box::new(move |process| {
                 let pool = rayon::ThreadPoolBuilder::new().num_threads(1).build().unwrap();
                 let disk = disk(number, machine, process.clone());
@@ -261,7 +252,7 @@ fn play_with(seed: u64, fault: Option<Fault>, disk: DiskOf<'_>) -> (Outcome, u64
     (outcomes.into_iter().collect::<Outcome>().and_then(|()| settled(&machine, &known, fault)), calls)
 }
 
-/// After it all: everything acknowledged is there, and the table is sound.
+/// At the end everything acknowledged is there, and the table is valid.
 fn settled(machine: &SimDisk, known: &Known, fault: Option<Fault>) -> Outcome {
     let wrong = |wrong: &dyn std::fmt::Debug| format!("in the end: {wrong:?}");
     let table = open(machine.process(), fault).map_err(|error| wrong(&error))?;
@@ -283,7 +274,7 @@ fn every_interleaving_keeps_the_promises() {
         Some(seed) => seed..seed + 1,
         None => 0..asked("SEEDS").unwrap_or(100),
     };
-    // And those that found something once.
+    // Seeds that once found a bug.
     let found = [276].into_iter().filter(|_| asked("SEED").is_none());
     for seed in seeds.chain(found) {
         if let (Err(what), _) = play(seed, None) {

@@ -1,5 +1,4 @@
-//! Checkpoints that go on from the one before: the pages of older levels stay, and the list of runs is the
-//! same as without any checkpoint.
+//! Incremental checkpoints: pages of older levels stay, and the manifest equals that of the logs.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
@@ -32,7 +31,6 @@ fn schema() -> SchemaRef {
     Arc::new(Schema::new([vec![Field::new("id", DataType::Int64, false)], floats.to_vec()].concat()))
 }
 
-/// Rows in some part of space.
 fn rows(first: i64, count: i64, rng: &mut SmallRng) -> RecordBatch {
     let width = [1.0, 0.3, 0.05][rng.random_range(0..3)];
     let mut column = || {
@@ -55,7 +53,7 @@ fn options() -> TableOptions {
     }
 }
 
-/// A handle that holds no list of runs, and whose checkpoints have as many levels as can be.
+/// A handle that pages the manifest, and writes as many levels as possible.
 fn open(at: &str) -> Table {
     let table = Table::open(at).unwrap();
     table.limit_runs_in_memory(0);
@@ -74,7 +72,6 @@ fn levels(table: &Table) -> Vec<String> {
     base(table).iter().flat_map(|base| base.segments().map(|segment| segment.to_string())).collect()
 }
 
-/// Live runs, and the cutoffs of cubes.
 type List = (BTreeSet<RunId>, BTreeMap<CubeId, Threshold>);
 
 fn list(table: &Table) -> List {
@@ -124,7 +121,6 @@ fn bytes(path: &Path) -> u64 {
     path.metadata().unwrap().len()
 }
 
-/// What was done, and what was there to see.
 #[derive(Default)]
 struct Seen {
     most_levels: usize,
@@ -136,9 +132,9 @@ fn history(seed: u64, seen: &mut Seen) {
     let mut rng = SmallRng::seed_from_u64(seed);
     let folder = tempfile::tempdir().unwrap();
     let at = folder.path().join("t").display().to_string();
-    // Follows everything from the beginning, and never needs a checkpoint.
+    // Follows the logs from the beginning without checkpoints.
     let reference = Table::create(&at, schema(), &TableOptions { lookup: vec!["id".into()], ..options() }).unwrap();
-    // One that holds the list, and one that holds as much of it as comes in a while.
+    // One that holds the manifest, and one that holds part of it.
     let others = || {
         [u64::MAX, [100, 400, 1600][seed as usize % 3]].map(|runs| {
             let table = Table::open(&at).unwrap();
@@ -180,7 +176,7 @@ fn history(seed: u64, seen: &mut Seen) {
                 seen.merged += usize::from(before.iter().any(|level| !after.contains(level)));
             }
         }
-        // It sees every rewrite before cleaning takes it.
+        // Cleaning later deletes the rewrites.
         let expected = list(&reference);
         assert!(base(&reference).is_none());
         let fresh = open(&at);
@@ -205,7 +201,7 @@ fn history(seed: u64, seen: &mut Seen) {
         let truth = reference.snapshot().unwrap();
         let others = [&fresh, &holds, &follows].map(|table| table.snapshot().unwrap());
         for number in 0..8 {
-            // At first some handles hold no list yet.
+            // At first some handles have no manifest.
             let query = if number > 1 { question(&mut rng) } else { by_id(rng.random_range(0..next.max(1))) };
             let known = ids(&truth, &query).unwrap();
             for snapshot in &others {
@@ -251,7 +247,6 @@ fn ids_are_found_whatever_is_held() {
     assert!(table.checkpoint().unwrap());
     let reader = Table::open(&at).unwrap();
     let find = |what: &str| assert_eq!(ids(&reader.snapshot().unwrap(), &by_id(17)).unwrap(), [17], "{what}");
-    // It holds the list, and more comes than it would have read.
     let runs = base(&reader).unwrap().runs();
     reader.limit_runs_in_memory(runs + 5);
     (0..4).for_each(|_| drop(ids(&reader.snapshot().unwrap(), &Query::default()).unwrap()));
@@ -267,7 +262,7 @@ fn ids_are_found_whatever_is_held() {
     }
 }
 
-/// Commits of the same size, a checkpoint after each: what is written, and what the newest one lists.
+/// Equal commits, each followed by a checkpoint: the bytes written and those of the newest checkpoint.
 fn grown(at: &str, commits: i64, count: i64) -> Table {
     let table = Table::create(at, schema(), &options()).unwrap();
     table.limit_runs_in_memory(0);
@@ -288,7 +283,7 @@ fn checkpoints_write_little_again() {
     drop(grown(&at, 64, 1_500));
     let written: u64 = segments(&at).iter().map(|path| bytes(path)).sum();
     let base = base(&open(&at)).unwrap();
-    // Each time all of it would be 32 times what the last one has.
+    // Whole checkpoints would write 32 times the newest one.
     assert!(written < 6 * base.bytes(), "{written} bytes were written for {}", base.bytes());
     assert!(base.segments().count() <= 8, "{:?}", base.segments().collect::<Vec<_>>());
 }
@@ -332,7 +327,7 @@ fn cleaning_leaves_the_levels_that_checkpoints_name() {
             Err(Error::SnapshotExpired { .. }) => {}
             Err(other) => panic!("{other}"),
         }
-        // Those of the two checkpoints that are left, and nothing else.
+        // Only pages of the last two checkpoints remain.
         let there: Vec<String> =
             segments(&at).iter().map(|path| path.file_stem().unwrap().to_str().unwrap().into()).collect();
         let named = works.core().page_segments().unwrap();
@@ -341,7 +336,7 @@ fn cleaning_leaves_the_levels_that_checkpoints_name() {
     assert!(segments(&at).iter().all(|path| !old.iter().any(|level| path.ends_with(format!("{level}.seg")))));
 }
 
-/// Two write checkpoints and clean at once, and nobody misses a page.
+/// Two processes write checkpoints and clean; no page is missing.
 #[test]
 fn checkpoints_and_cleaning_race() {
     let folder = tempfile::tempdir().unwrap();
@@ -391,13 +386,12 @@ fn a_damaged_page_of_an_older_level_is_named_and_costs_nothing() {
     assert!(error.contains(&oldest) && error.contains("checksum"), "{error}");
     let report = Table::verify_at(&at, &VerifyOptions::default(), &mut |_, _| {}).unwrap();
     assert!(report.findings.iter().any(|finding| finding.contains(&oldest)), "{report:?}");
-    // The logs say the same.
     let to = folder.path().join("saved").display().to_string();
     let report = Table::salvage(&at, &to, &Default::default(), &mut |_, _| {}).unwrap();
     assert_eq!((report.rows, report.rows_lost), (5 * 1_500, 0));
 }
 
-/// Both checkpoints name the page, and without the rewrites that were cleaned away the logs do not lead on.
+/// Both checkpoints name the damaged page, and the logs alone lack the cleaned rewrites.
 #[test]
 fn a_damaged_page_costs_its_own_runs_at_most() {
     let folder = tempfile::tempdir().unwrap();
@@ -405,7 +399,7 @@ fn a_damaged_page_costs_its_own_runs_at_most() {
     let table = grown(&at, 3, 1_500);
     let options = OptimizeOptions { rows_at_once: 40, ..Default::default() };
     table.optimize(&options, &mut |_, _| {}).unwrap();
-    // Rewrites go once what they made is old.
+    // Rewrites are cleaned once their results are old.
     let later = unix_ms() + 7_200_000;
     for _ in 0..2 {
         clean_as_of(table.core(), Duration::ZERO, later, &Cancel::default()).unwrap();
@@ -436,7 +430,7 @@ fn a_damaged_page_costs_its_own_runs_at_most() {
     );
 }
 
-/// A process that is killed anywhere in a checkpoint leaves a table that others go on with.
+/// A kill during a checkpoint leaves a usable table.
 #[test]
 fn a_checkpoint_is_killed_anywhere() {
     let at =
@@ -450,7 +444,7 @@ fn a_checkpoint_is_killed_anywhere() {
         for commit in 0..5 {
             writer.append(&rows(commit * 400, 400, &mut rng)).unwrap();
             writer.commit().unwrap();
-            // What came since the last one is in the logs alone.
+            // Later commits are only in the logs.
             assert!(commit == 4 || table.checkpoint().unwrap());
         }
         let expected = list(&table);

@@ -1,4 +1,4 @@
-//! Live tables: steps, tokens, retraction, and everybody at work at once.
+//! Live tables: steps, tokens, retraction, and concurrent processes.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -39,7 +39,6 @@ fn table() -> Table {
     Table::create(fresh_store("live"), schema(), &options()).unwrap()
 }
 
-/// Rows `ids`, scattered by a hash of the id.
 fn rows(ids: std::ops::Range<i64>) -> RecordBatch {
     let position = |id: i64, part: u32| (name_hash(&id.to_string()) >> part & 0xffff) as f32 / 65536.0;
     let columns: Vec<ArrayRef> = vec![
@@ -87,7 +86,7 @@ fn a_token_counts_once_also_after_a_restart() {
     let repeated = again.commit_as(&token).unwrap();
     assert!(repeated.repeated && repeated.sequence == committed.sequence && repeated.rows == 10);
     assert_eq!(again.pending_rows(), 0);
-    // Another writer's tokens are its own.
+    // Tokens belong to a writer.
     let mut other = writer(&table, "ben");
     other.append(&rows(10..20)).unwrap();
     assert!(!other.commit_as(&token).unwrap().repeated);
@@ -114,7 +113,7 @@ fn steps_are_seen_once_every_declared_writer_has_spoken() {
     assert_eq!(all(&snapshot.at_step(1).unwrap()), (0..200).collect::<Vec<_>>());
     let waiting = snapshot.at_step(2).unwrap_err().to_string();
     assert!(waiting.contains("step 2") && waiting.contains("ben"), "{waiting}");
-    // An incomplete step is never merged, so it can still be told apart.
+    // Runs of incomplete steps are not merged.
     table.optimize(&OptimizeOptions { debt_share: 0.0, ..Default::default() }, &mut |_, _| {}).unwrap();
     assert_eq!(ids(&table.snapshot().unwrap(), &steps(None, None)), (0..200).collect::<Vec<_>>());
     ben.abandon(2).unwrap();
@@ -138,14 +137,14 @@ fn a_simulation_goes_on_with_other_writers() {
         }
     }
     let steps = || {
-        // One handle has followed all along, the other follows now.
+        // An old and a new handle.
         let anew = Table::open(elsewhere(&store)).unwrap().snapshot().unwrap().complete_steps();
         assert_eq!(table.snapshot().unwrap().complete_steps(), anew);
         anew
     };
     assert_eq!(steps(), [1, 2, 3]);
     let early = table.snapshot().unwrap();
-    // What is later than the checkpoint is taken back first: step 4 would seem complete.
+    // Later steps must be retracted first, or step 4 would look complete.
     let there = table.declare_writers_after(2, &Declared::Count(2)).unwrap_err().to_string();
     assert!(there.contains("step 3 is there"), "{there}");
     table.retract(2).unwrap();
@@ -159,13 +158,12 @@ fn a_simulation_goes_on_with_other_writers() {
     assert!(waiting.contains("1 of 2"), "{waiting}");
     commit_step(&mut writers[1], 5100..5200, 3);
     assert_eq!(steps(), [1, 2, 3]);
-    // Who opens it once more, or as before the checkpoint, is told which ones count.
+    // A repeated declaration is allowed; an older one is refused.
     table.declare_writers(&Declared::Count(2)).unwrap();
     assert!(table.declare_writers(&Declared::Count(3)).unwrap_err().to_string().contains("of 2 writers, not of 3"));
-    // A snapshot of before is what it was, also by its token.
     assert_eq!(early.complete_steps(), [1, 2, 3]);
     assert_eq!(table.at(&early.token()).unwrap().complete_steps(), [1, 2, 3]);
-    // Back before the last checkpoint: its declaration is gone with its steps.
+    // Retraction beyond the last checkpoint removes its declaration too.
     table.retract(1).unwrap();
     table.declare_writers_after(1, &Declared::Count(3)).unwrap();
     let declared = table.snapshot().unwrap().about().unwrap().declared;
@@ -193,7 +191,7 @@ fn a_solver_goes_back_to_a_checkpoint() {
         assert_eq!(all(&before), held, "a pinned snapshot does not change");
         let left = all(&table.snapshot().unwrap());
         assert!(left.iter().all(|id| (id % 1_000) < 400), "{left:?}");
-        // The same tokens count anew; the steps are done again, with other rows.
+        // The retracted tokens are valid again, with other rows.
         for step in 4..=5 {
             commit_step(&mut ada, base + 100 * step..base + 100 * step + 100, step);
         }
@@ -203,8 +201,7 @@ fn a_solver_goes_back_to_a_checkpoint() {
     assert_eq!(table.retract(9).unwrap().rows, 0);
 }
 
-/// Four writers, two optimizers, three readers: each snapshot is a join of whole
-/// commits, nothing twice, nothing lost.
+/// Four writers, two optimizers, three readers: each snapshot contains whole commits, each row once.
 #[test]
 fn everybody_at_once() {
     const WRITERS: i64 = 4;
@@ -216,7 +213,6 @@ fn everybody_at_once() {
     let done = AtomicBool::new(false);
     let size = |commit: i64| 1 + name_hash(&commit.to_string()) as i64 % 400;
     let size = |commit: i64| size(commit).abs().max(1);
-    // Commit c of writer w holds the ids from (w * COMMITS + c) * 1000 on.
     let commit_ids = |writer: i64, commit: i64| {
         let first = (writer * COMMITS + commit) * 1000;
         first..first + size(writer * COMMITS + commit)
@@ -260,7 +256,6 @@ fn everybody_at_once() {
                     for (commit, count) in &by_commit {
                         assert_eq!(*count, size(*commit), "commit {commit} was seen in part");
                     }
-                    // Of each writer a prefix of its commits.
                     for writer in 0..WRITERS {
                         let of_writer = by_commit.range(writer * COMMITS..(writer + 1) * COMMITS);
                         assert!(
@@ -326,7 +321,7 @@ fn a_failed_commit_leaves_nothing_pending() {
     assert_eq!(all(&table.snapshot().unwrap()), (0..20).collect::<Vec<_>>());
 }
 
-/// Another process keeps files open: a name that came back would show it old bytes.
+/// Another process keeps files open, so a name must not be used twice.
 #[test]
 fn segment_names_are_never_used_again() {
     let folder = tempfile::tempdir().unwrap();
@@ -348,8 +343,8 @@ fn segment_names_are_never_used_again() {
     }
 }
 
-/// Identity `pid`: a whole trajectory has one priority. A tie at the end of a cell
-/// must not leave a row too many once a lower priority comes.
+/// All rows of one `pid` share a priority. A tie at the end of a cell must not add a row when a lower
+/// priority follows.
 #[test]
 fn cells_hold_no_more_than_was_asked_for() {
     use kubist::PerCell;
@@ -373,7 +368,7 @@ fn cells_hold_no_more_than_was_asked_for() {
     }
 }
 
-/// Who answers strangers says how much an answer may hold.
+/// A server limits the size of answers.
 #[test]
 fn what_would_hold_too_much_is_refused() {
     let table = table();
@@ -405,7 +400,7 @@ fn a_writer_restores_the_layout_behind_its_back() {
     let options = WriterOptions { optimize: true, ..Default::default() };
     let mut writer = table.writer(&options).unwrap();
     let mut commits = 0;
-    // The thread works when it likes: go on until it has.
+    // Wait for the optimizer's thread.
     while table.snapshot().unwrap().info().unwrap().runs >= commits {
         assert!(commits < 100_000, "the layout never got better");
         writer.append(&rows(commits as i64 * 20..commits as i64 * 20 + 20)).unwrap();
@@ -430,7 +425,7 @@ fn many_short_lived_writers_leave_a_checkpoint() {
     let fresh = Table::open(elsewhere(&store)).unwrap();
     assert_eq!(all(&fresh.snapshot().unwrap()), (0..4500).collect::<Vec<_>>());
     assert_eq!(fresh.snapshot().unwrap().complete_steps().len(), 450);
-    // Tokens are remembered by the checkpoint too.
+    // Checkpoints keep tokens.
     let mut again = writer(&fresh, "writer-3");
     again.append(&rows(30..40)).unwrap();
     assert!(again.commit_as(&CommitOptions { token: Some("commit 3".into()), step: None }).unwrap().repeated);
@@ -453,7 +448,7 @@ fn cleaned_files_expire_old_snapshots_and_spare_the_rest() {
     let waiting = table.clean(day).unwrap();
     assert!(waiting.segments_deleted == 0 && waiting.segments_waiting > 0, "{waiting:?}");
     assert_eq!(all(&old), (0..2000).collect::<Vec<_>>());
-    // A live writer's newest segment stays, whatever its runs.
+    // The newest segment of a running writer stays.
     let mut ada = writer(&table, "ada");
     ada.append(&rows(2000..2010)).unwrap();
     ada.commit().unwrap();

@@ -1,5 +1,4 @@
-//! Lists of runs that are too long to be held, of more pages than are read in one go: whatever has to do with all of
-//! them, against the records themselves and against the same table with its list in memory.
+//! Manifests with more pages than one read takes, compared with the records and with the manifest in memory.
 
 use std::sync::Arc;
 
@@ -28,7 +27,7 @@ fn schema() -> SchemaRef {
     ]))
 }
 
-/// A fifth of the records lie on a wall, some have no place, and the extremes of `a` hide among missing values.
+/// A fifth of the records lie on a wall, some have null positions, and the extremes of `a` are among nulls.
 fn rows(first: i64, count: i64) -> RecordBatch {
     let mut rng = SmallRng::seed_from_u64(first as u64);
     let x = |rng: &mut SmallRng| if rng.random_bool(0.2) { [0.0, -0.0][rng.random_range(0..2)] } else { rng.random() };
@@ -53,7 +52,7 @@ fn rows(first: i64, count: i64) -> RecordBatch {
     RecordBatch::try_new(schema(), columns).unwrap()
 }
 
-/// A table of some ten thousand runs, with commits and a rewrite behind its checkpoint, and all its records.
+/// About ten thousand runs, commits and a rewrite after the checkpoint, and all records.
 fn build(at: &str) -> (Table, Vec<RecordBatch>) {
     let dimension =
         |name: &str| Dimension { column: name.into(), domain: Domain::Linear(Value::Int(0), Value::Int(1)) };
@@ -79,7 +78,7 @@ fn build(at: &str) -> (Table, Vec<RecordBatch>) {
     (table, all)
 }
 
-/// The table with a list that is not held, as one finds it who opens it.
+/// The table with a paged manifest in a new handle.
 fn paged(at: &str) -> Snapshot {
     let table = Table::open(at).unwrap();
     table.limit_runs_in_memory(0);
@@ -103,7 +102,7 @@ fn bound(name: &str, low: f64, high: f64) -> Bound {
     Bound { column: name.into(), low: Some(Value::Float(low)), high: Some(Value::Float(high)) }
 }
 
-/// A record's `x`, `y` and `a`, and its `n`.
+/// `x`, `y`, `a`, and `n`.
 type Row = ([Option<f64>; 3], i64);
 
 fn records(all: &[RecordBatch]) -> impl Iterator<Item = (i64, Row)> + '_ {
@@ -122,7 +121,7 @@ fn records(all: &[RecordBatch]) -> impl Iterator<Item = (i64, Row)> + '_ {
     })
 }
 
-/// The least and the largest of each of `x`, `y`, `a` and `n`.
+/// Minimum and maximum of `x`, `y`, `a` and `n`.
 fn ends<'a>(rows: impl Iterator<Item = &'a Row> + Clone) -> [Option<(f64, f64)>; 4] {
     let of = |value: &dyn Fn(&Row) -> Option<f64>| {
         let values = rows.clone().filter_map(value).filter(|value| !value.is_nan());
@@ -154,7 +153,6 @@ fn long_lists_answer_as_those_in_memory_do() {
     let of_pages = segments.filter(|entry| entry.file_name().to_str().unwrap().starts_with("pages-"));
     let list: u64 = of_pages.map(|entry| entry.metadata().unwrap().len()).sum();
 
-    // All of it, and large parts of it.
     assert!(sorted(ids(&paged(&at), &Query::default())).into_iter().eq(0..ROWS + 2 * LATER));
     let mut rng = SmallRng::seed_from_u64(3);
     for turn in 0..12 {
@@ -193,7 +191,7 @@ fn long_lists_answer_as_those_in_memory_do() {
         }
     }
 
-    // The ends of all: the list is read once, and few records.
+    // Extremes read the manifest once, and few records.
     let found = estimate(&paged(&at), &EXTREMES, &Query::default());
     for (pair, expected) in found.figures.chunks(2).zip(ends(rows.iter().map(|(_, row)| row))) {
         assert_eq!(pair[0].value.zip(pair[1].value), expected, "{}", pair[0].aggregate);
@@ -202,7 +200,7 @@ fn long_lists_answer_as_those_in_memory_do() {
     let wall = estimate(&paged(&at), &["min(x)", "max(x)", "min(n)"], &Query::default());
     assert!(wall.stats.rows_read < 20_000 && wall.stats.bytes_read < list + list / 4, "{:?} of {list}", wall.stats);
 
-    // What zone maps say of a sample: constants, the reach of histograms, which columns are complete.
+    // Zone maps give constants, ranges of histograms and complete columns.
     for aggregates in
         [&["stddev(c)"][..], &["histogram(x, 10)", "histogram(a, 5)"], &["count(x)", "count(a)", "count(n)"]]
     {
@@ -213,7 +211,7 @@ fn long_lists_answer_as_those_in_memory_do() {
         assert_eq!(one.figures.len(), other.figures.len());
     }
 
-    // A value in a large box, which a lookup knows, and parts for others.
+    // An indexed value in a large box, and splits.
     for n in [rows[17].1.1, rows[90_000].1.1] {
         let sought =
             Query { bounds: vec![bound("x", -0.5, 0.97)], filter: Some(format!("n = {n}")), ..Query::default() };
@@ -227,7 +225,7 @@ fn long_lists_answer_as_those_in_memory_do() {
     let found = batches.flat_map(|batch| batch.column(0).as_primitive::<Int64Type>().values().to_vec());
     assert!(sorted(found.collect()) == sorted(ids(&held, &query)));
 
-    // A column that most runs are older than.
+    // A column that most runs lack.
     let added = |name: &str, default| {
         let (name, data_type) = (name.into(), DataType::Float64);
         NewColumn { name, data_type, nullable: true, default, unit: None, accuracy: None }
@@ -244,7 +242,6 @@ fn long_lists_answer_as_those_in_memory_do() {
         assert_eq!(found[4].value, Some(0.0));
     }
 
-    // The outline of a plan counts what the plan reads.
     let query = Query { bounds: vec![bound("x", 0.05, 0.95)], ..Query::default() };
     let (one, other) = (held.plan(&query).unwrap(), paged(&at).plan(&query).unwrap());
     let near = |one: f64, other: f64| (one - other).abs() < 0.02 * one;

@@ -1,5 +1,4 @@
-//! What a lookup costs, counted against where the records are; and tables whose
-//! postings are missing, wrong or damaged.
+//! The cost of secondary indexes, and tables with missing, wrong or damaged postings.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -41,7 +40,7 @@ fn schema() -> Arc<Schema> {
     Arc::new(Schema::new(vec![Field::new("pid", DataType::Int32, false), float("time"), float("x"), float("y")]))
 }
 
-/// All particles at one step; their paths are smooth.
+/// All particles at one step, with smooth paths.
 fn step(step: i32) -> RecordBatch {
     let angle = |pid: i32| pid as f32 * 0.7 + step as f32 * 0.01;
     let floats = |value: &dyn Fn(i32) -> f32| -> ArrayRef {
@@ -57,7 +56,6 @@ fn step(step: i32) -> RecordBatch {
     RecordBatch::try_new(schema(), columns).unwrap()
 }
 
-/// Steps in `commits` commits.
 fn fill(table: &Table, steps: std::ops::Range<i32>, commits: usize) {
     let mut writer = table.writer(&WriterOptions::default()).unwrap();
     let of_commit = steps.len() / commits;
@@ -79,7 +77,7 @@ fn of(pid: i32) -> Query {
     Query { filter: Some(format!("pid = {pid}")), ..Query::default() }
 }
 
-/// The times of the particle's records, and what finding them cost.
+/// The times of a particle's records, and the cost.
 fn look_up(table: &Table, pid: i32) -> (Vec<i64>, Stats) {
     let mut stream = table.snapshot().unwrap().query(of(pid)).unwrap();
     let mut times = Vec::new();
@@ -93,7 +91,7 @@ fn look_up(table: &Table, pid: i32) -> (Vec<i64>, Stats) {
     (times, stream.stats())
 }
 
-/// How many pages hold records of the particle, and the rows of the zones that do.
+/// The pages with records of the particle, and the rows of their zones.
 fn held(table: &Table, pid: i32) -> (u64, u64) {
     let snapshot = table.snapshot().unwrap();
     let (mut pages, mut rows) = (0, 0);
@@ -126,7 +124,7 @@ fn a_particle_costs_the_pages_that_hold_it() {
         for pid in [0, 17, 399] {
             let (times, stats) = look_up(&table, pid);
             assert!(times.into_iter().eq(0..200), "particle {pid}");
-            // Primaries only: the copies would only repeat them.
+            // Primary runs suffice.
             assert_eq!((stats.pages_read, stats.rows_read), held(&table, pid), "{commits} commits, particle {pid}");
             assert_eq!(stats.runs_looked_up, info.runs);
             assert!(stats.rows_read < info.about.rows / 20);
@@ -138,7 +136,7 @@ fn a_particle_costs_the_pages_that_hold_it() {
     }
 }
 
-/// Replaces the runs of a table by the same bytes under other names.
+/// Renames runs without changing their bytes.
 fn rename(table: &Table, change: impl FnOnce(&mut Vec<Arc<Run<Location>>>)) {
     let inputs = table.snapshot().unwrap().pinned().directory().unwrap().runs().cloned().collect::<Vec<_>>();
     let mut runs = inputs.clone();
@@ -159,7 +157,6 @@ fn runs_without_postings_are_scanned() {
         let runs = table.snapshot().unwrap().pinned().directory().unwrap().runs().count() as u64;
         assert!(stats.runs_looked_up > 0 && stats.runs_looked_up < runs, "{stats:?}");
         assert_eq!(findings(&table, true), Vec::<String>::new(), "{again}");
-        // And the same from a checkpoint.
         assert!(table.checkpoint().unwrap());
     }
 }
@@ -176,7 +173,7 @@ fn postings_that_lie_behind_right_checksums_are_found() {
     assert!(found.iter().any(|what| what.contains("names other zones of it")), "{found:?}");
 }
 
-/// Of a directory that is large some parts are read, which its index names.
+/// A large directory is read in parts that its index names.
 #[test]
 fn large_directories_are_read_in_part() {
     const ROWS: i64 = 2_500_000;
@@ -198,7 +195,7 @@ fn large_directories_are_read_in_part() {
     let mut writer = table.writer(&WriterOptions::default()).unwrap();
     writer.append(&RecordBatch::try_new(schema, columns).unwrap()).unwrap();
     writer.commit().unwrap();
-    // As its log and as a checkpoint know it.
+    // From the log and from a checkpoint.
     let ask = |at: &str, filter: &str| {
         let snapshot = Table::open(at).unwrap().snapshot().unwrap();
         let mut stream = snapshot.query(&Query { filter: Some(filter.into()), ..Query::default() }).unwrap();

@@ -1,5 +1,5 @@
-//! What is lost is said: logs that are missing, cut or older than what the table knows of
-//! them; copies and salvages cut off at any moment; rewrites of which the segment is gone.
+//! Losses are reported: missing, truncated or outdated logs; interrupted copies and salvages; rewrites
+//! without their segment.
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -43,7 +43,7 @@ fn named(name: &str) -> WriterOptions {
     WriterOptions { name: Some(name.into()), ..Default::default() }
 }
 
-/// Commits of 1,000 rows each by one writer.
+/// Commits of 1,000 rows.
 fn commit(at: &Path, writer: &str, commits: std::ops::Range<i64>) {
     let table = Table::open(at.to_str().unwrap()).unwrap();
     let mut writer = table.writer(&named(writer)).unwrap();
@@ -81,13 +81,12 @@ fn flip(file: PathBuf, from_the_end: usize) {
 
 struct Case {
     what: &'static str,
-    /// Makes the table; "ben" has committed once, "ada" the rest.
+    /// Makes the table; "ben" commits once, "ada" the rest.
     prepare: fn(&Path),
     damage: fn(&Path),
-    /// What the error says, of which log.
+    /// The log and the loss that the error names.
     says: &'static [&'static str],
-    /// Rows that salvage saves at least, those that it knows of, saved or lost, and whether there
-    /// may be more.
+    /// Rows that salvage saves at least, rows known to exist, and whether there may be more.
     saved: u64,
     known: u64,
     uncounted: bool,
@@ -258,7 +257,7 @@ fn a_log_that_others_know_more_of_is_damaged() {
     }
 }
 
-/// What a handle has read is known to it, whatever becomes of the files under it.
+/// A handle keeps what it has read, even if files disappear.
 #[test]
 fn handles_that_are_open_notice_it_and_nothing_more_is_acknowledged() {
     for replaced in [false, true] {
@@ -277,7 +276,7 @@ fn handles_that_are_open_notice_it_and_nothing_more_is_acknowledged() {
         let bytes = std::fs::read(&log).unwrap();
         remove(&at, &["ada.log", "ada.ack"]);
         if replaced {
-            // As a backup of an hour ago brings it back.
+            // As from an old backup.
             std::fs::write(&log, &bytes[..16]).unwrap();
         }
         let error = reader.snapshot().unwrap_err();
@@ -292,14 +291,14 @@ fn handles_that_are_open_notice_it_and_nothing_more_is_acknowledged() {
             assert!(matches!(error, Error::Damaged { .. }), "{error:?}");
         }
         assert!(replaced || !log.exists(), "a log was begun anew");
-        // Nothing is cleaned away of a table that has lost its logs.
+        // A table with lost logs is not cleaned.
         let segments = std::fs::read_dir(at.join("segments")).unwrap().count();
         assert!(reader.clean(Duration::ZERO).is_err());
         assert_eq!(std::fs::read_dir(at.join("segments")).unwrap().count(), segments);
     }
 }
 
-/// A source, and a fresh process of a machine that fails after a number of calls.
+/// A source, and a machine that fails after some calls.
 fn cut_off(make: impl Fn(Arc<dyn Store>) -> kubist::Result<()>, count: usize) {
     let at = Path::new("/data/new");
     let mut outcomes = [0; 2];
@@ -326,7 +325,7 @@ fn cut_off(make: impl Fn(Arc<dyn Store>) -> kubist::Result<()>, count: usize) {
                 Err(error) => panic!("killed at call {calls}: {error}"),
             }
             assert!(!done, "made, and not there (call {calls})");
-            // Repeated: what is left goes, and all begins anew; that is killed, too.
+            // The next attempt removes the remains; it is killed too.
             let process = machine.process();
             let left = LocalStore::on_disk(process.clone(), at).unwrap();
             process.kill_after(calls / 2);
@@ -378,28 +377,27 @@ fn an_unfinished_copy_is_no_table_and_is_begun_anew() {
     let snapshot = Table::open(source()).unwrap().snapshot().unwrap();
     let copy = |to: &str| snapshot.copy_to(to, &CopyOptions::default(), &mut |_, _| {});
     copy(name).unwrap();
-    // As it is just before its header comes.
+    // The state just before the header is written.
     std::fs::remove_file(at.join("table")).unwrap();
     open_local(&at).unwrap().put_if_absent("unfinished", b"some id").unwrap();
     let error = Table::open(name).unwrap_err();
     assert!(matches!(&error, Error::NotATable { why, .. } if why.contains("not finished")), "{error}");
     let error = Table::create(name, schema(), &options()).unwrap_err();
     assert!(error.to_string().contains("repeat it, or drop"), "{error}");
-    // Somebody is at it.
     let owner = open_local(&at).unwrap().own_log("copy").unwrap();
     let error = copy(name).unwrap_err();
     assert!(matches!(error, Error::Busy(_)), "{error}");
     drop(owner);
     copy(name).unwrap();
     assert_eq!(ids(&Table::open(name).unwrap()).len(), 200);
-    // Before the mark there is an empty log and nothing else.
+    // Before the mark there is only an empty log.
     drop(LocalStore::create(Path::new(other)).unwrap().own_log("copy").unwrap());
     copy(other).unwrap();
     assert_eq!(ids(&Table::open(other).unwrap()).len(), 200);
     assert!(matches!(copy(other), Err(Error::Exists { .. })));
 }
 
-/// The segment of a rewrite is gone, or damaged, and what it replaced is still there.
+/// The segment of a rewrite is lost, and the replaced runs still exist.
 #[test]
 fn salvage_falls_back_to_what_a_rewrite_replaced() {
     for damaged in [false, true] {

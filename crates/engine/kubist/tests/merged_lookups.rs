@@ -1,5 +1,4 @@
-//! Tables of many small commits and rewrites, whose lookups are merged: fewer are asked, and nothing
-//! else changes.
+//! Many small commits and rewrites with merged secondary indexes: fewer are read, and answers do not change.
 
 use std::collections::BTreeSet;
 use std::path::Path;
@@ -17,7 +16,6 @@ use kubist_format::lookups::covering;
 
 const COMMITS: i64 = 60;
 const ROWS: i64 = 300;
-/// Records of one particle.
 const TIMES: i64 = 6;
 
 fn schema() -> Arc<Schema> {
@@ -31,7 +29,7 @@ fn particle(id: i64) -> Option<i64> {
 }
 
 fn rows(ids: std::ops::Range<i64>) -> RecordBatch {
-    // Commits that lie one behind the other, and meet at their ends.
+    // Commits one after another in x, which overlap at the ends.
     let x = |id: i64| (id / ROWS) as f32 + 1.3 * ((id * 7919) % 997) as f32 / 997.0;
     let columns: Vec<ArrayRef> = vec![
         Arc::new(Int64Array::from_iter_values(ids.clone())),
@@ -72,7 +70,7 @@ fn optimize(table: &Table, replication: &str, few_lookups: usize) -> OptimizeRep
     table.optimize(&options, &mut |_, _| {}).unwrap()
 }
 
-/// Lookups into primary runs.
+/// Indexes of primary runs.
 fn lookups(table: &Table) -> Vec<Arc<Lookup>> {
     let snapshot = table.snapshot().unwrap();
     let directory = snapshot.pinned().directory().unwrap();
@@ -90,7 +88,7 @@ fn ids(snapshot: &Snapshot, filter: String) -> (BTreeSet<i64>, u64) {
     (found, stream.stats().rows_read)
 }
 
-/// Rows that questions for some particles and ids read.
+/// Rows read by queries for some particles and ids.
 fn asked(snapshot: &Snapshot) -> u64 {
     let mut read = 0;
     for wanted in [0, 1, 17, 1234, COMMITS * ROWS / TIMES - 1] {
@@ -109,7 +107,6 @@ fn assert_sound(table: &Table) {
     assert_eq!((report.rows, report.findings), ((COMMITS * ROWS) as u64, vec![]));
 }
 
-/// Flips bits of all of these bytes of a segment.
 fn damage(at: &Path, segment: &str, bytes: std::ops::Range<u64>) {
     let file = at.join(format!("segments/{segment}.seg"));
     let mut all = std::fs::read(&file).unwrap();
@@ -134,17 +131,16 @@ fn merged_lookups_answer_as_the_small_ones_did() {
         assert!(report.rewrites == 1 || replication != "none", "{report:?}");
         let merged = lookups(&table);
         assert!(merged.len() as u64 <= small.len() as u64 - report.lookups_merged + 1, "{}", merged.len());
-        // The same zones are read, also by whoever looked before, and from a checkpoint.
+        // The same zones are read, with older handles and from a checkpoint.
         assert_eq!((asked(&table.snapshot().unwrap()), asked(&before)), (read, read));
         assert!(table.checkpoint().unwrap());
         let again = Table::open(folder.path().join("t").to_str().unwrap()).unwrap();
         again.limit_runs_in_memory(held);
         assert_eq!(asked(&again.snapshot().unwrap()), read);
         assert_sound(&again);
-        // Nothing is left to do.
         let report = optimize(&again, replication, 20);
         assert_eq!((report.rewrites, report.lookups_merged), (0, 0), "{report:?}");
-        // What the small ones took is given back, and what the runs lie in stays.
+        // The bytes of the small indexes are freed; those of the runs stay.
         let taken = again.snapshot().unwrap().info().unwrap().disk;
         for _ in 0..2 {
             again.clean(Duration::ZERO).unwrap();
@@ -153,7 +149,7 @@ fn merged_lookups_answer_as_the_small_ones_did() {
         assert_eq!((now.lookups, now.primary), (taken.lookups, taken.primary));
         assert!(now.dead <= taken.dead);
         assert_eq!(asked(&again.snapshot().unwrap()), read);
-        // A snapshot whose lookups are gone scans what they covered.
+        // A snapshot without its indexes scans.
         assert!(asked(&before) >= read);
         assert_sound(&Table::open(folder.path().join("t").to_str().unwrap()).unwrap());
     }
@@ -169,7 +165,7 @@ fn a_merge_goes_on_with_what_came_since() {
         merged += optimize(&table, "none", 5).lookups_merged;
         most = most.max(lookups(&table).len());
     }
-    // Each is merged about once each time what it is in doubles.
+    // Each is merged about once when its content doubles.
     assert!(merged > 30 && most <= 12, "{merged} merged, {most} at most");
     asked(&table.snapshot().unwrap());
     assert_sound(&table);
@@ -226,7 +222,7 @@ fn rows_lost_after_a_merge_are_found_in_what_was_replaced_before_it() {
         assert!(optimize(&table, "none", 20).lookups_merged > 20);
         let snapshot = table.snapshot().unwrap();
         let directory = snapshot.pinned().directory().unwrap();
-        // One that the optimizer has made of others.
+        // One that the optimizer merged.
         let of_rewrites = directory.runs().filter(|run| run.payload.segment.starts_with("rewrite"));
         of_rewrites.max_by_key(|run| run.rows).unwrap().clone()
     };

@@ -1,5 +1,4 @@
-//! The optimizer: replicas, what queries found expensive, and everything it must not
-//! change, the answers above all.
+//! The optimizer: replicas, regions that queries found expensive, and unchanged results.
 
 use std::sync::Arc;
 
@@ -44,7 +43,6 @@ fn table_options() -> TableOptions {
     }
 }
 
-/// Commits points with ids from `first` on.
 fn commit(table: &Table, first: i64, points: &[[f64; 2]]) {
     let column = |d: usize| Arc::new(Float64Array::from_iter_values(points.iter().map(|point| point[d]))) as ArrayRef;
     let ids = Arc::new(Int64Array::from_iter_values(first..first + points.len() as i64)) as ArrayRef;
@@ -80,7 +78,7 @@ fn ask(table: &Table, query: &Query) -> (Vec<i64>, Stats) {
     (ids, stream.stats())
 }
 
-/// Pages read by small boxes all over the table; checks that both answer the same.
+/// Pages that small boxes read; checks that both tables answer equally.
 fn pages(table: &Table, other: &Table, sample: Option<f64>) -> u64 {
     let mut rng = SmallRng::seed_from_u64(3);
     let asked = (0..60).map(|_| {
@@ -107,18 +105,17 @@ fn replicas_save_pages_and_change_no_answer() {
     let after = pages(&copied, &plain, None);
     assert!(4 * after < 3 * before, "{after} pages with replicas, {before} without");
     pages(&copied, &plain, Some(0.1));
-    // Once made they are kept.
     assert_eq!(optimize(&copied, "outlook").rewrites, 0);
     let info = copied.snapshot().unwrap().info().unwrap();
     assert_eq!((info.about.rows, info.replica_rows), (20_000, report.rows_copied));
-    // A wider outlook adds to them.
+    // A wider setting adds replicas.
     assert!(optimize(&copied, "full").rows_copied > 0);
     assert!(pages(&copied, &plain, None) <= after);
     let all = Query::default();
     assert_eq!(ask(&copied, &all).0, ask(&plain, &all).0);
 }
 
-/// Replicas that name a run which was rewritten count no more; the others still do.
+/// Replicas of rewritten runs are ignored, the others are used.
 #[test]
 fn replicas_follow_a_growing_table() {
     let (plain, copied) = (table("plain"), table("copied"));
@@ -142,8 +139,7 @@ fn replicas_follow_a_growing_table() {
     assert!(copied.verify(&kubist::VerifyOptions::deep(), &mut |_, _| {}).unwrap().findings.is_empty());
 }
 
-/// All points in one corner: of each cube on the way down three children stay empty,
-/// which must not keep replicas from going deeper.
+/// All points are in one corner. The empty children must not stop deeper replicas.
 #[test]
 fn the_outlook_rises_over_empty_children() {
     let (plain, copied) = (table("plain"), table("copied"));
@@ -178,7 +174,7 @@ fn what_queries_find_expensive_is_optimized_behind_them() {
     let optimizer = table.optimize_reads();
     let query = small_box([0.2, 0.2], 0.01);
     let expected = ask(&table, &query).0;
-    // The thread works when it likes: ask until it has.
+    // Wait for the optimizer's thread.
     let asked = (0..1_000_000).find(|_| {
         assert_eq!(ask(&table, &query).0, expected);
         debt() < before / 2
@@ -188,7 +184,7 @@ fn what_queries_find_expensive_is_optimized_behind_them() {
     assert_eq!(ask(&table, &Query::default()).0, all);
 }
 
-/// A process that only reads, and reads well, gives no reason to rewrite anything.
+/// Efficient reads cause no rewrite.
 #[test]
 fn nothing_is_rewritten_without_a_reason() {
     let table = table("calm");
@@ -200,8 +196,7 @@ fn nothing_is_rewritten_without_a_reason() {
     }
 }
 
-/// What cannot be divided is left alone: rounds come to an end, also where no move fits
-/// in memory.
+/// Indivisible cubes are left alone, so rounds end, also if no move fits in memory.
 #[test]
 fn rows_at_one_point_do_not_keep_it_busy() {
     let table = table("point");
@@ -215,7 +210,7 @@ fn rows_at_one_point_do_not_keep_it_busy() {
     assert!(table.verify(&kubist::VerifyOptions::deep(), &mut |_, _| {}).unwrap().findings.is_empty());
 }
 
-/// A tree that does not fit in memory is put in order by one call all the same.
+/// One call optimizes a tree that exceeds the memory.
 #[test]
 fn one_call_goes_on_until_nothing_is_left() {
     let table = table("large");
@@ -226,12 +221,10 @@ fn one_call_goes_on_until_nothing_is_left() {
     let options = OptimizeOptions { rows_at_once: 2000, ..OptimizeOptions::default() };
     let report = table.optimize(&options, &mut |_, _| {}).unwrap();
     assert!(report.debt_after * 10 < report.debt_before, "{report:?}");
-    // And then it rests.
     let rounds = (0..20).find(|_| table.optimize(&options, &mut |_, _| {}).unwrap().rewrites == 0);
     assert!(rounds.is_some(), "{report:?}");
 }
 
-/// Runs and replicas by cube, and cutoffs.
 fn layout(table: &Table) -> impl PartialEq + std::fmt::Debug + use<> {
     let (core, cancel) = (table.core(), Cancel::default());
     let directory = core.view(&cancel).unwrap().runs.whole(core, &cancel).unwrap();
@@ -241,7 +234,7 @@ fn layout(table: &Table) -> impl PartialEq + std::fmt::Debug + use<> {
     (runs, directory.cutoffs().collect::<Vec<_>>())
 }
 
-/// What is done to a table whose list of runs is not held is what is done to one whose list is.
+/// The optimizer does the same with a paged manifest.
 #[test]
 fn a_list_that_is_not_held_leads_to_the_same_layout() {
     let [held, paged] = [1 << 18, 5].map(|limit| {
@@ -259,7 +252,7 @@ fn a_list_that_is_not_held_leads_to_the_same_layout() {
         }
         table.checkpoint().unwrap();
         drop(table);
-        // Only a handle that begins with a checkpoint has pages.
+        // Only handles that open from a checkpoint have pages.
         let table = Table::open(store).unwrap();
         table.limit_runs_in_memory(limit);
         table

@@ -1,6 +1,5 @@
-//! Every query against a brute-force answer, on random tables: 1 to 8
-//! dimensions, every supported type, nulls, NaN, infinities, values outside the
-//! domain, identical points, big and small commits, spilled and not.
+//! Queries compared with brute force on random tables: 1 to 8 dimensions, all types, nulls, NaN, infinities,
+//! values outside the domain, identical points, small, large and spilled commits.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -24,13 +23,12 @@ use rand::{Rng, SeedableRng};
 
 struct Case {
     table: Table,
-    /// Columns by whose values records are looked up.
+    /// Columns with a secondary index.
     lookup: Vec<String>,
     truth: RecordBatch,
     dimensions: Vec<String>,
-    /// Other columns that hold numbers.
     numbers: Vec<String>,
-    /// Known unless the table has no identity.
+    /// `None` if the table has no identity.
     priorities: Option<Vec<u64>>,
 }
 
@@ -70,7 +68,7 @@ fn table(rng: &mut SmallRng) -> Case {
         ..Default::default()
     };
     let mut table = Table::create(fresh_store("oracle"), schema.clone(), &options).unwrap();
-    // Some read their list of runs page by page.
+    // Some handles page the manifest.
     let held = *[0, 20, 1 << 18].choose(rng).unwrap();
     table.limit_runs_in_memory(held);
     let mut batches = Vec::new();
@@ -102,11 +100,11 @@ fn table(rng: &mut SmallRng) -> Case {
                 });
             }
             let batch = RecordBatch::try_new(schema.clone(), columns).unwrap();
-            // Without the columns that are to have their defaults.
+            // Without the columns that get their defaults.
             writer.append(&batch.project(&given).unwrap()).unwrap();
             batches.push(batch);
             if rng.random_bool(0.1) {
-                // While rows are pending; the next batch has the column.
+                // Rows are pending meanwhile; the next batch has the column.
                 schema = add_column(rng, &table, &schema, &mut batches, &mut numbers, &mut added);
             }
         }
@@ -144,7 +142,7 @@ fn table(rng: &mut SmallRng) -> Case {
     Case { table, lookup, truth, dimensions, numbers, priorities: known }
 }
 
-/// Another grid, of any columns that can be dimensions; its rows move, or stay for now.
+/// Another grid with random dimensions; rows are moved now or later.
 fn regrid(rng: &mut SmallRng, table: &Table, schema: &Schema) {
     let can = |field: &&Arc<Field>| kubist_index::order::is_dimension_type(field.data_type());
     let names: Vec<String> = schema.fields().iter().filter(can).map(|field| field.name().clone()).collect();
@@ -161,7 +159,7 @@ fn regrid(rng: &mut SmallRng, table: &Table, schema: &Schema) {
         options.dimensions = None;
     }
     if rng.random_bool(0.4) {
-        // As soon as it is published, and at most one part has moved.
+        // The cancellation follows soon after the publication.
         options.cancel = Cancel::default();
         let switch = options.cancel.clone();
         match table.regrid(&options, &mut |_, _| switch.set()) {
@@ -177,7 +175,7 @@ fn repeated(value: &ArrayRef, rows: usize) -> ArrayRef {
     arrow_select::take::take(value, &UInt32Array::from(vec![0; rows]), None).unwrap()
 }
 
-/// Adds a column to the table, and its default to all rows of the truth.
+/// Adds a column, with its default in the expected rows.
 fn add_column(
     rng: &mut SmallRng,
     table: &Table,
@@ -225,7 +223,6 @@ fn add_column(
     schema
 }
 
-/// Rewrites some of the table, as much at once as chance says.
 fn optimize(rng: &mut SmallRng, table: &Table) {
     let options = OptimizeOptions {
         debt_share: *[0.01, 0.3].choose(rng).unwrap(),
@@ -242,11 +239,11 @@ fn rids(batches: &[RecordBatch]) -> Vec<i64> {
     columns.flat_map(|column| column.values().to_vec()).collect()
 }
 
-/// Asks for some values of a lookup column beside what else is asked.
+/// Adds a condition on indexed values.
 fn look_up(rng: &mut SmallRng, case: &Case, query: &mut Query, matching: &mut Vec<usize>) {
     let Some(name) = case.lookup.choose(rng) else { return };
     let column = plain(case.truth.column_by_name(name).unwrap());
-    // Few values are compared one by one, many looked up.
+    // Few values are compared, many are looked up.
     let count = if rng.random_bool(0.7) { rng.random_range(1..4) } else { rng.random_range(9..70) };
     let rows: Vec<usize> = (0..count).map(|_| rng.random_range(0..case.truth.num_rows())).collect();
     let listed: Vec<String> = rows.iter().map(|row| literal(&column, *row).unwrap_or("NULL".into())).collect();
@@ -264,7 +261,7 @@ fn look_up(rng: &mut SmallRng, case: &Case, query: &mut Query, matching: &mut Ve
     matching.retain(|row| rows.iter().any(|listed| equal(&column, *listed, *row)));
 }
 
-/// One random question and its brute-force answer: the matching rows.
+/// A random query and its expected rows.
 fn question(rng: &mut SmallRng, case: &Case) -> (Query, Vec<usize>) {
     let truth = &case.truth;
     let mut query = Query::default();
@@ -341,7 +338,7 @@ fn question(rng: &mut SmallRng, case: &Case) -> (Query, Vec<usize>) {
     (query, matching)
 }
 
-/// Asks, compares, and says of how many runs a lookup spoke.
+/// Compares a query with brute force. Returns the number of runs found by the index.
 fn check(rng: &mut SmallRng, case: &Case, label: &str) -> u64 {
     let (mut query, mut matching) = question(rng, case);
     let snapshot = case.table.snapshot().unwrap();
@@ -379,7 +376,6 @@ fn check(rng: &mut SmallRng, case: &Case, label: &str) -> u64 {
         let expected: Vec<i64> = matching.iter().map(|row| *row as i64).collect();
         assert_eq!(sorted, expected, "{label}: {query:?}");
     }
-    // Every value of every returned row is what was written.
     for batch in &batches {
         let wanted = UInt64Array::from_iter_values(rids(std::slice::from_ref(batch)).into_iter().map(|rid| rid as u64));
         for (field, column) in batch.schema().fields().iter().zip(batch.columns()) {
@@ -387,7 +383,7 @@ fn check(rng: &mut SmallRng, case: &Case, label: &str) -> u64 {
             assert_eq!(original.data_type(), column.data_type(), "{label}: {field}");
             let expected = arrow_select::take::take(original, &wanted, None).unwrap();
             let (expected, found) = (plain(&expected), plain(column));
-            // NaN equals NaN through Debug.
+            // Debug text, because NaN is not equal to itself.
             if expected.as_ref() != found.as_ref() {
                 assert_eq!(format!("{expected:?}"), format!("{found:?}"), "{label}: {field}");
             }
@@ -396,12 +392,11 @@ fn check(rng: &mut SmallRng, case: &Case, label: &str) -> u64 {
     stats.runs_looked_up
 }
 
-/// How many tables are tried: `SEEDS`, or `all`.
+/// The number of tables: `SEEDS`, or `all`.
 fn seeds(all: u64) -> u64 {
     std::env::var("SEEDS").map_or(all, |seeds| seeds.parse().unwrap())
 }
 
-/// Plays the seeds, as many at once as there are cores.
 fn each_seed(seeds: u64, play: impl Fn(u64) + Sync) {
     let next = AtomicU64::new(0);
     let work = || {
@@ -439,7 +434,6 @@ fn queries_equal_brute_force() {
     assert!(seeds < 160 || runs_looked_up > 10_000, "{runs_looked_up}");
 }
 
-/// The domain of a dimension in the first grid that has it.
 fn first_domain(case: &Case, name: &str) -> Option<(f64, f64)> {
     let core = case.table.core();
     let schema = core.view(&Cancel::default()).unwrap().schema.clone();
@@ -467,7 +461,7 @@ fn per_cell_equals_brute_force() {
         query.per_cell = Some(PerCell { rows, widths: named });
         let snapshot = case.table.snapshot().unwrap();
         let answer = snapshot.query(&query).and_then(|stream| stream.collect::<kubist::Result<Vec<RecordBatch>>>());
-        // Further away than cells are counted, in doubles as the grid does it.
+        // Beyond the counted cells, in doubles as in the grid.
         let is_far = |d: usize, width: f64, value: f64| {
             let low = domains[d].map_or(0.0, |(low, _)| low);
             value.is_finite() && ((value - low) / width).floor().abs() > 9e18

@@ -1,5 +1,4 @@
-//! Answers in an order: against a sort of all records in memory, for any columns and directions,
-//! whatever fits into memory, however the rows are stored.
+//! Ordered results compared with a sort in memory, for any columns, directions, memory limits and layouts.
 
 use std::cmp::Ordering;
 use std::sync::Arc;
@@ -20,7 +19,6 @@ use rand::rngs::SmallRng;
 use rand::seq::SliceRandom;
 use rand::{Rng, SeedableRng};
 
-/// A record of the tests' table.
 #[derive(Clone, Debug, PartialEq)]
 struct Row {
     id: i64,
@@ -107,7 +105,7 @@ fn ids(snapshot: &Snapshot, request: impl Into<Request>) -> Vec<i64> {
     answer(snapshot, request)["id"].as_primitive::<Int64Type>().values().to_vec()
 }
 
-/// How two records compare by a term: numbers, then NaN, then null, in both directions.
+/// Order of one term: numbers, NaN, null, in both directions.
 fn compared(one: &Row, other: &Row, term: &str) -> Ordering {
     fn by<T>(one: Option<T>, other: Option<T>, descending: bool, compare: impl Fn(&T, &T) -> Ordering) -> Ordering {
         match (one, other) {
@@ -133,7 +131,6 @@ fn compared(one: &Row, other: &Row, term: &str) -> Ordering {
     }
 }
 
-/// The ids of records, which are given in ascending order of priority, in an order.
 fn sorted(by_priority: &[i64], rows: &[Row], terms: &[String]) -> Vec<i64> {
     let mut ids = by_priority.to_vec();
     ids.sort_by(|one, other| {
@@ -170,7 +167,7 @@ fn any_order_is_that_of_a_sort_in_memory() {
             expected.truncate(limit as usize);
         }
         let asked = Query { limit, ..query.order_by(terms.clone()) };
-        // In memory; in some runs; in more runs than are merged at once.
+        // In memory, in some sorted runs, and in more runs than one merge takes.
         for memory_bytes in [None, Some(400_000), Some(10_000)] {
             let run = RunOptions { memory_bytes, ..RunOptions::default() };
             let found = ids(&snapshot, run.of(asked.clone()));
@@ -187,7 +184,7 @@ fn trajectories_come_one_after_the_other_in_order_of_time() {
         let table = made(&rows, 3_000, identity);
         let snapshot = table.snapshot().unwrap();
         let by_priority = ids(&snapshot, Query::new().limit(u64::MAX));
-        // Time, then the identity, which is a record's: it says nothing of the path.
+        // By time and then the identity, which is unique to a record.
         let terms = ["\"Kind of it\"", "time"].into_iter().chain(identity.iter().copied());
         let terms: Vec<String> = terms.map(str::to_owned).collect();
         let through = Query::new().filter("x > 4");
@@ -196,7 +193,7 @@ fn trajectories_come_one_after_the_other_in_order_of_time() {
         let mut expected = sorted(&by_priority, &rows, &terms);
         expected.retain(|id| rows[*id as usize].kind.as_deref().is_some_and(|kind| kinds.contains(kind)));
         assert!(expected.len() > 1_000 && expected.len() < rows.len());
-        // In memory; in more runs than are merged at once.
+        // In memory, and in more runs than one merge takes.
         for memory_bytes in [None, Some(10_000)] {
             let run = RunOptions { memory_bytes, ..RunOptions::default() };
             let paths = |query: Query| {
@@ -206,7 +203,7 @@ fn trajectories_come_one_after_the_other_in_order_of_time() {
             };
             assert_eq!(paths(Query::new()), expected, "{identity:?} in {memory_bytes:?}");
             assert_eq!(paths(Query::new().columns(["id"]).order_by(terms.clone()).limit(77)), expected[..77]);
-            // Without an order that is asked for a limit draws a sample, of paths too.
+            // Without an order, a limit draws a sample, of trajectories too.
             let sampled: Vec<i64> = by_priority.iter().filter(|id| expected.contains(id)).take(77).copied().collect();
             assert_eq!(paths(Query::new().columns(["id"]).limit(77)), sorted(&sampled, &rows, &terms));
             let in_reverse = paths(Query::new().order_by(["time desc", "id"]));
@@ -256,7 +253,7 @@ fn a_limit_takes_the_first_of_an_order_and_without_one_the_lowest_priorities() {
     assert_eq!(ids(&snapshot, ordered.clone()), sorted(&by_priority, &rows, &terms)[..20]);
     assert_eq!(snapshot.count(ordered.clone()).unwrap(), 20);
     assert!(snapshot.query(ordered.clone().limit(0)).unwrap().next().is_none());
-    // Of a sample and of cells, which choose before it.
+    // Samples and cells choose before the order applies.
     let tenth = ids(&snapshot, Query::new().limit(u64::MAX).sample(0.1));
     assert_eq!(ids(&snapshot, ordered.clone().sample(0.1)), sorted(&tenth, &rows, &terms)[..20]);
     let of_cells = PerCell { rows: 2, widths: vec![("time".into(), 10.0.into())] };
@@ -268,7 +265,6 @@ fn a_limit_takes_the_first_of_an_order_and_without_one_the_lowest_priorities() {
     assert_eq!(ids(&snapshot, first.clone()), in_order[..20]);
     assert_eq!(snapshot.count(first).unwrap(), 20);
     assert_eq!(ids(&snapshot, cells.limit(20)), chosen[..20]);
-    // By priority: what a limit of all gives, and its reverse.
     assert_eq!(ids(&snapshot, Query::new().order_by(["priority"])), by_priority);
     let reversed: Vec<i64> = by_priority.iter().rev().copied().collect();
     assert_eq!(ids(&snapshot, Query::new().order_by(["priority desc"])), reversed);
@@ -278,7 +274,7 @@ fn a_limit_takes_the_first_of_an_order_and_without_one_the_lowest_priorities() {
 #[test]
 fn the_order_does_not_depend_on_how_rows_are_stored() {
     let mut rows = rows(5, 6_000);
-    // Paths of one priority each, so that priorities do not tell records apart.
+    // All records of a path share a priority.
     let asked = Query::new().order_by(["time"]).columns(["time", "x", "id"]);
     let one = made(&rows, 6_000, &["time"]);
     rows.shuffle(&mut SmallRng::seed_from_u64(6));

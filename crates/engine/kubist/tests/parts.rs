@@ -1,4 +1,4 @@
-//! Queries in parts, whole trajectories and inclusion probabilities, through the Rust door.
+//! Splits, trajectories and inclusion probabilities through the Rust API.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -10,7 +10,6 @@ use arrow_schema::{DataType, Field, Schema};
 use kubist::WriterOptions;
 use kubist::{Bound, Dimension, Domain, Error, Query, QueryStream, Split, Table, TableOptions, Value};
 
-/// 20,000 rows of 500 particles on a line of points, in four commits.
 fn table(location: &std::path::Path) -> Table {
     let schema = Arc::new(Schema::new(vec![
         Field::new("x", DataType::Float64, false),
@@ -77,7 +76,7 @@ fn parts_travel_as_text_and_are_read_as_one() {
 fn a_part_says_the_query_as_it_was_asked() {
     let directory = tempfile::tempdir().unwrap();
     let snapshot = table(&directory.path().join("t.kubist")).snapshot().unwrap();
-    // An end that SQL has no literal for, and a column that is bounded twice.
+    // A bound without an SQL literal, and a column with two bounds.
     let query = inside(0.1, f64::INFINITY)
         .between("x", Value::Float(f64::NEG_INFINITY), Value::Float(1.0 / 3.0))
         .between("n", Value::Int(0), Value::Int(i128::MAX));
@@ -92,7 +91,7 @@ fn a_part_says_the_query_as_it_was_asked() {
     read.sort_unstable();
     asked.sort_unstable();
     assert!(!asked.is_empty() && read == asked);
-    // What another version wrote is refused, and not half understood.
+    // Splits of another version are refused.
     let later = serde_json::to_string(&splits[0]).unwrap().replace("{\"version\":2", "{\"version\":3");
     let refused = serde_json::from_str::<Split>(&later).unwrap_err().to_string();
     assert!(refused.contains("form 2 of a split, not 3"), "{refused}");

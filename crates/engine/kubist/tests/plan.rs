@@ -1,5 +1,4 @@
-//! Plans: what they promise before a row is read, and that windows of one plan share out its
-//! records.
+//! Plans: predictions before reading, and windows that partition the records.
 
 use crate::common;
 use std::collections::BTreeSet;
@@ -17,7 +16,6 @@ use proptest::prelude::*;
 
 const ROWS: i64 = 20_000;
 
-/// Ids on a spiral, in three commits, with replicas.
 fn table() -> Table {
     let table = Table::create(Arc::new(MemoryStore::new("plan")), common::schema(), &common::options()).unwrap();
     let mut writer = table.writer(&WriterOptions::default()).unwrap();
@@ -39,7 +37,6 @@ fn table() -> Table {
     table
 }
 
-/// The ids that a plan finds among priorities.
 fn found(plan: &LogicalPlan, range: PriorityRange) -> Vec<i64> {
     let wanted = Wanted { columns: vec![0], priorities: false };
     let mut ids = Vec::new();
@@ -79,7 +76,7 @@ fn windows_of_one_plan_share_out_its_records() {
             let (mut walked, mut narrowed) = (found(&fresh, range), found(&whole, range));
             walked.sort_unstable();
             narrowed.sort_unstable();
-            // Cut from the whole plan or walked anew: the same records.
+            // A narrowed plan and a new walk find the same records.
             prop_assert_eq!(&walked, &narrowed);
             all.extend(walked);
             first = last.saturating_add(1);
@@ -126,7 +123,7 @@ fn a_plan_is_there_before_a_row_is_read() {
         let (outline, read) = (plan.outline().clone(), plan.explain(None));
         match outline.method {
             "nothing" => assert_eq!(read.unwrap().stats.rows_returned, 0),
-            // The plan is all that could be had without the rows.
+            // The plan needs no rows, which are missing here.
             _ => assert!(outline.runs > 0 && outline.rows_expected > 0.0 && read.is_err(), "{text}"),
         }
     }

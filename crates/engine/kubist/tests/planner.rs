@@ -1,4 +1,4 @@
-//! The planner finds, run by run, what a look from the root downwards over all of a tree finds.
+//! The incremental planner compared with a walk over the whole tree.
 
 use std::cmp::Reverse;
 use std::collections::HashMap;
@@ -30,7 +30,6 @@ type RunOfTable = Arc<Run<Location>>;
 /// Top, kind, runs, debt.
 type Found = (CubeId, Kind, Vec<RunId>, u64);
 
-/// A table with two grids.
 fn table() -> Table {
     let schema = Arc::new(Schema::new(["x", "y"].map(|name| Field::new(name, DataType::Float64, false)).to_vec()));
     let dimension =
@@ -46,7 +45,7 @@ fn table() -> Table {
     table
 }
 
-/// Runs and cutoffs of random cubes of both grids.
+/// Random runs and cutoffs in cubes of both grids.
 fn directory(core: &Core, rng: &mut SmallRng) -> Directory {
     let forest = core.forest();
     let (mut runs, mut cutoffs): (Vec<RunOfTable>, _) = (Vec::new(), Vec::new());
@@ -89,7 +88,6 @@ fn directory(core: &Core, rng: &mut SmallRng) -> Directory {
     Directory::of(forest, runs.into_iter(), cutoffs.into_iter(), &Cancel::default()).unwrap()
 }
 
-/// One cube with runs.
 struct Node {
     cube: CubeId,
     runs: Vec<RunOfTable>,
@@ -98,7 +96,7 @@ struct Node {
     wasted: u64,
     usual: u64,
     rows: u64,
-    /// Rows, debt, bytes and wasted rows of all at and below it.
+    /// Rows, debt, bytes and wasted rows of the subtree.
     tree: [u64; 4],
     end: usize,
 }
@@ -190,8 +188,8 @@ fn moves(directory: &Directory, options: &OptimizeOptions, tried: &HashMap<CubeI
     moves
 }
 
-/// From the root downwards: the topmost part that is worth it and fits is rewritten whole; otherwise a cube's own
-/// runs are, and nothing below it in the same pass.
+/// Top down: the topmost worthwhile part that fits is rewritten whole; otherwise only the cube's own runs,
+/// and nothing below it in this pass.
 fn compactions(nodes: &[Node], options: &OptimizeOptions, tried: &HashMap<CubeId, u64>) -> Vec<Found> {
     let worth = |debt: u64, rows: u64, wasted: u64| {
         debt > 0 && (debt as f64 >= options.debt_share * rows as f64 || wasted >= rows)

@@ -1,12 +1,10 @@
-//! Real processes on one table: writers, readers and an optimizer at once; writers
-//! and optimizers killed, or stopped and woken up, at a chosen system call.
+//! Real processes on one table: writers, readers and an optimizer run at once, and are killed or stopped at a
+//! chosen system call.
 //!
-//! A child is this program again, in the role that its environment names. It says
-//! on standard output what it does; a child that is to be caught in the middle of
-//! something stops itself at a given call to the disk, says so, and waits for
-//! whatever its parent sends: SIGCONT or SIGKILL.
+//! A child is this program in a role that its environment names. It prints its progress. A child that stops
+//! itself at a given disk call prints that and waits for SIGCONT or SIGKILL.
 //!
-//! `ROUNDS=n` plays n rounds of killing, `SEED=n` chooses which.
+//! `ROUNDS=n` plays n rounds, `SEED=n` selects them.
 
 use crate::common;
 use std::collections::BTreeMap;
@@ -29,8 +27,6 @@ use rand::rngs::StdRng;
 use rand::{Rng, SeedableRng};
 use rustix::process::{Pid, Signal, WaitOptions, kill_process, waitpid};
 
-// The children.
-
 fn variable(name: &str) -> String {
     std::env::var(name).unwrap_or_else(|_| panic!("{name} is not set"))
 }
@@ -39,7 +35,7 @@ fn number(name: &str) -> i64 {
     variable(name).parse().unwrap()
 }
 
-/// Nothing, unless this process was started as a child.
+/// Does nothing unless this process is a child.
 #[test]
 fn in_a_child() {
     let Ok(role) = std::env::var("KUBIST_ROLE") else { return };
@@ -55,7 +51,7 @@ fn in_a_child() {
     }
 }
 
-/// Set once the parent has closed this process's standard input.
+/// Set when the parent closes standard input.
 fn end_of_input() -> Arc<AtomicBool> {
     let end = Arc::new(AtomicBool::new(false));
     let seen = end.clone();
@@ -66,7 +62,7 @@ fn end_of_input() -> Arc<AtomicBool> {
     end
 }
 
-/// Commits one after the other, and says before and after each.
+/// Prints before and after each commit.
 fn write(table: &Table) {
     let (writer, first, count) = (number("KUBIST_WRITER"), number("KUBIST_FIRST"), number("KUBIST_COUNT"));
     let (stop_at, calls) = (number("KUBIST_STOP_AT"), number("KUBIST_CALLS"));
@@ -82,7 +78,7 @@ fn write(table: &Table) {
     }
 }
 
-/// A writer's log, as soon as nobody else has it: an optimizer may.
+/// Waits while an optimizer owns the log.
 fn own(table: &Table, writer: i64) -> Writer {
     loop {
         match table.writer(&WriterOptions { name: Some(name(writer)), ..Default::default() }) {
@@ -92,8 +88,7 @@ fn own(table: &Table, writer: i64) -> Writer {
     }
 }
 
-/// Takes snapshots until the parent has heard enough; each shows whole commits, and
-/// no less than the one before.
+/// Each snapshot shows whole commits, at least those of the previous one.
 fn read(table: &Table) {
     let end = end_of_input();
     let (mut looks, mut expired) = (0, 0);
@@ -118,7 +113,7 @@ fn read(table: &Table) {
     say(&format!("looked {looks} {expired}"));
 }
 
-/// Optimizes, writes checkpoints and cleans: once, or until the parent says stop.
+/// Optimizes, writes checkpoints and cleans, once or until the parent ends it.
 fn optimize(table: &Table) {
     let end = end_of_input();
     let (rounds, grids) = (number("KUBIST_COUNT"), number("KUBIST_GRIDS"));
@@ -140,7 +135,7 @@ fn optimize(table: &Table) {
     say(&format!("rewrote {rewrites}"));
 }
 
-/// Another grid, and all rows moved to it; each time another one.
+/// Changes the grid and moves all rows, each time to another grid.
 fn regrid(table: &Table) {
     let before = table.snapshot().unwrap().about().unwrap().grid;
     let names: &[&str] = [&["y"][..], &["y", "x"], &["x"], &["x", "y"]][before as usize % 4];
@@ -150,14 +145,13 @@ fn regrid(table: &Table) {
     };
     let options = GridOptions { dimensions: Some(names.iter().map(domain).collect()), ..GridOptions::default() };
     match table.regrid(&options, &mut |_, _| {}) {
-        // Another process gave it one meanwhile, or holds what is to be read.
+        // Another process changed the grid, or needed files are gone.
         Ok(_) | Err(Error::Busy(_) | Error::SnapshotExpired { .. }) => {}
         Err(error) => panic!("{error:?}"),
     }
 }
 
-/// All upkeep that there is. Who is stopped for long may hold up the others, and
-/// find that what it was about to read has been rewritten and cleaned away.
+/// All maintenance. A stopped process may block it, and may later find its input rewritten and cleaned.
 fn keep(table: &Table, retention: Duration) -> u64 {
     let thorough = OptimizeOptions { debt_share: 0.1, rows_at_once: 20_000, ..Default::default() };
     let rewrites = match table.optimize(&thorough, &mut |_, _| {}) {
@@ -170,8 +164,6 @@ fn keep(table: &Table, retention: Duration) -> u64 {
     rewrites
 }
 
-// The parent.
-
 struct Child {
     process: std::process::Child,
     output: Lines<BufReader<ChildStdout>>,
@@ -180,10 +172,10 @@ struct Child {
 impl Child {
     fn start(table: &str, role: &str, settings: &[(&str, i64)]) -> Child {
         static STARTED: AtomicUsize = AtomicUsize::new(0);
-        // Every second one is on the other machine, if there are two.
+        // With two machines, every second child runs on the other one.
         let table = match mounts() {
             Some(_) if STARTED.fetch_add(1, Ordering::Relaxed).is_multiple_of(2) => {
-                // It sees what was done before.
+                // Waits until earlier changes are visible.
                 drop(open(table));
                 on_the_other(Path::new(table))
             }
@@ -211,12 +203,12 @@ impl Child {
         Child::start(table, "optimizer", &settings)
     }
 
-    /// The next thing that it says; `None` once it has ended.
+    /// The next line; `None` after its end.
     fn hear(&mut self) -> Option<String> {
         self.output.by_ref().find_map(|line| line.unwrap().strip_prefix('@').map(String::from))
     }
 
-    /// Wakes a child that has said that it stops. A signal that comes before it has stopped would be lost.
+    /// Wakes a child that announced its stop. A signal before the stop would be lost.
     fn wake(&self) {
         let pid = Pid::from_child(&self.process);
         waitpid(Some(pid), WaitOptions::UNTRACED).unwrap();
@@ -227,7 +219,7 @@ impl Child {
         kill_process(Pid::from_child(&self.process), signal).unwrap();
     }
 
-    /// Everything it still says; it must end well.
+    /// The remaining lines; the child must succeed.
     fn finish(mut self) -> Vec<String> {
         drop(self.process.stdin.take());
         let output = std::iter::from_fn(|| self.hear()).collect();
@@ -236,7 +228,7 @@ impl Child {
     }
 }
 
-/// Where a table may be made, and what keeps it there.
+/// A folder for a table, and its guard.
 fn place() -> (Option<tempfile::TempDir>, PathBuf) {
     match mounts() {
         Some([one, _]) => (None, one.join(fresh_name("table"))),
@@ -248,7 +240,7 @@ fn place() -> (Option<tempfile::TempDir>, PathBuf) {
     }
 }
 
-/// A table, of which all is seen that was done to it, also on another machine.
+/// Opens the table with all changes visible, also from another machine.
 fn open(location: &str) -> Table {
     let table = Table::open(location).unwrap();
     table.core().store.catch_up().unwrap();
@@ -290,9 +282,8 @@ fn everybody_at_once() {
     sound(&table);
 }
 
-/// A rewriter is stopped before every single call that changes the disk, for an hour by the
-/// clock of who cleans meanwhile, and then goes on: it publishes its segment while that is
-/// there, or nothing.
+/// A rewriter is stopped before each disk call, for an hour by the cleaner's clock. It then publishes its
+/// segment only if that still exists.
 #[test]
 fn a_rewriter_that_was_stalled_publishes_no_segment_that_is_gone() {
     let mut deleted = 0;
@@ -330,28 +321,25 @@ fn a_rewriter_that_was_stalled_publishes_no_segment_that_is_gone() {
     }
 }
 
-/// What befalls a child.
 #[derive(Clone, Copy, Debug)]
 enum Fate {
     /// Killed where it stopped itself.
     Killed,
-    /// Killed at some moment after it began something.
+    /// Killed at a random time.
     KilledAnywhere,
-    /// Woken up after others optimized, wrote checkpoints and cleaned.
+    /// Woken after others optimized, wrote checkpoints and cleaned.
     Woken,
 }
 
-/// Who is at work, what was acknowledged, and what it all amounted to.
 struct Campaign {
     random: StdRng,
     location: String,
-    /// Acknowledged commits of each writer, which are numbered from 0.
+    /// Acknowledged commits of each writer, numbered from 0.
     acknowledged: [i64; 3],
     killed: u64,
     killed_in_flight: u64,
     woken: u64,
-    /// Upkeep that had to wait for a writer that was stopped while it made an entry
-    /// durable: it gives up after some seconds, so this is done only a few times.
+    /// Maintenance that waited for a stopped writer. Each wait takes seconds, so their number is limited.
     waited: u64,
 }
 
@@ -387,7 +375,7 @@ impl Campaign {
     fn play_writer(&mut self, writer: usize, fate: Fate) {
         let first = self.acknowledged[writer];
         let victim = first + self.random.random_range(0..3);
-        // The first commit makes a segment, which takes more calls.
+        // The first commit creates a segment and takes more calls.
         let most = if victim == first { 9 } else { 6 };
         let calls = if let Fate::KilledAnywhere = fate { -1 } else { self.random.random_range(0..most) };
         let child = Child::writer(&self.location, writer as i64, first, 4, victim, calls);
@@ -402,7 +390,6 @@ impl Campaign {
         self.play(child, fate, 0);
     }
 
-    /// All that the child said until its end.
     fn play(&mut self, mut child: Child, fate: Fate, victim: i64) -> Vec<String> {
         let mut output = Vec::new();
         let begins = format!("begin {victim}");
@@ -410,7 +397,7 @@ impl Campaign {
             output.push(now.clone());
             match fate {
                 Fate::KilledAnywhere if now == begins => {
-                    // Not to wait for anything: to be somewhere in the midst of it.
+                    // A random short delay, no condition.
                     let moments = self.random.random_range(0..1_000_000);
                     (0..moments).map(std::hint::black_box).for_each(|_| {});
                     child.send(Signal::KILL);
@@ -429,7 +416,7 @@ impl Campaign {
             use std::os::unix::process::ExitStatusExt;
             assert_eq!(ended.signal(), Some(Signal::KILL.as_raw()), "{output:?}");
             self.killed += 1;
-            // A dead optimizer's leases would keep others away for some time.
+            // Leases of a dead optimizer would delay the others.
             let _ = std::fs::remove_dir_all(Path::new(&self.location).join("leases"));
             let last = output.iter().rfind(|output| !output.starts_with("stopped")).unwrap();
             self.killed_in_flight += last.starts_with("begin") as u64;
@@ -450,7 +437,7 @@ impl Campaign {
         keep(&table, Duration::ZERO);
     }
 
-    /// Every acknowledged commit is there, and at most the one in flight besides.
+    /// Every acknowledged commit is there, and at most one unacknowledged one.
     fn check(&self) {
         let table = open(&self.location);
         let found = commits(&table.snapshot().unwrap()).unwrap();
@@ -490,7 +477,7 @@ fn killed_and_stopped_processes_lose_nothing() {
     campaign.check();
     let table = open(&location);
     sound(&table);
-    // Commits that were in flight when their writer died are retried, and count once.
+    // Retries of unacknowledged commits count once.
     for writer in 0..3 {
         let output = Child::writer(&location, writer, campaign.acknowledged[writer as usize], 1, -1, -1).finish();
         campaign.acknowledge(writer as usize, &output);

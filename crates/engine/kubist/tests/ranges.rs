@@ -1,4 +1,4 @@
-//! What ranges spare, counted; and tables of which some or none are known.
+//! The reads that value ranges of runs save, and tables where some or all ranges are missing.
 
 use std::sync::Arc;
 
@@ -37,7 +37,7 @@ fn schema() -> Arc<Schema> {
     ]))
 }
 
-/// A hot spot at (0.8, 0.8); some points have no heat, and some NaN, all in the left half.
+/// A hot spot at (0.8, 0.8); some points in the left half have null or NaN.
 fn heat(id: i64) -> Option<f32> {
     let (x, y) = position(id);
     match id % 37 {
@@ -95,7 +95,7 @@ fn ids(table: &Table, filter: &str) -> (Vec<i64>, Stats) {
     (found, stream.stats())
 }
 
-/// How many runs a condition leaves to be looked at.
+/// The number of runs read for a condition.
 fn visited(table: &Table, filter: &str) -> usize {
     let query = Query { filter: Some(filter.into()), ..Query::default() };
     let plan = LogicalPlan::new(table.snapshot().unwrap().pinned(), &query.into()).unwrap();
@@ -122,7 +122,7 @@ fn check(table: &Table) -> Vec<Stats> {
     CONDITIONS.iter().map(of).collect()
 }
 
-/// What both looks find, the quick one first.
+/// The findings of the quick and the deep check.
 fn findings(table: &Table) -> [Vec<String>; 2] {
     [false, true].map(|deep| {
         let options = VerifyOptions { deep, ..VerifyOptions::default() };
@@ -130,7 +130,7 @@ fn findings(table: &Table) -> [Vec<String>; 2] {
     })
 }
 
-/// Replaces the runs of a table by the same bytes of which something else is said.
+/// Changes the description of runs, not their bytes.
 fn say(table: &Table, change: impl Fn(usize, &mut Run<Location>)) {
     let inputs = table.snapshot().unwrap().pinned().directory().unwrap().runs().cloned().collect::<Vec<_>>();
     let mut runs = inputs.clone();
@@ -155,7 +155,7 @@ fn a_condition_rules_out_runs() {
                 let some = visited(&table, filter);
                 assert!(some < all, "{filter}: {some} of {all} runs, {commits} commits");
             }
-            // NaN hides where the others end.
+            // NaN hides the maximum.
             let hot = |heat: Option<f32>| heat.is_some_and(|heat| heat > 0.9 || heat.is_nan());
             let snapshot = table.snapshot().unwrap();
             let holds = |run: &&Arc<Run<Location>>| {
@@ -208,7 +208,6 @@ fn the_largest_value_is_found_without_the_maps_of_runs_that_are_beaten() {
 fn runs_of_which_nothing_is_said_are_judged_by_their_zone_maps() {
     let table = table(1);
     let known = check(&table);
-    // Of some of them, and of all.
     for every in [2, 1] {
         say(&table, |position, run| run.payload.ranges = run.payload.ranges.take().filter(|_| position % every != 0));
         let judged = check(&table);
@@ -253,14 +252,13 @@ fn any_zone() -> impl Strategy<Value = Zone> {
     })
 }
 
-/// Says to runs what they hold.
 fn tell(runs: &mut [Arc<Run<Location>>], ranges: impl Iterator<Item = RunRanges>) {
     for (run, ranges) in runs.iter_mut().zip(ranges) {
         Arc::make_mut(run).payload.ranges = Some(ranges);
     }
 }
 
-/// Runs of two entries with columns of their own, and some of which nothing is known.
+/// Runs of two entries with different columns, some without ranges.
 fn any_runs() -> impl Strategy<Value = Vec<Arc<Run<Location>>>> {
     let of_entry = (prop::collection::btree_set(0usize..6, 0..4), 0usize..30).prop_flat_map(|(columns, runs)| {
         let zones = prop::collection::vec(prop::collection::vec(any_zone(), columns.len()), runs);

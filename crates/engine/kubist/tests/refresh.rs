@@ -1,6 +1,5 @@
-//! Many threads ask what a table holds while its logs are read slowly: who can do with what
-//! is known does not wait, who asks for now sees everything that was acknowledged before it
-//! asked, and whatever becomes of one call, the others go on.
+//! Many threads refresh a table while its logs are read slowly. A call that needs no news does not wait, a
+//! call for the newest state sees all commits acknowledged before it, and calls do not disturb each other.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Barrier, Mutex};
@@ -17,7 +16,7 @@ use kubist::{Cancel, CommitOptions, Declared, Error, OptimizeOptions, Result, Sn
 
 const READERS: usize = 8;
 
-/// A table behind a gate, and its one writer, whose handle is another one.
+/// A table behind a gate, and a writer with another handle.
 fn table() -> (Arc<Gated>, Table, Writer) {
     let store = MemoryStore::new("refreshed");
     let other = Table::create(Arc::new(store.clone()), schema(), &options()).unwrap();
@@ -28,7 +27,7 @@ fn table() -> (Arc<Gated>, Table, Writer) {
     (gated, table, writer)
 }
 
-/// A store as if it were far away, that notes what it is asked for.
+/// A store with network latency that records requests.
 #[derive(Debug)]
 struct Far {
     store: MemoryStore,
@@ -40,7 +39,7 @@ impl Far {
         self.asked.lock().unwrap().push(what);
     }
 
-    /// What was asked for since the last time, in no order.
+    /// The requests since the last call, sorted.
     fn asked(&self) -> Vec<&'static str> {
         let mut asked = std::mem::take(&mut *self.asked.lock().unwrap());
         asked.sort_unstable();
@@ -101,9 +100,9 @@ fn a_far_table_that_has_not_changed_is_asked_once_for_each_thing() {
     assert_eq!(seen(&table.snapshot().unwrap()), 1);
     far.asked();
     let token = table.snapshot().unwrap().token();
-    // Rewrites, alterations, declared writers, the writers, and their logs; and whether these are the ones that are known.
+    // Rewrites, alterations, declared writers, writer names and logs, and the check that these still hold.
     assert_eq!(far.asked(), ["get", "list", "list", "logs", "read_logs", "read_logs"]);
-    // Whatever is new is seen at once: a commit, a writer, a column, a rewrite.
+    // A commit, a writer, a column and a rewrite are seen at once.
     commit(&mut writer, 0, 1).unwrap();
     assert_eq!(seen(&table.snapshot().unwrap()), 2);
     let mut other = near.writer(&WriterOptions { name: Some(name(1)), ..Default::default() }).unwrap();
@@ -124,8 +123,8 @@ fn a_commit_looks_at_the_table_once() {
     let table = Table::create(far.clone(), schema(), &options()).unwrap();
     let mut writer = table.writer(&WriterOptions { name: Some(name(0)), ..Default::default() }).unwrap();
     commit(&mut writer, 0, 0).unwrap();
-    // A look lists rewrites and alterations, and asks for the writers. It reads logs, on a store without stamps also the
-    // last entries that are known.
+    // A refresh lists rewrites, alterations and writers. It reads logs; without stamps it also reads the last
+    // known entries.
     let looks = || {
         let asked = far.asked();
         ["list", "logs"].map(|what| asked.iter().filter(|asked| **asked == what).count())
@@ -143,12 +142,11 @@ fn a_commit_looks_at_the_table_once() {
     assert_eq!(looks(), [0, 0], "nothing");
 }
 
-/// How many commits of the one writer are there.
+/// The commits of the writer in a snapshot.
 fn seen(snapshot: &Snapshot) -> i64 {
     commits(snapshot).unwrap().get(&0).copied().unwrap_or(0)
 }
 
-/// A call that is held up on its way.
 fn held(gated: &Gated, table: &Table, hold: Hold, cancel: &Cancel) -> JoinHandle<Result<Snapshot>> {
     let (table, cancel) = (table.clone(), cancel.clone());
     gated.close(hold);
@@ -157,7 +155,7 @@ fn held(gated: &Gated, table: &Table, hold: Hold, cancel: &Cancel) -> JoinHandle
     call
 }
 
-/// Calls that have begun, and wait for another one: only who waits looks at its switch.
+/// Calls that wait for another one: only a waiting call checks its switch.
 fn waiting(table: &Table) -> Vec<JoinHandle<Result<Snapshot>>> {
     let looked: Vec<Arc<Barrier>> = (0..READERS).map(|_| Arc::new(Barrier::new(2))).collect();
     let calls = looked.iter().map(|looked| {
@@ -187,7 +185,6 @@ fn a_pinned_snapshot_and_the_last_view_do_not_wait() {
             assert_eq!(seen(&table.at(&pinned.token()).unwrap()), 1);
             assert_eq!(table.core().last_view().unwrap().positions, pinned.token().positions);
             assert_eq!(table.core().since_checkpoint().0, 1);
-            // Who asks for now waits, until it is told to stop.
             let cancel = Cancel::default();
             cancel.set();
             assert!(matches!(table.cancelled_by(&cancel).snapshot(), Err(Error::Cancelled)));
@@ -206,7 +203,7 @@ fn a_call_never_answers_with_what_was_read_before_it_began() {
     within_a_minute("calls at once", || {
         let (gated, table, mut writer) = table();
         let first = held(&gated, &table, Hold::Read, &Cancel::default());
-        // Acknowledged after the first call has read the logs, and before the others begin.
+        // Acknowledged after the first call has read the logs.
         commit(&mut writer, 0, 1).unwrap();
         let reads = gated.reads.load(Ordering::SeqCst);
         let others = waiting(&table);
@@ -232,7 +229,7 @@ fn every_call_sees_what_was_acknowledged_before_it() {
                     let mut late = Vec::new();
                     for round in 1..=ROUNDS {
                         begin.wait();
-                        // One commit is acknowledged, and the next is under way.
+                        // One commit is acknowledged, the next is running.
                         let found = table.snapshot().map(|snapshot| seen(&snapshot));
                         if !matches!(found, Ok(found) if found == round || found == round + 1) {
                             late.push((round, found));
@@ -303,7 +300,7 @@ fn new_rewrites_are_read_once_and_old_ones_not_listed() {
             let [read, listed] = counts();
             assert_eq!(seen(&table.snapshot().unwrap()), committed);
             let [read_now, listed_now] = counts();
-            // And the last one that was known: whether it is the same, without stamps.
+            // Without stamps also the last known entry is compared.
             let compared = u64::from(!is_first);
             assert_eq!((read_now - read, (listed_now - listed).saturating_sub(new)), (new + compared, 0));
         }
@@ -324,7 +321,7 @@ fn rewrites_that_were_cleaned_away_after_a_call_that_failed_are_noticed() {
             other.optimize(&OptimizeOptions::default(), &mut |_, _| {}).unwrap();
         }
         let _ = other.checkpoint().unwrap();
-        // It has listed the rewrites, and joins none of them.
+        // The call has listed the rewrites and joins none of them.
         let call = held(&gated, &table, Hold::Read, &Cancel::default());
         gated.open(Then::Fail);
         assert!(call.join().unwrap().is_err());

@@ -1,5 +1,4 @@
-//! A table on a cluster, played by a store in memory that says where things lie: parts of a
-//! query that are read where they lie, and where the time of a query goes.
+//! A simulated cluster that reports locations: splits by host, and the time of each stage of a query.
 
 use std::collections::BTreeMap;
 use std::ops::Range;
@@ -26,7 +25,7 @@ const HOSTS: usize = 6;
 const KEPT_BY: usize = 3;
 const PARTITION: u64 = 8 << 10;
 
-/// Keeps bytes in memory and says that hosts on a ring have them.
+/// A store in memory with hosts on a token ring.
 #[derive(Debug)]
 struct Ring(MemoryStore);
 
@@ -83,7 +82,7 @@ impl Reads for Ring {
 }
 
 impl Ring {
-    /// Reads each range from the first host that keeps it.
+    /// Reads each range from its first host.
     fn from_hosts(&self, segment: &str, ranges: &[Range<u64>], watch: Watch<'_>) -> Result<Vec<Bytes>> {
         let asked = Instant::now();
         let found = self.0.read(segment, ranges)?;
@@ -175,8 +174,8 @@ fn parts_by_host_are_the_whole_answer_and_lie_where_they_say() {
             assert!(all == whole, "{query:?} in {parts} parts: {} of {} rows", all.len(), whole.len());
         }
     }
-    // Of as many parts as hosts each is for a host of its own, which has nearly all of it, but that runs lie by
-    // names drawn at random; with the whole query none has twice its share.
+    // With one split per host, each host holds nearly all of its split, apart from runs with random names. No
+    // split exceeds twice its share.
     let splits = snapshot.splits_by_host(Query::default(), HOSTS).unwrap();
     let firsts: std::collections::BTreeSet<_> = splits.iter().map(|split| &split.preferred_hosts[0]).collect();
     assert!(firsts.len() >= HOSTS - 2, "{firsts:?}");
@@ -192,7 +191,7 @@ fn parts_by_host_are_the_whole_answer_and_lie_where_they_say() {
 fn compact_parts_name_their_hosts_and_a_directory_has_none() {
     let snapshot = table(Arc::new(Ring(MemoryStore::new("ring")))).snapshot().unwrap();
     let splits = snapshot.splits(Query::default(), 5).unwrap();
-    // Runs lie anywhere: of six hosts that keep half of everything each, some keep more.
+    // Of six hosts with half of all bytes each, some hold more than others.
     assert!(splits.iter().any(|split| !split.preferred_hosts.is_empty()));
     let nowhere = table(Arc::new(MemoryStore::new("memory"))).snapshot().unwrap();
     let query = Query::default();
@@ -212,7 +211,7 @@ fn a_query_says_where_its_time_went() {
     table(ring.clone());
     let fitted = fitted(Model::AS_PRINTED);
     for query in questions() {
-        // A handle that was asked before keeps pages, and asks no host for them.
+        // Cached pages need no host.
         let snapshot = Table::open(ring.clone()).unwrap().snapshot().unwrap();
         let rows = ids(snapshot.query(&query).unwrap()).len() as u64;
         let explanation = snapshot.plan(&query).unwrap().explain(Some(&fitted)).unwrap();

@@ -1,6 +1,5 @@
-//! Every file of a table damaged, or gone: `salvage` saves what is sound, each row
-//! once and with its values, takes lost rows from replicas, and accounts for what
-//! it could not save; the deep look says the same beforehand.
+//! Every file of a table damaged or missing: `salvage` saves the intact rows once each, takes lost rows from
+//! replicas and accounts for the rest. The deep check reports the same beforehand.
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -32,12 +31,11 @@ fn x(id: i64) -> Option<f32> {
     (id % 50 != 0).then_some((id * 7919 % 10_007) as f32)
 }
 
-/// Commits of three steps by two writers, rewritten, with replicas, checkpoints, and
-/// commits that came after.
+/// Three steps of two writers, rewritten, with replicas, checkpoints and later commits.
 fn build(at: &Path) {
     let options = TableOptions {
         dimensions: vec![Dimension { column: "x".into(), domain: Domain::Learned }],
-        // Each record for itself: hidden columns must come along.
+        // Without identity, so hidden columns must be saved.
         identity: vec![],
         lookup: vec!["name".into()],
         capacity: Some(32),
@@ -45,7 +43,7 @@ fn build(at: &Path) {
         ..Default::default()
     };
     let table = Table::create(at.to_str().unwrap(), schema(), &options).unwrap();
-    // Its checkpoint has pages.
+    // A paged checkpoint.
     table.limit_runs_in_memory(0);
     for commit in 0..COMMITS {
         let name = Some(format!("rank-{}", commit % 2));
@@ -79,7 +77,7 @@ fn files(at: &Path) -> Vec<PathBuf> {
     found
 }
 
-/// The ids of what a query finds, ascending; every value as it was written.
+/// The sorted ids of a query; checks all values.
 fn ids(snapshot: &Snapshot, query: &Query) -> Vec<i64> {
     let mut found = Vec::new();
     for batch in snapshot.query(query).unwrap() {
@@ -112,13 +110,11 @@ fn verified(at: &Path) -> kubist::Result<VerifyReport> {
     Table::open(at.to_str().unwrap())?.verify(&VerifyOptions::deep(), &mut |_, _| {})
 }
 
-/// What a whole table says.
 struct Truth {
     ids: Vec<i64>,
     sample: Vec<i64>,
 }
 
-/// What was saved is sound, true, and accounted for.
 fn check(to: &Path, report: &SalvageReport, truth: &Truth, what: &str) {
     let table = Table::open(to.to_str().unwrap()).unwrap();
     let snapshot = table.snapshot().unwrap();
@@ -189,7 +185,6 @@ fn what_is_sound_is_saved_and_the_rest_accounted_for() {
                     recovered += report.rows_recovered;
                     lost += report.rows_lost;
                     if name.ends_with(".seg") {
-                        // The deep look knew.
                         let looked = verified(&sound).unwrap();
                         let losses: u64 = report.losses.iter().map(|loss| loss.rows).sum();
                         assert_eq!(
@@ -221,11 +216,10 @@ fn older_states_are_taken_where_newer_ones_cannot_be_read() {
     let sound = folder.path().join("sound");
     build(&sound);
     let rows = (COMMITS * ROWS) as u64;
-    // Without any checkpoint the logs and rewrites say the same.
     std::fs::remove_dir_all(sound.join("checkpoints")).unwrap();
     let report = salvage(&sound, &folder.path().join("a")).unwrap();
     assert!(report.is_whole() && report.rows == rows, "{report:?}");
-    // A missing rewrite: what it replaced is still there.
+    // Without the rewrite, the replaced runs still exist.
     let rewrite = files(&sound.join("rewrites")).remove(0);
     std::fs::remove_file(&rewrite).unwrap();
     assert!(Table::open(sound.to_str().unwrap()).is_err());

@@ -1,4 +1,4 @@
-//! A table on two machines that share its directory, which see late what the other one did.
+//! A table on two machines that share its directory and see each other's changes late.
 
 use std::path::Path;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -22,15 +22,14 @@ use kubist_write::publish::{fence, reserve, write_segment};
 
 const HOUR: u64 = 3_600_000;
 
-/// Longer than a simulated machine remembers anything.
+/// Longer than a simulated machine caches anything.
 const LONG: Duration = Duration::from_secs(1);
 
-/// A server, and a handle on each of two machines that have it mounted, which believe to remember things
-/// for so long.
+/// A server and two machines that mount it, with the given assumed staleness.
 fn machines(seed: u64, staleness: [Duration; 2]) -> (SimDisk, [Arc<dyn Store>; 2]) {
     let server = SimDisk::new(seed);
     let network = Network::new(&server, &Rule::ALL);
-    // For how long a machine remembers something follows from its number.
+    // The cache time of a machine depends on its number.
     (0..seed).for_each(|_| drop(Mount::new(&network)));
     let store = |staleness| -> Arc<dyn Store> {
         let store = LocalStore::on_disk(Mount::new(&network).process(), Path::new("/table")).unwrap();
@@ -52,12 +51,12 @@ fn writer(table: &Table) -> Writer {
     table.writer(&WriterOptions { name: Some(name(0)), ..Default::default() }).unwrap()
 }
 
-/// When a segment was made, by its name.
+/// The creation time in the segment's name.
 fn made(segment: &str) -> u64 {
     segment.rsplit_once('-').unwrap().1.parse().unwrap()
 }
 
-/// Nothing has looked for what is made next on the machine of the table more lately than this.
+/// Fills the machine's cache of missing names.
 fn look(table: &Table) -> u64 {
     table.snapshot().unwrap().rows().unwrap()
 }
@@ -69,7 +68,6 @@ fn a_column_and_a_grid_of_another_machine_are_never_missing() {
         let mut log = writer(&one);
         log.append(&rows(0, 0)).unwrap();
         log.commit().unwrap();
-        // Where rows lie is seen.
         other.core().store.catch_up().unwrap();
         look(&other);
         let age = NewColumn {
@@ -88,7 +86,7 @@ fn a_column_and_a_grid_of_another_machine_are_never_missing() {
         columns.push(("age".into(), Arc::new(ages)));
         log.append(&RecordBatch::try_from_iter(columns).unwrap()).unwrap();
         log.commit().unwrap();
-        // Of what it sees it knows the columns, whenever it looks.
+        // The columns always fit the rows it sees.
         for _ in 0..40 {
             let snapshot = other.snapshot().unwrap();
             let query = Query { filter: Some("id >= 0".into()), ..Query::default() };
@@ -106,7 +104,7 @@ fn a_column_and_a_grid_of_another_machine_are_never_missing() {
     }
 }
 
-/// The folder of the segments was looked for before there was any, and its machine remembers that it is not there.
+/// The machine has cached that the segments' folder does not exist.
 #[test]
 fn the_first_rows_of_another_machine_are_never_missing() {
     for seed in 0..30 {
@@ -128,8 +126,7 @@ fn the_first_rows_of_another_machine_are_never_missing() {
     }
 }
 
-/// A machine cleans that believes to remember less than the others do. What it deleted is gone for those who see
-/// late that nothing needs it any more, and no damage.
+/// A machine that assumes too little staleness cleans. Others then get `SnapshotExpired`, never `Damaged`.
 #[test]
 fn what_was_cleaned_away_too_early_has_expired() {
     for seed in 0..30 {
@@ -167,7 +164,6 @@ fn a_fresh_token_leads_to_its_snapshot_on_another_machine() {
         for commit in 0..4 {
             log.append(&rows(0, commit)).unwrap();
             log.commit().unwrap();
-            // Names that come next are looked for in vain.
             look(&other);
             if commit == 1 {
                 one.set_unit("x", Some("m")).unwrap();
@@ -192,7 +188,7 @@ fn a_token_that_leads_nowhere_is_refused_after_a_while() {
     assert!(matches!(other.at(&token), Err(Error::Replaced { .. })));
 }
 
-/// Whoever makes up a token waits for it alone.
+/// An invented token delays only its own call.
 #[test]
 fn a_token_that_leads_nowhere_makes_nobody_else_wait() {
     let (_, [one, other]) = tables(1);
@@ -204,14 +200,13 @@ fn a_token_that_leads_nowhere_makes_nobody_else_wait() {
     look(&other);
     store.catch_up().unwrap();
     assert!(!store.look_again(1).unwrap());
-    // Given up before its minute is over.
     let asked = AtomicUsize::new(0);
     let cancel = Cancel::asking(move || asked.fetch_add(1, Ordering::Relaxed) > 20);
     assert!(matches!(other.cancelled_by(&cancel).at(&token), Err(Error::Cancelled)));
     assert!(!store.look_again(1).unwrap(), "what was made up is waited for by all");
 }
 
-/// An entry of a log is damaged, or a token is not seen: either is waited for until the switch is set.
+/// A damaged entry or an unseen token is awaited until cancellation.
 #[test]
 fn who_waits_for_another_machine_can_be_cancelled() {
     let server = SimDisk::new(1);
@@ -233,7 +228,7 @@ fn who_waits_for_another_machine_can_be_cancelled() {
         let begin = server.clock();
         let ended = call(&cancel);
         assert!(matches!(ended, Err(Error::Cancelled)), "{what}: {ended:?}");
-        // The switch says no for a hundred times, a fifth of a second apart at most.
+        // The switch is set after 100 checks, at most 0.2 s apart.
         assert!(server.clock() - begin < Duration::from_secs(60), "{what} goes on");
     };
     token.rewrites = 99;
@@ -243,7 +238,7 @@ fn who_waits_for_another_machine_can_be_cancelled() {
     in_time("a view", &|cancel| Table::open(Location::from(open()).cancelled_by(cancel)).map(drop));
 }
 
-/// A store on which something happens just before the first rewrite gets its number.
+/// A store that runs a function just before the first rewrite is numbered.
 struct Stalled {
     store: Arc<dyn Store>,
     meanwhile: Mutex<Option<Box<dyn FnOnce() + Send>>>,
@@ -309,7 +304,7 @@ fn a_rewrite_that_takes_long_keeps_its_segment() {
         one.core().store.catch_up().unwrap();
         one.core().store.segment_len(segment).unwrap().is_some()
     };
-    // Reserved after half an hour, on a machine whose clock is half an hour behind.
+    // Reserved after half an hour, with a clock half an hour slow.
     let reserved = segment();
     let now = made(&reserved);
     assert!(reserve(one.core(), &reserved, now + HOUR / 2).unwrap());
@@ -317,20 +312,19 @@ fn a_rewrite_that_takes_long_keeps_its_segment() {
         clean(&other, now + HOUR + HOUR / 3);
         assert!(is_there(&reserved));
     }
-    // Its rewriter has died.
+    // The rewriter is dead.
     for hours in 2..4 {
         clean(&other, now + hours * HOUR);
     }
     assert!(!is_there(&reserved));
-    // Noted before: its rewriter has come too late.
+    // Noted as garbage before, so the rewriter is too late.
     let noted = segment();
     let note = format!("garbage/{noted}");
     assert!(other.core().store.put_if_absent(&note, &(made(&noted) + HOUR).to_le_bytes()).unwrap());
     assert!(!reserve(one.core(), &noted, made(&noted) + HOUR).unwrap());
 }
 
-/// A rewriter stands still in the middle of its segment, or before it is synced, until another machine has cleaned
-/// it away.
+/// A rewriter stops in its segment, or before syncing it, until another machine has cleaned it.
 #[test]
 fn a_rewriter_whose_segment_was_cleaned_away_gives_up() {
     for stands_still_at in 1..3 {
@@ -341,7 +335,7 @@ fn a_rewriter_whose_segment_was_cleaned_away_gives_up() {
         let view = one.core().view(&Cancel::default()).unwrap();
         let answer = write_segment(one.core(), &view, |segment| {
             for part in 1..3 {
-                // As much as is written at once.
+                // The size of one write.
                 segment.append(&[&[part; 1 << 20]]).map_err(store_error)?;
                 for hours in (1..3).filter(|_| part == stands_still_at) {
                     other.core().store.catch_up().unwrap();
@@ -355,7 +349,7 @@ fn a_rewriter_whose_segment_was_cleaned_away_gives_up() {
     }
 }
 
-/// A store on which the first segment is deleted by another machine as soon as it is made.
+/// A store whose first segment is deleted by another machine at once.
 #[derive(Debug)]
 struct Deleting {
     store: Arc<dyn Store>,

@@ -1,6 +1,5 @@
-//! A full disk and failing system calls while the engine works: whoever meets the
-//! failure says so, a writer then refuses to go on, readers go on, the table stays
-//! sound, and a new writer continues once the trouble is over.
+//! A full disk and failing system calls: the failing call reports an error, a writer then refuses to
+//! continue, readers go on, the table stays valid, and a new writer continues afterwards.
 //!
 //! `SEEDS=n` plays n seeds, `SEED=n` that one alone.
 
@@ -19,7 +18,6 @@ use rand::{Rng, SeedableRng};
 
 const TABLE: &str = "/table";
 
-/// The table in a process of its own.
 fn open(machine: &SimDisk) -> Table {
     let store = LocalStore::open_on(machine.process(), Path::new(TABLE)).unwrap();
     Table::open(Arc::new(store)).unwrap()
@@ -34,7 +32,6 @@ fn optimize(table: &Table) -> Result<()> {
     table.optimize(&options, &mut |_, _| {}).map(drop)
 }
 
-/// What was tried when the trouble came.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 enum Doing {
     Committing,
@@ -43,13 +40,13 @@ enum Doing {
     Cleaning,
 }
 
-/// How many of the commits that were acknowledged, or may be there, are there.
+/// Checks that the commits are those acknowledged, or begun.
 fn check(table: &Table, acknowledged: i64, begun: i64, seed: u64) {
     let found = commits(&table.snapshot().unwrap()).unwrap().get(&0).copied().unwrap_or(0);
     assert!((acknowledged..=begun).contains(&found), "SEED={seed}: {found} of {acknowledged} to {begun} commits");
 }
 
-/// One history; what it was doing when it met trouble, and that it met it as it should.
+/// Plays one history. Returns the interrupted operation.
 fn play(seed: u64) -> Option<Doing> {
     let mut random = StdRng::seed_from_u64(seed);
     let machine = SimDisk::new(seed);
@@ -80,8 +77,8 @@ fn play(seed: u64) -> Option<Doing> {
             Doing::Cleaning => table.clean(Duration::ZERO).map(drop),
         };
         if let Err(error) = done {
-            // A commit may be durable and its acknowledgement have failed: then the
-            // optimizer waits for the writer to say something, in vain.
+            // The commit may be durable although its acknowledgement failed. The optimizer then waits in vain
+            // for the writer.
             let waited = doing == Doing::Optimizing && matches!(error, Error::Busy(_));
             assert!(
                 waited || matches!(error, Error::Unavailable(_) | Error::NoSpace(_) | Error::Refused(_)),
@@ -95,12 +92,12 @@ fn play(seed: u64) -> Option<Doing> {
     }
     let trouble_is_over = !machine.failures_left();
     if met == Some(Doing::Committing) {
-        // Also if there is room again meanwhile: nobody knows what is on disk.
+        // Even with space again, the state on disk is unknown.
         let refused = common::commit(&mut log, 0, acknowledged).unwrap_err();
         assert!(matches!(refused, Error::Refused(_)), "SEED={seed}: {refused:?}");
         assert!(refused.to_string().contains("new writer"), "SEED={seed}: {refused}");
     }
-    // A full disk can be read, also by who comes anew.
+    // New handles can read a full disk.
     if trouble_is_over {
         check(&table, acknowledged, begun, seed);
         check(&open(&machine), acknowledged, begun, seed);
@@ -129,7 +126,7 @@ fn play(seed: u64) -> Option<Doing> {
     met
 }
 
-/// A full disk with files that no snapshot needs, noted as such long ago, or never.
+/// Garbage on a full disk, noted long ago or not at all.
 #[test]
 fn a_full_disk_is_cleaned_before_anything_is_written() {
     for seed in 0..40 {
@@ -144,7 +141,7 @@ fn a_full_disk_is_cleaned_before_anything_is_written() {
             let of_the_writer = store.segments().unwrap();
             drop(log);
             optimize(&table).unwrap();
-            // So that the checkpoint is behind.
+            // So that the checkpoint is outdated.
             common::commit(&mut writer(&table), 0, 20).unwrap();
             for segment in of_the_writer.iter().filter(|_| noted) {
                 assert!(store.put_if_absent(&format!("garbage/{segment}"), &0u64.to_le_bytes()).unwrap());
@@ -155,14 +152,14 @@ fn a_full_disk_is_cleaned_before_anything_is_written() {
                 matches!(&full, Err(Error::NoSpace(why)) if why.to_string().contains("no space")),
                 "SEED={seed}: {full:?}"
             );
-            // What is deleted takes space as long as it is open.
+            // Open files keep their space.
             drop((table, store));
             let used = machine.used();
             let retention = if noted { Duration::from_secs(86_400) } else { Duration::ZERO };
             let table = open(&machine);
             match table.clean(retention) {
                 Ok(cleaned) => assert!(cleaned.segments_deleted > 0, "SEED={seed}: {cleaned:?}"),
-                // What was freed is too little for a checkpoint.
+                // The freed space is too small for a checkpoint.
                 Err(error) => assert!(error.to_string().contains("no space"), "SEED={seed}: {error:?}"),
             }
             assert!(machine.used() < used, "SEED={seed}, {noted}: nothing was freed of {used} bytes");
@@ -173,7 +170,7 @@ fn a_full_disk_is_cleaned_before_anything_is_written() {
     }
 }
 
-/// What an optimizer or a checkpoint wrote until the disk was full is room again.
+/// Partial output of an optimizer or a checkpoint is freed.
 #[test]
 fn what_met_a_full_disk_leaves_nothing_behind() {
     for seed in 0..40 {

@@ -1,4 +1,4 @@
-//! Tables that are wrong, though every checksum is right: the deep look finds it.
+//! Inconsistent tables with valid checksums: the deep check finds them.
 
 use std::sync::Arc;
 
@@ -26,7 +26,7 @@ use kubist_write::publish::{Replacement, publish, write_segment};
 
 const ROWS: i64 = 20;
 
-/// All rows rest in the root.
+/// All rows are in the root.
 fn table() -> Table {
     let schema = Arc::new(Schema::new(vec![
         Field::new("id", DataType::Int64, false),
@@ -55,7 +55,7 @@ fn only_run(table: &Table) -> (Arc<Run<Location>>, RecordBatch) {
     (run, rows)
 }
 
-/// A run of these rows, written down, with a zone map of one's own choice.
+/// Writes a run with a changed zone map.
 fn run(table: &Table, cube: CubeId, rows: RecordBatch, change: impl Fn(&mut ZoneMap)) -> Run<Location> {
     let core = table.core();
     let count = rows.num_rows() as u32;
@@ -94,7 +94,7 @@ fn publish_as(table: &Table, replacement: Replacement) {
     assert!(publish(table.core(), replacement, &Default::default()).unwrap());
 }
 
-/// What both looks find.
+/// The findings of both checks.
 fn findings(table: &Table) -> (usize, Vec<String>) {
     let look = |deep| {
         let options = VerifyOptions { deep, ..VerifyOptions::default() };
@@ -107,7 +107,6 @@ fn grid(table: &Table) -> Arc<Frame> {
     table.core().frame(&table.core().created, 0).unwrap().unwrap()
 }
 
-/// The rows of the root's left half.
 fn left(table: &Table) -> (CubeId, RecordBatch) {
     let frame = grid(table);
     let cube = frame.geometry.children(CubeId::root(0)).next().unwrap();
@@ -118,7 +117,6 @@ fn left(table: &Table) -> (CubeId, RecordBatch) {
     (cube, concat_batches(&rows[0].schema(), &rows).unwrap())
 }
 
-/// Publishes a replica of the only run in the left half.
 fn replicate(table: &Table, cube: CubeId, rows: RecordBatch) {
     let (source, _) = only_run(table);
     let replica = Run { copies: vec![source.id], ..run(table, cube, rows, |_| {}) };
@@ -140,7 +138,7 @@ fn replicas_must_hold_the_rows_of_their_sources() {
     replicate(&table, cube, rows.slice(1, rows.num_rows() - 1));
     let (_, found) = findings(&table);
     assert!(found.len() == 1 && found[0].contains("the runs that it copies"), "{found:?}");
-    // As many, but one of them twice.
+    // The right number, with one row twice.
     let table = self::table();
     let twice = concat_batches(&rows.schema(), [&rows.slice(1, rows.num_rows() - 1), &rows.slice(1, 1)]).unwrap();
     replicate(&table, cube, twice);
@@ -153,7 +151,7 @@ fn replicas_must_not_overlap() {
     let table = table();
     let (cube, rows) = left(&table);
     let (source, _) = only_run(&table);
-    // In one entry, where publishing does not look.
+    // In one entry, which publishing does not check.
     let replica = || Arc::new(Run { copies: vec![source.id], ..run(&table, cube, rows.clone(), |_| {}) });
     let runs = vec![replica(), replica()];
     publish_as(&table, Replacement { copied: vec![source.clone()], runs, ..Replacement::default() });

@@ -1,5 +1,4 @@
-//! Tables as a whole: copied with and without another grid, dropped at any moment,
-//! and measured by what their files are there for.
+//! Copies with and without another grid, drops at any time, and the disk use by purpose.
 
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
@@ -59,15 +58,14 @@ fn age() -> NewColumn {
     NewColumn { name: "age".into(), data_type, nullable: false, default, unit: Some("s".into()), accuracy: None }
 }
 
-/// Four steps of two writers and rows without a step, a column that came later, and
-/// some of it rewritten.
+/// Four steps of two writers, rows without a step, an added column, and a partial rewrite.
 fn lived_in(table: &Table) {
     table.declare_writers(&Declared::Names(["ada", "ben"].map(String::from).into())).unwrap();
     let (mut ada, mut ben) = (writer(table, "ada"), writer(table, "ben"));
     for step in 0..4 {
         for (number, w) in [&mut ada, &mut ben].into_iter().enumerate() {
             let first = step * 2000 + number as i64 * 1000;
-            // Ben is late with the last step.
+            // Ben has not committed the last step.
             if (step, number) != (3, 1) {
                 w.append(&rows(first..first + 1000)).unwrap();
                 w.commit_as(&CommitOptions { step: Some(step), token: Some(format!("{step}")) }).unwrap();
@@ -99,7 +97,6 @@ fn sound(table: &Table) {
     assert_eq!(report.findings, Vec::<String>::new());
 }
 
-/// Questions of all kinds, answered alike by both.
 fn alike(one: &Snapshot, other: &Snapshot) {
     let range = |column: &str, low, high| Bound {
         column: column.into(),
@@ -116,7 +113,7 @@ fn alike(one: &Snapshot, other: &Snapshot) {
     ] {
         assert_eq!(sorted(ids(one, &query)), sorted(ids(other, &query)), "{query:?}");
     }
-    // The order too: by priority.
+    // In order of priority.
     let lowest = Query { limit: Some(200), ..everything };
     assert_eq!(ids(one, &lowest), ids(other, &lowest));
 }
@@ -151,13 +148,13 @@ fn a_copy_has_everything_that_the_rows_have() {
             serde_json::to_value(parts).unwrap()
         };
         assert_eq!(about(&own), about(&other));
-        // Nobody is waited for in the copy.
+        // The copy has no declared writers to wait for.
         assert_eq!((snapshot.complete_steps(), now.complete_steps()), (vec![0, 1, 2], vec![0, 1, 2, 3]));
         assert_eq!(now.at_step(1).unwrap().rows().unwrap(), 4500);
         assert_eq!(own.about.writers.len(), 2);
         assert_eq!(other.about.writers.iter().map(|writer| writer.rows).collect::<Vec<_>>(), [7500]);
 
-        // It goes on by itself, and does not take its own rows for copied ones.
+        // New rows of the copy are independent of the copied ones.
         let mut ada = writer(&copy, "ada");
         ada.append(&rows(20_000..27_500)).unwrap();
         ada.commit().unwrap();
@@ -172,7 +169,6 @@ fn a_copy_has_everything_that_the_rows_have() {
         assert_eq!(copy.retract(1).unwrap().rows, 3000);
         assert_eq!(copy.snapshot().unwrap().rows().unwrap(), 12_000);
         sound(&copy);
-        // A copy of a copy, between other stores.
         let memory = Arc::new(MemoryStore::new("two"));
         let now = copy.snapshot().unwrap();
         now.copy_to(memory.clone(), &CopyOptions::default(), &mut |_, _| {}).unwrap();
@@ -207,7 +203,7 @@ fn a_copy_can_have_another_grid() {
             match given.domain {
                 Domain::Linear(_, Value::Int(high)) => assert_eq!(dimension.high, Some(high as f64)),
                 Domain::Quantile => assert_eq!(dimension.scale, "quantile"),
-                // Learned from all rows, not from the first ones.
+                // Learned from all rows, not only the first batch.
                 _ => assert!(dimension.low.unwrap() <= 20.0 && dimension.high.unwrap() >= 990.0, "{dimension:?}"),
             }
         }
@@ -242,7 +238,6 @@ fn a_copy_of_a_step_of_nothing_and_one_that_is_stopped() {
     let stopped = table.snapshot().unwrap().copy_to(store.clone(), &options, &mut |_, _| cancel.set());
     assert!(matches!(stopped, Err(Error::Cancelled)), "{stopped:?}");
     assert_eq!(store.sizes().unwrap(), []);
-    // Onto a table: refused, and the table is as before.
     let taken = Arc::new(MemoryStore::new("taken"));
     let other = Table::create(taken.clone(), schema(), &options_of_another()).unwrap();
     let refused = table.snapshot().unwrap().copy_to(taken, &CopyOptions::default(), &mut |_, _| {});
@@ -276,7 +271,6 @@ fn a_dropped_table_leaves_what_is_not_its_own() {
         table
     };
     drop(make());
-    // A handle that has no file open yet.
     let table = Table::open(&name).unwrap();
     let many = files(&at).len() as u64;
     let dropped = Table::drop_at(&name, false).unwrap();
@@ -286,7 +280,7 @@ fn a_dropped_table_leaves_what_is_not_its_own() {
     assert!(matches!(gone, Err(Error::NotATable { .. })), "{gone:?}");
     assert!(matches!(Table::drop_at(&name, false), Err(Error::Missing { .. })));
 
-    // Files, folders and links of others.
+    // Files, folders and links of other programs.
     make();
     let elsewhere = folder.path().join("elsewhere");
     std::fs::create_dir_all(elsewhere.join("more")).unwrap();
@@ -305,7 +299,7 @@ fn a_dropped_table_leaves_what_is_not_its_own() {
     assert!(at.join("README").exists() && at.join("notes/a").exists() && !at.join("table").exists());
     assert!(matches!(Table::open(&name), Err(Error::NotATable { .. })));
 
-    // Something else that has a file of this name.
+    // A foreign file with a name that tables use.
     let other = folder.path().join("other");
     std::fs::create_dir_all(other.join("logs")).unwrap();
     std::fs::write(other.join("table"), "kitchen").unwrap();
@@ -328,7 +322,7 @@ fn a_table_that_is_written_to_is_not_dropped_unawares() {
     assert_eq!(Table::open(store.clone()).unwrap().snapshot().unwrap().rows().unwrap(), 20);
     Table::drop_at(store.clone(), true).unwrap();
     assert_eq!(store.sizes().unwrap(), []);
-    // A mark alone keeps writers, readers and makers out.
+    // The mark alone blocks writing, reading and creating.
     let table = Table::create(store.clone(), schema(), &options(&["id"])).unwrap();
     store.put_if_absent("dropped", b"").unwrap();
     let late = table.writer(&WriterOptions::default());
@@ -389,7 +383,7 @@ fn all_files_have_a_cause() {
     let table = Table::create(at.to_str().unwrap(), schema(), &options(&["id"])).unwrap();
     let check = || {
         let disk = table.snapshot().unwrap().info().unwrap().disk;
-        // Of a segment with holes it is what the rest of it takes.
+        // The remaining bytes of a segment with holes.
         let taken = |path: &std::path::PathBuf| match path.metadata().unwrap() {
             segment if path.extension().is_some_and(|of| of == "seg") => segment.len().min(segment.blocks() * 512),
             other => other.len(),
@@ -413,14 +407,14 @@ fn all_files_have_a_cause() {
     assert!(check().dead < rewritten.dead);
     let info = table.snapshot().unwrap().info().unwrap();
     assert_eq!(info.bytes, info.disk.primary + info.disk.replicas + info.disk.zone_maps);
-    // The figures are of rows that can be read.
+    // Only readable rows count.
     let age = Query { columns: Some(vec!["age".into()]), ..Default::default() };
     let batches = table.snapshot().unwrap().query(&age).unwrap().map(Result::unwrap);
     let sum: f64 = batches.flat_map(|batch| batch.column(0).as_primitive::<Float64Type>().values().to_vec()).sum();
     assert_eq!(sum, 7500.0 * 0.5);
 }
 
-/// A handle that outlives its table must not write into another at its location.
+/// A handle of a dropped table must not write into its successor.
 #[test]
 fn a_handle_knows_its_table_from_another_at_its_location() {
     let folder = tempfile::tempdir().unwrap();

@@ -1,7 +1,7 @@
-//! Writers, readers and optimizers at work on one table while something goes wrong: no commit
-//! that was acknowledged is lost, none comes twice, no answer is wrong.
+//! Concurrent writers, readers and optimizers under faults: no acknowledged commit is lost or doubled, and no
+//! answer is wrong.
 //!
-//! Calls may fail, with errors that pass; they are repeated, and counted. Anything else panics.
+//! Transient errors are repeated and counted. All others panic.
 
 use std::collections::BTreeMap;
 use std::fmt::Display;
@@ -13,30 +13,27 @@ use kubist::{Error, OptimizeOptions, Table, VerifyOptions, Writer, WriterOptions
 
 use super::{Wrong, commit, commits, name};
 
-/// Between two commits of a writer, and two reads of a reader: nodes, writers and readers
-/// share one machine, and a node that comes back needs some of it too.
+/// Between two commits or reads: all processes share one machine.
 const PAUSE: Duration = Duration::from_millis(30);
-/// Between two runs of an optimizer.
+/// Between two optimizer runs.
 const REST: Duration = Duration::from_millis(200);
-/// Only so that tests end when nothing goes on any more.
+/// A timeout.
 const HANGS: Duration = Duration::from_secs(600);
 
-/// What is known while everybody is at work.
 pub struct Work {
-    /// Ways to the table: everybody takes the next.
+    /// Locations of the same table, used in turn.
     locations: Vec<String>,
     end: AtomicBool,
-    /// Commits of each writer that were acknowledged.
     acknowledged: Vec<AtomicI64>,
-    /// When a commit was acknowledged, and how long it had taken.
+    /// Time and duration of each acknowledged commit.
     times: Mutex<Vec<(Instant, Duration)>>,
     pub reads: AtomicI64,
     pub rewrites: AtomicI64,
-    /// Calls that failed and were repeated.
+    /// Failed calls that were repeated.
     pub failures: Mutex<Vec<String>>,
 }
 
-/// Ends the work even if a thread of it panics.
+/// Ends the work even if a thread panics.
 struct End<'a>(&'a Work);
 
 impl Drop for End<'_> {
@@ -45,7 +42,7 @@ impl Drop for End<'_> {
     }
 }
 
-/// May the same call succeed later, whatever goes wrong meanwhile?
+/// Whether the call may succeed later.
 fn passes(error: &Error) -> bool {
     matches!(error, Error::Unavailable(_) | Error::NoSpace(_) | Error::Busy(_) | Error::Refused(_))
 }
@@ -63,7 +60,7 @@ impl Work {
         }
     }
 
-    /// Everybody is at work until `meanwhile` returns.
+    /// Runs all threads until `meanwhile` returns.
     pub fn goes_on_during(&self, readers: usize, optimizers: usize, meanwhile: impl FnOnce()) {
         std::thread::scope(|scope| {
             let mut ways = self.locations.iter().cycle();
@@ -76,7 +73,7 @@ impl Work {
                 let way = next();
                 scope.spawn(move || self.read(way));
             }
-            // More than one race for the same rewrites.
+            // Optimizers compete for the same rewrites.
             for _ in 0..optimizers {
                 let way = next();
                 scope.spawn(move || self.optimize(way));
@@ -90,13 +87,12 @@ impl Work {
         !self.end.load(Ordering::SeqCst)
     }
 
-    /// Notes a failure that passes.
     fn failed(&self, what: &str, error: impl Display) {
         self.failures.lock().unwrap().push(format!("{what}: {error}"));
         std::thread::sleep(PAUSE);
     }
 
-    /// The table, however often that fails; `None` when the work has ended.
+    /// Opens the table, with retries; `None` when the work has ended.
     fn open(&self, way: &str) -> Option<Table> {
         while self.goes_on() {
             match Table::open(way) {
@@ -112,7 +108,7 @@ impl Work {
         let _end = End(self);
         let mut log: Option<Writer> = None;
         let mut table: Option<Table> = None;
-        // After a failure a commit may be there or not: the work ends when that is known.
+        // After a failure the commit may exist; the work ends only when that is known.
         let mut is_known = true;
         let mut last = Instant::now();
         while self.goes_on() || !is_known {
@@ -146,7 +142,7 @@ impl Work {
         }
     }
 
-    /// Each snapshot has what was acknowledged before it was taken, and what an earlier one had.
+    /// Each snapshot has all commits acknowledged before it, and those of earlier ones.
     fn read(&self, way: &str) {
         let _end = End(self);
         let Some(table) = self.open(way) else { return };
@@ -186,7 +182,6 @@ impl Work {
         }
     }
 
-    /// Waits until every writer has made this many more commits.
     pub fn wait_for_commits(&self, more: i64) {
         let goal: Vec<i64> = self.acknowledged.iter().map(|count| count.load(Ordering::SeqCst) + more).collect();
         let reached = || self.acknowledged.iter().zip(&goal).all(|(count, goal)| count.load(Ordering::SeqCst) >= *goal);
@@ -198,7 +193,7 @@ impl Work {
         }
     }
 
-    /// The longest time since `begin` in which nothing was acknowledged.
+    /// The longest time since `begin` without an acknowledgement.
     pub fn longest_silence(&self, begin: Instant) -> Duration {
         let mut moments: Vec<Instant> = self.times.lock().unwrap().iter().map(|(moment, _)| *moment).collect();
         moments.retain(|moment| *moment >= begin);
@@ -206,14 +201,13 @@ impl Work {
         moments.windows(2).map(|pair| pair[1] - pair[0]).max().unwrap_or_default()
     }
 
-    /// The longest that a commit took that was acknowledged since `begin`.
+    /// The slowest commit acknowledged since `begin`.
     pub fn slowest_commit(&self, begin: Instant) -> Duration {
         let times = self.times.lock().unwrap();
         times.iter().filter(|(moment, _)| *moment >= begin).map(|(_, took)| *took).max().unwrap_or_default()
     }
 
-    /// Once the work has ended: the table has what was acknowledged, and is sound. Says what
-    /// was done.
+    /// Checks the final table, and returns a summary.
     pub fn check(&self, table: &Table) -> String {
         let acknowledged: BTreeMap<i64, i64> =
             (0..).zip(self.acknowledged.iter().map(|count| count.load(Ordering::SeqCst))).collect();

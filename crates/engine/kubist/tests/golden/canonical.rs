@@ -1,8 +1,7 @@
-//! What a table's files hold, without what differs each time that it is written: its id, the
-//! times in names and entries, the chains of entries, and the checksums of bytes that hold these.
+//! The contents of a table without what differs in each run: its id, times, hash chains, and checksums over
+//! these.
 //!
-//! Two tables that were written by the same recipe and the same version are equal then, byte
-//! by byte.
+//! Two tables of the same recipe and version are then equal byte by byte.
 
 use std::collections::BTreeMap;
 use std::ops::Range;
@@ -14,12 +13,12 @@ use kubist_format::digest::Head;
 use kubist_index::cube::Geometry;
 use kubist_index::forest::Forest;
 
-/// The digits at the end of a segment's name: the time of its creation in milliseconds.
+/// Digits of the creation time (ms) at the end of a segment's name.
 const TIME_DIGITS: usize = 13;
-/// The tag and length of the section of a log entry that holds a time.
+/// Tag and length of the time section of a log entry.
 const TIME_SECTION: [u8; 6] = [16, 0, 8, 0, 0, 0];
 
-/// Objects, log entries and segments, by a name that is the same each time.
+/// Objects, log entries and segments by a stable name.
 pub fn contents(at: &Path) -> BTreeMap<String, Vec<u8>> {
     let store = open_local(at).expect("a table's folder");
     let names = Names::of(&store);
@@ -37,7 +36,7 @@ pub fn contents(at: &Path) -> BTreeMap<String, Vec<u8>> {
     for writer in store.logs().expect("logs") {
         for (number, entry) in store.read_log(&writer, 0).expect("a sound log").entries.iter().enumerate() {
             let mut bytes = entry.bytes.to_vec();
-            // But for the number of alterations.
+            // The number of alterations stays.
             unlink(&mut bytes, 17, 24);
             found.insert(format!("logs/{writer}, entry {}", number + 1).into_bytes(), names.without(bytes));
         }
@@ -50,7 +49,7 @@ pub fn contents(at: &Path) -> BTreeMap<String, Vec<u8>> {
         let of_segment =
             of_segment.map(|(_, offset, length)| *offset as usize - 16..(offset + *length as u64) as usize - 16);
         let mut checked: Vec<Range<usize>> = of_segment.collect();
-        // Behind them lies a digest, whose list of places names segments.
+        // A digest follows, whose list names segments.
         if let Some(begin) = checked.iter().map(|page| page.end).max() {
             let head = Head::decode(&bytes[begin..]).expect("a sound digest");
             let places = head.places();
@@ -66,13 +65,13 @@ pub fn contents(at: &Path) -> BTreeMap<String, Vec<u8>> {
     found.into_iter().map(|(name, bytes)| (String::from_utf8(name).expect("a name"), bytes)).collect()
 }
 
-/// Forgets what an entry says of the one before it, and its random number: the first section, at `begin`.
+/// Clears the hash of the previous entry and the random number in the section at `begin`.
 fn unlink(bytes: &mut [u8], begin: usize, length: usize) {
     assert_eq!(bytes[begin..begin + 2], [28, 0], "the section that links an entry is the first");
     bytes[begin + 6..begin + 6 + length].fill(0);
 }
 
-/// Texts that differ each time, and what stands for them.
+/// Texts that differ in each run, and their replacements.
 struct Names(Vec<(Vec<u8>, Vec<u8>)>);
 
 impl Names {
@@ -80,7 +79,7 @@ impl Names {
         let header = store.get("table").expect("a sound header").expect("a header");
         let id = json(&header)["id"].as_str().expect("an id").to_string();
         let mut pairs = vec![(id.clone().into_bytes(), vec![b'#'; id.len()])];
-        // Cleaned segments are still named by old entries, so all names are sought.
+        // Old entries name cleaned segments too.
         let mut times: BTreeMap<(String, String), ()> = BTreeMap::new();
         let mut seek = |bytes: &[u8]| {
             for end in TIME_DIGITS + 1..=bytes.len() {
@@ -126,7 +125,6 @@ impl Names {
         Names(pairs)
     }
 
-    /// The bytes with all of them replaced, and without the times of entries.
     fn without(&self, mut bytes: Vec<u8>) -> Vec<u8> {
         for (text, instead) in &self.0 {
             let mut at = 0;
@@ -153,13 +151,13 @@ fn is_of_name(byte: u8) -> bool {
     byte.is_ascii_alphanumeric() || b"._-".contains(&byte)
 }
 
-/// The JSON behind its length.
+/// The JSON after its length.
 fn json(bytes: &[u8]) -> serde_json::Value {
     let length = u32::from_le_bytes(bytes[..4].try_into().expect("four bytes")) as usize;
     serde_json::from_slice(&bytes[4..4 + length]).expect("JSON")
 }
 
-/// The pages of checkpoints: segment, offset and length.
+/// Checkpoint pages: segment, offset and length.
 fn pages(store: &dyn Store) -> Vec<(String, u64, u32)> {
     let header = store.get("table").expect("a sound header").expect("a header");
     let dimensions = json(&header)["dimensions"].as_array().expect("dimensions").len();

@@ -1,8 +1,7 @@
-//! Questions to a golden table and their answers, as `answers.json` keeps them.
+//! Questions to golden tables and their answers in `answers.json`.
 //!
-//! An answer holds what any later version must say of the same files: rows, counts,
-//! checksums, figures. It does not hold what a version may do better: bytes read, the width
-//! of an interval, the words of a finding.
+//! An answer holds what every version must return: rows, counts, checksums, figures. It leaves out what may
+//! improve: bytes read, widths of intervals, words of findings.
 #![allow(dead_code)] // each program takes what it needs
 
 use std::path::Path;
@@ -16,16 +15,14 @@ use serde_json::json;
 use super::tables::Golden;
 use super::values::rows;
 
-/// An answer of at most this many rows shows them all.
+/// Answers with at most this many rows list them.
 const SHOWN_ROWS: usize = 8;
-/// How far two floating-point sums of the same values may differ.
+/// Relative tolerance of floating-point sums.
 const TOLERANCE: f64 = 1e-9;
 
-/// The records that are meant.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct Which {
-    /// Column and ends.
     #[serde(rename = "box", skip_serializing_if = "Vec::is_empty")]
     pub bounds: Vec<(String, Option<f64>, Option<f64>)>,
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -34,7 +31,6 @@ pub struct Which {
     pub window: Option<(f64, f64)>,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub limit: Option<u64>,
-    /// Rows a cell, and widths by dimension.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub per_cell: Option<(u64, Vec<(String, f64)>)>,
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -47,7 +43,7 @@ pub struct Which {
     pub inclusion: Option<String>,
 }
 
-/// A question, as `answers.json` writes it.
+/// A question in `answers.json`.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(tag = "ask", rename_all = "snake_case")]
 pub enum Ask {
@@ -94,7 +90,7 @@ impl Which {
     }
 }
 
-/// Rows as text; those of a limit come in their order, all others in that of their text.
+/// Rows as text; without a limit they are sorted.
 struct Found {
     rows: Vec<String>,
     ordered: bool,
@@ -212,7 +208,7 @@ fn answered(at: &Path, ask: &Ask) -> Result<serde_json::Value> {
     })
 }
 
-/// What of a table's description its files decide.
+/// Properties that follow from the files.
 const DESCRIBED: [&str; 13] = [
     "format_version",
     "rows",
@@ -235,7 +231,7 @@ fn info(snapshot: &Snapshot) -> Result<serde_json::Value> {
     Ok(serde_json::Value::Object(described.into_iter().collect()))
 }
 
-/// Are two answers the same, sums of floating-point numbers up to their rounding?
+/// Compares answers, with a tolerance for floating-point sums.
 pub fn same(one: &serde_json::Value, other: &serde_json::Value) -> bool {
     use serde_json::Value::*;
     match (one, other) {
@@ -249,22 +245,20 @@ pub fn same(one: &serde_json::Value, other: &serde_json::Value) -> bool {
     }
 }
 
-/// A question and its answer.
 #[derive(Debug, Serialize, Deserialize)]
 pub struct Answered {
     pub question: Ask,
     pub answer: serde_json::Value,
 }
 
-/// What `answers.json` holds: the answers of the files as they are, and those after a commit
-/// more and an optimization.
+/// `answers.json`: answers of the files, and after one more commit and an optimization.
 #[derive(Debug, Serialize, Deserialize)]
 pub struct Answers {
     pub as_written: Vec<Answered>,
     pub after_more: Vec<Answered>,
 }
 
-/// The answers of a table in a folder of its own, which gains rows meanwhile.
+/// Answers of a table in a private folder, which then gets more rows.
 pub fn answers(at: &Path, golden: &Golden) -> Answers {
     let ask = |questions: Vec<Ask>| {
         let answered = |question: Ask| Answered { answer: answer(at, &question), question };
@@ -275,12 +269,12 @@ pub fn answers(at: &Path, golden: &Golden) -> Answers {
         return Answers { as_written, after_more: Vec::new() };
     }
     add_more(at, golden);
-    // What a table says of its files depends on how it arranges what was added.
+    // These answers depend on the layout of the added rows.
     let of_rows = |question: &Ask| !matches!(question, Ask::Info | Ask::Verify { .. } | Ask::Salvage);
     Answers { as_written, after_more: ask(golden.questions().into_iter().filter(of_rows).collect()) }
 }
 
-/// A commit more by a writer of its own; then everything is arranged anew, and sound.
+/// Commits with a new writer, optimizes everything and verifies.
 pub fn add_more(at: &Path, golden: &Golden) {
     let Some(more) = golden.more else { return };
     let table = Table::open(at.to_str().expect("a path in UTF-8")).expect("a golden table opens");

@@ -1,7 +1,5 @@
-//! The recipe of the golden tables: what each holds, how it is written, what it is asked.
-//!
-//! Each table shows some of FORMAT.md's chapters; together they show all of them. All values
-//! follow from their row number, so that any machine writes the same rows.
+//! Recipes of the golden tables: schemas, commits and questions. Together they cover all chapters of
+//! FORMAT.md. Values follow from row numbers, so every machine writes the same rows.
 #![allow(dead_code)] // each program takes what it needs
 
 use std::collections::BTreeSet;
@@ -20,14 +18,12 @@ use kubist::{
 use super::questions::{Ask, Which};
 use super::values::{self, all_types, fraction, mix};
 
-/// A golden table.
 pub struct Golden {
     pub name: &'static str,
-    /// Makes it in a folder.
     write: fn(&str),
-    /// What it is asked, besides what each is.
+    /// Questions in addition to those of every table.
     ask: fn() -> Vec<Ask>,
-    /// Rows that a test adds.
+    /// Rows that a test appends.
     pub more: Option<fn() -> RecordBatch>,
 }
 
@@ -51,17 +47,15 @@ pub const TABLES: [Golden; 16] = [
 ];
 
 impl Golden {
-    /// Is it whole, so that it can be gone on with?
+    /// Whether the table is undamaged and can be extended.
     pub fn is_sound(&self) -> bool {
         self.more.is_some()
     }
 
-    /// Makes the table in a folder that is not there yet.
     pub fn write(&self, at: &Path) {
         (self.write)(at.to_str().expect("a path in UTF-8"));
     }
 
-    /// All that it is asked.
     pub fn questions(&self) -> Vec<Ask> {
         let everything = Ask::Rows { which: Which::default() };
         let own = (self.ask)();
@@ -91,7 +85,6 @@ fn batch(schema: &SchemaRef, columns: Vec<ArrayRef>) -> RecordBatch {
     RecordBatch::try_new(schema.clone(), columns).expect("columns of the schema")
 }
 
-/// Commits a batch under a writer's name.
 fn commit(table: &Table, writer: &str, rows: &RecordBatch, step: Option<i64>) {
     let mut writer =
         table.writer(&WriterOptions { name: Some(writer.into()), ..Default::default() }).expect("a free name");
@@ -104,7 +97,7 @@ fn optimize(table: &Table) {
     table.optimize(&options, &mut |_, _| {}).expect("an optimized table");
 }
 
-// Every type, dimensions of time and of floats with NaN and null.
+// Every type; dimensions of time and of floats with NaN and null.
 
 fn typed_schema() -> SchemaRef {
     let own = [
@@ -173,7 +166,7 @@ fn ask_types() -> Vec<Ask> {
     asked
 }
 
-// Eight dimensions, one of them with a quantile grid that the first commit learns.
+// Eight dimensions, one with a learned quantile grid.
 
 fn eight_schema() -> SchemaRef {
     let fields = (0..8)
@@ -224,7 +217,7 @@ fn ask_dimensions() -> Vec<Ask> {
     ]
 }
 
-// Droplets: rows of a few columns, for all that is not about types.
+// Droplets with few columns, for tables that are not about types.
 
 const BOX: f64 = 1000.0;
 
@@ -238,7 +231,6 @@ fn droplet_schema() -> SchemaRef {
     ]))
 }
 
-/// Half of the rows spread out, half in a cluster.
 fn droplets(rows: Range<u64>) -> RecordBatch {
     let coordinate = |row: u64, salt: u64| match row.is_multiple_of(2) {
         true => (BOX * fraction(row, salt)) as f32,
@@ -312,7 +304,7 @@ fn lookups(at: &str) {
     }
 }
 
-/// Lookups that were merged, of runs whose bytes stayed where they were.
+/// Merged postings; the runs kept their bytes.
 fn merged(at: &str) {
     let options = TableOptions { lookup: vec!["pid".into(), "name".into()], ..droplet_options() };
     let table = Table::create(at, droplet_schema(), &options).expect("a free folder");
@@ -337,7 +329,7 @@ fn outlook(at: &str) {
     commit(&table, "rank-1", &droplets(1200..1400), None);
 }
 
-/// Without identity: the writer's name and a counter stand in for it.
+/// Without an identity, the writer's name and a counter form it.
 fn full(at: &str) {
     let options = TableOptions {
         replication: Replication::Full { height: 3 },
@@ -351,7 +343,7 @@ fn full(at: &str) {
     optimize(&table);
 }
 
-// Columns that are no dimensions, of which each commit holds a stretch.
+// Columns that are no dimensions; each commit has one range of their values.
 
 fn stretch_schema() -> SchemaRef {
     Arc::new(Schema::new(vec![
@@ -363,7 +355,7 @@ fn stretch_schema() -> SchemaRef {
     ]))
 }
 
-/// Of the commits one has only nulls in `level`, one none.
+/// One commit has only nulls in `level`, another has none.
 fn stretch(commit: u64) -> RecordBatch {
     let rows = commit * 200..(commit + 1) * 200;
     let levels = rows.clone().map(|row| match commit % 3 {
@@ -419,8 +411,8 @@ fn ask_ranges() -> Vec<Ask> {
     .collect()
 }
 
-/// Three declared writers; one abandons a step; steps are taken back and done again; one is
-/// not complete; a checkpoint in between.
+/// Three declared writers; one abandons a step, steps are retracted and repeated, one step is incomplete, and
+/// there is a checkpoint.
 fn steps(at: &str) {
     let table = Table::create(at, droplet_schema(), &droplet_options()).expect("a free folder");
     let names = ["rank-0", "rank-1", "rank-2"];
@@ -450,7 +442,7 @@ fn steps(at: &str) {
     commit(&table, "outside", &droplets(50_000..50_050), None);
 }
 
-/// A copy of `steps`: one writer made all of its commits, and its rows keep their steps.
+/// A copy of `steps`: one writer, and rows keep their steps.
 fn copied(at: &str) {
     let folder = tempfile::tempdir().expect("a folder for the original");
     let original = folder.path().join("steps");
@@ -472,8 +464,8 @@ fn ask_steps() -> Vec<Ask> {
     ]
 }
 
-/// Columns come after the first rows, of many types and with defaults; units and metadata
-/// come, change and go.
+/// Columns added later, of many types and with defaults; units and metadata that are set, changed and
+/// removed.
 fn altered(at: &str) {
     let options = TableOptions {
         units: vec![("x".into(), "mm".into())],
@@ -509,7 +501,7 @@ fn altered(at: &str) {
     let values = Metadata::from([("solver".into(), serde_json::Value::Null), ("note".into(), "öl".into())]);
     table.set_metadata(None, &values).expect("metadata");
     table.set_metadata(Some("age"), &Metadata::from([("from".into(), 0.into())])).expect("metadata of a column");
-    // A writer that knows some of the new columns, in rows of its own.
+    // A writer with some of the new columns.
     let known = droplets(300..500);
     let heat_field = Arc::new(Field::new("heat", DataType::Float64, false));
     let fields: Vec<_> = droplet_schema().fields().iter().cloned().chain([heat_field]).collect();
@@ -533,7 +525,7 @@ fn ask_altered() -> Vec<Ask> {
     asked
 }
 
-/// Columns have bounds of errors, absolute and relative, from the beginning and added; of values that no bound moves, too.
+/// Columns with absolute and relative error bounds, from the start and added later, with NaN and infinities.
 fn bounds(at: &str) {
     let options = TableOptions {
         accuracy: vec![("x".into(), Value::Float(0.01)), ("age".into(), Value::Text("1e-3 rel".into()))],
@@ -569,8 +561,7 @@ fn ask_bounds() -> Vec<Ask> {
     asked
 }
 
-/// It takes as few bytes as it can, and has cubes large enough for all that takes: leaves and an inner one, each of a
-/// few zones.
+/// The smallest encodings, with cubes large enough for them: leaves and an inner cube with a few zones.
 fn small(at: &str) {
     let options = TableOptions {
         capacity: Some(512),
@@ -593,7 +584,7 @@ fn small(at: &str) {
     optimize(&table);
 }
 
-/// Its checkpoint's list of runs lies in pages, and commits came after it.
+/// A paged checkpoint, and commits after it.
 fn pages(at: &str) {
     let options = TableOptions { capacity: Some(16), lookup: vec!["name".into()], ..droplet_options() };
     let table = Table::create(at, droplet_schema(), &options).expect("a free folder");
@@ -605,8 +596,8 @@ fn pages(at: &str) {
     commit(&table, "rank-0", &droplets(2600..2700), None);
 }
 
-/// Three grids, each of which has rows: those of writers that took up no later one, and in the
-/// third what moved there and came after. The second has an added column as dimension.
+/// Three grids with rows each: of writers that kept an older grid, and moved or written later. The second
+/// grid has an added column as dimension.
 fn grids(at: &str) {
     let options = TableOptions { capacity: Some(16), lookup: vec!["name".into()], ..droplet_options() };
     let table = Table::create(at, droplet_schema(), &options).expect("a free folder");
@@ -620,7 +611,7 @@ fn grids(at: &str) {
         accuracy: None,
     };
     table.add_column(&column).expect("an added column");
-    // So little memory that rows are distributed by the grid of the moment.
+    // Little memory, so rows are distributed by the current grid.
     let late = |name: &str, rows: Range<u64>| {
         let options = WriterOptions { name: Some(name.into()), memory_bytes: Some(1), ..Default::default() };
         let mut writer = table.writer(&options).expect("a free name");
@@ -641,7 +632,7 @@ fn grids(at: &str) {
     by_second.commit().expect("a commit by the second grid");
     commit(&table, "rank-0", &droplets(450..900), None);
     assert_eq!(table.snapshot().expect("a snapshot").info().expect("figures").rows_to_move, 150);
-    // Its runs lie in pages, those of the checkpoints before it did not.
+    // The newest checkpoint is paged, the older ones are not.
     table.limit_runs_in_memory(0);
     assert!(table.checkpoint().expect("a checkpoint"));
     commit(&table, "rank-0", &droplets(900..950), None);
@@ -658,7 +649,7 @@ fn more_grids() -> RecordBatch {
     droplets(1_000_000..1_000_300)
 }
 
-/// Many small commits, arranged twice, and files that no snapshot needs cleaned away.
+/// Many small commits, compacted twice and cleaned.
 fn commits(at: &str) {
     let options = TableOptions { lookup: vec!["pid".into()], ..droplet_options() };
     let table = Table::create(at, droplet_schema(), &options).expect("a free folder");
@@ -674,8 +665,7 @@ fn commits(at: &str) {
     commit(&table, "a", &droplets(1000..1050), None);
 }
 
-/// A copy of `outlook`, with bytes changed in the middle of its two largest segments, so that
-/// pages of rows are lost, some of which replicas hold.
+/// A copy of `outlook` with changed bytes in its two largest segments. Replicas hold some of the lost pages.
 fn damaged(at: &str) {
     let folder = tempfile::tempdir().expect("a folder for the sound table");
     let sound = folder.path().join("sound");

@@ -1,7 +1,7 @@
-//! Values of every type of column, the same on every machine, and their text.
+//! Values of every type, equal on every machine, and their text.
 //!
-//! A value depends on its type, its row and a salt alone. Among the values of a column are
-//! nulls, the type's extremes, and for floats NaN, infinities and both zeros.
+//! A value depends on its type, row and salt. Columns contain nulls, extremes, and for floats NaN, infinities
+//! and both zeros.
 #![allow(dead_code)] // each program takes what it needs
 
 #[path = "../values/types.rs"]
@@ -23,7 +23,7 @@ use half::f16;
 
 pub use types::all_types;
 
-/// The finalizer of SplitMix64: a number that looks random, from a number.
+/// The finalizer of SplitMix64.
 pub fn mix(number: u64) -> u64 {
     let mut mixed = number.wrapping_add(0x9e37_79b9_7f4a_7c15);
     mixed = (mixed ^ mixed >> 30).wrapping_mul(0xbf58_476d_1ce4_e5b9);
@@ -31,12 +31,11 @@ pub fn mix(number: u64) -> u64 {
     mixed ^ mixed >> 31
 }
 
-/// In [0, 1), from the row and a salt.
 pub fn fraction(row: u64, salt: u64) -> f64 {
     (mix(mix(salt) ^ row) >> 11) as f64 / (1u64 << 53) as f64
 }
 
-/// A column of values; about one in nine is null, if any may be.
+/// About one in nine is null, if nullable.
 pub fn column(data_type: &DataType, rows: std::ops::Range<u64>, salt: u64, nullable: bool) -> ArrayRef {
     let dice: Vec<Option<u64>> = rows
         .map(|row| mix(mix(salt) ^ row))
@@ -83,7 +82,7 @@ pub fn column(data_type: &DataType, rows: std::ops::Range<u64>, salt: u64, nulla
     }
 }
 
-/// Whole numbers of whatever a type means by them; its extremes among them.
+/// Integers of any meaning, with extremes.
 fn fixed_width(data_type: &DataType, dice: &[Option<u64>]) -> ArrayRef {
     let width = data_type.primitive_width().expect("a type of fixed width");
     let mut bytes = Vec::with_capacity(width * dice.len());
@@ -126,8 +125,7 @@ fn to(array: &ArrayRef, data_type: &DataType) -> ArrayRef {
     cast(array, data_type).expect("a cast between the same values")
 }
 
-/// A value in the text of the answers: numbers in decimal, text in quotes, all else as bytes
-/// in hexadecimal.
+/// Decimal numbers, quoted text, and hexadecimal bytes.
 fn text(array: &ArrayRef, row: usize) -> String {
     if array.is_null(row) {
         return "null".into();
@@ -163,7 +161,6 @@ fn text(array: &ArrayRef, row: usize) -> String {
     }
 }
 
-/// The rows of a batch as text, each value behind its column's name.
 pub fn rows(batch: &RecordBatch) -> Vec<String> {
     let schema = batch.schema();
     let plain = batch.columns().iter().map(|array| match array.data_type() {

@@ -1,5 +1,4 @@
-//! Values of all types: random ones, as numbers, as SQL writes them, and whether two
-//! are equal.
+//! Random values of all types, their SQL literals, and equality.
 
 mod types;
 
@@ -18,17 +17,15 @@ use rand::rngs::SmallRng;
 use rand::seq::IndexedRandom;
 use types::all_types;
 
-/// Types that a dimension can have.
 pub fn dimension_types() -> Vec<DataType> {
     all_types().into_iter().filter(is_dimension_type).collect()
 }
 
-/// All others.
 pub fn other_types() -> Vec<DataType> {
     all_types().into_iter().filter(|data_type| !is_dimension_type(data_type)).collect()
 }
 
-/// A value for every type, from a small integer; many rows share one.
+/// A value for every type from a small integer; many rows share one.
 pub fn array(rng: &mut SmallRng, data_type: &DataType, rows: usize) -> ArrayRef {
     let spread = *[3i64, 50, 1000, 100_000].choose(rng).unwrap();
     let nulls = *[0.0, 0.0, 0.1, 0.9].choose(rng).unwrap();
@@ -119,7 +116,7 @@ pub fn array(rng: &mut SmallRng, data_type: &DataType, rows: usize) -> ArrayRef 
     }
 }
 
-/// A value as a number that compares as the column does; `None`: NaN or null.
+/// A number that compares as the column does; `None` for NaN and null.
 pub enum Number {
     Int(i128),
     Float(f64),
@@ -168,7 +165,7 @@ pub fn plain(array: &ArrayRef) -> ArrayRef {
     }
 }
 
-/// A value as SQL writes it; `None` for null.
+/// The SQL literal; `None` for null.
 pub fn literal(array: &ArrayRef, row: usize) -> Option<String> {
     let array = plain(&array.slice(row, 1));
     if array.is_null(0) {
@@ -196,7 +193,7 @@ pub fn literal(array: &ArrayRef, row: usize) -> Option<String> {
     })
 }
 
-/// Are two values equal, as SQL has it: null and NaN equal nothing?
+/// SQL equality: null and NaN equal nothing.
 pub fn equal(array: &ArrayRef, a: usize, b: usize) -> bool {
     if array.is_null(a) || array.is_null(b) {
         return false;
