@@ -21,7 +21,8 @@ use crate::location::Location;
 /// An immutable view of a table: later commits do not change its results.
 ///
 /// ```
-/// # /// # use arrow_array::{ArrayRef, Float64Array, RecordBatch};
+/// # use std::sync::Arc;
+/// # use arrow_array::{ArrayRef, Float64Array, RecordBatch};
 /// # use kubist::store::MemoryStore;
 /// # use kubist::{Dimension, Domain, EstimateOptions, Query, Table, TableOptions, WriterOptions};
 /// # fn main() -> Result<(), Box<dyn std::error::Error>> {
