@@ -24,6 +24,10 @@
 # make test-mounts    the store, the engine's oracle and live tests, and processes that are stopped and killed,
 #                     on two mounts of that file system
 # make stress-spark   a stream of Spark whose driver and executors are killed, 20 times or ROUNDS=n
+# make cassandra-index   the jar of the index inside Cassandra; needs a JDK 17 and Maven
+# make cassandra-index-test      its unit tests, and 400 random queries on one node; QUERIES=n, SEED=n
+# make cassandra-index-campaign  20,000 random queries on three nodes that miss writes; QUERIES=n, SEED=n
+# make bench-cql-index   what that index costs and saves, beside none and SAI; ROWS=n, NODES=n
 # make bench-spark    Kubist beside Parquet, Delta and Iceberg through Spark; FOLDER=where the tables stay,
 #                     ROWS=100000000, TURNS=n, STORES=kubist,parquet
 # make stress-simulations   MPI jobs whose ranks, leader or all are killed, 50 times or ROUNDS=n
@@ -84,6 +88,7 @@ IT := cargo test --release --locked --target-dir target --test it
 
 .PHONY: build compile docs docs-serve drawings install header page wheel demo check test test-all test-formats stress-formats test-index bench-files test-openfoam openfoam pictures bench bench-view bench-frames bench-insitu bench-billion bench-live bench-grids bench-replication bench-lookup bench-directory bench-cluster bench-peers bench-estimates bench-boxes bench-accuracy bench-sizes instructions coverage structures crash stress stress-simulations stress-budget hostile generate golden fuzz clean test-widget gallery bench-md spark test-spark stress-spark bench-spark demo-insitu test-insitu-cluster \
         test-mounts stress-mounts \
+        cassandra-index cassandra-index-test cassandra-index-campaign bench-cql-index \
         cassandra-up cassandra-down cassandra-chaos s3-up s3-down test-s3 bench-s3
 
 # One cargo call builds command and module, so that what they share is compiled
@@ -414,6 +419,19 @@ cassandra-chaos: cassandra-up
 	KUBIST_TEST_STORE=cassandra://127.0.0.1,127.0.0.2,127.0.0.3/kubist_tests \
 	  $(IT) live::
 
+cassandra-index:
+	$(PYTHON) scripts/cassandra_index.py jar
+
+# The nodes are their own, on other addresses than `make cassandra-up`, because they need the jar when they start.
+cassandra-index-test:
+	$(PYTHON) scripts/cassandra_index.py test --queries $(or $(QUERIES),400) --seed $(or $(SEED),1)
+
+cassandra-index-campaign:
+	$(PYTHON) scripts/cassandra_index.py test --nodes 3 --queries $(or $(QUERIES),20000) --seed $(or $(SEED),1)
+
+bench-cql-index:
+	$(PYTHON) scripts/cassandra_index.py bench --nodes $(if $(filter command line environment,$(origin NODES)),$(NODES),1) --rows $(or $(ROWS),200000)
+
 # Credentials and address as everyone gives them.
 S3_AT := http://127.0.0.1:$(or $(PORT),7070)
 S3 := AWS_ACCESS_KEY_ID=test AWS_SECRET_ACCESS_KEY=testsecret AWS_ENDPOINT_URL=$(S3_AT)
@@ -434,7 +452,7 @@ bench-s3: s3-up build bench/.venv/.ready
 	PYTHONPATH=python $(BENCH)/python -m bench.s3.run
 
 clean:
-	rm -rf spark/*/target
+	rm -rf spark/*/target cassandra-index/target
 	rm -rf viewer/node_modules viewer/dist viewer/results
 	rm -rf target $(VENV) demo dist site python/kubist/*.so bench/.venv bench/tools bench/data bench/results
 	find python examples scripts bench -name __pycache__ -prune -exec rm -rf {} +

@@ -10,8 +10,10 @@
 
 Cassandra comes from Maven Central (about 70 MB, once). It needs Java 17, from JAVA_HOME, the path,
 or /usr/lib/jvm. All files are in the folder CASSANDRA_HOME, or .cassandra, and only processes that
-were started from there are stopped. Nodes keep acknowledged data through kill -9, but do not sync
-their commit log, so a power failure may lose it. They are for trials and tests only.
+were started from there are stopped. CASSANDRA_NETWORK is the start of their addresses, 127.0.0 if it
+is not set: clusters of two networks can run side by side. Jars in the folder CASSANDRA_PLUGINS are
+added to the class path. Nodes keep acknowledged data through kill -9, but do not sync their commit
+log, so a power failure may lose it. They are for trials and tests only.
 
 User and password of the secure node are cassandra and cassandra; its certificate is in
 node-9/ca.pem.
@@ -35,6 +37,8 @@ from pathlib import Path
 ROOT = Path(__file__).resolve().parent.parent
 HOME = Path(os.environ.get("CASSANDRA_HOME", ROOT / ".cassandra")).resolve()
 JARS = HOME / "lib"
+PLUGINS = os.environ.get("CASSANDRA_PLUGINS")
+NETWORK = os.environ.get("CASSANDRA_NETWORK", "127.0.0")
 
 VERSION = "5.0.9"
 PLUGIN = "org.apache.maven.plugins:maven-dependency-plugin:3.6.1"
@@ -132,13 +136,19 @@ def fetch_jars() -> None:
     stamp.touch()
 
 
+def jmx_port(address: str) -> int:
+    """The port of 127.0.0.1 at which a node takes the calls of nodetool."""
+    _, _, network, number = map(int, address.split("."))
+    return 7200 + 10 * network + number
+
+
 class Node:
     """One node: its folder, and its process."""
 
     def __init__(self, number: int) -> None:
         self.number = number
         self.folder = HOME / f"node-{number}"
-        self.address = f"127.0.0.{number}"
+        self.address = f"{NETWORK}.{number}"
         self.log = self.folder / "system.log"
         self.is_secure = number == SECURE
 
@@ -221,6 +231,7 @@ disk_access_mode: mmap_index_only
             "cassandra.storagedir": self.folder / "data",
             "cassandra.logdir": self.folder,
             "cassandra.triggers_dir": self.folder,
+            "cassandra.jmx.local.port": jmx_port(self.address),
             "cassandra-foreground": "yes",
             # No waiting: all nodes are local, and their tokens are fixed.
             "cassandra.skip_wait_for_gossip_to_settle": 0,
@@ -237,7 +248,8 @@ disk_access_mode: mmap_index_only
                 command += [f"--add-{kind}={module}/{package}=ALL-UNNAMED" for package in packages]
         command += [f"-javaagent:{jar}" for jar in JARS.glob("jamm-*.jar")]
         command += [f"-D{name}={value}" for name, value in options.items()]
-        command += ["-cp", f"{JARS}/*", "org.apache.cassandra.service.CassandraDaemon"]
+        jars = [f"{JARS}/*", *([f"{PLUGINS}/*"] if PLUGINS else [])]
+        command += ["-cp", ":".join(jars), "org.apache.cassandra.service.CassandraDaemon"]
         if os.geteuid() == 0 and shutil.which("setpriv"):
             # Otherwise it locks its whole heap into memory.
             command = ["setpriv", "--bounding-set=-ipc_lock", *command]
@@ -284,7 +296,7 @@ disk_access_mode: mmap_index_only
         while time.monotonic() - begin < PATIENCE:
             log = self.log.read_text(errors="replace")
             since = log[log.rfind("Cassandra version: ") :]
-            if len(set(re.findall(r"/(127\.0\.0\.\d+):\d+ is now UP", since))) >= others:
+            if len(set(re.findall(r"/(127\.\d+\.\d+\.\d+):\d+ is now UP", since))) >= others:
                 return
             time.sleep(0.1)
         raise Failed(f"node {self.number} does not see the others; see {self.folder}/system.log")

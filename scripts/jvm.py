@@ -22,6 +22,7 @@ import sys
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parent.parent
+SPARK = ROOT / "spark"
 NOT_TO_BE_HAD = 3
 LIBRARIES = ("libkubist_jni.so", "libkubist_jni.dylib")
 # Maven's messages about an unreachable registry.
@@ -61,18 +62,20 @@ def library() -> Path:
     return folder
 
 
-def maven(*arguments: str, quiet: bool = False) -> int:
-    """Runs Maven on spark/; raises Absent if its registry is unreachable."""
+def maven(*arguments: str, project: Path = SPARK, quiet: bool = False) -> int:
+    """Runs Maven on a project; raises Absent if its registry is unreachable."""
     program = shutil.which("mvn")
     if program is None:
         raise Absent("Maven is not installed")
     command = [program, "--batch-mode", "--no-transfer-progress", "-Dstyle.color=never"]
-    command += ["--fail-at-end", f"-Dkubist.library.dir={library()}", *arguments]
+    if project == SPARK:
+        command += [f"-Dkubist.library.dir={library()}"]
+    command += ["--fail-at-end", *arguments]
     environment = os.environ | {"JAVA_HOME": str(java_home())}
     unreachable = False
     with subprocess.Popen(
         command,
-        cwd=ROOT / "spark",
+        cwd=project,
         env=environment,
         stdin=subprocess.DEVNULL,
         stdout=subprocess.PIPE,

@@ -132,6 +132,9 @@ STEPS = [
     ),  # fmt: skip
     campaign("nodes killed, bad network", "cassandra-chaos"),
     campaign("MPI and a node killed", "test-insitu-cluster"),
+    # Not in `make test`: they start nodes of their own, which need the jar when they start.
+    campaign("index inside Cassandra", "cassandra-index-test"),
+    campaign("index inside Cassandra, three nodes", "cassandra-index-campaign"),
     campaign("oracle and live on S3", "test-s3"),
     campaign("1,000 seeds of indices", "test-index"),
     campaign("2,000 files of each format", "stress-formats"),
