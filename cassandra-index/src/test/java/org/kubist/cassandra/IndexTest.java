@@ -4,6 +4,8 @@ import static org.junit.jupiter.api.Assertions.assertEquals;
 import static org.junit.jupiter.api.Assertions.assertThrows;
 import static org.junit.jupiter.api.Assertions.assertTrue;
 
+import com.datastax.driver.core.ConsistencyLevel;
+import com.datastax.driver.core.SimpleStatement;
 import com.datastax.driver.core.exceptions.DriverException;
 import java.io.IOException;
 import java.nio.file.Files;
@@ -80,10 +82,11 @@ class IndexTest {
         return found;
     }
 
+    /** Reads from all replicas, so that each notices its damage. */
     private static Set<Integer> ids(Nodes nodes) {
         Set<Integer> found = new TreeSet<>();
-        nodes.session.execute("SELECT a FROM t WHERE x > 0.25 AND x < 0.5 AND expr(i, 'precision=0.5')")
-            .forEach(row -> assertTrue(found.add(row.getInt("a"))));
+        nodes.session.execute(new SimpleStatement("SELECT a FROM t WHERE x > 0.25 AND x < 0.5 AND expr(i, 'precision=0.5')")
+            .setConsistencyLevel(ConsistencyLevel.ALL)).forEach(row -> assertTrue(found.add(row.getInt("a"))));
         return found;
     }
 
