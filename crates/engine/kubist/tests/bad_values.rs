@@ -1,4 +1,4 @@
-//! Values that are none of their type, behind right checksums: each costs its row.
+//! Invalid values with valid checksums: each costs its own row.
 
 use std::sync::Arc;
 
@@ -9,8 +9,7 @@ use kubist::{Cancel, Dimension, Domain, Query, Table, TableOptions, VerifyOption
 use kubist_format::header::encode_header;
 use kubist_format::names::TABLE;
 
-/// Bytes that were written as a column of bytes, in a table that says they are text: as of a
-/// writer that did not look.
+/// Bytes that are no UTF-8 in a text column.
 #[test]
 fn a_value_that_is_none_costs_its_row() {
     let schema = |name: DataType| {

@@ -1,5 +1,5 @@
-//! What an estimate reads, and says that it will read, of records that lie in a few heaps: how much of a box a run
-//! covers tells little of its records there.
+//! The predicted and actual reads of an estimate on clustered records, where covered volume says little about
+//! the number of records.
 
 use std::sync::Arc;
 
@@ -59,7 +59,7 @@ fn few_records_are_few_and_the_outlook_is_right() {
         let figure = &found.figures[0];
         assert!(figure.rows < 150 || figure.exact, "{} of {truth} records in {:?}", figure.rows, few.query.bounds);
         bounded += u32::from(!figure.exact);
-        // No group that was missed is larger than all of them.
+        // A missed group has at most all remaining rows.
         let groups = EstimateOptions { group_by: vec!["kind".into()], max_rows: Some(250), ..few.clone() };
         let missed = snapshot.estimate(&groups, &mut |_| {}).unwrap().missed_group.unwrap();
         assert!(missed as f64 <= 1.3 * truth as f64, "{missed} of {truth} in {:?}", few.query.bounds);

@@ -1,10 +1,9 @@
-//! Nodes of a real cluster that are killed and come back while four writers, three readers
-//! and two optimizers are at work: no commit that was acknowledged is lost, none comes twice,
-//! no answer is wrong, and with one node of three down the work goes on. And writers that
-//! are killed in the middle of a commit.
+//! Nodes of a real cluster fail and return while four writers, three readers and two optimizers work: no
+//! acknowledged commit is lost or doubled, no answer is wrong, and with one of three nodes down the work
+//! continues. Writers are also killed during a commit.
 //!
-//! `KUBIST_TEST_CASSANDRA` names the hosts of a cluster that scripts/cassandra.py started;
-//! `ROUNDS=n` is how often a node is killed.
+//! `KUBIST_TEST_CASSANDRA` names the hosts of a cluster that scripts/cassandra.py started; `ROUNDS=n` sets
+//! how often a node is killed.
 
 use crate::common;
 use std::io::{BufRead, BufReader};
@@ -23,9 +22,9 @@ const WRITERS: usize = 4;
 const READERS: usize = 3;
 const OPTIMIZERS: usize = 2;
 const NODES: usize = 3;
-/// Commits of each writer with a node down, and again once it is back.
+/// Commits of each writer with a node down, and again after its return.
 const COMMITS: i64 = 15;
-/// One of the tests has the nodes at a time.
+/// One test at a time uses the nodes.
 static NODES_ARE_TAKEN: Mutex<()> = Mutex::new(());
 
 fn node(command: &str, number: usize) {
@@ -38,15 +37,14 @@ fn rounds() -> usize {
     std::env::var("ROUNDS").map_or(2, |rounds| rounds.parse().unwrap())
 }
 
-/// A location where nothing is yet.
+/// An unused location.
 fn fresh(name: &str) -> String {
     let hosts = std::env::var("KUBIST_TEST_CASSANDRA").expect("KUBIST_TEST_CASSANDRA names no hosts");
     let now = std::time::UNIX_EPOCH.elapsed().unwrap_or_default().as_nanos();
     format!("cassandra://{hosts}/kubist_tests/{name}-{now:x}")
 }
 
-/// Nothing, unless this process was started as a child: then it commits until it is killed,
-/// and says what was acknowledged.
+/// In a child process: commits until it is killed, and prints acknowledged commits.
 #[test]
 fn in_a_child() {
     let Ok(location) = std::env::var("KUBIST_CHILD_WRITES") else { return };
@@ -94,7 +92,6 @@ fn writers_are_killed_in_the_middle_of_commits() {
         child.wait().unwrap();
         let found = commits(&table.snapshot().unwrap()).unwrap()[&0];
         assert!((acknowledged..=acknowledged + 1).contains(&found), "{acknowledged} acknowledged, {found} there");
-        // A retry finds its commit by the token, or makes it.
         let mut writer = table.writer(&WriterOptions { name: Some(name(0)), ..Default::default() }).unwrap();
         common::commit(&mut writer, 0, acknowledged).unwrap();
         acknowledged += 1;

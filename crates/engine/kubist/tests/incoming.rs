@@ -1,4 +1,4 @@
-//! Batches as callers bring them: what shares its values takes no more memory for it.
+//! Batches with shared values take no more memory.
 
 use std::sync::Arc;
 
@@ -7,7 +7,7 @@ use arrow_array::types::Int32Type;
 use arrow_array::{ArrayRef, DictionaryArray, Float64Array, Int32Array, RecordBatch, StringArray};
 use kubist::{Dimension, Domain, Query, Table, TableOptions, WriterOptions};
 
-/// 600 rows that name one value of a MiB: as much as a value may have.
+/// 600 rows share a value of 1 MiB, the largest allowed.
 const ROWS: usize = 600;
 const VALUE_BYTES: usize = 1 << 20;
 
@@ -25,7 +25,7 @@ fn a_long_value_named_often_is_written_in_bounded_memory() {
     let mut views = StringViewBuilder::new().with_deduplicate_strings();
     (0..ROWS).for_each(|_| views.append_value(&long));
     let views = views.finish();
-    // So that slices at work are few on any machine.
+    // A fixed number of concurrent slices.
     rayon::ThreadPoolBuilder::new().num_threads(2).build_global().unwrap();
     for (name, kind) in [("dictionary", Arc::new(dictionary) as ArrayRef), ("views", Arc::new(views))] {
         let batch = batch(kind);
@@ -40,7 +40,7 @@ fn a_long_value_named_often_is_written_in_bounded_memory() {
         let before = peak_bytes();
         writer.append(&batch).unwrap();
         let taken = peak_bytes().saturating_sub(before);
-        // Written out, the values take 600 MiB, and as much again in the writer's own copy.
+        // Unshared, the values take 600 MiB, and as much again in the writer.
         assert!(taken < 512 << 20, "{name}: {taken} bytes");
         assert_eq!(writer.pending_rows(), ROWS as u64);
         writer.discard();
@@ -49,7 +49,7 @@ fn a_long_value_named_often_is_written_in_bounded_memory() {
     }
 }
 
-/// The most memory that this process has had.
+/// The peak memory of this process.
 fn peak_bytes() -> usize {
     let status = std::fs::read_to_string("/proc/self/status").unwrap_or_default();
     let line = status.lines().find_map(|line| line.strip_prefix("VmHWM:")).unwrap_or("0 kB");

@@ -1,6 +1,6 @@
 //! The rest of a store that wraps another one.
 
-/// Within `impl Store`: passes calls of these names on to the store in a field.
+/// Within `impl Store`: forwards the named methods to the store in a field.
 macro_rules! forward {
     ($field:tt: $($name:ident)*) => {
         $(forward!(@$name $field);)*
@@ -11,7 +11,7 @@ macro_rules! forward {
         }
     };
     (@abilities $field:tt) => {
-        /// Those of the other store that do not read past this one.
+        /// Only abilities that do not bypass this store.
         fn abilities(&self) -> kubist::store::Abilities<'_> {
             let kubist::store::Abilities { sharing, logs, spill, .. } = self.$field.abilities();
             kubist::store::Abilities { sharing, logs, spill, ..Default::default() }

@@ -1,5 +1,4 @@
-//! A store whose reading of logs can be held up: a test decides when it goes on, and how it
-//! ends.
+//! A store whose log reads can be held, and then continued or failed by a test.
 
 use std::ops::Range;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -11,16 +10,14 @@ use kubist::store::{
 
 use super::forward::forward;
 
-/// Where the next call is held up.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Hold {
-    /// While rewrites are looked for, before anything was read.
+    /// Before the list of rewrites is read.
     Looking,
-    /// When the logs were read, before the caller has them.
+    /// After the logs were read, before the caller gets them.
     Read,
 }
 
-/// How a call that was held up goes on.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Then {
     Succeed,
@@ -35,13 +32,13 @@ struct Gate {
     then: Option<Then>,
 }
 
-/// A store in memory with a gate in it. It opens for one call at a time.
+/// A store in memory with a gate for one call at a time.
 #[derive(Debug)]
 pub struct Gated {
     pub store: MemoryStore,
     gate: Mutex<Gate>,
     changed: Condvar,
-    /// How often logs were read, how many names of rewrites were listed, and how many rewrites were read.
+    /// Reads of logs, listed names of rewrites, and reads of rewrites.
     pub reads: AtomicU64,
     pub listed: AtomicU64,
     pub rewrites: AtomicU64,
@@ -63,17 +60,14 @@ impl Gated {
         self.gate.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Holds up the next call that comes there.
     pub fn close(&self, hold: Hold) {
         *self.gate() = Gate { closed: Some(hold), held: false, then: None };
     }
 
-    /// Waits until a call is held up.
     pub fn wait_until_held(&self) {
         drop(self.changed.wait_while(self.gate(), |gate| !gate.held).unwrap_or_else(PoisonError::into_inner));
     }
 
-    /// Lets the call that is held up go on.
     pub fn open(&self, then: Then) {
         self.gate().then = Some(then);
         self.changed.notify_all();
@@ -84,7 +78,7 @@ impl Gated {
         if gate.closed != Some(here) {
             return Ok(());
         }
-        // The next one is not held up.
+        // The gate holds one call only.
         (gate.closed, gate.held) = (None, true);
         self.changed.notify_all();
         let mut gate =

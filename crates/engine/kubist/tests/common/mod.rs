@@ -1,6 +1,5 @@
-//! Commits whose rows are known, and what a snapshot may show of them: of each
-//! writer a prefix of its commits, each of them whole, each row once, each value
-//! as it was written.
+//! Commits with known rows, and checks of a snapshot: whole commits, a prefix of each writer's, each row once
+//! with its values.
 
 pub mod forward;
 pub mod gated;
@@ -22,7 +21,7 @@ use kubist::{
 };
 use kubist_index::priority::name_hash;
 
-/// Ids that a commit may use, and commits that a writer may make.
+/// Ids per commit, and commits per writer.
 const IDS: i64 = 1_000;
 const COMMITS: i64 = 100_000;
 
@@ -49,12 +48,10 @@ pub fn options() -> TableOptions {
     }
 }
 
-/// The log's name of a writer's number.
 pub fn name(writer: i64) -> String {
     format!("rank-{writer}")
 }
 
-/// Mostly few rows, sometimes many.
 fn size(commit: i64) -> i64 {
     let dice = name_hash(&format!("size of {commit}")) as i64 & 0xffff;
     if dice % 10 == 0 { 1 + dice % 500 } else { 1 + dice % 40 }
@@ -65,7 +62,7 @@ fn position(id: i64) -> (f32, f32) {
     ((hash & 0xffff) as f32 / 65536.0, (hash >> 20 & 0xffff) as f32 / 65536.0)
 }
 
-/// The rows of a writer's commit; commits count from 0.
+/// Commits count from 0.
 pub fn rows(writer: i64, commit: i64) -> RecordBatch {
     let commit = writer * COMMITS + commit;
     let ids = commit * IDS..commit * IDS + size(commit);
@@ -77,14 +74,13 @@ pub fn rows(writer: i64, commit: i64) -> RecordBatch {
     RecordBatch::try_new(schema(), columns).unwrap()
 }
 
-/// Commits under a token, so that a retry counts once.
+/// With a token, so that a retry counts once.
 pub fn commit(to: &mut Writer, writer: i64, commit: i64) -> Result<Committed> {
     to.append(&rows(writer, commit))?;
     to.commit_as(&CommitOptions { token: Some(format!("commit {commit}")), step: None })
 }
 
-/// How many commits of each writer a snapshot shows; or what is wrong with what it
-/// shows, or why it could not be read.
+/// Returns the number of commits of each writer in a snapshot, or its first error.
 pub fn commits(snapshot: &Snapshot) -> std::result::Result<BTreeMap<i64, i64>, Wrong> {
     let mut counts = BTreeMap::new();
     for (writer, commits) in whole_commits(snapshot)? {
@@ -96,7 +92,7 @@ pub fn commits(snapshot: &Snapshot) -> std::result::Result<BTreeMap<i64, i64>, W
     Ok(counts)
 }
 
-/// The commits of each writer that a snapshot shows, in ascending order, each whole.
+/// The whole commits of each writer in a snapshot, in ascending order.
 pub fn whole_commits(snapshot: &Snapshot) -> std::result::Result<BTreeMap<i64, Vec<i64>>, Wrong> {
     let mut ids = Vec::new();
     for batch in snapshot.query(Query::default())? {

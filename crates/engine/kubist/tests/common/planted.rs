@@ -1,5 +1,4 @@
-//! A store that does to rewrites what a careless rewriter would, which tests must
-//! notice; or that hides leases, which nothing may depend on.
+//! A store with planted faults of rewrites, which tests must find, or without leases, which must not matter.
 
 use std::sync::Arc;
 
@@ -11,18 +10,14 @@ use super::forward::forward;
 const REWRITES: &str = "rewrites/";
 const LEASES: &str = "leases/";
 
-/// What is done wrong.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Fault {
-    /// A rewrite that was published is published again under the next number, as
-    /// after an answer that was lost.
+    /// A published rewrite is published again under the next number, as after a lost answer.
     PublishedTwice,
-    /// Whoever loses the race for a number takes the next one, without looking
-    /// whether what it replaces still lives.
+    /// The loser of a race publishes under the next number, without checking its sources.
     LoserGoesOn,
 }
 
-/// A store with a fault, or without leases.
 #[derive(Debug)]
 pub struct Planted {
     pub store: Arc<dyn Store>,
@@ -30,7 +25,7 @@ pub struct Planted {
     pub leases: bool,
 }
 
-/// The same entry under another number: its runs' ids tell the number.
+/// The entry under another number, which the ids of its runs contain.
 fn renumbered(entry: &[u8], from: u64, to: u64) -> Vec<u8> {
     let id_of = |number: u64| [&number.to_le_bytes()[..6], &name_hash(REWRITES).to_le_bytes()[..6]].concat();
     let (old, new) = (id_of(from), id_of(to));

@@ -1,8 +1,7 @@
-//! A bad network: what stands between clients and the nodes of a cluster delays, stalls and
-//! cuts connections.
+//! A bad network: a proxy between clients and the nodes of a cluster delays, stalls and cuts connections.
 //!
-//! A client takes all nodes to listen on the port of the one that it came through, so one
-//! port in front of all of them leads it, and nobody else, through here.
+//! A client expects all nodes on the port of the first one. With one port in front of all nodes, it always
+//! comes through here.
 
 use std::io::{Read, Write};
 use std::net::{Shutdown, TcpListener, TcpStream};
@@ -15,15 +14,14 @@ use rand::{Rng, SeedableRng};
 
 const PORT_OF_NODES: u16 = 9042;
 
-/// What becomes of bytes on their way.
 #[derive(Clone, Copy, Debug, PartialEq)]
 enum Weather {
     Fair,
-    /// They are late, some by seconds, and some connections break off.
+    /// Bytes are late, some by seconds, and some connections break.
     Foul,
-    /// Nothing passes, and nothing breaks off.
+    /// Nothing passes, and no connection breaks.
     Still,
-    /// All connections are gone, and no new one comes about.
+    /// All connections are cut, and new ones are refused.
     Cut,
 }
 
@@ -33,7 +31,6 @@ struct Network {
     open: Mutex<Vec<TcpStream>>,
 }
 
-/// Stands between clients and nodes until it is dropped.
 pub struct Proxy {
     network: Arc<Network>,
     hosts: Vec<String>,
@@ -41,7 +38,7 @@ pub struct Proxy {
 }
 
 impl Proxy {
-    /// In front of these nodes; what it does in foul weather follows from the seed.
+    /// A proxy in front of these nodes. The seed decides its faults.
     pub fn before(hosts: &str, seed: u64) -> Proxy {
         let network = Network { weather: Mutex::new(Weather::Fair), changed: Condvar::new(), open: Mutex::default() };
         let network = Arc::new(network);
@@ -54,7 +51,7 @@ impl Proxy {
         Proxy { network, hosts, port }
     }
 
-    /// The hosts of a location that leads through here.
+    /// The hosts for a location through the proxy.
     pub fn hosts(&self) -> String {
         self.hosts.iter().map(|host| format!("{host}:{}", self.port)).collect::<Vec<_>>().join(",")
     }
@@ -63,17 +60,15 @@ impl Proxy {
         self.network.change(Weather::Fair);
     }
 
-    /// Delays, stalls of seconds, and cuts.
     pub fn turn_foul(&self) {
         self.network.change(Weather::Foul);
     }
 
-    /// From here on nothing passes, until the weather changes: then all of it does.
+    /// Holds all bytes until the next change.
     pub fn stall(&self) {
         self.network.change(Weather::Still);
     }
 
-    /// For good.
     pub fn cut(&self) {
         self.network.change(Weather::Cut);
         self.network.open.lock().unwrap().drain(..).for_each(end);
@@ -83,14 +78,14 @@ impl Proxy {
 impl Drop for Proxy {
     fn drop(&mut self) {
         self.cut();
-        // Those who listen look up.
+        // Wakes the listeners.
         for host in &self.hosts {
             let _ = TcpStream::connect((host.as_str(), self.port));
         }
     }
 }
 
-/// One port that is free on all hosts.
+/// A port that is free on all hosts.
 fn listen(hosts: &[String]) -> (Vec<TcpListener>, u16) {
     loop {
         let first = TcpListener::bind((hosts[0].as_str(), 0)).unwrap();
@@ -115,7 +110,7 @@ impl Network {
         self.changed.notify_all();
     }
 
-    /// The weather, once it is not still.
+    /// Waits while nothing may pass.
     fn weather(&self) -> Weather {
         let now = self.weather.lock().unwrap();
         *self.changed.wait_while(now, |now| *now == Weather::Still).unwrap()
@@ -151,7 +146,7 @@ impl Network {
                         _ => rng.random_range(1_000..9_000),
                     }));
                     if dice < 3 {
-                        // In the middle of a request or of an answer.
+                        // Cuts within a request or an answer.
                         passes = rng.random_range(0..count);
                     }
                 }

@@ -1,5 +1,4 @@
-//! A disk in a process that stops itself at a chosen system call, says so on standard
-//! output, and waits for whatever its parent sends: SIGCONT or SIGKILL.
+//! A disk whose process stops itself at a chosen system call, prints that, and waits for SIGCONT or SIGKILL.
 
 use std::io::Write;
 use std::ops::Range;
@@ -9,19 +8,16 @@ use std::sync::atomic::{AtomicI64, Ordering};
 use kubist::store::disk::{Disk, DiskFile, Found, Listed, Open, OsDisk};
 use rustix::process::{Signal, kill_process};
 
-/// How many more calls that change the disk succeed until this process stops
-/// itself; negative: it never does.
+/// Remaining calls until the process stops itself; negative for never.
 static CALLS_LEFT: AtomicI64 = AtomicI64::new(NEVER);
 
-/// As a number of calls.
 pub const NEVER: i64 = -1;
 
-/// Lets this process stop itself after this many more calls that change the disk.
+/// Stops this process after so many more calls that change the disk.
 pub fn stop_after(calls: i64) {
     CALLS_LEFT.store(calls, Ordering::SeqCst);
 }
 
-/// The machine's disk, in a process that stops itself in the middle of a call.
 #[derive(Debug)]
 pub struct StoppingDisk(pub OsDisk);
 
@@ -31,7 +27,6 @@ struct StoppingFile {
     path: PathBuf,
 }
 
-/// Does this process have to stop here?
 fn is_last_call() -> bool {
     CALLS_LEFT.load(Ordering::SeqCst) >= 0 && CALLS_LEFT.fetch_sub(1, Ordering::SeqCst) == 0
 }
@@ -106,7 +101,7 @@ impl DiskFile for StoppingFile {
     fn read_at(&self, buffer: &mut [u8], offset: u64) -> std::io::Result<usize> {
         self.file.read_at(buffer, offset)
     }
-    /// Stops with half of the bytes written; woken up, it was a short write.
+    /// Stops with half of the bytes written; after waking it was a short write.
     fn write_at(&self, bytes: &[u8], offset: u64) -> std::io::Result<usize> {
         if !is_last_call() {
             return self.file.write_at(bytes, offset);
@@ -141,7 +136,7 @@ impl DiskFile for StoppingFile {
     }
 }
 
-/// Tells the parent. On a line of its own: the test runner writes there too.
+/// On a line of its own, because the test runner prints too.
 pub fn say(what: &str) {
     let mut out = std::io::stdout().lock();
     out.write_all(format!("\n@{what}\n").as_bytes()).unwrap();

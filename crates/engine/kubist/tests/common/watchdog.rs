@@ -1,9 +1,9 @@
-//! Tests whose promise is that something ends.
+//! For tests that something ends.
 
 use std::sync::mpsc::{RecvTimeoutError, channel};
 use std::time::Duration;
 
-/// Fails instead of waiting for ever.
+/// Fails after a minute.
 pub fn within_a_minute<T: Send + 'static>(what: &str, work: impl FnOnce() -> T + Send + 'static) -> T {
     let (sender, receiver) = channel();
     let thread = std::thread::spawn(move || drop(sender.send(work())));

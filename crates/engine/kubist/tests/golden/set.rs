@@ -5,17 +5,15 @@ use std::fmt::Write;
 use std::fs;
 use std::path::{Path, PathBuf};
 
-/// The set of a version of the format, seen from any crate of the workspace.
+/// The set of a version, from any crate.
 pub fn of_version(version: u32) -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join(format!("../../engine/kubist/tests/golden/v{version}"))
 }
 
-/// The sets of all versions, in their order.
 pub fn sets() -> impl Iterator<Item = PathBuf> {
     (1..).map(of_version).take_while(|set| set.is_dir())
 }
 
-/// The set of the newest version.
 pub fn newest() -> PathBuf {
     sets().last().expect("at least one set")
 }
@@ -30,7 +28,7 @@ fn walk(at: &Path, found: &mut Vec<PathBuf>) {
     }
 }
 
-/// All files of a folder and of those in it, in the order of their names.
+/// All files below a folder, sorted by name.
 pub fn listed(at: &Path) -> Vec<PathBuf> {
     let mut found = Vec::new();
     walk(at, &mut found);
@@ -38,7 +36,7 @@ pub fn listed(at: &Path) -> Vec<PathBuf> {
     found
 }
 
-/// All files of a set but the list itself: a line each, of name, length and CRC-32C.
+/// A line of name, length and CRC-32C for each file of a set.
 pub fn files(set: &Path) -> String {
     let found = listed(set);
     let mut list = String::new();
@@ -50,7 +48,6 @@ pub fn files(set: &Path) -> String {
     list
 }
 
-/// Copies a folder with all that is in it.
 pub fn copied(from: &Path, to: &Path) {
     for path in listed(from) {
         let to = to.join(path.strip_prefix(from).expect("within the folder"));

@@ -2,7 +2,7 @@
 
 use arrow_schema::{DataType, IntervalUnit, TimeUnit};
 
-/// Every type that a column of format 1 can have; of types with parameters one or two.
+/// Every column type of format 1; types with parameters once or twice.
 pub fn all_types() -> Vec<DataType> {
     use DataType::*;
     vec![
