@@ -1,8 +1,8 @@
-"""A FITS binary table, written value by value: what is read back is what was given, or it is refused.
+"""Writes a FITS binary table. Each value is read back unchanged, or the column is refused.
 
-A null is what FITS has for it: a byte 0 in text, NaN in floats, and in integers the number that
-the header names in TNULL. Integers that FITS has only with an offset (TZERO) get the next wider type
-beside a null, for readers disagree on which of the two numbers TNULL means.
+A null is a byte 0 in text, NaN in floats, and the TNULL of the header in integers. Integers that
+need an offset (TZERO) get the next wider type if there are nulls, because readers disagree which of
+the two numbers TNULL means.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ def write(table: pa.Table, path: Path) -> None:
     """Writes all rows.
 
     Raises:
-        InvalidInput: A column or a value of it has no place in FITS.
+        InvalidInput: FITS cannot store a column or a value.
     """
     need("astropy", "a FITS file")
     import numpy as np
@@ -66,7 +66,7 @@ def write(table: pa.Table, path: Path) -> None:
 
 
 class _Column:
-    """A column as it is stored, and what the header says of it."""
+    """A column in its stored form, with its header entries."""
 
     def __init__(self, field: pa.Field, column: pa.ChunkedArray) -> None:
         import pyarrow as pa
@@ -133,7 +133,7 @@ class _Column:
                 if code == stored:
                     self.cards["TFORM"] = form
                     return values.astype(values.dtype.newbyteorder(">"))
-            # The other ones by an offset, which turns the first bit around.
+            # The others by an offset, which flips the first bit.
             width = values.dtype.itemsize
             form, stored = next(known for known in INTEGERS if known[1][1:] == str(width))
             offset = 2 ** (8 * width - 1)
@@ -183,13 +183,13 @@ class _Column:
                 )
         width = max([1, *(len(text) for text in texts if text)])
         self.cards["TFORM"] = f"{width}A"
-        # Blanks are an empty text, a byte 0 is none.
+        # Blanks are an empty text; a byte 0 is null.
         stored = [b"" if text is None else text.ljust(width if not text else 0).encode() for text in texts]
         return np.array(stored, f"S{width}")
 
 
 def unused(values: np.ndarray[Any, Any], low: int, high: int) -> int | None:
-    """A number from ``low`` to ``high`` that is none of the values, an end if possible."""
+    """Returns a number from ``low`` to ``high`` that is not among the values, preferably an end."""
     import numpy as np
 
     for end in (low, high):
@@ -198,6 +198,6 @@ def unused(values: np.ndarray[Any, Any], low: int, high: int) -> int | None:
     there = np.unique(values)
     if len(there) > high - low:
         return None
-    # The first gap: between two neighbours that are further apart than one.
+    # The first gap of more than one between two neighbours.
     gap = int(np.argmax(np.diff(there.astype(object)) > 1))
     return int(there[gap]) + 1

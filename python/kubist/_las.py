@@ -1,7 +1,7 @@
-"""A LAS or LAZ file: rows as points, with the header of the file that a table came from.
+"""Writes a LAS or LAZ file, with the header of the file that the table came from.
 
-Columns that LAS does not know are extra bytes. A null there is the mark of the source for no data,
-or a number that no row has. The fields that every point has cannot be null.
+Columns without a LAS field are extra bytes. Their nulls are the source's no-data value, or a number
+that no row has. The fields of every point cannot be null.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 AXES = ("x", "y", "z")
 LONGEST_NAME = 32
 """Bytes of a name in extra bytes."""
-# Fields of point formats, by the type that a column of them must have.
+# Fields of point formats, with the type of their columns.
 OF_LAS = {
     "intensity": "u2", "return_number": "u1", "number_of_returns": "u1", "classification": "u1",
     "scan_direction_flag": "u1", "edge_of_flight_line": "u1", "synthetic": "u1", "key_point": "u1",
@@ -46,11 +46,11 @@ WAVES = frozenset(
 
 
 def write(table: pa.Table, path: Path, metadata: Mapping[str, Any]) -> None:
-    """Writes all rows, with the scale, offset, coordinate system, source, type of GPS times and
-    records of the LAS file that the table came from, if it did: positions then come back exactly.
+    """Writes all rows. If the table came from a LAS file, its scale, offset, coordinate system, source
+    id, type of GPS times and records are kept, so positions are exact.
 
     Raises:
-        InvalidInput: A column or a value of it has no place in LAS.
+        InvalidInput: LAS cannot store a column or a value.
     """
     laspy = need("laspy", "a LAS file")
     import numpy as np
@@ -102,7 +102,7 @@ def _without_nulls(name: str, column: pa.ChunkedArray) -> None:
 
 
 def _point_format(columns: Mapping[str, pa.ChunkedArray], about: Mapping[str, Any]) -> int:
-    """The source's, if its fields hold all columns; else the first that does."""
+    """The source's format if it has all columns, otherwise the first that does."""
     import numpy as np
     import pyarrow.compute as pc
     from laspy.point.format import PointFormat
@@ -130,7 +130,7 @@ def _version(kind: int, about: Mapping[str, Any]) -> str:
 
 
 def _describe(laspy: Any, header: Any, about: Mapping[str, Any]) -> None:
-    """Puts what the source said of itself into the header."""
+    """Copies the source's properties into the header."""
     header.file_source_id = about.get("file_source_id", 0)
     if "system_identifier" in about:
         header.system_identifier = about["system_identifier"]
@@ -140,7 +140,7 @@ def _describe(laspy: Any, header: Any, about: Mapping[str, Any]) -> None:
     if about.get("gps_time_type") == "standard":
         header.global_encoding.gps_time_type = laspy.header.GpsTimeType.STANDARD
     for record in about.get("crs_records", []):
-        # As they were in the file that the table came from.
+        # As in the source file.
         data = base64.b64decode(record["bytes"])
         header.vlrs.append(laspy.VLR("LASF_Projection", record["record_id"], record_data=data))
         header.global_encoding.wkt |= record["record_id"] in (2111, 2112)
@@ -156,7 +156,7 @@ def _describe(laspy: Any, header: Any, about: Mapping[str, Any]) -> None:
 
 
 def _field(name: str, values: Array, kind: int) -> Array:
-    """Values of a field that the point format has."""
+    """Returns the values for a field of the point format."""
     import numpy as np
 
     wanted = OF_LAS.get(name)
@@ -188,7 +188,7 @@ def _angles(degrees: Array, step: float) -> Array:
 def _extra(
     laspy: Any, name: str, column: pa.ChunkedArray, said: Mapping[str, Any] | None
 ) -> tuple[Array, Any]:
-    """A column as extra bytes: as the source stored it, or in its own type."""
+    """Returns a column as extra bytes, in the source's type or its own."""
     import numpy as np
     import pyarrow as pa
 
@@ -208,7 +208,7 @@ def _extra(
         stored = np.rint((values - offset) / scale)
         back = stored * scale + offset
         if not np.allclose(back[~mask], values[~mask], rtol=1e-12, atol=abs(scale) * 1e-6):
-            # Other values than the source had are written as they are.
+            # Changed values are written as they are.
             said, scale, stored = {}, None, values
     wanted = np.dtype(said.get("type", values.dtype.str[1:]))
     narrow = stored.astype(wanted)
@@ -231,7 +231,7 @@ def _extra(
 
 
 def _mark(name: str, values: Array) -> Any:
-    """A number for no data, which no row has."""
+    """Returns a no-data number that no row has."""
     import numpy as np
 
     if values.dtype.kind == "f":
@@ -252,10 +252,10 @@ def _mark(name: str, values: Array) -> Any:
 
 
 def lattice(positions: list[Any], about: Mapping[str, Any]) -> tuple[list[float], list[float]]:
-    """The scales and offsets of the source; offsets further on where 32 bits do not lead there.
+    """Returns the source's scales and offsets, with larger offsets where 32 bits do not suffice.
 
     Raises:
-        InvalidInput: A position is not among those that they lead to.
+        InvalidInput: A position is not a multiple of the scale.
     """
     import numpy as np
 
@@ -273,7 +273,7 @@ def lattice(positions: list[Any], about: Mapping[str, Any]) -> tuple[list[float]
                     "source has them, do not fit into 32 bits: metadata={} takes other steps"
                 )
             offset, steps = float(offset + middle * scale), steps - middle
-        # Of numbers as large as these the last digits are not theirs.
+        # The last digits of such large numbers are rounding errors.
         slack = 1e-6 * scale + 4 * np.spacing(np.abs(values) + abs(offset))
         off = np.abs(steps * scale + offset - values) > slack
         if off.any():
@@ -287,7 +287,7 @@ def lattice(positions: list[Any], about: Mapping[str, Any]) -> tuple[list[float]
 
 
 def scaling(positions: list[Any]) -> tuple[list[float], list[float]]:
-    """Powers of ten with which the whole range fits into 32 bits, and round numbers beside it."""
+    """Powers of ten for which the range fits into 32 bits, and round offsets."""
     import numpy as np
 
     scales, offsets = [], []

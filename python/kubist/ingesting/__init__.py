@@ -2,7 +2,7 @@
 
 Each format is a module in `kubist.ingesting.formats`: it says what a file holds (columns, units,
 time, identity, dimensions) and reads it step by step, through the library that its community
-keeps. `kubist.ingesting.driver` does the rest, for all of them alike.
+keeps. `kubist.ingesting.driver` does the rest.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
-"""Times of the CF conventions (``hours since 1990-01-01``) as moments.
+"""Times of the CF conventions (``hours since 1990-01-01``) as timestamps.
 
-Stored numbers become whole microseconds where each of them is one, to a nanosecond or as well as
-the number's own type can say, and else nanoseconds. What is of another calendar than everybody's,
-or has no place among those, stays a number.
+Stored numbers become microseconds if all of them are whole microseconds (to a nanosecond, or to the
+resolution of the number's type), and otherwise nanoseconds. Times of other calendars, and times
+that do not fit, stay numbers.
 """
 
 from __future__ import annotations
@@ -47,21 +47,21 @@ _TICKS = {"us": 1000, "ns": 1}
 
 @dataclass(frozen=True)
 class Times:
-    """How the numbers of a variable become moments.
+    """The conversion of a variable's numbers to timestamps.
 
     Attributes:
         unit: In nanoseconds.
-        begin: What 0 stands for, in nanoseconds since 1970.
+        begin: The time of the number 0, in nanoseconds since 1970.
     """
 
     unit: int
     begin: int
 
     def ticks(self, values: np.ndarray[Any, Any], tick: str) -> np.ndarray[Any, Any] | None:
-        """Moments as whole ticks since 1970; None if a number has none.
+        """Returns timestamps as whole ticks since 1970, or None if a number has none.
 
         Args:
-            values: Numbers; NaN, and what stands in its place, is a moment of no meaning.
+            values: Numbers; NaN and missing values become null.
             tick: ``us`` or ``ns``.
         """
         import numpy as np
@@ -79,7 +79,7 @@ class Times:
             self._fits(float(whole.min()), length) and self._fits(float(whole.max()), length)
         ):
             return None
-        # Of whole units all is exact; of the rest a tick is far more than what a double cannot say.
+        # Whole units are exact; for the rest a tick exceeds the rounding error of a double.
         if self.unit % length:
             if numbers.dtype.kind == "f":
                 return None
@@ -101,12 +101,12 @@ class Times:
         return since
 
     def _fits(self, number: float, length: int) -> bool:
-        """Whether so many units have a place among 64 bits of ticks, with room around them."""
+        """Returns whether so many units fit into 64 bits of ticks, with a margin."""
         return abs(number) * self.unit / length + abs(self.begin) / length < 2.0**62
 
 
 def times(unit: str, calendar: str) -> Times | str:
-    """What the numbers of a variable in this unit stand for; or why they stay numbers."""
+    """Returns the conversion of a variable in this unit, or the reason why it stays a number."""
     if calendar not in CALENDARS:
         return f"its calendar is {calendar}, and timestamps have the Gregorian one"
     name, _, date = re.split(r"(\s+since\s+)", unit.strip(), maxsplit=1, flags=re.IGNORECASE)
@@ -120,7 +120,7 @@ def times(unit: str, calendar: str) -> Times | str:
 
 
 def _begin(text: str, calendar: str) -> int | None:
-    """A date in nanoseconds since 1970; None if it is none."""
+    """Returns a date in nanoseconds since 1970, or None."""
     found = _DATE.match(text)
     if found is None:
         return None
@@ -141,7 +141,7 @@ def _begin(text: str, calendar: str) -> int | None:
 
 
 def _days(year: int, month: int, day: int, calendar: str) -> int | None:
-    """Days since 1970 of a date."""
+    """Returns the days of a date since 1970."""
     is_mixed = calendar != "proleptic_gregorian"
     if is_mixed and (year, month, day) < _GREGORIAN:
         if (year, month, day) > _LAST_JULIAN:
@@ -157,10 +157,12 @@ _EPOCH = datetime.date(1970, 1, 1).toordinal()
 
 
 def _julian_days(year: int, month: int, day: int) -> int | None:
-    """Days since 1970 of a date of the Julian calendar: each fourth year is a leap year."""
+    """Returns the days since 1970 of a date in the Julian calendar, where every fourth year is a leap
+    year.
+    """
     lengths = (31, 29 if year % 4 == 0 else 28, 31, 30, 31, 30, 31, 31, 30, 31, 30, 31)
     if year < 1 or not 1 <= month <= 12 or not 1 <= day <= lengths[month - 1]:
         return None
     before = (year - 1) * 365 + (year - 1) // 4 + sum(lengths[: month - 1]) + day
-    # Its day 1 is 2 days before that of the Gregorian one.
+    # Its day 1 is 2 days before day 1 of the Gregorian calendar.
     return before - 2 - _EPOCH

@@ -1,9 +1,8 @@
-"""Snapshots of GADGET in its own binary formats 1 and 2.
+"""Snapshots of GADGET in its binary formats 1 and 2.
 
-A file is a sequence of records as Fortran writes them: the bytes of each are counted before and
-behind it. The first is the header. Format 2 has the name of each block in a record before it;
-in format 1 the order of the blocks says what they are, and blocks behind the known ones are left
-out.
+A file is a sequence of Fortran records: each has its length in bytes before and after it. The first
+is the header. In format 2 a record before each block has its name. In format 1 the order identifies
+the blocks, and later unknown blocks are left out.
 """
 
 from __future__ import annotations
@@ -27,8 +26,8 @@ HEADER = 256
 """Bytes."""
 FIELDS = "6i6ddd2i6I2i4d2i6I2i"
 """The header: numbers of particles, masses, time, redshift, flags, totals, files, cosmology."""
-# The blocks of format 1 in their order: their names in format 2 and in HDF5, the types of particles
-# that have them (None: all), and the numbers of a particle.
+# The blocks of format 1 in order: names in format 2 and in HDF5, types of particles that have them
+# (None: all), and values per particle.
 BLOCKS = {
     "POS": ("Coordinates", None, 3),
     "VEL": ("Velocities", None, 3),
@@ -45,12 +44,12 @@ IN_ORDER = ("POS", "VEL", "ID", "MASS", "U", "RHO", "HSML")
 
 
 def matches(path: Path, head: bytes) -> bool:
-    """Whether a file begins with a record of a header, or of the name of one."""
+    """Returns whether a file begins with the record of a header or of a block name."""
     return len(head) >= 8 and _order(head) is not None
 
 
 def _order(head: bytes) -> str | None:
-    """The byte order of a file: `<` or `>`; None if it is no snapshot."""
+    """Returns the byte order of a file, `<` or `>`; None if it is no snapshot."""
     for order in "<>":
         [size] = struct.unpack_from(f"{order}i", head)
         if size == HEADER or (size == 8 and head[4:8] == b"HEAD"):
@@ -60,7 +59,7 @@ def _order(head: bytes) -> str | None:
 
 @dataclass
 class _Block:
-    """Where the values of a block are, and the types of particles that have them."""
+    """The position of a block, and the types of particles that have it."""
 
     name: str
     at: int
@@ -123,7 +122,7 @@ def look(path: Path, options: Options) -> Source:
 
 
 def _records(path: Path, file: Any, order: str) -> Iterator[tuple[str | None, int, int]]:
-    """Name, first byte and length of each block; the name is None in format 1."""
+    """Returns name, first byte and length of each block; names are None in format 1."""
     size, name, named = path.stat().st_size, None, False
     while file.tell() < size:
         at = file.tell()
@@ -190,15 +189,15 @@ def _blocks(
     masses: dict[int, float],
     left_out: dict[str, str],
 ) -> dict[str, _Block]:
-    """The blocks that are read, by name.
+    """Returns the blocks to read, by name.
 
     Raises:
-        InvalidInput: A block has another number of values than the header counts particles.
+        InvalidInput: The number of values in a block differs from the header.
     """
     import numpy as np
 
     own_mass = tuple(k for k in there if k not in masses)
-    # Blocks of no particles are not written.
+    # Empty blocks are not written.
     expected = [n for n in IN_ORDER if _kinds(n, there, own_mass)]
     blocks: dict[str, _Block] = {}
     for number, (said, at, length) in enumerate(records):

@@ -1,8 +1,8 @@
-"""Arrays of netCDF, HDF5 and NumPy as points: a record a place, with its coordinates.
+"""Arrays of netCDF, HDF5 and NumPy as points: one record per grid point, with its coordinates.
 
-Values and coordinates are those of `kubist.index`: by the CF conventions, through the engine's own
-reader. Times since a date are timestamps where the calendar is everybody's. A place where all
-variables are missing is no record.
+Values and coordinates are those of `kubist.index`: by the CF conventions, through the engine's
+reader. Times in the standard calendar are timestamps. A grid point where all variables are missing
+is no record.
 """
 
 from __future__ import annotations
@@ -76,7 +76,7 @@ def look(path: Path, options: Options) -> Source:
     def read(state: State) -> Iterator[pa.Table]:
         known = {name: (found.axes, found.values()) for name, found in texts.items()}
         rows_of = _Rows(files, axes, values, columns, short, known, own.valid)
-        # A table may have numbers where this file has times.
+        # An existing table may have numbers for the times of this file.
         numbers = [f.name for f in state.schema or () if not pa.types.is_timestamp(f.type)]
         for part in _parts(axes, lengths):
             found = rows_of.read(part, {name: described[name]["shape"] for name in short})
@@ -104,10 +104,10 @@ def look(path: Path, options: Options) -> Source:
 
 @dataclass(frozen=True)
 class _Rows:
-    """Reads the rows of a part of the grid: numbers by the engine, and texts by place.
+    """Reads the rows of a part of the grid: numbers with the engine, texts by position.
 
     Attributes:
-        short: Variables that end before the others along an axis without a fixed length.
+        short: Variables that end before the others along an unlimited axis.
     """
 
     files: FileIndex
@@ -156,7 +156,7 @@ class _Rows:
     def _ended(
         self, name: str, part: Mapping[str, slice], shape: Sequence[int], index: Mapping[str, Any]
     ) -> pa.Array:
-        """A variable that ends early: null at the other rows."""
+        """A shorter variable is null in the other rows."""
         import numpy as np
         import pyarrow as pa
 
@@ -188,7 +188,7 @@ def _is_wanted(name: str, columns: Sequence[str] | None) -> bool:
 
 @dataclass(frozen=True)
 class _Moments:
-    """A variable whose numbers are read as moments, in ticks of ``us`` or ``ns``."""
+    """A variable of timestamps, in ticks of ``us`` or ``ns``."""
 
     times: times.Times
     tick: str
@@ -208,7 +208,7 @@ class _Moments:
 
 
 def _numbers(chunk: pa.Array) -> tuple[Any, Any]:
-    """The values of an array, and which of them are not there."""
+    """Returns the values of an array, and a mask of missing ones."""
     import numpy as np
     import pyarrow.compute as pc
 
@@ -223,7 +223,7 @@ def _moments(
     names: Mapping[str, str],
     options: Options,
 ) -> tuple[dict[str, _Moments], list[str]]:
-    """Those of the variables that are moments, and what is to be said of times."""
+    """Returns the variables with timestamps, and notes about times."""
     found: dict[str, _Moments] = {}
     notes = []
     for variable in variables:
@@ -250,7 +250,7 @@ def _moments(
 
 
 def _tick(files: FileIndex, variable: Mapping[str, Any], known: times.Times) -> str | None:
-    """The coarsest ticks that the numbers of the variable have a place among; None if none are."""
+    """Returns the coarsest ticks for all numbers of the variable, or None."""
     name, ticks = variable["name"], ["us", "ns"]
     for part in _parts(variable["dimensions"], variable["shape"]):
         column = files.query(columns=[name], isel=part).to_arrow()[name]
@@ -268,7 +268,7 @@ def _quoted(name: str) -> str:
 
 
 def _kind(found: pa.DataType) -> pa.DataType:
-    """Halves are stored as floats."""
+    """Half-precision floats."""
     import pyarrow as pa
 
     return pa.float32() if found == pa.float16() else found
@@ -280,10 +280,10 @@ def _grid(
     wanted: Sequence[str] | None,
     own: netcdf.Beside,
 ) -> tuple[list[str], list[str], list[str]]:
-    """The axes of a grid, its variables, and those with fewer of the axes.
+    """Returns the axes of a grid, its variables, and the variables with fewer axes.
 
     Raises:
-        InvalidInput: Several have as many axes, and none was chosen.
+        InvalidInput: Several grids have as many axes, and none was chosen.
     """
     data = [v for v in variables if not v["is_bounds"]] or list(variables)
     chosen = [v for v in variables if wanted is not None and _is_named(v, wanted)] or data
@@ -315,8 +315,9 @@ def _grid(
 def _grids(
     variables: Sequence[Mapping[str, Any]], own: netcdf.Beside
 ) -> list[tuple[tuple[str, ...], list[str]]]:
-    """Variables with the same axes. A variable that is shorter along an axis belongs to the others
-    only if that axis has no fixed length: groups may have other axes of the same name."""
+    """Variables with the same axes. A shorter variable belongs to them only along an unlimited axis,
+    because groups may have other axes of the same name.
+    """
     by_axes: dict[tuple[str, ...], list[Mapping[str, Any]]] = {}
     for variable in variables:
         by_axes.setdefault(tuple(variable["dimensions"]), []).append(variable)
@@ -346,27 +347,27 @@ def _is_coordinate(variable: Mapping[str, Any]) -> bool:
 
 
 def _is_beside(variable: Mapping[str, Any], axes: Sequence[str]) -> bool:
-    """Whether it has a value at each place: fewer axes, in their order."""
+    """Returns whether it covers the grid with fewer axes, in the same order."""
     places = [axes.index(axis) for axis in variable["dimensions"] if axis in axes]
     return len(places) == len(variable["dimensions"]) and places == sorted(places)
 
 
 def _placed(axes: Sequence[str], beside: Sequence[str]) -> list[str]:
-    """Columns that say where a record is: coordinates, or positions along axes that have none."""
+    """Columns of the position: coordinates, or indices along axes without coordinates."""
     own = {name.rsplit("/", 1)[-1]: name for name in beside}
     first = [own.get(axis, f"{axis}_index") for axis in axes]
     return [*first, *(name for name in beside if name not in first)]
 
 
 def _short(columns: Sequence[str]) -> dict[str, str]:
-    """Names without the groups that they stand in, where that leaves them apart."""
+    """Names without their groups, if these stay unique."""
     last = {name: name.rsplit("/", 1)[-1] for name in columns}
     often = list(last.values())
     return {name: short if often.count(short) == 1 else name for name, short in last.items()}
 
 
 def _dimensions(axes: Sequence[str], columns: Sequence[str]) -> list[str]:
-    # Arrays of one length are particles, if they say where.
+    # Arrays of one length are particles if they have positions.
     by_place = [name for name in POSITION if name in columns]
     if len(axes) == 1 and len(by_place) > 1:
         return by_place
@@ -374,7 +375,7 @@ def _dimensions(axes: Sequence[str], columns: Sequence[str]) -> list[str]:
 
 
 def _parts(axes: Sequence[str], lengths: Sequence[int]) -> Iterator[dict[str, slice]]:
-    """Slices along the first axes with a bounded number of places each."""
+    """Slices along the first axes with at most a given number of points."""
     below = 1
     for length in lengths[1:]:
         below *= length

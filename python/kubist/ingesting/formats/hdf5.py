@@ -23,7 +23,7 @@ COMPONENTS: Mapping[str, Sequence[str]] = {
 
 
 def holds(test: Callable[[Any], bool]) -> Callable[[Path, bytes], bool]:
-    """Whether a file is HDF5 and ``test`` likes it; without h5py nobody can say."""
+    """Returns whether a file is HDF5 and passes ``test``; unknown without h5py."""
 
     def matches(path: Path, head: bytes) -> bool:
         if not head.startswith(MAGIC):
@@ -42,7 +42,7 @@ def holds(test: Callable[[Any], bool]) -> Callable[[Path, bytes], bool]:
 
 
 def attributes(group: Any) -> dict[str, Any]:
-    """What is said of a group, as far as JSON can say it."""
+    """Returns the attributes of a group that JSON can hold."""
     import numpy as np
 
     said: dict[str, Any] = {}

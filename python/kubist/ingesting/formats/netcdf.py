@@ -1,9 +1,8 @@
-"""Texts and ranges of valid values of netCDF, which the engine's reader does not give.
+"""Texts and valid ranges of netCDF, which the engine's reader lacks.
 
-The engine reads numbers alone, and takes `_FillValue` and `missing_value` for missing. The
-conventions (CF) have also `valid_range`, `valid_min` and `valid_max`, in stored numbers. Where a
-variable of netCDF has no `_FillValue`, places that were never written have the number that the
-library fills them with.
+The engine reads numbers, and takes `_FillValue` and `missing_value` for missing. The conventions
+(CF) also have `valid_range`, `valid_min` and `valid_max`, in stored numbers. A netCDF variable
+without `_FillValue` has the library's default fill value where nothing was written.
 """
 
 from __future__ import annotations
@@ -26,7 +25,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Texts:
-    """A variable of texts, and the lengths of its axes."""
+    """A text variable, and the lengths of its axes."""
 
     axes: tuple[str, ...]
     shape: tuple[int, ...]
@@ -34,7 +33,7 @@ class Texts:
     """The texts, or their letters along one more axis."""
 
     def values(self) -> Array:
-        """A text for each place; None is missing."""
+        """Returns a text per grid point; None is missing."""
         import numpy as np
 
         raw = self.read()
@@ -45,15 +44,14 @@ class Texts:
 
 @dataclass(frozen=True)
 class Valid:
-    """The least and the greatest valid value, and the value of places that were never written, as
-    values are after scaling."""
+    """The smallest and largest valid value and the default fill value, after scaling."""
 
     low: float
     high: float
     unwritten: float | None
 
     def mask(self, values: Array) -> Array:
-        """Which of the values are not valid."""
+        """Returns a mask of invalid values."""
         wrong: Array = (values < self.low) | (values > self.high)
         if self.unwritten is not None:
             wrong |= values == values.dtype.type(self.unwritten)
@@ -67,7 +65,7 @@ UNWRITTEN = {"i2": -32767, "u2": 65535, "i4": -2147483647, "u4": 4294967295,
 
 @dataclass(frozen=True)
 class Beside:
-    """Of the variables of one file, by name: texts, ranges, and which axes have no fixed length."""
+    """Texts, valid ranges and unlimited axes of the variables of a file, by name."""
 
     texts: Mapping[str, Texts]
     valid: Mapping[str, Valid]
@@ -75,7 +73,7 @@ class Beside:
 
 
 def look(path: Path) -> Beside:
-    """Nothing for files that are no netCDF and no HDF5."""
+    """Empty for other files."""
     with path.open("rb") as opened:
         head = opened.read(len(MAGIC))
     if head.startswith(netcdf_classic.MAGIC):
@@ -156,7 +154,7 @@ def _one(value: Any) -> float:
 
 
 def _texts(path: Path, data: Any) -> Texts | None:
-    """Texts of variable length, and letters along a last axis."""
+    """Texts of variable length, and characters along a last axis."""
     import h5py
 
     if h5py.check_string_dtype(data.dtype) is None:
@@ -186,17 +184,17 @@ def _decoded(value: Any) -> str | None:
 
 
 def of_rows(axes: Sequence[str], values: Array, places: Mapping[str, Array]) -> Array:
-    """The text of each row.
+    """Returns the text of each row.
 
     Args:
-        places: The position along each axis of each row.
+        places: The index along each axis of each row.
     """
     found: Array = values[tuple(places[axis] for axis in axes)]
     return found
 
 
 def are_beside(texts: Texts, axes: Sequence[str], lengths: Sequence[int]) -> bool:
-    """Whether there is a text for each place of a grid, or along some of its axes."""
+    """Returns whether the texts cover the grid, or some of its axes."""
     of_axes = dict(zip(axes, lengths, strict=True))
     return all(
         length == of_axes.get(axis) for axis, length in zip(texts.axes, texts.shape, strict=True)

@@ -38,17 +38,17 @@ COORDINATES = "coordinates"
 HEADER = re.compile(rb"FoamFile\s*\{(.*?)\}", re.DOTALL)
 ENTRY = re.compile(rb'(\w+)\s+("[^"]*"|[^;]*);')
 ARCH = re.compile(r"LSB;label=(32|64);scalar=(32|64)")
-# The length of a list, behind comments and line ends.
+# Returns the length of a list, after comments and line ends.
 LENGTH = re.compile(rb"\s*(\d+)\s*([({])")
 COMMENTS = re.compile(rb"(?:\s+|//[^\n]*\n|/\*.*?\*/)+", re.DOTALL)
 UNITS = {"d": "m", "rho": "kg/m^3", "T": "K", "U": "m/s", "mass0": "kg", "age": "s"}
-# The pair that tells a parcel from all others, wherever it has come to.
+# The pair that identifies a parcel.
 IDENTITY = ("origProcId", "origId")
 
 
 @dataclass
 class Block:
-    """The data of one file, or of one rank's part of a collated file."""
+    """The data of a file, or of one rank in a collated file."""
 
     kind: str
     binary: bool
@@ -65,7 +65,7 @@ def look(path: Path, options: Options) -> Source:
     if not found:
         raise ValueError(f"{path}: no time folder has a cloud")
     clouds = sorted({folder.name for _, folders in found for folder in folders})
-    # A first folder with parcels shows that they can be read, before a table is made of them.
+    # A first folder with parcels is read before a table is created.
     columns = (_read(folder, len(clouds) > 1) for _, folders in found for folder in folders)
     first = next((table for table in columns if table is not None and table.num_rows), None)
     if first is None:
@@ -140,7 +140,7 @@ def _fields(cloud: Path) -> Iterator[tuple[str, Path]]:
 
 
 def _bytes(file: Path, most: int = -1) -> bytes:
-    """A file's bytes, at most so many."""
+    """At most so many bytes of a file."""
     try:
         with gzip.open(file) if file.suffix == ".gz" else file.open("rb") as opened:
             return opened.read(most)
@@ -223,7 +223,7 @@ def _blocks(file: Path) -> list[Block]:
     body = entries.pop("end")
     if entries.get("class") != "decomposedBlockData":
         return [_block(file, entries, raw, body)]
-    # Collated: a list of the bytes of each rank's file; the first has the header of all.
+    # Collated: a list of the bytes of each rank's file; the first has the common header.
     blocks, place, header = [], body, None
     while (found := re.compile(rb"\s*(?://[^\n]*\n\s*)*(\d+)\s*\(").match(raw, place)) is not None:
         length, begin = int(found[1]), found.end()
@@ -270,7 +270,7 @@ def _block(file: Path, entries: dict[str, Any], raw: bytes, body: int) -> Block:
 
 
 def _list(file: Path, block: Block) -> tuple[int, int, bool]:
-    """How many values there are, where they begin, and whether all are the same one."""
+    """Returns the number of values, their position, and whether all are equal."""
     found = LENGTH.match(block.raw, block.offset)
     if found is None:
         if re.compile(rb"\s*0\s*$|\s*0\s").match(block.raw, block.offset):
@@ -280,7 +280,7 @@ def _list(file: Path, block: Block) -> tuple[int, int, bool]:
 
 
 def _parcels(file: Path, block: Block) -> Any:
-    """Of each parcel ``(x y z) cell`` or ``(a b c d) cell face point``: 4 or 7 numbers."""
+    """Returns ``(x y z) cell`` or ``(a b c d) cell face point`` of each parcel: 4 or 7 numbers."""
     import numpy as np
 
     count, begin, _ = _list(file, block)
@@ -294,7 +294,7 @@ def _parcels(file: Path, block: Block) -> Any:
                 "which have 4 or 7 each"
             )
         return numbers.reshape(count, -1)
-    # Each parcel is in brackets, with a line end behind all but the last.
+    # Each parcel is in brackets, with a line end after all but the last.
     begin += block.raw[begin : begin + 1] == b"\n"
     for coordinates, places in ((3, 1), (4, 3)):
         record = np.dtype(

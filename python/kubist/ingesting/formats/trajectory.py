@@ -20,7 +20,7 @@ ENDINGS = frozenset(
     ".xtc .trr .dcd .nc .ncdf .tng .gsd .trj .mdcrd .crd .gro .pdb .pqr .mol2 .trz .coor".split()
 )
 
-# What MDAnalysis needs beside itself.
+# Dependencies of MDAnalysis.
 LIBRARIES = {".tng": "pytng", ".gsd": "gsd"}
 
 
@@ -40,7 +40,7 @@ def look(path: Path, options: Options) -> Source:
     universe = _universe(path, options.topology)
     reader = universe.trajectory
     if path.suffix.lower() == ".gro" and reader.n_frames == 1:
-        # MDAnalysis reads the first frame alone.
+        # MDAnalysis reads only the first frame.
         several = gromacs.GroFrames(path)
         reader = several if several.n_frames > 1 else reader
     elif path.suffix.lower() == ".dcd":
@@ -62,7 +62,7 @@ def look(path: Path, options: Options) -> Source:
     make = partial(FrameBatch, atoms, has, sparse=bool(sparse), constants=constants)
 
     def steps(committed: Callable[[str], int | None]) -> Iterator[Step]:
-        """Behind what is committed, as many frames as a commit takes well."""
+        """The next frames, as many as suit a commit."""
         at_once, start = max(1, append.ROWS_A_COMMIT // atoms), 0
         while start < frames:
             rows = committed(str(start))
@@ -92,7 +92,7 @@ def look(path: Path, options: Options) -> Source:
 
 
 def _vectors(path: Path, whole: gromacs.Frames, first: Any) -> tuple[list[str], list[str]]:
-    """The vectors of the frames, and those that some frames lack.
+    """Returns the vectors of the frames, and those that some frames lack.
 
     Raises:
         InvalidInput: A frame has no positions.
@@ -112,7 +112,7 @@ def _vectors(path: Path, whole: gromacs.Frames, first: Any) -> tuple[list[str], 
 
 
 def _dcd_notes(path: Path, frames: int) -> list[str]:
-    """The number of frames that the header says, where the file has another."""
+    """The number of frames in the header, if it differs from that in the file."""
     with path.open("rb") as file:
         head = file.read(12)
     order: Literal["little", "big"] = "little" if head[:4] == b"T\0\0\0" else "big"
@@ -128,7 +128,7 @@ def _universe(path: Path, topology_file: Path | None) -> Any:
     import MDAnalysis as mda
 
     with warnings.catch_warnings():
-        # Of what a format lacks; what it has is shown before the ingest begins.
+        # Notes only missing parts; the others are shown before the ingest.
         warnings.simplefilter("ignore")
         files = [str(path)] if topology_file is None else [str(topology_file), str(path)]
         try:
