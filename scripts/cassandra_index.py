@@ -45,10 +45,9 @@ def test(nodes: int, queries: int, seed: int) -> int:
 
 def bench(nodes: int, rows: int) -> int:
     folders = [f"{NODES['CASSANDRA_HOME']}/lib/*", "target/classes", "target/test-classes"]
-    command = [str(java_home() / "bin/java"), f"-Dnodes={hosts(nodes)}", "-cp", ":".join(folders)]
-    return subprocess.run(
-        [*command, "org.kubist.cassandra.Bench", str(rows)], cwd=PROJECT, check=False
-    ).returncode
+    command = [str(java_home() / "bin/java"), "-cp", ":".join(folders)]
+    command += ["org.kubist.cassandra.Bench", hosts(nodes), str(rows)]
+    return subprocess.run(command, cwd=PROJECT, check=False).returncode
 
 
 def with_nodes(nodes: int, work: Callable[[], int]) -> int:

@@ -6,6 +6,7 @@ import com.datastax.driver.core.ResultSetFuture;
 import com.datastax.driver.core.SimpleStatement;
 import java.util.ArrayDeque;
 import java.util.Arrays;
+import java.util.List;
 import java.util.Locale;
 import java.util.Random;
 
@@ -31,8 +32,8 @@ final class Bench {
     }
 
     public static void main(String[] arguments) throws Exception {
-        int rows = Integer.parseInt(arguments[0]);
-        try (Nodes nodes = new Nodes("bench")) {
+        int rows = Integer.parseInt(arguments[1]);
+        try (Nodes nodes = new Nodes(List.of(arguments[0].split(",")), "bench")) {
             System.out.printf("%,d rows of a table (a int, b int, x, y, z double), %d node%n", rows, nodes.addresses.size());
             System.out.println("\n| key | index | insert, s | flush, s | compaction, s |\n|---|---|---:|---:|---:|");
             for (String kind : new String[] {"narrow", "wide"})

@@ -24,9 +24,17 @@ final class Nodes implements AutoCloseable {
 
     /** Skips the test if there are no nodes. */
     Nodes(String keyspace) {
+        this(named(), keyspace);
+    }
+
+    private static List<String> named() {
         String named = System.getProperty("nodes", "");
         Assumptions.assumeFalse(named.isEmpty() || named.startsWith("${"), "no nodes: make cassandra-index-test");
-        addresses = List.of(named.split(","));
+        return List.of(named.split(","));
+    }
+
+    Nodes(List<String> addresses, String keyspace) {
+        this.addresses = addresses;
         // The first node coordinates, because others are stopped at times.
         cluster = Cluster.builder().addContactPoint(addresses.get(0)).withoutMetrics().withoutJMXReporting()
             .withLoadBalancingPolicy(new WhiteListPolicy(new RoundRobinPolicy(), List.of(new InetSocketAddress(addresses.get(0), 9042))))
