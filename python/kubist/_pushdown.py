@@ -237,8 +237,7 @@ class _Enclosing:
             case OneOf(column, values) if want:
                 return self._one_of(column, values)
             case Starts(column, prefix) if want and self._family(column) == "text":
-                pattern = re.sub(r"([\\%_])", r"\\\1", prefix) + "%"
-                return f"{quoted(column)} LIKE {_literal_text(pattern)}"
+                return f"starts_with({quoted(column)}, {_literal_text(prefix)})"
         return None
 
     def _family(self, column: str) -> str | None:

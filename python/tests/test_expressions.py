@@ -24,6 +24,13 @@ pa = pytest.importorskip("pyarrow")
 ROWS = 60
 COUNT = int(os.environ.get("EXPRESSIONS", "400"))
 
+NAMES = ["", "a", "Alpha", "alpha_1", "50%", "Größe", "naïve Ärger", "a\\b", "x.y", "ẞ"]
+
+PARTS = (
+    "century decade year isoyear quarter month week weekofyear day dayofmonth dayofyear doy "
+    "dayofweek weekday dow isodow hour minute second millisecond microsecond"
+).split()
+
 Both = tuple[str, str]
 """An expression for Kubist and the same for DuckDB."""
 
@@ -36,7 +43,7 @@ def rows(seed: int) -> pa.Table:
         return [None if draw.random() < nulls else value() for _ in range(ROWS)]
 
     begin = datetime.datetime(2019, 12, 30)
-    moments = column(lambda: begin + datetime.timedelta(seconds=draw.randint(-10**8, 10**8)))
+    moments = column(lambda: begin + datetime.timedelta(seconds=draw.randint(-(10**8), 10**8)))
     columns = {
         "row": pa.array(range(ROWS), pa.int64()),
         "at": pa.array([draw.random() for _ in range(ROWS)], pa.float64()),
@@ -46,6 +53,7 @@ def rows(seed: int) -> pa.Table:
         "f": pa.array(column(lambda: draw.randint(-64, 64) / 16), pa.float32()),
         "flag": pa.array(column(lambda: draw.random() < 0.5), pa.bool_()),
         "kind": pa.array(column(lambda: draw.choice(["a", "b", "ab", ""])), pa.string()),
+        "name": pa.array(column(lambda: draw.choice(NAMES)), pa.string()),
         "t": pa.array(moments, pa.timestamp("us")),
         "d": pa.array(column(lambda: begin.date() + datetime.timedelta(draw.randint(-999, 999)))),
     }
@@ -83,7 +91,16 @@ class Grammar:
                 # In 32 bits if both systems compute so.
                 return "(f * 2)::float64", "(f * 2)::DOUBLE"
             return name, name + "::DOUBLE" if "." in name else name
-        which = draw.randrange(13)
+        which = draw.randrange(15)
+        if which == 13:
+            (a, p), (b, q) = inner(), inner()
+            name = draw.choice(["coalesce", "ifnull", "nullif"])
+            if name == "nullif" and not _reads(a):
+                a, p = "x", "x"
+            return f"{name}({a}, {b})", f"{name}(({p})::DOUBLE, ({q})::DOUBLE)"
+        if which == 14:
+            column = draw.choice(["t", "d"])
+            return f"epoch({column})", f"epoch({column})"
         if which < 3:
             (a, p), (b, q) = inner(), inner()
             op = draw.choice("+-*")
@@ -145,7 +162,35 @@ class Grammar:
         if depth == 0:
             name = draw.choice(["n", "i", "5", "-3"])
             return name, name
-        which = draw.randrange(6)
+        which = draw.randrange(9)
+        if which == 6:
+            part, column = draw.choice(PARTS), draw.choice(["t", "t", "d"])
+            form = draw.choice(["{0}({1})", "extract({0} FROM {1})", "date_part('{0}', {1})"])
+            if part in ("dow", "doy"):
+                # DuckDB has no functions of these names.
+                form = "extract({0} FROM {1})"
+            if column == "d" and part in ("hour", "minute", "second", "millisecond", "microsecond"):
+                column = "t"
+            text = form.format(part, column)
+            return text, text
+        if which == 7:
+            (a, p), (b, q) = self.integer(depth - 1), self.integer(depth - 1)
+            op = draw.choice(["&", "|", "xor", "~", ">>", "<<"])
+            if op == "xor":
+                return f"xor({a}, {b})", f"xor(({p})::BIGINT, ({q})::BIGINT)"
+            if op == "~":
+                return f"(~{a})", f"(~({p})::BIGINT)"
+            if op == ">>":
+                by = draw.randrange(6)
+                return f"({a} >> {by})", f"(({p})::BIGINT >> {by})"
+            if op == "<<":
+                # DuckDB refuses to shift negative numbers.
+                by = draw.randrange(4)
+                return f"(i & 15 << {by})", f"((i & 15)::BIGINT << {by})"
+            return f"({a} {op} {b})", f"(({p})::BIGINT {op} ({q})::BIGINT)"
+        if which == 8:
+            a = self.name(1)
+            return f"length({a})", f"length({a})"
         if which < 2:
             (a, p), (b, q) = self.integer(depth - 1), self.integer(depth - 1)
             op = draw.choice("+-*")
@@ -171,6 +216,60 @@ class Grammar:
         text = f"date_trunc('{period}', {column})"
         return text, text if column == "t" else f"{text}::DATE"
 
+    def moved(self) -> Both:
+        """A time and an interval."""
+        draw = self.draw
+        unit = draw.choice("second minute hour day week month quarter year".split())
+        count, sign = draw.randrange(-30, 400), draw.choice("+-")
+        shown = [f"INTERVAL '{count} {unit}s'", f"INTERVAL {count} {unit.upper()}"]
+        if unit in ("day", "month", "year") and draw.random() < 0.3:
+            ours = draw.choice(shown)
+            return f"d {sign} {ours}", f"(d {sign} INTERVAL '{count} {unit}s')::DATE"
+        return f"t {sign} {draw.choice(shown)}", f"t {sign} INTERVAL '{count} {unit}s'"
+
+    def name(self, depth: int) -> str:
+        """A text that both write alike."""
+        draw = self.draw
+        if depth == 0:
+            return draw.choice(["name", "name", "kind"])
+        inner = self.name(depth - 1)
+        which = draw.randrange(6)
+        if which < 2:
+            return f"{draw.choice(['upper', 'lower'])}({inner})"
+        if which == 2:
+            start = draw.choice([1, 2, 4, -1, -3, 0])
+            return f"substr({inner}, {start}, {draw.randrange(4)})"
+        if which == 3:
+            return f"coalesce({inner}, {draw.choice(['kind', 'name'])}, 'none')"
+        if which == 4:
+            return f"nullif({inner}, {draw.choice(['kind', chr(39) + 'a' + chr(39)])})"
+        return inner
+
+    def match(self) -> str:
+        """A condition of a text that both write alike."""
+        draw, name = self.draw, self.name(self.draw.randrange(3))
+        part = draw.choice(["a", "%", "_", "ß", "l", "Al", "\\", "", ".", "50%"])
+        pattern = draw.choice(["a%", "%_b", "%!%%", "%!_%", "a\\%", "_", "%ß%", "!!%", "a\\b"])
+        expression = draw.choice(["^a", "[aä]", "a.*a$", r"\.", "(?i)A", "ö|ï", r"\d", ""])
+        return draw.choice(
+            [
+                f"contains({name}, '{part}')",
+                f"starts_with({name}, '{part}')",
+                f"ends_with({name}, '{part}')",
+                f"{name} LIKE '{pattern.replace('!', '')}'",
+                f"{name} NOT LIKE '{pattern}' ESCAPE '!'",
+                f"{name} ILIKE '{pattern}' ESCAPE '!'",
+                f"regexp_matches({name}, '{expression}')",
+                f"regexp_matches({name}, '{expression}', 'i')",
+                f"{name} < kind",
+                f"{name} = upper(kind)",
+                f"{name} IN ('a', kind, 'alpha_1')",
+                f"length({name}) > 2",
+                f"{name} IS NULL",
+                f"{name} BETWEEN 'a' AND 'b'",
+            ]
+        )
+
     def text(self, depth: int) -> Both:
         (c, r), (e, s) = self.condition(depth), self.condition(depth)
         a, b, z = self.draw.sample(["'a'", "'b'", "kind", "'c'", "NULL"], 3)
@@ -179,7 +278,20 @@ class Grammar:
 
     def condition(self, depth: int) -> Both:
         draw = self.draw
-        which = draw.randrange(9)
+        which = draw.randrange(11)
+        if which == 9:
+            text = self.match()
+            return text, text
+        if which == 10:
+            (a, p), op = self.moved(), draw.choice(["=", "<", ">=", "<>"])
+            day = draw.choice(["2020-01-01", "2019-12-30", "2021-03-01"])
+            if p.startswith("t "):
+                hours = draw.randrange(99)
+                return (
+                    f"{a} {op} TIMESTAMP '{day}' - INTERVAL {hours} HOUR",
+                    f"{p} {op} TIMESTAMP '{day}' - INTERVAL '{hours} hours'",
+                )
+            return f"{a} {op} '{day}'", f"{p} {op} '{day}'"
         if depth > 0 and which < 3:
             (a, p), (b, q) = self.condition(depth - 1), self.condition(depth - 1)
             op = draw.choice(["AND", "OR", "="])
@@ -229,9 +341,10 @@ def test_values_are_those_of_duckdb(table: kubist.Table, duck: Any) -> None:
     at_once, kinds = 60, Counter[str]()
     for _ in range(0, COUNT, at_once):
         draw = grammar.draw
-        numbers = [grammar.number(draw.choice([1, 2, 3])) for _ in range(at_once - 8)]
+        numbers = [grammar.number(draw.choice([1, 2, 3])) for _ in range(at_once - 12)]
+        times = [grammar.time() for _ in range(8)] + [grammar.moved() for _ in range(4)]
         # An expression that is equal for every row is refused.
-        both = [each for each in numbers + [grammar.time() for _ in range(8)] if _reads(each[0])]
+        both = [each for each in numbers + times if _reads(each[0])]
         asked = [f"max({ours})" for ours, _ in both]
         found = table.estimate(asked, group_by="row", sample=1)._rows()
         values = {(row["aggregate"], row["row"]): row["value"] for row in found}
@@ -248,7 +361,7 @@ def test_values_are_those_of_duckdb(table: kubist.Table, duck: Any) -> None:
 def _reads(text: str) -> bool:
     """Whether it names a column."""
     words = "".join(letter if letter.isalnum() else " " for letter in text).split()
-    return any(word in ("n", "i", "x", "f", "flag", "kind", "t", "d") for word in words)
+    return any(word in ("n", "i", "x", "f", "flag", "kind", "name", "t", "d") for word in words)
 
 
 def test_conditions_select_the_rows_of_duckdb(table: kubist.Table, duck: Any) -> None:
@@ -266,7 +379,14 @@ def test_groups_are_those_of_duckdb(table: kubist.Table, duck: Any) -> None:
     grammar = Grammar(3)
     for _ in range(max(COUNT // 20, 20)):
         ours, theirs = grammar.draw.choice(
-            [grammar.time(), grammar.integer(2), grammar.condition(1), grammar.text(1)]
+            [
+                grammar.time(),
+                grammar.moved(),
+                grammar.integer(2),
+                grammar.condition(1),
+                grammar.text(1),
+                (grammar.name(3),) * 2,
+            ]
         )
         if not _reads(ours):
             continue

@@ -1,6 +1,8 @@
 //! Binding of operators and functions: the kind of number that they compute in, and the results of constant
 //! expressions.
 
+mod intervals;
+mod parts;
 mod periods;
 
 use crate::bound::{Compute, Function, Kind, Operand, Step, Test};
@@ -11,6 +13,7 @@ use crate::meaning::{Meaning, computed, describe, describe_operand, family, kind
 use crate::measured;
 use crate::never;
 use crate::number::{Decimal, Number};
+use crate::parse::ADD_INTERVAL;
 use crate::rows::Rows;
 use crate::unit::{Quantity, Units};
 use crate::value::Literal;
@@ -22,6 +25,12 @@ use std::sync::Arc;
 /// Names of operators and functions with the minimum and maximum number of operands.
 const FUNCTIONS: &[(&str, Function, usize, usize)] = &[
     ("+", Function::Add, 2, 2),
+    ("&", Function::BitAnd, 2, 2),
+    ("|", Function::BitOr, 2, 2),
+    ("~", Function::BitNot, 1, 1),
+    ("<<", Function::ShiftLeft, 2, 2),
+    (">>", Function::ShiftRight, 2, 2),
+    ("xor", Function::BitXor, 2, 2),
     ("-", Function::Subtract, 2, 2),
     ("*", Function::Multiply, 2, 2),
     ("/", Function::Divide, 2, 2),
@@ -53,9 +62,10 @@ const FUNCTIONS: &[(&str, Function, usize, usize)] = &[
     ("tan", Function::Tan, 1, 1),
 ];
 
-const KNOWN_FUNCTIONS: &str = "abs, acos, asin, atan, atan2, bin, ceil, cos, date_trunc, degrees, exp, floor, \
-                               greatest, hypot, isfinite, isnan, least, ln, log10, log2, pi, power, radians, round, \
-                               sign, sin, sqrt, tan";
+const KNOWN_FUNCTIONS: &str = "abs, acos, asin, atan, atan2, bin, ceil, coalesce, contains, cos, date_part, date_trunc, \
+                               degrees, ends_with, exp, floor, greatest, hypot, ifnull, isfinite, isnan, least, \
+                               length, ln, log10, log2, lower, nullif, pi, power, radians, regexp_matches, round, sign, \
+                               sin, sqrt, starts_with, substr, tan, upper, xor, and the parts of a time such as hour";
 
 /// Binds an operator or a function. `units` are the units of the expression.
 pub(crate) fn call(name: &str, mut operands: Vec<Meaning>, units: &Arc<Units>) -> Result<Meaning, ExprError> {
@@ -69,8 +79,15 @@ pub(crate) fn call(name: &str, mut operands: Vec<Meaning>, units: &Arc<Units>) -
         "round" => return rounded(operands, units),
         "bin" => return binned(operands, units),
         "date_trunc" => return periods::truncated(operands),
+        "date_part" | "datepart" => return parts::named(operands),
+        "epoch" => return parts::epoch(operands),
+        ADD_INTERVAL => return intervals::added(operands),
         "pi" if operands.is_empty() => return Ok(Meaning::from(Number::from_f64(std::f64::consts::PI))),
         _ => {}
+    }
+    if let Some(part) = parts::part(&lower) {
+        let [operand] = <[Meaning; 1]>::try_from(operands).map_err(|_| arity(&lower, 1, 1))?;
+        return parts::of(&lower, part, operand);
     }
     let Some((_, function, least, most)) = FUNCTIONS.iter().find(|(known, ..)| *known == lower) else {
         let hint = match lower.as_str() {
@@ -194,6 +211,7 @@ fn arithmetic(
         let number = quantity.number.clone().negated();
         return Ok(Meaning::Literal(Literal::Quantity(Quantity { number, ..quantity.clone() })));
     }
+    let are_conditions = !operands.is_empty() && operands.iter().all(|operand| matches!(operand, Meaning::Test(_)));
     let (operands, unit) = measured::settled(function, operands, units)?;
     let operands = operands.into_iter().map(|operand| numeric(name, operand)).collect::<Result<Vec<_>, _>>()?;
     if operands.iter().any(|operand| matches!(operand, Numeric::Null)) {
@@ -204,6 +222,24 @@ fn arithmetic(
     }
     let constant = operands.iter().all(|operand| matches!(operand, Numeric::Literal(_)));
     let kind = kind_of_call(function, common_kind(&operands));
+    let of_bits = matches!(
+        function,
+        Function::BitAnd
+            | Function::BitOr
+            | Function::BitXor
+            | Function::BitNot
+            | Function::ShiftLeft
+            | Function::ShiftRight
+    );
+    if of_bits && are_conditions {
+        return Err(ExprError::type_mistake(format!(
+            "`{name}` is for integers: write {} between conditions",
+            if function == Function::BitOr { "OR" } else { "AND" }
+        )));
+    }
+    if of_bits && kind != Kind::Int {
+        return Err(ExprError::type_mistake(format!("`{name}` takes integers: cast the operands, as in x::int64")));
+    }
     let steps = operands.into_iter().filter_map(|operand| step(operand, kind));
     let compute = Compute { unit, ..Compute::new(kind, Step::Call(function, steps.collect())) };
     if constant { folded(&compute) } else { Ok(Operand::Compute(compute).into()) }
@@ -255,6 +291,7 @@ fn is_truth(operand: &Operand) -> bool {
     match operand {
         Operand::Column(_) => family(operand) == Family::Bool,
         Operand::Compute(compute) => matches!(compute.step, Step::Truth(_)),
+        Operand::Text(_) => false,
     }
 }
 

@@ -5,12 +5,13 @@
 
 mod case;
 mod cast;
+mod choose;
+mod texts;
 
 use crate::arithmetic::{self, call};
 use crate::bound::{Column, Compute, Known, Operand, PointList, Points, Sides, Step, Test};
 use crate::domain::{Family, Mismatch, Position, Range};
 use crate::error::ExprError;
-use crate::like::Pattern;
 use crate::meaning::{Meaning, computed, describe, describe_operand, family};
 use crate::measured;
 use crate::moment::Moment;
@@ -73,12 +74,24 @@ fn meaning_of(syntax: Syntax, names: &Names) -> Result<Meaning, ExprError> {
         Syntax::Compare { op, left, right } => bind_compare(op, *left, *right, names),
         Syntax::Between { operand, low, high } => bind_between(*operand, *low, *high, names),
         Syntax::In { operand, items } => among(meaning_of(*operand, names)?, all(items, names)?),
-        Syntax::Like { operand, pattern, ignore_case } => {
-            like(meaning_of(*operand, names)?, meaning_of(*pattern, names)?, ignore_case)
+        Syntax::Like { operand, pattern, escape, ignore_case } => {
+            texts::like(meaning_of(*operand, names)?, meaning_of(*pattern, names)?, escape, ignore_case)
         }
-        Syntax::Call { name, operands } => call(&name, all(operands, names)?, &names.units),
+        Syntax::Call { name, operands } => bind_call(&name, all(operands, names)?, names),
         Syntax::Case { operand, whens, otherwise } => case::bind(operand, whens, otherwise, names),
         Syntax::Cast { operand, to } => cast::bind(meaning_of(*operand, names)?, to),
+    }
+}
+
+fn bind_call(name: &str, operands: Vec<Meaning>, names: &Names) -> Result<Meaning, ExprError> {
+    let lower = name.to_ascii_lowercase();
+    match lower.as_str() {
+        "coalesce" | "ifnull" => choose::coalesce(&lower, operands, names),
+        "nullif" => choose::nullif(operands, names),
+        _ => match texts::function(&lower) {
+            Some(function) => texts::call(&lower, function, operands, names),
+            None => call(name, operands, &names.units),
+        },
     }
 }
 
@@ -156,7 +169,7 @@ fn between(operand: Meaning, low: Meaning, high: Meaning) -> Result<Meaning, Exp
 /// computes it before the tests.
 fn shared(operand: Operand) -> (Operand, Option<Arc<Compute>>) {
     match operand {
-        Operand::Column(_) => (operand, None),
+        Operand::Column(_) | Operand::Text(_) => (operand, None),
         Operand::Compute(compute) => {
             let number = Arc::new(compute);
             let step = Step::Known(Known(number.clone()));
@@ -346,6 +359,9 @@ fn compare_operands(op: Op, left: Operand, right: Operand) -> Result<Test, ExprE
         (Instant { unit: a, .. }, Instant { unit: b, .. })
         | (TimeOfDay { unit: a, .. }, TimeOfDay { unit: b, .. })
         | (Duration { unit: a }, Duration { unit: b }) => in_integers(left, a, right, b),
+        (Text, Text) if left.column().is_none() || right.column().is_none() => {
+            Sides::Texts { left: texts::text_of(left), right: texts::text_of(right) }
+        }
         (a, b) => match (a, b, left, right) {
             (Text, Text, Operand::Column(left), Operand::Column(right))
             | (Binary, Binary, Operand::Column(left), Operand::Column(right)) => Sides::Bytes { left, right },
@@ -480,40 +496,4 @@ fn among_literals(operand: Operand, literals: &[Literal]) -> Result<Test, ExprEr
         None => Vec::new(),
     };
     Ok(Test::Among { operand, points: Arc::new(Points { points, spans }), null })
-}
-
-fn like(operand: Meaning, pattern: Meaning, ignore_case: bool) -> Result<Meaning, ExprError> {
-    let name = if ignore_case { "ILIKE" } else { "LIKE" };
-    let column = match &operand {
-        Meaning::Operand(operand) => operand.column(),
-        _ => None,
-    };
-    let column = match column.map(|column| (Family::of(&column.data_type), column)) {
-        Some((Family::Text, column)) => column.clone(),
-        Some((Family::Null, _)) => return Ok(Test::Constant(None).into()),
-        _ => {
-            let found = describe(&operand);
-            return Err(ExprError::type_mistake(format!("{name} takes a text column, not {found}")));
-        }
-    };
-    let pattern = match pattern {
-        Meaning::Literal(Literal::Text(pattern)) => pattern,
-        Meaning::Literal(Literal::Null) => return Ok(Test::Constant(None).into()),
-        other => {
-            let found = describe(&other);
-            return Err(ExprError::type_mistake(format!("{name} takes a text as pattern, not {found}")));
-        }
-    };
-    let fixed = pattern.find(['%', '_', '\\']).unwrap_or(pattern.len());
-    let (prefix, rest) = pattern.split_at(fixed);
-    if !ignore_case && rest.is_empty() {
-        return against(Op::Eq, Operand::Column(column), &Literal::Text(pattern)).map(Meaning::from);
-    }
-    if !ignore_case && rest.bytes().all(|byte| byte == b'%') {
-        return Ok(within(Operand::Column(column), Range::prefix(prefix.as_bytes())).into());
-    }
-    let prefix = if ignore_case { "" } else { prefix };
-    let span = Range::prefix(prefix.as_bytes()).span(&column.data_type);
-    let pattern = Arc::new(Pattern::new(&pattern, ignore_case)?);
-    Ok(Test::Like { column, pattern, span }.into())
 }

@@ -63,6 +63,10 @@ pub(crate) enum Step {
     /// The value of the first test that is true, else the last value, or null if there is none.
     Case(Vec<(Test, Compute)>, Option<Box<Compute>>),
     Cast(Box<Compute>, Cast),
+    /// The first value that is not null.
+    Coalesce(Vec<Compute>),
+    /// The number of characters of a text.
+    Length(Box<Text>),
     /// Computes the first number once, then the second, which refers to it by [`Step::Known`].
     Once(Arc<Compute>, Box<Compute>),
     /// The result of an enclosing [`Test::Once`] or [`Step::Once`].
@@ -136,6 +140,46 @@ pub(crate) enum Function {
     RoundTo(i32),
     Bin(BinWidth),
     Truncate(Period),
+    /// A field of a date or time whose unit has this many nanoseconds.
+    Part(Part, i128),
+    /// Adds months and units. `day` is the length of a day in units.
+    Shift {
+        months: i128,
+        units: i128,
+        day: i128,
+    },
+    BitAnd,
+    BitOr,
+    BitXor,
+    BitNot,
+    ShiftLeft,
+    ShiftRight,
+}
+
+/// A field of a date or time, as `extract` returns it.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(crate) enum Part {
+    Century,
+    Decade,
+    Year,
+    Quarter,
+    Month,
+    /// The week of [`Part::IsoYear`]: the first one contains 4 January.
+    Week,
+    IsoYear,
+    Day,
+    DayOfYear,
+    /// From 0 for Sunday.
+    DayOfWeek,
+    /// From 1 for Monday.
+    IsoDayOfWeek,
+    Hour,
+    Minute,
+    Second,
+    /// Since the beginning of the minute.
+    Millisecond,
+    Microsecond,
+    Nanosecond,
 }
 
 /// A `CASE` of texts: each row has the text of the first test that is true.
@@ -154,13 +198,37 @@ pub(crate) enum Text {
     Literal(Arc<str>),
     Column(Arc<Column>),
     Choice(Box<Choice>),
+    Call(Arc<TextCall>),
 }
 
-/// The operand of a test: a stored column or a computed number.
+/// A text that is computed from texts.
+#[derive(Clone, Debug)]
+pub(crate) struct TextCall {
+    pub function: TextFunction,
+    pub operands: Vec<Text>,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(crate) enum TextFunction {
+    Upper,
+    Lower,
+    /// `length` characters from the position `start` on, which counts from 1, or from the end if it is negative.
+    Substring {
+        start: i64,
+        length: Option<i64>,
+    },
+    /// The first text that is not null.
+    Coalesce,
+    /// Null if both are equal, otherwise the first.
+    NullIf,
+}
+
+/// The operand of a test: a stored column, a computed number or a computed text.
 #[derive(Clone, Debug)]
 pub(crate) enum Operand {
     Column(Arc<Column>),
     Compute(Compute),
+    Text(Arc<TextCall>),
 }
 
 /// Sorted distinct points of one family, with their order keys if the operand is a column.
@@ -202,6 +270,10 @@ pub(crate) enum Sides {
         left: Arc<Column>,
         right: Arc<Column>,
     },
+    Texts {
+        left: Text,
+        right: Text,
+    },
 }
 
 /// A test that is true, false or unknown for each row.
@@ -222,7 +294,7 @@ pub(crate) enum Test {
     },
     /// `span`: the keys that fit the fixed prefix of the pattern.
     Like {
-        column: Arc<Column>,
+        operand: Operand,
         pattern: Arc<Pattern>,
         span: Option<Span>,
     },
@@ -254,6 +326,7 @@ impl Operand {
         match self {
             Operand::Column(_) => 1,
             Operand::Compute(compute) => compute.size(),
+            Operand::Text(call) => call.size(),
         }
     }
 
@@ -262,13 +335,22 @@ impl Operand {
         match self {
             Operand::Column(column) => column.unit.as_ref(),
             Operand::Compute(compute) => compute.unit.as_ref(),
+            Operand::Text(_) => None,
         }
     }
 
     pub(crate) fn column(&self) -> Option<&Arc<Column>> {
         match self {
             Operand::Column(column) => Some(column),
-            Operand::Compute(_) => None,
+            Operand::Compute(_) | Operand::Text(_) => None,
+        }
+    }
+
+    pub(crate) fn each_column(&self, visit: &mut dyn FnMut(&Column)) {
+        match self {
+            Operand::Column(column) => visit(column),
+            Operand::Compute(compute) => compute.each_column(visit),
+            Operand::Text(call) => call.each_column(visit),
         }
     }
 }
@@ -380,8 +462,9 @@ impl Test {
     /// The number of tests and steps of computations.
     pub(crate) fn size(&self) -> usize {
         1 + match self {
-            Test::Constant(_) | Test::Like { .. } => 0,
+            Test::Constant(_) => 0,
             Test::Within { operand, .. }
+            | Test::Like { operand, .. }
             | Test::Among { operand, .. }
             | Test::IsFinite { operand, .. }
             | Test::IsNull(operand)
@@ -389,6 +472,7 @@ impl Test {
             Test::Compare { sides, .. } => match &**sides {
                 Sides::Int { left, right, .. } | Sides::Float { left, right } => left.size() + right.size(),
                 Sides::Wide { .. } | Sides::Bytes { .. } => 2,
+                Sides::Texts { left, right } => left.size() + right.size(),
             },
             Test::IsTruth(test, _) | Test::Not(test) => test.size(),
             Test::Same(one, others) => one.size() + others.iter().map(Test::size).sum::<usize>(),
@@ -405,11 +489,8 @@ impl Test {
             | Test::Among { operand, .. }
             | Test::IsFinite { operand, .. }
             | Test::IsNull(operand)
-            | Test::IsNan(operand) => match operand {
-                Operand::Column(column) => visit(column),
-                Operand::Compute(compute) => compute.each_column(visit),
-            },
-            Test::Like { column, .. } => visit(column),
+            | Test::Like { operand, .. }
+            | Test::IsNan(operand) => operand.each_column(visit),
             Test::Compare { sides, .. } => match &**sides {
                 Sides::Int { left, right, .. } | Sides::Float { left, right } => {
                     left.each_column(visit);
@@ -418,6 +499,10 @@ impl Test {
                 Sides::Wide { left, right, .. } | Sides::Bytes { left, right } => {
                     visit(left);
                     visit(right);
+                }
+                Sides::Texts { left, right } => {
+                    left.each_column(visit);
+                    right.each_column(visit);
                 }
             },
             Test::IsTruth(test, _) | Test::Not(test) => test.each_column(visit),
@@ -449,6 +534,8 @@ impl Compute {
                 whens.chain(otherwise.iter().map(|value| value.size())).sum()
             }
             Step::Cast(of, _) => of.size(),
+            Step::Coalesce(of) => of.iter().map(Compute::size).sum(),
+            Step::Length(text) => text.size(),
             Step::Once(number, of) => number.size() + of.size(),
             Step::Column(_) | Step::Int(_) | Step::Float(_) | Step::Known(_) => 0,
         }
@@ -467,6 +554,8 @@ impl Compute {
                 otherwise.iter().for_each(|value| value.each_column(visit));
             }
             Step::Cast(of, _) => of.each_column(visit),
+            Step::Coalesce(of) => of.iter().for_each(|of| of.each_column(visit)),
+            Step::Length(text) => text.each_column(visit),
             Step::Once(number, of) => {
                 number.each_column(visit);
                 of.each_column(visit);
@@ -476,27 +565,46 @@ impl Compute {
     }
 }
 
+impl Text {
+    pub(crate) fn size(&self) -> usize {
+        match self {
+            Text::Choice(choice) => choice.size(),
+            Text::Call(call) => call.size(),
+            Text::Null | Text::Literal(_) | Text::Column(_) => 1,
+        }
+    }
+
+    pub(crate) fn each_column(&self, visit: &mut dyn FnMut(&Column)) {
+        match self {
+            Text::Column(column) => visit(column),
+            Text::Choice(choice) => choice.each_column(visit),
+            Text::Call(call) => call.each_column(visit),
+            Text::Null | Text::Literal(_) => {}
+        }
+    }
+}
+
+impl TextCall {
+    pub(crate) fn size(&self) -> usize {
+        1 + self.operands.iter().map(Text::size).sum::<usize>()
+    }
+
+    pub(crate) fn each_column(&self, visit: &mut dyn FnMut(&Column)) {
+        self.operands.iter().for_each(|operand| operand.each_column(visit));
+    }
+}
+
 impl Choice {
     pub(crate) fn size(&self) -> usize {
-        let text = |text: &Text| match text {
-            Text::Choice(choice) => choice.size(),
-            Text::Null | Text::Literal(_) | Text::Column(_) => 1,
-        };
         let known = self.known.as_ref().map_or(0, |number| number.size());
         1 + known
-            + text(&self.otherwise)
-            + self.whens.iter().map(|(test, then)| test.size() + text(then)).sum::<usize>()
+            + self.otherwise.size()
+            + self.whens.iter().map(|(test, then)| test.size() + then.size()).sum::<usize>()
     }
 
     pub(crate) fn each_column(&self, visit: &mut dyn FnMut(&Column)) {
         self.known.iter().for_each(|number| number.each_column(visit));
         self.whens.iter().for_each(|(test, _)| test.each_column(visit));
-        for text in self.whens.iter().map(|(_, text)| text).chain([&self.otherwise]) {
-            match text {
-                Text::Column(column) => visit(column),
-                Text::Choice(choice) => choice.each_column(visit),
-                Text::Null | Text::Literal(_) => {}
-            }
-        }
+        self.whens.iter().map(|(_, text)| text).chain([&self.otherwise]).for_each(|text| text.each_column(visit));
     }
 }

@@ -6,6 +6,7 @@
 
 pub(crate) mod compute;
 mod listed;
+pub(crate) mod text;
 
 use crate::bound::{Operand, PointList, Sides, Test};
 use crate::cell::{Cell, foreign, with_native_values};
@@ -63,6 +64,7 @@ pub(crate) fn answers<const N: usize>(
             let nulls = match operand {
                 Operand::Column(column) => rows.stored(column)?.logical_nulls(),
                 Operand::Compute(compute) => vector(compute, rows)?.nulls,
+                Operand::Text(call) => text::called(call, rows)?.logical_nulls(),
             };
             Ok(wanted.map(|answer| match (&nulls, answer) {
                 (None, _) => filled(count, !answer),
@@ -85,8 +87,8 @@ pub(crate) fn answers<const N: usize>(
         Test::IsFinite { operand, .. } => {
             each_value(operand, rows, wanted, &|array, answer| classify(array, |v| v.is_finite() == answer))
         }
-        Test::Like { column, pattern, .. } => {
-            on_values(rows.stored(column)?.as_ref(), wanted, &|array, answer| like(array, pattern, answer, rows))
+        Test::Like { operand, pattern, .. } => {
+            each_value(operand, rows, wanted, &|array, answer| like(array, pattern, answer, rows))
         }
         Test::Compare { op, sides } => compare(*op, sides, rows, wanted),
     }
@@ -221,6 +223,7 @@ fn each_value<const N: usize>(
 ) -> Result<[BooleanBuffer; N], ExprError> {
     match operand {
         Operand::Column(column) => on_values(rows.stored(column)?.as_ref(), wanted, ask),
+        Operand::Text(call) => on_values(text::called(call, rows)?.as_ref(), wanted, ask),
         Operand::Compute(compute) => {
             let Vector { values, nulls } = vector(compute, rows)?;
             let array: ArrayRef = match values {
@@ -504,16 +507,21 @@ fn compare<const N: usize>(
             let (x, y) = (wide(a.as_ref(), *left_factor)?, wide(b.as_ref(), *right_factor)?);
             (collect.rows(|row| Some(x[row].cmp(&y[row]))), a.nulls().cloned(), b.nulls().cloned())
         }
-        Sides::Bytes { left, right } => {
-            let (a, b) = (rows.array(left)?, rows.array(right)?);
-            let found = with_bytes!(a.as_ref(), x => with_bytes!(b.as_ref(), y => {
-                let order: &dyn Fn(usize) -> Option<Ordering> = &|row| Some(x(row).cmp(y(row)));
-                collect.rows(order)
-            }));
-            (found, a.nulls().cloned(), b.nulls().cloned())
-        }
+        Sides::Bytes { left, right } => by_bytes(&collect, &rows.array(left)?, &rows.array(right)?)?,
+        Sides::Texts { left, right } => by_bytes(&collect, &text::array(left, rows)?, &text::array(right, rows)?)?,
     };
     Ok(found.map(|found| valid(valid(found, left.as_ref()), right.as_ref())))
+}
+
+/// The wanted truth values, and the nulls of both sides.
+type Compared<const N: usize> = ([BooleanBuffer; N], Option<NullBuffer>, Option<NullBuffer>);
+
+fn by_bytes<const N: usize>(collect: &Ordered<N>, left: &ArrayRef, right: &ArrayRef) -> Result<Compared<N>, ExprError> {
+    let found = with_bytes!(left.as_ref(), x => with_bytes!(right.as_ref(), y => {
+        let order: &dyn Fn(usize) -> Option<Ordering> = &|row| Some(x(row).cmp(y(row)));
+        collect.rows(order)
+    }));
+    Ok((found, left.nulls().cloned(), right.nulls().cloned()))
 }
 
 /// Unscaled integers times a factor, saturated at 256 bits.

@@ -1,18 +1,16 @@
 //! Keys to group records by: a value of any plain type for each row.
 
 use crate::bind;
-use crate::bound::{Choice, Column, Compute, Kind, Operand, Test, Text};
+use crate::bound::{Column, Compute, Kind, Operand, Test, Text};
 use crate::error::ExprError;
-use crate::evaluate;
 use crate::evaluate::compute::vector;
+use crate::evaluate::{self, text};
 use crate::meaning::{Meaning, describe};
 use crate::names;
 use crate::parse;
 use crate::rows::{Rows, parts};
 use crate::types::HUGE;
 use crate::vector::{Values, Vector};
-use arrow_array::builder::StringViewBuilder;
-use arrow_array::cast::AsArray;
 use arrow_array::types::{Decimal128Type, Float32Type, Float64Type};
 use arrow_array::{Array, ArrayRef, BooleanArray, PrimitiveArray, RecordBatch, new_empty_array};
 use arrow_buffer::{NullBuffer, i256};
@@ -36,7 +34,7 @@ enum Of {
     Column(Arc<Column>),
     Number(Compute),
     Truth(Test),
-    Choice(Box<Choice>),
+    Text(Text),
 }
 
 impl Grouping {
@@ -49,10 +47,11 @@ impl Grouping {
         let meaning = bind::bind(parse::parse(sql)?, schema).map_err(|error| names::hinted(error, sql, schema))?;
         let of = match meaning {
             Meaning::Test(test) => Of::Truth(*test),
-            Meaning::Choice(choice) => Of::Choice(bounded(choice)?),
+            Meaning::Choice(choice) => Of::Text(bounded(Text::Choice(choice))?),
             Meaning::Operand(operand) => match *operand {
                 Operand::Column(column) => Of::Column(column),
                 Operand::Compute(compute) => Of::Number(compute),
+                Operand::Text(call) => Of::Text(bounded(Text::Call(call))?),
             },
             constant => {
                 let message = format!("{} is the same for every row: name a column", describe(&constant));
@@ -62,7 +61,7 @@ impl Grouping {
         let data_type = match &of {
             Of::Column(column) => column.data_type.clone(),
             Of::Truth(_) => DataType::Boolean,
-            Of::Choice(_) => DataType::Utf8View,
+            Of::Text(_) => DataType::Utf8View,
             Of::Number(compute) => match (&compute.stored, compute.kind) {
                 (Some(stored), _) => stored.clone(),
                 (None, Kind::Int) => HUGE,
@@ -87,7 +86,7 @@ impl Grouping {
             Of::Column(column) => visit(column),
             Of::Number(compute) => compute.each_column(&mut visit),
             Of::Truth(test) => test.each_column(&mut visit),
-            Of::Choice(choice) => choice.each_column(&mut visit),
+            Of::Text(text) => text.each_column(&mut visit),
         }
         columns.sort_unstable();
         columns.dedup();
@@ -118,14 +117,7 @@ impl Grouping {
                 let known = NullBuffer::new(&yes | &no);
                 Arc::new(BooleanArray::new(yes, Some(known)))
             }
-            Of::Choice(choice) => {
-                let mut texts = vec![None; rows.count()];
-                chosen(choice, rows, &mut |row, text| texts[row] = text)?;
-                // Few distinct texts for many rows, so each text is stored once.
-                let mut built = StringViewBuilder::new().with_deduplicate_strings();
-                texts.into_iter().for_each(|text| built.append_option(text));
-                Arc::new(built.finish()) as ArrayRef
-            }
+            Of::Text(text) => text::array(text, rows)?,
         })
     }
 
@@ -169,59 +161,17 @@ fn stored(values: &[i128], nulls: Option<NullBuffer>, data_type: &DataType) -> R
 }
 
 /// Refuses long texts.
-fn bounded(choice: Box<Choice>) -> Result<Box<Choice>, ExprError> {
-    fn fits(choice: &Choice) -> bool {
-        choice.whens.iter().map(|(_, text)| text).chain([&choice.otherwise]).all(|text| match text {
+fn bounded(text: Text) -> Result<Text, ExprError> {
+    fn fits(text: &Text) -> bool {
+        match text {
             Text::Literal(text) => text.len() <= LONGEST_TEXT,
-            Text::Choice(choice) => fits(choice),
+            Text::Choice(choice) => choice.whens.iter().map(|(_, text)| text).chain([&choice.otherwise]).all(fits),
+            Text::Call(call) => call.operands.iter().all(fits),
             Text::Null | Text::Column(_) => true,
-        })
+        }
     }
-    match fits(&choice) {
-        true => Ok(choice),
+    match fits(&text) {
+        true => Ok(text),
         false => Err(ExprError::TooLarge { limit: format!("{LONGEST_TEXT} bytes in a text of a CASE") }),
     }
-}
-
-/// Calls `put` with the text of each row, in no order.
-fn chosen(choice: &Choice, rows: &Rows<'_>, put: &mut dyn FnMut(usize, Option<Arc<str>>)) -> Result<(), ExprError> {
-    rows.go_on()?;
-    let mut choose = || {
-        let left = evaluate::untold(&choice.whens, rows, &mut |takes, text| {
-            let places: Vec<usize> = takes.set_indices().collect();
-            rows.part(takes, |part| texts(text, part, &mut |row, text| put(places[row], text)))
-        })?;
-        let places: Vec<usize> = left.set_indices().collect();
-        match places.is_empty() {
-            true => Ok(()),
-            false => rows.part(&left, |part| texts(&choice.otherwise, part, &mut |row, text| put(places[row], text))),
-        }
-    };
-    match &choice.known {
-        Some(number) => {
-            let numbers = vector(number, rows)?;
-            rows.knowing(number, numbers, choose)
-        }
-        None => choose(),
-    }
-}
-
-fn texts(text: &Text, rows: &Rows<'_>, put: &mut dyn FnMut(usize, Option<Arc<str>>)) -> Result<(), ExprError> {
-    match text {
-        Text::Null => {}
-        Text::Literal(text) => (0..rows.count()).for_each(|row| put(row, Some(text.clone()))),
-        Text::Choice(choice) => chosen(choice, rows, put)?,
-        Text::Column(column) => {
-            let array = rows.array(column)?;
-            let mut all = |values: &mut dyn Iterator<Item = Option<&str>>| {
-                values.enumerate().for_each(|(row, value)| put(row, value.map(Arc::from)));
-            };
-            match array.data_type() {
-                DataType::Utf8 => all(&mut array.as_string::<i32>().iter()),
-                DataType::LargeUtf8 => all(&mut array.as_string::<i64>().iter()),
-                _ => all(&mut array.as_string_view().iter()),
-            }
-        }
-    }
-    Ok(())
 }

@@ -50,13 +50,18 @@
 //! **Choices and casts.** `CASE` takes the branch of the first condition that is true, and computes each
 //! branch for its rows only. All branches are numbers, times of one type, conditions or texts. A cast to an
 //! integer rounds to the nearest integer, ties to even. A value that does not fit is an error, and NaN
-//! becomes null.
+//! becomes null. `coalesce` has the same kinds of values.
+//!
+//! **Texts.** `upper`, `lower`, `substr` and `length` work on characters. Patterns are literals, so each is
+//! prepared once; a regular expression takes time linear in the text.
+//!
+//! **Times.** `extract` gives integers. A time plus an interval keeps its type.
 //!
 //! **Names.** A name must match a column exactly, or, without quotes, ignoring case. `"my column"` or `` `my
 //! column` `` quotes it. Dots are part of a name.
 //!
 //! **Grammar.** `= <> != < <= > >=` (and `==`), `AND OR NOT`, `[NOT] IN (...)`, `[NOT] BETWEEN`, `IS [NOT]
-//! NULL | TRUE | FALSE | UNKNOWN`, `[NOT] LIKE` and `ILIKE` (`%`, `_`, escape `\`), `CASE`, `CAST` and `::`,
+//! NULL | TRUE | FALSE | UNKNOWN`, `[NOT] LIKE` and `ILIKE` (`%`, `_`, `ESCAPE`), `CASE`, `CAST` and `::`,
 //! arithmetic, functions, parentheses. Other SQL is an error that names the construct.
 //!
 //! **Limits.** 64 nested parentheses, calls and signs; 128 operators in one chain; 16 MiB of text; 262,144

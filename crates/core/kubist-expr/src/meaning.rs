@@ -46,6 +46,7 @@ pub(crate) fn describe_operand(operand: &Operand) -> String {
         Operand::Column(column) => format!("column `{}` of type {}", column.name, column.data_type),
         Operand::Compute(Compute { stored: Some(stored), .. }) => format!("a computed value of type {stored}"),
         Operand::Compute(_) => "a computed number".to_owned(),
+        Operand::Text(_) => "a computed text".to_owned(),
     }
 }
 
@@ -58,6 +59,7 @@ pub(crate) fn family(operand: &Operand) -> Family {
             Kind::F32 => Family::Float(Width::F32),
             Kind::F64 => Family::Float(Width::F64),
         },
+        Operand::Text(_) => Family::Text,
     }
 }
 
@@ -69,6 +71,8 @@ pub(crate) fn computed(operand: Operand) -> Compute {
             let unit = column.unit.clone();
             Compute { unit, ..Compute::new(kind_of(&column), Step::Column(column)) }
         }
+        // Callers exclude texts by their family. A text as a number would be null.
+        Operand::Text(_) => Compute::new(Kind::Int, Step::Coalesce(Vec::new())),
     }
 }
 

@@ -21,7 +21,7 @@ type Of = Option<Arc<Unit>>;
 fn subject(operand: &Operand) -> String {
     match operand {
         Operand::Column(column) => format!("column `{}`", column.name),
-        Operand::Compute(_) => "what is computed".to_owned(),
+        Operand::Compute(_) | Operand::Text(_) => "what is computed".to_owned(),
     }
 }
 
@@ -59,12 +59,14 @@ fn is_value(operand: &Operand) -> bool {
                 whens.iter().map(|(_, value)| value).chain(otherwise.as_deref()).all(computed)
             }
             Step::Call(Least | Greatest | Floor | Ceil | Round | RoundTo(_) | Bin(_), of) => of.iter().all(computed),
-            Step::Call(..) | Step::Truth(_) => false,
+            Step::Coalesce(of) => of.iter().all(computed),
+            Step::Call(..) | Step::Truth(_) | Step::Length(_) => false,
         }
     }
     match operand {
         Operand::Column(_) => true,
         Operand::Compute(of) => computed(of),
+        Operand::Text(_) => false,
     }
 }
 

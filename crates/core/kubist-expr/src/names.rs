@@ -10,7 +10,7 @@ use crate::near::nearest;
 use crate::unit::{Unit, Units};
 use arrow_schema::{DataType, Field, Schema, TimeUnit};
 use kubist_index::order;
-use std::cell::{OnceCell, RefCell};
+use std::cell::{Cell, OnceCell, RefCell};
 use std::collections::HashMap;
 use std::sync::Arc;
 
@@ -18,6 +18,9 @@ use std::sync::Arc;
 const UNIT: &str = "unit";
 /// The metadata key of a unit that is uncertain, because a plain number is a factor of the values.
 const SCALED: &str = "unit of a multiple";
+
+/// Maximum number of regular expressions in a text.
+const MOST_REGULAR: usize = 64;
 
 /// Column names that an error lists before it only counts them.
 const LISTED: usize = 20;
@@ -42,6 +45,8 @@ pub(crate) struct Names<'a> {
     /// Indices by name in lower case.
     folded: OnceCell<HashMap<String, Vec<usize>>>,
     mentioned: RefCell<HashMap<usize, Arc<Column>>>,
+    /// The number of regular expressions of the text.
+    regular: Cell<usize>,
     /// Conversions between the units of this expression.
     pub(crate) units: Arc<Units>,
 }
@@ -53,6 +58,7 @@ impl<'a> Names<'a> {
             exact: OnceCell::new(),
             folded: OnceCell::new(),
             mentioned: RefCell::default(),
+            regular: Cell::default(),
             units: Arc::default(),
         }
     }
@@ -67,6 +73,15 @@ impl<'a> Names<'a> {
                 let names: Vec<String> = names.collect();
                 Err(ExprError::AmbiguousColumn { name: shortened(name).into(), candidates: names.join(", ") })
             }
+        }
+    }
+
+    /// Counts a regular expression, whose compiled form can be much larger than its text.
+    pub(crate) fn count_regular(&self) -> Result<(), ExprError> {
+        self.regular.set(self.regular.get() + 1);
+        match self.regular.get() <= MOST_REGULAR {
+            true => Ok(()),
+            false => Err(ExprError::TooLarge { limit: format!("{MOST_REGULAR} regular expressions") }),
         }
     }
 

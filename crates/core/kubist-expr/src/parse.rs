@@ -1,7 +1,7 @@
 //! The parser: from tokens to a tree, by recursive descent.
 //!
 //! The grammar, from the lowest precedence: `OR`, `AND`, `NOT`, comparisons (also `IN`, `BETWEEN`, `LIKE`,
-//! `IS`), `+ -`, `* / %`, unary `-`, `^` (right-associative: `-2^2` is -4), `::`. It is written by hand
+//! `IS`), bit operations, `+ -`, `* / %`, unary `-`, `^` (right-associative: `-2^2` is -4), `::`. It is written by hand
 //! instead of using a general SQL parser, for two guarantees. Time is linear in the text. The tree is never
 //! higher than `MAX_HEIGHT`, so no walk over it, and not its destructor either, can overflow the stack.
 //! `AND`, `OR` and `IN` add width, not height.
@@ -9,7 +9,7 @@
 use crate::error::{ExprError, shortened};
 use crate::lex::{Token, mistake, tokens};
 use crate::moment::Moment;
-use crate::number::Number;
+use crate::number::{Decimal, Number};
 use crate::syntax::{Op, Syntax};
 use crate::types::{self, Unknown};
 use crate::value::Literal;
@@ -34,15 +34,12 @@ const FOREIGN: &[&str] = &[
     "COLLATE",
     "DISTINCT",
     "DIV",
-    "ESCAPE",
     "EXISTS",
-    "EXTRACT",
     "FILTER",
     "FROM",
     "GLOB",
     "GROUP",
     "HAVING",
-    "INTERVAL",
     "ISNULL",
     "LIMIT",
     "MATCH",
@@ -57,12 +54,10 @@ const FOREIGN: &[&str] = &[
     "SIMILAR",
     "SOME",
     "STRUCT",
-    "SUBSTRING",
     "SYMMETRIC",
     "TRIM",
     "UNION",
     "WHERE",
-    "XOR",
 ];
 
 /// Keywords that end a part of a `CASE`.
@@ -70,6 +65,9 @@ const OF_CASE: &[&str] = &["WHEN", "THEN", "ELSE", "END"];
 
 /// Keywords that cannot be unquoted names.
 const RESERVED: &[&str] = &["AND", "BETWEEN", "ILIKE", "IN", "IS", "LIKE", "NOT", "OR"];
+
+/// The name of the call that adds an interval to a time.
+pub(crate) const ADD_INTERVAL: &str = "+ interval";
 
 /// A tree and its number of levels.
 struct Tree {
@@ -207,8 +205,6 @@ impl Parser<'_> {
                 return ExprError::unsupported_but("`||`", "write OR; texts cannot be joined").into();
             }
             Token::Symbol("!") => return ExprError::unsupported_but("`!`", "write NOT").into(),
-            Token::Symbol("&") => return ExprError::unsupported_but("`&`", "write AND").into(),
-            Token::Symbol("|") => return ExprError::unsupported_but("`|`", "write OR").into(),
             Token::Symbol(symbol @ ("(" | ")" | "," | "." | ";")) => format!("`{symbol}`"),
             Token::Symbol(symbol) if expected.is_empty() && operator(symbol).is_none() => {
                 return ExprError::unsupported(format!("`{symbol}`")).into();
@@ -265,7 +261,7 @@ impl Parser<'_> {
     }
 
     fn comparison(&mut self) -> Parsed {
-        let mut left = self.sum()?;
+        let mut left = self.bits()?;
         let mut compared = false;
         loop {
             let negated =
@@ -277,14 +273,14 @@ impl Parser<'_> {
                 }
                 self.next += 1;
                 compared = true;
-                let right = self.sum()?;
+                let right = self.bits()?;
                 left = over([left, right], |[left, right]| Syntax::Compare { op, left, right })?;
             } else if self.skip_word("BETWEEN") {
-                let low = self.sum()?;
+                let low = self.bits()?;
                 if !self.skip_word("AND") {
                     return Err(self.unexpected_but("BETWEEN expects AND, "));
                 }
-                let high = self.sum()?;
+                let high = self.bits()?;
                 let between = over([left, low, high], |[operand, low, high]| Syntax::Between { operand, low, high })?;
                 left = negated_if(negated, between)?;
             } else if self.skip_word("IN") {
@@ -292,11 +288,10 @@ impl Parser<'_> {
             } else if self.is_word(0, "LIKE") || self.is_word(0, "ILIKE") {
                 let ignore_case = self.is_word(0, "ILIKE");
                 self.next += 1;
-                let pattern = self.sum()?;
-                if self.is_word(0, "ESCAPE") {
-                    return Err(ExprError::unsupported_but("ESCAPE", "the escape character of LIKE is `\\`").into());
-                }
-                let like = over([left, pattern], |[operand, pattern]| Syntax::Like { operand, pattern, ignore_case })?;
+                let pattern = self.bits()?;
+                let escape = self.escape()?;
+                let like =
+                    over([left, pattern], |[operand, pattern]| Syntax::Like { operand, pattern, escape, ignore_case })?;
                 left = negated_if(negated, like)?;
             } else if self.skip_word("IS") {
                 left = self.is(left)?;
@@ -317,7 +312,7 @@ impl Parser<'_> {
         self.expect("(")?;
         let mut trees = vec![operand];
         loop {
-            trees.push(self.deeper(Self::sum)?);
+            trees.push(self.deeper(Self::bits)?);
             if !self.skip_symbol(",") {
                 break;
             }
@@ -349,14 +344,93 @@ impl Parser<'_> {
         negated_if(negated, test)
     }
 
+    /// `ESCAPE 'c'` after a pattern.
+    fn escape(&mut self) -> Parsed<Option<char>> {
+        if !self.skip_word("ESCAPE") {
+            return Ok(None);
+        }
+        let text = match self.peek() {
+            Token::Text(text) => text.clone(),
+            _ => return Err(self.unexpected_but("ESCAPE expects one character in quotes, ")),
+        };
+        let mut chars = text.chars();
+        let (escape, None) = (chars.next(), chars.next()) else {
+            return Err(self.here("ESCAPE takes one character, as in LIKE 'a\\_%' ESCAPE '\\'"));
+        };
+        self.next += 1;
+        Ok(escape)
+    }
+
+    /// Bit operations, all of one precedence.
+    fn bits(&mut self) -> Parsed {
+        let mut left = self.sum()?;
+        while let Token::Symbol(symbol @ ("&" | "|" | "<<" | ">>")) = *self.peek() {
+            self.next += 1;
+            let right = self.sum()?;
+            left = call(symbol, vec![left, right])?;
+        }
+        Ok(left)
+    }
+
     fn sum(&mut self) -> Parsed {
         let mut left = self.product()?;
         while let Token::Symbol(symbol @ ("+" | "-")) = *self.peek() {
             self.next += 1;
-            let right = self.product()?;
-            left = call(symbol, vec![left, right])?;
+            left = match self.interval(symbol == "-")? {
+                Some([count, unit]) => call(ADD_INTERVAL, vec![left, count, unit])?,
+                None => {
+                    let right = self.product()?;
+                    call(symbol, vec![left, right])?
+                }
+            };
         }
         Ok(left)
+    }
+
+    /// The number and the unit of `INTERVAL 3 DAY`, `INTERVAL '3 days'` or `INTERVAL '3' DAY`.
+    fn interval(&mut self, negative: bool) -> Parsed<Option<[Tree; 2]>> {
+        let signed = matches!(self.ahead(1), Token::Symbol("-"));
+        let is_interval = match self.ahead(1 + usize::from(signed)) {
+            Token::Number(_) => true,
+            Token::Text(_) => !signed,
+            _ => false,
+        };
+        if !self.is_word(0, "INTERVAL") || !is_interval {
+            return Ok(None);
+        }
+        self.next += 1 + usize::from(signed);
+        let expected = "INTERVAL expects a number and a unit, as in INTERVAL 3 DAY or INTERVAL '3 days'";
+        let (count, unit) = match self.peek().clone() {
+            Token::Number(number) => (Some(number), String::new()),
+            Token::Text(text) => {
+                let text = text.trim();
+                let (count, unit) = text.split_once(char::is_whitespace).unwrap_or((text, ""));
+                let count = match count.strip_prefix('-') {
+                    Some(count) => Decimal::parse(count).map(|count| Number::Finite(count).negated()),
+                    None => Decimal::parse(count).map(Number::Finite),
+                };
+                let count = count.and_then(|count| match count {
+                    Number::Finite(count) => Some(count),
+                    _ => None,
+                });
+                (count, unit.trim().to_owned())
+            }
+            _ => (None, String::new()),
+        };
+        let Some(count) = count else { return Err(self.here(expected)) };
+        self.next += 1;
+        let unit = match self.peek() {
+            Token::Word(word) if unit.is_empty() => {
+                let word = word.clone();
+                self.next += 1;
+                word
+            }
+            _ if unit.is_empty() => return Err(self.here(expected)),
+            _ => unit,
+        };
+        let count = Number::Finite(count);
+        let count = if negative != signed { count.negated() } else { count };
+        Ok(Some([leaf(Syntax::Literal(Literal::Number(count))), leaf(Syntax::Literal(Literal::Text(unit.into())))]))
     }
 
     fn product(&mut self) -> Parsed {
@@ -373,6 +447,10 @@ impl Parser<'_> {
         if self.skip_symbol("-") {
             let operand = self.deeper(Self::signed)?;
             call("negate", vec![operand])
+        } else if self.skip_symbol("~") {
+            // As in DuckDB, `~` binds less tightly than arithmetic.
+            let operand = self.deeper(Self::sum)?;
+            call("~", vec![operand])
         } else if self.skip_symbol("+") {
             self.deeper(Self::signed)
         } else {
@@ -409,6 +487,24 @@ impl Parser<'_> {
         let to = self.data_type()?;
         self.expect(")")?;
         over([operand], |[operand]| Syntax::Cast { operand, to })
+    }
+
+    /// `EXTRACT(HOUR FROM t)`
+    fn extract(&mut self) -> Parsed {
+        self.next += 1;
+        self.expect("(")?;
+        let part = match self.peek() {
+            Token::Word(word) => word.as_str().into(),
+            Token::Text(text) => text.clone(),
+            _ => return Err(self.unexpected_but("EXTRACT expects a part of a time, as in EXTRACT(HOUR FROM t), ")),
+        };
+        self.next += 1;
+        if !self.skip_word("FROM") {
+            return Err(self.unexpected_but("EXTRACT expects FROM, "));
+        }
+        let operand = self.deeper(Self::disjunction)?;
+        self.expect(")")?;
+        call("date_part", vec![leaf(Syntax::Literal(Literal::Text(part))), operand])
     }
 
     /// The name of a type, of one or several words.
@@ -542,9 +638,14 @@ impl Parser<'_> {
         if FOREIGN.contains(&upper) && !named {
             return Err(ExprError::unsupported(upper).into());
         }
+        if let ("INTERVAL", Token::Text(_) | Token::Number(_)) = (upper, self.ahead(1)) {
+            let what = "an INTERVAL that is not added to a time";
+            return Err(ExprError::unsupported_but(what, "write t + INTERVAL 1 DAY").into());
+        }
         match self.ahead(1) {
             _ if upper == "CASE" && !named => self.case(),
             Token::Symbol("(") if upper == "CAST" => self.cast(),
+            Token::Symbol("(") if upper == "EXTRACT" => self.extract(),
             Token::Text(text) if matches!(upper, "DATE" | "TIME" | "TIMESTAMP") => {
                 let text = text.clone();
                 let moment = Moment::parse(&text).filter(|moment| moment.of_day == (upper == "TIME"));

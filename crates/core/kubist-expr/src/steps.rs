@@ -193,12 +193,29 @@ fn is_smooth(compute: &Compute, corners: Corners) -> bool {
     let is_smooth = |compute: &Compute| is_smooth(compute, corners);
     match &compute.step {
         Step::Column(_) | Step::Int(_) | Step::Float(_) => true,
-        Step::Call(Floor | Ceil | Round | RoundTo(_) | Bin(_) | Sign | Remainder | Truncate(_), operands) => {
-            operands.iter().all(|operand| constant(operand).is_some())
-        }
+        Step::Call(
+            Floor
+            | Ceil
+            | Round
+            | RoundTo(_)
+            | Bin(_)
+            | Sign
+            | Remainder
+            | Truncate(_)
+            | Part(..)
+            | Shift { .. }
+            | BitAnd
+            | BitOr
+            | BitXor
+            | BitNot
+            | ShiftLeft
+            | ShiftRight,
+            operands,
+        ) => operands.iter().all(|operand| constant(operand).is_some()),
         Step::Call(Abs, _) if corners == Corners::Jump => false,
         Step::Call(_, operands) => operands.iter().all(is_smooth),
         Step::Cast(of, Cast::Float) => is_smooth(of),
+        Step::Coalesce(_) | Step::Length(_) => false,
         Step::Cast(..) | Step::Truth(_) | Step::Case(..) | Step::Once(..) | Step::Known(_) => false,
     }
 }

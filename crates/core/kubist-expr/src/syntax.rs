@@ -66,6 +66,8 @@ pub(crate) enum Syntax {
     Like {
         operand: Box<Syntax>,
         pattern: Box<Syntax>,
+        /// The character before a `%` or `_` that stands for itself.
+        escape: Option<char>,
         ignore_case: bool,
     },
     /// With an operand, each `WHEN` is a value that it is compared with; otherwise a condition.

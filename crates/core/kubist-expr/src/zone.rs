@@ -103,10 +103,10 @@ fn answers(test: &Test, zone: &dyn Fn(usize) -> Zone) -> Answers {
             Some(numbers) => among(&numbers, &points.spans, *null),
             None => ANY,
         },
-        Test::Like { column, span, .. } => {
-            let numbers = Numbers::of(column, zone);
-            Answers { no: numbers.keys.is_some(), ..numbers.within(span.as_ref()) }
-        }
+        Test::Like { operand, span, .. } => match (numbers(operand), span) {
+            (Some(numbers), Some(_)) => Answers { no: numbers.keys.is_some(), ..numbers.within(span.as_ref()) },
+            _ => ANY,
+        },
         Test::IsNull(operand) => match numbers(operand) {
             Some(numbers) => {
                 Answers { yes: numbers.nulls != Nulls::None, no: numbers.nulls != Nulls::All, unknown: false }

@@ -117,7 +117,9 @@ fn arithmetic_follows_the_rules() {
 #[test]
 fn names_are_found_as_documented() {
     assert_eq!(rows("\"my col\" = 'b''c'"), [1]);
-    assert_eq!(rows("`my col` LIKE '\\%'"), [2]);
+    assert_eq!(rows("`my col` LIKE '!%' ESCAPE '!'"), [2]);
+    // As in DuckDB, a backslash is a character like any other without ESCAPE.
+    assert_eq!(rows("`my col` LIKE '\\%'"), []);
     assert_eq!(rows("\"my col\" LIKE '_'"), [0, 2, 3]);
     assert_eq!(rows("DIAMETER > 1"), [3]);
     assert_eq!(rows("mass = 4"), [0]);
@@ -174,14 +176,53 @@ fn mistakes_name_what_is_wrong() {
         ("EXISTS (SELECT 1)", "EXISTS is not supported in an expression"),
         ("pid IN (SELECT 1)", "SELECT is not supported in an expression"),
         ("x > 1 && x < 2", "`&&` is not supported in an expression; write AND"),
-        ("time > INTERVAL '1 day'", "INTERVAL is not supported in an expression"),
+        (
+            "time > INTERVAL '1 day'",
+            "an INTERVAL that is not added to a time is not supported in an expression; write t + INTERVAL 1 DAY",
+        ),
+        (
+            "time + INTERVAL 'a' > time",
+            "at character 17: INTERVAL expects a number and a unit, as in INTERVAL 3 DAY or INTERVAL '3 days'",
+        ),
+        ("time + INTERVAL 1 eon > time", "INTERVAL has no unit 'eon'"),
+        (
+            "time + INTERVAL 1 microsecond > time",
+            "the interval is no multiple of the unit of Timestamp(ms): cast the time, as in d::timestamp + INTERVAL 1 HOUR",
+        ),
+        (
+            "extract(eon FROM time) = 1",
+            "a time has no part 'eon'; the parts are century, decade, year, isoyear, quarter, month, week, weekofyear, day, dayofmonth, dayofyear, doy, dayofweek, weekday, dow, isodow, hour, minute, second, millisecond, microsecond, nanosecond, epoch",
+        ),
+        ("hour(x) = 1", "`hour` takes a date, a timestamp or a time, not column `x` of type Float64"),
+        ("x & 1 = 1", "`&` takes integers: cast the operands, as in x::int64"),
+        ("(x > 1) & (x < 2)", "`&` is for integers: write AND between conditions"),
+        ("upper(x) = 'A'", "`upper` takes a text, not column `x` of type Float64"),
+        (
+            "contains(\"my col\", x)",
+            "`contains` takes a text in quotes as its second operand, not column `x` of type Float64",
+        ),
+        ("substr(\"my col\", 1.5) = 'a'", "`substr` takes integers as position and length, as in substr(s, 1, 3)"),
+        ("regexp_matches(\"my col\", 'a', 'z')", "regexp_matches has no option 'z'; the options are c, i, l, m and s"),
+        (
+            "regexp_matches(\"my col\", '\\w{900}')",
+            "the expression is too large: more than 1 MiB of a compiled regular expression",
+        ),
+        (
+            &["regexp_matches(\"my col\", 'a')"; 65].join(" OR "),
+            "the expression is too large: more than 64 regular expressions",
+        ),
+        (
+            "coalesce(x, 'a') = 1",
+            "coalesce gives column `x` of type Float64 in one branch and the text 'a' in another: all must be numbers, times of one type, conditions or texts",
+        ),
         ("x IS DISTINCT FROM 1", "IS DISTINCT FROM is not supported in an expression"),
         ("\"my col\" SIMILAR TO 'a'", "SIMILAR is not supported in an expression"),
         ("\"my col\" ~ 'a'", "`~` is not supported in an expression"),
         (
-            "\"my col\" LIKE 'a' ESCAPE '!'",
-            "ESCAPE is not supported in an expression; the escape character of LIKE is `\\`",
+            "\"my col\" LIKE 'a' ESCAPE '!!'",
+            "at character 26: ESCAPE takes one character, as in LIKE 'a\\_%' ESCAPE '\\'",
         ),
+        ("\"my col\" LIKE 'a!' ESCAPE '!'", "a pattern cannot end with its escape character !"),
         ("(pid, x) IN ((1, 2))", "a row value `(a, b)` is not supported in an expression"),
         ("count(*) > 1", "the aggregate `count` is not supported in an expression"),
         ("x > E'a'", "the literal E'...' is not supported in an expression"),
@@ -189,9 +230,10 @@ fn mistakes_name_what_is_wrong() {
         ("x > 5; DROP TABLE t", "at character 6: `;` is not expected here"),
         (
             "cot(x) > 1",
-            "the function `cot` is not supported in an expression; known are abs, acos, asin, atan, atan2, bin, ceil, cos, \
-             date_trunc, degrees, exp, floor, greatest, hypot, isfinite, isnan, least, ln, log10, log2, pi, power, \
-             radians, round, sign, sin, sqrt, tan",
+            "the function `cot` is not supported in an expression; known are abs, acos, asin, atan, atan2, bin, ceil, \
+             coalesce, contains, cos, date_part, date_trunc, degrees, ends_with, exp, floor, greatest, hypot, ifnull, \
+             isfinite, isnan, least, length, ln, log10, log2, lower, nullif, pi, power, radians, regexp_matches, round, \
+             sign, sin, sqrt, starts_with, substr, tan, upper, xor, and the parts of a time such as hour",
         ),
         ("x > 'abc'", "column `x` of type Float64 cannot be compared with the text 'abc'"),
         ("pid = TRUE", "column `pid` of type Int64 cannot be compared with the boolean TRUE"),

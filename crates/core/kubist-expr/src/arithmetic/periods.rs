@@ -58,10 +58,11 @@ fn takes_times(found: &str) -> ExprError {
 }
 
 /// The stored type of an operand.
-fn stored_type(operand: &Operand) -> Option<DataType> {
+pub(super) fn stored_type(operand: &Operand) -> Option<DataType> {
     match operand {
         Operand::Column(column) => Some(column.data_type.clone()),
         Operand::Compute(compute) => compute.stored.clone(),
+        Operand::Text(_) => None,
     }
 }
 
@@ -74,4 +75,11 @@ fn period(name: &str, unit: i128) -> Option<Period> {
     let offset = if *name == "week" { FIRST_MONDAY / unit } else { 0 };
     // A period finer than the column's unit changes nothing.
     Some(Period::Units { length: (length / unit).max(1), offset })
+}
+
+/// The months and the nanoseconds of a unit of intervals.
+pub(super) fn lengths_of(name: &str) -> Option<(i128, i128)> {
+    let is_it = |known: &&(&str, i128)| known.0 == name || name.strip_suffix('s') == Some(known.0);
+    let months = MONTHS.iter().find(is_it).map(|(_, months)| (*months, 0));
+    months.or_else(|| LENGTHS.iter().find(is_it).map(|(_, length)| (0, *length)))
 }

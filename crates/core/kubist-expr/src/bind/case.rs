@@ -3,9 +3,10 @@
 //! A `CASE` of conditions is 1 or 0. A comparison with a `CASE` of texts compares each of its texts instead
 //! and becomes a `CASE` of conditions.
 
+use super::texts::text_of;
 use super::{Names, among as among_of, as_test, compare, condition_of, meaning_of, shared};
 use crate::arithmetic::{Numeric, common_kind, numeric, step};
-use crate::bound::{self, Choice, Compute, Operand, Step, Test, Text};
+use crate::bound::{self, Choice, Compute, Operand, Step, Test, Text, TextCall, TextFunction};
 use crate::domain::{Family, Point, Position};
 use crate::error::ExprError;
 use crate::meaning::{Meaning, computed, describe, family};
@@ -54,11 +55,28 @@ pub(super) fn bind(
         None => Meaning::Literal(Literal::Null),
     });
     let (values, unit) = measured::branches(values, &names.units)?;
-    of_kind(number, tests, values, unit)
+    of_kind(Picks::Case { known: number, tests }, values, unit)
 }
 
 /// A number that the tests and the values share.
 type Shared = Option<Arc<Compute>>;
+
+/// How each row gets one of several values.
+pub(super) enum Picks {
+    /// The value of the first test that is true; the last value has no test.
+    Case { known: Shared, tests: Vec<Test> },
+    /// The first value that is not null.
+    Coalesce,
+}
+
+impl Picks {
+    fn name(&self) -> &'static str {
+        match self {
+            Picks::Case { .. } => "CASE",
+            Picks::Coalesce => "coalesce",
+        }
+    }
+}
 
 /// The common kind of all branches.
 #[derive(Clone, PartialEq)]
@@ -91,6 +109,7 @@ fn kind(value: &Meaning) -> Result<Kind, ExprError> {
             Family::Instant { .. } | Family::TimeOfDay { .. } | Family::Duration { .. } => match &**operand {
                 Operand::Column(column) => Kind::Time(column.data_type.clone()),
                 Operand::Compute(compute) => compute.stored.clone().map_or(Kind::Number, Kind::Time),
+                Operand::Text(_) => Kind::Text,
             },
             Family::Binary | Family::Other => return Err(no_value(value)),
         },
@@ -113,18 +132,13 @@ fn met(one: Kind, other: Kind) -> Option<Kind> {
     }
 }
 
-fn of_kind(
-    known: Shared,
-    tests: Vec<Test>,
-    values: Vec<Meaning>,
-    unit: Option<Arc<Unit>>,
-) -> Result<Meaning, ExprError> {
+pub(super) fn of_kind(picks: Picks, values: Vec<Meaning>, unit: Option<Arc<Unit>>) -> Result<Meaning, ExprError> {
     let mut common = Kind::Null;
     let mut first = None;
     for value in &values {
         let next = kind(value)?;
         let Some(met) = met(common, next.clone()) else {
-            return Err(mixed(first.unwrap_or(value), value));
+            return Err(mixed(picks.name(), first.unwrap_or(value), value));
         };
         if next != Kind::Null && first.is_none() {
             first = Some(value);
@@ -134,31 +148,35 @@ fn of_kind(
     match common {
         Kind::Null => Ok(Meaning::Literal(Literal::Null)),
         Kind::Number => {
-            let number = numbers(known, tests, values)?;
+            let number = numbers(picks, values)?;
             Ok(Operand::Compute(Compute { unit, ..number }).into())
         }
         Kind::Condition => {
             let answers = values.into_iter().map(as_test).collect::<Result<_, _>>()?;
-            conditions(known, tests, answers).map(Meaning::from)
+            conditions(picks, answers).map(Meaning::from)
         }
-        Kind::Time(stored) => times(known, tests, values, stored),
+        Kind::Time(stored) => times(picks, values, stored),
         Kind::AnyTime => Err(ExprError::type_mistake(
             "CASE gives times of no type: cast them, as in TIMESTAMP '2020-01-01'::timestamp",
         )),
-        Kind::Text | Kind::Written => texts(known, tests, values),
+        Kind::Text | Kind::Written => texts(picks, values),
     }
 }
 
-fn mixed(one: &Meaning, other: &Meaning) -> ExprError {
+fn mixed(name: &str, one: &Meaning, other: &Meaning) -> ExprError {
     ExprError::type_mistake(format!(
-        "CASE gives {} in one branch and {} in another: all must be numbers, times of one type, conditions or texts",
+        "{name} gives {} in one branch and {} in another: all must be numbers, times of one type, conditions or texts",
         describe(one),
         describe(other)
     ))
 }
 
 /// The branches as one number.
-fn case(known: Shared, kind: bound::Kind, tests: Vec<Test>, mut values: Vec<Option<Compute>>) -> Compute {
+fn case(picks: Picks, kind: bound::Kind, mut values: Vec<Option<Compute>>) -> Compute {
+    let (known, tests) = match picks {
+        Picks::Case { known, tests } => (known, tests),
+        Picks::Coalesce => return Compute::new(kind, Step::Coalesce(values.into_iter().flatten().collect())),
+    };
     let null = || Compute::new(kind, Step::Case(Vec::new(), None));
     let otherwise = values.pop().flatten().map(Box::new);
     let whens = tests.into_iter().zip(values.into_iter().map(|value| value.unwrap_or_else(null)));
@@ -169,24 +187,24 @@ fn case(known: Shared, kind: bound::Kind, tests: Vec<Test>, mut values: Vec<Opti
     }
 }
 
-fn numbers(known: Shared, tests: Vec<Test>, values: Vec<Meaning>) -> Result<Compute, ExprError> {
+fn numbers(picks: Picks, values: Vec<Meaning>) -> Result<Compute, ExprError> {
     let values = values.into_iter().map(|value| numeric("CASE", value)).collect::<Result<Vec<Numeric>, _>>()?;
     let kind = common_kind(&values);
-    Ok(case(known, kind, tests, values.into_iter().map(|value| step(value, kind)).collect()))
+    Ok(case(picks, kind, values.into_iter().map(|value| step(value, kind)).collect()))
 }
 
 /// 1 where the branch is true, 0 where it is false.
-fn conditions(known: Shared, tests: Vec<Test>, answers: Vec<Test>) -> Result<Test, ExprError> {
+fn conditions(picks: Picks, answers: Vec<Test>) -> Result<Test, ExprError> {
     let truth = |answer: Test| match answer {
         Test::Constant(None) => None,
         Test::Constant(Some(truth)) => Some(Compute::new(bound::Kind::Int, Step::Int(truth.into()))),
         test => Some(Compute::new(bound::Kind::Int, Step::Truth(Box::new(test)))),
     };
-    let case = case(known, bound::Kind::Int, tests, answers.into_iter().map(truth).collect());
+    let case = case(picks, bound::Kind::Int, answers.into_iter().map(truth).collect());
     super::against(Op::Eq, Operand::Compute(case), &Literal::Number(number::Number::Finite(Decimal::from_integer(1))))
 }
 
-fn times(known: Shared, tests: Vec<Test>, values: Vec<Meaning>, stored: DataType) -> Result<Meaning, ExprError> {
+fn times(picks: Picks, values: Vec<Meaning>, stored: DataType) -> Result<Meaning, ExprError> {
     let of_stored = Family::of(&stored);
     let value = |value: Meaning| match value {
         Meaning::Literal(Literal::Null) => Ok(None),
@@ -204,21 +222,25 @@ fn times(known: Shared, tests: Vec<Test>, values: Vec<Meaning>, stored: DataType
         other => Err(no_value(&other)),
     };
     let values = values.into_iter().map(value).collect::<Result<Vec<_>, _>>()?;
-    let case = case(known, bound::Kind::Int, tests, values);
+    let case = case(picks, bound::Kind::Int, values);
     Ok(Operand::Compute(Compute { stored: Some(stored), ..case }).into())
 }
 
-fn texts(known: Shared, tests: Vec<Test>, values: Vec<Meaning>) -> Result<Meaning, ExprError> {
+fn texts(picks: Picks, values: Vec<Meaning>) -> Result<Meaning, ExprError> {
     let text = |value: Meaning| match value {
         Meaning::Literal(Literal::Text(text)) => Ok(Text::Literal(text)),
         Meaning::Choice(choice) => Ok(Text::Choice(choice)),
-        Meaning::Operand(operand) => match operand.column() {
-            Some(column) if family(&operand) == Family::Text => Ok(Text::Column(column.clone())),
-            _ => Ok(Text::Null),
-        },
+        Meaning::Operand(operand) => Ok(text_of(*operand)),
         _ => Ok(Text::Null),
     };
     let mut texts = values.into_iter().map(text).collect::<Result<Vec<Text>, ExprError>>()?;
+    let (known, tests) = match picks {
+        Picks::Case { known, tests } => (known, tests),
+        Picks::Coalesce => {
+            let call = TextCall { function: TextFunction::Coalesce, operands: texts };
+            return Ok(Operand::Text(Arc::new(call)).into());
+        }
+    };
     let otherwise = texts.pop().unwrap_or(Text::Null);
     Ok(Meaning::Choice(Box::new(Choice { known, whens: tests.into_iter().zip(texts).collect(), otherwise })))
 }
@@ -230,6 +252,7 @@ impl From<Text> for Meaning {
             Text::Literal(text) => Meaning::Literal(Literal::Text(text)),
             Text::Column(column) => Operand::Column(column).into(),
             Text::Choice(choice) => Meaning::Choice(choice),
+            Text::Call(call) => Operand::Text(call).into(),
         }
     }
 }
@@ -243,7 +266,7 @@ fn judged(choice: Choice, judge: &mut dyn FnMut(Meaning) -> Result<Test, ExprErr
         answers.push(judge(text.into())?);
     }
     answers.push(judge(otherwise.into())?);
-    conditions(known, tests, answers)
+    conditions(Picks::Case { known, tests }, answers)
 }
 
 pub(super) fn against(op: Op, choice: Choice, literal: &Literal) -> Result<Test, ExprError> {

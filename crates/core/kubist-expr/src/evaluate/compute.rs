@@ -5,13 +5,16 @@
 //! missing result must not pass unnoticed.
 
 mod buckets;
+mod calendar;
 mod case;
 mod cast;
 mod functions;
 
+pub(crate) use calendar::shifted;
+
 use crate::bound::{Compute, Function, Kind, Known, Step};
 use crate::error::ExprError;
-use crate::evaluate::answers;
+use crate::evaluate::{answers, text};
 use crate::rows::Rows;
 use crate::vector::{Values, Vector};
 use arrow_array::Array;
@@ -50,6 +53,11 @@ pub(crate) fn vector(compute: &Compute, rows: &Rows<'_>) -> Result<Vector, ExprE
         Step::Once(number, of) => {
             let numbers = vector(number, rows)?;
             rows.knowing(number, numbers, || vector(of, rows))
+        }
+        Step::Coalesce(of) => case::first(of, rows, compute.kind),
+        Step::Length(text) => {
+            let (values, nulls) = text::lengths(text, rows)?;
+            Ok(Vector { values: Values::Int(values), nulls })
         }
         Step::Cast(of, cast) => cast::cast(vector(of, rows)?, cast, compute),
     }

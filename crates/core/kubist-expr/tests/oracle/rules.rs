@@ -349,7 +349,7 @@ fn like(text: &[char], pattern: &[char]) -> bool {
         [] => text.is_empty(),
         ['%', rest @ ..] => (0..=text.len()).any(|skip| like(&text[skip..], rest)),
         ['_', rest @ ..] => !text.is_empty() && like(&text[1..], rest),
-        ['\\', c, rest @ ..] | [c, rest @ ..] => text.first() == Some(c) && like(&text[1..], rest),
+        [c, rest @ ..] => text.first() == Some(c) && like(&text[1..], rest),
     }
 }
 

@@ -77,9 +77,8 @@ impl Term {
             Some((name, last)) if last.eq_ignore_ascii_case("asc") => (name.trim(), false),
             _ => (text.trim(), false),
         };
-        let unquoted = |quote: char| name.strip_prefix(quote)?.strip_suffix(quote);
-        let quoted = if is_column { None } else { ['"', '`'].into_iter().find_map(unquoted) };
-        let column = match schema.column(quoted.unwrap_or(name)) {
+        let quoted = if is_column { None } else { ['"', '`'].into_iter().find_map(|quote| unquoted(name, quote)) };
+        let column = match schema.column(quoted.as_deref().unwrap_or(name)) {
             Ok(column) => column,
             Err(_) if quoted.is_none() && name.eq_ignore_ascii_case(PRIORITY) => {
                 return Ok(Term { by: By::Priority, descending });
@@ -92,6 +91,14 @@ impl Term {
         }
         Ok(Term { by: By::Column(place(column, read)), descending })
     }
+}
+
+/// The name between two quotes. As in SQL, a doubled quote inside stands for one.
+fn unquoted(name: &str, quote: char) -> Option<String> {
+    let inner = name.strip_prefix(quote)?.strip_suffix(quote)?;
+    let doubled = [quote, quote].iter().collect::<String>();
+    let plain = inner.replace(&doubled, "");
+    (!plain.contains(quote)).then(|| inner.replace(&doubled, &quote.to_string()))
 }
 
 /// The order of trajectories, one after another in time order: `by`, other identity columns of the
@@ -141,6 +148,14 @@ fn has_order(data_type: &DataType) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_doubled_quote_is_one() {
+        assert_eq!(unquoted("\"a\"\"b\"", '"').as_deref(), Some("a\"b"));
+        assert_eq!(unquoted("`a\"b`", '`').as_deref(), Some("a\"b"));
+        assert_eq!(unquoted("\"a\"b\"", '"'), None);
+        assert_eq!(unquoted("\"", '"'), None);
+    }
 
     #[test]
     fn a_temperature_is_no_time() {

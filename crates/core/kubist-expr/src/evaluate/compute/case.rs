@@ -26,6 +26,20 @@ pub(super) fn chosen(
     Ok(Vector { values: found.values, nulls: Some(NullBuffer::new(found.valid.finish())) })
 }
 
+/// The first value of each row that is not null. A value is computed only for rows without an earlier one.
+pub(super) fn first(of: &[Compute], rows: &Rows<'_>, kind: Kind) -> Result<Vector, ExprError> {
+    let mut found = Found::new(kind, rows.count());
+    let mut left = BooleanBuffer::new_set(rows.count());
+    for value in of {
+        if !left.has_true() {
+            break;
+        }
+        found.put(&left, rows.part(&left, |part| converted(value, part, kind))?);
+        left = &left & &!&BooleanBuffer::collect_bool(rows.count(), |row| found.valid.get_bit(row));
+    }
+    Ok(Vector { values: found.values, nulls: Some(NullBuffer::new(found.valid.finish())) })
+}
+
 /// The values of all branches.
 struct Found {
     values: Values,

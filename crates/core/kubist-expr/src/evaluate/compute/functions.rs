@@ -1,6 +1,7 @@
 //! Operators and functions over vectors of one kind.
 
 use super::buckets::{Edges, beginning};
+use super::calendar;
 use crate::bound::Function;
 use crate::error::ExprError;
 use crate::number::BinWidth;
@@ -105,6 +106,9 @@ fn symbol(function: Function) -> &'static str {
         Function::Abs => "abs",
         Function::Bin(_) => "bin",
         Function::RoundTo(_) => "round",
+        Function::ShiftLeft => "<<",
+        Function::ShiftRight => ">>",
+        Function::Shift { .. } => "+ INTERVAL",
         _ => "%",
     }
 }
@@ -116,6 +120,9 @@ fn integer(function: Function, value: i128) -> Option<i128> {
         Function::Sign => Some(value.signum()),
         Function::Bin(BinWidth { mantissa, .. }) => value.div_euclid(mantissa).checked_mul(mantissa),
         Function::Truncate(period) => Some(beginning(period, value)),
+        Function::Part(part, unit) => Some(calendar::part(part, unit, value)),
+        Function::Shift { months, units, day } => calendar::shifted(value, months, units, day),
+        Function::BitNot => Some(!value),
         Function::RoundTo(digits @ ..0) => match 10i128.checked_pow(digits.unsigned_abs()) {
             // Ties round away from zero.
             Some(unit) => {
@@ -139,6 +146,15 @@ fn integers(function: Function, a: i128, b: i128) -> Option<i128> {
         Function::Remainder => a.checked_rem(b),
         Function::Least => Some(a.min(b)),
         Function::Greatest => Some(a.max(b)),
+        Function::BitAnd => Some(a & b),
+        Function::BitOr => Some(a | b),
+        Function::BitXor => Some(a ^ b),
+        Function::ShiftLeft => {
+            let by = u32::try_from(b).ok().filter(|by| *by < 127)?;
+            a.checked_mul(1 << by)
+        }
+        // Bits beyond the last are copies of the sign.
+        Function::ShiftRight => u32::try_from(b).ok().map(|by| a >> by.min(127)),
         _ => None,
     }
 }

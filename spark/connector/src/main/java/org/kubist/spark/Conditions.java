@@ -213,7 +213,7 @@ final class Conditions {
             throw new Beyond();
         }
         String escaped = exact(text).replace("\\", "\\\\").replace("%", "\\%").replace("_", "\\_");
-        return quoted(field) + (holds ? " LIKE " : " NOT LIKE ") + text(before + escaped + after);
+        return quoted(field) + (holds ? " LIKE " : " NOT LIKE ") + text(before + escaped + after) + " ESCAPE '\\'";
     }
 
     /** A string of valid UTF-8; others have no literal. */

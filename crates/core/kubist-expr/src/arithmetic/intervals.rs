@@ -1,0 +1,55 @@
+//! `t + INTERVAL 3 DAY`: a time in its own type, some days, hours or calendar months later.
+
+use super::parts::operand;
+use super::periods::{lengths_of, stored_type};
+use crate::bound::{Compute, Function, Kind, Operand, Step};
+use crate::error::{ExprError, shortened};
+use crate::evaluate::compute::shifted;
+use crate::meaning::{Meaning, computed};
+use crate::moment::{DAY, Moment};
+use crate::number::Number;
+use crate::value::Literal;
+
+/// The operands are a time, a number, and the name of a unit.
+pub(super) fn added(operands: Vec<Meaning>) -> Result<Meaning, ExprError> {
+    let Ok([time, Meaning::Literal(Literal::Number(Number::Finite(count))), Meaning::Literal(Literal::Text(unit))]) =
+        <[Meaning; 3]>::try_from(operands)
+    else {
+        return Err(ExprError::type_mistake("INTERVAL takes a number and a unit, as in INTERVAL 3 DAY"));
+    };
+    let Some(count) = count.as_integer().filter(|count| count.abs() < 1 << 62) else {
+        return Err(ExprError::type_mistake(format!("INTERVAL {count}: it takes an integer; use a smaller unit")));
+    };
+    let Some((months, nanoseconds)) = lengths_of(&unit.to_ascii_lowercase()) else {
+        return Err(ExprError::type_mistake(format!("INTERVAL has no unit '{}'", shortened(&unit))));
+    };
+    let (months, nanoseconds) = (months * count, nanoseconds * count);
+    if let Meaning::Literal(Literal::Moment { moment, .. }) = &time {
+        return moved(*moment, months, nanoseconds);
+    }
+    let Some((operand, unit)) = operand("+ INTERVAL", time, false)? else {
+        return Ok(Meaning::Literal(Literal::Null));
+    };
+    if nanoseconds % unit != 0 {
+        let of = stored_type(&operand).map(|of| of.to_string()).unwrap_or_default();
+        return Err(ExprError::type_mistake(format!(
+            "the interval is no multiple of the unit of {of}: cast the time, as in d::timestamp + INTERVAL 1 HOUR"
+        )));
+    }
+    let stored = stored_type(&operand);
+    let function = Function::Shift { months, units: nanoseconds / unit, day: (DAY / unit).max(1) };
+    let step = Step::Call(function, vec![computed(operand)]);
+    Ok(Operand::Compute(Compute { stored, ..Compute::new(Kind::Int, step) }).into())
+}
+
+/// A literal that is moved.
+fn moved(moment: Moment, months: i128, nanoseconds: i128) -> Result<Meaning, ExprError> {
+    if moment.of_day {
+        return Err(ExprError::type_mistake("an interval can be added to a date or a timestamp, not to a time of day"));
+    }
+    let Some(moved) = shifted(moment.nanoseconds, months, nanoseconds, DAY) else {
+        return Err(ExprError::type_mistake("the date plus the interval is out of range"));
+    };
+    let text = format!("{moved} ns since 1970").into();
+    Ok(Meaning::Literal(Literal::Moment { moment: Moment { nanoseconds: moved, ..moment }, text }))
+}
