@@ -17,6 +17,12 @@ def need(module: str, what: str, extra: str | None = None) -> Any:
     """Imports an optional library; the error says that ``what`` needs it, and how to install it."""
     try:
         return __import__(module)
-    except ImportError as error:
+    except ModuleNotFoundError as error:
+        if error.name != module.partition(".")[0]:
+            # It is installed; something that it needs is not.
+            raise ImportError(f"{what} needs {module}, which cannot be loaded: {error}") from error
         wanted = module if extra is None else f"'kubist[{extra}]'"
         raise ImportError(f"{what} needs {module}: pip install {wanted}") from error
+    except (ImportError, OSError, MemoryError) as error:
+        # For example, a library that does not fit into memory.
+        raise ImportError(f"{what} needs {module}, which cannot be loaded: {error}") from error

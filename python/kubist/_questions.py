@@ -110,7 +110,8 @@ class Questions:
             end and a row.
         steps
             A step, or a closed range ``(first, last)`` with None for an open end. Only rows of
-            complete steps are returned: every declared writer has finished them.
+            complete steps are returned: every declared writer has finished them. None: the rows of
+            every commit, also of steps that are not complete yet.
         inclusion
             The name of an additional last column: the probability that the row is in the result.
             ``sum(x / p)`` estimates the sum over all matching rows. The probability is the

@@ -418,7 +418,7 @@ import importlib.abc, sys
 class Absent(importlib.abc.MetaPathFinder):
     def find_spec(self, name, path=None, target=None):
         if name.partition(".")[0] in {"pyarrow", "pandas", "polars", "matplotlib"}:
-            raise ImportError(name)
+            raise ModuleNotFoundError(name, name=name)
 
 sys.meta_path.insert(0, Absent())
 import numpy as np

@@ -184,7 +184,21 @@ pub fn parse<T: Asked>(body: &[u8]) -> Result<(Region, T)> {
     let version = serde_json::from_value(rest.remove("version").unwrap_or_default()).map_err(wrong)?;
     let spec = T::SPEC.iter().filter_map(|name| rest.remove_entry(*name)).filter(|(_, value)| !value.is_null());
     let spec = serde_json::from_value(serde_json::Value::Object(spec.collect())).map_err(wrong)?;
-    Ok((Region { version, spec }, serde_json::from_value(serde_json::Value::Object(rest)).map_err(wrong)?))
+    let unknown = |error: serde_json::Error| match unknown_field::<T>(&error.to_string()) {
+        Some(message) => Problem::invalid(message),
+        None => wrong(error),
+    };
+    Ok((Region { version, spec }, serde_json::from_value(serde_json::Value::Object(rest)).map_err(unknown)?))
+}
+
+/// The error of an unknown field with all fields of the request. The parser of the other fields knows only its
+/// own, because the region was removed before.
+fn unknown_field<T: Asked>(error: &str) -> Option<String> {
+    let (name, own) = error.strip_prefix("unknown field `")?.split_once('`')?;
+    let own = own.split('`').skip(1).step_by(2);
+    let of_region = T::SPEC.iter().copied().filter(|name| *name != "spec");
+    let known: Vec<&str> = of_region.chain(["version"]).chain(own).collect();
+    Some(format!("wrong body of the request: there is no field {name:?}; the fields are {}", known.join(", ")))
 }
 
 impl Region {
@@ -297,6 +311,11 @@ mod tests {
         for body in [&br#"{"limit": 7, "boxx": {}}"#[..], b"[]", b"{", br#"{"box": {"x": [[], 1]}}"#, b"\xff"] {
             assert!(parse::<Records>(body).is_err(), "{body:?}");
         }
+        let message = parse::<Nothing>(br#"{"wher": "x > 1"}"#).unwrap_err().message;
+        let fields = "box, where, sample, window, steps, version";
+        assert!(message.ends_with(&format!("no field \"wher\"; the fields are {fields}")), "{message}");
+        let message = parse::<Records>(br#"{"format": "csv", "wher": "x > 1"}"#).unwrap_err().message;
+        assert!(message.contains("where") && message.ends_with("version, format"), "{message}");
         let (region, records) = parse::<Records>(br#"{"limit": 99999999999}"#).unwrap();
         assert!(records.request(&region, &Cancel::default()).unwrap_err().message.contains("limit"));
     }

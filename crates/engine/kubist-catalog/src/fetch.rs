@@ -10,7 +10,7 @@ use kubist_format::names::TABLE;
 use kubist_types::{Cost, Error, Result};
 
 use crate::error::{is_unread, store_error};
-use crate::files::TableFiles;
+use crate::files::{GONE, TableFiles};
 use crate::trace;
 
 /// Ranges with smaller gaps, in bytes, are read together. This is the threshold alpha * beta / B of the
@@ -85,7 +85,7 @@ pub fn fetch(files: &TableFiles, pieces: &[Piece], is_needed: impl Fn(&str) -> R
             Err(Unread::Missing { segment, file }) => (segment, file),
         };
         if files.store.get(TABLE).is_ok_and(|header| header.is_none()) {
-            return Err(Error::NotATable { location: location(), why: "it was dropped after it was opened".into() });
+            return Err(Error::NotATable { location: location(), why: GONE.into() });
         }
         match is_needed(&segment) {
             Ok(false) => {

@@ -32,6 +32,10 @@ use kubist_format::error::EntryError;
 
 pub const HALF_COPIED: &str =
     "a copy or a salvage was begun there and is not finished: repeat it, or drop what is there";
+
+/// The table of an open handle is no longer there. The store cannot distinguish a drop from a move.
+pub const GONE: &str = "it was dropped or moved after it was opened: open it at its new location, or create it again";
+
 pub const HALF_DROPPED: &str = "a table was dropped there, and not all of its files are gone: drop it again";
 
 /// Default for the largest directory, in runs, that is held in memory: about 80 MB, plus 2 to 8 MB for each
@@ -211,7 +215,7 @@ impl TableFiles {
                 let why = format!("it has the id {}, not {}", header.id, self.header.id);
                 Err(Error::Replaced { location: location(), why })
             }
-            None => Err(Error::NotATable { location: location(), why: "the table of this handle was dropped".into() }),
+            None => Err(Error::NotATable { location: location(), why: GONE.into() }),
         }
     }
 
