@@ -5,7 +5,7 @@ from __future__ import annotations
 import datetime as dt
 import decimal
 import os
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Literal, Protocol, TypedDict
 
 
@@ -49,8 +49,9 @@ if TYPE_CHECKING:
     """The domain of a dimension: None, both ends, or ``"quantile"``."""
 
     Column = Sequence[object] | np.ndarray[Any, Any]
-    Rows = ArrowStream | ArrowArray | Mapping[str, Column] | np.ndarray[Any, Any]
-    """Data: an Arrow object, a dict of columns, or a structured array."""
+    OnePart = ArrowStream | ArrowArray | Mapping[str, Column] | np.ndarray[Any, Any]
+    Rows = OnePart | Sequence[Mapping[str, Any]] | Sequence[OnePart] | Iterator[OnePart]
+    """Data: an Arrow object, a dict of columns, a list of dicts, a structured array, or parts."""
 
 
 class Storage(TypedDict, total=False):

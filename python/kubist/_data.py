@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from . import _astropy, _kubist
@@ -16,8 +16,8 @@ if TYPE_CHECKING:
 
 ACCEPTED = (
     "a pyarrow Table, RecordBatch or RecordBatchReader, a pandas or Polars DataFrame, "
-    "a dict of columns, an astropy Table, a numpy structured array, or anything with "
-    "__arrow_c_stream__"
+    "a dict of columns, a list of dicts, an astropy Table, a numpy structured array, a Dask "
+    "DataFrame, anything with __arrow_c_stream__, or an iterator of these"
 )
 
 
@@ -29,6 +29,9 @@ class Data:
     """
 
     def __init__(self, source: Any, like: Callable[[], pa.Schema] | None = None) -> None:
+        if (parts := _parts_of(source)) is not None:
+            self._of_parts(parts, like)
+            return
         source = _with_arrow(source, like)
         self._batches: Iterator[_kubist.Incoming]
         if is_a(source, "pyarrow", "Table") or is_a(source, "pyarrow", "RecordBatch"):
@@ -44,8 +47,37 @@ class Data:
             self.schema = incoming.schema()
             self._batches = iter((incoming,))
 
+    def _of_parts(self, parts: Iterator[Any], like: Callable[[], pa.Schema] | None) -> None:
+        """Data that comes in parts, with the schema of the first one."""
+        first = next(parts, None)
+        if first is None:
+            raise InvalidInput("the iterator gave no data, not even an empty batch with columns")
+        head = Data(first, like)
+        self.schema = head.schema
+
+        def batches() -> Iterator[_kubist.Incoming]:
+            yield from head
+            for part in parts:
+                yield from Data(part, like)
+
+        self._batches = batches()
+
     def __iter__(self) -> Iterator[_kubist.Incoming]:
         return self._batches
+
+
+def _parts_of(source: Any) -> Iterator[Any] | None:
+    """The parts of data that comes in several; None: it is one."""
+    if is_a(source, "pyarrow", "RecordBatchReader") or hasattr(source, "__arrow_c_stream__"):
+        return None
+    if hasattr(source, "npartitions") and hasattr(source, "get_partition"):
+        # A Dask frame, one partition in memory at a time.
+        return (source.get_partition(at).compute() for at in range(source.npartitions))
+    if isinstance(source, Iterator):
+        return source
+    if isinstance(source, (list, tuple)) and not isinstance(next(iter(source), {}), Mapping):
+        return iter(source)
+    return None
 
 
 def is_schema(value: Any) -> bool:
@@ -85,6 +117,10 @@ def _with_arrow(source: Any, like: Callable[[], pa.Schema] | None) -> Any:
         return _astropy.table(source)
     if isinstance(source, Mapping):
         return _from_columns(source, like)
+    if isinstance(source, (list, tuple)):
+        return _from_columns(_from_rows(source, like), like)
+    if is_a(source, "polars", "DataFrame"):
+        _check_polars(source)
     if is_a(source, "pandas", "DataFrame"):
         return _from_pandas(source)
     if is_a(source, "polars", "LazyFrame"):
@@ -122,6 +158,30 @@ def _from_columns(columns: Mapping[Any, Any], like: Callable[[], pa.Schema] | No
     return table.cast(pa.schema(fields)) if units else table
 
 
+def _from_rows(rows: Sequence[Any], like: Callable[[], pa.Schema] | None) -> dict[str, list[Any]]:
+    """The columns of rows that are dicts; a key that a row does not have is null."""
+    columns: dict[Any, list[Any]] = {}
+    for at, row in enumerate(rows):
+        if not isinstance(row, Mapping):
+            raise InvalidInput(f"row {at}: expected a dict of values, not a {type(row).__name__}")
+        for name in row.keys() - columns.keys():
+            columns[name] = []
+    names = [*rows[0], *sorted(columns.keys() - rows[0].keys(), key=str)] if rows else []
+    if not rows and like is not None:
+        return {name: [] for name in like().names}
+    return {name: [row.get(name) for row in rows] for name in names}
+
+
+def _check_polars(frame: Any) -> None:
+    """Refuses types that Polars cannot hand over to other libraries."""
+    for name, kind in frame.schema.items():
+        if str(kind) in ("Int128", "UInt128", "Object"):
+            raise InvalidInput(
+                f"column {name}: Polars' {kind} has no Arrow type: cast the column first, "
+                "for example to Int64, Decimal(38, 0) or String"
+            )
+
+
 def _unit(values: Any) -> str | None:
     """The unit of an array; None if it has none."""
     if is_a(values, "xarray", "DataArray"):
@@ -156,7 +216,17 @@ def _column(name: str, values: Any, like: Callable[[], pa.Schema] | None) -> Any
     try:
         given = _untyped(pa, values, wanted)
         return pa.array(values, type=wanted) if given is None else given
-    except (pa.ArrowException, TypeError, ValueError, OverflowError) as error:
+    except OverflowError as error:
+        large = (
+            at for at, v in enumerate(values) if isinstance(v, int) and not -(2**63) <= v < 2**64
+        )
+        if (row := next(large, None)) is None:
+            raise InvalidInput(f"column {name}: {error}") from error
+        raise InvalidInput(
+            f"column {name}, row {row}: {values[row]} does not fit an integer of 64 bits: give "
+            "floats, or decimal.Decimal values"
+        ) from error
+    except (pa.ArrowException, TypeError, ValueError) as error:
         raise InvalidInput(f"column {name}: {error}") from error
 
 

@@ -14,7 +14,7 @@ from ._libraries import need
 from ._pinned import Estimates, Figures
 from ._polars import polars_frame
 from ._shown import counted, html_table, text_table, with_unit
-from ._typed import TypedInterval
+from ._typed import TypedInterval, parsed
 
 if TYPE_CHECKING:
     import numpy as np
@@ -49,6 +49,31 @@ class About(TypedDict):
     stats: dict[str, int | float]
 
 
+class _Kept:
+    """The values of an estimate in memory."""
+
+    def __init__(self, batch: _kubist.Batch, about: str) -> None:
+        self._batch, self._about = batch, about
+
+    def batch(self) -> _kubist.Batch:
+        return self._batch
+
+    def about(self) -> str:
+        return self._about
+
+
+def _unpickled(batch: pa.RecordBatch, about: str) -> Estimate:
+    return Estimate(_Kept(_kubist.Batch(batch), about))
+
+
+def _values(batch: _kubist.Batch, place: int, kind: str | None) -> list[Any]:
+    """A column of Python values."""
+    values = batch.values(place)
+    if kind is None:
+        return values
+    return [None if text is None else parsed(kind, text) for text in values]
+
+
 class Estimate:
     """Estimated aggregates, each with a confidence interval.
 
@@ -63,6 +88,10 @@ class Estimate:
     def __init__(self, figures: Figures) -> None:
         self._figures = figures
         self._about: About = json.loads(figures.about())
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        pa = need("pyarrow", "a pickled estimate")
+        return _unpickled, (pa.record_batch(self._figures.batch()), self._figures.about())
 
     def to_arrow(self) -> pa.Table:
         """Returns a `pyarrow.Table` with one row per aggregate, group and bin.
@@ -167,7 +196,7 @@ class Estimate:
         return arrays(self._rows())
 
     def to_dicts(self) -> list[dict[str, Any]]:
-        """Returns one dict per row of `to_arrow`.
+        """Returns one dict per row of `to_arrow`; group keys have Python's types, as `value` has.
 
         Examples
         --------
@@ -189,7 +218,7 @@ class Estimate:
         """One dict per row, with Python values."""
         batch = self._figures.batch()
         names = batch.names()
-        columns = [batch.values(place) for place in range(len(names))]
+        columns = [_values(batch, place, kind) for place, kind in enumerate(batch.kinds())]
         rows = [dict(zip(names, row, strict=True)) for row in zip(*columns, strict=True)][:most]
         for row, own in zip(rows, self._typed(), strict=False):
             if own is not None:
@@ -228,7 +257,10 @@ class Estimate:
             f"fraction {_kubist.fraction(self.fraction)}, "
             f"{counted(stats.rows_read, 'record read')} in {_kubist.duration(stats.seconds)}{more})"
         )
-        return [*names, "value"], cells, [about, *(f"note: {word}" for word in self.warnings)]
+        notes = list(self.warnings)
+        if self.missed_group:
+            notes.append(f"groups of up to {counted(self.missed_group, 'record')} may be missing")
+        return [*names, "value"], cells, [about, *(f"note: {word}" for word in notes)]
 
     def _as_text(self, row: dict[str, Any], own: TypedInterval | None) -> str:
         # Counts of a histogram have no unit; its bins have.

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Sequence
-from typing import TYPE_CHECKING, Unpack, cast
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Literal, Unpack, cast
 
 from . import _box, _describe, _picture
 from ._arguments import Style
-from ._goal import Goal
 from ._asked import Rest
 from ._errors import InvalidInput
+from ._goal import Goal
 from ._libraries import need
 from ._options import checked_options, group
 from ._questions import Questions
@@ -174,8 +174,15 @@ class Looks(Questions):
         )
 
     @checked_options(Rest)
-    def sql(self, query: str, **asked: Unpack[Rest]) -> pl.DataFrame:
-        """Runs an SQL query with Polars; the table is called ``self``.
+    def sql(
+        self,
+        query: str,
+        *,
+        engine: Literal["polars", "duckdb"] = "polars",
+        tables: Mapping[str, Looks] | None = None,
+        **asked: Unpack[Rest],
+    ) -> pl.DataFrame:
+        """Runs an SQL query with Polars or DuckDB; the table is called ``self``.
 
         Only the columns and rows that the query needs are read, as for `scan`. Integers do not
         wrap around: a sum or product that exceeds its type has 128 bits.
@@ -183,38 +190,58 @@ class Looks(Questions):
         Parameters
         ----------
         query
-            One SELECT.
+            One SELECT, in the dialect of the engine.
+        engine
+            ``"polars"`` or ``"duckdb"``. DuckDB reads the table through `to_dataset` and has all of
+            its SQL. It has integers of 128 bits for sums.
+        tables
+            Other tables and snapshots by the name that they have in the query.
         where, sample, window, steps, columns, inclusion, limit, order_by, per_cell
-            The rows, as for `scan`.
+            The rows of ``self``, as for `scan`.
 
         Examples
         --------
         >>> t.sql("SELECT deposited, count(*) FROM self WHERE x < 0.2 GROUP BY deposited")
+        >>> t.sql("SELECT kind, median(x) FROM self JOIN m USING (pid) GROUP BY ALL",
+        ...     engine="duckdb", tables={"m": materials})
         """
         polars = need("polars", "sql()")
         if not isinstance(query, str):
             raise InvalidInput(f"sql: expected text like 'SELECT x FROM self', not {query!r}")
+        if engine not in ("polars", "duckdb"):
+            raise InvalidInput(f"engine: expected 'polars' or 'duckdb', not {engine!r}")
+        others = _others(tables)
+        if engine == "duckdb":
+            from ._sql import by_duckdb
+
+            datasets = {name: table.to_dataset() for name, table in others.items()}
+            return by_duckdb(query, {"self": self.to_dataset(**asked), **datasets})
         try:
-            frame = self._executed(query, asked)
+            frame = self._executed(query, others, asked)
         except polars.exceptions.PolarsError as error:
             raise InvalidInput(f"sql: {_message(error)}") from error
         return frame
 
-    def _executed(self, query: str, asked: Rest) -> pl.DataFrame:
+    def _executed(self, query: str, others: Mapping[str, Looks], asked: Rest) -> pl.DataFrame:
         from ._scan import lazy_frame
 
         polars = need("polars", "sql()")
         source = self._source({"box": None, **asked}, None)
+        sources = {name: table._source({"box": None}, None) for name, table in others.items()}
+        sources["self"] = source
         if not _MAY_WRAP.search(query):
-            context = polars.SQLContext({"self": lazy_frame(source)})
+            context = polars.SQLContext({name: lazy_frame(one) for name, one in sources.items()})
             found: pl.DataFrame = context.execute(query, eager=True)
             return found
-        self._refuse_long_sums(query, lazy_frame(source))
+        for one in sources.values():
+            self._refuse_long_sums(query, lazy_frame(one))
         # Polars adds in the type of the column, which can overflow: the query runs on wider
         # integers.
-        plain = polars.SQLContext({"self": source.empty.to_polars().lazy()})
+        empty = {name: one.empty.to_polars().lazy() for name, one in sources.items()}
+        plain = polars.SQLContext(empty)
         types = plain.execute(query).collect_schema()
-        wide = polars.SQLContext({"self": lazy_frame(source, wide=True)})
+        frames = {name: lazy_frame(one, wide=True) for name, one in sources.items()}
+        wide = polars.SQLContext(frames)
         frame: pl.DataFrame = wide.execute(query, eager=True)
         return frame.with_columns(
             frame[name].cast(kind)
@@ -241,6 +268,21 @@ class Looks(Questions):
             return title + self.head(_HEAD)._repr_html_()
         except Exception as error:  # a notebook shows the handle despite errors
             return title + html_notes([f"{type(error).__name__}: {error}"])
+
+
+def _others(tables: Mapping[str, Looks] | None) -> Mapping[str, Looks]:
+    """Other tables of a query by name."""
+    if tables is None:
+        return {}
+    if not isinstance(tables, Mapping) or not all(
+        isinstance(name, str) and isinstance(table, Looks) for name, table in tables.items()
+    ):
+        raise InvalidInput(
+            f"tables: expected tables by name, as {{'m': materials}}, not {tables!r}"
+        )
+    if "self" in tables:
+        raise InvalidInput("tables: self is the table of this call: use another name")
+    return tables
 
 
 _MAY_WRAP = re.compile(

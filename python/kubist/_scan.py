@@ -88,6 +88,9 @@ class Source:
         nothing = both(arguments.get("where"), "FALSE")
         self.empty = self._result(self._asked(where=nothing))
 
+    def __reduce__(self) -> tuple[Any, ...]:
+        return Source, (self._snapshot, self._question, self._arguments, self._on_result)
+
     def _asked(self, **changes: Unpack[Asked]) -> QuerySpec:
         asked: Asked = {**self._arguments, **changes}
         return self._question(**asked)
@@ -117,9 +120,7 @@ class Source:
 
     def _result(self, question: QuerySpec) -> Result:
         snapshot = self._snapshot
-        return Result(
-            snapshot.query(question), lambda: snapshot.query(question), snapshot.metadata
-        )
+        return Result(snapshot.query(question), lambda: snapshot.query(question), snapshot.metadata)
 
     def count(self) -> int:
         """The number of rows."""

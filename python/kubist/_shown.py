@@ -23,9 +23,13 @@ def text_table(names: Sequence[str], rows: Iterable[Sequence[Cell]], notes: Sequ
     if not head:
         return "\n".join(map(printable, notes))
     to_the_right = _numeric(len(head), body)
+    room = shutil.get_terminal_size().columns if sys.stdout.isatty() else None
+    if room is not None:
+        head = [_clipped(cell, room) for cell in head]
+        body = [[_clipped(cell, room) for cell in row] for row in body]
     widths = [max(map(len, column)) for column in zip(head, *body, strict=True)]
     lines: list[str] = []
-    for places in _side_by_side(widths):
+    for places in _side_by_side(widths, room):
         lines += [""] if lines else []
         for row in [head, *body]:
             cells = [
@@ -36,9 +40,13 @@ def text_table(names: Sequence[str], rows: Iterable[Sequence[Cell]], notes: Sequ
     return "\n".join([*lines, *map(printable, notes)])
 
 
-def _side_by_side(widths: Sequence[int]) -> list[list[int]]:
+def _clipped(text: str, room: int) -> str:
+    """A cell that is not wider than the terminal."""
+    return text if len(text) <= room else f"{text[: max(room - 1, 0)]}…"
+
+
+def _side_by_side(widths: Sequence[int], room: int | None) -> list[list[int]]:
     """Groups of columns that fit side by side on the terminal; elsewhere all in one."""
-    room = shutil.get_terminal_size().columns if sys.stdout.isatty() else None
     parts: list[list[int]] = [[]]
     taken = 0
     for place, width in enumerate(widths):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copyreg
 import os
 import threading
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -214,10 +215,12 @@ class Table(InDirectory["Table"]):
         Parameters
         ----------
         data
-            A pyarrow Table, RecordBatch or RecordBatchReader, a pandas or Polars DataFrame, a dict
-            of columns (numpy arrays, arrays with units, or lists), a Table or QTable of astropy, a
-            numpy structured array, or any object with ``__arrow_c_stream__``. Readers are consumed
-            batch by batch, in bounded memory. The columns are those of the table, in any order.
+            A pyarrow Table, RecordBatch or RecordBatchReader, a pandas, Polars or Dask DataFrame, a
+            dict of columns (numpy arrays, arrays with units, or lists), a list of dicts (one per
+            row), a Table or QTable of astropy, a numpy structured array, any object with
+            ``__arrow_c_stream__``, or an iterator of these. Readers, iterators and Dask frames are
+            consumed part by part, in bounded memory. The columns are those of the table, in any
+            order.
             Values of another type or unit are converted without loss, or refused (docs/values.md).
         step, token
             As for `Writer.commit`.
@@ -748,7 +751,8 @@ class Snapshot(InDirectory[Table]):
 
     It has the queries of a table (`query`, `refine`, `count`, `info`, ``len``) and always returns
     the same results. Once `clean` has deleted its files, it raises `kubist.SnapshotExpired`. Its
-    `token` reopens it with `Table.at`.
+    `token` reopens it with `Table.at`. A pickled snapshot opens the table and the token where it is
+    loaded.
     """
 
     def __init__(self, table: _kubist.Table, snapshot: _kubist.Snapshot) -> None:
@@ -760,6 +764,9 @@ class Snapshot(InDirectory[Table]):
 
     def _open(self, location: str) -> Table:
         return open(location)
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return _at, (self.location, self.token)
 
     @property
     def token(self) -> str:
@@ -778,6 +785,20 @@ class Snapshot(InDirectory[Table]):
 
     def __repr__(self) -> str:
         return self._described("Snapshot")
+
+
+def _at(location: str, token: str) -> Snapshot:
+    return open(location).at(token)
+
+
+def _engine_snapshot(location: str, token: str) -> _kubist.Snapshot:
+    return _at(location, token)._pinned()
+
+
+# A lazy frame holds the engine's own snapshot.
+copyreg.pickle(
+    _kubist.Snapshot, lambda pinned: (_engine_snapshot, (pinned.location(), pinned.token()))
+)
 
 
 def _one_column(name: str, type: Any, nullable: bool) -> _kubist.Schema:

@@ -51,11 +51,21 @@ _PARSERS: dict[str, Callable[[str], Any]] = {
     "timestamp_ns": _timestamp_ns,
     "time": datetime.time.fromisoformat,
     "time_ns": _time_ns,
+    "bytes": bytes.fromhex,
 }
 """Nanoseconds use NumPy's types, because Python's own stop at microseconds."""
 
 _UNBOUNDED: dict[str, Callable[[str], Any]] = {"integer": float, "decimal": Decimal}
 """Types of unbounded ends of numbers; those of dates and times are None."""
+
+
+def parsed(kind: str, text: str) -> Any:
+    """The value that a text stands for."""
+    try:
+        return _PARSERS[kind](text)
+    except ValueError:
+        # A year outside the range of Python's types.
+        return _in_numpy(text)
 
 
 class TypedInterval:
@@ -67,7 +77,8 @@ class TypedInterval:
 
     def values(self) -> list[Any]:
         """Value, low and high; None for an unknown value."""
-        value, low, high = (None if text is None else self._parsed(text) for text in self._texts)
+        texts = (None if text is None else parsed(self.kind, text) for text in self._texts)
+        value, low, high = texts
         unbounded = _UNBOUNDED.get(self.kind)
         if unbounded is not None:
             low = unbounded("-inf") if low is None else low
@@ -83,10 +94,3 @@ class TypedInterval:
             return _kubist.figure(None if value is None else float(value), *ends, exact, unit)
         value, low, high = self._texts
         return _kubist.figure_of_texts(value, low, high, exact, unit)
-
-    def _parsed(self, text: str) -> Any:
-        try:
-            return _PARSERS[self.kind](text)
-        except ValueError:
-            # A year outside the range of Python's types.
-            return _in_numpy(text)

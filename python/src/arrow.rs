@@ -11,7 +11,8 @@ use arrow_array::types::{DurationSecondType, TimestampSecondType};
 use arrow_array::{
     Array, ArrayRef, RecordBatch, RecordBatchIterator, RecordBatchOptions, RecordBatchReader, StructArray,
 };
-use arrow_schema::{ArrowError, DataType, SchemaRef, TimeUnit};
+use arrow_cast::cast;
+use arrow_schema::{ArrowError, DataType, FieldRef, Fields, SchemaRef, TimeUnit};
 use pyo3::prelude::*;
 use pyo3::types::{PyCapsule, PyList, PyTuple};
 
@@ -63,6 +64,13 @@ pub struct Batch(pub RecordBatch);
 
 #[pymethods]
 impl Batch {
+    /// Copies any object with `__arrow_c_array__`, such as a `pyarrow.RecordBatch`.
+    #[new]
+    fn new(source: &Bound<'_, PyAny>) -> PyResult<Batch> {
+        let batch = incoming_batch(source)?;
+        validated(batch).map(Batch).map_err(|error| unreadable(source.py(), &error))
+    }
+
     #[pyo3(signature = (requested_schema=None))]
     fn __arrow_c_array__<'py>(
         &self,
@@ -98,6 +106,11 @@ impl Batch {
     /// A column as Python values: numbers, booleans, text.
     fn values<'py>(&self, py: Python<'py>, index: usize) -> PyResult<Bound<'py, PyList>> {
         plain::values(py, self.0.column(index))
+    }
+
+    /// For each column, the kind of value that its texts stand for; None for values of Python's own types.
+    fn kinds(&self) -> Vec<Option<&'static str>> {
+        self.0.columns().iter().map(|column| plain::kind(column.data_type())).collect()
     }
 
     /// The first values of a column as displayed text.
@@ -194,7 +207,8 @@ impl Incoming {
         } else {
             return Ok(Incoming::of_batch(incoming_batch(source)?));
         };
-        Ok(Incoming { schema: reader.schema(), reader: Mutex::new(reader) })
+        let schema = with_plain_labels(reader.schema());
+        Ok(Incoming { schema, reader: Mutex::new(reader) })
     }
 
     fn schema(&self) -> Schema {
@@ -217,9 +231,41 @@ impl Incoming {
     pub fn next(&self) -> Option<Result<RecordBatch, ArrowError>> {
         let mut reader = self.reader.lock().unwrap_or_else(PoisonError::into_inner);
         // Arrow panics for some invalid array lengths.
-        let next = catch_unwind(AssertUnwindSafe(|| Some(reader.next()?.and_then(validated))));
+        let known = |batch| validated(batch).and_then(|batch| with_schema(batch, &self.schema));
+        let next = catch_unwind(AssertUnwindSafe(|| Some(reader.next()?.and_then(known))));
         next.unwrap_or_else(|_| Some(Err(ArrowError::CDataInterface("its arrays do not match their types".into()))))
     }
+}
+
+/// The schema with labels of dictionaries as plain text. Polars exports its Categorical and Enum with views,
+/// which tables do not store.
+fn with_plain_labels(schema: SchemaRef) -> SchemaRef {
+    let is_view = |field: &FieldRef| matches!(field.data_type(), DataType::Dictionary(_, labels) if **labels == DataType::Utf8View);
+    if !schema.fields().iter().any(is_view) {
+        return schema;
+    }
+    let labels = DataType::Dictionary(Box::new(DataType::Int32), Box::new(DataType::Utf8));
+    let plain = |field: &FieldRef| match is_view(field) {
+        true => Arc::new(field.as_ref().clone().with_data_type(labels.clone())),
+        false => field.clone(),
+    };
+    let fields: Fields = schema.fields().iter().map(plain).collect();
+    Arc::new(arrow_schema::Schema::new_with_metadata(fields, schema.metadata().clone()))
+}
+
+/// The batch with the labels of [`with_plain_labels`].
+fn with_schema(batch: RecordBatch, schema: &SchemaRef) -> Result<RecordBatch, ArrowError> {
+    if Arc::ptr_eq(batch.schema_ref(), schema) || batch.schema_ref() == schema {
+        return Ok(batch);
+    }
+    let fields = schema.fields().iter().zip(batch.columns());
+    let columns = fields.map(|(field, column)| match field.data_type() == column.data_type() {
+        true => Ok(column.clone()),
+        false => cast(column, field.data_type()),
+    });
+    let columns = columns.collect::<Result<Vec<_>, _>>()?;
+    let options = RecordBatchOptions::new().with_row_count(Some(batch.num_rows()));
+    RecordBatch::try_new_with_options(schema.clone(), columns, &options)
 }
 
 /// Validates data of another language: text may be invalid UTF-8, keys and offsets out of range. The error

@@ -5,7 +5,7 @@ use arrow_array::types::{Float64Type, Int64Type, UInt64Type};
 use arrow_array::{Array, ArrayRef};
 use arrow_cast::cast;
 use arrow_cast::display::array_value_to_string;
-use arrow_schema::DataType;
+use arrow_schema::{DataType, TimeUnit};
 use pyo3::IntoPyObjectExt;
 use pyo3::prelude::*;
 use pyo3::types::PyList;
@@ -15,6 +15,9 @@ use crate::error::invalid;
 /// A column's values: numbers, booleans and text as Python's types, others as text.
 pub fn values<'py>(py: Python<'py>, array: &ArrayRef) -> PyResult<Bound<'py, PyList>> {
     let failed = |error: arrow_schema::ArrowError| invalid(py, &error.to_string());
+    if let DataType::Dictionary(_, values_of) = array.data_type() {
+        return values(py, &cast(array, values_of).map_err(failed)?);
+    }
     let kind = array.data_type();
     let list = PyList::empty(py);
     let as_type = |kind: DataType| cast(array, &kind).map_err(failed);
@@ -48,6 +51,25 @@ pub fn values<'py>(py: Python<'py>, array: &ArrayRef) -> PyResult<Bound<'py, PyL
         }
     }
     Ok(list)
+}
+
+/// The kind of value that a text of [`values`] stands for; `None` if the values have their own type.
+pub fn kind(data_type: &DataType) -> Option<&'static str> {
+    use DataType::{
+        Binary, BinaryView, Date32, Date64, Decimal32, Decimal64, Decimal128, Decimal256, Dictionary, FixedSizeBinary,
+        LargeBinary, Time32, Time64, Timestamp,
+    };
+    Some(match data_type {
+        Date32 | Date64 => "date",
+        Timestamp(TimeUnit::Nanosecond, _) => "timestamp_ns",
+        Timestamp(..) => "timestamp",
+        Time64(TimeUnit::Nanosecond) => "time_ns",
+        Time32(_) | Time64(_) => "time",
+        Decimal32(..) | Decimal64(..) | Decimal128(..) | Decimal256(..) => "decimal",
+        Binary | LargeBinary | BinaryView | FixedSizeBinary(_) => "bytes",
+        Dictionary(_, values) => return kind(values),
+        _ => return None,
+    })
 }
 
 /// The first values as displayed text, with significant digits; null is None.

@@ -429,6 +429,11 @@ pub struct Snapshot(ProcessBound<kubist::Snapshot>);
 
 #[pymethods]
 impl Snapshot {
+    /// The location of its table.
+    fn location(&self) -> String {
+        self.0.location().to_owned()
+    }
+
     /// Its token, for other processes and HTTP.
     fn token(&self, py: Python<'_>) -> PyResult<String> {
         let snapshot = self.0.get().map_err(|error| exception(py, error))?;

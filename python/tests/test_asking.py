@@ -63,7 +63,7 @@ def test_python(kind: Any) -> None:
     assert parameters(kind.query, set()) == everything
     assert parameters(kind.scan, {"on_result"}) == everything
     assert parameters(kind.to_dataset, {"on_result"}) == everything
-    assert parameters(kind.sql, {"query"}) | {"box"} == everything
+    assert parameters(kind.sql, {"query", "engine", "tables"}) | {"box"} == everything
     region = {"box", "where", "sample", "window", "steps"}
     assert parameters(kind.count, set()) == region
     goal = {"error", "within", "max_rows", "max_bytes", "confidence", "tails"}

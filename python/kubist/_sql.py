@@ -1,0 +1,35 @@
+"""SQL with DuckDB over one or several tables."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any
+
+from ._errors import InvalidInput
+from ._libraries import need
+
+if TYPE_CHECKING:
+    import polars as pl
+
+
+def by_duckdb(query: str, tables: Mapping[str, Any]) -> pl.DataFrame:
+    """The result of a query of datasets by name. DuckDB pushes columns and filters into them.
+
+    Raises
+    ------
+    InvalidInput
+        DuckDB refuses the query, with its message.
+    """
+    duckdb, polars = need("duckdb", "sql(engine='duckdb')"), need("polars", "sql()")
+    with duckdb.connect() as connection:
+        # Without this, a name in the query could be a variable of the caller.
+        connection.execute("SET python_enable_replacements = false")
+        for name, dataset in tables.items():
+            connection.register(name, dataset)
+        try:
+            found = connection.sql(query).to_arrow_table()
+        except duckdb.Error as error:
+            names = ", ".join(tables)
+            raise InvalidInput(f"sql: {error}; the tables are called {names}") from error
+    frame: pl.DataFrame = polars.from_arrow(found)
+    return frame
