@@ -34,7 +34,7 @@ def look(path: Path, options: Options) -> Source:
     except NOT_OF_FILES:
         raise
     except BaseException as error:
-        # What laspy says of it may be a bare number.
+        # laspy may give a bare number.
         raise InvalidInput(f"{path}: {_of_header(path)}") from error
     with reader:
         header = reader.header
@@ -70,7 +70,7 @@ def look(path: Path, options: Options) -> Source:
         try:
             crs = header.parse_crs()
         except Exception:
-            # pyproj is not installed, or the record says nothing that it understands.
+            # Without pyproj, or for a record that it cannot parse.
             crs = None
         if crs is not None:
             about["crs"] = crs.to_wkt()
@@ -123,10 +123,10 @@ def look(path: Path, options: Options) -> Source:
 
 
 def _joined(path: Path, about: dict[str, Any], here: dict[str, Any] | None) -> dict[str, Any]:
-    """What a table says of its LAS files once this one is among them.
+    """Returns the table's LAS metadata after this file is added.
 
     Raises:
-        InvalidInput: Its numbers mean something else than those of the table.
+        InvalidInput: The meaning of its numbers differs from the table's.
     """
     if here is None:
         return {}
@@ -143,10 +143,10 @@ def _joined(path: Path, about: dict[str, Any], here: dict[str, Any] | None) -> d
         )
     joined = dict(here)
     if about["file_source_id"] != here.get("file_source_id"):
-        # LAS has it for files of several sources; each point says its own.
+        # Each point has its source id, as LAS defines for files of several sources.
         joined["file_source_id"] = 0
     if about["system_identifier"] != here.get("system_identifier"):
-        # The name that the standard has for files that were put together.
+        # The standard's name for merged files.
         joined["system_identifier"] = "MERGE"
     if about.get("project_id") != here.get("project_id"):
         joined.pop("project_id", None)
@@ -157,7 +157,7 @@ def _joined(path: Path, about: dict[str, Any], here: dict[str, Any] | None) -> d
         joined["extra"] = merged
     if records := _merged(here.get("records", []), about.get("records", [])):
         joined["records"] = records
-    # The finer scale holds the positions of both.
+    # The finer scale suits the positions of both.
     joined["scales"] = [min(pair) for pair in zip(about["scales"], here["scales"], strict=True)]
     return {"las": joined} if joined != here else {}
 
@@ -172,23 +172,23 @@ def _is_same_system(one: dict[str, Any], other: dict[str, Any]) -> bool:
         return True
     if "crs" not in one or "crs" not in other:
         return False
-    # The same system may be written as WKT, or as keys of GeoTIFF.
+    # WKT and GeoTIFF keys may define the same system.
     from pyproj import CRS
 
     a, b = CRS(one["crs"]), CRS(other["crs"])
-    # Local systems have no parameters: pyproj takes any two of them for equal.
+    # Local systems have no parameters, and pyproj takes all of them as equal.
     return bool(a == b and (a.name == b.name or not a.is_engineering))
 
 
 def _system(about: dict[str, Any]) -> str:
-    """The name of the coordinate system, as far as it is known."""
+    """Returns the name of the coordinate system if it is known."""
     texts = [about.get("crs", "")]
     for record in about.get("crs_records", []):
         texts.append(base64.b64decode(record["bytes"]).decode("utf-8", "replace"))
     for text in texts:
         if (found := NAME.search(text)) is not None:
             return found[1]
-    # Texts of GeoTIFF end in bars.
+    # GeoTIFF texts end with a bar.
     keys = [text.split("|")[0].strip("\0 ") for text in texts if "|" in text]
     named = next((key for key in keys if key.isprintable() and key), None)
     return named or ("one without a name" if about.get("crs_records") else "not said")
@@ -210,13 +210,12 @@ def _points(path: Path) -> Iterator[Any]:
             )
 
 
-# Who defines the records of a header that say where its points are, and their numbers: WKT and
-# GeoTIFF keys.
+# The user ids and numbers of the records with the coordinate system: WKT and GeoTIFF keys.
 CRS_USER, CRS_RECORDS = "LASF_Projection", (2111, 2112, 34735, 34736, 34737)
 
 
 def crs_records(header: Any) -> list[dict[str, Any]]:
-    """The records of the coordinate system, as they are stored."""
+    """Returns the records of the coordinate system unchanged."""
     return [
         {"record_id": vlr.record_id, "bytes": base64.b64encode(vlr.record_data_bytes()).decode()}
         for vlr in [*header.vlrs, *(header.evlrs or [])]
@@ -224,12 +223,12 @@ def crs_records(header: Any) -> list[dict[str, Any]]:
     ]
 
 
-# Records that say how points are stored.
+# Records that describe the storage of points.
 LAYOUT = {("LASF_Spec", 4), ("laszip encoded", 22204), ("copc", 1), ("copc", 1000)}
 
 
 def _records(header: Any) -> tuple[list[dict[str, Any]], dict[str, str]]:
-    """The other records of the header, as they are stored; and those that are too large."""
+    """Returns the other records unchanged, and those that are too large."""
     kept: list[dict[str, Any]] = []
     left_out: dict[str, str] = {}
     total = 0
@@ -256,10 +255,10 @@ def _text(said: str | bytes) -> str:
 
 
 def _of_header(path: Path) -> str:
-    """Why the header of a file cannot be read, as far as that shows."""
+    """Returns a reason why the header cannot be read, or None."""
     with path.open("rb") as opened:
         head = opened.read(105)
-    # Two bits of the number say that points are compressed.
+    # Two bits of the number mark compressed points.
     kind = head[104] & 0x3F if len(head) > 104 else 0
     if kind > MOST_POINT_FORMAT:
         return f"points of format {kind}, and known are 0 to {MOST_POINT_FORMAT}"
@@ -267,12 +266,13 @@ def _of_header(path: Path) -> str:
 
 
 def _check_counts(path: Path) -> None:
-    """Raises InvalidInput: the header has more records than fit into the file. Its library would
-    look for each of them."""
+    """Raises InvalidInput if the header has more records than fit into the file, because the library
+    would look for each of them.
+    """
     size = path.stat().st_size
     with path.open("rb") as opened:
         head = opened.read(247)
-    # Where the count stands, and the least bytes of such a record; extended ones from LAS 1.4 on.
+    # The position of the count and the smallest record; extended records from LAS 1.4 on.
     for name, at, least in (("variable", 100, 54), ("extended variable", 243, 60)):
         field = head[at : at + 4]
         if at > 100 and head[24:26] < b"\x01\x04":
