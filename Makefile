@@ -27,7 +27,7 @@
 # make cassandra-index   the jar of the index inside Cassandra; needs a JDK 17 and Maven
 # make cassandra-index-test      its unit tests, and 400 random queries on one node; QUERIES=n, SEED=n
 # make cassandra-index-campaign  20,000 random queries on three nodes that miss writes; QUERIES=n, SEED=n
-# make bench-cql-index   what that index costs and saves, beside none and SAI; ROWS=n, NODES=n
+# make bench-cql-index   what that index costs and saves, beside none; ROWS=n, NODES=n
 # make bench-spark    Kubist beside Parquet, Delta and Iceberg through Spark; FOLDER=where the tables stay,
 #                     ROWS=100000000, TURNS=n, STORES=kubist,parquet
 # make stress-simulations   MPI jobs whose ranks, leader or all are killed, 50 times or ROUNDS=n
@@ -430,7 +430,7 @@ cassandra-index-campaign:
 	$(PYTHON) scripts/cassandra_index.py test --nodes 3 --queries $(or $(QUERIES),20000) --seed $(or $(SEED),1)
 
 bench-cql-index:
-	$(PYTHON) scripts/cassandra_index.py bench --nodes $(if $(filter command line environment,$(origin NODES)),$(NODES),1) --rows $(or $(ROWS),200000)
+	$(PYTHON) scripts/cassandra_index.py bench --nodes $(if $(filter command line environment,$(origin NODES)),$(NODES),1) --rows $(or $(ROWS),50000)
 
 # Credentials and address as everyone gives them.
 S3_AT := http://127.0.0.1:$(or $(PORT),7070)

@@ -69,7 +69,7 @@ def main() -> int:
     parser.add_argument("--nodes", type=int, default=1)
     parser.add_argument("--queries", type=int, default=400, help="queries of the oracle")
     parser.add_argument("--seed", type=int, default=1, help="the first seed of the oracle")
-    parser.add_argument("--rows", type=int, default=200_000, help="rows of each table of the bench")
+    parser.add_argument("--rows", type=int, default=50_000, help="rows of each table of the bench")
     options = parser.parse_args()
     try:
         java_home()

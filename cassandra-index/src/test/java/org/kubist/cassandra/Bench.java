@@ -11,8 +11,8 @@ import java.util.Locale;
 import java.util.Random;
 
 /**
- * Prints what the index costs writes and saves queries, next to the same rows without an index and with SAI on each
- * column: {@code make bench-cql-index}.
+ * Prints what the index costs writes and saves queries, next to the same rows without an index:
+ * {@code make bench-cql-index}.
  */
 final class Bench {
     private static final int TURNS = 5, IN_FLIGHT = 64;
@@ -37,13 +37,12 @@ final class Bench {
             System.out.printf("%,d rows of a table (a int, b int, x, y, z double), %d node%n", rows, nodes.addresses.size());
             System.out.println("\n| key | index | insert, s | flush, s | compaction, s |\n|---|---|---:|---:|---:|");
             for (String kind : new String[] {"narrow", "wide"})
-                for (String index : new String[] {"none", "kubist", "sai"}) load(nodes, kind, index, rows);
+                for (String index : new String[] {"none", "kubist"}) load(nodes, kind, index, rows);
             System.out.println("\n| key | query | index | rows | median, ms |\n|---|---|---|---:|---:|");
             for (String kind : new String[] {"narrow", "wide"}) {
                 query(nodes, kind, "all rows", "none", "");
                 query(nodes, kind, "1 % of all rows", "kubist", " WHERE expr(" + kind + "_kubist_i, 'precision=0.01')");
                 query(nodes, kind, "box of 1 %", "none", " WHERE " + BOX + " ALLOW FILTERING");
-                query(nodes, kind, "box of 1 %", "sai", " WHERE " + BOX);
                 query(nodes, kind, "box of 1 %", "kubist", " WHERE " + BOX);
                 query(nodes, kind, "1 % of a box of 1 %", "kubist", " WHERE " + BOX + " AND expr(" + kind + "_kubist_i, 'precision=0.01')");
             }
@@ -56,8 +55,6 @@ final class Bench {
             + (kind.equals("narrow") ? "((a, b))" : "(a, b)") + ")");
         if (index.equals("kubist"))
             nodes.session.execute("CREATE CUSTOM INDEX " + table + "_i ON " + table + " (x, y, z) USING 'org.kubist.cassandra.KubistIndex'");
-        if (index.equals("sai"))
-            for (String column : new String[] {"x", "y", "z"}) nodes.session.execute("CREATE INDEX ON " + table + " (" + column + ") USING 'sai'");
         PreparedStatement insert = nodes.session.prepare("INSERT INTO " + table + " (a, b, x, y, z) VALUES (?, ?, ?, ?, ?)");
         Random random = new Random(1);
         double[] took = new double[3];
