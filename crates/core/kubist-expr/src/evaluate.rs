@@ -8,7 +8,7 @@ pub(crate) mod compute;
 mod listed;
 pub(crate) mod text;
 
-use crate::bound::{Operand, PointList, Sides, Test};
+use crate::bound::{Operand, PointList, Sides, Test, Text};
 use crate::cell::{Cell, foreign, with_native_values};
 use crate::domain::Range;
 use crate::error::ExprError;
@@ -27,6 +27,14 @@ use listed::Listed;
 use std::cmp::Ordering;
 use std::ops::Bound;
 use std::sync::Arc;
+
+/// The numbers of characters of the texts, and which are null.
+pub(crate) fn lengths(text: &Text, rows: &Rows<'_>) -> Result<(Vec<i128>, Option<NullBuffer>), ExprError> {
+    let array = text::array(text, rows)?;
+    let texts = text::strings(array.as_ref())?;
+    let length = |row| texts(row).map_or(0, |text| text.chars().count() as i128);
+    Ok(((0..array.len()).map(length).collect(), array.logical_nulls()))
+}
 
 /// The rows with each of the `wanted` truth values, one bit each. Every test and every number is computed
 /// once, regardless of how many truth values are wanted.

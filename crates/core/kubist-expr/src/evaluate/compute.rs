@@ -14,7 +14,7 @@ pub(crate) use calendar::shifted;
 
 use crate::bound::{Compute, Function, Kind, Known, Step};
 use crate::error::ExprError;
-use crate::evaluate::{answers, text};
+use crate::evaluate::{answers, lengths};
 use crate::rows::Rows;
 use crate::vector::{Values, Vector};
 use arrow_array::Array;
@@ -56,7 +56,7 @@ pub(crate) fn vector(compute: &Compute, rows: &Rows<'_>) -> Result<Vector, ExprE
         }
         Step::Coalesce(of) => case::first(of, rows, compute.kind),
         Step::Length(text) => {
-            let (values, nulls) = text::lengths(text, rows)?;
+            let (values, nulls) = lengths(text, rows)?;
             Ok(Vector { values: Values::Int(values), nulls })
         }
         Step::Cast(of, cast) => cast::cast(vector(of, rows)?, cast, compute),

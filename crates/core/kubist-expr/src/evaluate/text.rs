@@ -9,7 +9,6 @@ use crate::rows::Rows;
 use arrow_array::builder::StringViewBuilder;
 use arrow_array::cast::AsArray;
 use arrow_array::{Array, ArrayRef};
-use arrow_buffer::NullBuffer;
 use arrow_schema::DataType;
 use std::sync::Arc;
 
@@ -53,18 +52,10 @@ pub(crate) fn called(call: &TextCall, rows: &Rows<'_>) -> Result<ArrayRef, ExprE
     })
 }
 
-/// The numbers of characters of the texts, and which are null.
-pub(crate) fn lengths(text: &Text, rows: &Rows<'_>) -> Result<(Vec<i128>, Option<NullBuffer>), ExprError> {
-    let array = array(text, rows)?;
-    let texts = strings(array.as_ref())?;
-    let length = |row| texts(row).map_or(0, |text| text.chars().count() as i128);
-    Ok(((0..array.len()).map(length).collect(), array.logical_nulls()))
-}
-
 /// A function from a row to its text; `None` for null.
-type Strings<'a> = Box<dyn Fn(usize) -> Option<&'a str> + 'a>;
+pub(super) type Strings<'a> = Box<dyn Fn(usize) -> Option<&'a str> + 'a>;
 
-fn strings(array: &dyn Array) -> Result<Strings<'_>, ExprError> {
+pub(super) fn strings(array: &dyn Array) -> Result<Strings<'_>, ExprError> {
     macro_rules! of {
         ($array:expr) => {{
             let array = $array;
