@@ -51,6 +51,7 @@ for the methods named after them (pyarrow also for iteration, ``schema`` and lis
 values).
 """
 
+from ._create import create, open
 from ._describe import Description, Figure
 from ._errors import (
     Busy,
@@ -97,7 +98,7 @@ from ._picture import Picture
 from ._remote import RemoteSnapshot, RemoteTable, connect
 from ._result import Result
 from ._split import Split
-from ._table import Snapshot, Table, create, open
+from ._table import Snapshot, Table
 from ._unopened import drop, salvage
 from ._view import View
 from ._writer import Writer

@@ -99,16 +99,20 @@ class Description(Mapping[str, Mapping[str, Figure]]):
 def describe(
     numbers: Sequence[str],
     units: Mapping[str, str],
-    estimate: Callable[[list[str]], Estimate],
+    goal: dict[str, Any],
+    estimate: Callable[..., Estimate],
 ) -> Description:
-    """Estimates a few columns at a time."""
+    """Estimates a few columns at a time; without a bound in the goal, from `ROWS_READ` rows."""
+    bounds = ("error", "within", "max_rows", "max_bytes", "sample", "window")
+    if all(goal.get(bound) is None for bound in bounds):
+        goal = {**goal, "max_rows": ROWS_READ}
     if not numbers:
         raise InvalidInput("describe: no column has numbers")
     parts = [numbers[first : first + _AT_ONCE] for first in range(0, len(numbers), _AT_ONCE)]
     asked = [
         [f"{name}({_quoted(column)})" for column in part for name in AGGREGATES] for part in parts
     ]
-    return Description([estimate(aggregates) for aggregates in asked], units)
+    return Description([estimate(aggregates, **goal) for aggregates in asked], units)
 
 
 def _quoted(column: str) -> str:

@@ -184,7 +184,9 @@ class _Column:
         width = max([1, *(len(text) for text in texts if text)])
         self.cards["TFORM"] = f"{width}A"
         # Blanks are an empty text; a byte 0 is null.
-        stored = [b"" if text is None else text.ljust(width if not text else 0).encode() for text in texts]
+        stored = [
+            b"" if text is None else text.ljust(width if not text else 0).encode() for text in texts
+        ]
         return np.array(stored, f"S{width}")
 
 

@@ -68,7 +68,6 @@ def plain(column: pa.ChunkedArray, name: str, what: str) -> Array:
 def to_pandas(table: pa.Table, options: Mapping[str, Any]) -> pd.DataFrame:
     """The frame, with nullable types where the usual ones are not exact."""
     import pandas as pd
-    import pyarrow as pa
 
     names = table.column_names
     wanted: dict[str, Any] = {}

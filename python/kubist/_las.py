@@ -46,8 +46,8 @@ WAVES = frozenset(
 
 
 def write(table: pa.Table, path: Path, metadata: Mapping[str, Any]) -> None:
-    """Writes all rows. If the table came from a LAS file, its scale, offset, coordinate system, source
-    id, type of GPS times and records are kept, so positions are exact.
+    """Writes all rows. If the table came from a LAS file, its scale, offset, coordinate system,
+    source id, type of GPS times and records are kept, so positions are exact.
 
     Raises:
         InvalidInput: LAS cannot store a column or a value.

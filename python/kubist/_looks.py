@@ -23,7 +23,6 @@ if TYPE_CHECKING:
 
     from ._arguments import Box, Steps
     from ._describe import Description
-    from ._estimate import Estimate
     from ._picture import Picture
 
 _HEAD = 5
@@ -78,14 +77,7 @@ class Looks(Questions):
         pinned = self._pinned()
         numbers = _describe.columns_of_numbers(json.loads(pinned.columns()))
         chosen = numbers if columns is None else _box.names("columns", columns)
-        bounds = {"error", "within", "max_rows", "max_bytes", "sample", "window"}
-        if not any(goal.get(bound) is not None for bound in bounds):
-            goal["max_rows"] = _describe.ROWS_READ
-
-        def estimate(aggregates: list[str]) -> Estimate:
-            return self.estimate(aggregates, box=box, **goal)
-
-        return _describe.describe(chosen, self.units, estimate)
+        return _describe.describe(chosen, self.units, {"box": box, **goal}, self.estimate)
 
     @checked_options()
     def plot(

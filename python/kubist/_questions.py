@@ -443,9 +443,7 @@ class Questions:
         """
         # Not the decorator: its frame would shift the `stacklevel` of warnings.
         refuse_unknown("estimate", unknown, _ESTIMATE_OPTIONS)
-        question = self._question(
-            box=box, where=where, sample=sample, window=window, steps=steps
-        )
+        question = self._question(box=box, where=where, sample=sample, window=window, steps=steps)
         request = _estimate.request(
             question,
             aggregates,

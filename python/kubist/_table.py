@@ -1,17 +1,15 @@
-"""Tables: `kubist.create`, `kubist.open`, and the classes that they return."""
+"""Handles to tables and their snapshots."""
 
 from __future__ import annotations
 
 import copyreg
-import os
 import threading
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from . import _box, _kubist
-from ._arguments import Storage
-from ._data import Data, is_schema
-from ._directory import InDirectory, location_of
+from ._data import Data
+from ._directory import InDirectory
 from ._errors import InvalidInput, Refused
 from ._figures import (
     Cleaning,
@@ -23,7 +21,7 @@ from ._figures import (
     parse,
 )
 from ._libraries import is_a, need
-from ._options import checked_options, group
+from ._options import checked_options
 from ._tunnel import Tunnel
 from ._view import View
 from ._writer import Writer, append
@@ -32,160 +30,9 @@ if TYPE_CHECKING:
     import numpy as np
     import pyarrow as pa
 
-    from ._arguments import ArrowSchema, Domain, End, Rows, Seconds
+    from ._arguments import Domain, End, Rows, Seconds
     from ._spec import QuerySpec
     from ._widget import Widget
-
-
-@checked_options()
-def create(
-    path: str | os.PathLike[str],
-    data_or_schema: Rows | ArrowSchema,
-    dimensions: Mapping[str, Domain] | Sequence[str],
-    identity: Sequence[str] | None = None,
-    capacity: int | None = None,
-    seed: int = 0,
-    exist_ok: bool = False,
-    units: Mapping[str, str] | None = None,
-    metadata: Mapping[str, Any] | None = None,
-    lookup: Sequence[str] | None = None,
-    accuracy: Mapping[str, float | str] | None = None,
-    storage: Storage | None = None,
-) -> Table:
-    """Creates a table at ``path``.
-
-    Parameters
-    ----------
-    path
-        The location: a directory, ``s3://bucket/prefix`` (docs/where.md) or
-        ``cassandra://hosts/keyspace/table`` (docs/cassandra.md). Nothing may exist there.
-    data_or_schema
-        A `pyarrow.Schema` for an empty table, or data that `Table.append` accepts: its rows become
-        the first commit.
-    dimensions
-        The 1 to 8 columns to index: integers, floats, dates, times, timestamps. A dict gives their
-        domains, in the column's unit: ``{"time": (0, 1)}`` sets it, ``{"x": None}`` learns
-        it from the first commit, ``{"z": "quantile"}`` learns a skewed distribution. A list of
-        names learns all. Values outside of the domain are stored and found too: a domain affects
-        the speed of queries, never a result. The optimizer makes another grid when the data has
-        outgrown it, as `Table.regrid` does.
-    identity
-        The columns that define the sampling unit. Rows that agree in them are in a sample
-        together: ``["pid", "time"]`` samples rows, ``["pid"]`` whole trajectories. None: each row
-        on its own. It is not a key: rows may have equal identities.
-    capacity
-        About how many rows a cube of the index keeps. None: the default.
-    seed
-        Two tables with equal identities and seed have the same samples.
-    exist_ok
-        If a table exists whose columns, dimensions, identity, lookup and seed agree, open it
-        instead of raising, and append the data. Columns that were added since are accepted, and
-        the metadata stays.
-    units
-        Units of columns, ``{"x": "m"}``, stored as ``unit`` in the columns' Arrow metadata. A unit
-        that the schema has already is used too. Data in another unit is converted, as by
-        `Table.append`. An unknown unit is stored as text, with a `UserWarning`.
-    metadata
-        Other metadata of the table, such as the code and its parameters; any JSON values.
-    lookup
-        Columns with a secondary index. With ``["pid"]``, a query ``where="pid = 17"`` or ``"pid in
-        (17, 18)"``, also joined by AND with other conditions, reads only the zones of these
-        particles. It adds a few percent of storage. It can be any type that an identity can have,
-        and is fixed at creation.
-    accuracy
-        The error bound of stored values, by column: a number in the column's unit, text with a
-        unit (``"1um"``), or relative to each value (``"1e-4 rel"``). Stored values differ from the
-        given ones by at most the bound, take fewer bytes, and are the values that all queries use.
-        For integers and floats outside of ``identity`` and ``lookup``; fixed at creation.
-        docs/storage.md has measurements.
-    storage
-        Options of the storage, as ``{"compression": "small", "shared": True}``. ``compression`` is
-        ``"fast"`` (to write), ``"small"`` (on disk) or ``"balanced"``, the default; `Table.alter`
-        changes it (docs/storage.md). ``replication`` is the set of rows that `Table.optimize`
-        copies into deeper cubes, which makes small boxes cheaper and the table larger: ``"none"``,
-        ``"outlook(B)"`` or ``"full"``; the default is ``"outlook(-1)"`` (docs/replication.md).
-        ``shared`` means that several machines write to the directory, which is on NFS, Lustre,
-        GPFS or a similar file system, so that Kubist does not rely on file locks (docs/where.md).
-        It is stored in the table, and is the default on a file system that reports to be a network
-        file system.
-
-    Returns
-    -------
-    Table
-        The table, open.
-
-    Raises
-    ------
-    InvalidInput
-        A column is missing, or has a type that cannot be stored or indexed, or a domain has low >=
-        high. The message names it.
-    TableExists
-        Something exists at ``path``.
-
-    Examples
-    --------
-    >>> t = kubist.create(
-    ...     "airway.kubist",
-    ...     first_step,
-    ...     dimensions={"x": None, "y": None, "z": None, "time": (0, 1)},
-    ...     identity=["pid", "time"],
-    ... )
-    """
-    stored = group("create", "storage", storage, Storage)
-    compression, replication = stored.get("compression"), stored.get("replication")
-    data = None if is_schema(data_or_schema) else Data(data_or_schema)
-    table = Table(
-        _kubist.Table.create(
-            location_of(path),
-            _kubist.Schema(data_or_schema) if data is None else data.schema,
-            dimensions=_box.dimensions(dimensions),
-            identity=[] if identity is None else _box.names("identity", identity),
-            lookup=[] if lookup is None else _box.names("lookup", lookup),
-            capacity=None if capacity is None else _box.count("capacity", capacity, most=2**32 - 1),
-            seed=_box.count("seed", seed),
-            replication=None if replication is None else str(replication),
-            compression=None if compression is None else str(compression),
-            accuracy=_box.accuracy(accuracy),
-            units=_box.units(units),
-            metadata=_box.metadata(metadata),
-            exist_ok=bool(exist_ok),
-            shared=bool(stored.get("shared")),
-        )
-    )
-    if data is not None:
-        try:
-            table._append(data)
-        except BaseException as error:
-            table.close()
-            shown = _kubist.printable(_kubist.without_password(location_of(path)))
-            error.add_note(f"{shown} was created, but has no row of this data: append to it")
-            raise
-    return table
-
-
-def open(path: str | os.PathLike[str], *, optimize: bool = False) -> Table:
-    """Opens the table at ``path``.
-
-    Other processes may write to it: each call on the handle reads the newest commits.
-    `Table.snapshot` pins a snapshot.
-
-    Parameters
-    ----------
-    path
-        The location: a directory, ``s3://bucket/prefix`` or ``cassandra://hosts/keyspace/table``.
-    optimize
-        Whether a thread restores the layout where queries of this handle read many more rows than
-        they return. It needs write access to the table.
-
-    Raises
-    ------
-    NotATable
-        There is no table at ``path``.
-    NewerFormat
-        A newer version of Kubist wrote the table.
-    """
-    table = _kubist.Table.open(location_of(path))
-    return Table(table, table.optimize_reads() if optimize else None)
 
 
 class Table(InDirectory["Table"]):
@@ -712,7 +559,7 @@ class Table(InDirectory["Table"]):
         self.close()
 
     def __reduce__(self) -> tuple[Any, ...]:
-        return open, (self.location,)
+        return _opened, (self.location,)
 
     def __repr__(self) -> str:
         return self._described("Table")
@@ -726,7 +573,7 @@ class Table(InDirectory["Table"]):
         return self._table.query(question)
 
     def _open(self, location: str) -> Table:
-        return open(location)
+        return _opened(location)
 
     def _close_own_writer(self) -> None:
         with self._lock:
@@ -763,7 +610,7 @@ class Snapshot(InDirectory[Table]):
         return self._snapshot
 
     def _open(self, location: str) -> Table:
-        return open(location)
+        return _opened(location)
 
     def __reduce__(self) -> tuple[Any, ...]:
         return _at, (self.location, self.token)
@@ -787,8 +634,12 @@ class Snapshot(InDirectory[Table]):
         return self._described("Snapshot")
 
 
+def _opened(location: str) -> Table:
+    return Table(_kubist.Table.open(location))
+
+
 def _at(location: str, token: str) -> Snapshot:
-    return open(location).at(token)
+    return _opened(location).at(token)
 
 
 def _engine_snapshot(location: str, token: str) -> _kubist.Snapshot:
@@ -813,6 +664,6 @@ def _one_column(name: str, type: Any, nullable: bool) -> _kubist.Schema:
         raise InvalidInput(f"column {name}: {type!r} is not a type: {error}") from None
 
 
-for _public in (create, open, Table, Snapshot):
+for _public in (Table, Snapshot):
     _public.__module__ = "kubist"
 del _public

@@ -14,7 +14,7 @@ from typing import Any
 
 import numpy as np
 
-from . import _table
+from . import _create
 from ._errors import InvalidInput
 from ._libraries import need
 from ._md.append import FrameWriter
@@ -48,7 +48,7 @@ USUAL = {
 
 def read_kubist(filename: str, index: Any = -1) -> Iterator[Atoms]:
     """Yields the frames of ``index``: a number or a slice."""
-    with _table.open(filename) as table:
+    with _create.open(filename) as table:
         frames = Frames(table, table.snapshot())
         for column, words in USUAL.items():
             if frames.units.get(column, words[0]) not in words:

@@ -37,12 +37,12 @@ from typing import TYPE_CHECKING, Any, Literal
 
 from . import _box, _errors, _kubist
 from ._arguments import CreateForRanks, Keep
+from ._create import create as create_table
+from ._create import open as open_table
 from ._data import Data, is_schema
 from ._errors import Error, InvalidInput
 from ._options import checked_options, group
 from ._table import Table
-from ._table import create as create_table
-from ._table import open as open_table
 
 if TYPE_CHECKING:
     from ._arguments import ArrowSchema, Domain, Rows

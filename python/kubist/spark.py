@@ -24,10 +24,10 @@ from typing import TYPE_CHECKING
 
 from ._asked import Part
 from ._box import fraction
+from ._create import open as open_table
 from ._errors import InvalidInput
 from ._libraries import need
 from ._split import Split
-from ._table import open as open_table
 
 need("pyspark", "kubist.spark")
 need("pyarrow", "kubist.spark", "arrow")

@@ -50,7 +50,9 @@ def parameters(function: Any, own: set[str]) -> set[str]:
     """Parameters of a function other than its own; only the first one is positional."""
     signature = inspect.signature(function).parameters.values()
     # The parameter that refuses unknown names.
-    taken = [each for each in signature if each.name != "self" and each.kind is not each.VAR_KEYWORD]
+    taken = [
+        each for each in signature if each.name != "self" and each.kind is not each.VAR_KEYWORD
+    ]
     by_place = [each.name for each in taken if each.kind is not each.KEYWORD_ONLY]
     assert by_place == [taken[0].name], function
     return {each.name for each in taken} - own

@@ -31,7 +31,25 @@ TYPES: list[pa.DataType] = [
     *(pa.duration(unit) for unit in ("s", "ms", "us", "ns")),
     *(pa.decimal128(9, 2), pa.decimal128(38, 10), pa.decimal256(50, 4)),
 ]
-TEXTS = ["", " ", "a", "b c", " 42", "42", "x ", "null", "NaN", "Grün", 'q"t', "a,b", "l\nm", "-0", "1e5", "NULL", "true"]
+TEXTS = [
+    "",
+    " ",
+    "a",
+    "b c",
+    " 42",
+    "42",
+    "x ",
+    "null",
+    "NaN",
+    "Grün",
+    'q"t',
+    "a,b",
+    "l\nm",
+    "-0",
+    "1e5",
+    "NULL",
+    "true",
+]
 UNITS = [None, "m", "deg", "km/s", "degC", "mag", "µm"]
 
 
@@ -52,11 +70,22 @@ def values(rng: np.random.Generator, kind: pa.DataType, count: int) -> pa.Array:
     elif pa.types.is_floating(kind):
         dtype = np.dtype(kind.to_pandas_dtype())
         limits = np.finfo(dtype)
-        some = [0.0, -0.0, 1.5, -0.1, limits.max, limits.min, limits.tiny, limits.smallest_subnormal]
+        some = [
+            0.0,
+            -0.0,
+            1.5,
+            -0.1,
+            limits.max,
+            limits.min,
+            limits.tiny,
+            limits.smallest_subnormal,
+        ]
         if rng.integers(2):
             some += [np.nan, np.inf, -np.inf]
         odd = np.array([*some, 2.0**53], np.float64).clip(-np.inf, np.inf)
-        drawn = np.where(rng.integers(2, size=count), rng.choice(odd, count), rng.normal(size=count))
+        drawn = np.where(
+            rng.integers(2, size=count), rng.choice(odd, count), rng.normal(size=count)
+        )
         with np.errstate(over="ignore"):
             return pa.array(drawn.astype(dtype))
     else:
@@ -84,7 +113,9 @@ def values(rng: np.random.Generator, kind: pa.DataType, count: int) -> pa.Array:
 def table(rng: np.random.Generator) -> pa.Table:
     """A random table: positions, an id and a few columns of random types."""
     count = int(rng.integers(1, 30))
-    columns: dict[str, pa.Array] = {axis: pa.array(rng.integers(0, 99, count) / 4) for axis in "xyz"}
+    columns: dict[str, pa.Array] = {
+        axis: pa.array(rng.integers(0, 99, count) / 4) for axis in "xyz"
+    }
     columns["id"] = pa.array(rng.permutation(count), pa.int32())
     fields = [pa.field(axis, pa.float64(), metadata={"unit": "m"}) for axis in "xyz"]
     fields.append(pa.field("id", pa.int32()))
@@ -94,7 +125,9 @@ def table(rng: np.random.Generator) -> pa.Table:
         if rng.integers(2):
             mask = rng.integers(0, 3, count) == 0
             nothing = pa.nulls(count, kind)
-            column = pa.concat_arrays([(nothing if gone else column)[i : i + 1] for i, gone in enumerate(mask)])
+            column = pa.concat_arrays(
+                [(nothing if gone else column)[i : i + 1] for i, gone in enumerate(mask)]
+            )
         unit = UNITS[rng.integers(len(UNITS))]
         is_number = pa.types.is_integer(kind) or pa.types.is_floating(kind)
         about = {"unit": unit} if unit is not None and is_number else None
@@ -170,7 +203,9 @@ def through(ending: str, library: str | None = None) -> Door:
         source.query().write(folder / f"out.{ending}", steps)
         # LAS has additional columns.
         columns = source.columns if ending == "las" else None
-        kubist.ingest(target.location, folder / f"out.{ending}", read={"columns": columns} if columns else {})
+        kubist.ingest(
+            target.location, folder / f"out.{ending}", read={"columns": columns} if columns else {}
+        )
 
     return door
 
@@ -206,7 +241,14 @@ def test_tables_come_back_as_they_were_or_are_refused(tmp_path: Path, name: str)
         target = kubist.create(folder / "b.kubist", source.schema, ["x", "y", "z"])
         try:
             DOORS[name](folder, source, target)
-        except (kubist.InvalidInput, TypeError, ValueError, OverflowError, NotImplementedError, pa.ArrowException) as error:
+        except (
+            kubist.InvalidInput,
+            TypeError,
+            ValueError,
+            OverflowError,
+            NotImplementedError,
+            pa.ArrowException,
+        ) as error:
             refusals.append(f"{seed}: {error}")
             assert target.count() == 0
             continue
@@ -236,7 +278,9 @@ def empty_is_null(given: pa.Table) -> pa.Table:
     """CSV has one kind of empty field."""
     for place, field in enumerate(given.schema):
         kind = field.type.value_type if pa.types.is_dictionary(field.type) else field.type
-        plain = pa.string() if "string" in str(kind) else pa.binary() if "binary" in str(kind) else None
+        plain = (
+            pa.string() if "string" in str(kind) else pa.binary() if "binary" in str(kind) else None
+        )
         if plain:
             values = [value or None for value in given.column(place).cast(plain).to_pylist()]
             given = given.set_column(place, field.name, pa.array(values, plain))
@@ -263,7 +307,9 @@ def test_another_unit_is_converted_or_refused(tmp_path: Path) -> None:
     t.append(of([3600.0, np.nan], "arcsec"))
     t.append({"x": [2.0]})
     assert sorted(t.query(where="x > 0").to_numpy()["x"]) == [1.0, 2.0, 180.0, 180.0]
-    with pytest.raises(kubist.InvalidInput, match=r't\.kubist: .*"x" is in "m" in the data and in "deg"'):
+    with pytest.raises(
+        kubist.InvalidInput, match=r't\.kubist: .*"x" is in "m" in the data and in "deg"'
+    ):
         t.append(of([1.0], "m"))
     kelvin = kubist.create(tmp_path / "k.kubist", of([], None), ["x"], units={"x": "K"})
     kelvin.append(of([20.0], "degree_Celsius"))
@@ -289,12 +335,16 @@ def test_files_of_another_unit_are_converted(tmp_path: Path, ending: str) -> Non
     t = kubist.open(tmp_path / "t.kubist")
     assert t.query().to_numpy()["ra"].tolist() == [180.0, 180.0] and t.units["ra"] == "deg"
     # The user's settings override those of the file.
-    kubist.ingest(tmp_path / "t.kubist", files[1], create={"units": {"ra": "deg", "dec": "deg"}}, again=True)
+    kubist.ingest(
+        tmp_path / "t.kubist", files[1], create={"units": {"ra": "deg", "dec": "deg"}}, again=True
+    )
     assert t.query(where="ra < 4").to_numpy()["ra"].tolist() == [np.pi]
 
 
 def test_numbers_beyond_the_type_are_refused(tmp_path: Path) -> None:
-    t = kubist.create(tmp_path / "t.kubist", {"x": np.zeros(1, "f4"), "n": np.zeros(1, "i1")}, ["x"])
+    t = kubist.create(
+        tmp_path / "t.kubist", {"x": np.zeros(1, "f4"), "n": np.zeros(1, "i1")}, ["x"]
+    )
     for x, n, wrong in (
         ([0.5, 1e60], [1, 2], '"x", row 1 of the batch: 1e60'),
         (np.array([1e60]), [1], '"x", row 0 of the batch: 1e60'),
@@ -309,7 +359,9 @@ def test_numbers_beyond_the_type_are_refused(tmp_path: Path) -> None:
         with pytest.raises(kubist.InvalidInput, match=wrong):
             t.append({"x": x, "n": n})
     (tmp_path / "wide.csv").write_text("x,n\n0.5,1\n1e60,2\n")
-    with pytest.raises(kubist.InvalidInput, match=r'row 2, column "x": 1e60 is outside the range of Float32'):
+    with pytest.raises(
+        kubist.InvalidInput, match=r'row 2, column "x": 1e60 is outside the range of Float32'
+    ):
         kubist.ingest(tmp_path / "t.kubist", tmp_path / "wide.csv")
     assert sorted(t.query().to_arrow()["n"].to_pylist()) == [0, 1, 7]
 
@@ -340,12 +392,18 @@ def test_integers_beside_a_null_keep_every_digit(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("kind", [pa.timestamp("s"), pa.timestamp("s", "UTC"), pa.duration("s")])
-def test_polars_refuses_seconds_that_its_milliseconds_cannot_hold(tmp_path: Path, kind: pa.DataType) -> None:
+def test_polars_refuses_seconds_that_its_milliseconds_cannot_hold(
+    tmp_path: Path, kind: pa.DataType
+) -> None:
     pl = pytest.importorskip("polars")
     most = (2**63 - 1) // 1000
     rows = pa.table({"x": [1.0, 2.0, 3.0], "t": pa.array([most, None, -most]).cast(kind)})
     t = kubist.create(tmp_path / "t.kubist", rows, ["x"])
-    assert t.query(order_by="x").to_polars()["t"].to_physical().to_list() == [most * 1000, None, -most * 1000]
+    assert t.query(order_by="x").to_polars()["t"].to_physical().to_list() == [
+        most * 1000,
+        None,
+        -most * 1000,
+    ]
     t.append({"x": [4.0], "t": pa.array([most + 1]).cast(kind)})
     for read in (
         lambda: t.query(order_by="x").to_polars(),
@@ -361,7 +419,11 @@ def test_fits_of_every_integer_beside_nulls(tmp_path: Path) -> None:
     pytest.importorskip("astropy")
     from astropy.table import Table
 
-    rows = {"x": [1.0, 2, 3], "b": [True, None, False], "i4": pa.array([999999, None, 5], pa.int32())}
+    rows = {
+        "x": [1.0, 2, 3],
+        "b": [True, None, False],
+        "i4": pa.array([999999, None, 5], pa.int32()),
+    }
     for kind in ("int8", "uint8", "int16", "uint16", "uint32", "uint64", "int64"):
         limits = np.iinfo(kind)
         ends = (limits.min, limits.max if kind != "uint64" else 2**63 - 1)
@@ -373,7 +435,9 @@ def test_fits_of_every_integer_beside_nulls(tmp_path: Path) -> None:
     for name in given.column_names:
         assert theirs[name].tolist() == given[name].to_pylist(), name
     every = pa.array([*range(256), None], pa.uint8())
-    full = kubist.create(tmp_path / "f.kubist", pa.table({"x": np.arange(257.0), "n": every}), ["x"])
+    full = kubist.create(
+        tmp_path / "f.kubist", pa.table({"x": np.arange(257.0), "n": every}), ["x"]
+    )
     full.query(order_by="x").write(tmp_path / "full.fits")
     assert Table.read(tmp_path / "full.fits")["n"].tolist() == every.to_pylist()
 
@@ -420,7 +484,10 @@ def test_las_keeps_what_its_numbers_mean(tmp_path: Path, times: str) -> None:
     assert (header.global_encoding.gps_time_type.name, header.file_source_id) == (times, 12)
     for wrong, why in (
         (tile("b.las", 13, other, system), "its GPS times are of the type"),
-        (tile("c.las", 13, times, b'LOCAL_CS["yard"]\0'), "its coordinate system is yard, that of .* site"),
+        (
+            tile("c.las", 13, times, b'LOCAL_CS["yard"]\0'),
+            "its coordinate system is yard, that of .* site",
+        ),
     ):
         with pytest.raises(kubist.InvalidInput, match=why):
             kubist.ingest(table, wrong)
@@ -431,7 +498,9 @@ def test_las_keeps_what_its_numbers_mean(tmp_path: Path, times: str) -> None:
     kubist.open(table).query().write(out)
     back = laspy.read(out)
     assert back.header.file_source_id == 0 and sorted(set(back.point_source_id)) == [12, 13]
-    np.testing.assert_allclose(np.sort(back.x), np.sort([*np.arange(9) + 0.01, *np.arange(9) + 0.001]))
+    np.testing.assert_allclose(
+        np.sort(back.x), np.sort([*np.arange(9) + 0.01, *np.arange(9) + 0.001])
+    )
     found = kubist.open(table)
     rows = found.query().to_arrow()
     rows = rows.set_column(rows.column_names.index("x"), "x", pa.array(rows["x"].to_numpy() + 5e-4))

@@ -8,11 +8,12 @@ from typing import Any
 
 import numpy as np
 
+from .._create import create, open
 from .._directory import location_of
 from .._errors import InvalidInput, NotATable, TableExists
 from .._figures import Commit
 from .._libraries import need
-from .._table import Table, create, open
+from .._table import Table
 from .._writer import LaidOutBehind, Writer
 from . import layout, topology
 from .batch import FrameBatch, frames_together

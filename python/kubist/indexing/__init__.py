@@ -33,6 +33,7 @@ from .._result import Result
 from .._shown import counted
 from . import _question
 from ._question import Asked, Counted, Goal, Part, Ranges
+from ._result import Costs, FileResult
 
 if TYPE_CHECKING:
     import polars as pl
@@ -44,92 +45,6 @@ if TYPE_CHECKING:
 _ESTIMATE_OPTIONS = ["aggregates", "group_by", *Goal.__annotations__, "progressive"]
 
 Paths = str | os.PathLike[str] | Sequence[str | os.PathLike[str]]
-
-
-@dataclass(frozen=True, slots=True)
-class Costs:
-    """The cost of a query of files, with the prediction of the I/O model."""
-
-    rows: int
-    """Matching positions."""
-    files: int
-    files_read: int
-    """Files of which some bytes were read."""
-    files_scanned: int
-    """Files without an index."""
-    positions: int
-    blocks: int
-    blocks_read: int
-    blocks_all: int
-    """Blocks all of whose positions match."""
-    blocks_sorted: int
-    """Blocks that were read in part, from their sorted copy."""
-    bytes: int
-    requests: int
-    """Reads; nearby pieces are read by one."""
-    sorted_bytes: int
-    sorted_requests: int
-    stored_bytes: int
-    """All bytes of the variables in the query."""
-    by_library: int
-    """Blocks that only the format's own library could read."""
-    selectivity: float
-    expected: dict[str, float]
-    """Predicted blocks, bytes and requests if neighbouring values were independent. Correlated
-    values need fewer.
-    """
-    gap: int
-    """Maximum gap in bytes between pieces that one request reads."""
-    workers: int
-    balance: dict[str, float]
-    """Seconds of the slowest and of the fastest worker."""
-    seconds: float
-    blocks_spared: int | None
-    """In a scan: blocks that an index would have skipped. None for a sample, which reads some
-    positions of a block.
-    """
-    damaged: list[str]
-    """Locations that could not be read, with ``skip_damaged``."""
-
-    def __repr__(self) -> str:
-        read = f"{self.blocks_read:,} of {counted(self.blocks, 'block')}"
-        if self.blocks_sorted:
-            read += f" and {self.blocks_sorted:,} in order"
-        line = (
-            f"<kubist.Costs {counted(self.rows, 'record')}; {read}: "
-            f"{_kubist.size(self.bytes + self.sorted_bytes)} of {_kubist.size(self.stored_bytes)} "
-            f"in {self.requests + self.sorted_requests:,} requests, "
-            f"{_kubist.duration(self.seconds)}; "
-            f"of independent values {self.expected['blocks']:,.0f} blocks, "
-            f"{_kubist.size(int(self.expected['bytes']))}, "
-            f"{self.expected['requests']:,.0f} requests"
-        )
-        if self.files_scanned and self.blocks and self.blocks_spared is not None:
-            spared = self.blocks_spared / self.blocks
-            line += f"; an index would have spared {_kubist.fraction(spared)} of the blocks"
-        return line + ">"
-
-
-class FileResult(Result):
-    """The matching rows of files, with the conversions of `Result`."""
-
-    def __init__(self, batches: _kubist.Batches, costs: Costs, fraction: float) -> None:
-        stats = {
-            "rows_returned": costs.rows,
-            "rows_read": costs.positions,
-            "bytes_read": costs.bytes + costs.sorted_bytes,
-            "pages_read": costs.blocks_read + costs.blocks_sorted,
-            "cubes_visited": 0,
-            "runs_looked_up": 0,
-            "round_trips": costs.requests + costs.sorted_requests,
-            "seconds": costs.seconds,
-        }
-
-        def stream() -> _kubist.Stream:
-            return _kubist.replay(batches, json.dumps(stats), fraction)
-
-        super().__init__(stream(), stream, lambda: "{}")
-        self.costs = costs
 
 
 class FileIndex:
@@ -360,9 +275,7 @@ class FileIndex:
         asked = list(dict.fromkeys(name for name in (x, y, color) if name is not None))
         if limit is None and sample is None:
             limit = _picture.POINTS
-        result = self.query(
-            box, where=where, isel=isel, sample=sample, limit=limit, columns=asked
-        )
+        result = self.query(box, where=where, isel=isel, sample=sample, limit=limit, columns=asked)
         return _picture.draw(
             result,
             None,
@@ -479,20 +392,13 @@ class FileIndex:
         >>> ocean.describe(box={"DEPTH": (None, 50)})
         """
         described = json.loads(self._files.described(json.dumps(_question.question(None))))
-        numbers = _describe.columns_of_numbers(described)
         if columns is None:
-            positions = {name for name in numbers if name.endswith("_index")}
-            chosen = [name for name in numbers if name not in positions]
+            axes = {axis for each in self.info()["variables"] for axis in each["dimensions"]}
+            numbers = _describe.columns_of_numbers(described)
+            chosen = [name for name in numbers if name.removesuffix("_index") not in axes]
         else:
             chosen = _box.names("columns", columns)
-        bounds = {"error", "within", "max_rows", "max_bytes", "sample"}
-        if not any(goal.get(bound) is not None for bound in bounds):
-            goal["max_rows"] = _describe.ROWS_READ
-
-        def estimate(aggregates: list[str]) -> Estimate:
-            return self.estimate(aggregates, **goal)
-
-        return _describe.describe(chosen, self.units, estimate)
+        return _describe.describe(chosen, self.units, dict(goal), self.estimate)
 
     @checked_options(Part)
     def scan(self, box: Ranges | None = None, **asked: Unpack[Part]) -> pl.LazyFrame:

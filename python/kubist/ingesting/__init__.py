@@ -78,12 +78,12 @@ def ingest(
         ``types`` overrides the types of columns of a new table. ``delimiter`` separates the fields
         of CSV: a character, ``"tab"``, or ``"space"`` for runs of blanks; by default as in the
         first line. ``names`` are the columns of CSV without a header line. ``hdu`` is the table of
-        a FITS file, by name or number. ``strict``: refuse a file if a part of it would be left out of
-        the table. ``bad_rows="skip"``: skip rows without a position, and count them in the report;
-        by default such a row is an error, or is stored without a position (Parquet, Arrow, CSV and
-        NPZ). ``max_record``, ``max_columns``, ``max_inflation`` and ``max_batch`` limit
-        files of Parquet, Arrow, CSV and NPZ: bytes of a row, columns, bytes of rows for each byte of the file, bytes of a record
-        batch.
+        a FITS file, by name or number. ``strict``: refuse a file if a part of it would be left out
+        of the table. ``bad_rows="skip"``: skip rows without a position, and count them in the
+        report; by default such a row is an error, or is stored without a position (Parquet, Arrow,
+        CSV and NPZ). ``max_record``, ``max_columns``, ``max_inflation`` and ``max_batch`` limit
+        files of Parquet, Arrow, CSV and NPZ: bytes of a row, columns, bytes of rows for each byte
+        of the file, bytes of a record batch.
     writer
         Options of the writer, as for `kubist.Table.writer`: ``name``, ``memory_bytes``,
         ``optimize``.

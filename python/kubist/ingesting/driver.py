@@ -9,11 +9,12 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from .. import _box, _forms, _kubist, _table
+from .. import _box, _create, _forms, _kubist
 from .._directory import location_of
 from .._errors import Busy, Error, InvalidInput, NotATable
 from .._libraries import need
 from .._progress import Progress
+from .._table import Table
 from .._unopened import drop
 from .._writer import LaidOutBehind, Writer
 from . import formats
@@ -51,7 +52,7 @@ class Ingestion:
         # be growing.
         self._takes_parts = keep_going
         self.report = Report(self.location)
-        self._table: _table.Table | None = None
+        self._table: Table | None = None
         self._writer: Writer | None = None
         self._schema: pa.Schema | None = None
         self._state: State | None = None
@@ -148,7 +149,7 @@ class Ingestion:
         """Returns what `take` would do with these files."""
         first = sources[0]
         try:
-            self._table = _table.open(self.location)
+            self._table = _create.open(self.location)
         except NotATable:
             formats.native.agree(sources, self.asked.types)
             committed: Callable[[str], int | None] = lambda _: None  # noqa: E731
@@ -215,7 +216,7 @@ class Ingestion:
             chosen.append(field_)
         return pa.schema(chosen)
 
-    def _check_columns(self, table: _table.Table) -> None:
+    def _check_columns(self, table: Table) -> None:
         """Refuses options of columns that differ from those of an existing table."""
         types = {field.name: field.type for field in table.schema}
         for name in (*self.asked.types, *self.asked.units):
@@ -239,7 +240,7 @@ class Ingestion:
                     f"not {asked}"
                 )
 
-    def _check_atoms(self, table: _table.Table, sources: Sequence[Source]) -> None:
+    def _check_atoms(self, table: Table, sources: Sequence[Source]) -> None:
         """Refuses frames with another number of atoms: trajectory tools need one number."""
         here = table.metadata.get("trajectory")
         for source in sources:
@@ -273,7 +274,7 @@ class Ingestion:
     def _open(self, sources: Sequence[Source]) -> None:
         source = sources[0]
         try:
-            self._table = _table.open(self.location)
+            self._table = _create.open(self.location)
         except NotATable:
             formats.native.agree(sources, self.asked.types)
             self._check_joins(source.metadata, sources)
@@ -326,7 +327,7 @@ class Ingestion:
         of_files = dict.fromkeys(note for source in sources for note in source.notes)
         return [*of_files, *of_units]
 
-    def _create(self, sources: Sequence[Source]) -> _table.Table:
+    def _create(self, sources: Sequence[Source]) -> Table:
         source = sources[0]
         dimensions, identity, lookup = self._index(sources)
         if not dimensions:
@@ -338,7 +339,7 @@ class Ingestion:
         self.report.notes += self._notes(sources, schema)
         asked = self.asked.dimensions
         domains = {name: asked.get(name) or domain(name, sources) for name in dimensions}
-        return _table.create(
+        return _create.create(
             self.location,
             schema,
             dimensions=domains,

@@ -157,9 +157,7 @@ _EPOCH = datetime.date(1970, 1, 1).toordinal()
 
 
 def _julian_days(year: int, month: int, day: int) -> int | None:
-    """Returns the days since 1970 of a date in the Julian calendar, where every fourth year is a leap
-    year.
-    """
+    """Returns the days of a Julian date since 1970; every fourth year is a leap year."""
     lengths = (31, 29 if year % 4 == 0 else 28, 31, 30, 31, 30, 31, 31, 30, 31, 30, 31)
     if year < 1 or not 1 <= month <= 12 or not 1 <= day <= lengths[month - 1]:
         return None

@@ -11,7 +11,7 @@ from MDAnalysis.coordinates.base import FrameIteratorSliced, ReaderBase, WriterB
 from MDAnalysis.lib.util import store_init_arguments
 from MDAnalysis.units import conversion_factor
 
-from .. import _table
+from .. import _create
 from .._errors import InvalidInput
 from .._md import layout
 from .._md.frames import ROWS_AT_ONCE, Frames
@@ -60,7 +60,7 @@ def opened(
 def open_frames(
     path: str, atoms: Any, box: Box | None, sample: float | None, token: str | None
 ) -> Frames:
-    table = _table.open(path)
+    table = _create.open(path)
     try:
         frames = Frames(table, table.snapshot() if token is None else table.at(token))
         frames.choose(atoms, box, sample, convert.select)
@@ -336,7 +336,7 @@ class KubistReader(ReaderBase):
     def __setstate__(self, state: dict[str, Any]) -> None:
         atoms, token = state.pop("_shown")
         self.__dict__ = state
-        table = _table.open(self.filename)
+        table = _create.open(self.filename)
         self._frames = Frames(table, table.at(token))
         self._frames.atoms = atoms
 

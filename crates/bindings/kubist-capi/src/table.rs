@@ -237,7 +237,7 @@ pub unsafe extern "C" fn kubist_table_info(table: *const KubistTable, info: *mut
         // SAFETY: guaranteed by the C caller (see lib.rs).
         let table = unsafe { handle("table", table) }?;
         let call = Call::default();
-        let known = table.hooks.run(&call, || Ok(table.table.snapshot()?.info()?))?;
+        let known = table.hooks.run(&call, || Ok(table.table.cancelled_by(&call.cancel()).snapshot()?.info()?))?;
         // SAFETY: as above.
         unsafe { hand_out(info, &known) }
     })

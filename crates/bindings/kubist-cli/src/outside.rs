@@ -10,7 +10,7 @@ use crate::output::remark;
 /// Time limit for finding the minimum and maximum of a column.
 const PATIENCE: Duration = Duration::from_secs(2);
 
-/// Prints a remark for each range that contains no row by itself.
+/// Prints a note for each range that alone contains no row.
 pub fn tell(bounds: &[Bound], snapshot: &Snapshot, cancel: &Cancel) -> Result<()> {
     for bound in bounds {
         let alone = Query { bounds: vec![bound.clone()], limit: Some(1), ..Query::default() };

@@ -5,7 +5,7 @@ use arrow_cast::display::{ArrayFormatter, FormatOptions};
 use arrow_schema::{ArrowError, Schema};
 use unicode_width::UnicodeWidthStr;
 
-/// Lays out rows in columns, each as wide as its widest cell. Columns marked `right` are right-aligned.
+/// Formats rows in columns, each as wide as its widest cell. Columns marked `right` are right-aligned.
 /// Control characters are escaped.
 pub fn aligned(header: &[&str], right: &[bool], rows: &[Vec<String>]) -> String {
     let header: Vec<_> = header.iter().map(|name| kubist_types::shown::printable(name)).collect();
@@ -33,7 +33,7 @@ pub fn aligned(header: &[&str], right: &[bool], rows: &[Vec<String>]) -> String 
     text
 }
 
-/// The first rows of a result, kept until all are known and can be laid out.
+/// The first rows of a result, kept until the widths of their columns are known.
 pub struct Preview {
     rows: Vec<Vec<String>>,
     names: Vec<String>,

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::time::Duration;
 
-use kubist::{Cancel, Snapshot, Table};
+use kubist::{Cancel, Location, Snapshot, Table};
 
 use crate::args;
 use crate::failure::Result;
@@ -14,14 +14,14 @@ use crate::output::{print, print_raw};
 const FOR_EVER: Duration = Duration::from_secs(u32::MAX as u64);
 
 pub fn run(command: &args::Tail, cancel: &Cancel) -> Result<()> {
-    let table = Table::open(&command.table)?;
+    let table = Table::open(Location::from(&command.table).cancelled_by(cancel))?;
     let mut seen = table.snapshot()?;
     let mut before = BTreeMap::new();
     print_changes(command, &seen, &mut before)?;
     let mut left = command.changes.unwrap_or(u64::MAX);
     let every = command.every.unwrap_or_default();
     while left > 0 {
-        if let Some(now) = table.cancelled_by(cancel).wait(&seen, every, FOR_EVER)? {
+        if let Some(now) = table.wait(&seen, every, FOR_EVER)? {
             print_changes(command, &now, &mut before)?;
             seen = now;
             left -= 1;

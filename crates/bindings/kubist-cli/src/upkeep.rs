@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use kubist::{Cancel, OptimizeOptions, Table};
+use kubist::{Cancel, Location, OptimizeOptions, Table};
 
 use crate::args;
 use crate::failure::{Failure, Result};
@@ -14,7 +14,7 @@ use crate::progress::Progress;
 const PATIENCE: Duration = Duration::from_millis(200);
 
 pub fn optimize(command: &args::Optimize, cancel: &Cancel) -> Result<()> {
-    let table = Table::open(&command.table)?;
+    let table = Table::open(Location::from(&command.table).cancelled_by(cancel))?;
     let usual = if command.watch { OptimizeOptions::background() } else { OptimizeOptions::default() };
     let options = OptimizeOptions {
         debt_share: command.debt.unwrap_or(usual.debt_share),
@@ -57,7 +57,7 @@ pub fn optimize(command: &args::Optimize, cancel: &Cancel) -> Result<()> {
         if report.rewrites > 0 {
             continue;
         }
-        while table.cancelled_by(cancel).wait(&seen, Duration::ZERO, PATIENCE)?.is_none() {}
+        while table.wait(&seen, Duration::ZERO, PATIENCE)?.is_none() {}
     }
 }
 

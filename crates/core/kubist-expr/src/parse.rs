@@ -1,15 +1,17 @@
 //! The parser: from tokens to a tree, by recursive descent.
 //!
 //! The grammar, from the lowest precedence: `OR`, `AND`, `NOT`, comparisons (also `IN`, `BETWEEN`, `LIKE`,
-//! `IS`), bit operations, `+ -`, `* / %`, unary `-`, `^` (right-associative: `-2^2` is -4), `::`. It is written by hand
-//! instead of using a general SQL parser, for two guarantees. Time is linear in the text. The tree is never
-//! higher than `MAX_HEIGHT`, so no walk over it, and not its destructor either, can overflow the stack.
-//! `AND`, `OR` and `IN` add width, not height.
+//! `IS`), bit operations, `+ -`, `* / %`, unary `-`, `^` (right-associative: `-2^2` is -4), `::`. It is
+//! written by hand instead of using a general SQL parser, for two guarantees. Time is linear in the text. The
+//! tree is never higher than `MAX_HEIGHT`, so no walk over it, and not its destructor either, can overflow the
+//! stack. `AND`, `OR` and `IN` add width, not height.
+
+mod times;
 
 use crate::error::{ExprError, shortened};
 use crate::lex::{Token, mistake, tokens};
 use crate::moment::Moment;
-use crate::number::{Decimal, Number};
+use crate::number::Number;
 use crate::syntax::{Op, Syntax};
 use crate::types::{self, Unknown};
 use crate::value::Literal;
@@ -387,52 +389,6 @@ impl Parser<'_> {
         Ok(left)
     }
 
-    /// The number and the unit of `INTERVAL 3 DAY`, `INTERVAL '3 days'` or `INTERVAL '3' DAY`.
-    fn interval(&mut self, negative: bool) -> Parsed<Option<[Tree; 2]>> {
-        let signed = matches!(self.ahead(1), Token::Symbol("-"));
-        let is_interval = match self.ahead(1 + usize::from(signed)) {
-            Token::Number(_) => true,
-            Token::Text(_) => !signed,
-            _ => false,
-        };
-        if !self.is_word(0, "INTERVAL") || !is_interval {
-            return Ok(None);
-        }
-        self.next += 1 + usize::from(signed);
-        let expected = "INTERVAL expects a number and a unit, as in INTERVAL 3 DAY or INTERVAL '3 days'";
-        let (count, unit) = match self.peek().clone() {
-            Token::Number(number) => (Some(number), String::new()),
-            Token::Text(text) => {
-                let text = text.trim();
-                let (count, unit) = text.split_once(char::is_whitespace).unwrap_or((text, ""));
-                let count = match count.strip_prefix('-') {
-                    Some(count) => Decimal::parse(count).map(|count| Number::Finite(count).negated()),
-                    None => Decimal::parse(count).map(Number::Finite),
-                };
-                let count = count.and_then(|count| match count {
-                    Number::Finite(count) => Some(count),
-                    _ => None,
-                });
-                (count, unit.trim().to_owned())
-            }
-            _ => (None, String::new()),
-        };
-        let Some(count) = count else { return Err(self.here(expected)) };
-        self.next += 1;
-        let unit = match self.peek() {
-            Token::Word(word) if unit.is_empty() => {
-                let word = word.clone();
-                self.next += 1;
-                word
-            }
-            _ if unit.is_empty() => return Err(self.here(expected)),
-            _ => unit,
-        };
-        let count = Number::Finite(count);
-        let count = if negative != signed { count.negated() } else { count };
-        Ok(Some([leaf(Syntax::Literal(Literal::Number(count))), leaf(Syntax::Literal(Literal::Text(unit.into())))]))
-    }
-
     fn product(&mut self) -> Parsed {
         let mut left = self.signed()?;
         while let Token::Symbol(symbol @ ("*" | "/" | "%")) = *self.peek() {
@@ -487,24 +443,6 @@ impl Parser<'_> {
         let to = self.data_type()?;
         self.expect(")")?;
         over([operand], |[operand]| Syntax::Cast { operand, to })
-    }
-
-    /// `EXTRACT(HOUR FROM t)`
-    fn extract(&mut self) -> Parsed {
-        self.next += 1;
-        self.expect("(")?;
-        let part = match self.peek() {
-            Token::Word(word) => word.as_str().into(),
-            Token::Text(text) => text.clone(),
-            _ => return Err(self.unexpected_but("EXTRACT expects a part of a time, as in EXTRACT(HOUR FROM t), ")),
-        };
-        self.next += 1;
-        if !self.skip_word("FROM") {
-            return Err(self.unexpected_but("EXTRACT expects FROM, "));
-        }
-        let operand = self.deeper(Self::disjunction)?;
-        self.expect(")")?;
-        call("date_part", vec![leaf(Syntax::Literal(Literal::Text(part))), operand])
     }
 
     /// The name of a type, of one or several words.

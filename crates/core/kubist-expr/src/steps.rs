@@ -166,25 +166,13 @@ fn constant(compute: &Compute) -> Option<f64> {
 /// Returns whether the function rises everywhere, falls everywhere, or turns at 0 as `abs` does.
 fn is_monotone(function: Function) -> bool {
     use Function::*;
-    matches!(
-        function,
-        Floor
-            | Ceil
-            | Round
-            | RoundTo(_)
-            | Bin(_)
-            | Sign
-            | Negate
-            | Abs
-            | Sqrt
-            | Exp
-            | Ln
-            | Log2
-            | Log10
-            | Atan
-            | Radians
-            | Degrees
-    )
+    rounds(function) || matches!(function, Negate | Abs | Sqrt | Exp | Ln | Log2 | Log10 | Atan | Radians | Degrees)
+}
+
+/// Returns whether the function rises in jumps.
+fn rounds(function: Function) -> bool {
+    use Function::*;
+    matches!(function, Floor | Ceil | Round | RoundTo(_) | Bin(_) | Sign)
 }
 
 /// Returns whether it is differentiable, except at corners.
@@ -193,30 +181,23 @@ fn is_smooth(compute: &Compute, corners: Corners) -> bool {
     let is_smooth = |compute: &Compute| is_smooth(compute, corners);
     match &compute.step {
         Step::Column(_) | Step::Int(_) | Step::Float(_) => true,
-        Step::Call(
-            Floor
-            | Ceil
-            | Round
-            | RoundTo(_)
-            | Bin(_)
-            | Sign
-            | Remainder
-            | Truncate(_)
-            | Part(..)
-            | Shift { .. }
-            | BitAnd
-            | BitOr
-            | BitXor
-            | BitNot
-            | ShiftLeft
-            | ShiftRight,
-            operands,
-        ) => operands.iter().all(|operand| constant(operand).is_some()),
+        Step::Call(function, operands)
+            if rounds(*function)
+                || matches!(function, Remainder | Truncate(_) | Part(..) | Shift { .. })
+                || matches!(function, BitAnd | BitOr | BitXor | BitNot | ShiftLeft | ShiftRight) =>
+        {
+            operands.iter().all(|operand| constant(operand).is_some())
+        }
         Step::Call(Abs, _) if corners == Corners::Jump => false,
         Step::Call(_, operands) => operands.iter().all(is_smooth),
         Step::Cast(of, Cast::Float) => is_smooth(of),
-        Step::Coalesce(_) | Step::Length(_) => false,
-        Step::Cast(..) | Step::Truth(_) | Step::Case(..) | Step::Once(..) | Step::Known(_) => false,
+        Step::Cast(..)
+        | Step::Coalesce(_)
+        | Step::Length(_)
+        | Step::Truth(_)
+        | Step::Case(..)
+        | Step::Once(..)
+        | Step::Known(_) => false,
     }
 }
 

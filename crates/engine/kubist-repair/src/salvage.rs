@@ -56,7 +56,7 @@ pub struct SalvageReport {
     pub rows: u64,
     /// Rows of damaged runs that came from replicas or replaced runs; part of `rows`.
     pub rows_recovered: u64,
-    /// Rows that were committed and are not in the new table, as far as they can be counted.
+    /// Committed rows that are missing in the new table, if they can be counted.
     pub rows_lost: u64,
     /// Known commits whose entries cannot be read.
     pub commits_lost: u64,
@@ -105,7 +105,6 @@ pub fn salvage(
     // Fails on a missing or unreadable table before anything is created at `to`.
     Core::with_header(Patient::new(from.clone(), cancel))?;
     let to = vacant_for_copy(to, cancel)?;
-
     let from: Arc<dyn Store> = Patient::new(from, cancel);
     let saved = salvage_patiently(from, to, cancel, progress);
     // After a cancellation `Patient` stops repeating, so the error comes from the last attempt.

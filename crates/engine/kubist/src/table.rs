@@ -10,7 +10,6 @@ use kubist_catalog::alter::NewColumn;
 use kubist_catalog::core::Core;
 use kubist_catalog::create::{self, Plan};
 use kubist_catalog::error::store_error;
-use kubist_catalog::location::TableLocation;
 use kubist_catalog::settle;
 use kubist_catalog::stop::stoppable;
 use kubist_catalog::token::SnapshotToken;
@@ -99,9 +98,7 @@ impl Table {
         let plan = Plan::new(&schema, options)?;
         let location = location.into();
         let at = location.find()?;
-        // A store that the caller holds is checked by `make`, which may find a table in it as well.
-        let named = matches!(at, TableLocation::Named(_));
-        let core = if options.exist_ok && named && at.has_table()? {
+        let core = if options.exist_ok && at.has_table()? {
             let core = Core::open_at(&at, &location.cancel)?;
             core.agrees(&plan)?;
             core

@@ -315,8 +315,8 @@ def _grid(
 def _grids(
     variables: Sequence[Mapping[str, Any]], own: netcdf.Beside
 ) -> list[tuple[tuple[str, ...], list[str]]]:
-    """Variables with the same axes. A shorter variable belongs to them only along an unlimited axis,
-    because groups may have other axes of the same name.
+    """Variables with the same axes. A shorter variable belongs to them only along an unlimited
+    axis, because groups may have other axes of the same name.
     """
     by_axes: dict[tuple[str, ...], list[Mapping[str, Any]]] = {}
     for variable in variables:

@@ -266,8 +266,8 @@ def _of_header(path: Path) -> str:
 
 
 def _check_counts(path: Path) -> None:
-    """Raises InvalidInput if the header has more records than fit into the file, because the library
-    would look for each of them.
+    """Raises InvalidInput if the header has more records than fit into the file, because the
+    library would look for each of them.
     """
     size = path.stat().st_size
     with path.open("rb") as opened:
