@@ -227,7 +227,23 @@ def _column(name: str, values: Any, like: Callable[[], pa.Schema] | None) -> Any
             "floats, or decimal.Decimal values"
         ) from error
     except (pa.ArrowException, TypeError, ValueError) as error:
-        raise InvalidInput(f"column {name}: {error}") from error
+        row = _first_bad(pa, values, wanted)
+        place = f"column {name}" if row is None else f"column {name}, row {row}"
+        raise InvalidInput(f"{place}: {error}") from error
+
+
+def _first_bad(pa: Any, given: Any, wanted: Any) -> int | None:
+    """The first row that cannot be converted with those before it; None without rows."""
+    values = list(given)
+    first, last = 0, len(values)
+    while last - first > 1:
+        middle = (first + last) // 2
+        try:
+            pa.array(values[:middle], type=wanted)
+            first = middle
+        except (pa.ArrowException, TypeError, ValueError, OverflowError):
+            last = middle
+    return first if last else None
 
 
 def _untyped(pa: Any, values: Any, wanted: Any) -> Any:

@@ -182,7 +182,7 @@ class Looks(Questions):
         Parameters
         ----------
         query
-            One SELECT, in the dialect of the engine.
+            One SELECT, in the dialect of the engine. Statements that write are refused.
         engine
             ``"polars"`` or ``"duckdb"``. DuckDB reads the table through `to_dataset` and has all of
             its SQL. It has integers of 128 bits for sums.

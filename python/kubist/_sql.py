@@ -18,7 +18,7 @@ def by_duckdb(query: str, tables: Mapping[str, Any]) -> pl.DataFrame:
     Raises
     ------
     InvalidInput
-        DuckDB refuses the query, with its message.
+        The query is not one SELECT, or DuckDB refuses it, with its message.
     """
     duckdb, polars = need("duckdb", "sql(engine='duckdb')"), need("polars", "sql()")
     with duckdb.connect() as connection:
@@ -27,6 +27,10 @@ def by_duckdb(query: str, tables: Mapping[str, Any]) -> pl.DataFrame:
         for name, dataset in tables.items():
             connection.register(name, dataset)
         try:
+            kinds = [one.type for one in connection.extract_statements(query)]
+            # Other statements could write files.
+            if kinds != [duckdb.StatementType.SELECT]:
+                raise InvalidInput("sql: expected one SELECT")
             found = connection.sql(query).to_arrow_table()
         except duckdb.Error as error:
             names = ", ".join(tables)

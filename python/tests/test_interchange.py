@@ -220,3 +220,22 @@ def test_a_cell_is_not_wider_than_the_terminal(monkeypatch: pytest.MonkeyPatch) 
     monkeypatch.setenv("COLUMNS", "30")
     shown = text_table(["text", "n"], [["word " * 20, "1"]], [])
     assert max(map(len, shown.splitlines())) <= 30 and "…" in shown
+
+
+def test_a_value_of_another_type_is_named_by_its_row(path: Path) -> None:
+    t = kubist.create(path, {"x": np.zeros(1), "n": np.zeros(1, int)}, X)
+    rows = [{"x": 0.5, "n": n} for n in range(9)]
+    rows[6]["n"] = "a"
+    with pytest.raises(kubist.InvalidInput, match="column n, row 6: .*'a'"):
+        t.append(rows)
+
+
+def test_duckdb_runs_one_select(path: Path) -> None:
+    pytest.importorskip("duckdb")
+    t = kubist.create(path, {"x": np.zeros(3)}, X)
+    out = path.parent / "out.csv"
+    for query in ("SELECT 1; SELECT 2", f"COPY self TO '{out}'", ""):
+        with pytest.raises(kubist.InvalidInput, match="expected one SELECT"):
+            t.sql(query, engine="duckdb")
+    assert not out.exists()
+    assert t.sql("WITH a AS (FROM self) SELECT count(*) FROM a", engine="duckdb").item() == 3
