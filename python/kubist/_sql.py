@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
+from concurrent.futures import ThreadPoolExecutor, wait
 from typing import TYPE_CHECKING, Any
 
 from ._errors import InvalidInput
@@ -31,9 +32,24 @@ def by_duckdb(query: str, tables: Mapping[str, Any]) -> pl.DataFrame:
             # Other statements could write files.
             if kinds != [duckdb.StatementType.SELECT]:
                 raise InvalidInput("sql: expected one SELECT")
-            found = connection.sql(query).to_arrow_table()
+            found = _interruptible(connection, lambda: connection.sql(query).to_arrow_table())
         except duckdb.Error as error:
             names = ", ".join(tables)
             raise InvalidInput(f"sql: {error}; the tables are called {names}") from error
     frame: pl.DataFrame = polars.from_arrow(found)
     return frame
+
+
+def _interruptible(connection: Any, work: Callable[[], Any]) -> Any:
+    """The result of work in another thread, because DuckDB may miss Ctrl-C in the main thread."""
+    with ThreadPoolExecutor(1) as pool:
+        future = pool.submit(work)
+        try:
+            while not wait([future], timeout=0.05).done:
+                pass
+        except BaseException:
+            # Repeated, because the query may not have begun.
+            while not wait([future], timeout=0.01).done:
+                connection.interrupt()
+            raise
+        return future.result()

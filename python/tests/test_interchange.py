@@ -5,8 +5,11 @@ from __future__ import annotations
 
 import datetime
 import decimal
+import os
 import pickle
+import signal
 import sys
+import threading
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -239,3 +242,21 @@ def test_duckdb_runs_one_select(path: Path) -> None:
             t.sql(query, engine="duckdb")
     assert not out.exists()
     assert t.sql("WITH a AS (FROM self) SELECT count(*) FROM a", engine="duckdb").item() == 3
+
+
+def test_ctrl_c_ends_sql_of_duckdb(path: Path) -> None:
+    pytest.importorskip("duckdb")
+    t = kubist.create(path, {"x": np.arange(9.0)}, X)
+    t.sql("SELECT 1", engine="duckdb")  # what it needs is loaded
+    # A parent may have told this process to ignore the signal.
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)
+    timer = threading.Timer(0.3, os.kill, (os.getpid(), signal.SIGINT))
+    try:
+        timer.start()
+        with pytest.raises(KeyboardInterrupt):
+            # A trillion rows.
+            t.sql("SELECT sum(sqrt(i)) FROM range(1000000000000) r(i)", engine="duckdb")
+    finally:
+        timer.join()
+        signal.signal(signal.SIGINT, before)
+    assert t.count() == 9
