@@ -308,6 +308,44 @@ def test_vtk_in_order_of_time(tmp_path: Path, ending: str) -> None:
     assert len(kubist.open(table)) == 600
 
 
+@pytest.mark.parametrize("ending", ["vtp", "vtu", "vtk"])
+def test_vtk_takes_or_lists_every_array(tmp_path: Path, ending: str) -> None:
+    pyvista = need("pyvista")
+    mesh = pyvista.Sphere(theta_resolution=4, phi_resolution=4)
+    points = np.arange(float(mesh.n_points))
+    # The reader of the legacy format takes one array of scalars by default.
+    mesh.point_data.clear()
+    mesh.point_data.update({"e": points, "f": points + 1, "x": points + 2})
+    mesh.point_data["name"] = [f"p{i}" for i in range(mesh.n_points)]
+    mesh.cell_data["area"] = np.ones(mesh.n_cells)
+    mesh.field_data["cycle"], mesh.field_data["box"] = [7], [1.0, 2.0]
+    mesh = mesh if ending == "vtp" else mesh.cast_to_unstructured_grid()
+    file = tmp_path / f"a.{ending}"
+    mesh.save(file)
+    report = kubist.ingest(tmp_path / "t.kubist", file)
+    assert report.left_out[str(file)].keys() == {"field data box", "cells", "cell data area"}
+    ours = rows(tmp_path / "t.kubist", "e")
+    assert_same(ours["x_2"], points + 2)
+    assert_same(ours["f"], points + 1)
+    assert ours["name"][3] == "p3" and set(ours["cycle"]) == {7}
+
+
+def test_a_piece_of_parallel_vtk_that_is_not_there(tmp_path: Path) -> None:
+    pyvista = need("pyvista")
+    for piece in range(2):
+        mesh = pyvista.PolyData(RNG.normal(size=(5, 3)))
+        mesh.save(tmp_path / f"p_{piece}.vtp")
+    (tmp_path / "p.pvtp").write_text(
+        '<VTKFile type="PPolyData" version="0.1"><PPolyData><PPoints><PDataArray type="Float64" '
+        'Name="Points" NumberOfComponents="3"/></PPoints><Piece Source="p_0.vtp"/>'
+        '<Piece Source="p_1.vtp"/></PPolyData></VTKFile>'
+    )
+    assert kubist.ingest(tmp_path / "t.kubist", tmp_path / "p.pvtp").rows == 10
+    (tmp_path / "p_1.vtp").unlink()
+    with pytest.raises(kubist.InvalidInput, match=r"p\.pvtp: File for piece 1 cannot be read"):
+        kubist.ingest(tmp_path / "u.kubist", tmp_path / "p.pvtp")
+
+
 def test_two_files_of_the_same_time(tmp_path: Path) -> None:
     pyvista = need("pyvista")
     for name in ("a_1", "a_2"):

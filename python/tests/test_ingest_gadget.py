@@ -76,11 +76,58 @@ def test_headers_that_disagree(tmp_path: Path) -> None:
         ingested(tmp_path, file)
 
 
-def test_one_of_two_files(tmp_path: Path) -> None:
-    file = snapshot(tmp_path / "s_001.0.hdf5", [5], NumFilesPerSnapshot=2)
+def test_missing_files_of_a_snapshot(tmp_path: Path) -> None:
+    two = {"NumFilesPerSnapshot": 2, "NumPart_Total": np.array([9], "u4")}
+    first = snapshot(tmp_path / "s_001.0.hdf5", [5], **two)
+    _, report = ingested(tmp_path, first)
+    missing = "file s_001.1.hdf5"
+    assert report.left_out[str(first)] == {
+        missing: "the snapshot has 2 files, and it is not beside the others"
+    }
+    second = snapshot(tmp_path / "s_001.1.hdf5", [4], **two)
+    with pytest.raises(kubist.InvalidInput, match=r"s_001\.1\.hdf5 would be left out: .* not given"):
+        kubist.ingest(tmp_path / "u.kubist", first, read={"strict": True})
+    # The table has the first file already: nothing is missing.
+    report = kubist.ingest(tmp_path / f"{first.name}.kubist", second)
+    assert (report.rows, report.left_out) == (4, {})
+    assert not kubist.ingest(tmp_path / "v.kubist", [first, second]).left_out
+    # Names without numbers.
+    alone = snapshot(tmp_path / "part.hdf5", [5], **two)
+    _, report = ingested(tmp_path, alone)
+    assert report.left_out[str(alone)] == {"files of the snapshot": "it has 2, 1 are given"}
+
+
+def test_a_header_that_counts_other_particles_in_all(tmp_path: Path) -> None:
+    file = snapshot(tmp_path / "s.hdf5", [5], NumPart_Total=np.array([5, 5], "u4"))
     _, report = ingested(tmp_path, file)
-    assert report.notes == [
-        "s_001.0.hdf5: its snapshot has 2 files, and s_001.1.hdf5 is not beside it"
+    assert list(report.left_out[str(file)]) == ["particles of the snapshot"]
+    high = {"NumPart_Total": np.array([5], "u4"), "NumPart_Total_HighWord": np.array([1], "u4")}
+    _, report = ingested(tmp_path, snapshot(tmp_path / "t.hdf5", [5], **high))
+    assert "counts 4,294,967,301," in str(report.left_out)
+
+
+def test_values_in_a_file_that_is_not_there(tmp_path: Path) -> None:
+    snapshot(tmp_path / "s.0.hdf5", [5])
+    file = snapshot(tmp_path / "s.hdf5", [5])
+    with h5py.File(file, "r+") as changed:
+        del changed["PartType0/Coordinates"]
+        layout = h5py.VirtualLayout((5, 3), "f8")
+        layout[:] = h5py.VirtualSource("s.0.hdf5", "PartType0/Coordinates", (5, 3))
+        changed.create_virtual_dataset("PartType0/Coordinates", layout)
+    assert ingested(tmp_path, file)[1].rows == 5
+    (tmp_path / "s.0.hdf5").unlink()
+    with pytest.raises(kubist.InvalidInput, match=r"Coordinates has values in s\.0\.hdf5"):
+        kubist.ingest(tmp_path / "u.kubist", file)
+
+
+def test_one_file_of_a_catalogue(tmp_path: Path) -> None:
+    with h5py.File(tmp_path / "fof.0.hdf5", "w") as file:
+        head = file.create_group("Header")
+        head.attrs.update({"Ngroups_ThisFile": 3, "Ngroups_Total": 5, "NumFiles": 2, "Time": 1.0})
+        file["Group/GroupPos"] = np.arange(9.0).reshape(3, 3)
+    _, report = ingested(tmp_path, tmp_path / "fof.0.hdf5")
+    assert list(report.left_out.values()) == [
+        {"file fof.1.hdf5": "the snapshot has 2 files, and it is not beside the others"}
     ]
 
 

@@ -20,7 +20,8 @@ from .._writer import LaidOutBehind, Writer
 from . import formats
 from .paths import expanded, missing
 from .report import Asked, Plan, Report
-from .source import NOT_OF_FILES, Options, Source, State, Step, cast
+from .snapshots import report_missing
+from .source import NOT_OF_FILES, Options, Source, State, Step, cast, fingerprint
 from .union import domain, types_of_all, union
 
 if TYPE_CHECKING:
@@ -103,25 +104,39 @@ class Ingestion:
             hdu=asked.hdu,
             keep_going=self._takes_parts,
         )
-        found = []
+        opened, found = [], []
         for path in expanded(self.paths):
             try:
                 kind = formats.of(path, self.asked.format, bool(self.asked.topology))
                 if kind is None:
                     continue
                 kind.need(path)
-                source = kind.open(path, options)
-                self._leave_out(source)
-                found.append(source)
+                opened.append(kind.open(path, options))
             except (ImportError, *NOT_OF_FILES):
                 raise
             except BaseException as error:
                 self._fail(path, error)
+        report_missing(opened, self._has)
+        for source in opened:
+            try:
+                self._leave_out(source)
+                found.append(source)
+            except InvalidInput as error:
+                self._fail(source.path, error)
         if not found and not self.report.failed:
             raise InvalidInput(f"{', '.join(self.paths)}: no file of a known format is there")
         if all(source.times for source in found):
             found.sort(key=lambda source: source.times[0])
         return found
+
+    def _has(self, path: Path, label: str) -> bool:
+        """Whether the table has this step of a file."""
+        try:
+            table = _create.open(self.location)
+        except NotATable:
+            return False
+        with table:
+            return table._pinned().committed(f"{path.name}:{fingerprint(path)}/{label}") is not None
 
     def _leave_out(self, source: Source) -> None:
         """Reports the parts of a file that are not in the table.

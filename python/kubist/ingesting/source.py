@@ -72,6 +72,25 @@ class Step:
     number: int | None = None
 
 
+@dataclass(frozen=True)
+class Part:
+    """The place of a file among the files of one snapshot.
+
+    Attributes:
+        files: The number of files of the snapshot.
+        names: The names of all of them; none if they are not known.
+        rows: The number of particles that the header of this file counts in it.
+        total: The number that it counts in the snapshot; 0 if it does not say so.
+        label: Of the one step that each file has.
+    """
+
+    files: int
+    names: tuple[str, ...]
+    rows: int
+    total: int
+    label: str
+
+
 @dataclass
 class Source:
     """An opened file, folder or series of files.
@@ -87,6 +106,7 @@ class Source:
         numbers_frames: Its frames are numbered after those of the table.
         file: The engine's own reader of it; its rows may have no position.
         notes: Remarks for the user, such as a time that stays a number.
+        part_of: Its place among the files of a snapshot; None: it is whole by itself.
         left_out: Names and reasons of parts that are not in the table: columns, variables, tables,
         keywords.
         joins: Returns changes of the metadata of a table that gets this file. It raises
@@ -110,7 +130,8 @@ class Source:
     numbers_frames: bool = False
     file: _kubist.File | None = None
     notes: Sequence[str] = ()
-    left_out: Mapping[str, str] = field(default_factory=dict)
+    part_of: Part | None = None
+    left_out: dict[str, str] = field(default_factory=dict)
     joins: Callable[[Mapping[str, Any]], Mapping[str, Any]] | None = None
 
     def key(self) -> str:

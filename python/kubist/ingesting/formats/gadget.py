@@ -12,8 +12,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from ..._errors import InvalidInput
-from ..source import Options, Source, State, Step, arrow_table, slices, split_columns, unit
-from .hdf5 import COMPONENTS, POSITION, VELOCITY, attributes, holds, text
+from ..source import Options, Part, Source, State, Step, arrow_table, slices, split_columns, unit
+from .hdf5 import COMPONENTS, POSITION, VELOCITY, attributes, check_sources, holds, text
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -28,6 +28,8 @@ LENGTHS = {"cm": 1.0, "m": 1e2, "km": 1e5, "AU": 1.495978707e13, "pc": 3.0856776
            "kpc": 3.0856776e21, "Mpc": 3.0856776e24}  # fmt: skip
 SPEEDS = {"cm/s": 1.0, "m/s": 1e2, "km/s": 1e5}
 MASS_UNITS = {"g": 1.0, "kg": 1e3, "Msun": 1.98841e33}
+MOST_FILES = 1 << 20
+"""Of a snapshot."""
 AGREE = 1e-3
 """Relative: codes have their constants with three or more digits."""
 
@@ -124,6 +126,7 @@ def look(path: Path, options: Options) -> Source:
 
     left_out: dict[str, str] = {}
     with h5py.File(path, "r") as file:
+        check_sources(path, file)
         header = attributes(file["Header"])
         counts = np.atleast_1d(file["Header"].attrs["NumPart_ThisFile"]).astype(int)
         about = _about(file, header)
@@ -165,8 +168,9 @@ def look(path: Path, options: Options) -> Source:
                         columns[MASSES] = np.full(many, masses[kind.number], of_mass)
                     yield arrow_table(columns, with_all(schema, state))
 
+    part = place_of(path, header, int(counts.sum()), "NumPart_Total", "NumPart_Total_HighWord")
     total = sum(kind.count for kind in kinds)
-    return snapshot(path, header, about, schema, clock, read, total, left_out, options)
+    return snapshot(path, part, about, schema, clock, read, total, left_out, options)
 
 
 GROUPS = ("Units", "Cosmology", "Parameters", "Config", "Code", "RuntimePars", "InternalCodeUnits")
@@ -181,52 +185,55 @@ def _about(file: Any, header: dict[str, Any]) -> dict[str, Any]:
     return about
 
 
+LABEL = "snapshot"
+
+
 def snapshot(
     path: Path,
-    header: Mapping[str, Any],
+    part: Part,
     about: dict[str, Any],
     schema: pa.Schema,
     clock: Clock,
     read: Any,
     rows: int,
-    left_out: Mapping[str, str],
+    left_out: dict[str, str],
     options: Options,
 ) -> Source:
     """A file of a snapshot, whichever way it is stored."""
-    import numpy as np
-
-    # A snapshot may be of many files, one for each of some ranks.
-    files = int(np.max(header.get("NumFilesPerSnapshot", 1) or 1))
-    notes = []
-    if files > 1 and (missing := _missing(path, files)):
-        notes.append(f"{path.name}: its snapshot has {files} files, and {missing} is not beside it")
     dated = clock.time is not None or options.time is not None
     return Source(
         path=path,
         format="gadget",
         schema=schema,
-        steps=lambda _: [Step("snapshot", read, clock.time, path.name if files > 1 else "")],
+        steps=lambda _: [Step(LABEL, read, clock.time, path.name if part.files > 1 else "")],
         dimensions=(*POSITION, "time"),
         identity=("ParticleIDs", "time") if dated else ("ParticleIDs",),
         metadata={"gadget": about},
         rows=rows,
         times=() if clock.time is None else (clock.time,),
-        notes=notes,
+        part_of=part,
         left_out=left_out,
     )
 
 
-def _missing(path: Path, files: int) -> str | None:
-    """The first file of the same snapshot that is not in the folder: names end in `.0`, `.1`, ..."""
+def place_of(path: Path, header: Mapping[str, Any], rows: int, *words: str) -> Part:
+    """The place of a file in its snapshot, whose files have `.0`, `.1`, ... in their names.
+
+    Args:
+        words: Attributes of the header with the number of rows of the snapshot, lowest word first.
+    """
+    import numpy as np
+
+    counts = [np.atleast_1d(header.get(word, 0)).astype(float).sum() for word in words]
+    total = int(sum(count * 2.0 ** (32 * i) for i, count in enumerate(counts)))
+    files = int(_number(header, "NumFilesPerSnapshot", "NumFiles") or 1)
     parts = path.name.split(".")
     places = [i for i, part in enumerate(parts) if part.isdigit()]
-    if not places:
-        return None
-    for number in range(files):
-        name = ".".join([*parts[: places[-1]], str(number), *parts[places[-1] + 1 :]])
-        if not path.with_name(name).exists():
-            return name
-    return None
+    if files < 2 or not places or int(parts[places[-1]]) >= min(files, MOST_FILES):
+        return Part(files, (), rows, total, LABEL)
+    before, behind = parts[: places[-1]], parts[places[-1] + 1 :]
+    names = tuple(".".join([*before, str(n), *behind]) for n in range(files))
+    return Part(files, names, rows, total, LABEL)
 
 
 def _kind(path: Path, file: Any, number: int, count: int, left_out: dict[str, str]) -> _Kind | None:
@@ -346,6 +353,7 @@ def look_at_catalogue(path: Path, options: Options) -> Source:
 
     left_out: dict[str, str] = {}
     with h5py.File(path, "r") as file:
+        check_sources(path, file)
         header = attributes(file["Header"])
         about = _about(file, header)
         clock, units = clock_of(header, about), units_of(header, about)
@@ -399,9 +407,9 @@ def look_at_catalogue(path: Path, options: Options) -> Source:
                         )
                     yield arrow_table(columns, with_all(schema, state))
 
-    made = snapshot(
-        path, header, about, schema, clock, read, sum(counts.values()), left_out, options
-    )
+    part = place_of(path, header, counts["Group"], "Ngroups_Total")
+    rows = sum(counts.values())
+    made = snapshot(path, part, about, schema, clock, read, rows, left_out, options)
     made.identity = ()
     if clock.time is None:
         made.dimensions = POSITION

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 
 from ..._errors import InvalidInput
 from ..source import Options, Source, State, arrow_table, slices, split_columns, unit
-from .gadget import MASSES, clock_of, snapshot, units_of, with_all
+from .gadget import MASSES, clock_of, place_of, snapshot, units_of, with_all
 from .hdf5 import COMPONENTS
 
 if TYPE_CHECKING:
@@ -118,7 +118,8 @@ def look(path: Path, options: Options) -> Source:
                         )
                     yield arrow_table(columns, with_all(schema, state))
 
-    return snapshot(path, header, about, schema, clock, read, sum(counts), left_out, options)
+    part = place_of(path, header, sum(counts), "NumPart_Total", "NumPart_Total_HW")
+    return snapshot(path, part, about, schema, clock, read, sum(counts), left_out, options)
 
 
 def _records(path: Path, file: Any, order: str) -> Iterator[tuple[str | None, int, int]]:

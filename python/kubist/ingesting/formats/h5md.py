@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from ..source import Options, Source, State, Step, arrow_table, split_columns, unit
-from .hdf5 import COMPONENTS, POSITION, attributes, holds, text
+from .hdf5 import COMPONENTS, POSITION, attributes, check_sources, holds, text
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -46,6 +46,7 @@ def look(path: Path, options: Options) -> Source:
     left_out: dict[str, str] = {}
     groups: dict[str, _Group] = {}
     with h5py.File(path, "r") as file:
+        check_sources(path, file)
         for name, group in file["particles"].items():
             if not hasattr(group, "keys") or "position" not in group:
                 left_out[f"particles/{name}"] = "it has no positions"

@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from ..._errors import InvalidInput
 from ..source import Options, Source, State, Step, arrow_table, slices, unit
 
 if TYPE_CHECKING:
@@ -41,6 +42,28 @@ def holds(test: Callable[[Any], bool]) -> Callable[[Path, bytes], bool]:
     return matches
 
 
+def check_sources(path: Path, file: Any) -> None:
+    """Checks that files are there whose values datasets show as their own.
+
+    Raises:
+        InvalidInput: A file is missing. HDF5 would have fill values for its part.
+    """
+    import h5py
+
+    def visit(name: str, item: Any) -> None:
+        if not isinstance(item, h5py.Dataset):
+            return
+        parts = item.virtual_sources() if item.is_virtual else []
+        others = {part.file_name for part in parts} | {part[0] for part in item.external or ()}
+        for other in sorted(others - {"."}):
+            there = (path.parent / other).exists() or Path(other).exists()
+            # A name with `%b` stands for a series of files, which may end anywhere.
+            if not there and "%" not in other:
+                raise InvalidInput(f"{path}: {name} has values in {other}, which is not there")
+
+    file.visititems(visit)
+
+
 def attributes(group: Any) -> dict[str, Any]:
     """Returns the attributes of a group that JSON can hold."""
     import numpy as np
@@ -68,6 +91,7 @@ def look_at_h5part(path: Path, options: Options) -> Source:
     import pyarrow as pa
 
     with h5py.File(path, "r") as file:
+        check_sources(path, file)
         names = sorted((n for n in file if n.startswith("Step#")), key=lambda n: int(n[5:]))
         if not names:
             raise ValueError(f"{path}: it has no step")

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 
 from ...indexing import library
 from . import netcdf_classic
-from .hdf5 import MAGIC, text
+from .hdf5 import MAGIC, check_sources, text
 
 if TYPE_CHECKING:
     import numpy as np
@@ -119,6 +119,7 @@ def _of_hdf5(path: Path) -> Beside:
             texts[name] = found_texts
 
     with h5py.File(path, "r") as file:
+        check_sources(path, file)
         is_netcdf = "_NCProperties" in file.attrs
         file.visititems(visit)
     return Beside(texts, valid, grows)

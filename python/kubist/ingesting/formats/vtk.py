@@ -1,4 +1,4 @@
-"""VTK, VTU, VTP: the points of a data set and what is known at each, through PyVista."""
+"""VTK, VTU, VTP: the points of a data set and the values at each, through VTK and PyVista."""
 
 from __future__ import annotations
 
@@ -6,24 +6,43 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from ..._errors import InvalidInput
 from ..source import Options, Source, State, Step, arrow_table, slices, split_columns
 
 if TYPE_CHECKING:
     import pyarrow as pa
 
-ENDINGS = (".vtk", ".vtu", ".vtp", ".pvtu", ".pvtp", ".vti", ".vtr", ".vts")
+READERS = {
+    ".vtk": "vtkGenericDataObjectReader",
+    ".vtu": "vtkXMLUnstructuredGridReader",
+    ".vtp": "vtkXMLPolyDataReader",
+    ".vti": "vtkXMLImageDataReader",
+    ".vtr": "vtkXMLRectilinearGridReader",
+    ".vts": "vtkXMLStructuredGridReader",
+    ".pvtu": "vtkXMLPUnstructuredGridReader",
+    ".pvtp": "vtkXMLPPolyDataReader",
+}
+"""Classes of VTK by the ending of a file's name."""
+ENDINGS = tuple(READERS)
+KINDS = ("Scalars", "Vectors", "Normals", "Tensors", "TCoords", "ColorScalars", "Fields")
+"""Kinds of arrays of the legacy format. Its reader takes one of each kind by default."""
 TIMES = ("TimeValue", "TIME", "time")
 IDENTITIES = ("id", "ID", "ids", "ParticleId", "particle_id", "GlobalIds", "vtkOriginalPointIds")
 VECTOR = ("x", "y", "z")
+POINTS = (1, 2)
+"""Types of cells that are points."""
 
 
 def look(path: Path, options: Options) -> Source:
     import pyarrow as pa
 
     mesh = _read(path)
-    columns = _columns(mesh, slice(0, 0))
+    left_out: dict[str, str] = {}
     time = _time(mesh)
+    of_step = _values_of_step(mesh, left_out)
+    columns = _columns(mesh, slice(0, 0), of_step, left_out)
     rows = mesh.n_points
+    _leave_out_cells(mesh, left_out)
     fields = list(columns.schema)
     if time is not None and "time" not in columns.column_names:
         fields.append(pa.field("time", pa.float64()))
@@ -32,7 +51,7 @@ def look(path: Path, options: Options) -> Source:
     def read(_: State) -> Iterator[pa.Table]:
         found = _read(path)
         for part in slices(found.n_points):
-            yield _columns(found, part)
+            yield _columns(found, part, of_step, {})
 
     identity = [name for name in IDENTITIES if name in columns.column_names][:1]
     return Source(
@@ -44,28 +63,44 @@ def look(path: Path, options: Options) -> Source:
         identity=identity and [*identity, *(["time"] if time is not None else [])],
         rows=rows,
         times=() if time is None else (time,),
+        left_out=left_out,
     )
 
 
 def _read(path: Path) -> Any:
-    """What VTK's readers only log is an error here: an unfinished file must not be half a step."""
+    """Returns the data set of a file.
+
+    VTK only logs errors: a file that is not finished, or a missing piece of a `.pvtu`.
+
+    Raises:
+        InvalidInput: VTK logged an error.
+    """
     import pyvista
     import vtk
 
-    before = vtk.vtkOutputWindow.GetInstance()
+    before, verbosity = vtk.vtkOutputWindow.GetInstance(), vtk.vtkLogger.GetCurrentVerbosityCutoff()
     window = vtk.vtkStringOutputWindow()
     vtk.vtkOutputWindow.SetInstance(window)
+    vtk.vtkLogger.SetStderrVerbosity(vtk.vtkLogger.VERBOSITY_OFF)
     try:
-        mesh = pyvista.read(path)
+        reader = getattr(vtk, READERS[path.suffix.lower()])()
+        if path.suffix.lower() == ".vtk":
+            for kind in KINDS:
+                getattr(reader, f"ReadAll{kind}On")()
+        reader.SetFileName(str(path))
+        reader.Update()
+        found = reader.GetOutputDataObject(0)
         said = (window.GetOutput() or "").splitlines()
     finally:
         vtk.vtkOutputWindow.SetInstance(before)
-    messages = [line.strip() for line in said if "rror" in line or "ERR" in line]
-    if messages:
-        raise ValueError(f"{path}: {messages[-1]}")
-    if isinstance(mesh, pyvista.MultiBlock):
-        raise ValueError(f"{path}: it is of several blocks: give the files of the blocks")
-    return mesh
+        vtk.vtkLogger.SetStderrVerbosity(verbosity)
+    # The line behind `ERROR: In ...` has the message.
+    at = next((i for i, line in enumerate(said) if line.startswith("ERROR")), None)
+    if at is not None:
+        raise InvalidInput(f"{path}: {said[min(at + 1, len(said) - 1)].partition('): ')[2]}")
+    if found is None or not found.IsA("vtkDataSet"):
+        raise InvalidInput(f"{path}: it is of several blocks or a table: give files of points")
+    return pyvista.wrap(found)
 
 
 def _time(mesh: Any) -> float | None:
@@ -75,11 +110,48 @@ def _time(mesh: Any) -> float | None:
     return None
 
 
-def _columns(mesh: Any, part: slice) -> pa.Table:
+def _values_of_step(mesh: Any, left_out: dict[str, str]) -> dict[str, Any]:
+    """Field data of one value: every row has it."""
+    found = {}
+    for name in mesh.field_data:
+        values = mesh.field_data[name]
+        if values.size != 1:
+            left_out[f"field data {name}"] = f"it has {values.size:,} values, a row has one"
+        elif name not in TIMES:
+            found[name] = values.reshape(-1)[0]
+    return found
+
+
+def _leave_out_cells(mesh: Any, left_out: dict[str, str]) -> None:
+    import vtk
+
+    why = "rows are the points"
+    if mesh.IsA("vtkUnstructuredGrid") or mesh.IsA("vtkPolyData"):
+        kinds = vtk.vtkCellTypes()
+        # Older versions of VTK have no other name.
+        getattr(mesh, "GetDistinctCellTypes", mesh.GetCellTypes)(kinds)
+        if not {kinds.GetCellType(i) for i in range(kinds.GetNumberOfTypes())} <= set(POINTS):
+            left_out["cells"] = why
+    for name in mesh.cell_data:
+        left_out[f"cell data {name}"] = why
+
+
+def _columns(mesh: Any, part: slice, of_step: dict[str, Any], left_out: dict[str, str]) -> pa.Table:
+    import numpy as np
+
     columns: dict[str, Any] = split_columns("point", mesh.points[part], VECTOR)
+    count = len(columns["x"])
     for name in mesh.point_data:
         values = mesh.point_data[name][part]
-        for column, flat in split_columns(name, values).items():
-            if column not in columns:
-                columns[column] = flat
+        if values.dtype.kind not in "iufbU":
+            left_out[f"point data {name}"] = f"its type {values.dtype} has no place in a table"
+            continue
+        columns |= _apart(columns, split_columns(name, values))
+    for name, value in of_step.items():
+        columns |= _apart(columns, {name: np.full(count, value)})
     return arrow_table(columns)
+
+
+def _apart(taken: dict[str, Any], columns: dict[str, Any]) -> dict[str, Any]:
+    """The columns, with another name if a point has a value of that name already."""
+    return {f"{name}_2" if name in taken else name: values for name, values in columns.items()}
