@@ -103,3 +103,118 @@ def test_a_table_whose_writers_are_declared_gets_no_steps_of_others(tmp_path: Pa
     kubist.ingest(table, dump(tmp_path / "b.lammpstrj", {5: ""}))
     found = kubist.open(table)
     assert 5 not in found.snapshot().complete_steps() and found.count(where="step = 5") == 2
+
+
+# Parts that are left out, by format
+
+
+def left_out(tmp_path: Path, file: Path) -> dict[str, str]:
+    """The parts of a file that an ingestion lists; with `strict` it refuses the first of them."""
+    report = kubist.ingest(tmp_path / "listed.kubist", file)
+    found = report.left_out.get(str(file), {})
+    if found:
+        with pytest.raises(kubist.InvalidInput, match="would be left out"):
+            kubist.ingest(tmp_path / "strict.kubist", file, read={"strict": True})
+    return found
+
+
+def test_lammps_items_that_are_not_known(tmp_path: Path) -> None:
+    path = dump(tmp_path / "a.lammpstrj", {0: "", 1: ""})
+    first, middle, second = path.read_text().rpartition("ITEM: TIMESTEP")
+    second = second.replace("ITEM: NUMBER", "ITEM: MAGIC\n7\nITEM: NUMBER").replace("pp pp", "ff pp")
+    path.write_text(first + middle + second)
+    assert set(left_out(tmp_path, path)) == {"item MAGIC", "boundaries of later steps"}
+    # The first step was in the table before the item was known.
+    assert len(kubist.open(tmp_path / "strict.kubist")) == 2
+
+
+def test_xyz_values_that_are_not_of_atoms(tmp_path: Path) -> None:
+    pytest.importorskip("ase")
+    file = tmp_path / "a.xyz"
+    # A vector of as many numbers as there are atoms is of the frame.
+    file.write_text(
+        '3\nProperties=species:S:1:pos:R:3:move_mask:L:1 dipole="1 2 3" odd="_JSON {\\"a\\": 1}"\n'
+        "H 0 0 0 T\nH 1 0 0 F\nO 2 0 0 T\n"
+    )
+    found = left_out(tmp_path, file)
+    assert set(found) == {"value odd", "constraints"}
+    rows = kubist.open(tmp_path / "listed.kubist").query(order_by="atom").to_numpy()
+    assert rows["dipole_y"].tolist() == [2, 2, 2]
+    plain = tmp_path / "b.xyz"
+    plain.write_text("1\nstep 5 of run\nbead 0 0 0\n")
+    assert list(kubist.ingest(tmp_path / "t.kubist", plain).left_out[str(plain)]) == ["comments"]
+
+
+def test_h5part_with_columns_that_come_later(tmp_path: Path) -> None:
+    h5py = pytest.importorskip("h5py")
+    file = tmp_path / "a.h5part"
+    with h5py.File(file, "w") as out:
+        for step in range(2):
+            group = out.create_group(f"Step#{step}")
+            group.attrs["TimeValue"] = [0.5 * step]
+            group.attrs["current"] = 3.0
+            for name in ("x", "y", "z", *["late"] * step):
+                group[name] = np.arange(4.0)
+            group["vectors"] = np.zeros((4, 3))
+            group["names"] = np.array([b"a"] * 4)
+        out["Block/E"] = np.zeros(3)
+    assert set(left_out(tmp_path, file)) == {"Block", "attribute current", "vectors", "names"}
+    rows = kubist.open(tmp_path / "listed.kubist").query(order_by=["time", "x"]).to_arrow()
+    assert rows["late"].to_pylist() == [None] * 4 + [0, 1, 2, 3]
+
+
+def test_openpmd_takes_or_lists_every_record(tmp_path: Path) -> None:
+    io = pytest.importorskip("openpmd_api")
+    file = tmp_path / "a.h5"
+    series = io.Series(str(file), io.Access.create)
+    series.author = "A. Person"
+
+    def store(record: object, values: np.ndarray) -> None:
+        record.reset_dataset(io.Dataset(values.dtype, values.shape))
+        record[:] = values
+
+    for number in (0, 10):
+        iteration = series.iterations[number]
+        iteration.time = number * 0.1
+        iteration.set_attribute("laser", 3.0)
+        iteration.set_attribute("window", [1.0, 2.0])
+        electrons = iteration.particles["e"]
+        for axis in "xy":
+            store(electrons["position"][axis], np.arange(5.0))
+        store(electrons["wave"][io.Record_Component.SCALAR], np.zeros(5, "c16"))
+        if number:
+            store(electrons["late"][io.Record_Component.SCALAR], np.arange(5.0))
+        store(iteration.meshes["E"]["x"], np.zeros(3))
+    series.flush()
+    series.close()
+    assert set(left_out(tmp_path, file)) == {"mesh E", "e/wave", "attribute window"}
+    table = kubist.open(tmp_path / "listed.kubist")
+    rows = table.query(order_by=["time", "x"]).to_arrow()
+    assert rows["late"].to_pylist() == [None] * 5 + [0, 1, 2, 3, 4]
+    assert set(rows["laser"].to_pylist()) == {3}
+    assert table.metadata["openpmd"]["attributes"]["author"] == "A. Person"
+
+
+HEADER = "FoamFile {{ version 2.0; format ascii; class {}; object a; }}\n"
+
+
+def test_openfoam_lists_what_is_not_of_parcels(tmp_path: Path) -> None:
+    case = tmp_path / "case"
+    for rank in (0, 2):
+        for time in ("0.1", "0.2"):
+            cloud = case / f"processor{rank}" / time / "lagrangian" / "c"
+            cloud.mkdir(parents=True)
+            (cloud / "positions").write_text(HEADER.format("Cloud") + "1\n(\n(1 2 3) 0\n)\n")
+            (cloud / "d").write_text(HEADER.format("scalarField") + "1\n(\n0.5\n)\n")
+            (cloud / "kind").write_text(HEADER.format("wordField") + "1\n(\nwater\n)\n")
+            (cloud.parents[1] / "U.gz").write_bytes(b"")
+    (case / "processor0/0.1/uniform").mkdir()
+    for name in ("U.gz", "lagrangian/c/kind", "lagrangian/c/d", "lagrangian/c/positions"):
+        (case / "processor2/0.2" / name).unlink()
+    (case / "processor2/0.2/lagrangian/c").rmdir()
+    (case / "processor2/0.2/lagrangian").rmdir()
+    (case / "processor2/0.2").rmdir()
+    assert set(left_out(tmp_path, case)) == {
+        "field U", "folder uniform", "c/kind", "processor1", "processor2 at time 0.2",
+    }  # fmt: skip
+    assert len(kubist.open(tmp_path / "listed.kubist")) == 3

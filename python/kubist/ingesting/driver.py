@@ -441,6 +441,8 @@ class Ingestion:
             next_frame = self._state.next_frame
             try:
                 self._append(writer, source, step, self._begun(token))
+                # A file that is read step by step learns of some parts here.
+                self._leave_out(source)
                 self._tell(writer.pending_rows, source, step, committing=True)
                 committed = writer.commit(
                     step=self._step(source, step), token=None if self.asked.again else token
@@ -465,6 +467,7 @@ class Ingestion:
             self.report.rows += committed.rows
             self.report.bytes_written += committed.bytes_written
             self._tell(0, source, step)
+        self._leave_out(source)
         return taken
 
     def _step(self, source: Source, step: Step) -> int | None:

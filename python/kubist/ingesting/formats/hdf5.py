@@ -85,6 +85,8 @@ def text(value: Any) -> str:
 
 # H5Part
 
+TIMES = ("TimeValue", "Time", "TIME")
+
 
 def look_at_h5part(path: Path, options: Options) -> Source:
     import h5py
@@ -95,38 +97,39 @@ def look_at_h5part(path: Path, options: Options) -> Source:
         names = sorted((n for n in file if n.startswith("Step#")), key=lambda n: int(n[5:]))
         if not names:
             raise ValueError(f"{path}: it has no step")
-        first = file[names[0]]
-        said = {
-            name: [file[n].attrs.get(name) for n in names] for name in ("TimeValue", "Time", "TIME")
-        }
+        said = {name: [file[n].attrs.get(name) for n in names] for name in TIMES}
         times = next((v for v in said.values() if None not in v), None)
         numbers = [
             float(t) if times is None else float(_one(t)) for t in (times or range(len(names)))
         ]
-        columns = sorted(n for n, d in first.items() if isinstance(d, h5py.Dataset) and d.ndim == 1)
-        fields = []
-        for name in columns:
-            kind = pa.from_numpy_dtype(first[name].dtype.newbyteorder("="))
-            said_unit = file.attrs.get(f"{name}Unit", first[name].attrs.get("unit"))
-            fields.append(
-                unit(pa.field(name, kind), None if said_unit is None else text(said_unit))
-            )
-        rows = sum(file[n][columns[0]].shape[0] for n in names)
+        left_out = {name: "it is not of particles" for name in file if not name.startswith("Step#")}
+        fields: dict[str, pa.Field] = {}
+        counts = {name: _rows(file[name]) for name in names}
+        for step in names:
+            for name, data in sorted(file[step].items()):
+                if (why := _unreadable(data, counts[step])) is not None:
+                    left_out.setdefault(name, why)
+                    continue
+                kind = pa.from_numpy_dtype(data.dtype.newbyteorder("="))
+                said_unit = file.attrs.get(f"{name}Unit", data.attrs.get("unit"))
+                own = unit(pa.field(name, kind), None if said_unit is None else text(said_unit))
+                fields.setdefault(name, own)
+            for name in file[step].attrs:
+                if name not in TIMES:
+                    left_out.setdefault(f"attribute {name}", "it is of a step, not of particles")
         about = attributes(file)
-    schema = pa.schema([*fields, pa.field("time", pa.float64()), pa.field("step", pa.int64())])
+    own_schema = [*fields.values(), pa.field("time", pa.float64()), pa.field("step", pa.int64())]
+    schema = pa.schema(own_schema)
 
     def reading(name: str, time: float) -> Callable[[State], Iterator[pa.Table]]:
         def read(_: State) -> Iterator[pa.Table]:
             import numpy as np
 
             with h5py.File(path, "r") as file:
-                group = file[name]
-                count = group[columns[0]].shape[0]
-                for column in columns:
-                    if column not in group or group[column].shape != (count,):
-                        raise ValueError(f"{path}: {name} has no {column} of {count} values")
+                group, count = file[name], counts[name]
+                own = [n for n in fields if n in group and _unreadable(group[n], count) is None]
                 for part in slices(count):
-                    arrays = {column: group[column][part] for column in columns}
+                    arrays = {column: group[column][part] for column in own}
                     many = part.stop - part.start
                     arrays["time"] = np.full(many, time)
                     arrays["step"] = np.full(many, int(name[5:]))
@@ -134,19 +137,47 @@ def look_at_h5part(path: Path, options: Options) -> Source:
 
         return read
 
-    identity = [name for name in ("id", "ID", "ids") if name in columns][:1]
+    identity = [name for name in ("id", "ID", "ids") if name in fields][:1]
     return Source(
         path=path,
         format="h5part",
         schema=schema,
         steps=lambda _: [Step(n, reading(n, t), t) for n, t in zip(names, numbers, strict=True)],
-        dimensions=[*(n for n in POSITION if n in columns), "time"],
+        dimensions=[*(n for n in POSITION if n in fields), "time"],
         identity=identity and [*identity, "time"],
         metadata={"h5part": about} if about else {},
-        rows=rows,
+        rows=sum(counts.values()),
         times=numbers,
         grows=True,
+        left_out=left_out,
     )
+
+
+def _rows(step: Any) -> int:
+    """The number of particles of a step: the length of most of its arrays."""
+    import h5py
+
+    lengths = [d.shape[0] for d in step.values() if isinstance(d, h5py.Dataset) and d.ndim == 1]
+    return max(lengths, key=lengths.count, default=0)
+
+
+def _unreadable(data: Any, count: int) -> str | None:
+    """Why an item of a step has no place in a table; None if it has one.
+
+    Raises:
+        ValueError: It has another number of values than the step has particles.
+    """
+    import h5py
+
+    if not isinstance(data, h5py.Dataset):
+        return "it is a group"
+    if data.dtype.kind not in "iufb":
+        return f"its type {data.dtype} has no place in a table"
+    if data.ndim != 1:
+        return f"its shape {data.shape} has no value for each particle"
+    if len(data) != count:
+        raise ValueError(f"{data.name} has {len(data):,} values of {count:,} particles")
+    return None
 
 
 def _one(value: Any) -> Any:

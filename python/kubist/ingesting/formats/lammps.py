@@ -20,6 +20,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import IO, TYPE_CHECKING, Any
 
+from ..._errors import InvalidInput
 from ..source import Options, Source, State, Step, arrow_table, unit
 
 if TYPE_CHECKING:
@@ -149,6 +150,8 @@ class Frame:
     boundary: str = ""
     units: str | None = None
     time: float | None = None
+    unknown: tuple[str, ...] = ()
+    """Items of the header that are not read."""
 
 
 def look(path: Path, options: Options) -> Source:
@@ -157,6 +160,7 @@ def look(path: Path, options: Options) -> Source:
     with path.open("rb") as opened:
         head = opened.read(64)
     read_all = _binary if _is_binary(head) else _text
+    left_out: dict[str, str] = {}
     frames = read_all(path)
     first, table = next(frames, (None, None))
     if first is None or table is None:
@@ -166,11 +170,13 @@ def look(path: Path, options: Options) -> Source:
     if first.time is not None:
         schema = schema.append(pa.field("time", pa.float64()))
     schema = pa.schema([_with_unit(field, first.units) for field in schema])
+    _leave_out(first, first, left_out)
 
     def steps(committed: Callable[[str], int | None]) -> Iterator[Step]:
         """In one pass over the file: a step's rows are there when it is asked for."""
         for frame, rows in read_all(path):
             label = f"step {frame.step} at byte {frame.offset}"
+            _leave_out(frame, first, left_out)
             yield Step(label, _reading(frame, rows, schema), frame.time, number=frame.step)
 
     names = set(table.column_names)
@@ -184,7 +190,29 @@ def look(path: Path, options: Options) -> Source:
         identity=["id", "step"] if "id" in names else [],
         metadata={"lammps": {"boundary": first.boundary, "units": first.units}},
         grows=True,
+        left_out=left_out,
     )
+
+
+def _leave_out(frame: Frame, first: Frame, left_out: dict[str, str]) -> None:
+    """Lists the parts of a time step that the table does not have.
+
+    Raises:
+        InvalidInput: Its units are not those of the first time step.
+    """
+    where = f"step {frame.step} at byte {frame.offset}"
+    # It names them once, in its first time step.
+    if frame.units not in (None, first.units):
+        raise InvalidInput(
+            f"{where}: its units are {frame.units}, those of step {first.step} {first.units}"
+        )
+    for name in frame.unknown:
+        left_out.setdefault(f"item {name}", "its meaning is not known")
+    if frame.boundary != first.boundary:
+        left_out.setdefault(
+            "boundaries of later steps",
+            f"the table has {first.boundary}, {where} has {frame.boundary}",
+        )
 
 
 def _with_unit(field: pa.Field, style: str | None) -> pa.Field:
@@ -266,7 +294,7 @@ def _header(path: Path, file: IO[bytes]) -> Frame | None:
     if not line:
         return None
     step = atoms = time = units = box = None
-    boundary = ""
+    boundary, unknown = "", []
     while True:
         where = f"{path}: byte {file.tell() - len(line)}"
         if not line.startswith(b"ITEM: "):
@@ -289,11 +317,12 @@ def _header(path: Path, file: IO[bytes]) -> Frame | None:
             if step is None or atoms is None:
                 raise ValueError(f"{where}: neither step nor number of atoms come before ATOMS")
             columns = [word.decode() for word in words[1:]]
-            return Frame(offset, step, atoms, columns, box, boundary, units, time)
+            return Frame(offset, step, atoms, columns, box, boundary, units, time, tuple(unknown))
         elif words[:1] in ([b"ENTRIES"], [b"GRID"]):
             raise ValueError(f"{where}: it is a dump of {words[0].decode().lower()}, not of atoms")
         else:
             # Items of later versions have one line.
+            unknown.append(b" ".join(words).decode("utf-8", "replace"))
             file.readline()
         line = file.readline()
 

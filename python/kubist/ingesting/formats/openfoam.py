@@ -41,6 +41,7 @@ ARCH = re.compile(r"LSB;label=(32|64);scalar=(32|64)")
 # Returns the length of a list, after comments and line ends.
 LENGTH = re.compile(rb"\s*(\d+)\s*([({])")
 COMMENTS = re.compile(rb"(?:\s+|//[^\n]*\n|/\*.*?\*/)+", re.DOTALL)
+SUBDOMAINS = re.compile(rb"^\s*numberOfSubdomains\s+(\d+)\s*;", re.MULTILINE)
 UNITS = {"d": "m", "rho": "kg/m^3", "T": "K", "U": "m/s", "mass0": "kg", "age": "s"}
 # The pair that identifies a parcel.
 IDENTITY = ("origProcId", "origId")
@@ -82,6 +83,7 @@ def look(path: Path, options: Options) -> Source:
     fields = [unit(f, "m" if f.name in AXES else units[f.name]) for f in schema]
     schema = pa.schema([*fields, unit(pa.field("time", pa.float64()), "s")])
     identity = [*(["cloud"] if len(clouds) > 1 else []), *IDENTITY, "time"]
+    left_out = _others(path, found)
     return Source(
         path=path,
         format="openfoam",
@@ -95,7 +97,57 @@ def look(path: Path, options: Options) -> Source:
         metadata={"openfoam": {"clouds": clouds}},
         times=[float(time) for time, _ in found],
         grows=True,
+        left_out=left_out,
     )
+
+
+def _others(case: Path, found: list[tuple[str, list[Path]]]) -> dict[str, str]:
+    """The parts of the time folders that are not in the table, and why."""
+    left_out: dict[str, str] = {}
+    for time, folders in found:
+        for folder in sorted({cloud.parent.parent for cloud in folders}):
+            for item in sorted(folder.iterdir()):
+                name = item.name.removesuffix(".gz")
+                if name == "lagrangian":
+                    continue
+                kind = f"field {name}" if item.is_file() else f"folder {name}"
+                left_out.setdefault(kind, "it is not of parcels")
+            for cloud in sorted((folder / "lagrangian").iterdir()):
+                if cloud.is_dir() and _positions(cloud) is None and any(cloud.iterdir()):
+                    left_out.setdefault(f"cloud {cloud.name} at time {time}", "it has no positions")
+        for cloud in folders:
+            for item in sorted(cloud.iterdir()):
+                if item.is_dir():
+                    left_out.setdefault(f"{cloud.name}/{item.name}", "it is a folder")
+            for name, file in _fields(cloud):
+                block = _head_block(file)
+                if _width(block) is None:
+                    why = f"its class {block.kind} has no place in a table"
+                    left_out.setdefault(f"{cloud.name}/{name}", why)
+    return left_out | _missing_ranks(case, found)
+
+
+def _missing_ranks(case: Path, found: list[tuple[str, list[Path]]]) -> dict[str, str]:
+    """Ranks of a decomposed case that are not there, or lack a time that others have."""
+    numbers = {
+        int(d.name[9:]) for d in case.glob("processor*") if d.is_dir() and d.name[9:].isdigit()
+    }
+    if not numbers:
+        return {}
+    many = max(numbers) + 1
+    said = case / "system" / "decomposeParDict"
+    if said.is_file() and (number := SUBDOMAINS.search(said.read_bytes())) is not None:
+        many = max(many, int(number[1]))
+    left_out = {
+        f"processor{rank}": f"the case has {many} ranks, and this one is not there"
+        for rank in range(many)
+        if rank not in numbers
+    }
+    for time, _ in found:
+        for rank in sorted(numbers):
+            if not (case / f"processor{rank}" / time).is_dir():
+                left_out[f"processor{rank} at time {time}"] = "other ranks have this time"
+    return left_out
 
 
 def _steps(case: Path) -> list[tuple[str, list[Path]]]:
@@ -155,16 +207,21 @@ def _kinds(cloud: Path) -> dict[str, pa.DataType]:
 
     kinds = {}
     for name, file in _fields(cloud):
-        head = _bytes(file, 16384)
-        headers = [_entries(file, head)]
-        if headers[0].get("class") == "decomposedBlockData":
-            headers.append(_entries(file, head[headers[0]["end"] :], headers[0]))
-        block = _block(file, headers[-1], b"", 0)
+        block = _head_block(file)
         width = _width(block)
         if width is not None:
             kind = pa.from_numpy_dtype(np.dtype(block.label if _is_label(block) else block.scalar))
             kinds.update(dict.fromkeys(_component_names(name, width), kind))
     return kinds
+
+
+def _head_block(file: Path) -> Block:
+    """The header of a field's file, without data."""
+    head = _bytes(file, 16384)
+    headers = [_entries(file, head)]
+    if headers[0].get("class") == "decomposedBlockData":
+        headers.append(_entries(file, head[headers[0]["end"] :], headers[0]))
+    return _block(file, headers[-1], b"", 0)
 
 
 def _component_names(field: str, width: int) -> list[str]:

@@ -15,6 +15,12 @@ if TYPE_CHECKING:
 # Powers of length, mass, time, current, temperature, amount, intensity.
 BASE = ("m", "kg", "s", "A", "K", "mol", "cd")
 AXES = ("x", "y", "z")
+OF_TIME = frozenset(("time", "timeUnitSI", "dt", "closed"))
+STRUCTURE = frozenset((
+    "basePath", "iterationEncoding", "iterationFormat", "meshesPath", "particlesPath",
+    "unitDimension", "unitSI", "value", "shape",
+))  # fmt: skip
+"""Attributes that say how data are stored, and nothing else."""
 
 
 def look(path: Path, options: Options) -> Source:
@@ -25,22 +31,31 @@ def look(path: Path, options: Options) -> Source:
     if not iterations:
         raise ValueError(f"{path}: it has no iteration")
     times = [_time(series.iterations[i]) for i in iterations]
-    species: dict[str, dict[str, pa.Field]] = {}
-    first = series.iterations[iterations[0]]
-    for name in first.particles:
-        species[name] = {c: f for c, f, _ in _columns(first.particles[name])}
+    left_out: dict[str, str] = {}
+    species: set[str] = set()
+    fields: dict[str, pa.Field] = {}
+    records: dict[str, Any] = {}
+    rows = 0
+    for number in iterations:
+        iteration = series.iterations[number]
+        for mesh in iteration.meshes:
+            left_out.setdefault(f"mesh {mesh}", "it is not of particles")
+        for name, value in _values_of_step(iteration, left_out).items():
+            fields.setdefault(name, pa.field(name, pa.array([value]).type))
+        for name in iteration.particles:
+            particles = iteration.particles[name]
+            species.add(name)
+            rows += _rows(particles)
+            for column, field, _ in _columns(particles, name, left_out):
+                fields.setdefault(column, field)
+            if len(particles.particle_patches):
+                left_out.setdefault(f"{name}/particlePatches", "they are of ranks")
+            for record in particles:
+                records.setdefault(f"{name}/{record}", _said(particles[record]))
+    attributes = _said(series)
+    series.close()
     if not species:
         raise ValueError(f"{path}: iteration {iterations[0]} has no particles, only meshes")
-    fields: dict[str, pa.Field] = {}
-    for columns in species.values():
-        for name, field in columns.items():
-            fields.setdefault(name, field)
-    rows = sum(
-        _rows(series.iterations[i].particles[n])
-        for i in iterations
-        for n in series.iterations[i].particles
-    )
-    series.close()
     several = [pa.field("species", pa.string())] if len(species) > 1 else []
     schema = pa.schema(
         [
@@ -61,11 +76,34 @@ def look(path: Path, options: Options) -> Source:
         ],
         dimensions=[*(axis for axis in AXES if axis in fields), "time"],
         identity=identity,
-        metadata={"openpmd": {"species": sorted(species)}},
+        metadata={
+            "openpmd": {"species": sorted(species), "attributes": attributes, "records": records}
+        },
         rows=rows,
         times=times,
         grows=True,
+        left_out=left_out,
     )
+
+
+def _said(item: Any) -> dict[str, Any]:
+    """The attributes that say more than how data are stored."""
+    names = (name for name in item.attributes if name not in STRUCTURE)
+    return {name: item.get_attribute(name) for name in names}
+
+
+def _values_of_step(iteration: Any, left_out: dict[str, str]) -> dict[str, Any]:
+    """Attributes of an iteration that are one value: each row of the step has it."""
+    found = {}
+    for name in iteration.attributes:
+        value = iteration.get_attribute(name)
+        if name in OF_TIME:
+            continue
+        if isinstance(value, bool | int | float | str):
+            found[name] = value
+        else:
+            left_out.setdefault(f"attribute {name}", "it is more than one value, a row has one")
+    return found
 
 
 def _opened(path: Path) -> Any:
@@ -86,7 +124,9 @@ def _rows(particles: Any) -> int:
     return int(position[next(iter(position))].shape[0])
 
 
-def _columns(particles: Any) -> Iterator[tuple[str, pa.Field, tuple[str, str]]]:
+def _columns(
+    particles: Any, species: str, left_out: dict[str, str]
+) -> Iterator[tuple[str, pa.Field, tuple[str, str]]]:
     """Each column with the record and component that it comes from.
 
     Positions are whole ones, in metres: the offset is added. All else is as it is stored; its
@@ -94,12 +134,17 @@ def _columns(particles: Any) -> Iterator[tuple[str, pa.Field, tuple[str, str]]]:
     """
     import pyarrow as pa
 
+    rows = _rows(particles)
     for record_name in particles:
         record = particles[record_name]
         if record_name == "positionOffset":
             continue
         for component_name in record:
             component = record[component_name]
+            if component.dtype.kind not in "iufb" or list(component.shape) != [rows]:
+                kind = f"its type {component.dtype} and shape {list(component.shape)}"
+                left_out.setdefault(f"{species}/{record_name}", f"{kind} have no place in a column")
+                continue
             scalar = len(record) == 1 and component_name not in AXES
             if record_name == "position":
                 yield (
@@ -141,7 +186,7 @@ def _reading(
                 particles = iteration.particles[name]
                 for part in slices(_rows(particles)):
                     columns: dict[str, Any] = {}
-                    for column, _field, (record, component) in _columns(particles):
+                    for column, _field, (record, component) in _columns(particles, name, {}):
                         columns[column] = _load(series, particles[record][component], part)
                         if record == "position":
                             columns[column] = _whole(
@@ -150,6 +195,8 @@ def _reading(
                     many = part.stop - part.start
                     if "species" in schema.names:
                         columns["species"] = pa.array([name] * many)
+                    for column, value in _values_of_step(iteration, {}).items():
+                        columns.setdefault(column, pa.array([value] * many))
                     columns["time"] = np.full(many, time)
                     columns["iteration"] = np.full(many, number)
                     yield arrow_table(columns, schema)

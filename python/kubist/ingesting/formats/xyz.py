@@ -28,6 +28,8 @@ UNITS = {
     **dict.fromkeys(("forces_x", "forces_y", "forces_z"), "eV/Angstrom"),
 }
 CELL = tuple(f"cell_{edge}{axis}" for edge in "abc" for axis in "xyz")
+OF_ATOMS = ("forces", "stresses", "charges", "magmoms", "energies")
+"""Results of calculators that atoms have; others are of the frame."""
 PERIODIC = ("pbc_a", "pbc_b", "pbc_c")
 
 
@@ -35,13 +37,14 @@ def look(path: Path, options: Options) -> Source:
     """Frames one behind the other; their atoms may change. Columns are those of the first."""
     import pyarrow as pa
 
+    left_out: dict[str, str] = {}
     read = _plain if _has_other_labels(path) else _extended
-    first = next(read(path), None)
+    first = next(read(path, left_out), None)
     if first is None:
         raise InvalidInput(f"{path}: it has no frame")
 
     def steps(_: Any) -> Iterator[Step]:
-        for number, table in enumerate(read(path)):
+        for number, table in enumerate(read(path, left_out)):
             yield Step(str(number), _once(table))
 
     return Source(
@@ -52,6 +55,7 @@ def look(path: Path, options: Options) -> Source:
         dimensions=("frame", "x", "y", "z"),
         identity=("atom",),
         grows=True,
+        left_out=left_out,
     )
 
 
@@ -67,13 +71,13 @@ def _once(table: pa.Table) -> Callable[[State], Iterator[pa.Table]]:
 # Extended, by ASE
 
 
-def _extended(path: Path) -> Iterator[pa.Table]:
+def _extended(path: Path, left_out: dict[str, str]) -> Iterator[pa.Table]:
     from ase.io import iread
 
     number = 0
     try:
         for atoms in iread(str(path), index=":", format="extxyz"):
-            yield _columns(path, atoms, number)
+            yield _columns(atoms, number, left_out)
             number += 1
     except KeyError as error:
         raise InvalidInput(f"{path}: frame {number}: {error} is no element") from error
@@ -81,7 +85,7 @@ def _extended(path: Path) -> Iterator[pa.Table]:
         raise InvalidInput(f"{path}: frame {number}: {error}") from error
 
 
-def _columns(path: Path, atoms: Any, number: int) -> pa.Table:
+def _columns(atoms: Any, number: int, left_out: dict[str, str]) -> pa.Table:
     import numpy as np
     import pyarrow as pa
 
@@ -95,28 +99,39 @@ def _columns(path: Path, atoms: Any, number: int) -> pa.Table:
     }
     # What a calculator computed: of atoms (forces, charges, magmoms), or of the frame (energy).
     computed = dict(atoms.calc.results) if atoms.calc is not None else {}
-    for name, value in {**atoms.arrays, **computed}.items():
-        values = np.asarray(value)
-        if name not in ("numbers", "positions") and values.shape[:1] == (count,) and values.ndim:
-            _add(columns, name, values)
+    of_atoms = {n: v for n, v in computed.items() if n in OF_ATOMS and len(v) == count}
+    for name, value in {**atoms.arrays, **of_atoms}.items():
+        if name not in ("numbers", "positions"):
+            _add(columns, name, np.asarray(value), left_out)
     if atoms.cell.any():
         for name, value in zip(CELL, np.asarray(atoms.cell).ravel(), strict=True):
             columns[name] = np.full(count, value)
     for name, value in zip(PERIODIC, atoms.pbc, strict=True):
         columns[name] = np.full(count, bool(value))
-    for name, value in {**atoms.info, **computed}.items():
-        values = np.asarray(value)
-        if values.ndim == 0 and name not in columns and values.dtype.kind in "iufbU":
-            _add(columns, "time" if name == "Time" else name, np.full(count, values))
-        elif values.ndim and values.shape[:1] != (count,) and values.dtype.kind in "iufb":
+    of_frame = {n: v for n, v in computed.items() if n not in of_atoms}
+    for name, value in {**atoms.info, **of_frame}.items():
+        try:
+            values = np.asarray(value)
+        except ValueError:
+            left_out.setdefault(f"value {name}", "it is a list of lists of different lengths")
+            continue
+        if name in columns:
+            left_out.setdefault(f"value {name}", "atoms have values of the same name")
+        elif values.ndim == 0:
+            name = "time" if name == "Time" else name
+            _add(columns, name, np.full(count, values), left_out)
+        elif values.size:
             # A stress or a dipole: one column a component.
-            _add(columns, name, np.broadcast_to(values.ravel(), (count, values.size)))
+            flat = np.broadcast_to(values.ravel(), (count, values.size))
+            _add(columns, name, flat, left_out)
+    if atoms.constraints:
+        left_out.setdefault("constraints", "no column says which atoms may move (move_mask)")
     if "time" in columns:
         columns["time"] = np.asarray(columns["time"], dtype=np.float64)
     return arrow_table(columns)
 
 
-def _add(columns: dict[str, Any], name: str, values: Any) -> None:
+def _add(columns: dict[str, Any], name: str, values: Any, left_out: dict[str, str]) -> None:
     """Values of atoms as columns: of vectors of three x, y, z, of others numbers from 0."""
     import numpy as np
     import pyarrow as pa
@@ -124,6 +139,7 @@ def _add(columns: dict[str, Any], name: str, values: Any) -> None:
     if values.dtype.kind == "O" and all(isinstance(value, str) for value in values.ravel()):
         values = values.astype(str)
     if values.dtype.kind not in "iufbU":
+        left_out.setdefault(f"value {name}", "it is neither a number nor a text")
         return
     flat = values.reshape(len(values), int(np.prod(values.shape[1:], dtype=int)))
     width = flat.shape[1]
@@ -149,7 +165,7 @@ def _has_other_labels(path: Path) -> bool:
         return any(label and label[0] not in atomic_numbers for label in labels)
 
 
-def _plain(path: Path) -> Iterator[pa.Table]:
+def _plain(path: Path, left_out: dict[str, str]) -> Iterator[pa.Table]:
     """Frames of `label x y z ...`: labels as text, further numbers as column_4, column_5, ..."""
     import numpy as np
     import pyarrow as pa
@@ -157,7 +173,8 @@ def _plain(path: Path) -> Iterator[pa.Table]:
     with path.open(errors="replace") as file:
         number = 0
         while (count := _count(path, file, number)) is not None:
-            file.readline()
+            if (comment := file.readline().strip()) and "comments" not in left_out:
+                left_out["comments"] = f"a text for each frame, such as {comment[:60]!r}"
             lines = [line.split() for line in islice(file, count)]
             where = f"{path}: frame {number}"
             if len(lines) < count:
