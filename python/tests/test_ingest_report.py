@@ -218,3 +218,48 @@ def test_openfoam_lists_what_is_not_of_parcels(tmp_path: Path) -> None:
         "field U", "folder uniform", "c/kind", "processor1", "processor2 at time 0.2",
     }  # fmt: skip
     assert len(kubist.open(tmp_path / "listed.kubist")) == 3
+
+
+# Headers that differ between files
+
+
+def test_headers_of_all_files_are_in_the_metadata(tmp_path: Path) -> None:
+    fits = pytest.importorskip("astropy.io.fits")
+    files = []
+    for name, cards in {
+        "a": {"EXPTIME": 30.0, "FILTER": "R"},
+        "b": {"EXPTIME": 60.0, "FILTER": "R", "SEEING": 0.8},
+        "c": {"FILTER": "R"},
+    }.items():
+        columns = [fits.Column(axis, "D", array=np.arange(3.0)) for axis in ("RA", "DEC")]
+        hdu = fits.BinTableHDU.from_columns(columns)
+        hdu.header.update(cards)
+        files.append(tmp_path / f"{name}.fits")
+        hdu.writeto(files[-1])
+    table = tmp_path / "t.kubist"
+    kubist.ingest(table, files[:2])
+    # One change for all of them: each reader of a table reads all changes.
+    assert len(list((table / "alterations").iterdir())) == 1
+    kubist.ingest(table, files[2])
+    metadata = kubist.open(table).metadata
+    assert metadata["fits"]["EXPTIME"] == 30
+    assert metadata[f"fits of {files[1]}"] == {"EXPTIME": 60, "SEEING": 0.8}
+    assert metadata[f"fits of {files[2]}"] == {"EXPTIME": None}
+    assert not kubist.ingest(table, files).rows
+    assert kubist.open(table).metadata == metadata
+
+
+def test_attributes_of_arrays_are_in_the_metadata(tmp_path: Path) -> None:
+    h5py = pytest.importorskip("h5py")
+    file = tmp_path / "a.h5"
+    with h5py.File(file, "w") as out:
+        out.attrs["title"], out.attrs["levels"] = "sea", [b"low", b"high"]
+        out["T"] = np.arange(4.0)
+        out["T"].attrs["long_name"], out["T"].attrs["limit"] = "temperature", np.nan
+        out.create_group("notes").attrs["by"] = "me"
+    kubist.ingest(tmp_path / "t.kubist", file)
+    assert kubist.open(tmp_path / "t.kubist").metadata["arrays"] == {
+        "attributes": {"title": "sea", "levels": ["low", "high"]},
+        "groups": {"notes": {"by": "me"}},
+        "variables": {"T": {"long_name": "temperature", "limit": "nan"}},
+    }

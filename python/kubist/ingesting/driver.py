@@ -17,7 +17,7 @@ from .._progress import Progress
 from .._table import Table
 from .._unopened import drop
 from .._writer import LaidOutBehind, Writer
-from . import formats
+from . import formats, headers
 from .paths import expanded, missing
 from .report import Asked, Plan, Report
 from .snapshots import report_missing
@@ -376,21 +376,45 @@ class Ingestion:
         seen: dict[tuple[float, str], Source] = {}
         rows = [source.rows for source in sources]
         self._total = None if None in rows else sum(r for r in rows if r is not None)
-        for source in sources:
-            if self._table is None or self._writer is None:
-                self._open(sources)
-            try:
-                taken += self._take(source, seen)
-            except (InvalidInput, Busy) as error:
-                self._fail(source.path, error)
+        done: list[Source] = []
+        try:
+            for source in sources:
+                if self._table is None or self._writer is None:
+                    self._open(sources)
+                try:
+                    taken += self._take(source, seen)
+                    done.append(source)
+                except (InvalidInput, Busy) as error:
+                    if str(source.path) in self.report.files:
+                        done.append(source)
+                    self._fail(source.path, error)
+        finally:
+            self._keep_headers(done)
         return taken
+
+    def _keep_headers(self, sources: Sequence[Source]) -> None:
+        """Stores the headers of files that the table has, in one change for all of them."""
+        if self._table is None or not sources:
+            return
+        before = self._table.metadata
+        after = dict(before)
+        for source in sources:
+            changed = headers.changes(after, source)
+            if source.joins is not None:
+                changed = dict(source.joins(after))
+            if headers.fits(after, changed):
+                after |= changed
+            else:
+                source.left_out["header"] = "it differs from the first, and the metadata are full"
+                self.report.left_out[str(source.path)] = dict(source.left_out)
+        if changed := {key: value for key, value in after.items() if before.get(key) != value}:
+            self._table.set_metadata(changed)
 
     def _take(self, source: Source, seen: dict[tuple[float, str], Source]) -> int:
         assert self._writer is not None
         key, writer = source.key(), self._writer._writer
         if source.joins is not None and self._table is not None:
-            if changes := source.joins(self._table.metadata):
-                self._table.set_metadata(changes)
+            source.joins(self._table.metadata)
         if source.numbers_frames:
             self._number_frames(source)
             return self._take_steps(source, key, seen)

@@ -6,13 +6,13 @@ rows below are CSV and are read in batches.
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from ... import _astropy
 from ..._errors import InvalidInput
+from ..headers import as_json
 from ..source import Options, Source, State, Step, slices, unit
 from . import catalogue
 from .fits_storage import opened
@@ -71,7 +71,7 @@ def look_at_votable(path: Path, options: Options) -> Source:
         table = tables[0].to_table(use_names_over_ids=True)
         about = {info.name: info.value for info in document.infos if info.name}
         for parameter in (*document.params, *tables[0].params):
-            about[parameter.name or parameter.ID] = _json(parameter.value)
+            about[parameter.name or parameter.ID] = parameter.value
     left_out = {
         f"table {i} ({other.name or other.ID or 'unnamed'})": "one table of a file becomes rows"
         for i, other in enumerate(tables[1:], 1)
@@ -148,25 +148,10 @@ def _catalogue(
         steps=lambda _: [Step("rows", checked, part=path.name)],
         dimensions=catalogue.positions(schema.names, units),
         identity=catalogue.identity(schema.names, integers),
-        metadata={format: _json(about)} if about else {},
+        metadata={format: as_json(about)} if about else {},
         rows=rows,
         left_out=left_out,
     )
-
-
-def _json(value: Any) -> Any:
-    """A value as JSON has it; others as their text."""
-    if isinstance(value, Mapping):
-        return {str(key): _json(item) for key, item in value.items()}
-    if isinstance(value, list | tuple):
-        return [_json(item) for item in value]
-    if hasattr(value, "tolist"):
-        value = value.tolist()
-    try:
-        json.dumps(value, allow_nan=False)
-    except (TypeError, ValueError):
-        return str(value)
-    return value
 
 
 # ECSV

@@ -132,6 +132,7 @@ def look(path: Path, options: Options) -> Source:
         about = _about(file, header)
         clock, units = clock_of(header, about), units_of(header, about)
         fields: dict[str, pa.Field] = {"type": pa.field("type", pa.int8())}
+        of_fields: dict[str, Any] = {}
         kinds = []
         for name in file:
             if not name.startswith("PartType") and name not in ("Header", *GROUPS):
@@ -144,6 +145,8 @@ def look(path: Path, options: Options) -> Source:
             group = file[f"PartType{number}"]
             for name in found.names:
                 data = group[name]
+                if said := attributes(data):
+                    of_fields.setdefault(name, said)
                 for column in split_columns(name, data[:0], COMPONENTS.get(name)):
                     own = pa.field(column, pa.from_numpy_dtype(data.dtype.newbyteorder("=")))
                     fields.setdefault(column, unit(own, _said(data) or units.of(column)))
@@ -152,6 +155,8 @@ def look(path: Path, options: Options) -> Source:
             # As other types store theirs; without any, as the header does.
             fields.setdefault(MASSES, unit(pa.field(MASSES, pa.float64()), units.of(MASSES)))
         of_mass = fields[MASSES].type.to_pandas_dtype() if masses else None
+    if of_fields:
+        about["fields"] = of_fields
     schema = pa.schema([*fields.values(), *clock.fields()])
 
     def read(state: State) -> Iterator[pa.Table]:

@@ -7,6 +7,7 @@ is no record.
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -25,6 +26,8 @@ if TYPE_CHECKING:
 
 MOST_DIMENSIONS = 8
 """Of a table."""
+MOST_ATTRIBUTES_BYTES = 1 << 18
+"""Of a file, as JSON."""
 CLASSIC = (b"CDF\x01", b"CDF\x02", b"CDF\x05")
 """How netCDF's classic formats begin."""
 POSITION = ("x", "y", "z")
@@ -64,6 +67,9 @@ def look(path: Path, options: Options) -> Source:
         name, _, why = _kubist.printable(said).partition(": ")
         if name not in texts:
             left_out[name] = why
+    metadata: dict[str, Any] = {"left_out": others} if others else {}
+    if about_values := _attributes(own, taken, left_out):
+        metadata["arrays"] = about_values
     fields = []
     for name in columns:
         if name in moments:
@@ -96,10 +102,26 @@ def look(path: Path, options: Options) -> Source:
         schema=schema,
         steps=lambda _: [Step("rows", read, part=path.name)],
         dimensions=_dimensions(axes, [names[name] for name in columns]),
-        metadata={"left_out": others} if others else {},
+        metadata=metadata,
         notes=notes,
         left_out=left_out,
     )
+
+
+def _attributes(
+    own: netcdf.Beside, taken: set[str], left_out: dict[str, str]
+) -> dict[str, Any] | None:
+    """The attributes of a file, its groups and the variables that are in the table."""
+    said = {n: found for n, found in own.attributes.items() if found and n not in left_out}
+    of_file = said.pop("", {})
+    groups = {n: found for n, found in said.items() if n not in taken}
+    variables = {n: found for n, found in said.items() if n in taken}
+    found = {"attributes": of_file, "groups": groups, "variables": variables}
+    found = {name: part for name, part in found.items() if part}
+    if len(json.dumps(found)) > MOST_ATTRIBUTES_BYTES:
+        left_out["attributes"] = "they are too long for the metadata of a table"
+        return None
+    return found
 
 
 @dataclass(frozen=True)

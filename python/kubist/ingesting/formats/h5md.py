@@ -57,7 +57,7 @@ def look(path: Path, options: Options) -> Source:
         for name in file:
             if name not in KEPT:
                 left_out[name] = "it is not of particles"
-        about = attributes(file["h5md"]["author"]) if "author" in file["h5md"] else {}
+        said = {n: attributes(file["h5md"][n]) for n in ("author", "creator") if n in file["h5md"]}
         first = next(iter(groups))
         clock = _unit_of(file["particles"][first]["position"].get("time"))
     schema = pa.unify_schemas([group.schema for group in groups.values()])
@@ -82,7 +82,7 @@ def look(path: Path, options: Options) -> Source:
         steps=steps,
         dimensions=[*(n for n in POSITION if n in schema.names), "time"],
         identity=["id", "time"] if len(groups) == 1 else ["group", "id", "time"],
-        metadata={"h5md": {"author": about, "box": {n: g.box for n, g in groups.items()}}},
+        metadata={"h5md": {"author": {}, **said, "box": {n: g.box for n, g in groups.items()}}},
         rows=sum(len(g.steps) * g.count for g in groups.values()),
         times=(min(every), max(every)) if every else (),
         grows=True,

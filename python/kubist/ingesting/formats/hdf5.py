@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from ..._errors import InvalidInput
+from ..headers import as_json
 from ..source import Options, Source, State, Step, arrow_table, slices, unit
 
 if TYPE_CHECKING:
@@ -65,17 +66,19 @@ def check_sources(path: Path, file: Any) -> None:
 
 
 def attributes(group: Any) -> dict[str, Any]:
-    """Returns the attributes of a group that JSON can hold."""
+    """Returns the attributes of a group as JSON has them; references and compounds as text."""
     import numpy as np
 
     said: dict[str, Any] = {}
-    for name, value in group.attrs.items():
-        if isinstance(value, bytes | np.bytes_):
-            said[name] = bytes(value).decode("utf-8", "replace")
-        elif isinstance(value, str):
-            said[name] = value
-        elif isinstance(value, np.ndarray | np.generic) and value.dtype.kind in "iufb":
-            said[name] = value.item() if value.size == 1 else value.tolist()
+    for name in group.attrs:
+        try:
+            value = group.attrs[name]
+        except (OSError, TypeError, ValueError) as error:
+            said[name] = f"unreadable: {error}"
+            continue
+        if isinstance(value, np.ndarray) and value.size == 1:
+            value = value.reshape(-1)[0]
+        said[name] = as_json(value)
     return said
 
 

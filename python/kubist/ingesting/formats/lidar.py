@@ -129,7 +129,7 @@ def _joined(path: Path, about: dict[str, Any], here: dict[str, Any] | None) -> d
         InvalidInput: The meaning of its numbers differs from the table's.
     """
     if here is None:
-        return {}
+        return {"las": about}
     own, theirs = about.get("gps_time_type"), here.get("gps_time_type")
     if None not in (own, theirs) and own != theirs:
         raise InvalidInput(

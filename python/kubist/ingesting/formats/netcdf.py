@@ -14,8 +14,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from ...indexing import library
+from ..headers import as_json
 from . import netcdf_classic
-from .hdf5 import MAGIC, check_sources, text
+from .hdf5 import MAGIC, attributes, check_sources, text
 
 if TYPE_CHECKING:
     import numpy as np
@@ -65,11 +66,28 @@ UNWRITTEN = {"i2": -32767, "u2": 65535, "i4": -2147483647, "u4": 4294967295,
 
 @dataclass(frozen=True)
 class Beside:
-    """Texts, valid ranges and unlimited axes of the variables of a file, by name."""
+    """Texts, valid ranges, unlimited axes and attributes of the variables of a file, by name.
+
+    Attributes:
+        attributes: Without those that say how values are stored; those of the file under no name.
+    """
 
     texts: Mapping[str, Texts]
     valid: Mapping[str, Valid]
     grows: Mapping[str, tuple[bool, ...]]
+    attributes: Mapping[str, Mapping[str, Any]]
+
+
+USED = frozenset((
+    "units", "calendar", "_FillValue", "missing_value", "valid_range", "valid_min", "valid_max",
+    "scale_factor", "add_offset", "_Unsigned", "CLASS", "NAME", "DIMENSION_LIST", "REFERENCE_LIST",
+    "_NCProperties", "_Netcdf4Dimid", "_Netcdf4Coordinates", "_nc3_strict", "DIMENSION_LABELS",
+))  # fmt: skip
+"""Attributes that are in the values and the schema of a table, or say how HDF5 stores them."""
+
+
+def _said(attributes: Mapping[str, Any]) -> dict[str, Any]:
+    return {name: as_json(value) for name, value in attributes.items() if name not in USED}
 
 
 def look(path: Path) -> Beside:
@@ -78,13 +96,15 @@ def look(path: Path) -> Beside:
         head = opened.read(len(MAGIC))
     if head.startswith(netcdf_classic.MAGIC):
         return _of_classic(path)
-    return _of_hdf5(path) if head == MAGIC else Beside({}, {}, {})
+    return _of_hdf5(path) if head == MAGIC else Beside({}, {}, {}, {})
 
 
 def _of_classic(path: Path) -> Beside:
     texts: dict[str, Texts] = {}
     valid: dict[str, Valid] = {}
-    for variable in netcdf_classic.variables(path):
+    of_file, variables = netcdf_classic.header(path)
+    said = {"": _said(of_file)} | {v.name: _said(v.attributes) for v in variables}
+    for variable in variables:
         if variable.kind != netcdf_classic.CHARACTER:
             kind = netcdf_classic.TYPES[variable.kind].lstrip(">")
             if (found := _valid(variable.attributes, UNWRITTEN.get(kind))) is not None:
@@ -94,7 +114,7 @@ def _of_classic(path: Path) -> Beside:
             if len(shape) > 1 and shape[-1]:
                 axes, shape = axes[:-1], shape[:-1]
             texts[variable.name] = Texts(axes, shape, functools.partial(variable.letters, path))
-    return Beside(texts, valid, {})
+    return Beside(texts, valid, {}, said)
 
 
 def _of_hdf5(path: Path) -> Beside:
@@ -103,8 +123,10 @@ def _of_hdf5(path: Path) -> Beside:
     texts: dict[str, Texts] = {}
     valid: dict[str, Valid] = {}
     grows: dict[str, tuple[bool, ...]] = {}
+    said: dict[str, Mapping[str, Any]] = {}
 
     def visit(name: str, item: Any) -> None:
+        said[name] = attributes(item)
         if not isinstance(item, h5py.Dataset):
             return
         if item.dtype.kind in "iuf":
@@ -121,13 +143,16 @@ def _of_hdf5(path: Path) -> Beside:
     with h5py.File(path, "r") as file:
         check_sources(path, file)
         is_netcdf = "_NCProperties" in file.attrs
+        said[""] = attributes(file)
         file.visititems(visit)
-    return Beside(texts, valid, grows)
+    return Beside(texts, valid, grows, {name: _said(own) for name, own in said.items()})
 
 
 def _valid(attributes: Mapping[str, Any], unwritten: float | None) -> Valid | None:
     import numpy as np
 
+    # A text is no number of a range, whatever its name is.
+    attributes = {n: v for n, v in attributes.items() if np.asarray(v).dtype.kind in "iuf"}
     if "_FillValue" in attributes:
         unwritten = None
     said = attributes.get("valid_range")

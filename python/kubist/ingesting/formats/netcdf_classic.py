@@ -57,16 +57,16 @@ class Variable:
         return np.frombuffer(b"".join(parts), "S1").reshape(self.shape)
 
 
-def variables(path: Path) -> list[Variable]:
-    """All variables of a file; none if its number of records is not known."""
+def header(path: Path) -> tuple[dict[str, Any], list[Variable]]:
+    """The attributes of a file, and its variables; none if its number of records is not known."""
     with path.open("rb") as file:
         version = file.read(4)[3]
         reader = _Reader(file, wide=version == 5)
         records = reader.number()
         if records == reader.unknown:
-            return []
+            return {}, []
         dimensions = [(reader.name(), reader.number()) for _ in range(reader.items())]
-        reader.attributes()
+        of_file = reader.attributes()
         found = []
         for _ in range(reader.items()):
             name = reader.name()
@@ -84,7 +84,7 @@ def variables(path: Path) -> list[Variable]:
             sizes.append(_bytes(kind) * math.prod(length for _, length in lengths[1:]))
     # A single variable of records is not filled up to words.
     stride = sizes[0] if len(sizes) == 1 else sum(-(-size // 4) * 4 for size in sizes)
-    return [
+    return of_file, [
         Variable(
             name,
             tuple(axis for axis, _ in lengths),
@@ -151,6 +151,6 @@ class _Reader:
         for _ in range(self.items()):
             name, kind = self.name(), self.integer(4)
             data = self.padded(self.counted() * _bytes(kind))
-            if kind != CHARACTER:
-                said[name] = np.frombuffer(data, TYPES[kind])
+            text = kind == CHARACTER
+            said[name] = data.decode("utf-8", "replace") if text else np.frombuffer(data, TYPES[kind])
         return said
