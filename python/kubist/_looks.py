@@ -216,6 +216,7 @@ class Looks(Questions):
 
     def _executed(self, query: str, others: Mapping[str, Looks], asked: Rest) -> pl.DataFrame:
         from ._scan import lazy_frame
+        from ._sql import collected
 
         polars = need("polars", "sql()")
         source = self._source({"box": None, **asked}, None)
@@ -223,8 +224,7 @@ class Looks(Questions):
         sources["self"] = source
         if not _MAY_WRAP.search(query):
             context = polars.SQLContext({name: lazy_frame(one) for name, one in sources.items()})
-            found: pl.DataFrame = context.execute(query, eager=True)
-            return found
+            return collected(context.execute(query))
         for one in sources.values():
             self._refuse_long_sums(query, lazy_frame(one))
         # Polars adds in the type of the column, which can overflow: the query runs on wider
@@ -234,7 +234,7 @@ class Looks(Questions):
         types = plain.execute(query).collect_schema()
         frames = {name: lazy_frame(one, wide=True) for name, one in sources.items()}
         wide = polars.SQLContext(frames)
-        frame: pl.DataFrame = wide.execute(query, eager=True)
+        frame = collected(wide.execute(query))
         return frame.with_columns(
             frame[name].cast(kind)
             for name, kind in types.items()
@@ -243,12 +243,14 @@ class Looks(Questions):
 
     def _refuse_long_sums(self, query: str, frame: pl.LazyFrame) -> None:
         """Raises `InvalidInput` if a sum of durations may exceed the 64 bits that Polars has."""
+        from ._sql import collected
+
         polars = need("polars", "sql()")
         for name, kind in frame.collect_schema().items():
             if kind != polars.Duration or name.lower() not in query.lower():
                 continue
             ticks = polars.col(name).to_physical().cast(polars.Int128).abs().sum()
-            if frame.select(ticks).collect().item() >= 2**63:
+            if collected(frame.select(ticks)).item() >= 2**63:
                 raise InvalidInput(
                     f"sql: a sum of {name} may exceed a duration of 64 bits: sum its ticks with "
                     f"CAST({name} AS HUGEINT)"

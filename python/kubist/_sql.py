@@ -1,9 +1,12 @@
-"""SQL with DuckDB over one or several tables."""
+"""SQL over one or several tables: queries that end at Ctrl-C."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from concurrent.futures import ThreadPoolExecutor, wait
+from contextlib import suppress
+from threading import Thread
+from time import sleep
 from typing import TYPE_CHECKING, Any
 
 from ._errors import InvalidInput
@@ -11,6 +14,32 @@ from ._libraries import need
 
 if TYPE_CHECKING:
     import polars as pl
+    from polars.lazyframe.in_process import InProcessQuery
+
+
+def collected(frame: pl.LazyFrame) -> pl.DataFrame:
+    """The result of a query of Polars.
+
+    The query runs in Polars' own threads: in the main thread Polars answers Ctrl-C late, and
+    twice.
+    """
+    query = frame.collect(background=True)
+    pause = 0.0001
+    try:
+        while (found := query.fetch()) is None:
+            sleep(pause)
+            pause = min(2 * pause, 0.02)
+    except BaseException:
+        query.cancel()
+        # Polars ends the process if nobody can receive the result.
+        Thread(target=_received, args=(query,), daemon=True).start()
+        raise
+    return found
+
+
+def _received(query: InProcessQuery) -> None:
+    with suppress(Exception):
+        query.fetch_blocking()
 
 
 def by_duckdb(query: str, tables: Mapping[str, Any]) -> pl.DataFrame:
