@@ -1,4 +1,4 @@
-//! Binding of operators and functions: the kind of number that they compute in, and the results of constant
+//! Binds operators and functions: the kind of number that they compute in, and the results of constant
 //! expressions.
 
 mod intervals;
@@ -22,7 +22,6 @@ use arrow_array::{RecordBatch, RecordBatchOptions};
 use arrow_schema::{DataType, Schema};
 use std::sync::Arc;
 
-/// Names of operators and functions with the minimum and maximum number of operands.
 const FUNCTIONS: &[(&str, Function, usize, usize)] = &[
     ("+", Function::Add, 2, 2),
     ("&", Function::BitAnd, 2, 2),
@@ -67,7 +66,6 @@ const KNOWN_FUNCTIONS: &str = "abs, acos, asin, atan, atan2, bin, ceil, coalesce
                                length, ln, log10, log2, lower, nullif, pi, power, radians, regexp_matches, round, sign, \
                                sin, sqrt, starts_with, substr, tan, upper, xor, and the parts of a time such as hour";
 
-/// Binds an operator or a function. `units` are the units of the expression.
 pub(crate) fn call(name: &str, mut operands: Vec<Meaning>, units: &Arc<Units>) -> Result<Meaning, ExprError> {
     let lower = name.to_ascii_lowercase();
     if lower == "isnan" || lower == "isfinite" {
@@ -170,7 +168,6 @@ fn class_of(name: &str, operand: Meaning) -> Result<Test, ExprError> {
     Ok(Test::IsFinite { operand, span })
 }
 
-/// A value in arithmetic.
 pub(crate) enum Numeric {
     Null,
     Literal(Number),
@@ -245,7 +242,6 @@ fn arithmetic(
     if constant { folded(&compute) } else { Ok(Operand::Compute(compute).into()) }
 }
 
-/// An operand of arithmetic converted to this kind; `None` for null.
 pub(crate) fn step(operand: Numeric, kind: Kind) -> Option<Compute> {
     match operand {
         Numeric::Null => None,
@@ -260,7 +256,7 @@ pub(crate) fn step(operand: Numeric, kind: Kind) -> Option<Compute> {
     }
 }
 
-/// The kind of number that a function computes in, from the common kind of its operands.
+/// Returns the kind of number that a function computes in, from the common kind of its operands.
 fn kind_of_call(function: Function, common: Kind) -> Kind {
     match function {
         Function::Divide if common == Kind::Int => Kind::F64,
@@ -286,7 +282,6 @@ fn kind_of_call(function: Function, common: Kind) -> Kind {
     }
 }
 
-/// Returns whether the operand is 1 or 0, which fit every kind.
 fn is_truth(operand: &Operand) -> bool {
     match operand {
         Operand::Column(_) => family(operand) == Family::Bool,
@@ -318,7 +313,6 @@ pub(crate) fn common_kind(operands: &[Numeric]) -> Kind {
         }),
         _ => None,
     });
-    // Conditions without other operands are integers.
     literals.chain(columns).reduce(meet).unwrap_or(Kind::Int)
 }
 

@@ -1,7 +1,7 @@
 //! Binding of names and literals to columns and typed tests.
 //!
-//! All type errors are found here, so evaluation and zones can rely on correct types. The bound form is
-//! linear in the text: `IN` and `BETWEEN` compare one operand with several others, and store it once.
+//! All type errors appear here, so evaluation and zones rely on correct types. The bound form is linear in
+//! the text, because `IN` and `BETWEEN` store the operand that they compare with several others once.
 
 mod case;
 mod cast;
@@ -24,11 +24,10 @@ use arrow_schema::Schema;
 use kubist_index::gradual::Never;
 use std::sync::Arc;
 
-/// Maximum number of tests and steps of an expression. Each takes some hundred bytes of memory, and time for
-/// each row.
+/// Limit of the tests and steps of an expression. Each takes some hundred bytes of memory, and time for each
+/// row.
 const MOST_PARTS: usize = 1 << 18;
 
-/// Binds an expression.
 pub(crate) fn bind(syntax: Syntax, schema: &Schema) -> Result<Meaning, ExprError> {
     let meaning = meaning_of(syntax, &Names::new(schema))?;
     let size = match &meaning {
@@ -45,17 +44,14 @@ pub(crate) fn bind(syntax: Syntax, schema: &Schema) -> Result<Meaning, ExprError
     Ok(meaning)
 }
 
-/// Binds an expression that must be a condition.
 pub(crate) fn condition(syntax: Syntax, schema: &Schema) -> Result<Test, ExprError> {
     as_test(bind(syntax, schema)?)
 }
 
-/// `column op literal`.
 pub(crate) fn column_against(op: Op, column: Arc<Column>, literal: &Literal) -> Result<Test, ExprError> {
     against(op, Operand::Column(column), literal)
 }
 
-/// The error that `literal` does not fit `subject`.
 pub(crate) fn mismatch(subject: &str, literal: &Literal, reason: Mismatch) -> ExprError {
     let reason = reason.map(|reason| format!(": {reason}")).unwrap_or_default();
     ExprError::type_mistake(format!("{subject} cannot be compared with {}{reason}", literal.described()))
@@ -165,8 +161,8 @@ fn between(operand: Meaning, low: Meaning, high: Meaning) -> Result<Meaning, Exp
     }
 }
 
-/// An operand that can be compared several times. A computed number becomes a reference, and [`once`]
-/// computes it before the tests.
+/// Prepares an operand for several comparisons. A computed number becomes a reference, and [`once`] computes
+/// it before the tests.
 fn shared(operand: Operand) -> (Operand, Option<Arc<Compute>>) {
     match operand {
         Operand::Column(_) | Operand::Text(_) => (operand, None),
@@ -228,7 +224,6 @@ fn within(operand: Operand, range: Range) -> Test {
     Test::Within { operand, range, span }
 }
 
-/// `operand op literal`.
 fn against(op: Op, operand: Operand, literal: &Literal) -> Result<Test, ExprError> {
     let family = family(&operand);
     let literal = &*measured::number(&operand, literal)?;
@@ -308,7 +303,7 @@ fn compare_tests(op: Op, left: Test, right: Test) -> Result<Test, ExprError> {
     }
 }
 
-/// A test that is true if the first test has the same value as one of the others.
+/// True if the first test has the same value as one of the others.
 fn same(one: Test, others: Vec<Test>) -> Test {
     match (one, others.as_slice()) {
         (Test::Constant(None), _) => Test::Constant(None),
@@ -449,10 +444,8 @@ fn among(operand: Meaning, items: Vec<Meaning>) -> Result<Meaning, ExprError> {
     Ok(once(number, any(tests)).into())
 }
 
-/// A test that a condition equals one of the items, which must be conditions.
 fn same_as_one(test: Test, items: Vec<Meaning>) -> Result<Test, ExprError> {
     let mut others = Vec::with_capacity(items.len());
-    // Each of the three truth values is listed once.
     let mut listed = Vec::new();
     for item in items {
         let described = describe(&item);

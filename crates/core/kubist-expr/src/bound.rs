@@ -1,10 +1,7 @@
 //! The bound form of a predicate: tests over columns with known types.
 //!
-//! Names, literals and operators are resolved. The remaining tests ask whether a value is in a range, in a
-//! list, null or NaN.
-//!
-//! The size of a bound test is linear in its text. An operand that is compared with several others is stored
-//! once, before them.
+//! The tests ask whether a value is in a range, in a list, null or NaN. Their size is linear in the text,
+//! because an operand of several comparisons is stored once, before them.
 
 use crate::domain::{Point, Range, Span};
 use crate::like::Pattern;
@@ -19,7 +16,6 @@ use std::collections::HashMap;
 use std::fmt;
 use std::sync::Arc;
 
-/// A column, by its index and its name in the schema.
 #[derive(Clone, Debug)]
 pub(crate) struct Column {
     pub index: usize,
@@ -32,10 +28,8 @@ pub(crate) struct Column {
     pub unit: Option<Arc<Unit>>,
 }
 
-/// The kind of number that a step of arithmetic computes in.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum Kind {
-    /// 128-bit integers.
     Int,
     F32,
     F64,
@@ -65,7 +59,6 @@ pub(crate) enum Step {
     Cast(Box<Compute>, Cast),
     /// The first value that is not null.
     Coalesce(Vec<Compute>),
-    /// The number of characters of a text.
     Length(Box<Text>),
     /// Computes the first number once, then the second, which refers to it by [`Step::Known`].
     Once(Arc<Compute>, Box<Compute>),
@@ -73,7 +66,6 @@ pub(crate) enum Step {
     Known(Known),
 }
 
-/// A reference to a number that is computed elsewhere.
 #[derive(Clone)]
 pub(crate) struct Known(pub Arc<Compute>);
 
@@ -83,14 +75,13 @@ impl fmt::Debug for Known {
     }
 }
 
-/// A conversion of one kind of number to another.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) enum Cast {
     /// Rounds to the nearest float of the kind.
     Float,
-    /// Rounds to the nearest integer, ties to even. The result must be from `first` to `last`.
+    /// Rounds to the nearest integer from `first` to `last`, ties to even.
     Whole { first: i128, last: i128 },
-    /// Unscaled decimals times `multiplier`, divided by `divisor`, and rounded in the same way.
+    /// Unscaled decimals times `multiplier`, divided by `divisor` and rounded likewise.
     Decimal { multiplier: i128, divisor: i128, first: i128, last: i128 },
     /// Integers times `multiplier`, divided by `divisor` and rounded down.
     Scaled { multiplier: i128, divisor: i128, first: i128, last: i128 },
@@ -136,7 +127,6 @@ pub(crate) enum Function {
     Degrees,
     Least,
     Greatest,
-    /// Number of decimal digits after the point.
     RoundTo(i32),
     Bin(BinWidth),
     Truncate(Period),
@@ -156,7 +146,6 @@ pub(crate) enum Function {
     ShiftRight,
 }
 
-/// A field of a date or time, as `extract` returns it.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(crate) enum Part {
     Century,
@@ -191,7 +180,6 @@ pub(crate) struct Choice {
     pub otherwise: Text,
 }
 
-/// One text of a [`Choice`].
 #[derive(Clone, Debug)]
 pub(crate) enum Text {
     Null,
@@ -330,7 +318,6 @@ impl Operand {
         }
     }
 
-    /// The unit of its numbers, if they have one.
     pub(crate) fn unit(&self) -> Option<&Arc<Unit>> {
         match self {
             Operand::Column(column) => column.unit.as_ref(),
@@ -416,7 +403,6 @@ impl PointList {
         })
     }
 
-    /// The points as single-value ranges, ascending.
     pub(crate) fn ranges(&self) -> Vec<Range> {
         use std::ops::Bound::Included;
         match self {
@@ -520,7 +506,6 @@ impl Test {
 }
 
 impl Compute {
-    /// A plain number without a unit.
     pub(crate) fn new(kind: Kind, step: Step) -> Compute {
         Compute { kind, stored: None, unit: None, step }
     }

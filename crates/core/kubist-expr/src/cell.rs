@@ -1,5 +1,3 @@
-//! Native values of fixed-width columns in ranges, comparisons and arithmetic.
-
 use crate::error::ExprError;
 use arrow_buffer::i256;
 use arrow_schema::DataType;
@@ -13,8 +11,8 @@ pub(crate) trait Cell: Copy + PartialOrd + Send + Sync {
     fn as_f64(self) -> f64;
     /// The value as an integer, if it has at most 128 bits.
     fn as_i128(self) -> i128;
-    /// The difference to a smaller integer, if it fits. Otherwise, and for floats, a hash that is the same
-    /// for equal values.
+    /// The difference to a smaller integer, if it fits. Otherwise, and for floats, an equal hash for equal
+    /// values.
     fn above(self, least: Self) -> usize;
 }
 
@@ -120,7 +118,6 @@ macro_rules! with_native_values {
 }
 pub(crate) use with_native_values;
 
-/// The error for a type that the test cannot read.
 pub(crate) fn foreign(data_type: &DataType) -> ExprError {
     ExprError::Evaluation { message: format!("values of type {data_type} cannot be compared so") }
 }

@@ -2,8 +2,7 @@
 //!
 //! Every comparison of a column with a literal becomes a *range* of the column's own values: `pid >= 2.5` is
 //! `[3, last]`, and `x < 0.1` over 32-bit floats ends at the float below `0.1f32`. Ranges of numbers are
-//! closed at both ends and never contain NaN. Row evaluation and zone maps use the same range, so they cannot
-//! disagree.
+//! closed and never contain NaN. Row evaluation and zone maps use the same range, so they cannot disagree.
 
 use crate::cell::Cell;
 use crate::moment::{DAY, Moment, SECOND};
@@ -18,7 +17,6 @@ use kubist_index::with_exact_primitive;
 use std::ops::Bound;
 use std::sync::Arc;
 
-/// A family of types whose values compare with each other.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(crate) enum Family {
     /// Every value is null.
@@ -56,7 +54,6 @@ pub(crate) enum Family {
     Other,
 }
 
-/// The width of a float.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(crate) enum Width {
     F16,
@@ -73,7 +70,6 @@ pub(crate) enum Point {
     Bytes(Arc<[u8]>),
 }
 
-/// The position of a literal among the values of a family.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) enum Position {
     At(Point),
@@ -81,7 +77,6 @@ pub(crate) enum Position {
     After(Point),
     /// Below every value.
     Below,
-    /// Null and NaN have no position.
     Unknown,
 }
 
@@ -94,8 +89,8 @@ pub(crate) enum Range {
     Bytes(Bound<Arc<[u8]>>, Bound<Arc<[u8]>>),
 }
 
-/// A range in order keys. Every value of the range has a key in `[low, high]`. Every comparable value with a
-/// key in `[sure_low, sure_high]` is in the range.
+/// A range in order keys. All its values have keys in `[low, high]`, and all comparable values with keys in
+/// `[sure_low, sure_high]` are in it.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(crate) struct Span {
     pub low: u64,
@@ -107,7 +102,6 @@ pub(crate) struct Span {
 /// The reason why a literal has no position in a family; `None` if it is of another kind.
 pub(crate) type Mismatch = Option<String>;
 
-/// The type of a column's values without dictionary encoding.
 pub(crate) fn value_type(data_type: &DataType) -> &DataType {
     match data_type {
         DataType::Dictionary(_, values) => value_type(values),
@@ -167,7 +161,6 @@ impl Family {
         }
     }
 
-    /// The first and the last value, if they exist.
     fn ends(&self) -> Option<(Point, Point)> {
         let whole =
             |first: i128, last: i128| Some((Point::Whole(i256::from_i128(first)), Point::Whole(i256::from_i128(last))));
@@ -183,7 +176,6 @@ impl Family {
         }
     }
 
-    /// The position of `literal` among the values of this family.
     pub(crate) fn position(&self, literal: &Literal) -> Result<Position, Mismatch> {
         match (self, literal) {
             (Family::Other, _) => Err(None),
@@ -248,8 +240,8 @@ impl Family {
         }
     }
 
-    /// The values `v` for which `v op literal` is true. `None` if the comparison is unknown for every value.
-    /// For `<>` this is the range of `=`.
+    /// Returns the values `v` for which `v op literal` is true, or for `<>` the range of `=`. `None` if the
+    /// comparison is unknown for every value.
     pub(crate) fn range(&self, op: Op, position: &Position) -> Option<Range> {
         let Some((first, last)) = self.ends() else {
             return match position {
@@ -370,7 +362,6 @@ impl Range {
         Range::Bytes(Bound::Included(prefix.into()), end)
     }
 
-    /// The intersection of two ranges of one family.
     pub(crate) fn intersect(&self, other: &Range) -> Range {
         match (self, other) {
             (Range::Whole(a, b), Range::Whole(c, d)) => Range::closed(Point::Whole(*a.max(c)), Point::Whole(*b.min(d))),

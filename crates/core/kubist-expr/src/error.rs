@@ -1,13 +1,12 @@
 //! Errors of predicates and expressions.
 //!
-//! All kinds but the last four are mistakes in the expression. Their messages name the position, the
+//! All kinds but the last four are mistakes in the expression, and their messages name the position, the
 //! construct or the column. The last four are integer overflow in a row, a batch that does not fit the bound
 //! schema, cancellation, and a failed kernel.
 
 use arrow_schema::DataType;
 use std::borrow::Cow;
 
-/// The reason why an expression cannot be parsed, bound or evaluated.
 #[derive(Clone, Debug, PartialEq, thiserror::Error)]
 pub enum ExprError {
     /// A syntax error. `position` counts characters from 1.
@@ -26,19 +25,15 @@ pub enum ExprError {
     #[error("the expression is nested too deeply (more than {limit} levels)")]
     TooDeep { limit: usize },
 
-    /// The expression is too large. `limit` names the limit.
     #[error("the expression is too large: more than {limit}")]
     TooLarge { limit: String },
 
-    /// No column of this name.
     #[error("no column `{name}`{hint}; {available}")]
     UnknownColumn { name: String, hint: String, available: String },
 
-    /// Several columns differ from the name by letter case only.
     #[error("column `{name}` is ambiguous: {candidates}")]
     AmbiguousColumn { name: String, candidates: String },
 
-    /// The types of the operands do not fit.
     #[error("{message}")]
     Type { message: String },
 
@@ -46,15 +41,12 @@ pub enum ExprError {
     #[error("{message}")]
     Overflow { message: String },
 
-    /// A batch that does not fit the predicate's schema.
     #[error("the batch has no column `{column}` of type {expected}{found}")]
     Batch { column: String, expected: DataType, found: String },
 
-    /// The caller cancelled the evaluation.
     #[error("the evaluation was stopped")]
     Stopped,
 
-    /// An Arrow kernel failed.
     #[error("evaluating the predicate: {message}")]
     Evaluation { message: String },
 }
@@ -73,10 +65,8 @@ impl ExprError {
     }
 }
 
-/// Characters of a text or a name that a message repeats.
 const LONGEST: usize = 100;
 
-/// A text for a message, shortened if it is long.
 pub(crate) fn shortened(text: &str) -> Cow<'_, str> {
     match text.char_indices().nth(LONGEST) {
         Some((end, _)) => Cow::Owned(format!("{}…", &text[..end])),

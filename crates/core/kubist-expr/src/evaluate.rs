@@ -1,8 +1,8 @@
 //! Evaluation of tests: the rows for which a test is true, and the rows for which it is false.
 //!
-//! There is no array of three values. A caller requests the true rows, the false rows, or both, as one bit
-//! per row. `NOT` swaps the two sets. Rows with null or NaN are in neither, so they need no extra state. Each
-//! test is evaluated once, and the caller can cancel before each.
+//! A caller requests the true rows, the false rows, or both, as one bit per row, and `NOT` swaps the two
+//! sets. Rows with null or NaN are in neither. Each test is evaluated once, and the caller can cancel before
+//! each.
 
 pub(crate) mod compute;
 mod listed;
@@ -28,7 +28,6 @@ use std::cmp::Ordering;
 use std::ops::Bound;
 use std::sync::Arc;
 
-/// The numbers of characters of the texts, and which are null.
 pub(crate) fn lengths(text: &Text, rows: &Rows<'_>) -> Result<(Vec<i128>, Option<NullBuffer>), ExprError> {
     let array = text::array(text, rows)?;
     let texts = text::strings(array.as_ref())?;
@@ -36,8 +35,8 @@ pub(crate) fn lengths(text: &Text, rows: &Rows<'_>) -> Result<(Vec<i128>, Option
     Ok(((0..array.len()).map(length).collect(), array.logical_nulls()))
 }
 
-/// The rows with each of the `wanted` truth values, one bit each. Every test and every number is computed
-/// once, regardless of how many truth values are wanted.
+/// Returns the rows with each of the `wanted` truth values, one bit each. Every test and every number is
+/// computed once for all truth values.
 pub(crate) fn answers<const N: usize>(
     test: &Test,
     rows: &Rows<'_>,
@@ -102,8 +101,8 @@ pub(crate) fn answers<const N: usize>(
     }
 }
 
-/// The rows where all tests (`all`) or at least one test is true, and the rows where that is false. Stops
-/// early when the remaining tests cannot change the result.
+/// Returns the rows where all tests (`all`) or at least one test is true, and the rows where that is false.
+/// It stops when the remaining tests cannot change the result.
 fn join<const N: usize>(
     tests: &[Test],
     rows: &Rows<'_>,
@@ -149,8 +148,8 @@ fn same<const N: usize>(
     }))
 }
 
-/// Evaluates the tests of a `CASE`. `each` receives the rows for which a test is true and all earlier tests
-/// are not. Returns the remaining rows.
+/// Evaluates the tests of a `CASE`. `each` receives the rows for which a test is the first that is true.
+/// Returns the remaining rows.
 pub(crate) fn untold<T>(
     whens: &[(Test, T)],
     rows: &Rows<'_>,
@@ -191,7 +190,6 @@ fn valid(found: BooleanBuffer, nulls: Option<&NullBuffer>) -> BooleanBuffer {
 /// Selects the values of an array with a given truth value.
 type Ask<'a> = &'a dyn Fn(&dyn Array, bool) -> Result<BooleanBuffer, ExprError>;
 
-/// Applies `ask` to the values of an array, or once to each value of its dictionary.
 fn on_values<const N: usize>(
     array: &dyn Array,
     wanted: [bool; N],
@@ -211,7 +209,6 @@ fn on_values<const N: usize>(
     })
 }
 
-/// Applies `ask` for each wanted truth value.
 fn each<const N: usize>(
     wanted: [bool; N],
     mut ask: impl FnMut(bool) -> Result<BooleanBuffer, ExprError>,
@@ -290,7 +287,7 @@ macro_rules! with_bytes {
     }};
 }
 
-/// Packs one bit per value. It works on 64-bit words so that the compiler can vectorise the test.
+/// Packs one bit per value, in 64-bit words so that the compiler can vectorise the test.
 fn pack<T: Copy>(values: &[T], test: impl Fn(T) -> bool) -> BooleanBuffer {
     let mut words: Vec<u64> = Vec::with_capacity(values.len().div_ceil(64));
     let chunks = values.chunks_exact(64);
@@ -317,12 +314,11 @@ fn pack<T: Copy>(values: &[T], test: impl Fn(T) -> bool) -> BooleanBuffer {
     BooleanBuffer::new(words.into(), 0, values.len())
 }
 
-/// The values that are not NaN.
 fn comparable<T: Cell>(values: &[T]) -> BooleanBuffer {
     pack(values, |value| value.partial_cmp(&value).is_some())
 }
 
-/// The values in the range (`answer`) or outside. Null and NaN are in neither.
+/// The values in the range (`answer`) or outside; null and NaN are in neither.
 fn within(array: &dyn Array, range: &Range, answer: bool) -> Result<BooleanBuffer, ExprError> {
     fn between<T: Cell>(values: &[T], low: T, high: T, answer: bool) -> BooleanBuffer {
         match answer {
@@ -393,7 +389,7 @@ fn bytes_within<'a>(
     })
 }
 
-/// The values that are points (`answer`) or are not. Null and NaN are in neither.
+/// The values that are points (`answer`) or are not; null and NaN are in neither.
 fn among(array: &dyn Array, points: &PointList, answer: bool) -> Result<BooleanBuffer, ExprError> {
     let found = match (array.data_type(), points) {
         (DataType::Boolean, PointList::Whole(points)) => {
@@ -472,7 +468,6 @@ fn like(array: &dyn Array, pattern: &Pattern, answer: bool, rows: &Rows<'_>) -> 
     Ok(found.finish())
 }
 
-/// The wanted truth values of a comparison.
 struct Ordered<const N: usize> {
     op: Op,
     count: usize,
@@ -480,7 +475,6 @@ struct Ordered<const N: usize> {
 }
 
 impl<const N: usize> Ordered<N> {
-    /// One bit per row, from the order of its two sides.
     fn rows(&self, order: impl Fn(usize) -> Option<Ordering>) -> [BooleanBuffer; N] {
         self.wanted.map(|answer| {
             let holds = |order: Ordering| self.op.holds(order) == answer;
@@ -489,7 +483,6 @@ impl<const N: usize> Ordered<N> {
     }
 }
 
-/// Compares two sides row by row.
 fn compare<const N: usize>(
     op: Op,
     sides: &Sides,
@@ -521,7 +514,6 @@ fn compare<const N: usize>(
     Ok(found.map(|found| valid(valid(found, left.as_ref()), right.as_ref())))
 }
 
-/// The wanted truth values, and the nulls of both sides.
 type Compared<const N: usize> = ([BooleanBuffer; N], Option<NullBuffer>, Option<NullBuffer>);
 
 fn by_bytes<const N: usize>(collect: &Ordered<N>, left: &ArrayRef, right: &ArrayRef) -> Result<Compared<N>, ExprError> {

@@ -1,5 +1,5 @@
-//! Numbers that are computed for each row: a column, arithmetic over columns, or a condition as 1 and 0.
-//! Aggregates use them.
+//! Numbers that are computed for each row, for aggregates: a column, arithmetic over columns, or a condition
+//! as 1 and 0.
 
 use crate::arithmetic;
 use crate::bind;
@@ -23,7 +23,6 @@ use arrow_buffer::{NullBuffer, i256};
 use arrow_schema::{DataType, Schema};
 use std::collections::HashMap;
 
-/// A number for each row of a table, bound to its schema.
 #[derive(Clone, Debug)]
 pub struct Expression {
     of: Of,
@@ -67,7 +66,6 @@ impl Expression {
         Expression { of: Of::Number(compute) }
     }
 
-    /// The computation, unless the expression is a condition.
     pub(crate) fn number(&self) -> Option<&Compute> {
         match &self.of {
             Of::Number(compute) => Some(compute),
@@ -75,8 +73,8 @@ impl Expression {
         }
     }
 
-    /// The unit of its values, if it is certain. The unit of `x * 1e6` is not: the factor may change the unit
-    /// or the quantity.
+    /// Returns the unit of its values, if it is certain. The unit of `x * 1e6` is not, because the factor may
+    /// change the unit or the quantity.
     pub fn unit(&self) -> Option<&str> {
         self.known_unit().filter(|unit| !unit.scaled).map(|unit| &*unit.name)
     }
@@ -88,7 +86,7 @@ impl Expression {
         }
     }
 
-    /// Metadata for a column of its values, so that later expressions use the same unit.
+    /// Returns metadata for a column of its values, so that later expressions use the same unit.
     pub fn metadata(&self) -> HashMap<String, String> {
         self.known_unit().map(names::metadata_of).unwrap_or_default()
     }
@@ -134,8 +132,8 @@ impl Expression {
         matches!(self.of, Of::Truth(_))
     }
 
-    /// The type of its values if they are integers or count integer units: integers, decimals, dates, times.
-    /// Computed integers have 128 bits (decimals of scale 0). A condition is an integer.
+    /// Returns the type of its values if they are integers or count integer units: integers, decimals, dates,
+    /// times. Computed integers have 128 bits (decimals of scale 0), and a condition is an integer.
     pub fn whole_type(&self) -> Option<DataType> {
         match &self.of {
             Of::Truth(_) => Some(DataType::Int64),
@@ -223,7 +221,6 @@ impl Expression {
     }
 }
 
-/// An integer for each row.
 #[derive(Clone, Debug, Default)]
 pub struct Wholes {
     values: Vec<i128>,
@@ -232,13 +229,11 @@ pub struct Wholes {
 }
 
 impl Wholes {
-    /// The number of a row; `None` if it is null or unknown.
     pub fn get(&self, row: usize) -> Option<i128> {
         if self.missing.get(row).copied().unwrap_or(false) { None } else { self.values.get(row).copied() }
     }
 }
 
-/// The integers that a column stores.
 fn of_column(array: &dyn Array) -> Result<Vector, ExprError> {
     let Some(wide) = array.as_primitive_opt::<Decimal256Type>() else {
         return Ok(Vector { values: Values::of(array, Kind::Int)?, nulls: array.nulls().cloned() });
@@ -253,7 +248,6 @@ fn of_column(array: &dyn Array) -> Result<Vector, ExprError> {
     Ok(Vector { values: Values::Int(values), nulls: wide.nulls().cloned() })
 }
 
-/// Reads a column directly as doubles. Arithmetic keeps its kind until the result.
 fn in_doubles(operand: Operand) -> Compute {
     match operand {
         Operand::Column(column) => Compute { kind: Kind::F64, ..computed(Operand::Column(column)) },
@@ -278,7 +272,6 @@ mod tests {
         .unwrap()
     }
 
-    /// The values, with `None` for missing ones.
     fn of(sql: &str) -> Vec<Option<f64>> {
         let batch = rows();
         let values = Expression::parse(sql, &batch.schema()).unwrap().evaluate(&batch, &crate::never).unwrap();

@@ -19,7 +19,6 @@ use arrow_select::concat::concat;
 use kubist_index::with_exact_primitive;
 use std::sync::Arc;
 
-/// Maximum bytes of a text in a `CASE` that is used as a group. Each row may get one.
 const LONGEST_TEXT: usize = 1_024;
 
 /// A value for each row of a table, bound to its schema.
@@ -121,7 +120,6 @@ impl Grouping {
         })
     }
 
-    /// Numbers as an array of the type.
     fn stored(&self, found: Vector) -> Result<ArrayRef, ExprError> {
         let Vector { values, nulls } = found;
         let values = match values {
@@ -144,7 +142,6 @@ impl Grouping {
     }
 }
 
-/// Integers as values of a column of the type. Each must fit.
 fn stored(values: &[i128], nulls: Option<NullBuffer>, data_type: &DataType) -> Result<ArrayRef, ExprError> {
     use crate::cell::Cell;
     with_exact_primitive!(data_type, T => {
@@ -160,7 +157,6 @@ fn stored(values: &[i128], nulls: Option<NullBuffer>, data_type: &DataType) -> R
     }, _ => Ok(new_empty_array(data_type)))
 }
 
-/// Refuses long texts.
 fn bounded(text: Text) -> Result<Text, ExprError> {
     fn fits(text: &Text) -> bool {
         match text {

@@ -1,4 +1,4 @@
-//! The ranges of one column that a predicate can select. Sorted indexes use them to prune before they read
+//! The ranges of one column that a predicate can select, with which sorted indexes prune before they read
 //! zones.
 
 use crate::Predicate;
@@ -38,7 +38,6 @@ impl Keys {
         Keys { numbers: numbers.filter(|(low, high)| low <= high), others: self.others && other.others }
     }
 
-    /// The smallest superset of both.
     fn either(self, other: Keys) -> Keys {
         let numbers = match (self.numbers, other.numbers) {
             (Some(a), Some(b)) => Some((a.0.min(b.0), a.1.max(b.1))),
@@ -54,8 +53,8 @@ impl Predicate {
         keys(&self.test, column)
     }
 
-    /// The predicate that `column` is in `values`. The list may have millions of values. Null and NaN equal
-    /// nothing. `column` is an exact name and has the type of `values`. `stopped` is called at intervals.
+    /// The predicate that `column` is in `values`, which may be millions. Null and NaN equal nothing.
+    /// `column` is an exact name and has the type of `values`. `stopped` is called at intervals.
     ///
     /// # Errors
     ///
@@ -100,7 +99,6 @@ impl Predicate {
     }
 }
 
-/// Stops when the function returns true.
 struct Asked<'a>(&'a dyn Fn() -> bool);
 
 impl Stop for Asked<'_> {

@@ -1,7 +1,7 @@
 //! The lexer.
 //!
 //! It accepts SQL's `'text'` with doubled quotes, `"column"` or `` `column` ``, `X'00FF'`, and numbers with
-//! exponents. Symbols that expressions do not support are tokens too, so that the parser can name them.
+//! exponents. Unsupported symbols are tokens too, so that the parser can name them.
 
 use crate::error::{ExprError, shortened};
 use crate::number::Decimal;
@@ -30,8 +30,8 @@ const SYMBOLS: &[&str] = &[
     "$",
 ];
 
-/// Maximum digits of a number without leading and trailing zeros, more than any double or decimal needs. A
-/// number is converted for each column that it is compared with, so its length is limited.
+/// Limit of the digits of a number without leading and trailing zeros, more than any double or decimal needs.
+/// A number is converted for each column that it is compared with.
 const MOST_DIGITS: usize = 1100;
 
 struct Lexer<'a> {
@@ -55,7 +55,6 @@ pub(crate) fn tokens(text: &str) -> Result<Vec<(Token, usize)>, ExprError> {
     }
 }
 
-/// A syntax error at byte `at` of `text`.
 pub(crate) fn mistake(text: &str, at: usize, message: impl Into<String>) -> ExprError {
     let position = text.char_indices().take_while(|(index, _)| *index < at).count() + 1;
     ExprError::Syntax { position, message: message.into() }
@@ -150,7 +149,6 @@ impl<'a> Lexer<'a> {
         Ok(Token::Number(number))
     }
 
-    /// The text between two `quote`s. A doubled quote stands for one.
     fn quoted(&mut self, quote: char) -> Result<String, ExprError> {
         let start = self.at;
         let mut content = String::new();

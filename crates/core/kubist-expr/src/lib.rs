@@ -23,17 +23,17 @@
 //!
 //! **Three values.** A test is true, false or unknown (Kleene's logic), and a predicate selects the rows for
 //! which it is true. A comparison with null *or NaN* is unknown, and so is its negation: neither `x > 5` nor
-//! `NOT (x > 5)` nor `x <> 5` selects a row where `x` is NaN. `IS NULL` tests for nulls only; `isnan(x)`
-//! tests for NaN. `IS TRUE`, `IS FALSE` and `IS UNKNOWN` reduce three values to two. `-0.0 = 0.0`.
+//! `NOT (x > 5)` nor `x <> 5` selects a row where `x` is NaN. `IS NULL` tests for nulls only, `isnan(x)` for
+//! NaN. `-0.0 = 0.0`.
 //!
 //! **A literal takes the type of the other operand.** Against a float column it is rounded to the nearest
-//! float of that width. A finite literal beyond the largest float stays between it and infinity: `x <= 1e300`
-//! is true for every finite 32-bit `x`, and false for infinity. Against integers and decimals it is exact:
-//! `pid >= 2.5` means `pid >= 3`, `pid = 2.5` is never true, and nothing overflows. Against dates, times and
-//! timestamps it is ISO 8601 text, exact even if finer than the column, or a number in the column's unit.
-//! Text without an offset is UTC. Against booleans it is `TRUE` or `FALSE`, against binary `X'00FF'`. Text
-//! and bytes compare byte by byte. In arithmetic a condition is 1 or 0. Every other combination is a type
-//! error. `inf` and `nan` are numbers unless a column has that name.
+//! float of that width. A finite literal beyond the largest float stays between it and infinity, so `x <=
+//! 1e300` is true for every finite 32-bit `x`. Against integers and decimals it is exact: `pid >= 2.5` means
+//! `pid >= 3`, and `pid = 2.5` is never true. Against dates, times and timestamps it is ISO 8601 text, exact
+//! even if finer than the column, or a number in the column's unit. Text without an offset is UTC. Against
+//! booleans it is `TRUE` or `FALSE`, against binary `X'00FF'`. Text and bytes compare byte by byte. In
+//! arithmetic a condition is 1 or 0. Every other combination is a type error. `inf` and `nan` are numbers
+//! unless a column has that name.
 //!
 //! **Columns against columns.** Integers of any width, decimals of any scale and times of any unit compare
 //! exactly (a date is its midnight, UTC). If one side is a float, both become 64-bit floats, or 32-bit floats
@@ -44,8 +44,8 @@
 //! floats, also between integers (`1/2` is 0.5). `%` takes the sign of its left side. These keep 32-bit
 //! floats, unless the other operand is a 64-bit float, an integer column, or a literal beyond their range.
 //! All other functions use 64-bit floats, including `power` (or `^`, which binds before a minus: `-2^2` is
-//! -4). Decimals become 64-bit floats, conditions 1 and 0. A null operand gives null and a NaN operand gives
-//! NaN, for `least` and `greatest` too.
+//! -4). Decimals become 64-bit floats. A null operand gives null and a NaN operand gives NaN, for `least` and
+//! `greatest` too.
 //!
 //! **Choices and casts.** `CASE` takes the branch of the first condition that is true, and computes each
 //! branch for its rows only. All branches are numbers, times of one type, conditions or texts. A cast to an
@@ -65,11 +65,10 @@
 //! arithmetic, functions, parentheses. Other SQL is an error that names the construct.
 //!
 //! **Limits.** 64 nested parentheses, calls and signs; 128 operators in one chain; 16 MiB of text; 262,144
-//! conditions and computations, where `AND`, `OR` and `IN` may be long and `IN` may list any number of
-//! literals. A number has up to 1,100 digits between leading and trailing zeros, a date or time 256
-//! characters, a pattern with wildcards 4,096 bytes. Parsing and binding take time and memory linear in the
-//! text (lists are sorted). Evaluation computes each condition and each number once, and checks for
-//! cancellation before each.
+//! conditions and computations, where `AND`, `OR` and `IN` may list any number of literals. A number has up
+//! to 1,100 digits between leading and trailing zeros, a date or time 256 characters, a pattern with
+//! wildcards 4,096 bytes. Parsing and binding take time and memory linear in the text. Evaluation computes
+//! each condition and each number once, and checks for cancellation before each.
 
 mod arithmetic;
 mod bind;
@@ -129,7 +128,6 @@ pub fn never() -> bool {
     false
 }
 
-/// A condition on the rows of a table, bound to its schema.
 #[derive(Clone, Debug)]
 pub struct Predicate {
     test: Test,
@@ -177,7 +175,7 @@ impl Predicate {
         Ok(Predicate { test: Test::all(tests), parts })
     }
 
-    /// A predicate that selects the rows that both select. Both must be bound to the same schema.
+    /// Joins two predicates by AND. Both must be bound to the same schema.
     pub fn and(self, other: Predicate) -> Predicate {
         let mut parts = self.parts;
         parts.extend(other.parts);
@@ -216,14 +214,13 @@ impl Predicate {
         Ok(BooleanArray::new(found.finish(), None))
     }
 
-    /// The number of tests and steps of computations, linear in the length of the text. No row takes more
-    /// tests.
+    /// Returns the number of tests and steps of computations, which is linear in the length of the text.
     pub fn size(&self) -> usize {
         self.test.size()
     }
 
-    /// The ranges and lists of the predicate, if it contains nothing else. Zones can then be judged column by
-    /// column, which is faster than `verdict`.
+    /// Returns the ranges and lists of the predicate, if it contains nothing else. Zones can then be judged
+    /// column by column, which is faster than `verdict`.
     pub fn key_ranges(&self) -> Option<Vec<KeyRanges<'_>>> {
         let tests = match &self.test {
             Test::And(tests) => &tests[..],
@@ -232,8 +229,8 @@ impl Predicate {
         tests.iter().map(KeyRanges::of).collect()
     }
 
-    /// The decision that the statistics of a zone allow. `zone` returns the statistics of a column by its
-    /// schema index.
+    /// Returns the decision that the statistics of a zone allow. `zone` returns the statistics of a column by
+    /// its schema index.
     pub fn verdict(&self, zone: &dyn Fn(usize) -> Zone) -> Verdict {
         zone::verdict(&self.test, zone)
     }

@@ -2,8 +2,8 @@
 //!
 //! A pattern is split at its `%` into segments. The first segment matches the beginning and the last one the
 //! end. Each other segment matches at its first occurrence after the previous one. This finds a match
-//! whenever one exists, without backtracking, so the time is one search per segment, and no compiled form can
-//! grow beyond the pattern. `ILIKE` compares characters by Unicode simple case folding.
+//! whenever one exists, without backtracking and without a compiled form that could grow. `ILIKE` compares
+//! characters by Unicode simple case folding.
 
 use crate::error::ExprError;
 use memchr::memmem::Finder;
@@ -12,19 +12,17 @@ use regex::{Regex, RegexBuilder};
 /// Called with an upper bound of the next steps.
 pub(crate) type GoOn<'a> = dyn FnMut(usize) -> Result<(), ExprError> + 'a;
 
-/// Maximum bytes of a pattern. A search may compare all of it at each character of a value.
+/// Limit of the bytes of a pattern, because a search may compare all of it at each character.
 const LONGEST: usize = 4096;
 
-/// Maximum bytes of a compiled regular expression. Its time is linear in the text, times its size.
+/// Limit of the bytes of a compiled regular expression. Its time is linear in the text, times its size.
 const LARGEST: usize = 1 << 20;
 
-/// Maximum nesting of a regular expression.
 const DEEPEST: u32 = 64;
 
 /// Start positions of a search between two calls of [`GoOn`].
 const STARTS: usize = 256;
 
-/// A pattern that is prepared for many values.
 #[derive(Clone, Debug)]
 pub(crate) struct Pattern {
     kind: Kind,
@@ -38,8 +36,8 @@ enum Kind {
 
 #[derive(Clone, Debug)]
 struct Like {
-    /// The segments before, between and after each `%`; one segment if there is no `%`. Only the first and
-    /// the last one can be empty.
+    /// The segments between the `%`; one segment if there is no `%`. Only the first and the last one can be
+    /// empty.
     segments: Vec<Segment>,
     ignore_case: bool,
 }
@@ -123,8 +121,7 @@ impl Pattern {
         Ok(Pattern { kind: Kind::Expression(expression) })
     }
 
-    /// Returns whether `text` matches. `go_on` is called with the amount of work at intervals and can cancel
-    /// it.
+    /// Returns whether `text` matches. `go_on` receives the amount of work at intervals and can cancel it.
     pub(crate) fn matches(&self, text: &str, go_on: &mut GoOn<'_>) -> Result<bool, ExprError> {
         match &self.kind {
             Kind::Like(like) => like.matches(text, go_on),
@@ -226,7 +223,6 @@ impl Slot {
     }
 }
 
-/// The simple case folding of Unicode.
 fn fold(char: char) -> char {
     if char.is_ascii() {
         return char.to_ascii_lowercase();

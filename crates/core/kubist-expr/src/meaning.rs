@@ -1,11 +1,10 @@
-//! A bound expression: a literal, a column or computed number, or a condition. And its name in an error.
+//! A bound expression: a literal, a column or computed number, or a condition.
 
 use crate::bound::{Choice, Column, Compute, Kind, Operand, Step, Test};
 use crate::domain::{Family, Width};
 use crate::number::Number;
 use crate::value::Literal;
 
-/// What an expression turns out to be.
 pub(crate) enum Meaning {
     Literal(Literal),
     Operand(Box<Operand>),
@@ -76,7 +75,6 @@ pub(crate) fn computed(operand: Operand) -> Compute {
     }
 }
 
-/// The kind of number that a column holds.
 pub(crate) fn kind_of(column: &Column) -> Kind {
     match Family::of(&column.data_type) {
         Family::Float(Width::F16 | Width::F32) => Kind::F32,

@@ -1,8 +1,8 @@
 //! Units of operands: the unit of a result, and the conversion of operands with different units.
 //!
-//! A number without a unit is a plain number. In sums and comparisons it takes the unit of the other side; in
-//! products it is a factor. Operands of one kind of unit are converted to the unit of the first. Different
-//! kinds are refused.
+//! A number without a unit takes the unit of the other side in sums and comparisons, and is a factor in
+//! products. Operands of one kind of unit are converted to the unit of the first. Different kinds are
+//! refused.
 
 use crate::bound::{Compute, Function, Kind, Operand, Step};
 use crate::domain::Family;
@@ -14,10 +14,8 @@ use crate::value::Literal;
 use std::borrow::Cow;
 use std::sync::Arc;
 
-/// The unit of a result, if it has one.
 type Of = Option<Arc<Unit>>;
 
-/// The name of an operand with a unit, for messages.
 fn subject(operand: &Operand) -> String {
     match operand {
         Operand::Column(column) => format!("column `{}`", column.name),
@@ -41,7 +39,6 @@ fn quantity(meaning: &Meaning) -> Option<Quantity> {
     }
 }
 
-/// Returns whether it is a number, so that its unit is the unit of its values.
 fn is_number(operand: &Operand) -> bool {
     matches!(family(operand), Family::Int { .. } | Family::Decimal { .. } | Family::Float(_))
 }
@@ -70,7 +67,7 @@ fn is_value(operand: &Operand) -> bool {
     }
 }
 
-/// The operands of a function converted to plain numbers, and the unit of the result.
+/// Returns the operands of a function as plain numbers, and the unit of the result.
 pub(crate) fn settled(
     function: Function,
     mut operands: Vec<Meaning>,
@@ -112,8 +109,8 @@ pub(crate) fn settled(
     }
 }
 
-/// Two factors, or a dividend and a divisor. The quotient of one kind of unit is a plain number, whatever the
-/// units: `time / 1day` counts days.
+/// Two factors, or a dividend and a divisor. The quotient of one kind of unit is a plain number: `time /
+/// 1day` counts days.
 fn product(mut operands: Vec<Meaning>, divides: bool, units: &Arc<Units>) -> Result<(Vec<Meaning>, Of), ExprError> {
     let scales = operands.iter().any(scales);
     let of: Vec<Of> = operands.iter_mut().map(|operand| taken(operand, units)).collect::<Result<_, _>>()?;
@@ -155,14 +152,13 @@ fn taken(operand: &mut Meaning, units: &Arc<Units>) -> Result<Of, ExprError> {
     }
 }
 
-/// The branches of a `CASE` as numbers of one unit, and that unit.
 pub(crate) fn branches(values: Vec<Meaning>, units: &Arc<Units>) -> Result<(Vec<Meaning>, Of), ExprError> {
     // In a `CASE` a text is always text, never a quantity.
     alike(values, units, written)
 }
 
-/// Operands as numbers of one unit, and that unit: the unit of the first column or computed number, or else
-/// of the first literal.
+/// Returns operands as numbers of one unit, and that unit: of the first column or computed number, or else of
+/// the first literal.
 fn alike(
     operands: Vec<Meaning>,
     units: &Arc<Units>,
@@ -241,8 +237,8 @@ fn whole(number: &Decimal) -> Option<i128> {
     (value.fract() == 0.0 && value.abs() < 1e15).then_some(value as i128)
 }
 
-/// Two compared operands as numbers of one unit. The comparison is exact if one unit is an integer multiple
-/// of the other.
+/// Returns two compared operands as numbers of one unit. The comparison is exact if one unit is an integer
+/// multiple of the other.
 pub(crate) fn comparable(left: Operand, right: Operand) -> Result<(Operand, Operand), ExprError> {
     let (Some(of_left), Some(of_right)) = (left.unit(), right.unit()) else { return Ok((left, right)) };
     if !is_number(&left) || !is_number(&right) {

@@ -1,9 +1,7 @@
 //! Dates and times of day in ISO 8601, exact to any fraction of a second.
 //!
-//! Text without an offset is UTC, regardless of the time zone of a column. Stored instants are UTC; a zone
-//! only affects display.
+//! Text without an offset is UTC, because stored instants are UTC and a zone only affects display.
 
-/// A point in time, or a time of day.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(crate) struct Moment {
     /// Nanoseconds since 1970-01-01T00:00:00Z, or since midnight.
@@ -17,7 +15,7 @@ pub(crate) struct Moment {
 pub(crate) const SECOND: i128 = 1_000_000_000;
 pub(crate) const DAY: i128 = 86_400 * SECOND;
 
-/// Maximum bytes of a date or time, digits below nanoseconds included.
+/// Digits below nanoseconds included.
 const LONGEST: usize = 256;
 
 impl Moment {
@@ -47,7 +45,7 @@ impl Moment {
     }
 }
 
-/// Exactly `count` digits, and the rest of the text.
+/// Reads exactly `count` digits.
 fn digits(text: &str, count: usize) -> Option<(i64, &str)> {
     let head = text.get(..count)?;
     if count == 0 || !head.bytes().all(|byte| byte.is_ascii_digit()) {
@@ -56,7 +54,6 @@ fn digits(text: &str, count: usize) -> Option<(i64, &str)> {
     Some((head.parse().ok()?, &text[count..]))
 }
 
-/// Days since 1970-01-01, and the rest of the text.
 fn date(text: &str) -> Option<(i64, &str)> {
     let (sign, unsigned) = match text.as_bytes().first()? {
         b'-' => (-1, &text[1..]),

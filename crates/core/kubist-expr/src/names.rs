@@ -1,7 +1,7 @@
 //! Lookup of columns by the name that a user wrote, with suggestions if there is none.
 //!
-//! A text may name columns a hundred thousand times, and a schema may have as many. Names are therefore
-//! looked up in maps, and all mentions of a column share one [`Column`].
+//! A text may name columns a hundred thousand times, so names are looked up in maps, and all mentions of a
+//! column share one [`Column`].
 
 use crate::bound::Column;
 use crate::domain::value_type;
@@ -19,10 +19,9 @@ const UNIT: &str = "unit";
 /// The metadata key of a unit that is uncertain, because a plain number is a factor of the values.
 const SCALED: &str = "unit of a multiple";
 
-/// Maximum number of regular expressions in a text.
 const MOST_REGULAR: usize = 64;
 
-/// Column names that an error lists before it only counts them.
+/// The number of column names that an error lists.
 const LISTED: usize = 20;
 
 /// The index of the column `name`. If no column has exactly that name, letter case is ignored, unless several
@@ -38,14 +37,12 @@ pub fn column_index(schema: &Schema, name: &str) -> Result<usize, ExprError> {
     }
 }
 
-/// The columns of a schema by name.
 pub(crate) struct Names<'a> {
     schema: &'a Schema,
     exact: OnceCell<HashMap<&'a str, Vec<usize>>>,
     /// Indices by name in lower case.
     folded: OnceCell<HashMap<String, Vec<usize>>>,
     mentioned: RefCell<HashMap<usize, Arc<Column>>>,
-    /// The number of regular expressions of the text.
     regular: Cell<usize>,
     /// Conversions between the units of this expression.
     pub(crate) units: Arc<Units>,
@@ -63,7 +60,7 @@ impl<'a> Names<'a> {
         }
     }
 
-    /// The column `name`. Letter case is ignored unless `exactly` is set or a column has exactly that name.
+    /// Letter case is ignored unless `exactly` is set or a column has exactly that name.
     pub(crate) fn column(&self, name: &str, exactly: bool) -> Result<Arc<Column>, ExprError> {
         match self.indices(name, exactly) {
             [index] => Ok(self.at(*index)),
@@ -126,7 +123,6 @@ pub(crate) fn unit_of(field: &Field) -> Option<&str> {
     }
 }
 
-/// The metadata of a column with this unit.
 pub(crate) fn metadata_of(unit: &Unit) -> HashMap<String, String> {
     let key = if unit.scaled { [UNIT, SCALED].as_slice() } else { &[UNIT] };
     key.iter().map(|key| ((*key).to_owned(), unit.name.to_string())).collect()

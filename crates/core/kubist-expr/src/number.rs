@@ -22,7 +22,6 @@ impl BinWidth {
     }
 }
 
-/// A number literal.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) enum Number {
     Finite(Decimal),
@@ -43,15 +42,15 @@ pub(crate) struct Decimal {
 /// The largest integer that is not above a number.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(crate) enum Floor {
-    /// Below every 256-bit integer.
     Below,
     /// This integer. `exact` means that the number equals it.
-    At { floor: i256, exact: bool },
-    /// Above every 256-bit integer.
+    At {
+        floor: i256,
+        exact: bool,
+    },
     Above,
 }
 
-/// Maximum digits of a bin width.
 pub(crate) const MOST_WIDTH_DIGITS: usize = 15;
 /// Maximum decimal digits of a 256-bit integer.
 const WIDEST: i64 = 77;
@@ -99,7 +98,6 @@ impl Decimal {
         Decimal { negative, digits: significant.to_owned(), exponent, whole }
     }
 
-    /// Number of digits between leading and trailing zeros.
     pub(crate) fn digits(&self) -> usize {
         self.digits.len()
     }
@@ -126,7 +124,6 @@ impl Decimal {
         Decimal { negative: self.negative, ..Decimal::normalised(false, &digits, exponent, false) }
     }
 
-    /// The exact product.
     pub(crate) fn times(&self, other: &Decimal) -> Decimal {
         let digits = |number: &Decimal| number.digits.bytes().rev().map(|digit| u32::from(digit - b'0')).collect();
         let (one, two): (Vec<u32>, Vec<u32>) = (digits(self), digits(other));

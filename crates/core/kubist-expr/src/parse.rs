@@ -1,10 +1,10 @@
 //! The parser: from tokens to a tree, by recursive descent.
 //!
 //! The grammar, from the lowest precedence: `OR`, `AND`, `NOT`, comparisons (also `IN`, `BETWEEN`, `LIKE`,
-//! `IS`), bit operations, `+ -`, `* / %`, unary `-`, `^` (right-associative: `-2^2` is -4), `::`. It is
-//! written by hand instead of using a general SQL parser, for two guarantees. Time is linear in the text. The
-//! tree is never higher than `MAX_HEIGHT`, so no walk over it, and not its destructor either, can overflow the
-//! stack. `AND`, `OR` and `IN` add width, not height.
+//! `IS`), bit operations, `+ -`, `* / %`, unary `-`, `^` (right-associative: `-2^2` is -4), `::`. Unlike a
+//! general SQL parser it gives two guarantees: time is linear in the text, and the tree is never higher than
+//! `MAX_HEIGHT`, so no walk over it, nor its destructor, can overflow the stack. `AND`, `OR` and `IN` add
+//! width, not height.
 
 mod times;
 
@@ -17,14 +17,14 @@ use crate::types::{self, Unknown};
 use crate::value::Literal;
 use arrow_schema::DataType;
 
-/// Maximum levels of a tree, chains of operators included.
+/// Limit of the levels of a tree, including chains of operators.
 const MAX_HEIGHT: usize = 128;
 
-/// Maximum nested parentheses, calls and signs. The parser takes some kB of stack for each in an unoptimised
+/// Limit of nested parentheses, calls and signs. The parser takes some kB of stack for each in an unoptimised
 /// build.
 const MAX_DEPTH: usize = 64;
 
-/// Maximum bytes of a text. Parsing and binding may take some hundred times as much memory.
+/// Limit of the bytes of a text. Parsing and binding may take some hundred times as much memory.
 const MOST_BYTES: usize = 16 << 20;
 
 /// SQL keywords that expressions do not support.
@@ -71,7 +71,6 @@ const RESERVED: &[&str] = &["AND", "BETWEEN", "ILIKE", "IN", "IS", "LIKE", "NOT"
 /// The name of the call that adds an interval to a time.
 pub(crate) const ADD_INTERVAL: &str = "+ interval";
 
-/// A tree and its number of levels.
 struct Tree {
     syntax: Box<Syntax>,
     height: usize,
@@ -87,7 +86,6 @@ struct Parser<'a> {
     depth: usize,
 }
 
-/// Parses one whole expression.
 pub(crate) fn parse(text: &str) -> Result<Syntax, ExprError> {
     if text.len() > MOST_BYTES {
         return Err(ExprError::TooLarge { limit: format!("{} MiB of text", MOST_BYTES >> 20) });
@@ -107,7 +105,6 @@ fn leaf(syntax: Syntax) -> Tree {
     Tree { syntax: Box::new(syntax), height: 1 }
 }
 
-/// A tree with these children, built by `make` in order.
 fn over<const N: usize>(trees: [Tree; N], make: impl FnOnce([Box<Syntax>; N]) -> Syntax) -> Parsed {
     let height = 1 + trees.iter().map(|tree| tree.height).max().unwrap_or(0);
     if height > MAX_HEIGHT {
@@ -116,7 +113,6 @@ fn over<const N: usize>(trees: [Tree; N], make: impl FnOnce([Box<Syntax>; N]) ->
     Ok(Tree { syntax: Box::new(make(trees.map(|tree| tree.syntax))), height })
 }
 
-/// A tree with any number of children.
 fn over_all(trees: Vec<Tree>, make: impl FnOnce(Vec<Syntax>) -> Syntax) -> Parsed {
     let tallest = trees.iter().map(|tree| tree.height).max().unwrap_or(0);
     let tallest = Tree { height: tallest, ..leaf(Syntax::Literal(Literal::Null)) };
@@ -219,7 +215,6 @@ impl Parser<'_> {
         })
     }
 
-    /// Runs `parse` one level deeper.
     fn deeper(&mut self, parse: impl FnOnce(&mut Self) -> Parsed) -> Parsed {
         if self.depth == MAX_DEPTH {
             return Err(ExprError::TooDeep { limit: MAX_DEPTH }.into());
@@ -445,7 +440,6 @@ impl Parser<'_> {
         over([operand], |[operand]| Syntax::Cast { operand, to })
     }
 
-    /// The name of a type, of one or several words.
     fn data_type(&mut self) -> Parsed<DataType> {
         let Token::Word(word) = self.peek() else { return Err(self.unexpected_but("expected a type, ")) };
         let mut name = word.to_ascii_lowercase();
@@ -536,7 +530,6 @@ impl Parser<'_> {
         }
     }
 
-    /// The error that a value is missing here.
     fn no_value(&self) -> Box<ExprError> {
         let before = self.next.checked_sub(1).and_then(|before| self.tokens.get(before));
         let after = match before {
@@ -620,7 +613,6 @@ impl Parser<'_> {
         call(&name, operands)
     }
 
-    /// A column name. Dots are part of it.
     fn name(&mut self) -> Parsed {
         let mut name = String::new();
         let mut quoted = false;

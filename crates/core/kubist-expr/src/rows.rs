@@ -12,11 +12,10 @@ use arrow_select::take::take;
 use std::cell::RefCell;
 use std::sync::Arc;
 
-/// Rows that are evaluated together. This bounds the memory of an evaluation and the time between two checks
-/// for cancellation.
+/// Rows that are evaluated together, which limits the memory of an evaluation and the time between checks for
+/// cancellation.
 const ROWS_AT_ONCE: usize = 65_536;
 
-/// The rows of a batch in slices of bounded length, at least one slice.
 pub(crate) fn parts(batch: &RecordBatch) -> impl Iterator<Item = RecordBatch> {
     let rows = batch.num_rows();
     let starts = (0..rows.max(1)).step_by(ROWS_AT_ONCE);
@@ -29,11 +28,9 @@ enum From<'a> {
     Part(&'a Rows<'a>, BooleanArray),
 }
 
-/// The rows that tests are evaluated for.
 pub(crate) struct Rows<'a> {
     from: From<'a>,
     stopped: &'a dyn Fn() -> bool,
-    /// Results of enclosing tests.
     known: RefCell<Vec<(Arc<Compute>, Vector)>>,
 }
 
@@ -67,7 +64,6 @@ impl<'a> Rows<'a> {
         if (self.stopped)() { Err(ExprError::Stopped) } else { Ok(()) }
     }
 
-    /// A column of the batch as it is stored.
     pub(crate) fn stored(&self, column: &Column) -> Result<ArrayRef, ExprError> {
         let batch = match &self.from {
             From::Batch(batch) => batch,

@@ -1,8 +1,8 @@
 //! Error propagation through step functions.
 //!
 //! The derivative of `round`, `floor`, `bin` and similar functions does not bound the error of their result.
-//! They are monotone, so the image of an interval is bounded by the images of its ends. An expression is
-//! decomposed from the outside until the rest is smooth.
+//! They are monotone, so the images of an interval's ends bound its image. An expression is decomposed from
+//! the outside until the rest is smooth.
 
 use crate::bound::{Cast, Compute, Function, Kind, Step};
 use crate::evaluate::compute::vector;
@@ -93,7 +93,6 @@ fn computed(function: Function, operands: Vec<Compute>) -> f64 {
 }
 
 impl Expression {
-    /// The behaviour of the expression under small changes of its inputs.
     pub fn shape(&self) -> Shape {
         self.number().map_or(Shape::Broken, shape)
     }
@@ -107,7 +106,6 @@ fn shape(compute: &Compute) -> Shape {
     }
 }
 
-/// The treatment of the corner of `abs`.
 #[derive(Clone, Copy, PartialEq)]
 enum Corners {
     /// At the corner a derivative would give an error of zero.
@@ -129,8 +127,8 @@ fn stepped(compute: &Compute, corners: Corners) -> Shape {
     Shape::Stepped(Expression::of_number(left.clone()), Steps(stages))
 }
 
-/// The outermost function, if it has one argument, and that argument. The stage is `None` if the function
-/// does not change values.
+/// Returns the outermost function, if it has one argument, and that argument. The stage is `None` if the
+/// function does not change values.
 fn outermost(compute: &Compute) -> Option<(Option<Stage>, &Compute)> {
     let (function, operands) = match &compute.step {
         Step::Cast(of, Cast::Float) => return Some((None, of)),

@@ -14,7 +14,6 @@ pub(crate) enum Op {
 }
 
 impl Op {
-    /// The comparison with its sides exchanged.
     pub(crate) fn flipped(self) -> Op {
         match self {
             Op::Lt => Op::Gt,
@@ -44,7 +43,6 @@ pub(crate) enum Syntax {
         quoted: bool,
     },
     Literal(Literal),
-    /// A call of an arithmetic operator or a function by name.
     Call {
         name: String,
         operands: Vec<Syntax>,

@@ -9,7 +9,6 @@ pub(crate) const HUGE: DataType = DataType::Decimal128(38, 0);
 pub(crate) const LISTED: &str = "tinyint, int16, int32, int64, uint8, uint16, uint32, uint64, int128, \
                                  float32, float64, boolean, date, timestamp";
 
-/// The reason why a name is no valid type.
 pub(crate) enum Unknown {
     /// There is no such type.
     Type,
@@ -17,7 +16,6 @@ pub(crate) enum Unknown {
     But(&'static str),
 }
 
-/// The type of a name in lower case.
 pub(crate) fn named(name: &str) -> Result<DataType, Unknown> {
     let timestamp = |unit: TimeUnit| Ok(DataType::Timestamp(unit, None));
     match name {

@@ -1,6 +1,6 @@
 //! Units of columns, of computed values, and of numbers in expressions.
 //!
-//! `20um` is converted to the unit of the other operand, by an exact decimal factor: in metres it is exactly
+//! `20um` is converted to the unit of the other operand by an exact decimal factor: in metres it is exactly
 //! 0.00002. A unit is a product of powers, and units multiply and divide together with their columns.
 
 mod conversion;
@@ -16,9 +16,7 @@ use std::collections::HashMap;
 use std::fmt;
 use std::sync::{Arc, Mutex, PoisonError};
 
-/// Maximum number of conversions in one expression.
 const MOST_CONVERSIONS: usize = 128;
-/// Maximum number of factors in a unit.
 const MOST_FACTORS: usize = 8;
 /// Denominator of powers, so that halves, thirds and quarters are possible.
 const PARTS: i32 = 12;
@@ -90,7 +88,6 @@ struct Known {
     on_scales: HashMap<(String, String, String), Number>,
 }
 
-/// The relation of two units.
 #[derive(Clone, Debug)]
 enum Relation {
     Factor(Converted),
@@ -141,7 +138,6 @@ impl Known {
     }
 }
 
-/// The unit of a column or a computed value.
 #[derive(Clone, Debug)]
 pub(crate) struct Unit {
     /// The name for people.
@@ -150,13 +146,12 @@ pub(crate) struct Unit {
     factors: Vec<(Arc<str>, i32)>,
     /// The name in the syntax of fend-core; `None` if it knows no such unit.
     asked: Option<String>,
-    /// A plain number is a factor of the values, as in `x * 1e6`. It is uncertain whether that changes the
-    /// unit or the quantity.
+    /// A plain number is a factor of the values, as in `x * 1e6`, so it is uncertain whether the unit or the
+    /// quantity changed.
     pub scaled: bool,
     units: Arc<Units>,
 }
 
-/// The role of a quantity for the value that it is combined with.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(crate) enum Role {
     /// It is compared with the value.
@@ -181,7 +176,6 @@ impl Role {
     }
 }
 
-/// The result of converting a quantity.
 enum Met {
     Number(Number),
     /// The units are scales with different zeros. The names are in the syntax of fend-core.
@@ -191,14 +185,12 @@ enum Met {
     },
 }
 
-/// A conversion of numbers of one unit to another.
 pub(crate) enum Change {
     None,
     /// Multiply by this number.
     Times(Decimal),
     /// Divide by this integer.
     Over(Decimal),
-    /// One of the units is unknown.
     Unknown,
 }
 
@@ -214,7 +206,7 @@ impl Unit {
         Unit { scaled: true, ..self.clone() }
     }
 
-    /// A quantity that is compared with `subject`, as a number in this unit.
+    /// Returns a quantity that is compared with `subject`, as a number in this unit.
     pub fn number(&self, quantity: &Quantity, subject: &str) -> Result<Number, ExprError> {
         match self.met(quantity, subject, Role::Compared)? {
             Met::Number(number) => Ok(number),
@@ -225,7 +217,7 @@ impl Unit {
         }
     }
 
-    /// A quantity that is a difference, as a number in this unit, without the zero of a scale.
+    /// Returns a difference as a number in this unit, without the zero of a scale.
     pub fn distance(&self, quantity: &Quantity, subject: &str, role: Role) -> Result<Number, ExprError> {
         match self.met(quantity, subject, role)? {
             Met::Number(number) => Ok(number),
@@ -265,8 +257,8 @@ impl Unit {
         ))
     }
 
-    /// The conversion from another unit to this one. An error if the units are of different kinds. `subjects`
-    /// name the owners of this unit and of the other.
+    /// Returns the conversion from another unit to this one, or an error if the units are of different kinds.
+    /// `subjects` name the owners of both units.
     pub fn change_from(&self, other: &Unit, subjects: [&str; 2]) -> Result<Change, ExprError> {
         if self.is(other) {
             return Ok(Change::None);
@@ -284,7 +276,6 @@ impl Unit {
         }
     }
 
-    /// Refuses an unknown unit.
     pub fn checked(self, quantity: &Quantity) -> Result<Unit, ExprError> {
         let known = match &self.asked {
             Some(name) => !matches!(self.units.relation(name, name)?, Relation::UnknownFrom),
@@ -299,7 +290,7 @@ impl Unit {
         }
     }
 
-    /// The conversion from another unit to this one, if both have the same kind and the same zero.
+    /// Returns the conversion from another unit, if both have the same kind and the same zero.
     pub fn factor_from(&self, other: &Unit) -> Result<Option<Change>, ExprError> {
         if self.is(other) {
             return Ok(Some(Change::None));

@@ -22,7 +22,6 @@ pub(crate) enum Values {
 }
 
 impl Vector {
-    /// The numbers of the chosen rows.
     pub(crate) fn part(&self, chosen: &BooleanBuffer) -> Vector {
         fn picked<T: Copy>(values: &[T], chosen: &BooleanBuffer) -> Vec<T> {
             chosen.set_indices().map(|row| values[row]).collect()
@@ -38,8 +37,8 @@ impl Vector {
 }
 
 impl Values {
-    /// The values of a fixed-width array as numbers of a kind. Booleans are 1 and 0. Decimals are divided by
-    /// their scale, which rounds once for up to 15 digits.
+    /// Returns the values of a fixed-width array as numbers of a kind. Booleans are 1 and 0. Decimals are
+    /// divided by their scale, which rounds once for up to 15 digits.
     pub(crate) fn of(array: &dyn Array, kind: Kind) -> Result<Values, ExprError> {
         fn numbers<T: Cell>(values: &[T], kind: Kind) -> Values {
             match kind {

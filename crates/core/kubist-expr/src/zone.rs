@@ -1,14 +1,13 @@
 //! Decisions of a predicate from the statistics of a zone, before rows are read.
 //!
-//! For every test, three bits say whether some row can be true, false or unknown. The bits make `NOT` exact
-//! (it swaps two of them) and everything else conservative: a bit may be set needlessly, which costs a read,
-//! but is never missing.
+//! For every test, three bits say whether some row can be true, false or unknown. `NOT` swaps two of them
+//! exactly. Everything else is conservative: a needless bit costs a read, but no bit is missing.
 
 use crate::bound::{Column, Operand, Test};
 use crate::domain::Span;
 
-/// Statistics of one column over the rows of a zone. They may be loose: a wider range and `Nulls::Some` are
-/// always valid. A column without order keys or without statistics has the range from 0 to `u64::MAX`.
+/// Statistics of one column over the rows of a zone. A wider range and `Nulls::Some` are always valid. A
+/// column without order keys or without statistics has the range from 0 to `u64::MAX`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Zone {
     /// The lowest order key of the rows that are not null, NaN included. Undefined if all rows are null.
@@ -29,7 +28,6 @@ pub enum Nulls {
     All,
 }
 
-/// The rows of a zone that a predicate selects.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Verdict {
     /// Certainly no row: skip the zone.
@@ -58,7 +56,6 @@ pub(crate) fn verdict(test: &Test, zone: &dyn Fn(usize) -> Zone) -> Verdict {
     }
 }
 
-/// The rows of a zone that are neither null nor NaN.
 struct Numbers {
     /// Bounds of their keys; `None` if there are none.
     keys: Option<(u64, u64)>,
@@ -80,7 +77,6 @@ impl Numbers {
         Numbers { keys: (low <= high).then_some((low, high)), nan: min < least || max > greatest, nulls }
     }
 
-    /// The truth values of a test that is true for the numbers in a span.
     fn within(&self, span: Option<&Span>) -> Answers {
         let unknown = self.nan || self.nulls != Nulls::None;
         let Some((low, high)) = self.keys else { return Answers { yes: false, no: false, unknown } };
@@ -167,7 +163,6 @@ fn answers(test: &Test, zone: &dyn Fn(usize) -> Zone) -> Answers {
     }
 }
 
-/// The truth values of OR.
 fn any(parts: impl Iterator<Item = Answers>) -> Answers {
     let mut any = Answers { yes: false, no: true, unknown: false };
     for next in parts {
@@ -179,12 +174,10 @@ fn any(parts: impl Iterator<Item = Answers>) -> Answers {
     any
 }
 
-/// The condition on one column: ascending ranges of its order keys.
 #[derive(Clone, Copy, Debug)]
 pub struct KeyRanges<'a> {
     /// The column's index in the schema.
     pub column: usize,
-    /// The keys that are not NaN.
     pub numbers: (u64, u64),
     spans: &'a [Span],
 }

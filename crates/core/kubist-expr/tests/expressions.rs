@@ -26,7 +26,6 @@ fn batch() -> RecordBatch {
     RecordBatch::try_from_iter(columns).unwrap()
 }
 
-/// The numbers of an expression, with `None` for missing ones.
 fn numbers(sql: &str) -> Vec<Option<f64>> {
     let batch = batch();
     let expression = Expression::parse(sql, batch.schema_ref()).unwrap_or_else(|error| panic!("{sql}: {error}"));
@@ -60,7 +59,6 @@ fn texts(sql: &str) -> Vec<Option<String>> {
     groups(sql).as_string_view().iter().map(|text| text.map(str::to_owned)).collect()
 }
 
-/// The message of an expression that cannot be bound or computed.
 fn error(sql: &str) -> String {
     let batch = batch();
     match Grouping::parse(sql, batch.schema_ref()) {

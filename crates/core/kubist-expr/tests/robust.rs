@@ -195,7 +195,6 @@ fn width_is_not_bounded() {
     assert_eq!(found.true_count(), 1);
 }
 
-/// The number of tests and steps of a condition, and the number of cancellation checks for a batch.
 fn counted(sql: &str) -> (usize, usize) {
     let batch = batch();
     let predicate = Predicate::parse(sql, batch.schema_ref()).unwrap_or_else(|error| panic!("{error}: {sql:.200}"));
@@ -210,7 +209,6 @@ fn counted(sql: &str) -> (usize, usize) {
     (predicate.size(), looks.get())
 }
 
-/// Wraps a text in others, `levels` times.
 fn nested(levels: usize, start: &str, wrap: impl Fn(usize, String) -> String) -> String {
     (0..levels).fold(start.to_owned(), |inner, level| wrap(level, inner))
 }

@@ -9,7 +9,6 @@ use kubist_index::order;
 use kubist_index::priority::{is_identity_type, priorities};
 use std::cmp::Ordering;
 
-/// Exact statistics of each column of a batch.
 fn zones(batch: &RecordBatch) -> Vec<Zone> {
     let zone = |array: &dyn Array| {
         let valid = |row: usize| array.logical_nulls().is_none_or(|nulls| nulls.is_valid(row));

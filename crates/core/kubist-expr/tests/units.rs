@@ -14,7 +14,6 @@ const ROWS: usize = 400;
 /// Columns: name, unit, and the unit in SI.
 const LENGTHS: [(&str, &str, f64); 3] = [("x", "m", 1.0), ("y", "cm", 1e-2), ("d", "um", 1e-6)];
 const TIMES: [(&str, &str, f64); 2] = [("t", "s", 1.0), ("h", "hour", 3600.0)];
-/// Units of length literals.
 const WRITTEN: [(&str, f64); 4] = [("m", 1.0), ("mm", 1e-3), ("um", 1e-6), ("km", 1e3)];
 
 fn batch() -> RecordBatch {
@@ -34,13 +33,11 @@ fn batch() -> RecordBatch {
     RecordBatch::try_new(Arc::new(Schema::new(fields)), columns).unwrap()
 }
 
-/// The text of an expression, and its value in SI units for each row.
 struct Made {
     sql: String,
     si: Vec<f64>,
 }
 
-/// A random length with at most `depth` more operators.
 fn length(batch: &RecordBatch, random: &mut SmallRng, depth: usize) -> Made {
     if depth == 0 || random.random_bool(0.2) {
         let (name, _, si) = *LENGTHS.choose(random).unwrap();
@@ -238,7 +235,6 @@ fn widths_and_ends_have_units() {
     assert_eq!(doubled.in_its_unit("1mm", Meant::Value), Ok(Some(1000.0)));
 }
 
-/// Columns with units, in one batch.
 fn with_units(columns: Vec<(&str, &str, ArrayRef)>) -> RecordBatch {
     let field = |(name, unit, values): &(&str, &str, ArrayRef)| {
         let unit = ("unit".to_owned(), unit.to_string());

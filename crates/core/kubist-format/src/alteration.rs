@@ -21,27 +21,38 @@ use crate::wire::{MOST_STREAM_BYTES, Reader};
 #[derive(Clone, Debug)]
 pub enum Alteration {
     /// `default` is one value of the stored type, rounded to the error bound.
-    AddColumn { field: Field, default: ArrayRef, accuracy: Option<Accuracy> },
+    AddColumn {
+        field: Field,
+        default: ArrayRef,
+        accuracy: Option<Accuracy>,
+    },
     /// Adds the column with the sample fraction of a record's step. It is null in existing rows.
-    KeptBelow { column: String },
+    KeptBelow {
+        column: String,
+    },
     /// Sets metadata by key, of the table or a column. Null removes a key.
-    Set { column: Option<String>, values: Metadata },
+    Set {
+        column: Option<String>,
+        values: Metadata,
+    },
     /// Adds a grid, which places all rows from now on.
     Grid(NewGrid),
     /// Sets the encodings that writers choose from.
-    Compression { compression: Compression },
-    /// Sets the writers of the steps after one.
+    Compression {
+        compression: Compression,
+    },
     Writers(NewWriters),
 }
 
-/// A new declaration of writers: a simulation continues from a checkpoint with other processes.
+/// A declaration of other writers, with which a simulation continues from a checkpoint.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct NewWriters {
     /// The step of the checkpoint.
     pub after: i64,
     pub writers: Declared,
-    /// The number of rewrites at that time. One of them retracted the steps that others had written. A reader
-    /// applies these rewrites first; otherwise a retracted step could appear complete with the new writers.
+    /// The number of rewrites at that time, one of which retracted the steps that others had written. A
+    /// reader applies these rewrites first; otherwise a retracted step could appear complete with the new
+    /// writers.
     pub rewrites: u64,
 }
 
@@ -57,7 +68,7 @@ pub struct NewGrid {
     pub unix_ms: u64,
     /// Approximate number of rows of the table at that time.
     pub rows: u64,
-    /// A token by which the process that made it recognizes it.
+    /// A token by which the creating process recognizes the grid.
     pub token: String,
 }
 
@@ -68,7 +79,6 @@ pub struct GridDimension {
     pub scale: Scale,
 }
 
-/// The JSON part of an alteration.
 #[derive(Serialize, Deserialize)]
 struct Linked {
     /// The chain of the alterations before this one.
@@ -95,7 +105,6 @@ enum Head {
         compression: Compression,
     },
     Writers(NewWriters),
-    /// An alteration of a newer version.
     #[serde(other)]
     Unknown,
 }
@@ -135,7 +144,7 @@ impl Alteration {
         Ok(out)
     }
 
-    /// The inverse: the chain before the alteration, and the alteration.
+    /// Returns the chain before the alteration, and the alteration.
     ///
     /// # Errors
     ///

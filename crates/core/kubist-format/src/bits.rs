@@ -1,8 +1,8 @@
-//! Bit packing: n integers as differences from a base, `width` bits each, least significant bit first, padded
-//! with zero bits to a whole byte.
+//! Bit packing: integers as differences from a base, `width` bits each, least significant bit first, padded
+//! to a whole byte.
 //!
-//! Eight values of any width fill exactly `width` bytes. Values are therefore packed and unpacked in blocks
-//! of eight, with shifts known at compile time, or by vector instructions where the processor has them.
+//! Eight values of any width fill exactly `width` bytes. So values are packed and unpacked in blocks of
+//! eight, with shifts known at compile time or by vector instructions.
 
 use std::mem::MaybeUninit;
 use std::ops::Range;
@@ -12,28 +12,26 @@ use pco::data_types::Number;
 #[cfg(target_arch = "x86_64")]
 pub(crate) mod avx2;
 
-/// The unsigned integer that values are unpacked to: as wide as the column's type, at least 32 bits.
+/// The unsigned integer that values are unpacked to, at least 32 bits and as wide as the column's type.
 pub trait Word: Copy + Default + Ord + Into<u64> + Send + Number + 'static {
     const BITS: u32;
     const MAX: Self;
     fn truncate(value: u64) -> Self;
     fn plus(self, difference: u64) -> Self;
     fn or(self, other: Self) -> Self;
-    /// The difference, wrapped around.
     fn minus(self, other: Self) -> Self;
-    /// Flips all bits if bit `sign` is 0.
     fn flipped_below(self, sign: u32) -> Self;
-    /// Does the same as `blocks_of` with vector instructions. Returns false, and does nothing, without them.
+    /// `blocks_of` with vector instructions. Returns false, and does nothing, without them.
     fn unpack_fast(bytes: &[u8], width: u32, base: Self, out: &mut [MaybeUninit<Self>]) -> bool;
     /// Appends one value for each bit of `which`: the next value from the first position of `values` for a 0,
     /// from the second position for a 1. Returns the number of ones, or `None`, and does nothing, without
     /// vector instructions. `values` must continue for eight values after the last one used.
     fn merge_fast(which: &[u8], values: &[Self], from: [usize; 2], out: &mut Vec<Self>) -> Option<usize>;
-    /// Replaces each code by the value with that index, using only the low bits of the code. Returns false,
-    /// and does nothing, unless there are few values, a power of two of them, and vector instructions.
+    /// Replaces each code by the value with that index, using only the low bits of the code. Does nothing and
+    /// returns false unless there are few values, a power of two of them, and vector instructions.
     fn look_up_fast(values: &[Self], codes: &mut [Self]) -> bool;
-    /// Appends the minimum and maximum of consecutive groups of keys; `counts` are the sizes of the groups.
-    /// Returns false, and does nothing, without vector instructions.
+    /// Appends the minimum and maximum of consecutive groups of keys with the sizes `counts`. Returns false,
+    /// and does nothing, without vector instructions.
     fn ends_fast(keys: &[Self], counts: &[u8], min: &mut Vec<u64>, max: &mut Vec<u64>) -> bool;
     /// Appends the keys below a border to the first part and the others to the second, and one bit per key
     /// for its part. Returns false, and does nothing, without vector instructions.
@@ -114,8 +112,8 @@ word!(
     u64, unpack_u64, merge_u64, |_, _| false, |_, _, _, _| false, |_, _, _, _| false
 );
 
-/// A function that is also compiled for wider vector instructions and uses them where the processor has them.
-/// Functions that it calls must be `inline(always)`; otherwise they are compiled without these instructions.
+/// Compiles a function for wider vector instructions too, and uses them where the processor has them.
+/// Functions that it calls must be `inline(always)`.
 macro_rules! vectorised {
     ($(#[$about:meta])* $public:vis fn $name:ident$(<$($G:ident: $bound:path),+>)?(
         $($argument:ident: $type:ty),+
@@ -140,7 +138,7 @@ macro_rules! vectorised {
 }
 pub(crate) use vectorised;
 
-/// The number of set bits of a bitmap in a range of indices, all of which exist.
+/// Counts the set bits of a bitmap in a range of indices, all of which exist.
 pub(crate) fn ones(bitmap: &[u8], indices: Range<usize>) -> usize {
     match indices.len() {
         ..=64 => ones_of(bitmap, indices),
@@ -176,7 +174,6 @@ pub fn packed_len(count: usize, width: u32) -> usize {
     (count * width as usize).div_ceil(8)
 }
 
-/// The number of bits for values up to `largest`.
 pub fn width_of(largest: u64) -> u32 {
     64 - largest.leading_zeros()
 }
@@ -287,7 +284,6 @@ pub fn unpack<W: Word>(bytes: &[u8], width: u32, indices: Range<usize>, base: W,
     Some(())
 }
 
-/// Unpacks blocks near the end of the bytes, with less than `REACH` bytes after them.
 fn unpack_last<W: Word>(bytes: &[u8], width: u32, base: W, out: &mut [MaybeUninit<W>]) {
     let mut aside = [0; REACH + 2 * 64 + REACH];
     let length = bytes.len().min(REACH + 64);
@@ -295,7 +291,6 @@ fn unpack_last<W: Word>(bytes: &[u8], width: u32, base: W, out: &mut [MaybeUnini
     unpack_blocks(&aside, width, base, out);
 }
 
-/// Unpacks blocks with at least `REACH` bytes after them.
 fn unpack_blocks<W: Word>(bytes: &[u8], width: u32, base: W, out: &mut [MaybeUninit<W>]) {
     if !W::unpack_fast(bytes, width, base, out) {
         with_width!(width, blocks_of::<W>(bytes, base, out));
@@ -326,8 +321,7 @@ mod tests {
     use super::*;
     use proptest::prelude::*;
 
-    /// Checks unpacking of packed values, whole and in part, with and without vector instructions, with bytes
-    /// after them.
+    /// Checks unpacking whole and in part, with and without vector instructions, with bytes after them.
     fn check<W: Word + std::fmt::Debug>(values: &[u64], width: u32, base: u64, slack: usize, part: Range<usize>) {
         let mask = if width == 0 { 0 } else { u64::MAX >> (64 - width) };
         let most: u64 = W::MAX.into();

@@ -1,8 +1,8 @@
 //! Compact bounds of zones: minimum and maximum of the values of each zone.
 //!
 //! All zones of a run share a scale that divides the keys between the smallest and the largest bound into
-//! steps. Bounds are rounded outwards to its steps, so that no value is excluded; the smallest and the
-//! largest bound are exact. Rounding a rounded bound changes nothing.
+//! steps. Bounds are rounded outwards to its steps, so that no value is excluded. Rounding a rounded bound
+//! changes nothing.
 //!
 //! The keys of floats are far apart around zero, and the keys of infinities, NaN and placeholders such as
 //! -9999 are far from all others. A scale may therefore have steps of equal values instead of equal keys, and
@@ -58,16 +58,19 @@ impl Values {
     }
 }
 
-/// The steps of a scale between its ends.
 #[derive(Clone, Copy, Debug, PartialEq)]
 enum Scale {
-    /// Steps of 2^shift keys each.
-    Keys { shift: u32 },
+    Keys {
+        shift: u32,
+    },
     /// Steps of equal width in values.
-    Even { values: Values, first: f64, width: f64 },
+    Even {
+        values: Values,
+        first: f64,
+        width: f64,
+    },
 }
 
-/// The steps that bounds are rounded to.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Steps {
     base: u64,
@@ -89,7 +92,7 @@ impl Steps {
         Steps { base, top, low: base, high: top, steps, inner: steps, scale: Scale::Keys { shift } }
     }
 
-    /// Steps between `low` and `high`, and one each for lower and higher keys. `None` if there is no such
+    /// Returns steps between `low` and `high`, and one each for lower and higher keys, if there is such a
     /// scale.
     fn within(self, low: u64, high: u64, values: Values) -> Option<Steps> {
         if low < self.base || high > self.top || low >= high || self.steps < 4 {
@@ -111,7 +114,7 @@ impl Steps {
         Some(Steps { low, high, inner, scale, ..self })
     }
 
-    /// The steps that separate the most of these bounds.
+    /// Returns the steps that separate the most of these bounds.
     pub fn fitted(bounds: &[u64], (base, top): (u64, u64), most_bits: u32, values: Values) -> Steps {
         let whole = Steps::between(base, top, most_bits);
         if whole.scale == (Scale::Keys { shift: 0 }) || most_bits > MOST_FITTED_BITS {
@@ -155,12 +158,10 @@ impl Steps {
         self.low == self.base && self.high == self.top
     }
 
-    /// Number of steps before the scale.
     fn before(&self) -> u64 {
         u64::from(self.low > self.base)
     }
 
-    /// The first key of a step of the scale, if the step exists.
     fn first_key(self, inner: u64) -> Option<u64> {
         let key = match self.scale {
             _ if inner == 0 => self.low,
@@ -196,7 +197,6 @@ impl Steps {
         rounded: f64,
         mut put: impl FnMut(u64),
     ) {
-        /// Bounds that are converted at once.
         const AT_ONCE: usize = 16;
         /// Marks a step that rounding may have changed.
         const UNSURE: u64 = u64::MAX;
@@ -238,7 +238,6 @@ impl Steps {
         }
     }
 
-    /// The step of a bound inside a scale of equal values.
     #[inline(always)]
     fn even_step(&self, bound: u64, values: Values, first: f64, width: f64) -> u64 {
         let most = self.inner as u32 - 1;
@@ -329,7 +328,7 @@ impl Steps {
 }
 
 bits::vectorised! {
-    /// Number of steps that contain at least one bound.
+    /// Returns the number of steps that contain at least one bound.
     fn told_apart(steps: &Steps, bounds: &[u64]) -> usize {
         let mut seen = [0u8; 1 << MOST_FITTED_BITS];
         steps.each_step(bounds, |step| seen[step as usize % seen.len()] = 1);
@@ -343,7 +342,7 @@ bits::vectorised! {
 }
 
 bits::vectorised! {
-    /// The lower step of each zone, and the number of steps to the upper one.
+    /// Returns the lower step of each zone, and the number of steps to the upper one.
     fn lows_and_spans(steps: &Steps, bounds: &[u64]) -> [Vec<u64>; 2] {
         let mut of_bounds = Vec::with_capacity(bounds.len());
         steps.each_step(bounds, |step| of_bounds.push(step));
@@ -353,7 +352,7 @@ bits::vectorised! {
     }
 }
 
-/// Appends the lower and the upper bound of each zone. No bound is outside the ends of the steps.
+/// Appends the lower and the upper bound of each zone, all within the steps.
 pub fn put(bounds: &[u64], steps: Steps, out: &mut Vec<u8>) {
     steps.put(out);
     if steps.base == steps.top {
@@ -444,7 +443,6 @@ bits::vectorised! {
     }
 }
 
-/// Appends a number after the count of its bytes.
 fn put_number(number: u64, out: &mut Vec<u8>) {
     let bytes = bits::width_of(number).div_ceil(8) as usize;
     out.push(bytes as u8);

@@ -1,11 +1,12 @@
 //! Hash chains of entries, which distinguish histories of a table.
 //!
 //! A table has one chain for each writer's log, one for its rewrites and one for its alterations. An entry
-//! contains the value of its chain before it, and the value after it is the hash of the entry's bytes. Two
-//! entries with the same value therefore have the same history, back to the table's id. Different histories
-//! of equal length have different values, because a commit contains a random number.
+//! contains the value of its chain before it, and the value after it is the hash of the entry's bytes. So
+//! entries with the same value have the same history, back to the table's id. Different histories of equal
+//! length have different values, because a commit contains a random number.
 //!
-//! A handle compares these values when it reads on. A snapshot's token contains a hash of all of them.
+//! A handle compares these values when it continues to read. A snapshot's token contains a hash of all of
+//! them.
 
 use std::fmt;
 

@@ -13,7 +13,6 @@ use crate::error::EntryError;
 use crate::history::History;
 use crate::wire::{Reader, put_text};
 
-/// The JSON part of a checkpoint.
 #[derive(Serialize, Deserialize)]
 pub struct Head {
     pub positions: Vec<(String, u64)>,
@@ -21,7 +20,6 @@ pub struct Head {
     pub history: History,
 }
 
-/// The location and the description of a page.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Leaf {
     pub segment: Arc<str>,
@@ -30,7 +28,6 @@ pub struct Leaf {
     pub summary: Summary,
 }
 
-/// Minimum bytes of a page in the list.
 const LEAST_LEAF_BYTES: usize = 45;
 
 /// The head of a checkpoint, and the bytes after it.
@@ -45,7 +42,6 @@ pub fn split(bytes: &[u8]) -> std::result::Result<(Head, &[u8]), EntryError> {
     Ok((serde_json::from_slice(head).map_err(|error| EntryError::Bad(error.to_string()))?, reader.rest()))
 }
 
-/// The runs of a checkpoint, or the locations of their pages.
 pub enum Body<'a> {
     Runs(&'a [u8]),
     /// The pages of each level, oldest level first, and removed runs on them.
@@ -66,7 +62,6 @@ pub fn encode_leaves(leaves: &[Leaf], removed: &[RunId], forest: &Forest) -> Vec
     entry::encode_pages(&list, &grids, removed, forest)
 }
 
-/// The pages of each level.
 pub fn levels(leaves: &[Leaf]) -> impl Iterator<Item = &[Leaf]> {
     leaves.chunk_by(|one, next| one.segment == next.segment)
 }

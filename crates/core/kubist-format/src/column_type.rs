@@ -6,11 +6,10 @@ use arrow_schema::DataType;
 
 use kubist_types::error::{Error, Result};
 
-/// Maximum bytes of a text or binary value.
 const MOST_BYTES: usize = 1 << 20;
 
-/// The column type for an input type; `None` if it is not supported. Dictionaries get 32-bit keys, because a
-/// batch of a result may have more distinct values than any batch that was written.
+/// Returns the column type for an input type, if it is supported. Dictionaries get 32-bit keys, because a
+/// batch of a result may have more distinct values than any written batch.
 pub fn user_type(data_type: &DataType) -> Option<DataType> {
     use DataType::*;
     match data_type {

@@ -1,7 +1,7 @@
 //! Decoding: appends selected rows of selected zones to an array.
 //!
-//! A column builder takes one chunk at a time and appends the requested rows, in whole zones or row by row.
-//! Bytes come from storage, so every length is checked before use.
+//! A column builder takes one chunk at a time and appends whole zones or single rows. Bytes come from
+//! storage, so every length is checked before use.
 
 use std::marker::PhantomData;
 use std::ops::Range;
@@ -39,18 +39,15 @@ pub struct Pick {
 }
 
 impl Pick {
-    /// All rows of a run, page by page.
     pub fn everything(map: &ZoneMap) -> Vec<Pick> {
         (0..map.pages()).map(|page| Pick { zones: map.page_zones(page), some: None }).collect()
     }
 
-    /// The page of the zones.
     #[inline]
     pub fn page(&self) -> usize {
         self.zones.start / ZONES_PER_PAGE
     }
 
-    /// Number of requested rows.
     #[inline]
     pub fn count(&self, map: &ZoneMap) -> usize {
         self.some.map_or_else(|| map.rows_of(&self.zones), |rows| rows.count_ones() as usize)
@@ -87,7 +84,6 @@ pub fn spans(map: &ZoneMap, page: usize, picks: &[Pick], spans: &mut Vec<Span>) 
     }
 }
 
-/// A column builder.
 pub trait Column: Send {
     /// Appends rows of one page.
     ///
@@ -153,7 +149,6 @@ where
     }
 }
 
-/// Validity bits, which are stored only after the first null.
 #[derive(Default)]
 struct Validity {
     bits: Option<BooleanBufferBuilder>,
@@ -173,7 +168,6 @@ impl Validity {
         self.length += count;
     }
 
-    /// Appends the validity of `count` rows of a decoded page.
     fn append(&mut self, page: &DecodedPage, spans: &[Span], count: usize) {
         match &page.valid {
             None => self.push(count, true),
@@ -193,7 +187,6 @@ impl Validity {
 /// The largest ratio of decompressed to compressed bytes that LZ4 can reach.
 const MOST_LZ4: usize = 255;
 
-/// The relation of keys to values.
 #[derive(Clone, Copy)]
 struct Lacking<W> {
     /// Number of low bits that the stored keys omit.
@@ -238,7 +231,6 @@ bits::vectorised! {
     }
 }
 
-/// Collects the bits of values in words at least as wide as the type.
 struct PackedColumn<T: ArrowPrimitiveType, W> {
     data_type: DataType,
     words: Vec<W>,

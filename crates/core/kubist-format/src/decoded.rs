@@ -1,8 +1,6 @@
-//! A decoded page of a column.
-
 use arrow_buffer::Buffer;
 
-/// A decoded page in few memory blocks: each pointer to follow would be a cache miss for every use.
+/// A decoded page in few memory blocks, because each pointer to follow would be a cache miss for every use.
 #[derive(Debug, PartialEq)]
 pub struct DecodedPage {
     /// Words of 32 or 64 bits, or one bit each, as column builders use them.
@@ -12,12 +10,10 @@ pub struct DecodedPage {
 }
 
 impl DecodedPage {
-    /// A page of values as column builders use them, with their validity.
     pub fn new(values: Buffer, valid: Option<Box<[u8]>>) -> DecodedPage {
         DecodedPage { values, valid }
     }
 
-    /// Bytes of memory of the values.
     pub fn bytes(&self) -> usize {
         self.values.len() + self.valid.as_ref().map_or(0, |valid| valid.len())
     }

@@ -1,10 +1,10 @@
 //! The digest of a level of pages. With it, queries for a minimum or maximum, for nulls, or for a value in a
-//! secondary index read some pages and not all.
+//! secondary index read only some pages.
 //!
 //! The digest follows the last page of a level in the level's segment, and no entry refers to it. If it is
 //! damaged, the pages are read instead. It contains a page in which each run stands for all primary runs of
-//! one page (`Abstracts`), and, for each lookup, the page of each run that it covers (`Places`). Both
-//! describe the time of writing, so they include runs that were removed later.
+//! one page (`Abstracts`), and, for each lookup, the page of each run that it covers (`Places`). Both include
+//! runs that were removed after they were written.
 
 use std::collections::BTreeMap;
 use std::ops::Range;
@@ -33,7 +33,6 @@ const MOST_LOOKUPS: usize = 1 << 14;
 const MOST_COVERED: u64 = 1 << 24;
 const MOST_OTHERS: usize = 1 << 16;
 
-/// The head of a digest.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Head {
     abstracts: u32,
@@ -68,7 +67,8 @@ impl Head {
     }
 }
 
-/// A run for each page that stands for its primary runs, with the same number of rows and the same bounds.
+/// Returns one run for each page that stands for its primary runs, with the same number of rows and the same
+/// bounds.
 ///
 /// # Errors
 ///
@@ -85,7 +85,6 @@ pub fn decode_abstracts(
     }
 }
 
-/// The page of each primary run in a level, by the lookup that covers the run.
 #[derive(Debug, PartialEq)]
 pub struct Places {
     pub lookups: Vec<OfLookup>,
@@ -93,14 +92,12 @@ pub struct Places {
     pub others: Vec<(RunId, u32)>,
 }
 
-/// The places of the runs of a lookup.
 #[derive(Debug, PartialEq)]
 pub struct OfLookup {
     pub first: RunId,
     pub lookup: Arc<Lookup>,
     /// Number of its runs on pages of the level.
     pub runs: u32,
-    /// The position of their blocks, from the end of the list of places.
     offset: u64,
 }
 
@@ -136,7 +133,6 @@ impl Places {
 }
 
 impl OfLookup {
-    /// Number of blocks.
     pub fn blocks(&self) -> u32 {
         self.lookup.runs.div_ceil(BLOCK)
     }
@@ -170,7 +166,6 @@ impl OfLookup {
     }
 }
 
-/// A block of places.
 pub struct PlacesBlock {
     /// The runs of the block, by their index in the lookup.
     pub runs: Range<u32>,
@@ -196,14 +191,12 @@ pub struct Digest {
     abstracts: Vec<Arc<Run<Location>>>,
     around: Around,
     lookups: BTreeMap<RunId, (Arc<Lookup>, Vec<u32>)>,
-    /// Number of runs that the lookups cover.
     covered: u64,
     others: Vec<(RunId, u32)>,
     has_too_many: bool,
 }
 
 impl Digest {
-    /// Adds the next page.
     pub fn add(&mut self, page: &Page) {
         let number = self.abstracts.len() as u32;
         let primaries = || page.runs.iter().filter(|run| !run.is_replica());
@@ -256,7 +249,8 @@ impl Digest {
         [out, abstracts, places, blocks]
     }
 
-    /// The list of places and its blocks. Both are empty if no run has a lookup, or if a limit is exceeded.
+    /// Returns the list of places and its blocks. Both are empty if no run has a lookup, or if a limit is
+    /// exceeded.
     pub fn encode_places(&self) -> (Vec<u8>, Vec<u8>) {
         let has_none = self.lookups.is_empty() && !self.others.is_empty();
         if has_none || self.has_too_many {

@@ -21,7 +21,6 @@ use crate::numbers;
 use crate::rows::put_bitmap;
 use crate::zone_map::{ColumnZones, MOST_PAGE_ROWS, ZONES_PER_PAGE};
 
-/// Options for encoding the columns of runs.
 #[derive(Clone, Debug, Default)]
 pub struct RunEncoding {
     pub compression: Compression,
@@ -31,20 +30,17 @@ pub struct RunEncoding {
 }
 
 impl RunEncoding {
-    /// The options for one column.
     pub fn of_column(&self, column: usize) -> ColumnEncoding {
         ColumnEncoding { compression: self.compression, step: self.steps.get(&column).copied() }
     }
 }
 
-/// Options for encoding one column; see [`RunEncoding`].
 #[derive(Clone, Copy, Debug, Default)]
 pub struct ColumnEncoding {
     pub compression: Compression,
     pub step: Option<i32>,
 }
 
-/// The chunks of a column, one for each page, and its zones.
 pub struct EncodedColumn {
     pub chunks: Vec<Vec<u8>>,
     pub zones: ColumnZones,
@@ -64,7 +60,6 @@ pub fn encode_column(array: &dyn Array, order: &[u32], zones: &[u8], how: Column
     }
 }
 
-/// The rows of a run in one of its columns.
 struct Rows<'a> {
     array: &'a dyn Array,
     order: &'a [u32],
@@ -87,7 +82,6 @@ where
 bits::vectorised! {
     /// Appends the keys of some rows. Values are gathered first, so that several keys are computed at once.
     fn put_keys<T: Keyed, W: Word>(values: &[T], rows: &[u32], gathered: &mut Vec<T>, keys: &mut Vec<W>) {
-        // One check for all rows instead of one per row.
         let last = rows.iter().fold(0, |last, row| last.max(*row));
         assert!(rows.is_empty() || (last as usize) < values.len(), "row {last} of {}", values.len());
         // SAFETY: the check above found that the highest row has a value, so all rows have.
@@ -100,7 +94,6 @@ bits::vectorised! {
     }
 }
 
-/// The meaning of a column's keys.
 pub fn values_of(data_type: &DataType) -> Values {
     match data_type {
         DataType::Float32 => Values::F32,
@@ -109,7 +102,6 @@ pub fn values_of(data_type: &DataType) -> Values {
     }
 }
 
-/// The sign bit in the keys of floats.
 fn sign_of(data_type: &DataType) -> Option<u32> {
     match data_type {
         DataType::Float16 => Some(15),
@@ -187,8 +179,8 @@ bits::vectorised! {
     }
 }
 
-/// The same for a page with nulls; `valid` marks the other rows. Returns the number of nulls, and the minimum
-/// and maximum of the other keys (0 and 0 if all are null).
+/// Appends the zones of a page with nulls; `valid` marks the other rows. Returns the number of nulls, and the
+/// minimum and maximum of the other keys (0 and 0 if all are null).
 fn put_zones_with_nulls<W: Word>(keys: &[W], valid: &[bool], page: &[u8], zones: &mut ColumnZones) -> (usize, (W, W)) {
     let (mut first, mut null_count, mut ends) = (0, 0, None);
     for count in page {

@@ -1,9 +1,3 @@
-//! The binary form of log entries and of pages of checkpoints.
-//!
-//! A commit entry lists the runs that it adds, with the data that a planner needs and the location of their
-//! bytes, and restates cutoffs. A reader skips sections with unknown odd tags, and refuses the entry if an
-//! unknown tag is even.
-
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
@@ -25,7 +19,8 @@ use crate::wire::{Reader, Short, put_text};
 /// The runs and cutoffs of one page of a checkpoint.
 pub type Page = pages::Page<Location>;
 
-/// One entry of a writer's log.
+/// One entry of a writer's log: the runs that a commit adds, with the data that a planner needs and the
+/// location of their bytes, and restated cutoffs.
 #[derive(Clone, Debug, PartialEq)]
 pub struct CommitEntry {
     pub sequence: u64,
@@ -42,18 +37,16 @@ pub struct CommitEntry {
     pub commit: Commit<Location>,
 }
 
-/// The position of a commit in the history of its table.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Link {
     /// The chain of the log before this entry.
     pub previous: Chain,
     /// A random number, which distinguishes commits of two copies of a table.
     pub salt: u64,
-    /// Number of alterations that the writer knew. If one of them is missing later, readers report it.
+    /// Number of alterations that the writer knew. Readers report if one of them is missing later.
     pub alterations: u64,
 }
 
-/// The simulation step of an entry.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 pub struct StepMark {
     pub step: i64,
@@ -77,7 +70,8 @@ pub struct RewriteEntry {
 pub const COMMIT: u8 = 1;
 const REWRITE: u8 = 2;
 
-/// Tags of sections. Readers may skip unknown sections with an odd tag.
+/// Tags of sections. A reader skips sections with unknown odd tags, and refuses the entry if an unknown tag
+/// is even.
 mod section {
     pub const END: u16 = 0;
     pub const LOOKUPS: u16 = 1;
@@ -108,8 +102,8 @@ fn put_section(tag: u16, body: &[u8], out: &mut Vec<u8>) {
     out.extend_from_slice(body);
 }
 
-/// Lists the grids of an entry's cubes, except the first grid, with their numbers of dimensions. An entry can
-/// thus be read without other objects.
+/// Lists the grids of an entry's cubes, except the first grid, with their numbers of dimensions, so that an
+/// entry can be read alone.
 fn put_grids(cubes: impl Iterator<Item = CubeId>, forest: &Forest, out: &mut Vec<u8>) {
     let mut grids: Vec<u32> = cubes.map(CubeId::grid).filter(|grid| *grid > 0).collect();
     grids.sort_unstable();
@@ -143,14 +137,13 @@ fn learn_grids(body: &[u8], forest: &mut Forest) -> Result<(), EntryError> {
     Ok(())
 }
 
-/// The sections of an entry. Grids that it lists are added to the forest.
+/// Returns the sections of an entry, and adds its grids to the forest.
 fn sections_of<'a>(reader: &mut Reader<'a>, forest: &mut Forest) -> Result<Vec<(u16, &'a [u8])>, EntryError> {
     let (grids, others): (Vec<_>, Vec<_>) = sections(reader)?.into_iter().partition(|(tag, _)| *tag == section::GRIDS);
     grids.into_iter().try_for_each(|(_, body)| learn_grids(body, forest))?;
     Ok(others)
 }
 
-/// Writes runs and cutoffs, with the grids of their cubes.
 fn put_commit(runs: &[Arc<Run<Location>>], cutoffs: &[(CubeId, Threshold)], forest: &Forest, out: &mut Vec<u8>) {
     put_grids(cubes_of(runs, cutoffs), forest, out);
     put_runs(runs, forest, out);
@@ -212,17 +205,13 @@ fn put_runs(runs: &[Arc<Run<Location>>], forest: &Forest, out: &mut Vec<u8>) {
     }
 }
 
-/// Some runs of a list.
 #[derive(Default)]
 struct SomeRuns {
     runs: Vec<Arc<Run<Location>>>,
-    /// Their indices in the list.
     places: Vec<usize>,
-    /// Number of runs in the list.
     all: usize,
 }
 
-/// The runs whose ids are wanted.
 fn some_runs(body: &[u8], forest: &Forest, wanted: impl Fn(RunId) -> bool) -> Result<SomeRuns, EntryError> {
     let mut reader = Reader::new(body);
     let mut segments: Vec<Arc<str>> = Vec::new();
@@ -280,7 +269,6 @@ fn put_cutoffs(cutoffs: &[(CubeId, Threshold)], out: &mut Vec<u8>) {
     put_section(section::CUTOFFS, &body, out);
 }
 
-/// Attaches the ranges of columns to runs.
 fn attach_ranges(body: &[u8], runs: &mut [Arc<Run<Location>>]) -> Result<(), Short> {
     let ranges = ranges::decode(body, runs.len())?;
     for (index, run) in runs.iter_mut().enumerate() {
@@ -289,7 +277,6 @@ fn attach_ranges(body: &[u8], runs: &mut [Arc<Run<Location>>]) -> Result<(), Sho
     Ok(())
 }
 
-/// The known sections after the fixed head of an entry.
 fn sections<'a>(reader: &mut Reader<'a>) -> Result<Vec<(u16, &'a [u8])>, EntryError> {
     let mut found = Vec::new();
     loop {
@@ -353,8 +340,6 @@ impl CommitEntry {
         out
     }
 
-    /// The inverse.
-    ///
     /// # Errors
     ///
     /// [`EntryError::Bad`] if the bytes are invalid, [`EntryError::Newer`] if a newer version wrote them.
@@ -416,8 +401,6 @@ impl RewriteEntry {
         out
     }
 
-    /// The inverse.
-    ///
     /// # Errors
     ///
     /// [`EntryError::Bad`] if the bytes are invalid, [`EntryError::Newer`] if a newer version wrote them.
@@ -534,8 +517,6 @@ pub fn encode_live(live: &Commit<Location>, forest: &Forest) -> Vec<u8> {
     out
 }
 
-/// The inverse.
-///
 /// # Errors
 ///
 /// [`EntryError::Bad`] if the bytes are invalid, [`EntryError::Newer`] if a newer version wrote them.
@@ -558,8 +539,6 @@ pub fn encode_page(page: Page, forest: &Forest) -> Vec<u8> {
     [&crc32c::crc32c(&body).to_le_bytes()[..], &body].concat()
 }
 
-/// The inverse.
-///
 /// # Errors
 ///
 /// [`EntryError::Bad`] if the bytes are invalid, [`EntryError::Newer`] if a newer version wrote them.
@@ -568,7 +547,7 @@ pub fn decode_page(bytes: &[u8], forest: &mut Forest) -> Result<Page, EntryError
     Ok(Page { runs, cutoffs })
 }
 
-/// The runs of a page whose ids are wanted. This is much faster than decoding all runs.
+/// Returns the wanted runs of a page, which is much faster than decoding all.
 ///
 /// # Errors
 ///

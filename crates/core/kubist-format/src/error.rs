@@ -1,11 +1,7 @@
-//! Errors of stored bytes.
-
 use crate::wire::Short;
 
-/// The reason why an entry cannot be read.
 #[derive(Clone, Debug, PartialEq)]
 pub enum EntryError {
-    /// The bytes are invalid.
     Bad(String),
     /// Only a newer version can read the bytes.
     Newer(String),

@@ -9,8 +9,6 @@ pub fn encode_grid(scales: &[Scale]) -> Vec<u8> {
     serde_json::to_vec_pretty(scales).expect("scales are plain data")
 }
 
-/// The scales of `dimensions` dimensions.
-///
 /// # Errors
 ///
 /// [`EntryError::Bad`] if the bytes are invalid, [`EntryError::Newer`] if a newer version wrote them.

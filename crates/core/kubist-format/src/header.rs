@@ -16,7 +16,6 @@ use crate::wire::{MOST_STREAM_BYTES, Reader};
 /// The format version of new tables. Tables of a higher version are refused.
 pub const FORMAT_VERSION: u32 = 1;
 
-/// Properties of a table that are fixed at creation.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Header {
     pub format_version: u32,
@@ -31,17 +30,14 @@ pub struct Header {
     pub replication: Replication,
     /// Compression level, unless an alteration changes it.
     pub compression: Compression,
-    /// Columns with a secondary index.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub lookup: Vec<String>,
-    /// Error bounds of columns.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub accuracy: BTreeMap<String, Accuracy>,
     /// A prefix for the writers' names that replace a missing identity. A copy of a table has its own prefix,
     /// so that its new rows get other priorities than copied rows.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub writer_tag: String,
-    /// The table's metadata at creation.
     #[serde(default, skip_serializing_if = "Metadata::is_empty")]
     pub metadata: Metadata,
 }
@@ -69,8 +65,6 @@ pub fn encode_header(header: &Header, schema: &Schema) -> Result<Vec<u8>, arrow_
     Ok(out)
 }
 
-/// The inverse.
-///
 /// # Errors
 ///
 /// [`EntryError::Bad`] if the bytes are invalid, [`EntryError::Newer`] if a newer version wrote them.

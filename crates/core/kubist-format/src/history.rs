@@ -1,7 +1,7 @@
 //! The history of a table: commits, rows, tokens and steps.
 //!
-//! A step is complete when every declared writer has committed or abandoned it. Without a declaration every
-//! committed step is complete. New writers can be declared for the steps after one, because a simulation may
+//! A step is complete when every declared writer has committed or abandoned it, or, without a declaration,
+//! when it is committed. Other writers can be declared for the steps after one, because a simulation may
 //! continue from a checkpoint with another number of processes. Retracting a step removes its commits and
 //! their tokens, so that a restarted solver can commit them again.
 
@@ -15,7 +15,6 @@ use serde::{Deserialize, Serialize};
 use crate::chain::Chain;
 use crate::entry::{CommitEntry, StepMark};
 
-/// The commits of one writer.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
 pub struct Progress {
     pub commits: u64,
@@ -26,7 +25,6 @@ pub struct Progress {
     /// The chain of the log after the last entry, and the position of that entry.
     pub chain: Chain,
     pub last: u64,
-    /// Commits with a token.
     tokens: BTreeMap<String, Marked>,
     /// Commits of steps, by step and the log position after them. A step that is committed again after a
     /// retraction is listed twice until the retraction is read.
@@ -45,18 +43,14 @@ struct Marked {
     thinned: Option<Arc<Thinned>>,
 }
 
-/// The writers that a step requires.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Declared {
-    /// Writers with these names.
     Names(BTreeSet<String>),
-    /// This number of different writers.
     Count(u64),
 }
 
 impl Declared {
-    /// Number of writers.
     pub fn size(&self) -> u64 {
         match self {
             Declared::Names(names) => names.len() as u64,
@@ -65,7 +59,6 @@ impl Declared {
     }
 }
 
-/// Text for people: `4 writers`, or their names.
 impl fmt::Display for Declared {
     fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
@@ -76,7 +69,6 @@ impl fmt::Display for Declared {
     }
 }
 
-/// The progress of all writers.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
 pub struct History {
     pub writers: BTreeMap<String, Progress>,
@@ -220,9 +212,9 @@ impl History {
         self.steps().into_iter().filter(|step| !self.is_complete(*step)).collect()
     }
 
-    /// Joined totals of all records of the steps that `takes` selects and, with `stepless`, of records
-    /// without a step. `None` if no such step was subsampled. If some were not subsampled, there are no sums,
-    /// because their values were never added up.
+    /// Returns joined totals of all records of the steps that `takes` selects and, with `stepless`, of
+    /// records without a step. `None` if no such step was subsampled. There are no sums if some steps were
+    /// not subsampled, because their values were never added up.
     pub fn whole(&self, takes: impl Fn(i64) -> bool, stepless: bool) -> Option<Thinned> {
         let all = || self.writers.values().flat_map(|progress| &progress.steps);
         let taken = || all().filter(|((step, _), _)| takes(*step)).map(|(_, marked)| marked);
@@ -238,7 +230,6 @@ impl History {
         Some(Thinned { rows: joined.rows.saturating_add(rest), sums, ..joined })
     }
 
-    /// Totals of each subsampled step.
     pub fn thinned(&self) -> BTreeMap<i64, Thinned> {
         let (mut steps, mut others) = (BTreeMap::<i64, Thinned>::new(), BTreeMap::<i64, u64>::new());
         for ((step, _), marked) in self.writers.values().flat_map(|progress| &progress.steps) {
@@ -252,7 +243,7 @@ impl History {
         }
         for (step, thinned) in &mut steps {
             if let Some(rows) = others.get(step).filter(|rows| **rows > 0) {
-                // The values of rows that were not subsampled were never added up.
+                // Rows that were not subsampled have no sums.
                 thinned.rows = thinned.rows.saturating_add(*rows);
                 thinned.sums.clear();
             }
@@ -260,7 +251,6 @@ impl History {
         steps
     }
 
-    /// Number of committed rows of a step.
     pub fn rows_of(&self, step: i64) -> u64 {
         let of_writer = |progress: &Progress| {
             progress.steps.range((step, 0)..=(step, u64::MAX)).map(|(_, marked)| marked.rows).sum::<u64>()
@@ -281,7 +271,6 @@ impl History {
     }
 }
 
-/// Serializes a shared value as the value.
 mod shared {
     use serde::{Deserialize, Deserializer, Serialize, Serializer};
     use std::sync::Arc;
@@ -295,7 +284,6 @@ mod shared {
     }
 }
 
-/// Serializes a map whose keys are not strings as a list of pairs.
 mod as_pairs {
     use serde::{Deserialize, Deserializer, Serialize, Serializer};
     use std::collections::BTreeMap;

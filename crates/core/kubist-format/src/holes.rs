@@ -4,14 +4,12 @@ use std::ops::Range;
 
 use crate::wire::{Reader, Short, put_text};
 
-/// Unused ranges of a segment.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Holes {
     pub segment: String,
     pub ranges: Vec<Range<u64>>,
 }
 
-/// Encodes a note.
 pub fn encode(holes: &[Holes]) -> Vec<u8> {
     let mut out = Vec::new();
     for Holes { segment, ranges } in holes {
@@ -25,8 +23,6 @@ pub fn encode(holes: &[Holes]) -> Vec<u8> {
     out
 }
 
-/// Decodes a note.
-///
 /// # Errors
 ///
 /// [`Short`] if the bytes end too soon.

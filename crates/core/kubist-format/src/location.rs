@@ -1,5 +1,3 @@
-//! The location of a run's bytes, and further data of its entry.
-
 use std::sync::Arc;
 
 use kubist_index::cube::MAX_DIMENSIONS;
@@ -30,7 +28,6 @@ pub struct Location {
 pub type Site = (Arc<str>, u64);
 
 impl Location {
-    /// The site of the run's bytes, independent of its id.
     pub fn site(&self) -> Site {
         (self.segment.clone(), self.map_offset)
     }
@@ -41,7 +38,6 @@ impl Location {
     }
 }
 
-/// The commit of a run.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Origin {
     pub writer: Arc<str>,

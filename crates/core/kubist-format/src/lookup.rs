@@ -1,15 +1,14 @@
-//! Secondary indexes (*lookups*): the zones that contain a value of a column. A query for all records of one
-//! particle reads these zones and scans nothing.
+//! Secondary indexes (*lookups*): the zones that contain a value of a column, so that a query for one
+//! particle scans nothing.
 //!
 //! A commit and a rewrite write the postings of the indexed columns into the segment of their runs, and store
-//! the location of the postings in their entry. Postings are therefore deleted together with their runs. A
-//! rewrite that merges lookups leaves the bytes of runs unchanged and writes a segment of postings only. A
-//! run without postings is read by its zone maps, as in a table without lookups; only the time differs. The
-//! zones of the covered runs are numbered consecutively, in the order of the runs in their entry.
+//! their location in the entry, so postings are deleted together with their runs. A rewrite that merges
+//! lookups leaves the bytes of runs unchanged and writes a segment of postings only. A run without postings
+//! is read by its zone maps. The zones of the covered runs are numbered consecutively, in the order of the
+//! runs in their entry.
 //!
-//! A value's key is the top 32 bits of the priority of a record with that identity, which is independent of
-//! the value's storage. Two values may share a key, which costs reading. Null has no key, because it equals
-//! nothing.
+//! A value's key is the top 32 bits of the priority of a record with that identity. Two values may share a
+//! key, which costs reading. Null has no key, because it equals nothing.
 
 pub mod postings;
 
@@ -60,7 +59,6 @@ impl Lookup {
         (run.0 as u32).wrapping_sub(self.first) as usize
     }
 
-    /// Bytes of all columns.
     pub fn length(&self) -> u64 {
         self.columns.iter().map(OfColumn::length).sum()
     }

@@ -10,7 +10,6 @@ use crate::location::Location;
 use crate::lookup::{Lookup, OfColumn};
 use crate::wire::{Reader, Short, put_text};
 
-/// Bytes of lookups that cover runs.
 #[derive(Default)]
 pub struct LookupBytes {
     seen: SpreadSet<RunId>,
@@ -18,7 +17,6 @@ pub struct LookupBytes {
 }
 
 impl LookupBytes {
-    /// Adds the bytes of the run's lookup, if it was not added before.
     pub fn add(&mut self, run: &Run<Location>) {
         let Some(lookup) = &run.payload.lookup else { return };
         if self.seen.insert(first_run(run, lookup)) {
@@ -69,8 +67,6 @@ pub fn put(first: RunId, lookup: &Lookup, out: &mut Vec<u8>) {
     }
 }
 
-/// The inverse.
-///
 /// # Errors
 ///
 /// [`Short`] if the bytes end too soon.

@@ -3,7 +3,6 @@
 /// The header and the schema at creation.
 pub const TABLE: &str = "table";
 pub const GRID: &str = "grid";
-/// The declared writers.
 pub const WRITERS: &str = "writers";
 /// Marks a table that is being dropped.
 pub const DROPPED: &str = "dropped";
@@ -35,7 +34,6 @@ pub fn number_of(name: &str) -> u64 {
     name.rsplit_once('/').and_then(|(_, number)| number.parse().ok()).unwrap_or(0)
 }
 
-/// The object of a rewrite.
 pub fn rewrite_name(number: u64) -> String {
     format!("{REWRITES}{number:020}")
 }

@@ -1,10 +1,9 @@
 //! Compact encodings of the keys of one column of one page.
 //!
-//! Each chunk names its encoding, so that each page of each column gets the best one ([`choose`]). Low bits
-//! that no value of the page uses are omitted first. The keys are then one frame of reference, two frames
-//! with one bit per row, or a dictionary. These encodings can be read from any row on, with at most a shuffle
-//! or a lookup per value. For the smallest size, keys may be [`binned`], which is decoded from the beginning
-//! of the page.
+//! Each chunk names its encoding, so that each page gets the best one ([`choose`]). Low bits that no value of
+//! the page uses are omitted first. The keys are then one frame of reference, two frames with one bit per
+//! row, or a dictionary. These can be read from any row on, with at most a shuffle or a lookup per value. For
+//! the smallest size, keys may be [`binned`], which is decoded from the beginning of the page.
 //!
 //! The bytes come from storage, so every length and number is checked before use.
 
@@ -38,7 +37,6 @@ const SOME_NULL: u8 = 1 << 7;
 /// Gaps of at most this many rows between wanted rows are decoded too, because starting again takes as long.
 const FAR_APART: usize = 64;
 
-/// The name of the encoding of a chunk of a column.
 pub fn encoding(data_type: &DataType, bytes: &[u8]) -> &'static str {
     if !is_exact(data_type) {
         return "lz4";
@@ -111,7 +109,6 @@ enum Body<'a, W> {
     Binned(&'a [u8]),
 }
 
-/// A parsed chunk.
 pub(crate) struct Chunk<'a, W> {
     pub(crate) rows: usize,
     /// Number of omitted lowest bits.
@@ -181,7 +178,6 @@ impl<'a, W: Word> Chunk<'a, W> {
         Ok(Chunk { rows, shift, steps, valid, body })
     }
 
-    /// Returns whether all of its rows are null.
     pub(crate) fn is_null(&self) -> bool {
         matches!(self.body, Body::Nothing)
     }
@@ -251,7 +247,6 @@ impl<'a, W: Word> Chunk<'a, W> {
     }
 }
 
-/// Keeps only the keys that spans want. `keys[before..]` are the keys of the rows from `first` on.
 fn keep<W: Copy>(spans: &[Span], first: usize, before: usize, keys: &mut Vec<W>) {
     let mut at = before;
     for span in spans {
@@ -329,7 +324,6 @@ fn merge<W: Word>(which: &[u8], rows: Range<usize>, both: &mut Vec<W>, zeros: us
 /// Known properties of a column for encoding.
 #[derive(Clone, Copy, Debug)]
 pub struct Put {
-    /// The sign bit in the keys of floats. In the key of a negative value, unused low bits are ones.
     pub sign: Option<u32>,
     /// The exponent of the power of two of which most values are multiples, for floats of the keys' width.
     pub step: Option<i32>,
@@ -426,7 +420,6 @@ struct Used<W> {
 }
 
 impl<W: Word> Used<W> {
-    /// The used bits of keys with this minimum and maximum.
     #[inline(always)]
     fn of(keys: &[W], (low, high): (W, W), sign: Option<u32>) -> Used<W> {
         // If all keys are equal, they take no bits anyway.
@@ -439,13 +432,11 @@ impl<W: Word> Used<W> {
         W::truncate(Into::<u64>::into(key) >> self.shift)
     }
 
-    /// The minimum and maximum without the omitted bits.
     #[inline(always)]
     fn ends(&self) -> (W, W) {
         (self.without(self.low), self.without(self.high))
     }
 
-    /// Bits of a difference between keys.
     #[inline(always)]
     fn width(&self) -> u32 {
         let (low, high) = self.ends();

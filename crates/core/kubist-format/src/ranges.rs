@@ -1,9 +1,9 @@
 //! Ranges of columns that are not dimensions, for each run. A condition on such a column excludes whole runs
 //! before their zone maps are read.
 //!
-//! A commit and a rewrite know the minimum and maximum key of each column, and store them in their entry next
-//! to the runs. A page of a checkpoint stores them for its runs. If a run has no range of a column, for
-//! example because the column was added later, its zone map decides. `verify` compares both.
+//! A commit and a rewrite store the minimum and maximum key of each column in their entry next to the runs,
+//! and a page of a checkpoint for its runs. If a run has no range of a column, for example because the column
+//! was added later, its zone map decides. `verify` compares both.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -31,7 +31,6 @@ pub struct Ranges {
     packed: Bytes,
 }
 
-/// The ranges of one of the runs.
 #[derive(Clone, Debug)]
 pub struct RunRanges {
     of: Arc<Ranges>,
@@ -39,7 +38,6 @@ pub struct RunRanges {
 }
 
 impl Ranges {
-    /// Reads the named columns.
     fn read(columns: &[u32], runs: usize, bytes: &[u8]) -> Result<Ranges, Short> {
         let mut reader = Reader::new(bytes);
         let mut offsets = Vec::with_capacity(columns.len());
@@ -56,14 +54,12 @@ impl Ranges {
         self.columns.last().map(|(column, _)| *column as usize)
     }
 
-    /// Bytes of memory.
     pub fn memory(&self) -> usize {
         size_of::<Ranges>() + 16 + size_of_val(&*self.columns) + self.packed.len()
     }
 }
 
 impl Ranges {
-    /// The ranges of one run.
     pub fn of_run(self: &Arc<Ranges>, run: usize) -> RunRanges {
         RunRanges { of: self.clone(), index: run as u32 }
     }
@@ -74,7 +70,6 @@ impl RunRanges {
         &self.of
     }
 
-    /// The range of a stored column.
     pub fn zone(&self, column: usize) -> Option<Zone> {
         let Ranges { runs, columns, packed } = &*self.of;
         let at = columns.binary_search_by_key(&column, |(column, _)| *column as usize).ok()?;
@@ -93,21 +88,18 @@ impl RunRanges {
     }
 }
 
-/// Equal if they have the same ranges.
 impl PartialEq for RunRanges {
     fn eq(&self, other: &RunRanges) -> bool {
         self.columns().chain(other.columns()).all(|column| self.zone(column) == other.zone(column))
     }
 }
 
-/// Collects the ranges of runs that are being written.
 #[derive(Default)]
 pub struct Gathered {
     columns: Vec<(usize, ColumnZones)>,
 }
 
 impl Gathered {
-    /// Adds a run. Each run must have the same stored columns, ascending.
     pub fn add(&mut self, of_run: impl Iterator<Item = (usize, Zone)>) {
         let is_first = self.columns.is_empty();
         for (index, (column, zone)) in of_run.enumerate() {
@@ -118,7 +110,6 @@ impl Gathered {
         }
     }
 
-    /// The ranges of the added runs in their order.
     pub fn finish(self, runs: usize) -> Vec<RunRanges> {
         let columns: Vec<u32> = self.columns.iter().map(|(column, _)| *column as u32).collect();
         let mut packed = Vec::new();
@@ -128,7 +119,6 @@ impl Gathered {
     }
 }
 
-/// Collects ranges that enclose several runs each.
 #[derive(Default)]
 pub struct Around {
     groups: usize,
@@ -150,7 +140,6 @@ impl Around {
         self.groups += 1;
     }
 
-    /// The ranges of all groups in their order.
     pub fn finish(self) -> Vec<RunRanges> {
         let gathered = self.columns.into_iter().map(|(column, mut of_groups)| {
             of_groups.resize(self.groups, None);
@@ -162,7 +151,6 @@ impl Around {
     }
 }
 
-/// The range that encloses both.
 fn joined(one: Zone, other: Zone) -> Zone {
     let nulls = if one.nulls == other.nulls { one.nulls } else { Nulls::Some };
     match (one.nulls, other.nulls) {
@@ -189,7 +177,6 @@ fn push(zones: &mut ColumnZones, zone: Option<Zone>) {
     zones.nulls.push(nulls);
 }
 
-/// Appends a column. The nulls are omitted if there are none.
 fn put(mut zones: ColumnZones, out: &mut Vec<u8>) {
     if zones.nulls.iter().all(|nulls| *nulls == NO_NULLS) {
         zones.nulls.clear();
@@ -246,7 +233,6 @@ fn put_zones(column: &ColumnZones, out: &mut Vec<u8>) {
     encode_frame(&spans, out);
 }
 
-/// Skips the zones of a column and checks that they are complete.
 fn skip_zones(reader: &mut Reader<'_>, zones: usize) -> Result<(), Short> {
     if reader.u8()? != 0 {
         reader.bytes(zones)?;
@@ -259,7 +245,6 @@ fn skip_zones(reader: &mut Reader<'_>, zones: usize) -> Result<(), Short> {
     Ok(())
 }
 
-/// One zone of a column: its minimum and maximum key, and its nulls.
 fn packed_zone(bytes: &[u8], zones: usize, zone: usize) -> Result<(u64, u64, u8), Short> {
     let mut reader = Reader::new(bytes);
     let nulls = if reader.u8()? != 0 { reader.bytes(zones)?[zone] } else { 0 };

@@ -5,7 +5,6 @@ use std::ops::Range;
 /// Rows of a zone, one bit each from the lowest.
 pub type Rows = u128;
 
-/// All rows of a zone with `count` rows.
 pub fn all_rows(count: u8) -> Rows {
     if count >= 128 { Rows::MAX } else { (1 << count) - 1 }
 }
@@ -63,7 +62,6 @@ pub(crate) fn picked<W: Copy>(values: &mut [W], rows: Rows) -> &[W] {
     &values[..count]
 }
 
-/// Returns whether a bit of a bitmap is set.
 pub(crate) fn bit(bitmap: &[u8], index: usize) -> bool {
     bitmap[index / 8] >> (index % 8) & 1 == 1
 }

@@ -53,7 +53,6 @@ impl<'a> Reader<'a> {
         std::str::from_utf8(self.bytes(length)?).map_err(|_| Short)
     }
 
-    /// The bytes that were not read yet.
     pub fn rest(&self) -> &'a [u8] {
         self.bytes
     }
@@ -63,7 +62,6 @@ impl<'a> Reader<'a> {
     }
 }
 
-/// Appends the length of a text, and the text.
 pub fn put_text(text: &str, out: &mut Vec<u8>) {
     out.extend_from_slice(&(text.len() as u32).to_le_bytes());
     out.extend_from_slice(text.as_bytes());

@@ -1,9 +1,9 @@
 //! The zone map of a run: the statistics of its zones.
 //!
-//! A zone consists of up to 128 consecutive rows of a run; zones do not cross strata. The map stores the
-//! number of rows, the range of priorities and, for each column, the minimum and maximum order key and the
-//! number of nulls. Thirty-two zones are a page. Each column of a page is a chunk of bytes with its own
-//! checksum and encoding. Bounds are rounded outwards ([`bounds`]).
+//! A zone consists of up to 128 consecutive rows of one stratum of a run. The map stores the number of rows,
+//! the range of priorities and, for each column, the minimum and maximum order key and the number of nulls.
+//! Thirty-two zones are a page. Each column of a page is a chunk of bytes with its own checksum and encoding.
+//! Bounds are rounded outwards ([`bounds`]).
 
 use std::ops::Deref;
 use std::sync::OnceLock;
@@ -19,11 +19,9 @@ use crate::lazy::{Lazy, Unpack};
 use crate::page::PageColumn;
 use crate::wire::{Reader, Short};
 
-/// Zones of a page. A page, the unit of I/O, usually has about 1,200 rows.
+/// Zones of a page, the unit of I/O, which usually has about 1,200 rows.
 pub const ZONES_PER_PAGE: usize = 32;
-/// Maximum rows of a zone.
 const MOST_ZONE_ROWS: usize = 128;
-/// Maximum rows of a page.
 pub const MOST_PAGE_ROWS: usize = ZONES_PER_PAGE * MOST_ZONE_ROWS;
 /// Usual rows of a zone.
 const USUAL_ZONE_ROWS: usize = 32;
@@ -36,7 +34,6 @@ const VERSION: u8 = 1;
 pub const COLUMN_BITS: u32 = 10;
 const PRIORITY_BITS: u32 = 16;
 
-/// The statistics of the zones of one column.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct ColumnZones {
     /// Minimum order keys of the values that are not null; `min` and `max` are 0 if all are null.
@@ -64,7 +61,6 @@ pub struct LazyZones {
 }
 
 impl LazyZones {
-    /// The zones of a column whose keys have this meaning.
     pub fn new(unpacked: ColumnZones, values: Values) -> LazyZones {
         LazyZones { zones: Lazy::unpacked(unpacked), values, whole: OnceLock::new() }
     }
@@ -84,7 +80,6 @@ impl PartialEq for LazyZones {
     }
 }
 
-/// The ranges of priorities of zones.
 pub type LazyPriorities = Lazy<Vec<PriorityRange>>;
 
 impl From<Vec<PriorityRange>> for LazyPriorities {
@@ -124,7 +119,6 @@ impl ZoneMap {
         self.zones().div_ceil(ZONES_PER_PAGE)
     }
 
-    /// The index of a page's column in `chunks`.
     #[inline]
     pub fn place(&self, page: usize, column: usize) -> usize {
         page * self.columns.len() + column
@@ -141,25 +135,21 @@ impl ZoneMap {
         PageColumn { rows: self.page_rows(page), bytes }
     }
 
-    /// The zones of a page.
     #[inline]
     pub fn page_zones(&self, page: usize) -> std::ops::Range<usize> {
         page * ZONES_PER_PAGE..((page + 1) * ZONES_PER_PAGE).min(self.zones())
     }
 
-    /// The rows of a page.
     #[inline]
     pub fn page_rows(&self, page: usize) -> usize {
         self.rows_of(&self.page_zones(page))
     }
 
-    /// The rows of some zones.
     #[inline]
     pub fn rows_of(&self, zones: &std::ops::Range<usize>) -> usize {
         self.rows[zones.clone()].iter().map(|rows| *rows as usize).sum()
     }
 
-    /// The statistics of a column over all zones.
     pub fn whole(&self, column: usize) -> Zone {
         *self.columns[column].whole.get_or_init(|| {
             let zones: &ColumnZones = &self.columns[column];
@@ -182,7 +172,6 @@ impl ZoneMap {
         })
     }
 
-    /// The statistics of a column in a zone, in the form for predicates.
     #[inline]
     pub fn zone(&self, zone: usize, zones: &ColumnZones) -> Zone {
         let nulls = match zones.nulls_of(zone) {
@@ -209,7 +198,6 @@ impl ZoneMap {
         }
     }
 
-    /// The steps for the bounds of a column.
     fn fitted(&self, column: usize, bounds: &[u64]) -> Steps {
         let Zone { min, max, .. } = self.whole(column);
         Steps::fitted(bounds, (min, max), COLUMN_BITS, self.columns[column].values)
@@ -281,8 +269,6 @@ impl ZoneMap {
         out
     }
 
-    /// The inverse.
-    ///
     /// # Errors
     ///
     /// [`EntryError::Bad`] if the bytes are not a zone map, [`EntryError::Newer`] if a newer version wrote
@@ -309,7 +295,6 @@ impl ZoneMap {
     }
 }
 
-/// Decodes the bytes after the version.
 fn decode_body(bytes: &[u8]) -> Result<ZoneMap, Short> {
     let mut reader = Reader::new(bytes);
     let compression = *COMPRESSIONS.get(reader.u8()? as usize).ok_or(Short)?;

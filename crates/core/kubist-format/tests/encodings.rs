@@ -104,7 +104,6 @@ fn numbers<T: ArrowPrimitiveType>(values: impl IntoIterator<Item = T::Native>) -
     Arc::new(PrimitiveArray::<T>::from_iter_values(values))
 }
 
-/// Numbers of many distributions, from which arrays of all types are made.
 fn shapes() -> BTreeMap<&'static str, Vec<f64>> {
     let rows = 3000usize;
     let mixed = |row: usize| (row.wrapping_mul(2_654_435_761) % 1_000_003) as f64 / 1_000_003.0;

@@ -39,7 +39,6 @@ fn defaults() -> Vec<ArrayRef> {
     ]
 }
 
-/// Replacements of a byte: another type, another length, or one changed bit.
 fn odd(byte: u8) -> impl Iterator<Item = u8> {
     [0, 1, 14, 17, 255].into_iter().chain((0..8).step_by(3).map(move |bit| byte ^ 1 << bit))
 }

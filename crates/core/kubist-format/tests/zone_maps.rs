@@ -10,7 +10,6 @@ use kubist_index::priority::PriorityRange;
 use kubist_types::compression::{COMPRESSIONS, Compression};
 use proptest::prelude::*;
 
-/// Keys of columns: of any type, of floats around zero, and with outliers.
 fn any_bounds() -> impl Strategy<Value = (Vec<(u64, u64)>, Values)> {
     let far_off =
         prop::sample::select(vec![f64::NAN, f64::INFINITY, f64::NEG_INFINITY, -9999.0, -0.0, 0.0, 1e300, 5e-324]);
@@ -165,7 +164,6 @@ fn any_map() -> impl Strategy<Value = ZoneMap> {
     })
 }
 
-/// The map after it was stored and read.
 fn kept(map: &ZoneMap) -> ZoneMap {
     let keep = map.kept_priorities();
     let columns = map.columns.iter().enumerate().map(|(index, column)| {

@@ -34,7 +34,6 @@ pub enum Accuracy {
     Relative(f64),
 }
 
-/// The reason why an error bound is invalid.
 #[derive(Clone, Debug, PartialEq, thiserror::Error)]
 pub enum NoAccuracy {
     #[error("{0:?} is neither a number nor, as \"1e-4 rel\", one of a relative bound")]
@@ -45,7 +44,6 @@ pub enum NoAccuracy {
     Relative(f64),
 }
 
-/// The word after the number of a relative bound.
 const RELATIVE: &str = "rel";
 
 impl Accuracy {
@@ -86,7 +84,7 @@ impl Accuracy {
         data_type.is_integer() || data_type.is_floating()
     }
 
-    /// The rounded values. Arrays of a type that cannot be rounded stay unchanged.
+    /// Rounds the values; arrays of a type that cannot be rounded stay unchanged.
     pub fn round(self, array: &ArrayRef) -> ArrayRef {
         match array.data_type() {
             DataType::Int8 => self.round_integers::<Int8Type>(array),
@@ -147,7 +145,6 @@ impl Accuracy {
     }
 }
 
-/// The bound in the form that the arithmetic uses.
 #[derive(Clone, Copy)]
 enum Rounding {
     /// Round to multiples of this power of two.
@@ -177,7 +174,6 @@ impl Float {
         let rounded = match rounding {
             Rounding::Step(step) => {
                 let bias = (1i32 << (exponents - 1)) - 1;
-                // The exponent of the last digit.
                 let last = field.max(1) as i32 - bias - digits as i32;
                 match step - last {
                     ..=0 => return bits,

@@ -14,7 +14,6 @@ use crate::priority::Threshold;
 const BITS: u32 = 7;
 const EVEN: usize = 1 << BITS;
 
-/// Number of bins in a histogram.
 pub const BINS: usize = EVEN * (64 - BITS as usize + 1);
 
 /// The bin of a priority. Bins are in the order of priorities.
@@ -26,7 +25,6 @@ pub fn bin(priority: u64) -> usize {
     }
 }
 
-/// The lower edge of a bin.
 pub fn edge(bin: usize) -> Threshold {
     match bin / EVEN {
         0 => Threshold::new(bin as u128),
@@ -78,7 +76,7 @@ mod tests {
         }
     }
 
-    /// The threshold does not change if a kept record has another priority below it.
+    /// The threshold stays if a kept record has another priority below it.
     #[test]
     fn a_kept_record_does_not_move_the_threshold() {
         let mut random = SmallRng::seed_from_u64(4);

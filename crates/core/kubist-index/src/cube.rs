@@ -6,7 +6,7 @@
 //! order, a parent directly before its descendants, and the keys inside a cube are one range of integers.
 //!
 //! A table may have several grids, numbered from 0, with one tree of cubes each. The number of the grid is
-//! above the key, so ids of all trees sort tree by tree.
+//! above the key, so ids sort tree by tree.
 
 /// Bits of the field that holds a Morton key.
 pub const KEY_BITS: u32 = 96;
@@ -20,7 +20,7 @@ pub const MAX_DIMENSIONS: usize = 8;
 /// A point's position on the space-filling curve: `KEY_BITS` wide, right aligned.
 pub type MortonKey = u128;
 
-/// The number of dimensions of a grid and the bits of each. It computes the cubes of the grid's tree.
+/// The number of dimensions of a grid and the bits of each, from which the cubes of its tree follow.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Geometry {
     grid: u32,
@@ -33,12 +33,10 @@ pub struct Geometry {
 pub struct CubeId(u128);
 
 impl CubeId {
-    /// The root of a grid's tree.
     pub const fn root(grid: u32) -> CubeId {
         CubeId((grid as u128) << CUBE_BITS)
     }
 
-    /// The number of the grid in whose tree it is.
     pub fn grid(self) -> u32 {
         (self.0 >> CUBE_BITS) as u32
     }
@@ -48,12 +46,10 @@ impl CubeId {
         self.0
     }
 
-    /// The level of the cube; the root has level 0.
     pub fn level(self) -> u32 {
         (self.0 & 0xff) as u32
     }
 
-    /// The first key inside.
     pub fn first_key(self) -> MortonKey {
         self.0 >> 8 & ((1 << KEY_BITS) - 1)
     }
@@ -92,7 +88,6 @@ impl Geometry {
         self.dimensions as usize
     }
 
-    /// Bits of a coordinate, which is also the deepest level.
     pub fn bits(&self) -> u32 {
         self.bits
     }
@@ -102,12 +97,10 @@ impl Geometry {
         self.bits
     }
 
-    /// The box of the whole grid.
     pub fn everything(&self) -> GridBox {
         GridBox { low: [0; MAX_DIMENSIONS], high: [self.last_coordinate(); MAX_DIMENSIONS] }
     }
 
-    /// The largest coordinate.
     pub fn last_coordinate(&self) -> u32 {
         (u32::MAX as u64 >> (32 - self.bits)) as u32
     }
@@ -128,7 +121,6 @@ impl Geometry {
         key << (KEY_BITS - self.bits * self.dimensions)
     }
 
-    /// The coordinates of a key.
     pub fn coordinates(&self, key: MortonKey) -> [u32; MAX_DIMENSIONS] {
         self.first_bits(key, self.bits)
     }
@@ -158,7 +150,6 @@ impl Geometry {
         coordinates
     }
 
-    /// The cube of this level that contains a key.
     pub fn cube_of(&self, key: MortonKey, level: u32) -> CubeId {
         let free = self.free_bits(level);
         // The shift is less than 128, because the field is narrower than u128.
@@ -203,7 +194,6 @@ impl Geometry {
         (key ^ cube.first_key()) >> self.free_bits(cube.level()) == 0
     }
 
-    /// Returns whether `inner` is the cube or one of its descendants.
     pub fn contains(&self, cube: CubeId, inner: CubeId) -> bool {
         inner.level() >= cube.level() && inner.grid() == cube.grid() && self.contains_key(cube, inner.first_key())
     }
@@ -213,7 +203,6 @@ impl Geometry {
         self.root().0 + ((self.last_key(cube) + 1) << 8)
     }
 
-    /// The coordinates that a cube spans.
     pub fn span(&self, cube: CubeId) -> GridBox {
         // The bits below a cube's level are zero.
         let low = self.first_bits(cube.first_key(), cube.level().min(self.bits));
@@ -288,7 +277,6 @@ impl Interleaver {
         self.keys_by_table(columns, keys);
     }
 
-    /// The lowest bit of a dimension's coordinates in a key.
     fn base(&self, d: usize) -> u32 {
         let dimensions = self.geometry.dimensions;
         KEY_BITS - self.geometry.bits * dimensions + dimensions - 1 - d as u32

@@ -1,8 +1,7 @@
 //! The live runs of a snapshot, arranged for planning.
 //!
 //! The directory consists of sorted arrays, in blocks that it shares with the directories of later snapshots
-//! (`blocks`). A walk is a scan in depth-first order that jumps over subtrees. The trees of a forest follow
-//! one another.
+//! (`blocks`). A walk is a scan in depth-first order, tree by tree, that jumps over subtrees.
 
 mod blocks;
 pub mod parcels;
@@ -18,7 +17,6 @@ use crate::state::{Run, RunId, State};
 use blocks::{Block, Blocks, Change, Making, Sorted};
 use parcels::Subtrees;
 
-/// The live runs of a snapshot, arranged for planning.
 #[derive(Debug)]
 pub struct Directory<L> {
     forest: Forest,
@@ -32,7 +30,6 @@ pub struct Directory<L> {
     pub(crate) subtrees: OnceLock<Subtrees>,
 }
 
-/// The difference between two states.
 #[derive(Debug)]
 pub struct Changes<L> {
     /// New live primaries and replicas, each once.
@@ -50,14 +47,12 @@ impl<L> Default for Changes<L> {
 }
 
 impl<L> Directory<L> {
-    /// The directory of a whole state.
     pub fn new(forest: Forest, state: &State<L>) -> Directory<L> {
         let Ok(directory) = Directory::of(forest, state.live().cloned(), state.cutoffs(), &Never);
         directory
     }
 
-    /// The directory of live runs in any order, and cutoffs. If a cube has several cutoffs, the lowest
-    /// counts.
+    /// Returns the directory of live runs in any order, and the lowest cutoff of each cube.
     ///
     /// # Errors
     ///
@@ -71,10 +66,9 @@ impl<L> Directory<L> {
         Directory::made(forest, live, cutoffs, Threshold::ALL, stop)
     }
 
-    /// The directory of a part that suffices for a box and a range of priorities: all runs that meet both,
-    /// and any cutoffs. Plans for that box and range return the same rows as with all runs. By I2, rows below
-    /// a cube have priorities at or above its cutoff, so it makes no difference whether the walk descends
-    /// there.
+    /// Returns the directory of a part that suffices for a box and a range of priorities: all runs that meet
+    /// both, and any cutoffs. Plans for them return the same rows as with all runs. By I2, rows below a cube
+    /// have priorities at or above its cutoff, so it makes no difference whether the walk descends there.
     ///
     /// # Errors
     ///
@@ -113,9 +107,9 @@ impl<L> Directory<L> {
         Ok(Directory { forest, primaries, copies, otherwise, subtrees: OnceLock::new() })
     }
 
-    /// The directory after changes, equal to [`Directory::new`] of the changed state. It takes the time of
-    /// the changed blocks, one step for each other block, and one for each id of a run that was removed or is
-    /// copied.
+    /// Returns the directory after changes, equal to [`Directory::new`] of the changed state. It takes the
+    /// time of the changed blocks, one step for each other block, and one for each id of a run that was
+    /// removed or is copied.
     ///
     /// # Panics
     ///
@@ -162,7 +156,6 @@ impl<L> Directory<L> {
         Directory { forest: forest.clone(), primaries, copies, otherwise: self.otherwise, subtrees: OnceLock::new() }
     }
 
-    /// The directory of an empty table.
     pub fn nothing(forest: Forest) -> Directory<L> {
         let Ok(directory) = Directory::of(forest, std::iter::empty(), std::iter::empty(), &Never);
         directory
@@ -173,7 +166,6 @@ impl<L> Directory<L> {
         self.otherwise == Threshold::ALL
     }
 
-    /// The trees of its cubes.
     pub fn forest(&self) -> &Forest {
         &self.forest
     }
@@ -183,7 +175,6 @@ impl<L> Directory<L> {
         self.primaries.runs.iter().filter_map(|(grid, _)| self.forest.tree(*grid))
     }
 
-    /// Number of live runs, primaries and replicas.
     pub fn len(&self) -> usize {
         self.primaries.len_of_runs() + self.copies.len_of_runs()
     }
@@ -192,7 +183,6 @@ impl<L> Directory<L> {
         self.len() == 0
     }
 
-    /// Number of live primary records.
     pub fn rows(&self) -> u64 {
         self.primaries.rows
     }
@@ -207,12 +197,10 @@ impl<L> Directory<L> {
         self.runs().chain(self.replicas())
     }
 
-    /// All live replicas, by cube in depth-first order.
     pub fn replicas(&self) -> impl Iterator<Item = &Arc<Run<L>>> + Clone {
         self.copies.all()
     }
 
-    /// The live replicas in one cube.
     pub fn replicas_in(&self, cube: CubeId) -> &[Arc<Run<L>>] {
         self.copies.runs_of(cube)
     }
@@ -222,7 +210,6 @@ impl<L> Directory<L> {
         self.primaries.iter().flat_map(|block| block.cubes.iter().copied())
     }
 
-    /// Number of cubes with at least one primary run.
     pub fn occupied_cubes(&self) -> usize {
         let occupied =
             |block: &Arc<Block<L>>| (0..block.cubes.len()).filter(|cube| !block.of_cube(*cube).is_empty()).count();
@@ -239,13 +226,11 @@ impl<L> Directory<L> {
         self.primaries.find(cube).map_or(self.otherwise, |(block, index)| block.cutoffs[index])
     }
 
-    /// All cutoffs below [`Threshold::ALL`].
     pub fn cutoffs(&self) -> impl Iterator<Item = (CubeId, Threshold)> {
         let cubes = self.cubes().zip(self.primaries.iter().flat_map(|block| block.cutoffs.iter().copied()));
         cubes.filter(|(_, cutoff)| *cutoff < Threshold::ALL)
     }
 
-    /// The primary runs of one cube.
     pub fn runs_of(&self, cube: CubeId) -> &[Arc<Run<L>>] {
         self.primaries.runs_of(cube)
     }
@@ -262,17 +247,15 @@ fn stride(forest: &Forest) -> usize {
     2 * forest.most_dimensions()
 }
 
-/// Sorts runs by cube, then by id.
 fn sorted<L, S: Stop>(runs: Vec<Arc<Run<L>>>, stop: &S) -> Result<Sorted<L>, S::Stopped> {
     let mut order: Vec<_> = (0u32..).zip(&runs).map(|(index, run)| (run.cube, run.id, index)).collect();
-    // Sorts cubes and ids without the runs, because following each pointer would take longer. Most runs
-    // arrive nearly in order, which this sort exploits.
+    // Sorts cubes and ids without following the pointers to the runs. Most runs arrive nearly in order, which
+    // this sort exploits.
     gradual::sort(&mut order, stop)?;
     let mut runs: Vec<_> = runs.into_iter().map(Some).collect();
     Ok(order.into_iter().filter_map(|(cube, _, index)| Some((cube, runs[index as usize].take()?))).collect())
 }
 
-/// The lowest cutoff of each cube, if it is below [`Threshold::ALL`].
 fn lowest<S: Stop>(
     cutoffs: impl Iterator<Item = (CubeId, Threshold)>,
     stop: &S,

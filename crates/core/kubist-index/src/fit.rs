@@ -1,12 +1,11 @@
 //! Test whether a grid fits the data.
 //!
-//! The measure is the number of records that boxes examine for each record that they return. It is estimated
-//! from a sample of all records, for the current grid and for a grid that is learned from the sample.
+//! The measure is the number of records that boxes examine for each record that they return. A sample of all
+//! records estimates it, for the current grid and for a grid that is learned from the sample.
 //!
-//! A grid that the data has outgrown gives most of it few coordinates in a dimension. That dimension then
-//! separates neighbours only at depths that the tree does not reach. The estimate follows the readers: it
-//! arranges the sample in a tree of small cubes, and counts the pieces whose bounds intersect boxes with
-//! 1/100 of the data.
+//! A grid that the data has outgrown gives most of it few coordinates in a dimension, which then separates
+//! neighbours only at depths that the tree does not reach. The estimate arranges the sample in a tree of
+//! small cubes, and counts the pieces whose bounds intersect boxes with 1/100 of the data.
 
 use crate::cube::{CubeId, Geometry, Interleaver, MortonKey};
 use crate::grid::Scale;
@@ -26,7 +25,6 @@ const OUTLIERS: usize = 1024;
 /// A sample: `values[d][record]` for each dimension; NaN for missing numbers.
 pub type Sample = [Vec<f64>];
 
-/// Records that boxes examine for each record that they return.
 pub fn examined(geometry: &Geometry, scales: &[Scale], sample: &Sample) -> f64 {
     let records = sample.first().map_or(0, Vec::len);
     let columns: Vec<Vec<u32>> =
@@ -123,7 +121,7 @@ fn finite(values: &[f64]) -> Vec<f64> {
 }
 
 /// Returns whether data left its domain or fills little of it. This takes 1/1000 of the time of [`outgrown`],
-/// but does not see how records are distributed inside.
+/// but does not see the distribution inside.
 pub fn has_left(scales: &[Scale], sample: &Sample) -> bool {
     scales.iter().zip(sample).any(|(scale, values)| {
         let (low, high) = scale.domain();
@@ -132,10 +130,10 @@ pub fn has_left(scales: &[Scale], sample: &Sample) -> bool {
     })
 }
 
-/// Scales for a new grid of the same dimensions, if boxes examine much more with the current ones.
+/// Returns scales for a new grid of the same dimensions, if boxes examine much more with the current ones.
 ///
-/// If values left a linear domain, the new domain extends as far again in that direction. Data that keeps
-/// growing thus gets a new grid each time that its range doubles.
+/// If values left a linear domain, the new domain extends as far again in that direction, so that growing
+/// data gets a new grid each time that its range doubles.
 pub fn outgrown(geometry: &Geometry, scales: &[Scale], sample: &Sample) -> Option<Vec<Scale>> {
     if sample.first().is_none_or(|values| values.len() < LEAST_SAMPLE) {
         return None;
@@ -207,7 +205,6 @@ mod tests {
         sample[2] = uniform(&mut rng, 0.0, 1000.0);
         let scales = outgrown(&geometry, &[linear(0.0, 1.0), linear(0.0, 1.0), linear(0.0, 1.0)], &sample).unwrap();
         let (low, high) = scales[2].domain();
-        // The new domain extends as far again as the data came.
         assert!((-100.0..=0.0).contains(&low) && (1900.0..2100.0).contains(&high), "{low} {high}");
         assert_eq!(outgrown(&geometry, &scales, &sample), None);
     }
@@ -240,10 +237,8 @@ mod tests {
         for (values, left) in [
             (uniform(&mut rng, 0.0, 1.0), false),
             (uniform(&mut rng, 0.3, 0.6), false),
-            // A fifth is outside, or almost nothing of the domain is filled.
             (uniform(&mut rng, 0.0, 1.25), true),
             (uniform(&mut rng, 0.5, 0.51), true),
-            // Dimensions with one value or none decide nothing.
             (vec![0.5; 100], false),
             (vec![f64::NAN; 100], false),
             (vec![], false),

@@ -3,7 +3,7 @@
 //! A table begins with grid 0. A later grid divides space differently, perhaps by other columns, and has its
 //! own tree. Runs move there from the older trees over time. A record is in one primary run of the whole
 //! forest (I1). All other rules apply to each tree: cutoffs (I2), and replicas copy runs of their own tree
-//! (I4). A query therefore reads every tree that has runs, in the coordinates of its grid.
+//! (I4). So a query reads every tree that has runs, in the coordinates of its grid.
 
 use std::collections::BTreeMap;
 
@@ -46,12 +46,10 @@ impl Forest {
         }
     }
 
-    /// The tree of a grid, if it is known.
     pub fn tree(&self, grid: u32) -> Option<Geometry> {
         self.0.binary_search_by_key(&grid, Geometry::grid).ok().map(|index| self.0[index])
     }
 
-    /// The tree of a cube of this forest.
     pub fn tree_of(&self, cube: CubeId) -> Geometry {
         self.tree(cube.grid()).expect("a cube is made by the geometry of its tree")
     }
@@ -67,7 +65,6 @@ impl Forest {
         Some(self.0.get(self.0.binary_search_by_key(&grid, Geometry::grid).ok()?)?.dimensions())
     }
 
-    /// All trees, in the order of their numbers.
     pub fn trees(&self) -> impl Iterator<Item = Geometry> + '_ {
         self.0.iter().copied()
     }
@@ -82,7 +79,6 @@ impl Forest {
 pub struct Region(BTreeMap<u32, GridBox>);
 
 impl Region {
-    /// All of space.
     pub fn everything(forest: &Forest) -> Region {
         Region(forest.trees().map(|tree| (tree.grid(), tree.everything())).collect())
     }
@@ -92,17 +88,15 @@ impl Region {
         Region(BTreeMap::from([(grid, grid_box)]))
     }
 
-    /// Sets the box in one more grid.
     pub fn insert(&mut self, grid: u32, grid_box: GridBox) {
         self.0.insert(grid, grid_box);
     }
 
-    /// Removes a grid: the region then has no part in it.
+    /// Removes a grid, in which the region then has no part.
     pub fn remove(&mut self, grid: u32) {
         self.0.remove(&grid);
     }
 
-    /// The box in a grid; `None` if the region has no part in it.
     pub fn in_tree(&self, grid: u32) -> Option<&GridBox> {
         self.0.get(&grid)
     }

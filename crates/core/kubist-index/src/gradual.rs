@@ -1,12 +1,8 @@
-//! Cancellable work over data in memory.
-//!
-//! Sorting ten million records takes a second. Here the work between two checks for cancellation is at most
-//! [`PIECE`] items, however large the input is.
+//! Cancellable work over data in memory, with at most [`PIECE`] items between two checks.
 
 use std::convert::Infallible;
 use std::ops::Range;
 
-/// A switch that work checks at intervals.
 pub trait Stop {
     /// The error of cancelled work.
     type Stopped;
@@ -30,7 +26,6 @@ impl Stop for Never {
     }
 }
 
-/// Items between two checks.
 pub const PIECE: usize = 65_536;
 
 /// `0..length` in ranges of at most [`PIECE`] items, with a check before each.
@@ -95,7 +90,6 @@ pub fn sort<T: Copy + Ord, S: Stop>(items: &mut Vec<T>, stop: &S) -> Result<(), 
     Ok(())
 }
 
-/// Appends the merge of two sorted lists.
 fn merge<T: Copy + Ord, S: Stop>(
     mut left: &[T],
     mut right: &[T],
@@ -126,7 +120,6 @@ mod tests {
 
     use super::*;
 
-    /// Counts checks, and cancels at one of them.
     struct Counted {
         looks: Cell<usize>,
         stop: usize,
@@ -147,7 +140,6 @@ mod tests {
         }
     }
 
-    /// Unordered numbers with some duplicates.
     fn numbers(count: usize) -> Vec<u64> {
         (0..count as u64).map(|n| n.wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 40).collect()
     }

@@ -1,8 +1,8 @@
 //! Grids: monotone maps from a dimension's values to integer coordinates.
 //!
 //! Only monotony is required: `a <= b` implies `coordinate(a) <= coordinate(b)` over the whole type. A query
-//! maps its box through the same grid and then applies the exact predicate. A coarse or badly chosen grid
-//! therefore costs time, never rows.
+//! maps its box through the same grid and then applies the exact predicate, so a badly chosen grid costs
+//! time, never rows.
 //!
 //! Of the `2^bits` coordinates of a dimension, 1/64 at either end is for values below and above the domain,
 //! in logarithmic distance. The rest covers the domain. NaN and null have the last coordinate.
@@ -30,7 +30,6 @@ pub enum Scale {
     Quantile { knots: Vec<f64> },
 }
 
-/// An invalid domain, with its ends.
 #[derive(Clone, Debug, PartialEq, thiserror::Error)]
 #[error("a domain needs finite ends with low < high, found {low} to {high}")]
 pub struct BadDomain {
@@ -52,9 +51,9 @@ impl Scale {
         }
     }
 
-    /// A linear scale between the finite minimum and maximum of the values, widened by half their distance on
-    /// either side. A first commit is often a single time step or one rank's part of a mesh. A single value
-    /// `v` gives `v ± max(|v|, 1)`.
+    /// Returns a linear scale between the finite minimum and maximum of the values, widened by half their
+    /// distance on either side, because a first commit is often a single time step. A single value `v` gives
+    /// `v ± max(|v|, 1)`.
     pub fn learn_linear(values: impl IntoIterator<Item = f64>) -> Scale {
         let (low, high) = extremes(values);
         if low > high {
@@ -83,7 +82,6 @@ impl Scale {
         Scale::Quantile { knots }
     }
 
-    /// The minimum and maximum of the domain.
     pub fn domain(&self) -> (f64, f64) {
         match self {
             Scale::Linear { low, high } => (*low, *high),
@@ -134,7 +132,6 @@ impl Scale {
         }
     }
 
-    /// [`Scale::coordinate`] of many values.
     pub fn coordinates<T: Keyed>(&self, values: &[T], bits: u32) -> Vec<u32> {
         match *self {
             Scale::Linear { low, high } if (high - low).is_finite() => {
@@ -156,7 +153,6 @@ impl Scale {
         self.even_coordinates(low, high, values, bits)
     }
 
-    /// Coordinates of a linear scale with a finite width.
     #[inline(always)]
     fn even_coordinates<T: Keyed>(&self, low: f64, high: f64, values: &[T], bits: u32) -> Vec<u32> {
         let mut coordinates = Vec::with_capacity(values.len());

@@ -1,8 +1,8 @@
 //! A directory for frequent small commits, which are not merged into it one by one.
 //!
 //! Recent commits are in a small second directory. A writer looks into both, so a commit costs its own runs
-//! and a fraction of the occasional merges. A query plans over one directory: the first query merges the two,
-//! and later commits start a new small directory.
+//! and a fraction of the occasional merges. The first query merges the two, and later commits start a new
+//! small directory.
 
 use std::sync::{Arc, OnceLock};
 
@@ -13,7 +13,6 @@ use crate::forest::Forest;
 const LATE_RUNS: usize = 256;
 const LATE_SHARE: usize = 8;
 
-/// A directory, and the changes since it was arranged.
 #[derive(Debug)]
 pub struct Layers<L> {
     arranged: Arc<Directory<L>>,
@@ -46,7 +45,6 @@ impl<L> Layers<L> {
         }
     }
 
-    /// The merged directory.
     pub fn joined(&self) -> &Arc<Directory<L>> {
         let Some(late) = &self.late else { return &self.arranged };
         self.joined.get_or_init(|| {
@@ -63,7 +61,6 @@ impl<L> Layers<L> {
         }
     }
 
-    /// Number of live runs.
     pub fn len(&self) -> usize {
         self.arranged.len() + self.late.as_ref().map_or(0, |late| late.len())
     }
@@ -72,7 +69,6 @@ impl<L> Layers<L> {
         self.len() == 0
     }
 
-    /// Number of live primary records.
     pub fn rows(&self) -> u64 {
         self.arranged.rows() + self.late.as_ref().map_or(0, |late| late.rows())
     }

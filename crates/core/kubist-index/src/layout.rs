@@ -11,7 +11,6 @@ use crate::cube::{CubeId, Geometry, MortonKey};
 use crate::priority::Threshold;
 use crate::ramps::{Ramp, where_reached};
 
-/// Target sizes of cubes and runs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Capacity {
     /// Rows that a cube should keep.
@@ -37,14 +36,12 @@ impl Capacity {
         Capacity { rows, leaf_rows: rows + rows / 4, worth_distributing: rows / 2, worth_pushing, worth_adding }
     }
 
-    /// The capacity for commits. Many small commits would cut cubes that already have rows into more and
-    /// smaller runs than readers should read. Their rows stay higher in the tree until the optimizer pushes
-    /// them down in bulk.
+    /// Returns the capacity for commits. Small commits would cut cubes that already have rows into too many
+    /// small runs, so their rows stay higher in the tree until the optimizer pushes them down in bulk.
     pub fn for_commits(rows: u32) -> Capacity {
         Capacity::adding(rows, 0.5)
     }
 
-    /// The same, with another fraction of the capacity that justifies a run.
     pub fn adding(rows: u32, share: f64) -> Capacity {
         let usual = Capacity::new(rows);
         let worth_adding = ((rows as f64 * share) as usize).clamp(usual.worth_pushing, usual.worth_distributing.max(1));
@@ -87,13 +84,13 @@ pub struct Placement {
     /// Rows with priorities at or above the cutoff.
     pub overflow: Vec<u32>,
     pub cutoff: Threshold,
-    /// Few rows for a leaf that already has rows, or overflow of a cube with many runs. Small commits cause
-    /// many such placements.
+    /// Few rows for a leaf that already has rows, or overflow of a cube with many runs, as small commits
+    /// cause.
     pub is_one_of_many: bool,
 }
 
-/// The cutoff of a cube that receives `arriving` rows, with priorities spread over `[above, 1)`, where
-/// `above` is its parent's cutoff. Never above the recorded cutoff.
+/// Returns the cutoff of a cube that receives `arriving` rows, with priorities spread over `[above, 1)`,
+/// where `above` is its parent's cutoff. It is never above the recorded cutoff.
 pub fn cutoff_for(
     geometry: &Geometry,
     capacity: &Capacity,
@@ -181,7 +178,6 @@ fn has_many_runs(known: &dyn Known, cube: CubeId) -> bool {
     known.ramps(cube).len() >= MANY_RUNS
 }
 
-/// The result of [`place`].
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Placed {
     /// In depth-first order of cubes; none is empty.

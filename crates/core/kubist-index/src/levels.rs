@@ -1,7 +1,7 @@
 //! Merge policy for the levels of a paged directory.
 //!
-//! A directory consists of levels, each written at once. A new level is either added or merged with the
-//! newest levels. Queries read all levels, so they need few; writers should rewrite few bytes.
+//! A new level is either added or merged with the newest levels. Queries read all levels, so they need few;
+//! writers should rewrite few bytes.
 
 /// The number of oldest levels to keep. `levels` are the bytes of each level, oldest first, and `new` the
 /// bytes to add; the other levels are merged with the new bytes. A level stays if it has at least `least`
@@ -25,7 +25,6 @@ mod tests {
     use super::*;
     use proptest::prelude::*;
 
-    /// Applies one call and returns the bytes that it writes.
     fn step(levels: &mut Vec<u64>, new: u64, least: u64) -> u64 {
         let written = levels.split_off(kept(levels, new, least)).iter().sum::<u64>() + new;
         levels.push(written);

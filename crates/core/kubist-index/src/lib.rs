@@ -1,6 +1,6 @@
 //! Grids, cubes, priorities, the state of a table, and the query planner.
 //!
-//! The crate is pure: no I/O, no clock, no random numbers of its own. Every test runs from a seed.
+//! The crate has no I/O, no clock and no random numbers of its own.
 
 pub mod accuracy;
 pub mod budget;

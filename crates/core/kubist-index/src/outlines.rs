@@ -1,14 +1,11 @@
-//! The properties of a page's runs that every query tests, in arrays.
-//!
-//! The runs of a page are scattered in memory. Following a pointer to each would cost time even for runs that
-//! the query does not need.
+//! The properties of a page's runs that every query tests, in arrays, because the runs themselves are
+//! scattered in memory.
 
 use crate::cube::{GridBox, MAX_DIMENSIONS};
 use crate::forest::{Forest, Region};
 use crate::pages::Page;
 use crate::priority::PriorityRange;
 
-/// The priorities and the cubes of a page's entries.
 #[derive(Debug)]
 pub struct Outlines {
     grid: u32,
@@ -61,7 +58,6 @@ impl Outlines {
         }
     }
 
-    /// Maximum bytes of memory for a page.
     pub fn memory(runs: usize, entries: usize) -> usize {
         size_of::<Outlines>() + runs * 16 + entries * MAX_DIMENSIONS * 8
     }

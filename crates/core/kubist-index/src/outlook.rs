@@ -13,7 +13,6 @@ use serde::{Deserialize, Serialize};
 use crate::cube::{CubeId, Geometry};
 use crate::priority::Threshold;
 
-/// The records that are copied to deeper cubes.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(try_from = "String", into = "String")]
 pub enum Replication {
@@ -63,7 +62,6 @@ impl fmt::Display for Replication {
     }
 }
 
-/// The text is not a replication policy.
 #[derive(Clone, Debug, PartialEq, thiserror::Error)]
 #[error("replication is none, outlook, outlook(BOOST), full or full(HEIGHT), found {0:?}")]
 pub struct NoPolicy(String);

@@ -1,19 +1,17 @@
 //! The directory of a large table, divided into pages of neighbouring runs.
 //!
-//! A query for a box and a range of priorities needs only the pages that may meet them. A list of all pages,
-//! with the box and the priorities of each, finds them regardless of the depth of the tree. For that a page
-//! must be compact in space. Pages of runs in depth-first order are compact, except where runs of large inner
-//! cubes come between. Those runs have separate pages, of which there are few. All runs of a page are of one
-//! tree, because its box is in the coordinates of one grid.
+//! A list of all pages, with the box and the priorities of each, finds the pages that a query may need,
+//! regardless of the depth of the tree. For that a page must be compact in space. Pages of runs in
+//! depth-first order are compact, except where runs of large inner cubes come between, so those runs have
+//! separate pages. All runs of a page are of one tree, because its box is in the coordinates of one grid.
 //!
 //! A sample of everything needs the top of every subtree. In a very large directory the inner cubes of
 //! subtrees that fit in a page also have separate pages, so that a sample does not read a page for each
 //! subtree.
 //!
 //! A directory may have levels, written one after the other, each divided into its own pages. A later level
-//! may lower the cutoff of a cube in an older one. A reader that reads the page with the old cutoff, and
-//! would stop there, must not miss the page with the new one. The priorities of a page of a later level
-//! therefore begin with the lowest of its cutoffs.
+//! may lower the cutoff of a cube in an older one. A reader of the page with the old cutoff must not miss the
+//! page with the new one, so the priorities of a page of a later level begin with the lowest of its cutoffs.
 
 use std::collections::VecDeque;
 use std::sync::Arc;
@@ -23,7 +21,6 @@ use crate::forest::{Forest, Region};
 use crate::priority::{PriorityRange, Threshold};
 use crate::state::Run;
 
-/// An entry of a directory: a run or a cutoff of a cube.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Entry<L> {
     Run(Arc<Run<L>>),
@@ -66,12 +63,10 @@ impl Tier {
     pub const ALL: [Tier; 3] = [Tier::Upper, Tier::Middle, Tier::Lower];
 }
 
-/// The description of a page in the list of pages.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Summary {
     pub tier: Tier,
     pub runs: u32,
-    /// The grid of its tree.
     pub grid: u32,
     /// The box around all its cubes.
     pub span: GridBox,
@@ -98,7 +93,6 @@ impl Summary {
 }
 
 impl<L> Page<L> {
-    /// Number of runs and cutoffs.
     pub fn len(&self) -> usize {
         self.runs.len() + self.cutoffs.len()
     }
@@ -107,7 +101,6 @@ impl<L> Page<L> {
         self.len() == 0
     }
 
-    /// The grid of its entries; `None` if it is empty.
     fn grid(&self) -> Option<u32> {
         self.cubes().next().map(CubeId::grid)
     }
@@ -186,7 +179,6 @@ pub struct Dealer<L> {
     open: [Page<L>; 3],
 }
 
-/// A complete page with its description.
 pub type Dealt<L> = (Summary, Page<L>);
 
 impl<L> Dealer<L> {
@@ -201,7 +193,6 @@ impl<L> Dealer<L> {
         if self.ahead.len() > self.sizes.page { self.deal() } else { None }
     }
 
-    /// The remaining pages.
     pub fn finish(mut self) -> Vec<Dealt<L>> {
         let mut pages = Vec::new();
         while !self.ahead.is_empty() {
@@ -211,7 +202,6 @@ impl<L> Dealer<L> {
         pages
     }
 
-    /// Moves the first entry to its page.
     fn deal(&mut self) -> Option<Dealt<L>> {
         let (mut tier, mut together) = (Tier::Lower, 0);
         if self.fitting == 0 {
@@ -376,7 +366,6 @@ mod tests {
                     of_levels[rng.random_range(0..levels)].push(entry);
                     continue;
                 };
-                // A run that was pushed down from level to level.
                 let last = rng.random_range(0..levels);
                 let mut cutoff = 1 << 64;
                 for (level, entries) in of_levels.iter_mut().enumerate().take(last + 1) {

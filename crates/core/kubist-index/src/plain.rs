@@ -1,6 +1,6 @@
 //! The size of values without dictionary or view encoding.
 //!
-//! A dictionary or a view may repeat one large value in a hundred thousand rows. Code that decodes such a
+//! A dictionary or a view may repeat one large value in a hundred thousand rows, so code that decodes such a
 //! column checks this size first, and works in parts that fit into memory.
 
 use arrow_array::cast::AsArray;
@@ -33,7 +33,6 @@ fn views<T: ByteViewType + ?Sized>(array: &GenericByteViewArray<T>) -> usize {
     array.lengths().map(|length| length as usize + size_of::<i64>()).fold(0, usize::saturating_add)
 }
 
-/// Bytes of the value of a row.
 fn length_of(values: &dyn Array) -> Box<dyn Fn(usize) -> usize + '_> {
     match values.data_type() {
         DataType::Utf8 => text(values.as_string::<i32>().value_offsets()),

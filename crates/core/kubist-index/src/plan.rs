@@ -24,7 +24,6 @@ pub struct Visit<'a, L> {
     pub within: Option<Arc<[CubeId]>>,
 }
 
-/// The runs that a query reads.
 #[derive(Debug)]
 pub struct Plan<'a, L> {
     pub visits: Vec<Visit<'a, L>>,
@@ -86,7 +85,6 @@ impl<L> Directory<L> {
         Ok(plan)
     }
 
-    /// The trees that have runs, with the region's box in each.
     fn asked<'a>(&'a self, region: &'a Region) -> impl Iterator<Item = (Geometry, &'a GridBox)> {
         self.trees().filter_map(|tree| region.in_tree(tree.grid()).map(|grid_box| (tree, grid_box)))
     }

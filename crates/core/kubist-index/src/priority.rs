@@ -15,7 +15,6 @@ use arrow_schema::{DataType, TimeUnit};
 use half::f16;
 use xxhash_rust::xxh3::{xxh3_64, xxh3_64_with_seed};
 
-/// An inclusive range of priorities.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct PriorityRange {
     pub first: u64,
@@ -30,7 +29,6 @@ impl Threshold {
     pub const NONE: Threshold = Threshold(0);
     pub const ALL: Threshold = Threshold(1 << 64);
 
-    /// The threshold of an integer, clamped to 2^64.
     pub fn new(value: u128) -> Threshold {
         Threshold(value.min(1 << 64))
     }
@@ -68,7 +66,6 @@ impl PriorityRange {
         (low < high).then(|| PriorityRange { first: low.0 as u64, last: (high.0 - 1) as u64 })
     }
 
-    /// The intersection; `None` if it is empty.
     pub fn intersect(self, other: PriorityRange) -> Option<PriorityRange> {
         let range = PriorityRange { first: self.first.max(other.first), last: self.last.min(other.last) };
         (range.first <= range.last).then_some(range)
@@ -106,7 +103,6 @@ mod tag {
     pub const DURATION: u8 = 12;
 }
 
-/// The start of the chain, which is the hash of a record without parts.
 fn start(seed: u64) -> u64 {
     xxh3_64_with_seed(b"kubist priority 1", seed)
 }
@@ -121,9 +117,8 @@ fn fold(hash: &mut u64, part: &[u8]) {
     *hash = xxh3_64_with_seed(part, *hash);
 }
 
-/// Hashes a tag and eight bytes with the same result as [`fold`]: XXH3-64 of 9 to 16 bytes (specification
-/// 0.2, "Input of 9-16 bytes"). Most parts have this size, and the library's general function takes several
-/// times as long.
+/// Hashes a tag and eight bytes like [`fold`]: XXH3-64 of 9 to 16 bytes (specification 0.2, "Input of 9-16
+/// bytes"). Most parts have this size, and the library's general function takes several times as long.
 #[inline]
 fn fold_word(hash: &mut u64, tag: u8, word: u64) {
     // Pairs of words of the default secret, from its bytes 24 and 40.

@@ -12,13 +12,11 @@ pub struct Ramp {
 }
 
 impl Ramp {
-    /// The ramp of a run with these lowest and highest priorities.
     pub fn of_run(rows: u64, (first, last): (u64, u64)) -> Ramp {
         let fraction = |priority: u64| priority as f64 / 18_446_744_073_709_551_616.0;
         Ramp { first: fraction(first), last: fraction(last), rows: rows as f64 }
     }
 
-    /// Number of rows below a fraction.
     pub fn below(&self, fraction: f64) -> f64 {
         match (fraction <= self.first, fraction >= self.last) {
             (true, _) => 0.0,
@@ -28,7 +26,7 @@ impl Ramp {
     }
 }
 
-/// The lowest fraction up to `high` with `wanted` rows below it; `high` if there are fewer.
+/// Returns the lowest fraction up to `high` with `wanted` rows below it, or `high` if there are fewer.
 ///
 /// Bisection. A ramp that ends below the interval becomes a constant, and a ramp that spans it becomes a
 /// slope. Each half then keeps only the ramps that begin or end in it, so the total work is about two passes

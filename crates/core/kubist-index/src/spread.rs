@@ -1,15 +1,11 @@
-//! Hashing of keys that are already well distributed.
-//!
-//! The keys begin with a hash or an id, and neighbours differ in few bits. Combining their parts is
-//! sufficient.
+//! Hashing of keys that are already well distributed, because they begin with a hash or an id. Combining
+//! their parts is sufficient.
 
 use std::collections::{HashMap, HashSet};
 use std::hash::{BuildHasherDefault, Hasher};
 
-/// A map with such keys.
 pub type SpreadMap<K, V> = HashMap<K, V, BuildHasherDefault<Folding>>;
 
-/// A set of such keys.
 pub type SpreadSet<K> = HashSet<K, BuildHasherDefault<Folding>>;
 
 #[derive(Clone, Copy, Debug, Default)]

@@ -27,7 +27,6 @@ pub struct Start {
 }
 
 impl Start {
-    /// The root of a grid's tree.
     pub const fn root(grid: u32) -> Start {
         Start { region: CubeId::root(grid), source: CubeId::root(grid) }
     }

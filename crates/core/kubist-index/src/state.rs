@@ -2,8 +2,8 @@
 //!
 //! A commit adds runs and lowers cutoffs. A rewrite adds runs and replicas, removes runs and lowers cutoffs.
 //! Runs form a two-phase set (a removed run stays removed: I6), cutoffs are min-registers that start at
-//! [`Threshold::ALL`] (I3), and positions are max-registers. Commits of different writers can therefore be
-//! joined in any order, once or twice, with the same result.
+//! [`Threshold::ALL`] (I3), and positions are max-registers. So commits of different writers can be joined in
+//! any order, once or twice, with the same result.
 //!
 //! The payload `L` of a run describes its bytes and their location. This module never reads it.
 
@@ -28,7 +28,6 @@ impl RunId {
         RunId(field(origin) << 80 | field(sequence) << 32 | index as u128)
     }
 
-    /// The bits of the origin in the id.
     pub fn origin(self) -> u64 {
         (self.0 >> 80) as u64
     }
@@ -77,7 +76,6 @@ pub struct Rewrite<L> {
     pub needs: Vec<(String, u64)>,
 }
 
-/// The join of prefixes of all logs.
 #[derive(Clone, Debug)]
 pub struct State<L> {
     /// In the order of arrival, which in large commits is close to the order in space.
@@ -206,7 +204,6 @@ impl<L> State<L> {
         self.rewrites = self.rewrites.max(other.rewrites);
     }
 
-    /// W(cube): [`Threshold::ALL`] until an entry lowers it.
     pub fn cutoff(&self, cube: CubeId) -> Threshold {
         self.cutoffs.get(&cube).copied().unwrap_or(Threshold::ALL)
     }
@@ -215,17 +212,14 @@ impl<L> State<L> {
         self.cutoffs.iter().map(|(cube, cutoff)| (*cube, *cutoff))
     }
 
-    /// The position up to which a writer's log is joined.
     pub fn position(&self, writer: &str) -> u64 {
         self.positions.get(writer).copied().unwrap_or(0)
     }
 
-    /// The position of each writer's log.
     pub fn positions(&self) -> impl Iterator<Item = (&str, u64)> {
         self.positions.iter().map(|(writer, position)| (writer.as_str(), *position))
     }
 
-    /// Number of joined rewrites.
     pub fn rewrites(&self) -> u64 {
         self.rewrites
     }
@@ -235,7 +229,6 @@ impl<L> State<L> {
         self.indices.get(&run).map(|index| &self.added[*index as usize])
     }
 
-    /// Runs that some entry removed.
     pub fn removed(&self) -> &SpreadSet<RunId> {
         &self.removed
     }
@@ -245,13 +238,11 @@ impl<L> State<L> {
         self.removed.iter().copied().filter(|run| !self.indices.contains_key(run))
     }
 
-    /// Number of runs it has, also removed ones.
     pub fn added(&self) -> usize {
         self.added.len()
     }
 
-    /// Returns whether the run is live. A continued state knows only its own removals. An entry names no run
-    /// that did not exist before it (I5).
+    /// Returns whether the run is live. A continued state knows only its own removals.
     pub fn is_live(&self, run: RunId) -> bool {
         (self.continued || self.indices.contains_key(&run)) && !self.removed.contains(&run)
     }
@@ -272,7 +263,6 @@ mod tests {
 
     type Logged = (usize, u64, Commit<()>);
 
-    /// Three writers' logs, entry by entry.
     fn logs() -> impl Strategy<Value = Vec<Logged>> {
         prop::collection::vec((0usize..3, 0u32..3, 0u128..40), 0..20).prop_map(|choices| {
             let geometry = Geometry::new(2).unwrap();

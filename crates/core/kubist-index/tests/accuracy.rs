@@ -15,7 +15,6 @@ use proptest::prelude::*;
 struct Exact(Vec<u32>);
 
 impl Exact {
-    /// |value| of a finite float.
     fn of(value: f64) -> Exact {
         let bits = value.abs().to_bits();
         let (field, digits) = (bits >> 52, bits & ((1 << 52) - 1));
@@ -28,7 +27,6 @@ impl Exact {
         Exact(words.into_iter().rev().collect())
     }
 
-    /// The difference to a smaller value.
     fn less(&self, other: &Exact) -> Exact {
         let (mut words, mut borrowed) = (self.0.clone(), false);
         for (word, less) in words.iter_mut().zip(&other.0).rev() {
@@ -40,7 +38,6 @@ impl Exact {
     }
 }
 
-/// |stored - given| as an exact float.
 fn distance(stored: f64, given: f64) -> f64 {
     let difference = (stored - given).abs();
     let (a, b) = (Exact::of(stored), Exact::of(given));
@@ -63,7 +60,6 @@ fn bounds() -> impl Strategy<Value = Accuracy> {
     ]
 }
 
-/// Floats of all sizes, and floats next to the limits.
 fn bits_of_floats() -> impl Strategy<Value = u64> {
     let special = [
         0.0,
@@ -97,7 +93,6 @@ fn rounded<T: ArrowPrimitiveType>(accuracy: Accuracy, values: &[T::Native]) -> V
     let again = accuracy.round(&stored);
     let stored = stored.as_primitive::<T>().values().to_vec();
     assert_eq!(bytes::<T>(&stored), bytes::<T>(again.as_primitive::<T>().values()), "{accuracy}: {values:?}");
-    // The same for single values and for an array.
     for (value, stored) in values.iter().zip(&stored) {
         let alone: ArrayRef = Arc::new(PrimitiveArray::<T>::from_iter_values([*value]));
         let alone = accuracy.round(&alone);
@@ -178,7 +173,6 @@ proptest! {
         let values: Vec<f32> = bits.iter().map(|bits| f32::from_bits(*bits as u32)).chain(by_value).collect();
         for (given, stored) in values.iter().zip(rounded::<Float32Type>(accuracy, &values)) {
             check_float(accuracy, f64::from(*given), f64::from(stored));
-            // The same in the arithmetic of the type.
             if let (Accuracy::Absolute(bound), true) = (accuracy, given.is_finite()) {
                 prop_assert!((stored - given).abs() <= bound as f32);
             }

@@ -13,7 +13,6 @@ use rand::rngs::SmallRng;
 use rand::seq::{IndexedRandom, IteratorRandom};
 use rand::{Rng, SeedableRng};
 
-/// A table of runs without rows, with its state and changes.
 struct Table {
     rng: SmallRng,
     forest: Forest,
@@ -53,7 +52,6 @@ impl Table {
     fn commit(&mut self) {
         self.entries += 1;
         let (count, level) = (self.rng.random_range(1..300), self.rng.random_range(0..6));
-        // Many runs are spread over all of space, some are in one region.
         let place = self.rng.random_bool(0.3).then(|| self.cube(level));
         let runs: Vec<_> = (0..count)
             .map(|index| {
@@ -97,7 +95,6 @@ impl Table {
         self.state.rewrite(number, Rewrite { runs, removes, cutoffs, needs: Vec::new() }).unwrap();
     }
 
-    /// The changes since the last call.
     fn changes(&mut self) -> Changes<()> {
         let mut changes = std::mem::take(&mut self.changes);
         let lives =

@@ -2,8 +2,8 @@
 //! query returns every committed matching row exactly once.
 //!
 //! Tables get up to three grids. Writers use a grid once they know it, and rewriters move runs between the
-//! trees. Every broken rule must be detected. Rules that histories keep are broken in the history. Rules that
-//! the state and the planner keep are broken by giving the planner the state of an implementation without the
+//! trees. Every broken rule must be detected. Rules that histories keep are broken in the history. The rules
+//! of the state and the planner are broken by giving the planner the state of an implementation without the
 //! rule, or by misreading its plan.
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -100,7 +100,6 @@ fn forest() -> Forest {
     forest
 }
 
-/// The coordinates of a point in a grid.
 fn coordinates(grid: u32, point: u32) -> Vec<u32> {
     match grid {
         0 => vec![point << (32 - BITS)],
@@ -109,7 +108,6 @@ fn coordinates(grid: u32, point: u32) -> Vec<u32> {
     }
 }
 
-/// A box of a grid that contains some neighbouring points.
 fn grid_box(grid: u32, low: u32, high: u32) -> GridBox {
     let mut around = GridBox { low: [0; 8], high: [0; 8] };
     let (first, last) = (coordinates(grid, low), coordinates(grid, high));
@@ -411,7 +409,6 @@ impl Table {
         self.rewrites.push(rewrite);
     }
 
-    /// Queries from the planner's starts or from random ones. Returns the expected and the returned ids.
     fn query(&mut self) -> (Vec<u32>, Vec<u32>) {
         let (rewrites, mut positions) = self.any_prefix();
         let state = self.state(rewrites, positions.clone());
@@ -468,7 +465,6 @@ impl Table {
     }
 }
 
-/// The number of the first history with a wrong query.
 fn first_violation(broken: Option<Rule>, histories: u64) -> Option<u64> {
     (0..histories).find(|seed| {
         let mut table = Table::new(*seed, broken);
@@ -540,7 +536,6 @@ fn layers_change_as_if_made_anew() {
                 _ => table.rewrite(),
             }
             followed.follow(&table);
-            // Sometimes several entries are joined at once.
             if table.rng.random_bool(0.2) {
                 continue;
             }
@@ -566,7 +561,7 @@ fn layers_change_as_if_made_anew() {
     assert!(lost > 1000, "{lost}");
 }
 
-/// Returns whether two directories have the same entries and lead to the same rows.
+/// Compares the entries of two directories and the rows to which they lead.
 fn is_same(one: &Directory<Vec<Row>>, other: &Directory<Vec<Row>>, table: &mut Table) {
     let seen = |directory: &Directory<Vec<Row>>| {
         let runs: Vec<RunId> = directory.all().map(|run| run.id).collect();

@@ -10,7 +10,6 @@ use kubist_index::gradual::{Never, PIECE, Stop};
 use kubist_index::priority::{PriorityRange, Threshold};
 use kubist_index::state::{Run, RunId};
 
-/// Counts checks, and cancels at one of them.
 struct Counted {
     looks: Cell<usize>,
     stop: usize,
@@ -67,7 +66,6 @@ fn arranging_and_planning_many_runs_stop() {
         std::iter::once(root).chain((0..count / 2).map(|n| (cube(n), Threshold::new(1 << 20))))
     };
     for runs in [runs, with_replicas] {
-        // Runs are collected, sorted and arranged; cutoffs are sorted.
         stops_anywhere("arranging", 4 * count / PIECE, |stop| {
             Directory::of(forest.clone(), runs.iter().cloned(), cutoffs(), stop).map(|_| ())
         });

@@ -1,5 +1,3 @@
-//! Decoder of Arrow IPC messages into record batches.
-
 use std::collections::HashMap;
 use std::sync::Arc;
 
@@ -50,7 +48,6 @@ impl Decoder {
         &self.schema
     }
 
-    /// Decodes only the columns at these indices.
     pub fn take_only(&mut self, columns: Vec<usize>) {
         self.columns = Some(columns);
     }
@@ -122,7 +119,6 @@ impl Decoder {
         self.check_bytes("all dictionaries together", held)
     }
 
-    /// The value types of a dictionary in each column that uses it.
     fn values_of(&self, id: i64) -> Vec<DataType> {
         #[allow(deprecated)] // arrow-ipc has no other way to find the fields of a dictionary.
         let fields = self.schema.fields_with_dict_id(id);

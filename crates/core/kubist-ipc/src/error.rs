@@ -1,12 +1,9 @@
-//! Errors of reading a message.
-
 use std::fmt;
 
 use arrow_schema::ArrowError;
 
 pub type Result<T> = std::result::Result<T, Error>;
 
-/// A reason why a message cannot be read.
 #[derive(Debug)]
 pub enum Error {
     /// The source of the bytes failed.
@@ -20,7 +17,6 @@ pub enum Error {
 }
 
 impl Error {
-    /// Converts an error of the `arrow-ipc` decoder.
     pub(crate) fn of_decoder(error: ArrowError) -> Error {
         match error {
             ArrowError::IoError(_, error) => Error::Io(error),

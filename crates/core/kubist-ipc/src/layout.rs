@@ -21,7 +21,6 @@ pub struct Layout<'a> {
 }
 
 impl<'a> Layout<'a> {
-    /// The layout of a batch with buffers of these lengths.
     pub fn new(batch: &arrow_ipc::RecordBatch, version: MetadataVersion, lengths: &'a [u64]) -> Layout<'a> {
         let mut variadic: Vec<i64> = batch.variadicBufferCounts().into_iter().flatten().collect();
         variadic.reverse();
@@ -45,7 +44,6 @@ impl<'a> Layout<'a> {
         Err(Error::Damaged(format!("{numbers} bytes are not a multiple of the {width} bytes of a value ({data_type})")))
     }
 
-    /// Skips the buffers of the next column.
     pub fn pass(&mut self, data_type: &DataType) -> Result<()> {
         match data_type {
             DataType::List(item) | DataType::LargeList(item) | DataType::Map(item, _) => {

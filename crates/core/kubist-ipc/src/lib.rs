@@ -1,12 +1,9 @@
 //! Arrow IPC from untrusted sources: files, stored bytes, responses of a server.
 //!
 //! The `arrow-ipc` crate panics on some invalid messages: a buffer that ends outside its message or within a
-//! number, a misaligned union, a negative width. It also allocates any length that a message states. This
-//! crate therefore checks each message first. It compares the offset, the length and the decompressed length
-//! of each buffer with the bytes that exist and with a limit. It decodes only columns of plain types, and the
-//! decoder validates their values.
-//!
-//! This crate knows no files and no tables.
+//! number, a misaligned union, a negative width. It also allocates any length that a message states. So this
+//! crate first compares the offset, the length and the decompressed length of each buffer with the bytes that
+//! exist and with a limit. It decodes only columns of plain types, and the decoder validates their values.
 
 mod decoder;
 mod error;

@@ -1,5 +1,3 @@
-//! Reader of a stream of messages.
-
 use std::io::{ErrorKind, Read};
 
 use arrow_array::RecordBatch;
@@ -42,7 +40,6 @@ impl<R: Read> Stream<R> {
         self.decoder.schema()
     }
 
-    /// Decodes only the columns at these indices.
     pub fn take_only(&mut self, columns: Vec<usize>) {
         self.decoder.take_only(columns);
     }

@@ -1,10 +1,8 @@
 //! The trait [`Population`]: records that an estimate can sample.
 //!
-//! Each record has a priority, uniform in [0, 2^64). The records with priorities in a range are a uniform
-//! sample. Records that share a priority are always sampled together.
-//!
-//! `kubist-estimate` reads records through this trait only. Tables implement it, and `kubist-blocks`
-//! implements it for files of other programs.
+//! Each record has a priority, uniform in [0, 2^64), so the records in a range of priorities are a uniform
+//! sample. Records that share a priority are always sampled together. Tables implement the trait, and
+//! `kubist-blocks` implements it for files of other programs.
 
 pub mod seek;
 
@@ -18,7 +16,6 @@ use kubist_types::{Cancel, Result, Stats, Thinned};
 
 use seek::Seek;
 
-/// The columns that a scan returns.
 #[derive(Clone, Default)]
 pub struct Wanted {
     /// Indices of stored columns, in the order of the result.
@@ -26,7 +23,7 @@ pub struct Wanted {
     pub priorities: bool,
 }
 
-/// The records that a scan found in one unit of reading, such as a run.
+/// The records that a scan read from one run or block.
 pub struct Scanned {
     pub rows: usize,
     pub columns: Vec<ArrayRef>,
@@ -35,28 +32,26 @@ pub struct Scanned {
     pub stats: Stats,
 }
 
-/// The parameters of a scan.
 pub struct Scan {
     pub wanted: Wanted,
     pub range: PriorityRange,
-    /// Lets the scan skip zones that cannot improve the minimum or maximum. A zone may be scanned twice.
+    /// Lets the scan skip zones that cannot improve the minimum or maximum; it may scan a zone twice.
     pub seek: Option<Arc<Seek>>,
     pub deadline: Option<Instant>,
 }
 
-/// Steps that were written as a sample only.
-///
-/// `column` marks the records that were kept regardless of their priority.
+/// A step that was written as a sample only. `column` marks the records that were written regardless of their
+/// priority.
 pub struct Kept {
     pub whole: Thinned,
     pub column: String,
 }
 
-/// The number of records, exact or estimated.
+/// The number of records, exact or estimated with its standard error.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Number {
     pub rows: f64,
-    /// The standard error; 0 if the number is exact.
+    /// 0 if the number is exact.
     pub error: f64,
 }
 
@@ -70,73 +65,70 @@ impl Number {
     }
 }
 
-/// The largest fraction of an estimate's variance that the number of records may contribute.
+/// The largest fraction of an estimate's variance that may come from the number of records.
 pub const MOST_PART: f64 = 0.6;
 
-/// The benefit of knowing the number of records.
+/// The benefit of counting the records before they are sampled.
 #[derive(Clone, Copy, Debug)]
 pub struct Worth {
-    /// The relative standard error of the results that use the number.
+    /// The relative standard error that the results should have.
     pub error: f64,
-    /// Records that must be examined, approximately, if the number is known.
+    /// The approximate number of records to examine if their total is counted first.
     pub known: f64,
-    /// Records that must be examined, approximately, if the number is unknown.
+    /// The approximate number of records to examine without that count.
     pub unknown: f64,
 }
 
 impl Worth {
-    /// Returns whether an inexact number is precise enough to save reading.
+    /// Returns whether an inexact number is precise enough to reduce the records to examine.
     pub fn serves(&self, number: Number) -> bool {
         let part = self.part(number).powi(2);
         part <= MOST_PART && self.known / (1.0 - part) <= self.unknown
     }
 
-    /// The number's fraction of the standard error of the results.
     pub fn part(&self, number: Number) -> f64 {
         if number.is_exact() { 0.0 } else { number.error / number.rows.max(1.0) / self.error }
     }
 }
 
-/// Regions of space with an estimated number of records and typical values of the columns.
+/// Regions of space, each with an estimated number of records and typical values of columns.
 pub struct Parcels {
-    /// Estimated number of records of each region.
     pub rows: Vec<f64>,
-    /// Variance of the number of records, per record.
+    /// Variance of that number, per record.
     pub variances: Vec<f64>,
-    /// For each column, [`LIKE`] representative values per region, between the region's minimum and maximum.
+    /// For each column, [`LIKE`] representative values per region, between its minimum and maximum.
     pub like: Vec<ArrayRef>,
     pub places: Arc<dyn Places>,
 }
 
-/// The number of representative values for each region.
 pub const LIKE: usize = 8;
 
 /// Assigns records to regions.
 pub trait Places: Send + Sync {
-    /// The region of each record, from the columns of [`Population::located_by`]; `None` if no region
-    /// contains it.
+    /// Returns the region of each record from the columns of [`Population::located_by`], or `None` outside
+    /// all regions.
     fn of(&self, columns: &[ArrayRef]) -> Vec<Option<u32>>;
 }
 
 /// Records that can be sampled by priority.
 pub trait Population: Clone + Send + Sync + 'static {
-    /// The columns that aggregates, groups and conditions can name, with their units.
+    /// Returns the columns that aggregates, groups and conditions can name, with their units.
     fn visible(&self) -> Schema;
 
-    /// The columns that scans can return. They include all visible columns.
+    /// Returns the columns that scans can read, which include all visible columns.
     fn stored(&self) -> &SchemaRef;
 
-    /// The index of the stored column of a visible column.
+    /// Returns the stored index of a visible column.
     fn place(&self, visible: usize) -> usize;
 
-    /// The index of the stored column with this name.
+    /// Returns the index of the stored column with this name.
     ///
     /// # Errors
     ///
     /// `Expression`, with a list of the columns.
     fn find(&self, name: &str) -> Result<usize>;
 
-    /// The same records, prepared for reading these stored columns.
+    /// Returns the same records, prepared for reading these stored columns.
     ///
     /// # Errors
     ///
@@ -145,11 +137,11 @@ pub trait Population: Clone + Send + Sync + 'static {
         Ok(self.clone())
     }
 
-    /// The unit that records of one priority belong to, as messages name it: 30 "of `pid`", 30 "blocks". Such
-    /// records are correlated.
+    /// Names the group of records that share a priority, as messages print it after a number: "of `pid`" or
+    /// "blocks". Records of one group are correlated.
     fn identity(&self) -> Option<String>;
 
-    /// Mean number of records that share a priority.
+    /// Returns the mean number of records that share a priority.
     ///
     /// # Errors
     ///
@@ -158,27 +150,27 @@ pub trait Population: Clone + Send + Sync + 'static {
         Ok(1.0)
     }
 
-    /// Returns whether all records are selected: no condition, no box and no fraction.
+    /// Returns whether there is no condition, no box and no sample fraction.
     fn is_all(&self) -> bool;
 
     fn cancel(&self) -> Cancel;
 
-    /// Estimated number of records of all priorities.
+    /// Returns an estimate of the number of records.
     ///
     /// # Errors
     ///
     /// A storage error, or damage.
     fn rough_rows(&self) -> Result<f64>;
 
-    /// The exact number of records and the cost of counting, or `None` if counting must examine more than
-    /// `most` records.
+    /// Returns the exact number of records and the cost of counting, or `None` if counting must examine more
+    /// than `most` records.
     ///
     /// # Errors
     ///
     /// A storage error, or damage; `Cancelled` after the deadline.
     fn counted(&self, most: u64, deadline: Option<Instant>) -> Result<Option<(u64, Stats)>>;
 
-    /// The number of records, if it is worth its cost, and that cost.
+    /// Returns the number of records, if it is worth its cost, and that cost.
     ///
     /// # Errors
     ///
@@ -188,13 +180,13 @@ pub trait Population: Clone + Send + Sync + 'static {
         Ok((rows.map(Number::exact), stats.unwrap_or_default()))
     }
 
-    /// The stored columns that locate a record in a region; `None` if there are no regions.
+    /// Returns the stored columns that locate a record in a region, or `None` if there are no regions.
     fn located_by(&self) -> Option<Vec<usize>> {
         None
     }
 
-    /// The regions with representative values of these stored columns. `None` if they are unknown, or if
-    /// computing them costs more than examining `most` records.
+    /// Returns the regions with representative values of these columns. `None` means that they are unknown or
+    /// that computing them costs more than examining `most` records.
     ///
     /// # Errors
     ///
@@ -203,38 +195,37 @@ pub trait Population: Clone + Send + Sync + 'static {
         Ok(None)
     }
 
-    /// Returns whether every value of a stored column is known to be neither null nor NaN.
+    /// Returns whether no value of a stored column can be null or NaN.
     ///
     /// # Errors
     ///
     /// A storage error, or damage; `Cancelled` after the deadline.
     fn is_complete(&self, column: usize, deadline: Option<Instant>) -> Result<bool>;
 
-    /// The records that also fulfil a condition.
+    /// Returns the records that also fulfil a condition.
     ///
     /// # Errors
     ///
     /// `Expression` if the condition does not fit the columns.
     fn narrowed(&self, filter: &str) -> Result<Self>;
 
-    /// The condition that selects these records from [`Population::frame`].
+    /// Returns the condition that selects these records from [`Population::frame`].
     fn filter(&self) -> Option<String>;
 
-    /// The records without that condition.
+    /// Returns the records without that condition.
     ///
     /// # Errors
     ///
     /// The errors of opening the population.
     fn frame(&self) -> Result<Self>;
 
-    /// The totals of records that were not written; `None` if all were.
+    /// Returns the exact totals of subsampled steps, or `None` if all records were written.
     fn kept(&self) -> Option<Kept> {
         None
     }
 
-    /// Reads records. The reading threads call `each` on every part of the result. The calling thread passes
-    /// the outcomes to `take`, in the order of the parts. Returns the cost of planning; each part has its own
-    /// cost in [`Scanned`].
+    /// Reads records. Reading threads call `each` on every part, and the calling thread passes the results to
+    /// `take` in order. Returns the cost of planning; each [`Scanned`] has the cost of its part.
     ///
     /// # Errors
     ///

@@ -1,5 +1,4 @@
-//! Search for the minimum and maximum of columns: the best values so far, and the zones that may contain
-//! better ones.
+//! Search for minima and maxima: the best values so far, and the zones that may contain better ones.
 
 use std::sync::{Mutex, PoisonError};
 
@@ -7,7 +6,6 @@ use arrow_schema::DataType;
 use kubist_expr::{Nulls, Zone};
 use kubist_index::order;
 
-/// The minimum or the maximum of a column.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum End {
     Least,
@@ -15,25 +13,23 @@ pub enum End {
 }
 
 impl End {
-    /// Maps an order key so that lower is better. Applying it twice returns the original key. Keys in this
-    /// form are called *turned*.
+    /// Maps an order key so that the lower key is the better value. The map is its own inverse.
     pub fn turned(self, key: u64) -> u64 {
         if self == End::Least { key } else { !key }
     }
 }
 
-/// Search for the minimum or the maximum of one stored column.
 #[derive(Debug)]
 pub struct Reach {
     pub column: usize,
     pub end: End,
-    /// The lowest and the highest order key of the type's numbers. Keys outside stand for NaN or null.
+    /// The lowest and highest order key of numbers. Other keys stand for NaN or null.
     numbers: (u64, u64),
     /// The keys of -0.0 and 0.0, which are equal numbers; `None` for types with one zero.
     zeros: Option<(u64, u64)>,
-    /// Different values can have the same key.
+    /// Whether different values can have the same key.
     may_differ: bool,
-    /// The best key so far, turned.
+    /// In the form of [`End::turned`], like all keys below.
     best: Mutex<Option<u64>>,
 }
 
@@ -43,7 +39,7 @@ impl Reach {
         Reach { column, end, numbers, zeros: order::zero_keys(data_type), may_differ, best: Mutex::new(None) }
     }
 
-    /// The turned key, with -0.0 replaced by 0.0.
+    /// Replaces the key of -0.0 by the key of 0.0.
     fn settled(&self, turned: u64) -> u64 {
         match self.zeros {
             Some((negative, zero)) if self.end.turned(turned) == negative => self.end.turned(zero),
@@ -51,19 +47,17 @@ impl Reach {
         }
     }
 
-    /// The best key so far, turned.
     pub fn best(&self) -> Option<u64> {
         *self.best.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Adds the turned key of a value.
     pub fn take(&self, turned: u64) {
         let (mut best, turned) = (self.best.lock().unwrap_or_else(PoisonError::into_inner), self.settled(turned));
         *best = Some(best.map_or(turned, |known| known.min(turned)));
     }
 
-    /// The best turned key that a value of a zone can have; `None` if the zone has no numbers. If a NaN hides
-    /// the bound, this is the key of the infinity.
+    /// Returns the best key that a value of a zone can have, or `None` if the zone has no numbers. If a NaN
+    /// hides the bound, this is the key of infinity.
     pub fn promise(&self, zone: &Zone) -> Option<u64> {
         let (first, last) = self.numbers;
         let has_numbers = zone.nulls != Nulls::All && zone.min <= last && zone.max >= first;
@@ -73,18 +67,17 @@ impl Reach {
         })
     }
 
-    /// Returns whether a value with this turned key can be better than the best so far.
+    /// Returns whether a value with this key can be better than the best so far.
     pub fn may_gain(&self, turned: u64) -> bool {
         let turned = self.settled(turned);
         self.best().is_none_or(|best| turned < best || (turned == best && self.may_differ))
     }
 }
 
-/// A search for several minima and maxima.
 #[derive(Debug)]
 pub struct Seek {
     pub reaches: Vec<Reach>,
-    /// The bounds of zones suffice: no record is read.
+    /// The bounds of zones suffice, so no record is read.
     by_zones: bool,
 }
 
@@ -94,12 +87,12 @@ impl Seek {
         Seek { reaches, by_zones: false }
     }
 
-    /// A search that uses the bounds of zones only. The result bounds all records.
+    /// A search in the bounds of zones only; its result bounds all records.
     pub fn of_zones(reaches: Vec<Reach>) -> Seek {
         Seek { reaches, by_zones: true }
     }
 
-    /// Returns whether the records of a run or page must be read. `zone_of` returns its zone of a column.
+    /// Returns whether a run or page must be read. `zone_of` returns its zone of a column.
     pub fn reads(&self, zone_of: impl Fn(usize) -> Zone) -> bool {
         let mut promises =
             self.reaches.iter().filter_map(|reach| Some((reach, reach.promise(&zone_of(reach.column))?)));

@@ -7,22 +7,21 @@ use kubist_index::gradual::Stop;
 
 use crate::error::{Error, Result};
 
-/// A switch that stops a long call from another thread. Calls check it at least every few hundredths of a
-/// second of work.
+/// Calls check the switch at least every few hundredths of a second of work.
 #[derive(Clone, Default)]
 pub struct Cancel(Arc<Switch>);
 
 #[derive(Default)]
 struct Switch {
     set: AtomicBool,
-    /// A switch that also cancels the calls of this one.
+    /// Cancels the calls of this switch too.
     outer: Option<Cancel>,
     asks: Option<Box<dyn Fn() -> bool + Send + Sync>>,
 }
 
 impl Cancel {
-    /// A switch that is set as soon as `asks` returns true. `asks` must be fast and must stay true: all
-    /// threads of a call run it at each point where the call can stop.
+    /// A switch that is set as soon as `asks` returns true. Every thread of a call runs `asks` at each point
+    /// where it can stop, so it must be fast, and it must stay true.
     pub fn asking(asks: impl Fn() -> bool + Send + Sync + 'static) -> Cancel {
         Cancel(Arc::new(Switch { asks: Some(Box::new(asks)), ..Switch::default() }))
     }
@@ -38,16 +37,14 @@ impl Cancel {
             || asks.as_ref().is_some_and(|asks| asks())
     }
 
-    /// Returns an error if the switch is set.
-    ///
     /// # Errors
     ///
-    /// `Cancelled`.
+    /// `Cancelled` if the switch is set.
     pub fn check(&self) -> Result<()> {
         if self.is_set() { Err(Error::Cancelled) } else { Ok(()) }
     }
 
-    /// A new switch that is also set when this one is set.
+    /// Returns a new switch that is also set when this one is set.
     pub fn linked(&self) -> Cancel {
         Cancel(Arc::new(Switch { outer: Some(self.clone()), ..Switch::default() }))
     }

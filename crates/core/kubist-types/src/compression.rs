@@ -1,15 +1,13 @@
-//! Compression levels of a table.
-
 use std::fmt;
 use std::str::FromStr;
 
 use serde::{Deserialize, Serialize};
 
-/// The encodings that a writer may choose for each column of each page.
+/// The encodings that a writer may choose for a page of a column.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Compression {
-    /// Frame-of-reference encoding only: the least work for writers.
+    /// Frame-of-reference encoding only, the least work for writers.
     Fast,
     /// The smallest encoding that decodes at about memory speed.
     #[default]
@@ -18,7 +16,7 @@ pub enum Compression {
     Small,
 }
 
-/// All levels, from the fastest to the smallest.
+/// From the fastest to the smallest.
 pub const COMPRESSIONS: [Compression; 3] = [Compression::Fast, Compression::Balanced, Compression::Small];
 
 impl Compression {
@@ -37,7 +35,6 @@ impl fmt::Display for Compression {
     }
 }
 
-/// The error for a name that is not a compression level.
 #[derive(Clone, Debug, PartialEq)]
 pub struct NoCompression(String);
 

@@ -1,7 +1,7 @@
 //! Dimensions of a table in JSON: `{"x": [0, 1], "y": null, "z": "quantile"}`, or a list of names.
 //!
-//! The order of the names is the order of the dimensions. `null` learns a domain from the data, `"quantile"`
-//! learns quantiles, and a pair sets the domain. The pair has the syntax of a range in a query.
+//! The order of the names is the order of the dimensions. A pair sets the domain, `null` learns it from the
+//! data, and `"quantile"` learns quantiles.
 
 use std::fmt;
 

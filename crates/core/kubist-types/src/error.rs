@@ -3,12 +3,12 @@
 //! Every message names the table, the file and offset, the column, the row or the value. The engine does not
 //! panic on any input.
 //!
-//! [`Error::kind`] determines exit codes, HTTP status codes and exception classes. `# Errors` sections name
-//! variants of [`Error`]. A **storage error** means `Unavailable`, `NoSpace`, `Permission` or `Unsupported`:
-//! an operation of the storage failed, and the stored bytes may be intact.
+//! [`Error::kind`] determines exit codes, HTTP status codes and exception classes. In `# Errors` sections, a
+//! **storage error** means `Unavailable`, `NoSpace`, `Permission` or `Unsupported`: an operation failed, but
+//! the stored bytes may be intact.
 //!
-//! Errors of other crates are never converted automatically. The same error of a library is the caller's
-//! mistake in one context and damage in another, so the code that receives it decides.
+//! Errors of other crates are never converted automatically, because the same library error is the caller's
+//! mistake in one context and damage in another.
 
 use std::fmt::Display;
 use std::io;
@@ -18,7 +18,6 @@ use kubist_expr::ExprError;
 
 pub type Result<T> = std::result::Result<T, Error>;
 
-/// The cause of an error, from any crate.
 pub type Source = Box<dyn std::error::Error + Send + Sync>;
 
 /// The caller's next action after an error.
@@ -29,7 +28,7 @@ pub enum ErrorKind {
     InvalidInput,
     /// Stored bytes differ from the bytes that were written. Reading them again gives the same error.
     Corrupt,
-    /// The storage does not respond, or an operation failed. The stored bytes may be intact: try again.
+    /// The storage does not respond, or an operation failed: try again.
     Unavailable,
     /// The disk or the quota is full: free space.
     NoSpace,
@@ -52,7 +51,6 @@ pub enum ErrorKind {
 }
 
 impl ErrorKind {
-    /// The kind of a failed operation of the operating system on a file that should exist.
     pub fn of_io(error: &io::Error) -> ErrorKind {
         use io::ErrorKind as Io;
         match error.kind() {
@@ -64,7 +62,7 @@ impl ErrorKind {
     }
 }
 
-/// A failure of the storage: the operation, and the error that it caused.
+/// A failed operation of the storage, with its cause.
 #[derive(Debug, thiserror::Error)]
 #[error("{message}")]
 pub struct Failure {
@@ -73,23 +71,19 @@ pub struct Failure {
     source: Source,
 }
 
-/// An error of the engine. The variant says what happened; [`Error::kind`] says what a caller can do.
+/// The variant says what happened; [`Error::kind`] says what a caller can do.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum Error {
-    /// Fix the input and call again. Nothing was written.
+    /// The input is wrong. Nothing was written.
     #[error("{0}")]
     Invalid(String),
-    /// A condition or an expression is invalid.
     #[error("{0}")]
     Expression(#[source] ExprError),
-    /// There is no table at this location.
     #[error("{location} is not a Kubist table: {why}")]
     NotATable { location: String, why: String },
-    /// Nothing exists at this location. `hint` suggests another location, or is empty.
     #[error("{location} does not exist{hint}")]
     Missing { location: String, hint: String },
-    /// Something already exists at this location.
     #[error("{location} already exists: {why}")]
     Exists { location: String, why: String },
     /// Stored bytes differ from the bytes that were written. Other parts of the table may be intact.
@@ -98,7 +92,6 @@ pub enum Error {
     /// A newer Kubist wrote the table: upgrade.
     #[error("{0}")]
     Newer(String),
-    /// Another process holds it: wait, or use another name.
     #[error("{0}")]
     Busy(String),
     /// The files of this snapshot were deleted by `clean`: open a new snapshot.
@@ -107,29 +100,24 @@ pub enum Error {
     /// Another table is at the location, or another history of the same table: open it again.
     #[error("the table at {location} was replaced by another: {why}; open it again")]
     Replaced { location: String, why: String },
-    /// The call was cancelled. The table is unchanged.
     #[error("cancelled")]
     Cancelled,
-    /// A handle was used in a process that was forked from the process that opened it.
+    /// A handle was used in a forked process.
     #[error("this handle of {location} was opened before a fork: open the table again in this process")]
     Forked { location: String },
-    /// An earlier write or sync failed, so this writer stops. Acknowledged commits are safe. Open a new
-    /// writer to continue.
+    /// An earlier write or sync failed, so this writer stops. Acknowledged commits are safe, and a new writer
+    /// can continue.
     #[error("{0}")]
     Refused(String),
-    /// The storage could not be reached, or it failed. The state of the bytes is unknown: try again.
+    /// The storage could not be reached or failed, so the outcome is unknown.
     #[error(transparent)]
     Unavailable(Failure),
-    /// The disk or the quota is full.
     #[error(transparent)]
     NoSpace(Failure),
-    /// The operating system denies it.
     #[error(transparent)]
     Permission(Failure),
-    /// The operating system or the storage does not support it.
     #[error(transparent)]
     Unsupported(Failure),
-    /// A bug in Kubist.
     #[error("{0}")]
     Internal(String),
 }
@@ -144,8 +132,8 @@ impl Error {
         Error::Internal(message.to_string())
     }
 
-    /// An error of an Arrow kernel. The inputs fit the kernel by construction, so every error is internal,
-    /// except that a result can exceed the largest array.
+    /// An error of an Arrow kernel. The inputs fit the kernel by construction, so it is internal, unless a
+    /// result exceeds the largest array.
     pub fn kernel(error: ArrowError) -> Error {
         match error {
             ArrowError::OffsetOverflowError(_) => Error::invalid(format!("{error}: ask for fewer records at once")),
@@ -153,12 +141,12 @@ impl Error {
         }
     }
 
-    /// A failed operation of the operating system. `message` names the operation and its reason.
+    /// A failed operation of the operating system. `message` names the operation and its purpose.
     pub fn io(message: impl Display, source: io::Error) -> Error {
         Error::storage(ErrorKind::of_io(&source), message, source)
     }
 
-    /// A failure of the storage. A kind that is not a storage error becomes `Unavailable`.
+    /// A failure of the storage. A kind that is no storage error becomes `Unavailable`.
     pub fn storage(kind: ErrorKind, message: impl Display, source: impl Into<Source>) -> Error {
         let failure = Failure { message: message.to_string(), source: source.into() };
         match kind {
@@ -169,7 +157,6 @@ impl Error {
         }
     }
 
-    /// The caller's next action.
     pub fn kind(&self) -> ErrorKind {
         match self {
             Error::Invalid(_) | Error::Expression(_) => ErrorKind::InvalidInput,
@@ -190,8 +177,8 @@ impl Error {
     }
 }
 
-/// Wrong filters and values are the caller's mistake. A batch that does not fit the schema of a bound
-/// expression is internal.
+/// Wrong conditions and values are the caller's mistake; a batch that does not fit the bound expression is
+/// internal.
 impl From<ExprError> for Error {
     fn from(error: ExprError) -> Error {
         match error {

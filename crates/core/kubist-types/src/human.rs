@@ -1,6 +1,5 @@
-//! Numbers for people: grouped digits, binary units, short durations.
-//!
-//! Every interface prints with these functions, so a number looks the same everywhere.
+//! Numbers for people: grouped digits, binary units, short durations. Every interface prints with these
+//! functions.
 
 /// `1234567` as `1,234,567`.
 pub fn count(number: u64) -> String {
@@ -15,7 +14,6 @@ pub fn count(number: u64) -> String {
     grouped
 }
 
-/// `1 row`, `2 rows`.
 pub fn counted(number: u64, noun: &str) -> String {
     format!("{} {noun}{}", count(number), if number == 1 { "" } else { "s" })
 }
@@ -89,7 +87,7 @@ pub fn number(value: f64) -> String {
         // Removes the sign of -0.0.
         return grouped(&(value + 0.0).to_string());
     }
-    // The round trip through text gives the shortest decimal form of the rounded number.
+    // Parsing the text gives the shortest decimal form of the rounded number.
     let rounded = format!("{value:.6e}").parse::<f64>().unwrap_or(value);
     match exponent(rounded) {
         PLAIN_FROM..PLAIN_TO => grouped(&rounded.to_string()),
@@ -107,7 +105,6 @@ fn exponent(value: f64) -> i32 {
     text.split_once('e').filter(|_| value != 0.0).and_then(|(_, power)| power.parse().ok()).unwrap_or(i32::MIN)
 }
 
-/// Inserts commas between groups of three digits before the decimal point.
 pub fn grouped(number: &str) -> String {
     let (sign, digits) = number.split_at(usize::from(number.starts_with('-')));
     let (whole, rest) = digits.split_at(digits.find('.').unwrap_or(digits.len()));
@@ -119,8 +116,8 @@ pub fn grouped(number: &str) -> String {
     format!("{sign}{}{rest}", groups.join(","))
 }
 
-/// Formats numbers with the decimals and the power of ten that fit an error of one of them: the error has two
-/// significant digits, and the numbers have the same decimals.
+/// Formats numbers with the decimals and the power of ten that fit an error of one of them. The error has two
+/// significant digits, and all numbers have the same decimals.
 pub fn alike(numbers: &[f64], error: f64) -> Vec<String> {
     let finite = || numbers.iter().copied().filter(|number| number.is_finite());
     let highest = finite().map(exponent).max().unwrap_or(0);
@@ -142,7 +139,7 @@ pub fn alike(numbers: &[f64], error: f64) -> Vec<String> {
     numbers.iter().map(shown).collect()
 }
 
-/// A number divided by a power of ten. Two steps avoid a divisor that is itself subnormal.
+/// Divides by a power of ten, in two steps, because the divisor itself may be subnormal.
 fn over(value: f64, power: i32) -> f64 {
     const SUBNORMAL: i32 = -300;
     match power < SUBNORMAL {
@@ -151,7 +148,6 @@ fn over(value: f64, power: i32) -> f64 {
     }
 }
 
-/// A number with a fixed number of decimals. Zeros have no sign.
 fn fixed(value: f64, decimals: usize) -> String {
     let text = format!("{value:.decimals$}");
     match text.strip_prefix('-') {

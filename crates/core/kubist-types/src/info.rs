@@ -1,20 +1,16 @@
-//! The description of a column for people.
-
 use crate::metadata::Metadata;
 
-/// A column's name, type, unit and metadata.
 #[derive(Clone, Debug, serde::Serialize)]
 pub struct ColumnInfo {
     pub name: String,
     pub data_type: String,
     pub nullable: bool,
     pub unit: Option<String>,
-    /// The error bound of stored values: a number in the column's unit, or one followed by `rel`. `None`:
-    /// values are stored exactly.
+    /// The error bound of stored values: a number in the column's unit, or one followed by `rel`. `None`
+    /// means exact values.
     pub accuracy: Option<String>,
-    /// The column's other metadata.
     pub metadata: Metadata,
-    /// The column was added after creation. Older rows have its default.
+    /// The column was added after creation, so older rows have its default.
     pub added: bool,
     /// The default as text; `None` means null.
     pub default: Option<String>,

@@ -1,9 +1,9 @@
 //! Safe text for terminals and messages.
 //!
-//! Names of columns, units, metadata, values and files come from untrusted sources. Some of their characters
-//! control a terminal, and others reorder or hide the text around them. Every interface passes text for
-//! people through [`printable`] and locations through [`without_password`]. Output for programs (JSON, CSV,
-//! Arrow) is unchanged.
+//! Names of columns, units, metadata, values and files come from untrusted sources, and some characters
+//! control a terminal or reorder the text around them. Every interface passes text for people through
+//! [`printable`] and locations through [`without_password`]. Output for programs (JSON, CSV, Arrow) is
+//! unchanged.
 
 use std::borrow::Cow;
 
@@ -23,7 +23,7 @@ pub fn printable(text: &str) -> Cow<'_, str> {
     Cow::Owned(shown)
 }
 
-/// The same for several lines of Kubist's own text: line ends stay.
+/// Escapes several lines of Kubist's own text, and keeps their line ends.
 pub fn printable_lines(text: &str) -> Cow<'_, str> {
     match text.contains(|character| acts(character) && character != '\n') {
         true => Cow::Owned(text.split('\n').map(printable).collect::<Vec<_>>().join("\n")),
@@ -38,10 +38,9 @@ fn acts(character: char) -> bool {
             | '\u{2060}'..='\u{206f}' | '\u{feff}' | '\u{fff9}'..='\u{fffb}' | '\u{e0000}'..='\u{e007f}')
 }
 
-/// URL parameters of a location that are secret.
 const SECRETS: [&str; 2] = ["token", "password"];
 
-/// A location for messages, without its password and its token.
+/// Returns a location for messages, without its password and its token.
 pub fn without_password(location: &str) -> String {
     // Path libraries may replace `//` by `/`.
     let split = location.split_once("://").or_else(|| location.split_once(":/"));
@@ -50,7 +49,7 @@ pub fn without_password(location: &str) -> String {
         return location.into();
     };
     let slashes = &location[scheme.len()..location.len() - rest.len()];
-    // The last @ ends the password, so the text after it is no part of it.
+    // The last @ ends the password.
     let (login, rest) = match rest.rsplit_once('@') {
         Some((login, rest)) => (format!("{}@", login.split(':').next().unwrap_or_default()), rest),
         None => (String::new(), rest),

@@ -1,13 +1,10 @@
-//! Costs of reads and queries.
-
 use std::ops::AddAssign;
 
-/// The cost of reading.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Cost {
-    /// Bytes that were read, also the gaps between requested ranges.
+    /// Bytes read, including gaps between requested ranges.
     pub bytes: u64,
-    /// The part of `bytes` that came from local copies or decoded pages.
+    /// The part of `bytes` from local copies or decoded pages.
     pub bytes_cached: u64,
     /// Requests to the store.
     pub round_trips: u64,
@@ -21,35 +18,34 @@ impl AddAssign for Cost {
     }
 }
 
-/// The cost of a query. It grows while the caller takes batches.
+/// The cost of a query, which grows while the caller takes batches.
 #[derive(Clone, Copy, Debug, Default, PartialEq, serde::Serialize)]
 pub struct Stats {
     pub rows_returned: u64,
-    /// Rows in zones of which at least one column was decoded.
+    /// Rows of zones with at least one decoded column.
     pub rows_read: u64,
     pub bytes_read: u64,
-    /// The part of `bytes_read` that came from the local cache or from decoded pages.
+    /// The part of `bytes_read` from the local cache or decoded pages.
     pub bytes_cached: u64,
     pub pages_read: u64,
     pub cubes_visited: u64,
-    /// Runs in which a secondary index selected the zones. The other runs used their zone maps.
+    /// Runs whose zones a secondary index selected. The other runs used their zone maps.
     pub runs_looked_up: u64,
-    /// Requests to the store. One request reads everything that is known to be needed from one file. Tasks
-    /// send requests concurrently.
+    /// Requests to the store. One request reads all ranges needed from one file, and tasks send requests
+    /// concurrently.
     pub round_trips: u64,
     /// Seconds from the start of the query to its last batch, or until now.
     pub seconds: f64,
 }
 
 impl Stats {
-    /// Adds the cost of a read.
     pub fn spend(&mut self, cost: Cost) {
         self.bytes_read += cost.bytes;
         self.bytes_cached += cost.bytes_cached;
         self.round_trips += cost.round_trips;
     }
 
-    /// Adds the counts of a part of the query. The caller sets the time and the rows returned.
+    /// Adds the counts of a part of the query, except the time and the rows returned.
     pub fn add(&mut self, part: &Stats) {
         self.rows_read += part.rows_read;
         self.bytes_read += part.bytes_read;

@@ -1,8 +1,8 @@
 //! Round steps and equal parts of a range: tick marks of axes and edges of bins.
 //!
-//! For any two finite numbers, every function returns finite, ascending numbers in a bounded number of steps.
-//! This includes subnormal numbers, ranges longer than the largest float, and ranges that contain few floats.
-//! A multiple of a step is computed from its decimal digits, so it is the float nearest to its printed form.
+//! For any two finite numbers, every function returns finite, ascending numbers in bounded time. This
+//! includes subnormal numbers, ranges longer than the largest float, and ranges that contain few floats. A
+//! multiple of a step is computed from its decimal digits, so it is the float nearest to its printed form.
 
 use std::ops::RangeInclusive;
 
@@ -14,15 +14,12 @@ pub const MARKS: Leading = &[10, 20, 50];
 /// 1, 2, 2.5 and 5, for edges.
 pub const EDGES: Leading = &[10, 20, 25, 50];
 
-/// The smallest positive float.
 pub const LEAST: f64 = f64::from_bits(1);
 
-/// Maximum number of multiples that are computed.
 const MOST_MULTIPLES: i64 = 1000;
-/// Maximum number of steps that are tried for round edges: two powers of ten.
+/// Steps to try for round edges: two powers of ten.
 const MOST_TRIES: usize = 8;
-/// Multiples within this many steps outside a range count as inside, because the ends of the range are
-/// rounded.
+/// Multiples this many steps outside a range count as inside, because the range's bounds are rounded.
 const SLACK: f64 = 1e-6;
 
 /// A round step: one or two digits times a power of ten.
@@ -34,13 +31,13 @@ pub struct Step {
 }
 
 impl Step {
-    /// The smallest step of at least this size. A size that is not positive gives the smallest step.
+    /// Returns the smallest step of at least this size, or the smallest of all for a size that is not
+    /// positive.
     pub fn at_least(size: f64, leading: Leading) -> Step {
         let size = if size > 0.0 { size.min(f64::MAX) } else { LEAST };
         let guess = size.log10().floor() as i32 - 1;
         let steps = (guess - 1..=guess + 2).flat_map(|power| leading.iter().map(move |digits| (*digits, power)));
         let steps = steps.map(|(digits, power)| Step { digits, power, leading });
-        // Tolerates a size that rounding made slightly larger than a step.
         let fits = |step: &Step| step.value() >= size * (1.0 - 1e-9);
         steps.into_iter().find(fits).unwrap_or(Step { digits: leading[0], power: guess + 2, leading })
     }
@@ -54,7 +51,7 @@ impl Step {
         }
     }
 
-    /// The next smaller step; `None` if it is zero as a float.
+    /// Returns the next smaller step, or `None` if it is zero as a float.
     pub fn finer(self) -> Option<Step> {
         let place = self.leading.iter().position(|digits| *digits == self.digits).unwrap_or(0);
         let finer = match place.checked_sub(1) {
@@ -64,17 +61,16 @@ impl Step {
         (finer.value() > 0.0).then_some(finer)
     }
 
-    /// The size of the step, or infinity if it exceeds the largest float.
+    /// Returns infinity if the step exceeds the largest float.
     pub fn value(self) -> f64 {
         self.times(1)
     }
 
-    /// The float nearest to `count` steps.
+    /// Returns the float nearest to `count` steps.
     pub fn times(self, count: i64) -> f64 {
         const EXACT: i128 = 1 << 53;
         let digits = i128::from(count) * i128::from(self.digits);
-        // Digits and powers of ten that floats represent exactly need one rounding, the same as parsing the
-        // digits.
+        // Digits and powers of ten that floats represent exactly need one rounding, like parsing the digits.
         match (digits.abs() < EXACT, self.power) {
             (true, 0..=22) => digits as f64 * 10f64.powi(self.power) + 0.0,
             (true, -22..=-1) => digits as f64 / 10f64.powi(-self.power) + 0.0,
@@ -82,7 +78,7 @@ impl Step {
         }
     }
 
-    /// `count` steps divided by a power of ten, as a decimal number with the decimals of the step.
+    /// Formats `count` steps divided by a power of ten, with the decimals of the step.
     pub fn text(self, count: i64, power: i32) -> String {
         let (digits, shift) = self.shortest();
         let shift = shift - power;
@@ -98,7 +94,6 @@ impl Step {
         format!("{sign}{before}.{after}")
     }
 
-    /// The digits without trailing zeros, and the power of ten that they count.
     pub fn shortest(self) -> (u8, i32) {
         if self.digits % 10 == 0 { (self.digits / 10, self.power + 1) } else { (self.digits, self.power) }
     }
@@ -115,11 +110,10 @@ impl Step {
         near.find(|count| self.times(*count) >= number).unwrap_or(i64::MAX)
     }
 
-    /// The approximate number of steps to a number, and a few on either side.
     fn near(self, number: f64) -> RangeInclusive<i64> {
-        /// Rounding error in steps: a few of 2^53.
+        /// Rounding error in steps: a few units of 2^53.
         const OFF: i64 = 8;
-        /// From this power of ten, steps are near the subnormal range, where floats have few digits.
+        /// From this power of ten down, steps are near the subnormal range, where floats have few digits.
         const SUBNORMAL: i32 = -290;
         let steps = match self.power < SUBNORMAL {
             true => number * 1e300 / f64::from(self.digits) * power_of_ten(-300 - self.power),
@@ -129,8 +123,8 @@ impl Step {
         steps.saturating_sub(OFF)..=steps.saturating_add(OFF)
     }
 
-    /// The multiples in a range and their counts, ascending. If rounding makes multiples equal, the first is
-    /// returned.
+    /// Returns the multiples in a range with their counts, ascending. Of multiples that rounding made equal,
+    /// it returns the first.
     pub fn within(self, low: f64, high: f64) -> Vec<(i64, f64)> {
         let slack = if self.value() * SLACK < f64::MAX { self.value() * SLACK } else { 0.0 };
         let first = self.above((low - slack).max(f64::MIN));
@@ -144,8 +138,8 @@ impl Step {
     }
 }
 
-/// A step with about `most` multiples in a range (finite, ascending), and these multiples. There are at least
-/// `fewest`, if the range contains so many floats.
+/// Returns a step with about `most` multiples in a range, and these multiples. There are at least `fewest`,
+/// if the range contains so many floats.
 pub fn marks(low: f64, high: f64, most: usize, fewest: usize) -> (Step, Vec<(i64, f64)>) {
     let least = resolution(low, high);
     let mut step = Step::at_least(part(low, high, most.max(1) as f64).max(least), MARKS);
@@ -158,13 +152,13 @@ pub fn marks(low: f64, high: f64, most: usize, fewest: usize) -> (Step, Vec<(i64
     }
 }
 
-/// The length of a range divided by `count`. The length itself may exceed the largest float.
+/// Divides the length of a range, which may itself exceed the largest float.
 pub fn part(low: f64, high: f64, count: f64) -> f64 {
     let distance = high - low;
     if distance.is_finite() { distance / count } else { high / count - low / count }
 }
 
-/// The relative position of a number in a range: 0 at `low`, 1 at `high`.
+/// Returns the relative position of a number: 0 at `low`, 1 at `high`.
 pub fn share(low: f64, high: f64, number: f64) -> f64 {
     let (below, all) = (number - low, high - low);
     if below.is_finite() && all.is_finite() {
@@ -173,19 +167,19 @@ pub fn share(low: f64, high: f64, number: f64) -> f64 {
     (number / 4.0 - low / 4.0) / (high / 4.0 - low / 4.0)
 }
 
-/// The distance between floats of this magnitude.
+/// Returns the distance between floats of this magnitude.
 pub fn resolution(low: f64, high: f64) -> f64 {
     let largest = low.abs().max(high.abs());
     largest - largest.next_down()
 }
 
-/// A range around a single number: 0.5 on either side, or more if floats of its magnitude are farther apart.
+/// Returns a range around a single number: 0.5 on either side, or more if floats are farther apart.
 pub fn around(number: f64) -> (f64, f64) {
     let half = (4.0 * resolution(number, number)).max(0.5);
     ((number - half).max(f64::MIN), (number + half).min(f64::MAX))
 }
 
-/// The edges of `count` equal parts of a range.
+/// Returns the edges of `count` equal parts.
 pub fn equal(low: f64, high: f64, count: usize) -> Vec<f64> {
     let (distance, parts) = (high - low, count.max(1) as f64);
     let is_short = (distance * parts).is_finite();
@@ -196,13 +190,13 @@ pub fn equal(low: f64, high: f64, count: usize) -> Vec<f64> {
     ends_kept((0..=count.max(1)).map(edge).collect(), low, high)
 }
 
-/// The edges of `count` parts of equal ratio of a range of positive numbers.
+/// Returns the edges of `count` parts of equal ratio.
 pub fn geometric(low: f64, high: f64, count: usize) -> Vec<f64> {
     let edges = equal(low.ln(), high.ln(), count).into_iter().map(f64::exp);
     ends_kept(edges.collect(), low, high)
 }
 
-/// Multiples of a round step around a range: close to `count` parts, never more.
+/// Returns multiples of a round step around a range, close to `count` parts and never more.
 pub fn round(low: f64, high: f64, count: usize) -> Vec<f64> {
     let least = resolution(low, high).max(part(low, high, count.max(1) as f64));
     let mut step = Step::at_least(least, EDGES);
@@ -217,10 +211,10 @@ pub fn round(low: f64, high: f64, count: usize) -> Vec<f64> {
     equal(low, high, count)
 }
 
-/// Powers of ten around a range of positive numbers. Each decade has the same number of parts, or each part
-/// the same number of decades.
+/// Returns powers of ten around a range of positive numbers. Each decade has the same number of parts, or
+/// each part the same number of decades.
 pub fn decades(low: f64, high: f64, count: usize) -> Vec<f64> {
-    // Logarithms are rounded, so both ends are checked.
+    // Logarithms are rounded, so both bounds are checked.
     let first = low.log10().floor() as i32;
     let first = if power_of_ten(first) > low { first - 1 } else { first };
     let last = (high.log10().ceil() as i32).max(first + 1);
@@ -240,14 +234,14 @@ pub fn decades(low: f64, high: f64, count: usize) -> Vec<f64> {
     ascending(edges.chain([power_of_ten(last)]))
 }
 
-/// Multiples of a width around a range, at most `most` parts, and whether there would be more. A width below
-/// the resolution of floats is increased to it.
+/// Returns multiples of a width around a range, at most `most` parts, and whether there would be more. A
+/// width below the resolution of floats is increased to it.
 pub fn widths(low: f64, high: f64, width: f64, most: usize) -> (Vec<f64>, bool) {
     let width = width.max(resolution(low, high));
-    // If the width is 1 divided by an integer, dividing gives the float nearest to the printed edge.
+    // If the width is 1 divided by an integer, division gives the float nearest to the printed edge.
     let (inverse, is_part) = ((1.0 / width).round(), 1.0 / (1.0 / width).round() == width);
     let edge = |index: f64| if is_part { index / inverse } else { index * width };
-    // Divisions are rounded, so both ends are checked.
+    // Divisions are rounded, so both bounds are checked.
     let (first, last) = ((low / width).floor(), (high / width).ceil());
     let first = if edge(first) > low { first - 1.0 } else { first };
     let last = if edge(last) < high { last + 1.0 } else { last };
@@ -256,12 +250,11 @@ pub fn widths(low: f64, high: f64, width: f64, most: usize) -> (Vec<f64>, bool) 
     (ascending(edges), parts > most as f64)
 }
 
-/// A power of ten, clamped to positive finite floats.
 pub fn power_of_ten(power: i32) -> f64 {
     format!("1e{power}").parse().unwrap_or(1.0f64).clamp(LEAST, f64::MAX)
 }
 
-/// Sets the ends exactly and clamps the other edges to them.
+/// Sets the bounds exactly and clamps the other edges to them.
 fn ends_kept(mut edges: Vec<f64>, low: f64, high: f64) -> Vec<f64> {
     if let [first, .., last] = &mut edges[..] {
         (*first, *last) = (low, high);
@@ -291,7 +284,7 @@ mod tests {
 
     use super::*;
 
-    /// Finite numbers, extreme ones often.
+    /// Finite numbers, often extreme ones.
     fn numbers() -> impl Strategy<Value = f64> {
         const EXTREMES: [f64; 12] = [
             0.0,
@@ -311,7 +304,7 @@ mod tests {
         prop_oneof![prop::sample::select(&EXTREMES[..]), of_bits, -1e3..1e3f64, (-40i64..40).prop_map(|n| n as f64)]
     }
 
-    /// Two of them, ascending; near to each other often.
+    /// Two of them, ascending, often close to each other.
     fn ranges() -> impl Strategy<Value = (f64, f64)> {
         let near = (numbers(), 1u64..5).prop_map(|(low, ulps)| {
             let high = (0..ulps).fold(low, |high, _| high.next_up());
@@ -395,7 +388,6 @@ mod tests {
         assert_eq!(round(-12.0, 17.0, 7), [-15.0, -10.0, -5.0, 0.0, 5.0, 10.0, 15.0, 20.0]);
         assert_eq!(round(1e12 + 1.0, 1e12 + 5.0, 2), [1e12, 1e12 + 2.5, 1e12 + 5.0]);
         assert_eq!(decades(0.02, 7.0, 3), [0.01, 0.1, 1.0, 10.0]);
-        // More decades than parts.
         assert_eq!(decades(0.02, 7.0, 2), [0.01, 1.0, 10.0]);
         assert_eq!(decades(LEAST, f64::MAX, 1), [LEAST, f64::MAX]);
     }

@@ -7,21 +7,19 @@ use serde::{Deserialize, Serialize};
 /// A writer's description of a subsampled step.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Thinned {
-    /// The sample fraction. Of records with a higher priority, only records that are always kept were
-    /// written.
+    /// The sample fraction. Above it, only records that are always kept were written.
     pub below: f64,
     /// Number of records before sampling.
     pub rows: u64,
     /// Number of records that were kept regardless of their priority.
     pub always: u64,
-    /// Bytes of the values of the kept records, before encoding.
+    /// Bytes of the kept records' values before encoding.
     pub bytes: u64,
-    /// Numeric columns: number of values and their sum over all records. A column is missing if its sum is
+    /// Number of values and their sum over all records, by numeric column. A column is missing if its sum is
     /// not finite or not exact enough as a float.
     pub sums: BTreeMap<String, ColumnSum>,
 }
 
-/// The sum of all values of a column.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 pub struct ColumnSum {
     /// Number of values that are neither null nor NaN.
@@ -30,7 +28,7 @@ pub struct ColumnSum {
 }
 
 impl Thinned {
-    /// Joins the descriptions of two writers of the same step.
+    /// Joins the descriptions that two writers have of the same step.
     pub fn join(mut self, other: &Thinned) -> Thinned {
         self.below = self.below.min(other.below);
         // A writer without records has no sums and must not remove the other's.

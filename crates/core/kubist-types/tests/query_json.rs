@@ -104,8 +104,7 @@ fn the_schema_allows_what_is_read_and_nothing_else() {
     }
 }
 
-/// Returns whether a value is valid for a schema. Limits of real numbers depend on the table and are not
-/// checked.
+/// Limits of real numbers depend on the table and are not checked.
 fn allows(schemas: &BTreeMap<&str, Json>, schema: &Json, value: &Json) -> bool {
     let of = |schema: &Json, value: &Json| allows(schemas, schema, value);
     if let Some(target) = schema["$ref"].as_str() {

@@ -105,7 +105,6 @@ impl Folder {
         self.root.join(LAYOUT).join(key)
     }
 
-    /// Returns the copy of a key, if it exists and is intact.
     pub(crate) fn get(&self, key: &str) -> Option<Bytes> {
         let path = self.path(key);
         let mut file = File::open(&path).ok()?;
@@ -152,7 +151,6 @@ impl Folder {
         Ok(())
     }
 
-    /// Writes a temporary file and renames it.
     fn write(&self, path: &Path, parts: &[&[u8]]) -> std::io::Result<()> {
         static COUNT: AtomicU64 = AtomicU64::new(0);
         let now = SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |since| since.as_nanos());
@@ -237,7 +235,6 @@ impl Folder {
         self.remove(identity)
     }
 
-    /// Removes everything below a key.
     pub(crate) fn remove(&self, key: &str) -> std::io::Result<()> {
         let (mut folders, mut failed) = (vec![self.path(key)], None);
         walk(&self.path(key), &mut folders, &mut |path, _| match fs::remove_file(&path) {
@@ -259,7 +256,6 @@ fn is_copy_of(key: &str, bytes: &[u8]) -> bool {
     head[..MAGIC.len()] == MAGIC[..] && head[MAGIC.len()..] == checksum(key, value).to_le_bytes()
 }
 
-/// Runs `act` on a path, and creates its folder if it does not exist.
 fn in_folder<T>(path: &Path, act: impl Fn() -> std::io::Result<T>) -> std::io::Result<T> {
     match act() {
         Err(error) if error.kind() == ErrorKind::NotFound => {
@@ -286,7 +282,6 @@ fn walk(folder: &Path, folders: &mut Vec<PathBuf>, show: &mut dyn FnMut(PathBuf,
     }
 }
 
-/// Removes the folders that are empty.
 fn remove_empty(folders: &[PathBuf]) {
     for folder in folders.iter().rev() {
         let is_store = fs::read_dir(folder).into_iter().flatten().flatten().map(|entry| entry.file_name());

@@ -6,16 +6,14 @@
 //!
 //! It relies on four properties:
 //!
-//! - **A store has a unique identity** ([`kubist_store::StoreExt::identity`]). A table that is dropped and
-//!   created again at the same location is another store and never gets old bytes.
+//! - **A store has a unique identity** ([`kubist_store::StoreExt::identity`]), so a table that is created
+//!   again at the same location never gets old bytes.
 //! - **A file has a checksum** of its bytes and of its key (`folder`). A file with a wrong checksum is
 //!   removed, and the store is read.
 //! - **A file appears by a rename.** Any number of processes share a folder; a killed process leaves at most
 //!   a temporary file.
 //! - **The folder may fail.** If it is full, read-only or belongs to another user, a warning is printed once
 //!   on standard error, and the store is read.
-//!
-//! This crate must not know tables.
 
 #![deny(missing_docs)]
 

@@ -52,7 +52,6 @@ impl Cached {
         format!("{}/segments/{segment}/{block:012x}", self.identity)
     }
 
-    /// Reads a copy and counts the hit or miss.
     fn look(&self, key: &str) -> Option<Bytes> {
         let found = self.folder.get(key);
         match &found {
@@ -67,7 +66,6 @@ impl Cached {
         found
     }
 
-    /// The blocks of ranges that the folder has.
     fn blocks(&self, segment: &str, ranges: &[Range<u64>], watch: Watch<'_>) -> Blocks {
         let (asked, mut blocks, mut cached) = (Instant::now(), Blocks::new(), 0);
         for range in ranges.iter().filter(|range| range.start < range.end) {
@@ -105,7 +103,6 @@ fn numbers(range: &Range<u64>) -> Range<u64> {
     range.start / BLOCK_BYTES..range.end.div_ceil(BLOCK_BYTES)
 }
 
-/// Ranges of the missing blocks; adjacent blocks form one range.
 fn missing(blocks: &Blocks) -> Vec<Range<u64>> {
     let mut ranges: Vec<Range<u64>> = Vec::new();
     for (number, _) in blocks.iter().filter(|(_, block)| block.is_none()) {

@@ -1,10 +1,9 @@
 //! Blocks: the bytes of segments, and of objects too large for a row.
 //!
-//! A block is written once, always with the same timestamp. Writing it again changes nothing, and a replica
-//! either has it or not; no replica has an old version. So a read asks one replica, and the others only if
-//! that one lacks a block. Blocks do not cross multiples of [`BLOCK`], so a reader knows where the block of a
-//! byte may begin. The blocks of [`BUCKET`] bytes are one partition, and the ring spreads the partitions over
-//! the nodes.
+//! A block is written once, always with the same timestamp. Writing it again changes nothing, and no replica
+//! has an old version. So a read asks one replica, and the others only if that one lacks a block. Blocks do
+//! not cross multiples of [`BLOCK`], so a reader knows where the block of a byte may begin. The blocks of
+//! [`BUCKET`] bytes are one partition, and the ring spreads the partitions over the nodes.
 
 use std::collections::BTreeMap;
 use std::ops::Range;
@@ -19,7 +18,6 @@ use uuid::Uuid;
 use crate::cluster::{Agreed, Link};
 
 pub const BLOCK: u64 = 32 << 10;
-/// Size of a partition, in bytes.
 const BUCKET: u64 = 1 << 20;
 
 const TABLE: &str = "kubist_blocks";
@@ -35,7 +33,6 @@ pub const MOST_SENT: usize = 96;
 /// Concurrent blocks are within this number of partitions.
 const ON_THE_WAY: i32 = 4;
 
-/// Returns the offset where a block that begins at `start` must end.
 pub fn end_of_block(start: u64) -> u64 {
     (start / BLOCK + 1) * BLOCK
 }

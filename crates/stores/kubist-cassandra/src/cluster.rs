@@ -1,9 +1,9 @@
 //! Requests to the cluster: prepared statements, retries until `patience` has passed, and errors that name an
 //! action.
 //!
-//! Every statement of this crate can be repeated. Data is written once with a constant timestamp. A claim
-//! carries a unique number (nonce), by which a repeated claim recognizes that it has won. So a request whose
-//! response was lost is sent again.
+//! Every statement of this crate can be repeated. Data is written once with a constant timestamp. A claim has
+//! a unique number (nonce), by which a repeated claim recognizes that it has won. So a request whose response
+//! was lost is sent again.
 
 use std::collections::HashMap;
 use std::fmt::Display;
@@ -34,7 +34,6 @@ const MAX_REQUESTS: usize = 1024;
 const FIRST_PAUSE: Duration = Duration::from_millis(10);
 const LONGEST_PAUSE: Duration = Duration::from_millis(500);
 
-/// Values of a statement's placeholders.
 type Values<'a> = &'a (dyn SerializeRow + Sync);
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -56,7 +55,6 @@ pub struct Link {
     process: u32,
 }
 
-/// The result of a lightweight transaction.
 pub struct Decision {
     pub applied: bool,
     /// The existing row that prevented it, by column.
@@ -98,7 +96,6 @@ impl Link {
         here(&self.location)?.runtime.block_on(work)
     }
 
-    /// Starts work in the background.
     pub fn begin<T: Send + 'static>(
         &self,
         work: impl Future<Output = T> + Send + 'static,
@@ -159,7 +156,6 @@ impl Link {
         }
     }
 
-    /// Runs a statement without a result, such as a write.
     pub async fn run(&self, cql: &'static str, values: Values<'_>) -> Result<()> {
         self.ask(cql, values, Agreed::Enough, None, PagingState::start()).await.map(drop)
     }
@@ -320,13 +316,11 @@ impl Link {
         }
     }
 
-    /// The error for a response that does not match the protocol.
     fn odd(&self, error: impl Display) -> Error {
         Error::Unreachable { location: self.location.to_string(), why: format!("its response is invalid ({error})") }
     }
 }
 
-/// Growing pauses between attempts, until `patience` has passed.
 struct Pauses {
     end: Instant,
     next: Duration,
@@ -337,7 +331,6 @@ impl Pauses {
         Pauses { end: Instant::now() + patience, next: FIRST_PAUSE }
     }
 
-    /// Waits; `false` if no time is left.
     async fn next(&mut self) -> bool {
         if Instant::now() + self.next > self.end {
             return false;
@@ -352,7 +345,6 @@ fn here(location: &Location) -> Result<&'static Process> {
     Process::here().map_err(|source| Error::Io { operation: "start threads for", file: location.to_string(), source })
 }
 
-/// Whether a retry may succeed.
 fn may_pass(error: &ExecutionError) -> bool {
     // A node may not know a new keyspace or table yet.
     if is_missing(error) {

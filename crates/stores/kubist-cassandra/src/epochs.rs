@@ -1,13 +1,13 @@
 //! Ownership of logs: epochs, which fence, and the holder, which is advisory.
 //!
-//! Each taking of a log is an epoch, numbered by lightweight transaction. It has a start, the position from
-//! which on the log belongs to it. The entry at a position is the one of the last epoch that starts at or
-//! before it. Other entries there are void, for ever. The head of `logs` explains why no acknowledged entry
-//! becomes void.
+//! Each taking of a log is an epoch, numbered by lightweight transaction. It starts at the position from
+//! which on the log belongs to it. The entry at a position is that of the last epoch that starts at or before
+//! it. Other entries there are void, for ever. The head of `logs` explains why no acknowledged entry becomes
+//! void.
 //!
 //! The holder is a text in the log's partition that names the owner. It expires after [`HELD`] unless it is
 //! renewed. The holder of a dead process on this machine is replaced at once. Two processes that both believe
-//! to hold the log lose nothing: their epochs differ.
+//! to hold the log lose nothing, because their epochs differ.
 
 use kubist_store::claims::{Holder, Life, life};
 use kubist_store::{Error, Result};
@@ -31,7 +31,6 @@ pub use kubist_store::claims::LAPSE as HELD;
 /// Page size. The newest epochs come first, and a reader seldom needs more.
 const AT_A_TIME: i32 = 100;
 
-/// One taking of a log.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Epoch {
     pub number: i64,
@@ -87,7 +86,6 @@ pub async fn decide_start(link: &Link, store: Uuid, writer: &str, number: i64, s
     link.decide(START, &(start as i64, store, writer, number)).await.map(drop)
 }
 
-/// Becomes the log's holder, or returns `Busy`.
 pub async fn hold(link: &Link, store: Uuid, writer: &str, me: &Holder) -> Result<()> {
     let mut decision = link.decide(HOLD, &(me.text(), store, writer)).await?;
     loop {

@@ -12,14 +12,12 @@
 //!   clock is trusted.
 //! - **A majority confirms writes and answers reads** (`consistency`, by default `quorum`). Blocks are the
 //!   exception: one replica suffices if it has them, because it cannot have wrong ones.
-//! - **A store is an id, not a name** (`identity`): data of a dropped table never belongs to another one.
+//! - **A store is an id, not a name** (`identity`), so data of a dropped table never belongs to another one.
 //! - **A deleted name that reappears does no harm.** A replica that was down for longer than the database
 //!   remembers deletions (an hour) may restore the row of an object or segment. Segment names are not reused,
-//!   and the engine deletes only things that nothing needs. A directory behaves in the same way after a power
-//!   failure. A table's own name must not reappear: its deletion is remembered for ten days, and a cluster
-//!   that had a node down must be repaired within that time.
-//!
-//! Only this crate knows the network. It must not know tables.
+//!   and the engine deletes only things that nothing needs. A table's own name must not reappear: its
+//!   deletion is remembered for ten days, and a cluster that had a node down must be repaired within that
+//!   time.
 
 mod blocks;
 mod cluster;

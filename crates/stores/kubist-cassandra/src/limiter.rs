@@ -15,7 +15,6 @@ const BYTES_OF_A_REQUEST: f64 = 32_768.0;
 pub struct Limiter {
     permits: Semaphore,
     state: Mutex<State>,
-    /// The maximum number of permits.
     most: usize,
 }
 
@@ -31,7 +30,6 @@ pub struct Permit<'a> {
     limiter: &'a Limiter,
     permit: SemaphorePermit<'a>,
     begin: Instant,
-    /// It was the last free permit.
     full: bool,
 }
 

@@ -1,9 +1,8 @@
 //! The location of a store:
 //! `cassandra://[user[:password]@]host[:port],.../keyspace/table[?setting=value&...]`.
 //!
-//! It is parsed once and never shows its password, neither in messages nor in debug output. Texts that leave
-//! this process (such as a split of a query) have no password either. A process that opens them takes the
-//! password from `KUBIST_CASSANDRA_PASSWORD`.
+//! Neither messages nor debug output show its password, and texts that leave this process have none. A
+//! process that opens them takes the password from `KUBIST_CASSANDRA_PASSWORD`.
 
 use std::fmt;
 use std::time::Duration;
@@ -22,7 +21,6 @@ const PATIENCE: Duration = Duration::from_secs(10);
 /// Initial number of concurrent blocks.
 const PARALLEL: usize = 32;
 
-/// The location of a table, and the settings of its cluster.
 #[derive(Clone, PartialEq, Eq)]
 pub struct Location {
     pub hosts: Vec<String>,

@@ -6,9 +6,9 @@
 //!
 //! # Why no acknowledged entry is lost and none appears twice
 //!
-//! Writes and reads use a majority: every read that begins after a write sees it. A row that a read has seen
-//! is on a majority, because the nodes repair differences before they respond. (With `consistency=one` none
-//! of this holds.)
+//! Writes and reads use a majority, so every read that begins after a write sees it. A row that a read has
+//! seen is on a majority, because the nodes repair differences before they respond. (With `consistency=one`
+//! none of this holds.)
 //!
 //! *Taking* a log has three steps: begin epoch n + 1 by lightweight transaction (the fence); then read the
 //! log; then decide, by another transaction, that the epoch starts where the log ended. Epoch n + 1 begins
@@ -21,13 +21,13 @@
 //! - *A late request changes nothing.* A write of epoch n that arrives after the start of n + 1 was decided
 //!   is at or after that start, so it is void. This covers requests that the network delayed, replicas that
 //!   are repaired late, and an owner that was suspended for an hour.
-//! - *A repeated request changes nothing.* It has the same key, bytes and timestamp. An owner whose responses
-//!   are lost retries, then refuses. The next owner settles whether the entry is there.
+//! - *A repeated request changes nothing*, because it has the same key, bytes and timestamp. An owner whose
+//!   responses are lost retries, then refuses. The next owner settles whether the entry is there.
 //! - *Seen entries stay.* A reader reads the log, then the epochs. An entry of the newest epoch had reached a
 //!   majority before the reader looked for a newer epoch, so every later owner sees it too. Of older epochs
-//!   the reader takes the entries before the next start. If the newest epoch has no start, its owner is still
-//!   deciding or has died, and the reader decides the start in the same way. Only the first decision counts,
-//!   and every decision is based on reads that began after the fence.
+//!   the reader takes the entries before the next start. If the newest epoch has no start, the reader decides
+//!   the start in the same way. Only the first decision counts, and every decision is based on reads that
+//!   began after the fence.
 //! - *New owners do not conflict.* Of two that begin the same epoch one wins. One that is slow between fence
 //!   and start may find the start decided by a reader or by the next owner, which decides it before it begins
 //!   its own epoch. It uses that start, and is refused at its first append if a newer epoch has begun.
@@ -53,7 +53,6 @@ use crate::cluster::{Agreed, Link};
 use crate::epochs::{self, Epochs};
 use crate::names::{self, Kind};
 
-/// Positions per partition.
 const BUCKET: u64 = 16 << 20;
 /// Maximum bytes per row.
 const PART: usize = 64 << 10;
@@ -79,7 +78,6 @@ fn after(position: u64, length: u64) -> u64 {
     position + length + 1
 }
 
-/// The rows of an entry, as far as they were found.
 #[derive(Default)]
 struct Rows {
     head: Option<(u64, u32)>,
@@ -220,7 +218,7 @@ async fn settled(link: &Link, store: Uuid, writer: &str, from: u64) -> Result<Ep
     }
 }
 
-/// Returns the end of the log by the epochs that have a start. Reads complete rows after the newest epoch
+/// Returns the end of the log by the epochs that have a start. It reads complete rows after the newest epoch
 /// began, because only rows that are read are repaired. [`Error::Damaged`] if an entry is missing.
 async fn end(link: &Link, store: Uuid, writer: &str) -> Result<u64> {
     let epochs = Epochs::read(link, store, writer, u64::MAX).await?;

@@ -1,9 +1,8 @@
 //! Objects: small values that are put once.
 //!
 //! A lightweight transaction claims a name with a unique number (nonce), by which a repeated claim recognizes
-//! that it has won. A value that is too large for a row is first written as blocks under that number, and the
-//! claim then names it. So a name never leads to half a value. Only such transactions change the rows of
-//! objects.
+//! that it has won. A value that is too large for a row is first written as blocks under that number, so a
+//! name never leads to half a value. Only such transactions change the rows of objects.
 //!
 //! The objects of a folder are one partition. The folders of a store are a list of names that only grows.
 
@@ -40,7 +39,6 @@ const ANY: &str =
 #[derive(Debug, Default)]
 pub struct Folders(Mutex<HashSet<String>>);
 
-/// Splits a name into its folder, with the slash, and its last part.
 fn parts(name: &str) -> (&str, &str) {
     name.split_at(name.rfind('/').map_or(0, |slash| slash + 1))
 }
@@ -76,7 +74,6 @@ pub async fn put_if_absent(link: &Link, store: Uuid, folders: &Folders, name: &s
     Ok(won)
 }
 
-/// A complete row of an object.
 struct Found {
     nonce: Uuid,
     length: u64,

@@ -1,9 +1,8 @@
 //! Adapts the number of concurrent requests to the measured latencies.
 //!
-//! While requests wait to be sent, the number of concurrent requests equals the limit, and the cluster's rate
-//! is the limit divided by the latency (Little's law). So latencies show whether a higher limit raises the
-//! rate. Periodically a higher limit is tried, and kept if the rate grows with it; then a lower one, kept if
-//! the rate stays. Where more requests only queue, latency grows with their number and the rate does not, so
+//! While requests wait to be sent, their number equals the limit, and the cluster's rate is the limit divided
+//! by the latency (Little's law). So latencies show whether a higher limit raises the rate. Periodically a
+//! higher limit is tried, and kept if the rate grows with it; then a lower one, kept if the rate stays. So
 //! the limit settles where a queue would begin. The best limit depends on the size of requests and on the
 //! cluster (key-value scalability paper, figure 7: 32, 16 and 8 for small, medium and large ones), so none is
 //! fixed.

@@ -22,7 +22,6 @@ impl Scheme for Clusters {
     }
 }
 
-/// A location, and its original text, which may contain a password.
 struct Located {
     given: String,
     location: Location,

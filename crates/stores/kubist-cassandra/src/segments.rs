@@ -1,14 +1,12 @@
 //! Segments: byte streams, split into blocks that are sent when they are full.
 //!
 //! A lightweight transaction claims a segment's name. Its one owner writes the length after all blocks up to
-//! it were acknowledged. The length is its own timestamp, so the longest wins, whatever the clocks and the
-//! order of requests. Nothing is written twice: the block after a sync begins where the last one ended, in a
-//! new row.
+//! it were acknowledged. The length is its own timestamp, so the longest wins in any order of requests.
+//! Nothing is written twice: the block after a sync begins where the last one ended, in a new row.
 //!
 //! A deletion first marks the segment as gone, so that a reader reports it as missing, not as damaged. Then
 //! it removes the blocks, and last the name from the list, so an interrupted deletion is visible and
-//! repeated. The mark stays for a day: a delayed claim of the same name must fail, because its data would be
-//! deleted too.
+//! repeated. The mark stays for a day, because a delayed claim of the same name must fail.
 
 use std::collections::HashMap;
 use std::ops::Range;
@@ -186,7 +184,6 @@ struct CassandraSegment {
 }
 
 impl CassandraSegment {
-    /// Runs `act`, unless an earlier call failed.
     fn unless_failed<T>(&mut self, act: impl FnOnce(&mut Self) -> Result<T>) -> Result<T> {
         if let Some(cause) = &self.failed {
             return Err(Error::Refused { file: file(&self.link, &self.name), cause: cause.clone() });

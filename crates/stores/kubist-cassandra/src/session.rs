@@ -1,7 +1,6 @@
 //! Connections to the nodes of a cluster, and the reasons why they fail.
 //!
-//! All stores of a process with the same hosts, login and keyspace share one session. This module must not
-//! know its requests.
+//! All stores of a process with the same hosts, login and keyspace share one session.
 
 use std::collections::HashMap;
 use std::sync::{Arc, RwLock};
@@ -28,7 +27,6 @@ const ATTEMPT: Duration = Duration::from_secs(6);
 /// Interval of checks whether the nodes agree on the schema.
 const AGREEMENT: Duration = Duration::from_millis(50);
 
-/// Connections to the nodes of a cluster, and their prepared statements.
 pub struct Cluster {
     pub session: Session,
     pub statements: RwLock<HashMap<&'static str, PreparedStatement>>,

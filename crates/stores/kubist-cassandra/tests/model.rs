@@ -39,7 +39,6 @@ enum Fault {
     NothingIsVoid,
 }
 
-/// Position, epoch, and a number that distinguishes entries.
 type Row = (usize, usize, u32);
 
 /// A replica's part of each row: the head, the bytes, or both.
@@ -74,7 +73,6 @@ fn pause() -> impl Future<Output = ()> {
     })
 }
 
-/// Returns whether a majority has it; `false` if the responses were lost.
 async fn write(world: &Shared, row: Row) -> bool {
     world.borrow_mut().requests.extend((0..3).map(|replica| (replica, row)));
     loop {
@@ -89,13 +87,11 @@ async fn write(world: &Shared, row: Row) -> bool {
     }
 }
 
-/// Returns the complete rows of a majority, and repairs each of its replicas first.
 async fn read(world: &Shared) -> BTreeSet<Row> {
     let (heads, bytes) = ask(world, true).await;
     heads.intersection(&bytes).copied().collect()
 }
 
-/// Returns a majority's heads and nothing else.
 async fn read_heads(world: &Shared) -> BTreeSet<Row> {
     ask(world, false).await.0
 }
@@ -124,7 +120,6 @@ async fn ask(world: &Shared, in_full: bool) -> (BTreeSet<Row>, BTreeSet<Row>) {
     (heads, bytes)
 }
 
-/// Returns the entries of a log in order.
 fn chain(rows: &BTreeSet<Row>, starts: &[Option<usize>], fault: Fault) -> Vec<u32> {
     let mut entries: BTreeMap<(usize, usize), u32> = BTreeMap::new();
     for (position, epoch, entry) in rows {
@@ -167,7 +162,6 @@ async fn settle(world: &Shared, epoch: usize, known: Option<BTreeSet<Row>>) {
     }
 }
 
-/// Takes the log and appends until it is refused or dies.
 async fn own(world: Shared) {
     let fault = world.borrow().fault;
     let early = match fault {
@@ -218,7 +212,6 @@ async fn own(world: Shared) {
     }
 }
 
-/// Reads the log repeatedly and checks it.
 async fn follow(world: Shared) {
     loop {
         pause().await;
@@ -255,7 +248,6 @@ async fn follow(world: Shared) {
     }
 }
 
-/// Delivers requests to replicas, or loses them.
 async fn deliver(world: Shared) {
     loop {
         pause().await;
@@ -272,7 +264,6 @@ async fn deliver(world: Shared) {
     }
 }
 
-/// Runs a history and returns its first error.
 fn play(seed: u64, fault: Fault) -> Option<String> {
     let world = Rc::new(RefCell::new(World {
         rng: SmallRng::seed_from_u64(seed),

@@ -1,9 +1,9 @@
-//! Claims on logs: `claims/WRITER/NUMBER`, of which the last one counts.
+//! Claims on logs: `claims/WRITER/NUMBER`, the last of which counts.
 //!
 //! A holder puts an object with its name, and every 10 seconds one with the next number. A process that wants
 //! the log of a holder on another machine waits until it has seen no new number for 30 seconds by its own
-//! clock. Then it puts the next number itself, and one of the two finds it taken. So clocks are never
-//! compared. A claim is advisory ([`kubist_store::claims`]): the fence in the log decides.
+//! clock, and then puts the next number itself. One of the two finds it taken, so clocks are never compared.
+//! A claim is advisory ([`kubist_store::claims`]): the fence in the log decides.
 
 use std::collections::HashMap;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
@@ -41,7 +41,6 @@ struct Newest {
     hint: u64,
 }
 
-/// The content of a claim: a taken number of the log, and the holder.
 fn said(hint: u64, holder: &str) -> Vec<u8> {
     [&hint.to_le_bytes()[..], holder.as_bytes()].concat()
 }
@@ -60,7 +59,6 @@ struct Seen {
 #[derive(Debug, Default)]
 pub struct Claims(Mutex<HashMap<String, Seen>>);
 
-/// A claim that this process holds. Dropping it releases it.
 pub struct Claim {
     link: Link,
     writer: String,
@@ -157,7 +155,7 @@ fn busy(link: &Link, writer: &str) -> Error {
     Error::Busy { writer: writer.into(), file: link.file(&folder(writer)) }
 }
 
-/// Returns the newest claim. Each claim deletes the earlier ones, so there are few.
+/// Each claim deletes the earlier ones, so there are few.
 async fn newest(link: &Link, writer: &str) -> Result<Option<Newest>> {
     for _ in 0..MOST_LOOKS {
         let listed = link.list(&folder(writer), None, usize::MAX).await?;
@@ -174,7 +172,6 @@ async fn newest(link: &Link, writer: &str) -> Result<Option<Newest>> {
 }
 
 impl Claim {
-    /// A number of the log that was taken when the claim was put.
     pub fn hint(&self) -> u64 {
         self.hint.load(Ordering::Relaxed)
     }
@@ -183,7 +180,6 @@ impl Claim {
         self.hint.store(number, Ordering::Relaxed);
     }
 
-    /// Marks the claim as lost: it will not be released.
     pub fn lose(&self) {
         self.lost.store(true, Ordering::Relaxed);
     }

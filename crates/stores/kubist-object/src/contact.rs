@@ -1,8 +1,8 @@
 //! First contact: a short timeout for a service that has never responded.
 //!
 //! Requests to a service that has responded before are retried for [`Location::patience`]. A service that has
-//! never responded is more likely a mistake: a wrong address, a port without a listener, a missing network.
-//! So before the first response the retries end after a few seconds, unless the location sets `patience`.
+//! never responded is more likely a mistake, such as a wrong address or a missing network. So before the
+//! first response the retries end after a few seconds, unless the location sets `patience`.
 //!
 //! [`Location::patience`]: crate::location::Location::patience
 
@@ -23,7 +23,6 @@ const ANSWERING: Duration = Duration::from_secs(10);
 /// The minimum timeout of a request, so that a handle that gave up notices when the service is back.
 const AT_LEAST: Duration = Duration::from_secs(1);
 
-/// Creates clients that give up on a service that never responded.
 #[derive(Debug, Default)]
 pub struct FirstContact(Arc<Known>);
 

@@ -35,7 +35,6 @@ const FULL: &[&str] = &["QuotaExceeded", "XMinioStorageFull", "InsufficientStora
 
 #[derive(Debug, Clone, Copy)]
 pub struct Asked<'a> {
-    /// A verb.
     pub operation: &'static str,
     pub key: &'a str,
 }
@@ -61,12 +60,10 @@ pub fn is_behind(error: &object_store::Error) -> bool {
     code(error).as_deref() == Some("InvalidRange") || error.to_string().contains("416 Range Not Satisfiable")
 }
 
-/// Whether the service refused without a reason.
 pub fn is_unexplained(error: &object_store::Error) -> bool {
     code(error).is_none() && error.to_string().contains("non-2xx status code: 4")
 }
 
-/// Whether a retry may succeed.
 pub fn may_pass(error: &object_store::Error) -> bool {
     use object_store::Error as Of;
     let known =

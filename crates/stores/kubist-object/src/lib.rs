@@ -14,8 +14,6 @@
 //!   bytes, so every request can be repeated.
 //! - **A query lists nothing.** An entry of a log is the object of its number, writers are numbered objects
 //!   too, and a piece of a segment is found by its offset (`segments`).
-//!
-//! This crate must not know tables.
 
 mod claims;
 mod client;

@@ -23,7 +23,6 @@ use crate::writers::Writers;
 
 pub const FOLDER: &str = "logs";
 const AT_FIRST: u64 = 4;
-/// Maximum numbers requested at once.
 const AHEAD: u64 = 64;
 
 pub fn key(writer: &str, number: u64) -> String {

@@ -1,7 +1,5 @@
-//! The async runtime for network I/O, one per process.
-//!
-//! A forked process has none of its parent's threads, so it creates its own runtime on first use and does not
-//! touch the parent's.
+//! The async runtime for network I/O. A forked process has none of its parent's threads, so it creates its
+//! own runtime on first use.
 
 use std::ptr::null_mut;
 use std::sync::atomic::{AtomicPtr, Ordering};

@@ -124,7 +124,6 @@ fn damaged(link: &Link, name: &str, range: &Range<u64>, what: String) -> Error {
     Error::Damaged { file: file(link, name), offset: range.start, what }
 }
 
-/// Returns an error if there is no such segment.
 async fn present(link: &Link, name: &str) -> Result<()> {
     match link.length(&format!("{FOLDER}/{name}/{MADE}")).await? {
         Some(_) => Ok(()),
@@ -218,7 +217,6 @@ struct Growing {
 }
 
 impl Growing {
-    /// Runs `act`, unless an earlier call failed.
     fn unless_failed<T>(&mut self, act: impl FnOnce(&mut Self) -> Result<T>) -> Result<T> {
         if let Some(cause) = &self.failed {
             return Err(Error::Refused { file: file(&self.link, &self.name), cause: cause.clone() });

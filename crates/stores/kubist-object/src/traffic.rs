@@ -1,5 +1,3 @@
-//! Counters of requests, bytes and round trips.
-
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Mutex, PoisonError};
 use std::time::Instant;

@@ -1,16 +1,16 @@
-//! Claims: how a log is kept to one owner where no lock reaches every machine.
+//! Claims: how a log is limited to one owner where no lock reaches every machine.
 //!
 //! A lock ends with its process and is visible on one machine. A claim is a record that all machines see. All
 //! stores with claims ([`Fencing::Claim`](crate::Fencing)) follow these rules:
 //!
 //! - **A claim is advisory.** It names its [`Holder`], who renews it every [`RENEWAL`]. It lapses after
-//!   [`LAPSE`] without renewal, measured by the clock of the waiting process or of the store. Clocks of two
-//!   machines are never compared.
-//! - **A number fences.** Each taking of a log puts a record under a free number of the log itself. From then
-//!   on no entry of an earlier owner gets a number. An owner that was suspended and declared dead finds its
-//!   next number taken when it continues, and is refused for ever. So two owners that both believe in their
-//!   claim do no harm.
-//! - **Dead processes of this machine are recognized** ([`life`]): their claims are taken at once.
+//!   [`LAPSE`] without renewal, by the clock of the waiting process or of the store. Clocks of two machines
+//!   are never compared.
+//! - **A number fences.** A process that takes a log puts a record under a free number of the log itself.
+//!   From then on no entry of an earlier owner gets a number. An earlier owner that was only suspended finds
+//!   its next number taken and is refused for ever, so two owners that both believe in their claim do no
+//!   harm.
+//! - **Dead processes of this machine are recognized** ([`life`]), and their claims are taken at once.
 //!
 //! [`conformance::claims`](crate::conformance::claims) tests every such store.
 
@@ -26,7 +26,7 @@ use std::time::Duration;
 /// The lifetime of a claim that is not renewed.
 pub const LAPSE: Duration = Duration::from_secs(30);
 
-/// The interval of renewals: two may fail before the claim lapses.
+/// Two renewals may fail before the claim lapses.
 pub const RENEWAL: Duration = Duration::from_secs(10);
 
 /// The known state of a claim's holder.
@@ -74,8 +74,7 @@ pub fn this_process() -> String {
     format!("{} {process} {}", machine(), began(process).unwrap_or_default())
 }
 
-/// Returns the state of the holder with this text. A late request may leave the text of a handle that has
-/// ended.
+/// Returns the state of the holder with this text.
 pub fn life(text: &str) -> Life {
     let [host, process, start, _] = text.split(' ').collect::<Vec<_>>()[..] else { return Life::Unknown };
     let Ok(process) = process.parse() else { return Life::Unknown };
@@ -91,15 +90,14 @@ pub fn life(text: &str) -> Life {
     }
 }
 
-/// A number that is very probably unique, here and on other machines.
 pub(crate) fn unique() -> u64 {
-    // The standard library seeds `RandomState` from the system's randomness and then counts; the process
+    // The standard library seeds `RandomState` from the system's randomness and then counts. The process
     // number distinguishes forked children.
     RandomState::new().hash_one(std::process::id())
 }
 
-/// Identifies the machine or container: digits of the boot number, and the process namespace. Empty if the
-/// system does not provide them.
+/// Identifies the machine or container by its boot number and process namespace. Empty if the system does not
+/// provide them.
 fn machine() -> String {
     let boot = fs::read_to_string("/proc/sys/kernel/random/boot_id").unwrap_or_default();
     let digits: String = boot.chars().filter(char::is_ascii_hexdigit).take(16).collect();
@@ -122,17 +120,17 @@ fn is_gone(process: u32) -> bool {
     }
 }
 
-/// The start time of a process in ticks since boot; `None` if there is no such process, or it is a zombie.
+/// Returns the start time of a process in ticks since boot, or `None` if it is absent or a zombie.
 fn began(process: u32) -> Option<String> {
     let stat = fs::read_to_string(format!("/proc/{process}/stat")).ok()?;
-    // The name, in brackets, may contain anything. `Z` and `X` are zombie and dead.
+    // The name, in brackets, may contain any character. `Z` and `X` are zombie and dead.
     let mut fields = stat.rsplit_once(") ")?.1.split(' ');
     let state = fields.next()?;
     fields.nth(18).filter(|_| !matches!(state, "Z" | "X")).map(str::to_owned)
 }
 
-/// The holders of one process. A forked child creates its own set: another thread may have held the lock of
-/// its parent's set.
+/// The holders of one process. A forked child creates its own set, because another thread may have held the
+/// lock of its parent's set.
 struct Holders {
     process: u32,
     texts: Mutex<HashSet<String>>,
@@ -140,7 +138,6 @@ struct Holders {
 
 static HOLDERS: AtomicPtr<Holders> = AtomicPtr::new(null_mut());
 
-/// The active holders of this process.
 fn holders() -> MutexGuard<'static, HashSet<String>> {
     let process = std::process::id();
     let known = HOLDERS.load(Ordering::Acquire);
@@ -180,7 +177,6 @@ mod tests {
         child.kill().unwrap();
         child.wait().unwrap();
         assert_eq!(life(&text), Life::Ended);
-        // The process number is used again by another process.
         assert_eq!(life(&format!("{} {} 1 x", machine(), std::process::id())), Life::Ended);
         for text in ["", "somebody", "0123456789abcdef 1 1 x", "  1 1 x"] {
             assert_eq!(life(text), Life::Unknown, "{text}");

@@ -86,7 +86,6 @@ fn objects_are_listed_by_prefix(store: &dyn Store) {
     for name in ["rewrites/02", "rewrites/10", "table", "rewrites/01", "rewrite", "a/b/c"] {
         assert!(store.put_if_absent(name, name.as_bytes()).unwrap());
     }
-    // Logs and segments are not objects.
     store.own_log("w").unwrap().append(b"entry").unwrap();
     store.create_segment("s").unwrap().sync().unwrap();
     let lists: [(&str, &[&str]); 9] = [
@@ -163,7 +162,6 @@ fn segments_give_back_what_was_appended(store: &dyn Store) {
     let mut segment = store.create_segment("rank-0.1").unwrap();
     assert_eq!(segment.name(), "rank-0.1");
     let mut expected = Vec::new();
-    // Small, empty and large parts, one or several per append.
     for round in 0..200u64 {
         let parts: Vec<Vec<u8>> = (0..round % 4)
             .map(|part| noise((round * 97 + part * 13) as usize % 5_000, round))
@@ -382,7 +380,7 @@ pub fn claims(make: &mut dyn FnMut() -> TwoMachines) {
     logs_change_hands(&*one, &*other, lapse);
 }
 
-/// An owner is suspended until its claim has lapsed and another one has taken the log. Then it continues.
+/// An owner is suspended until its claim has lapsed and another process has taken the log. Then it continues.
 fn a_stopped_owner_is_refused(one: &dyn Store, other: &dyn Store, mut lapse: Box<dyn FnMut(&str)>) {
     let mut stopped = one.own_log("w").unwrap();
     let acknowledged = stopped.append(b"acknowledged").unwrap();
@@ -410,7 +408,7 @@ fn a_stopped_owner_is_refused(one: &dyn Store, other: &dyn Store, mut lapse: Box
 /// A released log can be taken at once, and the next owner sees every entry.
 fn logs_change_hands(one: &dyn Store, other: &dyn Store, mut lapse: Box<dyn FnMut(&str)>) {
     let mut expected: Vec<Vec<u8>> = Vec::new();
-    // The end of each entry when it was the last one. Later readers must see the same end.
+    // The end of each entry when it was the last one, which later readers must see too.
     let mut ends: Vec<u64> = Vec::new();
     for round in 0..12u8 {
         let store = if round % 2 == 0 { one } else { other };
@@ -474,7 +472,6 @@ fn scratch_gives_back_what_was_appended(store: &dyn Store) {
     assert_eq!(store.list("").unwrap(), [""; 0]);
 }
 
-/// Writes two objects, a segment and a log of 1000 bytes each.
 fn fill(store: &dyn Store) {
     for name in ["table", "deep/er"] {
         store.put_if_absent(name, &noise(1000, 1)).unwrap();
@@ -513,7 +510,6 @@ fn an_erased_store_is_empty(store: &dyn Store) {
     assert!(is_empty(store));
 }
 
-/// An engine may keep a small marker.
 fn is_empty(store: &dyn Store) -> bool {
     let sizes = store.sizes().unwrap();
     sizes.iter().all(|size| size.kind == Kept::Temporary) && sizes.iter().map(|size| size.bytes).sum::<u64>() < 100
@@ -523,7 +519,6 @@ fn payloads(tail: &LogTail) -> Vec<&[u8]> {
     tail.entries.iter().map(|entry| &entry.bytes[..]).collect()
 }
 
-/// Bytes without a pattern.
 fn noise(bytes: usize, seed: u64) -> Vec<u8> {
     let mut state = seed;
     let mut next = || {

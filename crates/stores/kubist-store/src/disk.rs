@@ -3,16 +3,13 @@
 //! [`OsDisk`] passes them to the operating system; the crate `kubist-simulate` simulates them from a seed.
 //! The guarantees are POSIX's and no more:
 //!
-//! - written bytes survive a crash once `sync_data` returned; before that, any subset of them may survive, in
-//!   any order;
+//! - written bytes survive a crash once `sync_data` returned; before that, any subset of them may survive;
 //! - a name in a directory survives once `sync_directory` of it returned;
 //! - reads and writes may be short; only `link`, `create` and `lock` are atomic.
 //!
 //! Below a store's directory no path leads through a symbolic link, and only regular files are opened. A
 //! directory may come from an untrusted source: a link must not lead to the user's files, and a pipe or
 //! device must not block a read for ever. Such a path gives an error that names it ([`Irregular`]).
-//!
-//! This module knows paths and bytes, not objects, segments or logs.
 
 mod os;
 
@@ -70,16 +67,16 @@ impl fmt::Display for Sort {
     }
 }
 
-/// Metadata of a path. A link below the store's directory is described itself, not its target.
+/// Metadata of a path. Below the store's directory, a link is described itself, not its target.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Found {
     /// The type of the file.
     pub sort: Sort,
     /// Its length, if it is a file.
     pub bytes: u64,
-    /// The bytes on disk: fewer than the length if the file has holes.
+    /// The bytes on disk, fewer than the length if the file has holes.
     pub taken: u64,
-    /// The inode: a replaced file or directory has another one.
+    /// The inode, which differs for a replaced file.
     pub node: u64,
     /// The time of the last change, as a number that changes with it.
     pub changed: u64,
@@ -128,14 +125,14 @@ pub trait Disk: Send + Sync + fmt::Debug {
     /// error of the operating system.
     fn open(&self, path: &Path, how: Open) -> io::Result<Box<dyn DiskFile>>;
 
-    /// Returns the metadata of a path; `None` if nothing is there.
+    /// Returns the metadata of a path, if it exists.
     ///
     /// # Errors
     ///
     /// Errors of the operating system, except `NotFound`.
     fn find(&self, path: &Path) -> io::Result<Option<Found>>;
 
-    /// Lists a directory. Names that are not UTF-8 are omitted: the engine never creates any.
+    /// Lists a directory without names that are not UTF-8, because the engine never creates any.
     ///
     /// # Errors
     ///
@@ -183,7 +180,7 @@ pub trait Disk: Send + Sync + fmt::Debug {
     /// A number that is very probably unique, here and on other machines.
     fn unique(&self) -> u64;
 
-    /// Returns whether only this machine uses the file system, so that a file lock excludes all other users.
+    /// Returns whether only this machine uses the file system, so that a file lock excludes all others.
     ///
     /// # Errors
     ///
@@ -225,7 +222,8 @@ pub trait Disk: Send + Sync + fmt::Debug {
 
 /// An open file. Dropping it closes it and releases its lock.
 pub trait DiskFile: Send + Sync + fmt::Debug {
-    /// Closes the file and reports errors: on a network file system, writes may reach the server only now.
+    /// Closes the file and reports errors, because on a network file system writes may reach the server only
+    /// now.
     ///
     /// # Errors
     ///
@@ -274,7 +272,7 @@ pub trait DiskFile: Send + Sync + fmt::Debug {
     fn truncate(&self, bytes: u64) -> io::Result<()>;
 
     /// Punches a hole of whole blocks, which reads as zeros and occupies no space. A crash soon afterwards
-    /// may undo all or part of it.
+    /// may undo it.
     ///
     /// # Errors
     ///
@@ -291,7 +289,7 @@ pub trait DiskFile: Send + Sync + fmt::Debug {
     /// Errors of the operating system.
     fn sync_data(&self) -> io::Result<()>;
 
-    /// Asks the system to start writing the range: a hint that never fails.
+    /// Asks the system to start writing the range; never fails.
     fn start_writeback(&self, range: Range<u64>);
 
     /// Returns whether reading this byte needs no wait for the device; `false` if unknown.
@@ -305,7 +303,7 @@ pub trait DiskFile: Send + Sync + fmt::Debug {
         false
     }
 
-    /// Asks the system to start reading the range: a hint that never fails.
+    /// Asks the system to start reading the range; never fails.
     fn start_reading(&self, _range: Range<u64>) {}
 
     /// Takes the file's exclusive lock. Returns `false` if another handle has it.
@@ -316,7 +314,6 @@ pub trait DiskFile: Send + Sync + fmt::Debug {
     fn try_lock(&self) -> io::Result<bool>;
 }
 
-/// Reads until the buffer is full or the file ends. Returns the number of bytes.
 pub(crate) fn read_up_to(file: &dyn DiskFile, buffer: &mut [u8], offset: u64) -> io::Result<usize> {
     let mut done = 0;
     while done < buffer.len() {
@@ -330,7 +327,6 @@ pub(crate) fn read_up_to(file: &dyn DiskFile, buffer: &mut [u8], offset: u64) ->
     Ok(done)
 }
 
-/// Reads `length` bytes from `offset` on, fewer at the end of the file.
 pub(crate) fn read_range(file: &dyn DiskFile, offset: u64, length: usize) -> io::Result<Vec<u8>> {
     let mut bytes = Vec::with_capacity(length);
     while bytes.len() < length {

@@ -36,7 +36,7 @@ pub enum Error {
     },
 
     /// A link, pipe, device or folder is at the path of a file of the store, or a file or link at the path of
-    /// a folder. Nothing was read or written. Restore the right one, or read around it.
+    /// a folder. Nothing was read or written. Restore the file, or read around it.
     #[error("{file} is {found}, not {wanted}")]
     Irregular {
         /// The file, as a path or an address.
@@ -79,7 +79,7 @@ pub enum Error {
         file: String,
     },
 
-    /// This handle failed earlier, and the state on disk is unknown to it. Open a new handle, which reads the
+    /// This handle failed earlier, so the state on disk is unknown to it. Open a new handle, which reads the
     /// disk again.
     #[error("{file}: this handle stopped after an earlier failure ({cause}); open it again")]
     Refused {
@@ -108,8 +108,8 @@ pub enum Error {
         location: String,
     },
 
-    /// A store on the network does not respond, or too few of its hosts do. The outcome of the last request
-    /// is unknown. Check the service, then try again.
+    /// A network store does not respond, or too few of its hosts do. The outcome of the last request is
+    /// unknown. Check the service, then try again.
     #[error("{location} cannot be reached: {why}")]
     Unreachable {
         /// The location of the store.
@@ -131,7 +131,6 @@ pub enum Error {
 }
 
 impl Error {
-    /// Wraps the system's error of an operation (a verb, "write") on `file`.
     pub(crate) fn io(operation: &'static str, file: &Path, source: io::Error) -> Error {
         if let Some(Irregular { path, sort, wanted }) = source.get_ref().and_then(|source| source.downcast_ref()) {
             let file = path.display().to_string();

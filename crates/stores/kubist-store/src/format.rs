@@ -1,16 +1,14 @@
-//! File headers, and the bytes of objects, acknowledgements and numbered files.
+//! File headers, and the bytes of objects, acknowledgements and numbered files, as pure functions.
 //!
-//! Pure functions from bytes to bytes; FORMAT.md shows the layouts. A file with a wrong kind, version or
-//! checksum is refused here, so no layer above interprets foreign bytes.
+//! A file with a wrong kind, version or checksum is refused here, so no layer above interprets foreign bytes.
 
 use bytes::Bytes;
 
 use crate::{Error, Result};
 
-/// The format version of every file. A higher one is refused as newer than this program.
+/// The format version of every file. A higher one is refused.
 pub(crate) const VERSION: u32 = 1;
 
-/// Size of magic, version and checksum at the start of every file.
 pub(crate) const HEADER_BYTES: u64 = 16;
 
 /// Size of an object's length and checksum, between header and value.
@@ -170,7 +168,7 @@ pub(crate) fn numbered(record_type: RecordType, number: u64, payload: &[u8]) -> 
     file
 }
 
-/// Returns the record type, the number and the payload of a numbered file.
+/// Returns the record type, number and payload of a numbered file.
 pub(crate) fn numbered_value(bytes: &Bytes, file: &str) -> Result<(RecordType, u64, Bytes)> {
     check_header(Kind::Numbered, bytes, file)?;
     let damaged = |what: String| Err(Error::damaged(file, HEADER_BYTES, what));
@@ -191,7 +189,6 @@ pub(crate) fn numbered_value(bytes: &Bytes, file: &str) -> Result<(RecordType, u
     }
 }
 
-/// The integer at `at`. The caller has checked the length.
 pub(crate) fn u32_at(bytes: &[u8], at: usize) -> u32 {
     let mut word = [0; 4];
     word.copy_from_slice(&bytes[at..at + 4]);

@@ -4,13 +4,12 @@
 //! at position p:  length u32 | crc32c(payload) u32 | crc32c(p, length, the former) u32 | payload
 //! ```
 //!
-//! The head has a checksum of its own, so a damaged length is never used and cannot swallow the following
-//! frames. It covers the position too: bytes of another position or of an older log are never accepted as a
-//! frame.
+//! The head has a checksum of its own, so a damaged length is never used. It covers the position too, so
+//! bytes of another position or of an older log are never accepted as a frame.
 //!
 //! An owner starts an entry only after the one before is durable. So at most the last frame can be
 //! unfinished, and **nothing valid follows a torn frame**. If a valid frame follows, the broken frame was
-//! once complete: that is damage. The acknowledged length (see `local/logs.rs`) decides the remaining cases.
+//! once complete, which is damage. The acknowledged length (see `local/logs.rs`) decides the remaining cases.
 
 use bytes::Bytes;
 
@@ -19,10 +18,9 @@ use crate::{BrokenEntry, LogEntry};
 
 pub(crate) const FRAME_HEAD_BYTES: usize = 12;
 
-/// Bound on the bytes that [`next_whole`] examines, as a multiple of the log's length.
+/// Limit of the bytes that [`next_whole`] examines, as a multiple of the log's length.
 const LOOKS: usize = 64;
 
-/// The frame of `payload` at `position`, or `None` if the payload is too long.
 pub(crate) fn frame(position: u64, payload: &[u8]) -> Option<Vec<u8>> {
     let length = u32::try_from(payload.len()).ok()?;
     let payload_checksum = crc32c::crc32c(payload);
@@ -37,7 +35,6 @@ pub(crate) fn frame(position: u64, payload: &[u8]) -> Option<Vec<u8>> {
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) struct Frames {
     pub entries: Vec<LogEntry>,
-    /// The position after the last entry.
     pub end: u64,
     pub rest: Rest,
 }
@@ -56,8 +53,8 @@ pub(crate) enum Rest {
     },
 }
 
-/// Parses `bytes`, which begin with a frame at `position` and extend to the log's end. If they end earlier,
-/// an incomplete frame counts as torn. The entries share the memory of `bytes`.
+/// Parses `bytes`, which begin with a frame at `position` and extend to the log's end. Otherwise an
+/// incomplete frame counts as torn. The entries share the memory of `bytes`.
 pub(crate) fn frames(bytes: &Bytes, position: u64) -> Frames {
     let mut entries = Vec::new();
     let mut at = 0;
@@ -77,12 +74,10 @@ pub(crate) fn frames(bytes: &Bytes, position: u64) -> Frames {
     }
 }
 
-/// The intact and the damaged entries of a part of a log.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) struct Pieces {
     pub entries: Vec<LogEntry>,
     pub broken: Vec<BrokenEntry>,
-    /// The position after the last intact entry.
     pub end: u64,
 }
 
@@ -118,7 +113,7 @@ enum Look {
     /// Nothing, or less than a head.
     Short,
     BadHead,
-    /// The head is intact; the payload should end at `end` but is too short or has a wrong checksum.
+    /// The head is intact, but the payload that should end at `end` is too short or has a wrong checksum.
     BadPayload {
         end: usize,
     },
@@ -145,12 +140,12 @@ fn frame_at(bytes: &[u8], at: usize, position: u64) -> Look {
 enum Next {
     Whole(usize),
     None,
-    /// Unknown: the search would examine too many bytes.
+    /// The search would examine too many bytes.
     Unknown,
 }
 
-/// Searches for a complete frame from `from` on. An intact head with a wrong payload costs the payload's
-/// length. A crafted log could make that quadratic, hence the bound [`LOOKS`].
+/// Searches for a complete frame from `from` on. Each intact head with a wrong payload costs the payload's
+/// length, so a crafted log could make the search quadratic without the limit [`LOOKS`].
 fn next_whole(bytes: &[u8], from: usize, position: u64) -> Next {
     let mut left = LOOKS.saturating_mul(bytes.len());
     for at in from..bytes.len() {
@@ -196,7 +191,6 @@ mod tests {
     const START: u64 = 16;
     const PAYLOADS: [&[u8]; 4] = [b"first", b"", b"a third entry", b"z"];
 
-    /// A log's frames, and the offsets where they begin and end.
     fn log() -> (Vec<u8>, Vec<usize>) {
         let mut bytes = Vec::new();
         let mut bounds = vec![0];

@@ -14,16 +14,15 @@
 //!   has synced the directory. Segments are the exception: no entry names one before its owner synced it.
 //! - Nothing is overwritten except the acknowledgements, which are checksummed hints.
 //! - A log's owner holds the file's lock, which ends with the process. On a file system of several machines
-//!   (NFS, Lustre, GPFS, BeeGFS, CephFS) locks may work on one machine only. There the store is **shared**:
-//!   the owner has a claim, and a fence in the log (`claim_files`, `entries`). A mark in the directory says
-//!   that a store is shared. A store that is created on such a file system is shared from the beginning.
-//! - Changes of another machine may be visible late: `directory` decides which observations are trusted when.
+//!   (NFS, Lustre, GPFS, BeeGFS, CephFS) locks may work on one machine only. There the store is **shared**
+//!   from its creation on, as a mark in the directory says: the owner has a claim, and a fence in the log
+//!   (`claim_files`, `entries`).
+//! - Changes of another machine may be visible late; `directory` decides which observations are trusted when.
 //! - After a failed write or sync, a handle refuses further writes.
 //! - Below the directory, links are not followed and only regular files are opened, because a table may come
-//!   from an untrusted source. Anything else at such a path is an error.
+//!   from an untrusted source.
 //!
-//! Folders are created when something is first written to them. Opening a directory for reading changes
-//! nothing.
+//! Folders are created with their first file. Opening a directory for reading changes nothing.
 
 mod claim_files;
 mod directory;
@@ -66,7 +65,7 @@ use entries::Known;
 use numbered::{ENTRIES, LOGS, NO_WRITER};
 use open_files::OpenFiles;
 
-/// Number of segments whose reads start together: fewer than the open files.
+/// The number of segments whose reads start together, fewer than the open files.
 const SEGMENTS_AT_ONCE: usize = 64;
 
 /// A store in a directory.
@@ -169,8 +168,8 @@ impl LocalStore {
         Ok(())
     }
 
-    /// Refuses changes to a store of one machine on a file system that others may have mounted. Locks may
-    /// work on one machine only, and responses can be lost.
+    /// Refuses changes to a store of one machine on a file system that others may have mounted, where locks
+    /// may not hold and responses can be lost.
     fn check_alone(&self) -> Result<()> {
         if self.is_shared() || self.is_of_this_machine()? {
             return Ok(());
@@ -186,8 +185,8 @@ impl LocalStore {
 }
 
 impl LocalStore {
-    /// Sets how long this machine may cache names and lengths, for mounts that differ from the default.
-    /// `KUBIST_STALE_SECONDS` sets it for all stores of a process.
+    /// Sets how long this machine may cache names and lengths. `KUBIST_STALE_SECONDS` sets it for all stores
+    /// of a process.
     pub fn with_staleness(mut self, staleness: Duration) -> LocalStore {
         if let Some(directory) = Arc::get_mut(&mut self.directory) {
             directory.staleness = staleness;
@@ -195,8 +194,8 @@ impl LocalStore {
         self
     }
 
-    /// Describes anomalies of a writer's log, one text each: damage, an unfinished entry, a missing or
-    /// unreadable acknowledgement. Empty if there are none.
+    /// Describes anomalies of a writer's log: damage, an unfinished entry, a missing or unreadable
+    /// acknowledgement.
     ///
     /// # Errors
     ///
@@ -209,7 +208,7 @@ impl LocalStore {
         Ok(sound.damage.iter().map(Error::to_string).collect())
     }
 
-    /// Takes a log by its lock or by a claim. `waits` allows waiting to find out whether a holder on another
+    /// Takes a log by its lock or by a claim. `waits` allows waiting to see whether a holder on another
     /// machine is dead.
     fn own(&self, writer: &str, waits: bool) -> Result<Box<dyn LogOwner>> {
         if writer == NO_WRITER {
@@ -221,8 +220,8 @@ impl LocalStore {
         self.check_alone()?;
         if !self.is_shared() {
             let owner = logs::own(self, writer)?;
-            // Checked while holding the lock: the process that makes the store shared does it in the other
-            // order, and the owner checks again with each entry.
+            // Checked under the lock. The process that makes the store shared works in the other order, and
+            // the owner checks again with each entry.
             self.look_for_mark()?;
             if !self.is_shared() {
                 return Ok(owner);
@@ -233,7 +232,7 @@ impl LocalStore {
 }
 
 impl LocalStore {
-    /// Reads from some segments. Also returns whether any read waited.
+    /// Reads from several segments, and returns whether any read waited.
     fn read_together(&self, wanted: &[(&str, &[Range<u64>])], watch: Watch<'_>) -> (Answers, bool) {
         let asked = Instant::now();
         let (present, mut waited) = match wanted.len() {
@@ -383,7 +382,6 @@ impl Reads for LocalStore {
         let together: Vec<_> = wanted.chunks(SEGMENTS_AT_ONCE).collect();
         let switches = switches();
         let read = |some: &&[(&str, &[Range<u64>])]| switches.around(|| self.read_together(some, watch));
-        // Each unit is little work, so a core takes several.
         let answered: Vec<_> = together.par_iter().with_min_len(2).map(read).collect();
         let waited = answered.iter().any(|(_, waited)| *waited);
         let answers = answered.into_iter().flat_map(|(answers, _)| answers).collect();

@@ -1,8 +1,7 @@
 //! A store in memory, for tests and temporary tables.
 //!
 //! It gives exactly the trait's guarantees and no more: segments are readable only up to their last sync,
-//! offsets do not start at 0, and log positions count entries, not bytes. So code that works on it relies
-//! only on the trait.
+//! offsets do not start at 0, and log positions count entries, not bytes.
 //!
 //! The scheme `memory` names stores of this process: `memory://name` is the same store wherever it is opened,
 //! until the process ends.
@@ -20,10 +19,9 @@ use crate::{
     Scheme, Scratch, Segment, Size, Spill, Store, StoreLocation, names,
 };
 
-/// The offset of a segment's first byte.
 const SEGMENT_START: u64 = 16;
 
-/// A store in memory. Clones are handles to the same store, like processes on one directory.
+/// Clones are handles to the same store, like processes on one directory.
 #[derive(Debug, Clone)]
 pub struct MemoryStore {
     location: String,
@@ -242,7 +240,6 @@ impl Scheme for Memories {
     }
 }
 
-/// A name under which a store is or can be created.
 struct Named {
     location: String,
 }
@@ -273,7 +270,6 @@ impl StoreLocation for Named {
     }
 }
 
-/// Returns the bytes of `range`, where `bytes` begin at offset `start`.
 fn part(bytes: &[u8], start: u64, range: &Range<u64>, file: impl FnOnce() -> String) -> Result<Bytes> {
     let inside = |at: u64| usize::try_from(at.checked_sub(start)?).ok();
     let found = inside(range.start).zip(inside(range.end)).and_then(|(from, to)| bytes.get(from..to));

@@ -1,17 +1,15 @@
 //! Rules for the names of writers, segments and objects.
 //!
-//! The rules are those of the strictest file system, the same for every engine. A name that works in a test
-//! works everywhere, and no name can leave the store's directory.
+//! Every engine has the rules of the strictest file system, so a name that works in a test works everywhere,
+//! and no name can leave the store's directory.
 
 use crate::{Error, Result};
 
-/// The longest writer name, segment name or part of an object name, in bytes.
 pub(crate) const MAX_PART_BYTES: usize = 128;
 
-/// The longest object name, in bytes.
 pub(crate) const MAX_OBJECT_BYTES: usize = 512;
 
-/// First parts that objects may not use: the local engine has its logs, segments and temporary files there.
+/// First parts that objects may not use, because the local engine has its own folders there.
 pub(crate) const RESERVED: [&str; 3] = ["logs", "segments", "tmp"];
 
 /// Checks the name of a writer or a segment.

@@ -1,8 +1,7 @@
 //! The registry of schemes, which turn locations into stores.
 //!
 //! A location is `scheme://...`, or a path, which has the scheme [`PATHS`]. A program registers the schemes
-//! that it offers. The engine resolves a location and uses only [`StoreLocation`]. This module knows neither
-//! tables nor particular schemes.
+//! that it offers. The engine resolves a location and uses only [`StoreLocation`].
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -18,7 +17,7 @@ pub trait Scheme: Send + Sync {
     /// The text before `://`: `file`, `memory`, `cassandra`.
     fn name(&self) -> &'static str;
 
-    /// Parses a location of this scheme, given in full, without any I/O.
+    /// Parses a location of this scheme without any I/O.
     ///
     /// # Errors
     ///
@@ -28,7 +27,7 @@ pub trait Scheme: Send + Sync {
 
 /// A parsed location, where a store is or can be created.
 ///
-/// Its text contains no password: messages show it, and other processes receive it.
+/// Its text contains no password, because messages show it and other processes receive it.
 pub trait StoreLocation: Send + Sync + fmt::Display {
     /// Returns what is at the location, without changing anything.
     ///
@@ -37,8 +36,8 @@ pub trait StoreLocation: Send + Sync + fmt::Display {
     /// Any error that leaves the result uncertain: [`Found::Nothing`] must be certain.
     fn find(&self) -> Result<Found>;
 
-    /// Returns a handle to the store before it is certain that it exists, if finding it would take a network
-    /// request. Results count only once [`StoreLocation::find`] has found the store.
+    /// Returns a handle before the store is certain to exist, if finding it would take a network request.
+    /// Results count only once [`StoreLocation::find`] has found the store.
     fn ahead(&self) -> Option<Arc<dyn Store>> {
         None
     }
@@ -64,15 +63,14 @@ pub trait StoreLocation: Send + Sync + fmt::Display {
         "it"
     }
 
-    /// Nearby locations where something exists, as suggestions if nothing is at this one. Only those that are
-    /// quick to find.
+    /// Nearby locations where something exists, as suggestions if nothing is at this one, if they are quick
+    /// to find.
     fn others(&self) -> Vec<String> {
         Vec::new()
     }
 
-    /// The location of another store next to this one, whose name continues with `suffix`. It is reached in
-    /// the same way (with the same password). If the store limits its requests, the limit is `requests` at
-    /// once.
+    /// The location of another store next to this one, whose name continues with `suffix`. It is reached with
+    /// the same password. If the store limits its requests, the limit is `requests` at once.
     fn beside(&self, suffix: &str, requests: usize) -> String;
 
     /// A location that is valid in any process, independent of the working directory.

@@ -1,9 +1,8 @@
 //! The `Store` trait: everything that Kubist requires of a storage engine.
 //!
-//! The trait is small, so that a directory, a database or an object store can implement it. It is
-//! object-safe, so that a table can hold an `Arc<dyn Store>`. Optional operations are traits of their own
-//! ([`Abilities`]). A store is not a file system: nothing is overwritten or renamed, and no two writers
-//! append to the same thing.
+//! The trait is small, so that a directory, a database or an object store can implement it. Optional
+//! operations are traits of their own ([`Abilities`]). A store is not a file system: nothing is overwritten
+//! or renamed, and no two writers append to the same thing.
 //!
 //! Positions and offsets are opaque to the caller. An offset comes from [`Segment::append`], a log position
 //! from [`LogTail`] or [`LogOwner`]. Only their order has a meaning, and for segments the distance between
@@ -30,14 +29,14 @@ use crate::{Capabilities, Error, Result};
 /// Size of the blocks that [`StoreExt::punch`](crate::StoreExt::punch) frees, in bytes.
 pub const BLOCK_BYTES: u64 = 4096;
 
-/// A store of objects, segments and logs. The head of the crate lists the guarantees.
+/// A store of objects, segments and logs, with the guarantees at the head of the crate.
 ///
 /// Names of writers and segments have 1 to 128 characters of `A-Z a-z 0-9 . _ -` and do not begin with a dot.
 /// Object names are such parts joined by slashes. Their first part may not be `logs`, `segments` or `tmp`,
 /// and no object's name may be a folder of another object's name. Other names give
 /// [`Error::InvalidName`](crate::Error).
 pub trait Store: Send + Sync + fmt::Debug {
-    /// The store's location, as the user wrote it. Used in messages.
+    /// The store's location, as the user wrote it, for messages.
     fn location(&self) -> &str;
 
     /// Properties of the store that planners use. They never change for a handle, except by
@@ -51,8 +50,8 @@ pub trait Store: Send + Sync + fmt::Debug {
 
     /// Writes an object. Returns `false` if the name is taken.
     ///
-    /// In both cases the object of that name is complete and survives a crash, no matter who wrote it. After
-    /// an error the object may or may not exist; try again.
+    /// In both cases the object of that name is complete and survives a crash. After an error it may or may
+    /// not exist; try again.
     ///
     /// # Errors
     ///
@@ -60,8 +59,8 @@ pub trait Store: Send + Sync + fmt::Debug {
     /// `Unreachable` if the engine fails.
     fn put_if_absent(&self, name: &str, value: &[u8]) -> Result<bool>;
 
-    /// Returns the object's value, or `None` if there is no such object. A power failure may still remove the
-    /// object until some caller's `put_if_absent` of it returned.
+    /// Returns the object's value, if it exists. A power failure may still remove the object until some
+    /// caller's `put_if_absent` of it returned.
     ///
     /// # Errors
     ///
@@ -135,7 +134,7 @@ pub trait Store: Send + Sync + fmt::Debug {
     ///
     /// 1. *One owner.* From the return of this call until the owner is dropped or refused, no other owner's
     ///    entry gets into the log. Taking the log of a dead writer therefore ends that writer's work for
-    ///    good: no late commit can name a segment that the new owner deletes or rewrites.
+    ///    good, and no late commit can name a segment that the new owner deletes or rewrites.
     /// 2. *Acknowledged entries stay.* If [`LogOwner::append`] returned, every later owner and reader sees
     ///    the entry at the same position, before any newer entry.
     /// 3. *Unacknowledged entries are settled.* When this call returns, an entry whose owner died or was
@@ -145,13 +144,12 @@ pub trait Store: Send + Sync + fmt::Debug {
     ///    [`LogTail::durable`] never disappears.
     ///
     /// [`Fencing`] says how an engine gives the first guarantee. A [`Fencing::Lock`] cannot be taken while
-    /// its owner lives, so nothing more is needed. A [`Fencing::Claim`] lapses while its owner may be alive
-    /// but slow. The claim only keeps two owners from disturbing each other; each taking starts an **epoch**
-    /// that fences all earlier ones. An object store needs only a put that fails if the key exists. Entries
-    /// are keys that end in their position, and a new owner puts a fence at the first free position. The
-    /// earlier owner then finds its next key taken and is refused for ever. If the earlier owner's entry came
-    /// first, the new owner finds it and puts the fence after it. `docs/stores.md` shows this in full,
-    /// `kubist-cassandra` the same with transactions.
+    /// its owner lives. A [`Fencing::Claim`] lapses while its owner may be alive but slow. The claim only
+    /// keeps two owners from disturbing each other; each taking starts an **epoch** that fences all earlier
+    /// ones. An object store needs only a put that fails if the key exists: entries are keys that end in
+    /// their position, and a new owner puts a fence at the first free position. The earlier owner then finds
+    /// its next key taken and is refused for ever. If its entry came first, the new owner finds it and puts
+    /// the fence after it. `docs/stores.md` shows this in full.
     ///
     /// # Errors
     ///
@@ -186,7 +184,7 @@ pub trait Store: Send + Sync + fmt::Debug {
     /// Deletes the store: all segments, logs and temporary files, then the given objects in this order, then
     /// the store's directory or table if it is empty. A name that ends in a slash is a folder of objects.
     ///
-    /// Missing things are skipped, so the call can be repeated after a failure. If a power failure brings
+    /// The call skips missing things, so it can be repeated after a failure. If a power failure brings
     /// anything back, it also brings back the last object. No log may have an owner during the call, and the
     /// handle cannot be used afterwards.
     ///
@@ -199,8 +197,8 @@ pub trait Store: Send + Sync + fmt::Debug {
 /// The bytes of ranges of several segments, one result per segment.
 pub type Answers = Vec<Result<Vec<Bytes>>>;
 
-/// A small version mark of stored bytes. While the mark stays the same, the bytes are unchanged. The mark may
-/// change without the bytes.
+/// A version mark of stored bytes. While it stays the same, the bytes are unchanged. It may change without
+/// the bytes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Stamp {
     /// The engine has no marks. Compare the bytes instead.
@@ -214,7 +212,7 @@ pub enum Stamp {
 /// The hosts of a cluster that store some bytes.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ReplicaLocation {
-    /// The position on the ring. It never changes, even if hosts do.
+    /// The position on the ring, which never changes, even if hosts do.
     pub token: i64,
     /// The hosts that store the bytes now, in ring order.
     pub hosts: Arc<[String]>,
@@ -244,8 +242,8 @@ pub enum Kept {
     Temporary,
 }
 
-/// A segment that its one owner writes. After an error it returns [`Error::Refused`](crate::Error): its
-/// content is then unknown, and no commit may name it. A segment that is dropped before its first `sync` may
+/// A segment that its one owner writes. After an error it returns [`Error::Refused`](crate::Error), because
+/// its content is unknown and no commit may name it. A segment that is dropped before its first `sync` may
 /// disappear.
 #[allow(clippy::len_without_is_empty)] // an empty segment has its header
 pub trait Segment: Send {
@@ -266,7 +264,7 @@ pub trait Segment: Send {
     fn sync(&mut self) -> Result<()>;
 
     /// The end of the appended bytes. The next `append` returns this offset, or a later one if the engine
-    /// skips offsets after a sync. Not 0 at the beginning if the engine writes a header.
+    /// skips offsets after a sync. It is not 0 at the beginning if the engine writes a header.
     fn len(&self) -> u64;
 
     /// The segment's name in the store.
@@ -274,7 +272,8 @@ pub trait Segment: Send {
 }
 
 /// The right to append to a writer's log, released on drop. After an error it returns
-/// [`Error::Refused`](crate::Error). The entry may or may not be in the log; the log's next owner settles it.
+/// [`Error::Refused`](crate::Error). The entry may or may not be in the log, until the log's next owner
+/// settles it.
 pub trait LogOwner: Send {
     /// Appends one entry and returns the position after it. The entry is durable on return.
     ///
@@ -309,12 +308,12 @@ pub struct LogTail {
     /// The entries in the order of their appends. Each ends where the next begins, and the last ends at
     /// `next`, the position that [`LogOwner::append`] returned.
     pub entries: Vec<LogEntry>,
-    /// The position after the last entry. Continue reading here.
+    /// The position after the last entry, where reading continues.
     pub next: u64,
-    /// Entries that end at or before this position survive a crash. The last entry may be beyond it: its
-    /// owner is still making it durable, or died before it acknowledged the entry ([`Store::own_log`] settles
-    /// that). A power failure may remove such an entry, so a follower that survives one continues from the
-    /// smaller of `next` and `durable`.
+    /// Entries that end at or before this position survive a crash. The last entry may be beyond it, because
+    /// its owner is still making it durable or died before it acknowledged the entry ([`Store::own_log`]
+    /// settles that). A power failure may remove such an entry, so a follower that survives one continues
+    /// from the smaller of `next` and `durable`.
     pub durable: u64,
 }
 
@@ -349,7 +348,7 @@ pub struct BrokenEntry {
     pub bytes: Bytes,
 }
 
-/// Private spill space, neither durable nor checksummed. It lives only as long as the process.
+/// Private spill space, neither durable nor checksummed, that ends with the process.
 pub trait Scratch: Send + Sync {
     /// Appends `bytes` and returns the offset of the first.
     ///

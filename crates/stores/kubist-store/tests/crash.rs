@@ -1,8 +1,7 @@
 //! Power failures at every step. Acknowledged writes survive, others are complete or absent, and a crash
 //! never looks like damage.
 //!
-//! Each test runs from many seeds and prints the one that fails. `SEED=n` runs only that one, `SEEDS=n` the
-//! first n.
+//! `SEED=n` runs only that seed, `SEEDS=n` the first n.
 
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -14,7 +13,6 @@ use kubist_store::{LocalStore, Result, Store};
 use rand::rngs::StdRng;
 use rand::{Rng, SeedableRng};
 
-/// Entries that must be in a log, and entries that may be.
 #[derive(Default)]
 struct ExpectedLog {
     acknowledged: Vec<Vec<u8>>,
@@ -22,7 +20,6 @@ struct ExpectedLog {
 }
 
 impl ExpectedLog {
-    /// Appends until a call fails.
     fn write(&mut self, store: &dyn Store, random: &mut StdRng) -> Result<()> {
         let mut log = store.own_log("w")?;
         self.check(&payloads(&store.read_log("w", 0)?));
@@ -98,7 +95,6 @@ fn what_a_reader_calls_durable_survives() {
         let after = open(&machine).unwrap().read_log("w", 0);
         let after = after.map_or(Vec::new(), |tail| tail.entries);
         let durable = |entry: &&kubist_store::LogEntry| {
-            // An entry ends where the next one begins.
             let next = tail.entries.iter().find(|next| next.position > entry.position);
             next.map_or(tail.next, |next| next.position) <= tail.durable
         };
@@ -113,7 +109,6 @@ fn objects_survive_whole_or_were_never_there() {
     for_seeds(600, |seed| {
         let mut random = StdRng::seed_from_u64(seed);
         let machine = SimDisk::new(seed);
-        // The values tried for a name, and whether a call reported it as present.
         let mut expected: BTreeMap<String, (Vec<Vec<u8>>, bool)> = BTreeMap::new();
         for _ in 0..random.random_range(1..5) {
             machine.crash_after(random.random_range(0..100));

@@ -15,12 +15,10 @@ const ENTRIES: [&[u8]; 4] = [b"the first entry", b"", b"a third, somewhat longer
 struct Log {
     machine: SimDisk,
     store: LocalStore,
-    /// The start of each entry, and the end of the log.
     positions: Vec<u64>,
     bytes: Vec<u8>,
 }
 
-/// A log whose entries are all acknowledged.
 fn log() -> Log {
     let machine = SimDisk::new(1);
     let store = open(&machine).unwrap();
@@ -44,7 +42,6 @@ impl Log {
         self.machine.damage(&acknowledgement_file(), |file| file.clear());
     }
 
-    /// Acknowledges exactly this many bytes of the log.
     fn acknowledge(&self, length: u64) {
         let mut bytes = self.machine.contents(&acknowledgement_file()).unwrap();
         bytes[16..24].copy_from_slice(&length.to_le_bytes());
@@ -53,7 +50,6 @@ impl Log {
         self.machine.damage(&acknowledgement_file(), |file| *file = bytes.clone());
     }
 
-    /// The last position that is at most `at`.
     fn entry_at(&self, at: u64) -> usize {
         self.positions.iter().filter(|&&position| position <= at).count() - 1
     }

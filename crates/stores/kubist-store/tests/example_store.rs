@@ -11,7 +11,6 @@ fn it_keeps_the_promises() {
     conformance::run(&mut || Arc::new(Bucket::default()));
 }
 
-/// As if a live owner had not renewed its claim in time.
 #[test]
 fn an_owner_whose_claim_lapsed_is_fenced() {
     conformance::claims(&mut || {

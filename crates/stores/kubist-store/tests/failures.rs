@@ -10,11 +10,9 @@ use kubist_store::{Error, LogOwner, Result, Segment, Store, StoreExt};
 use rand::rngs::StdRng;
 use rand::{Rng, SeedableRng};
 
-/// The writes that were acknowledged to a writer.
 #[derive(Default)]
 struct Promised {
     entries: Vec<Vec<u8>>,
-    /// The last entry of each failed append, which may be there or not.
     perhaps: Vec<Vec<u8>>,
     objects: Vec<(String, Vec<u8>)>,
     parts: Vec<(String, u64, Vec<u8>)>,

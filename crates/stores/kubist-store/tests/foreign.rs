@@ -1,6 +1,5 @@
 //! A directory from an untrusted source, with links, pipes, sockets and folders at the paths of the store's
-//! files. No call reads, writes or removes anything outside the directory or blocks for ever, and the error
-//! names the path.
+//! files. No call touches anything outside the directory or blocks for ever, and the error names the path.
 
 #![allow(clippy::single_range_in_vec_init)] // a list of one range is meant
 
@@ -17,7 +16,6 @@ use kubist_store::disk::Sort;
 use kubist_store::{Error, LocalStore, Result, Store, StoreExt, open_local};
 use rustix::fs::{CWD, FileType, Mode, mknodat};
 
-/// No call takes this long.
 const HANGS: Duration = Duration::from_secs(10);
 
 /// A store with objects at two depths, a log and a segment, next to a folder of foreign files.
@@ -67,7 +65,6 @@ impl Workdir {
     }
 }
 
-/// All files below a folder with their bytes, without pipes and sockets.
 fn contents(at: &Path) -> BTreeMap<PathBuf, Vec<u8>> {
     let mut found = BTreeMap::new();
     for entry in fs::read_dir(at).unwrap() {
@@ -82,7 +79,6 @@ fn contents(at: &Path) -> BTreeMap<PathBuf, Vec<u8>> {
     found
 }
 
-/// Every operation of a store, on one handle.
 type Question = (&'static str, fn(&LocalStore) -> Result<()>);
 const QUESTIONS: [Question; 17] = [
     ("list", |store| store.list("").map(drop)),
@@ -122,7 +118,6 @@ fn ask_everything(store: &LocalStore, at: &Path, sort: Sort) -> Vec<&'static str
     refused
 }
 
-/// Panics instead of blocking for ever.
 fn within_bounds<T: Send + 'static>(what: &str, work: impl FnOnce() -> T + Send + 'static) -> T {
     let (sender, receiver) = mpsc::channel();
     std::thread::spawn(move || sender.send(work()));

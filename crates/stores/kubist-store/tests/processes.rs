@@ -1,5 +1,4 @@
-//! Several processes on one directory, interleaved call by call, some of them killed. Names are won once,
-//! logs have one owner, and readers see only complete things.
+//! Several processes on one directory, interleaved call by call, some of them killed.
 
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -66,8 +65,6 @@ fn a_log_has_one_owner_at_a_time_and_readers_see_it_grow() {
         let machine = SimDisk::new(seed);
         drop(open(&machine).unwrap().own_log("w").unwrap());
 
-        /// A process's acknowledged appends, the append during which it was killed, and the entries that it
-        /// read.
         #[derive(Default)]
         struct Did {
             acknowledged: Vec<Vec<u8>>,

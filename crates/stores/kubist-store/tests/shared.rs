@@ -33,8 +33,8 @@ fn open(disk: Arc<dyn Disk>) -> Result<LocalStore> {
     LocalStore::on_disk(disk, Path::new(STORE))
 }
 
-/// Handles of two machines. Each call goes to the other handle, once it sees earlier changes. Owned logs and
-/// segments stay with the first.
+/// Each call goes to the handle of the other machine, once it sees earlier changes. Owned logs and segments
+/// stay with the first.
 #[derive(Debug)]
 struct Alternating {
     stores: [LocalStore; 2],
@@ -118,7 +118,6 @@ fn two_machines_keep_the_promises_of_one_store() {
     }
 }
 
-/// The mounts of `scripts/mounts.py up`, from the variable that names both.
 #[test]
 #[ignore = "needs two mounts: make test-mounts"]
 fn two_mounts_that_misbehave_keep_them_too() {
@@ -229,7 +228,6 @@ fn appends(seed: u64, rules: &[Rule], lie: Option<Lie>) -> std::result::Result<(
                         Err(error) => return Err(format!("{number}: {error}")),
                     }
                     if random.random_bool(0.1) {
-                        // Longer than its claim lasts.
                         disk.pause(Duration::from_secs(45));
                     }
                 }
@@ -259,7 +257,6 @@ fn appends(seed: u64, rules: &[Rule], lie: Option<Lie>) -> std::result::Result<(
     server.crash();
     let after = open(Mount::new(&Network::new(&server, rules)).process()).map_err(|error| error.to_string())?;
     let found: Vec<Bytes> = match lie {
-        // As the same store reads it.
         Some(Lie::OneMachine) => {
             let disk = Liar::new(Mount::new(&Network::new(&server, rules)).process(), Lie::OneMachine);
             let tail = open(Arc::new(disk)).and_then(|store| store.read_log("w", 0));
@@ -319,7 +316,6 @@ fn segment(seed: u64, rules: &[Rule], lie: Option<Lie>) -> std::result::Result<(
     one.delete_segment("s").unwrap();
     match other.read("s", &[16..17]) {
         Err(Error::Missing { .. }) => {}
-        // The other machine may still show it for a while.
         Ok(_) => {}
         Err(error) => return Err(format!("a segment that was deleted is {error}")),
     }
@@ -332,7 +328,6 @@ fn what_is_synced_is_read_by_other_machines_and_what_is_deleted_is_missing() {
     for_seeds(40, |seed| segment(seed, &Rule::ALL, None).unwrap());
 }
 
-/// Returns whether an acknowledged write was lost because an error was not reported.
 fn failing(seed: u64, lie: Option<Lie>) -> std::result::Result<(), String> {
     let (server, mounts) = machines(seed, &[Rule::LateErrors]);
     let disk: Arc<dyn Disk> = mounts[0].process();
@@ -546,7 +541,6 @@ fn damage_is_waited_for_once() {
     let (long, short) = (other.capabilities().staleness, Duration::from_secs(1));
     assert!(time_of(&|| damaged(1 << 20)) >= long);
     for number in 2..20 {
-        // An object that was read before teaches nothing.
         other.get("known").unwrap().unwrap();
         assert!(time_of(&|| damaged(number << 20)) < short, "it waits for the same again");
     }
@@ -580,7 +574,6 @@ fn every_wait_ends_when_it_is_to_stop() {
         let set = Arc::new(AtomicUsize::new(0));
         let asked = set.clone();
         let begin = server.clock();
-        // Set during the wait.
         let ended = stoppable(move || asked.fetch_add(1, Ordering::Relaxed) > 1, wait);
         assert!(matches!(ended, Err(Error::Stopped { .. })), "{what}: {ended:?}");
         assert!(server.clock() - begin < Duration::from_secs(1), "{what}");

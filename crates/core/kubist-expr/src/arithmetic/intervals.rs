@@ -42,7 +42,6 @@ pub(super) fn added(operands: Vec<Meaning>) -> Result<Meaning, ExprError> {
     Ok(Operand::Compute(Compute { stored, ..Compute::new(Kind::Int, step) }).into())
 }
 
-/// A literal that is moved.
 fn moved(moment: Moment, months: i128, nanoseconds: i128) -> Result<Meaning, ExprError> {
     if moment.of_day {
         return Err(ExprError::type_mistake("an interval can be added to a date or a timestamp, not to a time of day"));

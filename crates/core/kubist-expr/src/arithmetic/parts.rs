@@ -33,7 +33,6 @@ const PARTS: [(&str, Part); 22] = [
     ("nanosecond", Part::Nanosecond),
 ];
 
-/// The part with this name in lower case.
 pub(super) fn part(name: &str) -> Option<Part> {
     PARTS.iter().find(|(known, _)| *known == name).map(|(_, part)| *part)
 }
@@ -57,7 +56,6 @@ pub(super) fn named(operands: Vec<Meaning>) -> Result<Meaning, ExprError> {
     of(&lower, part, time)
 }
 
-/// A part of a date, a timestamp or, for parts of a day, a time.
 pub(super) fn of(name: &str, part: Part, time: Meaning) -> Result<Meaning, ExprError> {
     let Some((operand, unit)) = operand(name, time, is_of_day(part))? else {
         return Ok(Meaning::Literal(Literal::Null));

@@ -57,7 +57,6 @@ fn takes_times(found: &str) -> ExprError {
     ExprError::type_mistake(format!("`date_trunc` takes a date or a timestamp, not {found}"))
 }
 
-/// The stored type of an operand.
 pub(super) fn stored_type(operand: &Operand) -> Option<DataType> {
     match operand {
         Operand::Column(column) => Some(column.data_type.clone()),

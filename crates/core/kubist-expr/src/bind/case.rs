@@ -1,7 +1,7 @@
 //! `CASE`: all branches are numbers, times, conditions or texts.
 //!
-//! A `CASE` of conditions is 1 or 0. A comparison with a `CASE` of texts compares each of its texts instead
-//! and becomes a `CASE` of conditions.
+//! A comparison with a `CASE` of texts compares each of its texts instead and becomes a `CASE` of conditions,
+//! which is 1 or 0.
 
 use super::texts::text_of;
 use super::{Names, among as among_of, as_test, compare, condition_of, meaning_of, shared};
@@ -18,7 +18,7 @@ use crate::value::Literal;
 use arrow_schema::DataType;
 use std::sync::Arc;
 
-/// Maximum comparisons of the texts of a `CASE` with the items of a list.
+/// Limit of the comparisons of the texts of a `CASE` with the items of a list.
 const MOST_COMPARISONS: usize = 1 << 18;
 
 pub(super) fn bind(
@@ -58,14 +58,14 @@ pub(super) fn bind(
     of_kind(Picks::Case { known: number, tests }, values, unit)
 }
 
-/// A number that the tests and the values share.
 type Shared = Option<Arc<Compute>>;
 
-/// How each row gets one of several values.
 pub(super) enum Picks {
     /// The value of the first test that is true; the last value has no test.
-    Case { known: Shared, tests: Vec<Test> },
-    /// The first value that is not null.
+    Case {
+        known: Shared,
+        tests: Vec<Test>,
+    },
     Coalesce,
 }
 
@@ -121,7 +121,6 @@ fn no_value(value: &Meaning) -> ExprError {
     ExprError::type_mistake(format!("CASE gives numbers, times, conditions or texts, not {}", describe(value)))
 }
 
-/// The common kind of two branches, if there is one.
 fn met(one: Kind, other: Kind) -> Option<Kind> {
     match (one, other) {
         (Kind::Null, kind) | (kind, Kind::Null) => Some(kind),
@@ -171,7 +170,7 @@ fn mixed(name: &str, one: &Meaning, other: &Meaning) -> ExprError {
     ))
 }
 
-/// The branches as one number.
+/// Joins the branches to one number.
 fn case(picks: Picks, kind: bound::Kind, mut values: Vec<Option<Compute>>) -> Compute {
     let (known, tests) = match picks {
         Picks::Case { known, tests } => (known, tests),

@@ -12,7 +12,6 @@ use crate::syntax::Op;
 use crate::value::Literal;
 use std::sync::Arc;
 
-/// The first value that is not null.
 pub(super) fn coalesce(name: &str, values: Vec<Meaning>, names: &Names) -> Result<Meaning, ExprError> {
     if values.is_empty() || (name == "ifnull" && values.len() != 2) {
         let takes = if name == "ifnull" { "2 operands" } else { "1 or more operands" };
@@ -22,7 +21,6 @@ pub(super) fn coalesce(name: &str, values: Vec<Meaning>, names: &Names) -> Resul
     case::of_kind(Picks::Coalesce, values, unit)
 }
 
-/// Null if both operands are equal, otherwise the first.
 pub(super) fn nullif(operands: Vec<Meaning>, names: &Names) -> Result<Meaning, ExprError> {
     let Ok([of, other]) = <[Meaning; 2]>::try_from(operands) else {
         return Err(ExprError::type_mistake("`nullif` takes 2 operands"));

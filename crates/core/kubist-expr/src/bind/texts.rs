@@ -1,7 +1,6 @@
 //! `LIKE`, and functions of texts: `lower`, `length`, `contains`, `regexp_matches` and others.
 //!
-//! Patterns and positions are literals, so that a pattern is prepared once and zones can be excluded by its
-//! prefix.
+//! Patterns and positions are literals, so a pattern is prepared once and its prefix excludes zones.
 
 use super::{Names, against, within};
 use crate::bound::{Compute, Kind, Operand, Step, Test, Text, TextCall, TextFunction};
@@ -14,7 +13,6 @@ use crate::syntax::Op;
 use crate::value::Literal;
 use std::sync::Arc;
 
-/// A function of texts.
 #[derive(Clone, Copy)]
 pub(super) enum Function {
     Case(TextFunction),
@@ -26,7 +24,6 @@ pub(super) enum Function {
     Matches,
 }
 
-/// The function with this name in lower case.
 pub(super) fn function(name: &str) -> Option<Function> {
     Some(match name {
         "upper" | "ucase" => Function::Case(TextFunction::Upper),
@@ -139,7 +136,6 @@ pub(super) fn text(name: &str, of: Meaning) -> Result<Text, ExprError> {
     }
 }
 
-/// A text operand.
 pub(super) fn text_of(operand: Operand) -> Text {
     match operand {
         Operand::Column(column) => Text::Column(column),
@@ -148,7 +144,6 @@ pub(super) fn text_of(operand: Operand) -> Text {
     }
 }
 
-/// A text as the operand of a test.
 fn operand_of(text: Text) -> Operand {
     match text {
         Text::Column(column) => Operand::Column(column),

@@ -1,7 +1,7 @@
 //! Computation over whole columns.
 //!
-//! A step computes in one kind of number and converts its inputs first. Nulls propagate through every step.
-//! Division and remainder by zero give null. An integer beyond 128 bits is an error, because a wrong or
+//! A step computes in one kind of number and converts its inputs first. Nulls propagate through every step,
+//! and division or remainder by zero gives null. An integer beyond 128 bits is an error, because a wrong or
 //! missing result must not pass unnoticed.
 
 mod buckets;
@@ -20,7 +20,6 @@ use crate::vector::{Values, Vector};
 use arrow_array::Array;
 use arrow_buffer::NullBuffer;
 
-/// Computes one number for each row.
 pub(crate) fn vector(compute: &Compute, rows: &Rows<'_>) -> Result<Vector, ExprError> {
     rows.go_on()?;
     let count = rows.count();

@@ -1,4 +1,4 @@
-//! Membership of values in a list. One bit decides most values.
+//! Membership of values in a list, which one bit decides for most values.
 
 use super::pack;
 use crate::cell::Cell;
@@ -7,12 +7,11 @@ use std::cmp::Ordering;
 
 /// Lists of at most this length are compared value by value.
 const FEW: usize = 8;
-/// Bits of the hash filter for each point: about one of 64 values that are not in the list passes.
+/// Bits of the hash filter for each point: about one of 64 values outside the list passes.
 const SIEVE_BITS: usize = 64;
-/// Maximum bits of the filter, so that it stays in the processor's cache.
+/// Limit of the filter, so that it stays in the processor's cache.
 const MOST_SIEVE_BITS: usize = 1 << 17;
 
-/// Ascending distinct points.
 pub(super) enum Listed<T> {
     Few(Vec<T>),
     /// A bitmap with one bit for each integer from the smallest point to the largest.
@@ -29,7 +28,6 @@ pub(super) enum Listed<T> {
 }
 
 impl<T: Cell> Listed<T> {
-    /// A list of integers, for lookups of `values` values.
     pub(super) fn whole(points: &[i256], values: usize) -> Listed<T> {
         let cells = |points: &[i256]| points.iter().map(|point| T::from_whole(*point)).collect();
         let (Some(first), Some(last)) = (points.first(), points.last()) else { return Listed::Few(Vec::new()) };
@@ -86,7 +84,6 @@ fn told<T: Cell>(values: &[T], answer: bool, found: impl Fn(T) -> bool) -> Boole
     }
 }
 
-/// A number below `size`, a power of two.
 #[inline(always)]
 fn hash<T: Cell>(value: T, least: T, size: usize) -> usize {
     const GOLDEN: u64 = 0x9e37_79b9_7f4a_7c15;

@@ -1,5 +1,3 @@
-//! Texts that are computed for each row.
-
 use super::compute::vector;
 use super::untold;
 use crate::bound::{Choice, Text, TextCall, TextFunction};
@@ -32,7 +30,6 @@ fn built(texts: impl Iterator<Item = Option<impl AsRef<str>>>) -> ArrayRef {
     Arc::new(built.finish())
 }
 
-/// The results of a function of texts.
 pub(crate) fn called(call: &TextCall, rows: &Rows<'_>) -> Result<ArrayRef, ExprError> {
     rows.go_on()?;
     let of = call.operands.iter().map(|operand| array(operand, rows)).collect::<Result<Vec<_>, _>>()?;
@@ -52,7 +49,6 @@ pub(crate) fn called(call: &TextCall, rows: &Rows<'_>) -> Result<ArrayRef, ExprE
     })
 }
 
-/// A function from a row to its text; `None` for null.
 pub(super) type Strings<'a> = Box<dyn Fn(usize) -> Option<&'a str> + 'a>;
 
 pub(super) fn strings(array: &dyn Array) -> Result<Strings<'_>, ExprError> {
@@ -70,12 +66,11 @@ pub(super) fn strings(array: &dyn Array) -> Result<Strings<'_>, ExprError> {
     }
 }
 
-/// The text with each character in another case.
 fn cased(text: &str, case: impl Fn(char) -> char) -> String {
     text.chars().map(case).collect()
 }
 
-/// The only character of a case mapping. Mappings to several characters are not made, as in DuckDB.
+/// The only character of a case mapping. As in DuckDB, mappings to several characters are not made.
 fn single(mut mapped: impl Iterator<Item = char>, char: char) -> char {
     match (mapped.next(), mapped.next()) {
         (Some(mapped), None) => mapped,
@@ -92,8 +87,8 @@ fn lower(char: char) -> char {
     if char == 'İ' { 'i' } else { single(char.to_lowercase(), char) }
 }
 
-/// The characters from the position `start` on, which counts from 1. A negative one counts from the end.
-/// Positions before the text count as part of the length.
+/// The characters from the position `start` on, which counts from 1, or from the end if negative. Positions
+/// before the text count as part of the length.
 fn substring(text: &str, start: i64, length: Option<i64>) -> &str {
     let size = text.chars().count() as i64;
     let from = match start {

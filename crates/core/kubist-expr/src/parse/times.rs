@@ -7,8 +7,8 @@ use crate::syntax::Syntax;
 use crate::value::Literal;
 
 impl Parser<'_> {
-    /// The number and the unit of `INTERVAL 3 DAY`, `INTERVAL '3 days'` or `INTERVAL '3' DAY`. `negative`: it is
-    /// subtracted.
+    /// Parses the number and the unit of `INTERVAL 3 DAY`, `INTERVAL '3 days'` or `INTERVAL '3' DAY`, which
+    /// `negative` subtracts.
     pub(super) fn interval(&mut self, mut negative: bool) -> Parsed<Option<[Tree; 2]>> {
         let signed = matches!(self.ahead(1), Token::Symbol("-"));
         let is_interval = match self.ahead(1 + usize::from(signed)) {
@@ -48,7 +48,6 @@ impl Parser<'_> {
         Ok(Some([leaf(Syntax::Literal(Literal::Number(count))), leaf(Syntax::Literal(Literal::Text(unit.into())))]))
     }
 
-    /// `EXTRACT(HOUR FROM t)`
     pub(super) fn extract(&mut self) -> Parsed {
         self.next += 1;
         self.expect("(")?;

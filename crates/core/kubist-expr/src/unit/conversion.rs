@@ -144,7 +144,6 @@ impl Factor {
     }
 }
 
-/// A number as an integer, if it is one.
 fn whole(number: &Decimal) -> Option<i128> {
     match number.floor(0) {
         Floor::At { floor, exact: true } => floor.to_i128(),

@@ -1,4 +1,4 @@
-//! Conversion factors between units, from fend-core. No other module calls it.
+//! Conversion factors between units, from fend-core, which only this module calls.
 //!
 //! fend-core is a calculator, so only text that looks like units is passed to it, and its work is limited.
 //! Factors are exact, or cut after 40 digits.
@@ -7,7 +7,6 @@ use crate::number::{Decimal, Number};
 use fend_core::{Context, CustomUnitAttribute, Interrupt, evaluate_with_interrupt};
 use std::sync::atomic::{AtomicU64, Ordering};
 
-/// Maximum characters of a unit.
 const LONGEST: usize = 40;
 /// Reliable digits of a number that was multiplied by a factor of 40 digits.
 const SURE_DIGITS: usize = 36;
@@ -51,7 +50,6 @@ impl Interrupt for Steps {
     }
 }
 
-/// A number converted to another unit.
 #[derive(Clone, Debug)]
 pub(super) struct Converted {
     pub number: Decimal,
@@ -60,7 +58,6 @@ pub(super) struct Converted {
 }
 
 impl Converted {
-    /// This number times another.
     pub(super) fn of(&self, times: &Decimal) -> Number {
         let product = times.times(&self.number);
         Number::Finite(if self.exact { product } else { product.rounded(SURE_DIGITS) })

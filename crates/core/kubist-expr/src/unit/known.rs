@@ -7,7 +7,6 @@ use super::{PARTS, Quantity, Role, Unit, factors};
 use crate::error::{ExprError, shortened};
 use crate::near::nearest;
 
-/// Common units, the candidates for suggestions.
 const COMMON: &str = "\
     m cm mm um nm km metre meter metres meters angstrom inch foot mile AU pc kpc Mpc parsec lightyear s ms us ns ps \
     fs second seconds min minute minutes h hour hours day days week month year years kg g mg ug gram kilogram tonne \
@@ -36,8 +35,8 @@ pub fn unit_notes<'a>(units: impl IntoIterator<Item = (&'a str, &'a str)>) -> Ve
     units.into_iter().filter_map(note).collect()
 }
 
-/// The reason why a unit cannot be converted, with a suggestion; `None` if the unit is known or valid on its
-/// own.
+/// Returns the reason why a unit cannot be converted, with a suggestion. `None` if the unit is known or valid
+/// on its own.
 fn unit_note(unit: &str) -> Option<String> {
     let is_known = |unit: &str| plain(unit).is_some_and(|asked| convert("1", &asked, &asked).is_some());
     let stands = |word: &str| {

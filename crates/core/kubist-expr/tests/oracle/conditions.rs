@@ -4,7 +4,6 @@ use arrow_schema::Schema;
 
 use super::tables::{Cell, Clock, DAY, Rng, columns};
 
-/// A literal: its SQL and its value.
 #[derive(Clone, Debug)]
 pub enum Lit {
     Null,
@@ -87,7 +86,6 @@ pub fn literal(rng: &mut Rng, like: &Cell) -> Lit {
     }
 }
 
-/// A condition, as SQL and as a tree for the interpreter.
 #[derive(Clone, Debug)]
 pub enum Cond {
     Compare(&'static str, Expr, Expr),
@@ -112,7 +110,6 @@ pub enum Expr {
     Literal(Lit),
     Arithmetic(&'static str, Box<Expr>, Box<Expr>),
     Function(&'static str, Box<Expr>),
-    /// 1, 0 or unknown.
     Truth(Box<Cond>),
     Case(Box<Cond>, Box<Expr>, Option<Box<Expr>>),
 }

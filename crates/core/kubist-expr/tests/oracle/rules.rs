@@ -1,5 +1,3 @@
-//! The truth value of a condition for a row.
-
 use std::cell::Cell as StdCell;
 use std::cmp::Ordering;
 
@@ -21,7 +19,6 @@ fn holds(op: &str, order: Option<Ordering>) -> Option<bool> {
     })
 }
 
-/// Compares `value * 10^-scale` with `mantissa * 10^exponent`.
 fn rational(value: i128, scale: i32, mantissa: i128, exponent: i32) -> Ordering {
     let power = |n: u32| i256::from_i128(10).checked_pow(n);
     let (value, mantissa) = (i256::from_i128(value), i256::from_i128(mantissa));
@@ -89,7 +86,6 @@ pub fn against(cell: &Cell, literal: &Lit) -> Option<Ordering> {
     }
 }
 
-/// A number in arithmetic.
 #[derive(Clone, Copy, Debug)]
 enum Num {
     Int(i128),
@@ -191,7 +187,6 @@ thread_local! {
     static BEYOND: StdCell<bool> = const { StdCell::new(false) };
 }
 
-/// Returns whether a number exceeded 128 bits since the last call.
 pub fn went_beyond() -> bool {
     BEYOND.replace(false)
 }
@@ -353,7 +348,6 @@ fn like(text: &[char], pattern: &[char]) -> bool {
     }
 }
 
-/// The truth value for a row; `None` is unknown.
 pub fn answer(cond: &Cond, row: &dyn Fn(usize) -> Cell) -> Option<bool> {
     match cond {
         Cond::Constant(answer) => *answer,

@@ -30,7 +30,6 @@ impl Rng {
     }
 }
 
-/// One value of one row.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Cell {
     Null,
@@ -59,7 +58,6 @@ pub const DAY: i128 = 86_400_000_000_000;
 pub struct Table {
     pub schema: Arc<Schema>,
     pub batch: RecordBatch,
-    /// By column, then by row.
     pub cells: Vec<Vec<Cell>>,
 }
 
@@ -77,7 +75,6 @@ fn time_pool(first: i128, last: i128, unit: i128, clock: Clock) -> Vec<Cell> {
     pool.into_iter().filter(|v| (first..=last).contains(v)).map(|v| Cell::Time(v, unit, clock)).collect()
 }
 
-/// The type and the values that a column draws from.
 pub fn columns() -> Vec<(&'static str, DataType, Vec<Cell>)> {
     use DataType::*;
     let int = |t: i128, u: i128| int_pool(t, u);
@@ -301,7 +298,6 @@ fn array(rng: &mut Rng, cells: &[Cell], data_type: &DataType, pool: &[Cell]) -> 
     }
 }
 
-/// A table with all types. Each column uses some or all of its values.
 pub fn table(rng: &mut Rng, rows: usize) -> Table {
     let (mut fields, mut arrays, mut cells) = (Vec::new(), Vec::new(), Vec::new());
     for (name, data_type, pool) in columns() {

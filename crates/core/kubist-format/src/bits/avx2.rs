@@ -1,6 +1,6 @@
 //! Unpacking and merging with AVX2. To unpack, a shuffle moves the bytes of each value of a block into its
 //! own lane, and each lane is shifted. To merge, one permutation per byte of a bitmap moves the next values
-//! of two streams to their rows. Loops that the compiler can vectorise use `vectorised!` instead.
+//! of two streams to their rows.
 
 use std::arch::x86_64::*;
 use std::mem::MaybeUninit;
@@ -34,7 +34,6 @@ pub fn unpack_u32(bytes: &[u8], width: u32, base: u32, out: &mut [MaybeUninit<u3
     true
 }
 
-/// The same for wider words. Returns false for widths that do not fit in eight bytes.
 pub fn unpack_u64(bytes: &[u8], width: u32, base: u64, out: &mut [MaybeUninit<u64>]) -> bool {
     if width > WIDE || !is_x86_feature_detected!("avx2") {
         return false;
@@ -58,7 +57,6 @@ struct Narrow {
     shifts: [u32; 8],
 }
 
-/// The same for wider values, two per load.
 struct Wide {
     starts: [usize; 4],
     shuffles: [[u8; 32]; 2],

@@ -3,8 +3,8 @@
 //! Keys are 32 bits of a hash, so they are uniform and only their gaps are stored (Rice codes). The zones of
 //! a key are coded by bisection (binary interpolative coding, Moffat and Stuiver 2000): each number takes as
 //! many bits as its known neighbours leave open. Scattered zones therefore cost about their entropy,
-//! clustered zones less, and zones without gaps nothing. Keys are stored in blocks of about one KiB; a
-//! directory lists the position of each block.
+//! clustered zones less, and zones without gaps nothing. Keys are stored in blocks of about one KiB, whose
+//! positions a directory lists.
 
 mod index;
 
@@ -18,19 +18,17 @@ pub use index::{Guide, Index, encode_index};
 /// A block ends with the key that fills this many bytes, so that few keys are decoded to find one.
 const BLOCK_BYTES: usize = 1024;
 
-/// The postings of some runs: blocks and their directory.
 pub struct Encoded {
     /// The blocks in order.
     pub blocks: Vec<Vec<u8>>,
     pub directory: Vec<u8>,
 }
 
-/// The directory of the blocks.
 #[derive(Debug, PartialEq)]
 pub struct Directory {
     /// The number of the first zone of each run, then the total number of zones.
     pub firsts: Vec<u32>,
-    /// Exact or approximate number of keys; it determines the code of their gaps.
+    /// The exact or approximate number of keys, which determines the code of their gaps.
     keys: u32,
     blocks: Vec<Block>,
     /// Positions of every `STRIDE`th block, from the first block.
@@ -64,7 +62,6 @@ pub fn encode(parts: Vec<Vec<u64>>, zones: &[u32]) -> Encoded {
 pub struct Encoder<'a> {
     zones: &'a [u32],
     pieces: u32,
-    /// Number of distinct keys, estimated from the first piece.
     keys: Option<u32>,
     located: Vec<[u32; 3]>,
 }
@@ -91,7 +88,6 @@ impl Encoder<'_> {
         encoded.into_iter().map(|blocks| blocks.bytes).collect()
     }
 
-    /// The directory of all blocks.
     pub fn finish(self) -> Vec<u8> {
         let mut directory = vec![0; 4];
         // At least the number of blocks, as far as that does not change the code of the gaps.
@@ -108,7 +104,6 @@ impl Encoder<'_> {
     }
 }
 
-/// Blocks in order, with the first key, length and checksum of each.
 #[derive(Default)]
 struct Blocks {
     bytes: Vec<u8>,
@@ -155,8 +150,8 @@ fn encode_blocks(pairs: &[u64], keys: u32, zone_count: u32) -> Blocks {
     blocks
 }
 
-/// Maximum number of zones of a directory, and of zone numbers in one block. It limits the memory and time
-/// that a few invalid bytes can cause.
+/// Limit of the zones of a directory, and of zone numbers in one block, and so of the memory and time that a
+/// few invalid bytes can cause.
 pub const MOST_ZONES: u32 = 1 << 25;
 
 impl Directory {
@@ -202,7 +197,6 @@ impl Directory {
         Ok(Directory { firsts, keys, blocks, begins })
     }
 
-    /// Number of blocks.
     pub fn len(&self) -> usize {
         self.blocks.len()
     }
@@ -211,7 +205,6 @@ impl Directory {
         self.blocks.is_empty()
     }
 
-    /// The location of a block, from the first block.
     pub fn place(&self, block: usize) -> Range<u64> {
         let before = self.blocks[block / STRIDE * STRIDE..block].iter();
         let begin = self.begins[block / STRIDE] + before.map(|block| block.length as u64).sum::<u64>();
@@ -230,8 +223,8 @@ impl Directory {
         self.block_of(first).unwrap_or(0)..self.block_of(last).map_or(0, |block| block + 1)
     }
 
-    /// The block that may contain a key. Keys are uniform, so the search starts at the position that is
-    /// proportional to the key, which avoids most memory accesses.
+    /// Returns the block that may contain a key. Keys are uniform, so the search starts at the position that
+    /// is proportional to the key, which avoids most memory accesses.
     fn block_of(&self, key: u32) -> Option<usize> {
         let blocks = &self.blocks[..];
         let is_before = |block: &Block| block.first_key <= key;
@@ -318,7 +311,6 @@ impl Directory {
         Some(())
     }
 
-    /// Bytes of memory.
     pub fn memory(&self) -> usize {
         64 + self.firsts.len() * 4 + self.blocks.len() * size_of::<Block>() + self.begins.len() * 8
     }
@@ -350,7 +342,6 @@ fn minimal(range: u64) -> (u32, u64) {
     (width, (1u64 << width) - range)
 }
 
-/// Writer of bits, least significant first.
 #[derive(Default)]
 struct Writer {
     bytes: Vec<u8>,
@@ -468,7 +459,7 @@ impl<'a> Bits<'a> {
     }
 
     /// Reads the gap to the next key and its zone, if it has a single zone and the code fits in the next 8
-    /// bytes; otherwise reads nothing.
+    /// bytes.
     fn single(&mut self, coded: &Single) -> Option<(u32, u32)> {
         let word = u64::from_le_bytes(*self.bytes.get(self.at / 8..)?.first_chunk::<8>()?) >> (self.at % 8);
         let known = 64 - (self.at % 8) as u32;
@@ -525,7 +516,6 @@ impl<'a> Bits<'a> {
         if high < shorter { Some(high) } else { Some((high << 1 | self.get(1)?) - shorter) }
     }
 
-    /// Reads `count` numbers between `low` and `high`.
     fn ascending(&mut self, count: u32, low: u32, high: u32, out: &mut Vec<u32>) -> Option<()> {
         let middle = count / 2;
         let least = low + middle;
@@ -548,7 +538,6 @@ mod tests {
     use proptest::prelude::*;
     use std::collections::BTreeMap;
 
-    /// Encodes in `parts` parts. Returns the joined blocks and their directory.
     pub(super) fn encoded(parts: u64, pairs: &[u64], zones: &[u32]) -> (Vec<u8>, Vec<u8>) {
         let mut of_parts = vec![Vec::new(); parts as usize];
         for pair in pairs.iter().rev().chain(pairs) {
@@ -558,7 +547,6 @@ mod tests {
         (blocks.concat(), directory)
     }
 
-    /// The same piece by piece.
     fn encoded_in_pieces(pieces: u32, pairs: &[u64], zones: &[u32]) -> (Vec<u8>, Vec<u8>) {
         let (mut encoder, mut blocks) = (Encoder::new(zones, pieces), Vec::new());
         for piece in 0..pieces as u64 {

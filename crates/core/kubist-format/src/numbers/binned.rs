@@ -1,11 +1,11 @@
 //! The keys of a page in the format of pco: coded bins, and the bits of a key within its bin.
 //!
-//! It takes fewer bytes than the other encodings for data without a pattern except its distribution. It is
-//! slower to read, value by value from the beginning of the page. A chunk contains the metadata of one pco
-//! chunk and its only page, in pco's wrapped format.
+//! It takes fewer bytes than the other encodings for data without a pattern except its distribution, but is
+//! read value by value from the beginning of the page. A chunk contains the metadata of one pco chunk and its
+//! only page, in pco's wrapped format.
 //!
-//! The bytes come from storage. pco reports invalid bytes if it knows the count of rows. Bytes that would
-//! make it allocate too much memory are refused first.
+//! pco reports invalid bytes if it knows the count of rows. Bytes that would make it allocate too much memory
+//! are refused first.
 
 use pco::metadata::DeltaEncoding;
 use pco::wrapped::{FileCompressor, FileDecompressor};
@@ -34,7 +34,6 @@ pub(super) fn packed<W: Word>(keys: &[W], most_bytes: usize) -> Option<Vec<u8>> 
     all.filter(|bytes| bytes.len() < most_bytes).min_by_key(Vec::len)
 }
 
-/// Number of keys that occurred before.
 fn repeated<W: Word>(keys: &[W]) -> usize {
     let mut different = keys.to_vec();
     different.sort_unstable();

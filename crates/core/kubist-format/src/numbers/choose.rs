@@ -1,8 +1,8 @@
-//! Choice of the encoding for the keys of a page: the smallest one. A sample of the keys proposes candidates,
-//! which are then measured on all keys.
+//! Choice of the smallest encoding for the keys of a page. A sample of the keys proposes candidates, which
+//! are then measured on all keys.
 //!
-//! A frame of reference is the fastest to read. Another encoding must save a fraction of its bytes to be
-//! worth the slower reading. If only the size counts, all keys are the sample, and one saved bit is enough.
+//! A frame of reference is the fastest to read, so another encoding must save a fraction of its bytes. If
+//! only the size counts, all keys are the sample, and one saved bit is enough.
 //!
 //! Writers wait for this, so nothing is sorted: keys are counted by the bits of their distance from both
 //! ends, and by a hash. The choice depends only on the keys of the page.
@@ -19,10 +19,8 @@ const WORTH: usize = 32;
 /// Smaller pages use a frame.
 pub(super) const LEAST_ROWS: usize = 16;
 
-/// The minimum and maximum of some keys.
 pub(super) type Ends<W> = (W, W);
 
-/// The chosen encoding of a page.
 #[derive(Debug, PartialEq)]
 pub(super) enum Plan<W> {
     Frame(Ends<W>),
@@ -107,8 +105,8 @@ fn ideas<W: Word>(keys: &[W], sample: &[W], ends: Ends<W>) -> [(usize, Idea<W>);
     [above, apart, dictionary]
 }
 
-/// A pseudorandom offset for each sampled key from its evenly spaced position, in 24 bits, because rows may repeat
-/// a pattern.
+/// A pseudorandom offset for each sampled key from its evenly spaced position, in 24 bits, because rows may
+/// repeat a pattern.
 const WITHIN: [u32; SAMPLED] = {
     let mut within = [0; SAMPLED];
     let mut index = 0;
@@ -127,7 +125,6 @@ fn sampled<W: Word>(keys: &[W]) -> [W; SAMPLED] {
     places.map(|place| unsafe { *keys.get_unchecked(place as usize) })
 }
 
-/// The rows of the sample of a page with `rows` rows.
 #[inline(always)]
 fn places(rows: usize) -> [u32; SAMPLED] {
     // Nothing overflows, and no position reaches the next evenly spaced one.
@@ -148,11 +145,9 @@ fn hashed<W: Word>(key: W, bits: u32) -> usize {
     ((key ^ key >> 32).wrapping_mul(0x9e37_79b9_7f4a_7c15) >> (64 - bits)) as usize
 }
 
-/// Approximate frequencies of keys in a sample: keys with the same hash are counted as one.
+/// Approximate frequencies of keys in a sample, where keys with the same hash count as one.
 struct Counted {
-    /// Bits of the hashes.
     bits: u32,
-    /// Frequency of the most common key.
     times: usize,
     different: usize,
     once: usize,
@@ -186,7 +181,6 @@ impl Counted {
         Counted { bits, times: times.into(), different: different.into(), once: once.into() }
     }
 
-    /// The most common key of the sample; of several, the first.
     fn common<W: Word>(&self, sample: &[W]) -> W {
         let mut of_hash = vec![0; 1 << self.bits];
         let mut is_common = |key: &&W| {
@@ -198,7 +192,7 @@ impl Counted {
     }
 }
 
-/// The best border between two frames of a sample, and the bits that it takes.
+/// Returns the best border between two frames of a sample, and the bits that it takes.
 ///
 /// At the best border, the distance of the first frame's keys from the minimum reaches a power of two, or the
 /// distance of the second frame's keys from the maximum does. Otherwise the narrower frame could contain more
@@ -289,12 +283,10 @@ fn dictionary_bits<W: Word>(ends: Ends<W>, values: usize, rows: usize) -> usize 
     16 + frame_bits(ends, values) + rows * bits::width_of(values as u64 - 1) as usize
 }
 
-/// Bits of a difference between keys.
 fn width<W: Word>((min, max): Ends<W>) -> usize {
     bits::width_of(max.into() - min.into()) as usize
 }
 
-/// Bits of the head of a frame.
 fn head_bits<W: Word>() -> usize {
     8 + W::BITS as usize
 }
@@ -303,7 +295,7 @@ fn frame_bits<W: Word>(ends: Ends<W>, count: usize) -> usize {
     head_bits::<W>() + count * width(ends)
 }
 
-/// The bits and ends of two frames, where the second has the keys from `border` on.
+/// Returns the bits and ends of two frames, where the second has the keys from `border` on.
 #[inline(always)]
 fn cut_in_two<W: Word>(keys: &[W], (low, high): Ends<W>, border: W) -> (usize, [Ends<W>; 2]) {
     // The difference of a key from the border. Keys below the border wrap around to larger numbers.
@@ -317,7 +309,7 @@ fn cut_in_two<W: Word>(keys: &[W], (low, high): Ends<W>, border: W) -> (usize, [
     bits_of_two(keys.len(), count as usize, [of_first, (least.plus(border.into()), high)])
 }
 
-/// The bits and ends of two frames, where the first has one key only.
+/// Returns the bits and ends of two frames, where the first has one key only.
 #[inline(always)]
 fn two_frames<W: Word>(keys: &[W], common: W) -> (usize, [Ends<W>; 2]) {
     let (mut lowest, mut highest, mut count) = (W::MAX, W::default(), 0u32);
@@ -330,7 +322,6 @@ fn two_frames<W: Word>(keys: &[W], common: W) -> (usize, [Ends<W>; 2]) {
     bits_of_two(keys.len(), count as usize, [(common, common), (lowest, highest)])
 }
 
-/// The bits and ends of two frames of `rows` rows, `count` of them in the second.
 fn bits_of_two<W: Word>(rows: usize, count: usize, ends: [Ends<W>; 2]) -> (usize, [Ends<W>; 2]) {
     let parts = [(ends[0], rows - count), (ends[1], count)].map(|(ends, count)| match count {
         0 => ((W::default(), W::default()), 0),
@@ -349,7 +340,6 @@ impl<W: Word> Plan<W> {
         }
     }
 
-    /// Appends the keys for which the encoding was chosen.
     #[inline(always)]
     pub(super) fn put(&self, keys: &[W], out: &mut Vec<u8>) {
         match self {
@@ -377,7 +367,6 @@ impl<W: Word> Plan<W> {
     }
 }
 
-/// Appends the head of a frame.
 fn put_head<W: Word>(ends: Ends<W>, out: &mut Vec<u8>) {
     let base: u64 = ends.0.into();
     out.push(width(ends) as u8);

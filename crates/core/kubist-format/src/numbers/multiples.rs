@@ -1,8 +1,8 @@
 //! Floats that are multiples of a power of two, stored as integers.
 //!
 //! The values of a column with an absolute error bound are multiples of its step. As integers they take the
-//! bits of the page's range in steps, for any sign and magnitude; keys of floats would include bits of the
-//! exponent. The conversion is one exact multiplication by a power of two.
+//! bits of the page's range in steps, for any sign and magnitude, while keys of floats would include bits of
+//! the exponent. The conversion is one exact multiplication.
 //!
 //! One distinct value of a page may be no multiple: NaN or -0, which real data contains occasionally. It gets
 //! a separate integer above all others.
@@ -23,7 +23,6 @@ pub(crate) struct Steps<W> {
     pub(crate) odd: Option<(W, W)>,
 }
 
-/// Keys of integers, and the exception.
 pub(super) struct Whole<W> {
     /// Rows of the exception have an arbitrary key.
     pub(super) keys: Vec<W>,
@@ -31,7 +30,6 @@ pub(super) struct Whole<W> {
 }
 
 pub(super) struct Odd<W> {
-    /// The key of the float.
     pub(super) key: W,
     pub(super) rows: Vec<usize>,
 }

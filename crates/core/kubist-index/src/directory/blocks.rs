@@ -1,7 +1,7 @@
 //! Runs by cube in depth-first order, in immutable blocks of some cubes.
 //!
-//! A change replaces only the blocks in which runs are added or removed, and shares all others. It costs the
-//! changed blocks and one step for each other block.
+//! A change costs the blocks in which runs are added or removed, and one step for each other block, which is
+//! shared.
 
 use std::ops::Range;
 use std::sync::Arc;
@@ -19,7 +19,7 @@ pub const USUAL_CUBES: usize = 64;
 /// A block with fewer cubes is merged with the next one.
 const LEAST_CUBES: usize = USUAL_CUBES / 4;
 
-/// Runs with their cubes, sorted by cube and id. Following each pointer to its cube would take longer.
+/// Runs sorted by cube and id, with their cubes, because following each pointer would take longer.
 pub(super) type Sorted<L> = Vec<(CubeId, Arc<Run<L>>)>;
 
 /// The remaining items, sorted by cube.
@@ -30,24 +30,20 @@ impl<T> Ahead<T> {
         self.0.as_slice().first().map(|(cube, _)| *cube)
     }
 
-    /// The next item, if it belongs to the cube.
     fn of(&self, cube: CubeId) -> Option<&T> {
         self.0.as_slice().first().filter(|(next, _)| *next == cube).map(|(_, next)| next)
     }
 
-    /// Removes and returns the next item, if it belongs to the cube.
     fn take_of(&mut self, cube: CubeId) -> Option<T> {
         self.of(cube)?;
         self.0.next().map(|(_, next)| next)
     }
 
-    /// Number of items before a cube.
     fn before(&self, end: Option<CubeId>) -> usize {
         end.map_or(self.0.len(), |end| self.0.as_slice().partition_point(|(cube, _)| *cube < end))
     }
 }
 
-/// The effect of a change on existing runs.
 pub(super) struct Change<'a, L> {
     /// Returns whether a run of a block stays.
     pub keeps: &'a dyn Fn(&Block<L>, usize) -> bool,
@@ -55,7 +51,6 @@ pub(super) struct Change<'a, L> {
     pub is_copied: &'a dyn Fn(RunId) -> bool,
 }
 
-/// The runs of some consecutive cubes.
 #[derive(Debug)]
 pub(crate) struct Block<L> {
     pub cubes: Vec<CubeId>,
@@ -66,7 +61,6 @@ pub(crate) struct Block<L> {
     first_run: Vec<u32>,
     pub runs: Vec<Arc<Run<L>>>,
     pub ids: Vec<RunId>,
-    /// The sources of the runs.
     pub sources: Vec<RunId>,
     /// For each run: whether a replica may copy it.
     pub is_copied: Vec<bool>,
@@ -88,7 +82,6 @@ impl<L> Block<L> {
         }
     }
 
-    /// Reserves memory for this many cubes and runs.
     fn reserve(&mut self, cubes: usize, stride: usize) {
         self.cubes.reserve_exact(cubes);
         self.cutoffs.reserve_exact(cubes);
@@ -99,7 +92,6 @@ impl<L> Block<L> {
         self.is_copied.reserve(cubes);
     }
 
-    /// The indices of a cube's runs.
     pub fn of_cube(&self, index: usize) -> Range<usize> {
         let end = self.first_run.get(index + 1).map_or(self.runs.len(), |end| *end as usize);
         self.first_run[index] as usize..end
@@ -112,13 +104,11 @@ impl<L> Block<L> {
         runs.filter(move |(run, _)| meets(run, range))
     }
 
-    /// The span of a cube.
     pub fn span(&self, index: usize, stride: usize) -> &[u32] {
         &self.spans[index * stride..][..stride]
     }
 }
 
-/// All blocks of a directory.
 #[derive(Debug)]
 pub(crate) struct Blocks<L> {
     /// The first cube of each block.
@@ -156,7 +146,6 @@ impl<L> Blocks<L> {
         }
     }
 
-    /// The position of a cube, if it is there.
     pub fn find(&self, cube: CubeId) -> Option<(&Block<L>, usize)> {
         let (block, index) = self.seek(cube);
         let block = self.blocks.get(block)?;
@@ -185,8 +174,8 @@ impl<L> Blocks<L> {
         self.find(cube).map_or(&[], |(block, index)| &block.runs[block.of_cube(index)])
     }
 
-    /// The blocks with added runs and lower cutoffs, without the runs of `touched` blocks that the change
-    /// removes.
+    /// Returns the blocks with added runs and lower cutoffs, without the runs of `touched` blocks that the
+    /// change removes.
     pub(super) fn changed(
         &self,
         forest: &Forest,
@@ -222,7 +211,6 @@ impl<L> Blocks<L> {
     }
 }
 
-/// The number of runs of a grid in a list.
 fn runs_of_grid(runs: &mut Vec<(u32, usize)>, grid: u32) -> &mut usize {
     // Cubes arrive grid by grid, so the last entry mostly matches.
     let index = match runs.last() {
@@ -235,7 +223,6 @@ fn runs_of_grid(runs: &mut Vec<(u32, usize)>, grid: u32) -> &mut usize {
     &mut runs[index].1
 }
 
-/// A builder of blocks.
 pub(super) struct Making<'a, L> {
     forest: &'a Forest,
     /// The cutoff of new cubes without an entry.
@@ -248,19 +235,16 @@ pub(super) struct Making<'a, L> {
 }
 
 impl<'a, L> Making<'a, L> {
-    /// An empty builder.
     pub fn new(forest: &'a Forest, stride: usize) -> Making<'a, L> {
         let done = Blocks { firsts: Vec::new(), blocks: Vec::new(), stride, runs: Vec::new(), rows: 0 };
         let here = Block::nothing();
         Making { forest, otherwise: Threshold::ALL, most_cubes: USUAL_CUBES, room: 2 * USUAL_CUBES, here, done }
     }
 
-    /// Builds a single block.
     pub fn whole(self) -> Making<'a, L> {
         Making { most_cubes: usize::MAX, ..self }
     }
 
-    /// Sets the cutoff of new cubes without an entry.
     pub fn otherwise(self, otherwise: Threshold) -> Making<'a, L> {
         Making { otherwise, ..self }
     }
@@ -390,7 +374,6 @@ impl<'a, L> Making<'a, L> {
         self.done.blocks.push(Arc::new(std::mem::replace(&mut self.here, Block::nothing())));
     }
 
-    /// A block that is replaced leaves the counts.
     fn leave_out(&mut self, block: &Block<L>) {
         for (index, cube) in block.cubes.iter().enumerate() {
             *runs_of_grid(&mut self.done.runs, cube.grid()) -= block.of_cube(index).len();

@@ -25,7 +25,6 @@ const MOST_AT_EDGE: usize = 3;
 /// A number that no entry has.
 const SEVERAL: u32 = u32::MAX;
 
-/// A region of space with its number of records.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Parcel {
     pub cube: CubeId,
@@ -35,7 +34,6 @@ pub struct Parcel {
     pub cutoff: f64,
 }
 
-/// A box in a tree, and its bounded dimensions.
 #[derive(Clone, Copy, Debug)]
 pub struct Bounds<'a> {
     pub grid_box: &'a GridBox,
@@ -43,7 +41,6 @@ pub struct Bounds<'a> {
     pub is_bounded: &'a [bool],
 }
 
-/// The cubes of a tree that have primary runs, with the totals of their subtrees.
 #[derive(Debug)]
 pub struct Subtrees {
     tree: Geometry,
@@ -66,8 +63,7 @@ struct Node {
     lowest: u64,
     /// All priorities in its runs are below its cutoff.
     keeps: bool,
-    /// The entry that placed its run, if there is one such entry. `of_all` is the entry of its runs and its
-    /// subtree.
+    /// The entry that placed its run, if there is one; `of_all` is the entry of its runs and its subtree.
     of_run: u32,
     of_all: u32,
 }
@@ -81,7 +77,6 @@ enum Above {
     But(u32),
 }
 
-/// A node that may be divided.
 #[derive(Debug, PartialEq, Eq, PartialOrd, Ord)]
 struct Open {
     /// Nodes across the edge of the box come first.
@@ -191,7 +186,6 @@ impl Subtrees {
         found.iter().map(parcel).collect()
     }
 
-    /// A node, if it intersects the box.
     fn open(&self, bounds: &Bounds, node: u32, above: Above) -> Option<Open> {
         let Node { cube, rows, .. } = self.nodes[node as usize];
         let (span, asked) = (self.tree.span(cube), bounds.grid_box);
@@ -336,7 +330,7 @@ mod tests {
     }
 
     proptest! {
-        /// For each parcel, exactly the records at or above its cutoff are counted.
+        /// Exactly the records at or above a parcel's cutoff are counted.
         #[test]
         fn parcels_have_what_they_say(seed in any::<u64>(), k in 1usize..=3, commits in 1u64..5, wanted in 1usize..400) {
             let (tree, mut random) = (Geometry::new(k).unwrap(), SmallRng::seed_from_u64(seed));

@@ -1,12 +1,9 @@
-//! One declaration for a struct, its names in JSON and its JSON Schema.
-//!
-//! The comments of the fields are the descriptions in the schema. Rust, HTTP, TypeScript and Python therefore
-//! share one text, in `query.rs`.
+//! One declaration for a struct, its names in JSON and its JSON Schema. The comments of the fields are the
+//! descriptions in the schema, so Rust, HTTP, TypeScript and Python share one text.
 
 use serde_json::{Map, Value, json};
 
-/// Declares a struct that is written as a JSON object. Each field has its JSON name and, after `=`, the JSON
-/// Schema of its value without a description.
+/// Each field has its JSON name and, after `=`, the JSON Schema of its value without a description.
 macro_rules! described {
     (
         $(#[doc = $about:literal])*
@@ -33,10 +30,9 @@ macro_rules! described {
         }
 
         impl $name {
-            /// The JSON names of all fields.
             pub const NAMES: &[&str] = &[$($json),*];
 
-            /// The JSON Schema of this object. Its references point into `#/components/schemas`, which
+            /// The references of this schema point into `#/components/schemas`, which
             /// [`QuerySpec::schemas`](crate::query::QuerySpec::schemas) fills.
             fn schema() -> serde_json::Value {
                 let fields = [$(($json, $crate::query::described::field(&[$($said),*], serde_json::json!($schema)))),*];
@@ -48,13 +44,11 @@ macro_rules! described {
 
 pub(crate) use described;
 
-/// The schema of a field with its comment as description.
 pub fn field(said: &[&str], mut schema: Value) -> Value {
     schema["description"] = text(said).into();
     schema
 }
 
-/// The schema of an object with exactly these fields.
 pub fn object<const COUNT: usize>(said: &[&str], required: Value, fields: [(&str, Value); COUNT]) -> Value {
     let properties: Map<String, Value> = fields.map(|(name, schema)| (name.to_string(), schema)).into_iter().collect();
     json!({
@@ -66,7 +60,6 @@ pub fn object<const COUNT: usize>(said: &[&str], required: Value, fields: [(&str
     })
 }
 
-/// Joins the lines of a comment.
 fn text(said: &[&str]) -> String {
     said.iter().map(|line| line.trim()).collect::<Vec<_>>().join(" ")
 }

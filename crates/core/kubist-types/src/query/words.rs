@@ -1,13 +1,11 @@
 //! The JSON forms of ranges and widths in a query, with their JSON Schemas.
 
-/// An end of a range in JSON.
 pub mod end {
     use serde::{Deserialize, Serialize};
     use serde_json::{Value as Json, json};
 
     use crate::options::Value;
 
-    /// The schema of any end.
     pub fn schema() -> Json {
         json!({
             "description": "An end of a range: a number, text (ISO 8601 against dates and times, digits against \
@@ -20,7 +18,6 @@ pub mod end {
         })
     }
 
-    /// The schema of an end that plain JSON cannot express.
     pub fn other_schema() -> Json {
         let text = |about: &str| json!({"type": "string", "description": about});
         json!({
@@ -112,7 +109,6 @@ pub mod bounds {
     use super::end;
     use crate::query::Bound;
 
-    /// The schema of one range.
     pub fn schema() -> Json {
         json!({
             "type": "array",
@@ -181,7 +177,6 @@ pub mod bounds {
     }
 }
 
-/// Widths of cells as an object: dimension to width.
 pub mod widths {
     use std::fmt;
 

@@ -34,7 +34,6 @@ pub fn store() -> Arc<CassandraStore> {
     Arc::new(CassandraStore::create(fresh("")).unwrap())
 }
 
-/// The database itself, to cause faults.
 pub struct Database {
     runtime: tokio::runtime::Runtime,
     session: scylla::client::session::Session,

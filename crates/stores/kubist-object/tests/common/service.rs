@@ -11,7 +11,6 @@ use std::thread;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Does {
-    /// It is served.
     Serve,
     /// It is refused: a status and a code.
     Refuse(u16, &'static str),
@@ -39,7 +38,6 @@ pub struct Service {
     pub values: Arc<Mutex<BTreeMap<String, Vec<u8>>>>,
 }
 
-/// Requests that are served together.
 #[derive(Default)]
 struct Company {
     come: Mutex<usize>,
@@ -71,7 +69,6 @@ impl Service {
         Service { address, rule, values }
     }
 
-    /// Sets the rule for later requests.
     pub fn does(&self, rule: impl FnMut(&Asked) -> Does + Send + 'static) {
         *self.rule.lock().unwrap() = Box::new(rule);
     }

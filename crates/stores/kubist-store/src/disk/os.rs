@@ -1,7 +1,7 @@
-//! The operating system's disk, with no more system calls than needed to follow no link.
+//! The operating system's disk, which follows no link below the store's directory.
 //!
-//! A path below the store's directory is opened component by component, each relative to the folder before
-//! and never through a link. So replacing a folder by a link during the walk has no effect.
+//! Each component of a path is opened relative to the folder before and never through a link. So replacing a
+//! folder by a link during the walk has no effect.
 
 use std::ffi::{OsStr, OsString};
 use std::fs::File;
@@ -35,7 +35,7 @@ pub struct OsDisk {
 
 impl OsDisk {
     /// A disk for the directory `root`. That directory itself may be reached through links, because the user
-    /// names it. Nothing below it is.
+    /// names it.
     pub fn beneath(root: &Path) -> OsDisk {
         OsDisk { root: root.to_path_buf() }
     }
@@ -47,7 +47,6 @@ impl OsDisk {
         Ok(Box::new(OsFile(file.into())))
     }
 
-    /// Opens the folder of a path, for relative calls.
     fn at<'a>(&self, path: &'a Path) -> io::Result<At<'a>> {
         let below = path.strip_prefix(&self.root).ok();
         let Some((folders, name)) = below.and_then(|below| Some((below.parent()?, below.file_name()?))) else {
@@ -79,7 +78,6 @@ impl At<'_> {
         self.folder.as_ref().map_or(CWD, AsFd::as_fd)
     }
 
-    /// `mode` applies to a created file.
     fn open(&self, flags: OFlags, mode: Mode, wanted: Sort) -> io::Result<OwnedFd> {
         let no_links = if self.folder.is_some() { OFlags::NOFOLLOW } else { OFlags::empty() };
         let flags = flags | no_links | OFlags::CLOEXEC | OFlags::NOCTTY;
@@ -223,13 +221,12 @@ impl Disk for OsDisk {
     }
 
     fn names_of(&self, path: &Path) -> io::Result<u64> {
-        // Opening asks the file server for current metadata; a lookup of the name may not.
+        // Opening asks the file server for current metadata, which a lookup of the name may not do.
         let file = self.at(path)?.open(OFlags::RDONLY, Mode::empty(), Sort::File)?;
         Ok(fstat(&file)?.st_nlink as u64)
     }
 }
 
-/// The time since the first call in this process.
 pub(super) fn clock() -> Duration {
     static BEGAN: OnceLock<Instant> = OnceLock::new();
     BEGAN.get_or_init(Instant::now).elapsed()
@@ -280,7 +277,6 @@ impl OsFile {
     }
 }
 
-/// Gives the system a hint about a range; errors are ignored.
 #[cfg(target_os = "linux")]
 fn advise(file: &File, range: Range<u64>, advice: rustix::fs::Advice) {
     let bytes = std::num::NonZeroU64::new(range.end.saturating_sub(range.start));
@@ -326,8 +322,8 @@ impl DiskFile for OsFile {
     }
 
     fn start_writeback(&self, range: Range<u64>) {
-        // On Linux this advice starts writing the range's dirty pages without waiting. Pages that are being
-        // written stay in the cache.
+        // On Linux this advice starts writing the range's dirty pages without waiting, and keeps them in the
+        // cache.
         #[cfg(target_os = "linux")]
         advise(&self.0, range, rustix::fs::Advice::DontNeed);
         #[cfg(not(target_os = "linux"))]

@@ -1,11 +1,11 @@
-//! The claim on a log of a shared store: numbered files, of which the last one counts.
+//! The claim on a log of a shared store: numbered files, the last of which counts.
 //!
 //! A holder writes a file with its name, and renews the claim by a file with the next number. A process that
-//! wants the log of a holder on another machine waits until it has seen no new number for [`LAPSE`] by its
-//! own clock. Then it writes the next number itself. If the holder is alive after all, one of the two finds
-//! the number taken; no stale listing or name can hide that.
+//! wants the log waits until it has seen no new number for [`LAPSE`] by its own clock, and then writes the
+//! next number itself. If the holder is alive after all, one of the two finds the number taken, even if
+//! listings and names are stale.
 //!
-//! A claim is advisory (see [`claims`](crate::claims)): the fence in the log decides.
+//! A claim is advisory (see [`claims`](crate::claims)); the fence in the log decides.
 
 use std::collections::HashMap;
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError, Weak};
@@ -18,9 +18,8 @@ use crate::{Error, Result};
 use super::directory::StoreDirectory;
 use super::numbered::{self, CLAIMS};
 
-/// Files before the last one that are kept, for machines with an old listing.
+/// The number of older files to keep for machines with an old listing.
 const KEPT: u64 = 8;
-/// Interval of checks of another holder's claim.
 const CLAIM_CHECK_INTERVAL: Duration = Duration::from_secs(1);
 
 #[derive(Debug)]
@@ -35,11 +34,10 @@ pub struct Claim {
 struct State {
     number: u64,
     renewed: Duration,
-    /// It was taken over or released.
     lost: bool,
 }
 
-/// When another holder's number was first seen and last checked, and whether the holder was seen to renew it.
+/// When another holder's number was first seen and last checked, and whether the holder renewed it since.
 #[derive(Debug, Clone)]
 struct Seen {
     number: u64,
@@ -49,7 +47,6 @@ struct Seen {
     renewed: bool,
 }
 
-/// A handle's own claims, and its observations of others' claims.
 #[derive(Debug, Default)]
 pub struct Claims {
     others: Mutex<HashMap<String, Seen>>,
@@ -57,7 +54,8 @@ pub struct Claims {
 }
 
 impl Claims {
-    /// Claims a writer's log. If `waits`, waits to see whether a holder on another machine renews its claim.
+    /// Claims a writer's log. `waits` allows waiting to see whether a holder on another machine renews its
+    /// claim.
     pub fn hold(&self, directory: &Arc<StoreDirectory>, writer: &str, waits: bool) -> Result<Claim> {
         let me = Holder::new(&directory.disk.holder());
         let number = self.next(directory, writer, &me, waits).inspect_err(|_| me.end())?;
@@ -108,7 +106,7 @@ impl Claims {
         }
     }
 
-    /// Returns whether a claim of another machine has lapsed. `Busy` if its holder is alive.
+    /// Returns whether a claim of another machine has lapsed, or `Busy` if its holder is alive.
     fn has_lapsed(&self, directory: &StoreDirectory, writer: &str, number: u64, holder: String) -> Result<bool> {
         let now = directory.disk.clock();
         let mut others = self.others.lock().unwrap_or_else(PoisonError::into_inner);
@@ -128,8 +126,8 @@ impl Claims {
     }
 }
 
-/// Returns the newest number and the holder that it names. The listing gives the start of the search. If the
-/// listing is so old that its last number is gone, the result is `Busy`, at once unless `waits`.
+/// Returns the newest number and its holder. The listing gives the start of the search. If its last number is
+/// gone, the listing is too old, and the result is `Busy` at once unless `waits`.
 fn newest(
     directory: &StoreDirectory,
     writer: &str,
@@ -163,9 +161,9 @@ fn busy(directory: &StoreDirectory, writer: &str) -> Error {
 }
 
 impl Claim {
-    /// Returns an error if the claim was lost. Renews it if that is due.
+    /// Renews the claim if that is due, and returns an error if it was lost.
     pub fn check(&self) -> Result<()> {
-        // The fence decides, so a failure is no error; the next call tries again.
+        // The fence decides, so a failure is no error, and the next call tries again.
         let _ = self.renew();
         match self.state().lost {
             false => Ok(()),
@@ -185,7 +183,7 @@ impl Claim {
         let folder = numbered::folder(&self.writer, CLAIMS);
         let won = numbered::put(&self.directory, &folder, number + 1, RecordType::Held, self.me.text().as_bytes())?;
         let mut state = self.state();
-        // Another thread of this process may have won; no other process uses this holder.
+        // Another thread of this process may have won.
         let own = won || holds(&self.directory, &folder, number + 1, self.me.text())?;
         match own {
             true if state.number <= number => (state.number, state.renewed) = (number + 1, now),
@@ -205,7 +203,7 @@ impl Claim {
         Error::Refused { file, cause: "another owner has taken the log".into() }
     }
 
-    /// Releases the claim, unless it was lost. If that fails, it lapses.
+    /// Releases the claim. If that fails, it lapses.
     pub fn give_back(&self) {
         let mut state = self.state();
         if !state.lost {
@@ -229,7 +227,6 @@ fn holds(directory: &StoreDirectory, folder: &str, number: u64, holder: &str) ->
     Ok(found.is_some_and(|(record_type, payload)| record_type == RecordType::Held && payload == holder))
 }
 
-/// The thread that renews the claims of a handle. It ends with the last claim.
 #[derive(Debug, Default)]
 pub struct Renewal {
     shared: Arc<Kept>,

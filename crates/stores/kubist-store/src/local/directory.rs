@@ -3,11 +3,11 @@
 //! On a file system of several machines, each machine caches names, lengths and listings, which may be older
 //! than another machine's changes. A shared store follows two rules:
 //!
-//! - A complete file that is visible is trusted at once: named files never change.
+//! - A complete file that is visible is trusted at once, because named files never change.
 //! - A file that is absent, too short or wrong is trusted as such once this machine's view is newer than the
-//!   handle's knowledge. Any name that the handle read later refers to something that existed then. So the
-//!   store looks again until enough time has passed since the handle last [learned](StoreDirectory::learn) of
-//!   anything. After that it does not retry: damage makes a handle wait once, however much damage there is.
+//!   handle's knowledge. Names that the handle read refer only to files that existed then. So the store looks
+//!   again until enough time has passed since the handle last [learned](StoreDirectory::learn) of anything.
+//!   After that it does not retry, so a handle waits once for any amount of damage.
 
 use std::collections::HashSet;
 use std::io::{self, ErrorKind};
@@ -23,14 +23,13 @@ use crate::{Error, Result, Stamp, check_stopped};
 
 use super::folders::Folders;
 
-/// How long a machine may cache names by default: the default of NFS.
+/// How long a machine may cache names by default, as in NFS.
 const STALENESS: Duration = Duration::from_secs(60);
 /// The environment variable that overrides it, in seconds.
 pub(super) const STALENESS_VARIABLE: &str = "KUBIST_STALE_SECONDS";
-/// The first pause between retries is 1 / 256 of the total time. Pauses double.
+/// The first pause between retries is 1 / 256 of the total time, and pauses double.
 const FIRST_PAUSE: u32 = 256;
 const LONGEST_PAUSE: Duration = Duration::from_secs(1);
-/// Interval of cancellation checks while waiting.
 const CANCEL_CHECK_INTERVAL: Duration = Duration::from_millis(200);
 /// Smallest first read of a file of unknown length.
 const GUESS_BYTES: usize = 64 << 10;
@@ -43,7 +42,6 @@ pub struct StoreDirectory {
     pub(super) root: PathBuf,
     pub(super) location: String,
     pub(super) folders: Folders,
-    /// Whether leftovers in `tmp/` were removed.
     pub(super) cleaned: AtomicBool,
     shared: AtomicBool,
     pub(super) staleness: Duration,
@@ -82,7 +80,6 @@ impl StoreDirectory {
         Ok(*self.is_ours.get_or_init(|| found))
     }
 
-    /// Returns whether several machines use the store.
     pub fn is_shared(&self) -> bool {
         self.shared.load(Ordering::Relaxed)
     }
@@ -91,20 +88,19 @@ impl StoreDirectory {
         self.shared.store(true, Ordering::Relaxed);
     }
 
-    /// The maximum age of this machine's view.
     pub fn staleness(&self) -> Duration {
         if self.is_shared() { self.staleness } else { Duration::ZERO }
     }
 
-    /// Records that the handle learned of a change by others, which may not be completely visible here.
+    /// Records that the handle learned of a change by others, which may not be visible here completely.
     pub fn learn(&self) {
         if self.is_shared() {
             self.learned.fetch_max(millis(self.disk.clock()), Ordering::Relaxed);
         }
     }
 
-    /// Records that the handle read an object. Everything that it names existed before; only the first read
-    /// counts.
+    /// Records that the handle read an object. Everything that it names existed before, so only the first
+    /// read counts.
     pub fn learn_of(&self, object: &str) {
         if self.is_shared() {
             let mut read = self.read.lock().unwrap_or_else(PoisonError::into_inner);
@@ -127,7 +123,7 @@ impl StoreDirectory {
         if !self.is_shared() {
             return Ok(false);
         }
-        // The first retry is immediate: an open file may be old.
+        // The first retry is immediate, because only an open file may be old.
         let Some(pauses) = attempt.checked_sub(1) else { return Ok(true) };
         let seen = Duration::from_millis(self.learned.load(Ordering::Relaxed)) + self.patience();
         let left = seen.saturating_sub(self.disk.clock());
@@ -140,8 +136,8 @@ impl StoreDirectory {
         Ok(true)
     }
 
-    /// Calls `look` until it sees something that existed at the time of this call; `false` once it would be
-    /// visible.
+    /// Calls `look` until it sees something that existed at the time of this call, or returns `false` once it
+    /// would be visible.
     pub fn await_seen(&self, look: &mut dyn FnMut() -> Result<bool>) -> Result<bool> {
         let until = self.disk.clock() + self.patience();
         for pauses in 0.. {
@@ -167,7 +163,6 @@ impl StoreDirectory {
         if self.is_shared() { self.pause(self.patience()) } else { Ok(()) }
     }
 
-    /// Waits, unless the call is cancelled.
     pub fn pause(&self, mut left: Duration) -> Result<()> {
         while !left.is_zero() {
             check_stopped(&self.location)?;
@@ -214,8 +209,8 @@ impl StoreDirectory {
         }
     }
 
-    /// Reads a small file completely; `None` if there is none. The reported length may be old, so it reads
-    /// until the bytes end.
+    /// Reads a small file completely, if it exists. It reads until the bytes end, because the reported length
+    /// may be old.
     pub fn whole(&self, path: &Path) -> Result<Option<Bytes>> {
         let file = match self.open(path, Open::Read) {
             Ok(file) => file,

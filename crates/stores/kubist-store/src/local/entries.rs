@@ -4,14 +4,13 @@
 //! entries belong to the second one, so the first entry's end is the same for every reader at any time. A log
 //! that was on one machine before continues after its last byte; a seal decides that position once. A new
 //! owner puts a fence at the first free number. An earlier owner then finds its next number taken and is
-//! refused for ever. If the earlier owner's entry came first, the fence follows it and the entry is in the
-//! log.
+//! refused for ever. If its entry came first, the fence follows it and the entry is in the log.
 //!
 //! # Why no acknowledged entry is lost and none appears twice
 //!
-//! - *Acknowledged entries stay*: a named file is never changed, replaced or deleted while the table exists.
-//!   It was durable, with its name, when `append` returned.
-//! - *Unacknowledged entries are settled*: the number is taken, by the entry or by a fence.
+//! - *Acknowledged entries stay*: a named file never changes while the table exists. It was durable, with its
+//!   name, when `append` returned.
+//! - *Unacknowledged entries are settled*: the entry or a fence takes the number.
 //! - *Seen entries stay*: a reader makes an entry's name durable before it reports the entry as durable.
 //! - *The next owner misses no entry*: a number is free only if a put succeeds, and the file server decides
 //!   that, not a machine's cache of names.
@@ -29,7 +28,7 @@ use super::numbered::{self, ENTRIES, LOGS, SEAL};
 use super::temporary::First;
 use super::{LocalStore, logs};
 
-/// The maximum number of missing files in a row that are reported one by one.
+/// The number of missing files in a row that are reported one by one.
 const MOST_MISSING: usize = 1 << 16;
 
 /// A handle's knowledge of logs, which this machine may not see yet.
@@ -59,7 +58,6 @@ impl Known {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Forgets everything: the store was erased.
     pub fn clear(&self) {
         self.lock().clear();
     }
@@ -81,7 +79,6 @@ fn sealed(store: &LocalStore, writer: &str) -> Result<u64> {
         false => 0,
     };
     numbered::put_alone(store, &name, RecordType::Sealed, end)?;
-    // The first process has decided.
     store.retry_while_stale(|| {
         let missing = || Error::damaged(store.root.join(LOGS).join(&name).display().to_string(), 0, "it is missing");
         numbered::get_alone(store, &name, RecordType::Sealed)?.ok_or_else(missing)
@@ -94,7 +91,6 @@ pub(super) fn seal(store: &LocalStore, writer: &str) -> Result<()> {
 
 pub(super) fn own(store: &LocalStore, writer: &str, waits: bool) -> Result<Box<dyn LogOwner>> {
     names::check_part(writer)?;
-    // From here on the writer is known, whether its claim is free or not.
     store.known.raise(writer, |_| {});
     store.folders.ensure(&numbered::folder(writer, ENTRIES))?;
     let claim = Arc::new(store.claims.hold(&store.directory, writer, waits)?);
@@ -113,7 +109,7 @@ pub(super) fn own(store: &LocalStore, writer: &str, waits: bool) -> Result<Box<d
     }
 }
 
-/// Puts a fence at the first free number. Returns the next number, and the end of the last entry.
+/// Puts a fence at the first free number. Returns the next number and the end of the last entry.
 fn fence(store: &LocalStore, writer: &str) -> Result<(u64, u64)> {
     let (start, folder) = (sealed(store, writer)?, numbered::folder(writer, ENTRIES));
     let mut next = whole(store, &folder, start)?.max(store.known.of(writer).there);
@@ -126,7 +122,7 @@ fn fence(store: &LocalStore, writer: &str) -> Result<(u64, u64)> {
         }
         next += 1;
     }
-    // All of these exist, whether this machine sees them yet or not.
+    // All of these exist, even if this machine does not see them yet.
     store.learn();
     let record_type = |number| {
         let mut attempt = 0;
@@ -194,7 +190,6 @@ pub(super) fn read(store: &LocalStore, writer: &str, from: u64, most: u64) -> Re
     Ok(tail)
 }
 
-/// Returns the version mark of the file of the entry before a position.
 pub(super) fn stamp(store: &LocalStore, writer: &str, end: u64) -> Result<Stamp> {
     names::check_part(writer)?;
     match start_of(store, writer)? {
@@ -203,7 +198,7 @@ pub(super) fn stamp(store: &LocalStore, writer: &str, end: u64) -> Result<Stamp>
     }
 }
 
-/// Returns whether the log extends to a position: its entry before that exists, or the log begins there.
+/// Returns whether the log extends to a position, because its entry before that exists or it begins there.
 fn ends_at(store: &LocalStore, writer: &str, folder: &str, position: u64) -> Result<bool> {
     match numbered::get(store, folder, position - 1) {
         Ok(Some(_)) | Err(Error::Damaged { .. }) => Ok(true),
@@ -212,8 +207,7 @@ fn ends_at(store: &LocalStore, writer: &str, folder: &str, position: u64) -> Res
     }
 }
 
-/// Returns the first number that is a file of its own; `None` if that is undecided, as far as this machine
-/// sees.
+/// Returns the first number that is a file of its own, or `None` if that seems undecided.
 fn start_of(store: &LocalStore, writer: &str) -> Result<Option<u64>> {
     if let Some(start) = store.known.of(writer).start {
         return Ok(Some(start));
@@ -227,9 +221,7 @@ fn start_of(store: &LocalStore, writer: &str) -> Result<Option<u64>> {
 
 struct Followed {
     tail: LogTail,
-    /// Files of all numbers before this one were found.
     number: u64,
-    /// The damage of the next file, if there is any.
     damage: Option<Error>,
 }
 
@@ -307,9 +299,8 @@ pub(super) fn read_sound(store: &LocalStore, writer: &str, from: u64) -> Result<
     let folder = numbered::folder(writer, ENTRIES);
     let mut numbers = numbered::listed(store, &folder)?;
     numbers.retain(|found| *found >= number);
-    // The number after the last file that certainly belongs to the log, and the start of the next entry.
-    // Unreadable numbers count only once an intact file follows: a foreign file may have any number as its
-    // name.
+    // The number after the last file of the log, and the start of the next entry. Unreadable numbers count
+    // only once an intact file follows, because a foreign file may have any number as its name.
     let (mut known, mut begin) = (number, sound.next);
     let broken = |position| BrokenEntry { position, bytes: Default::default() };
     for number in numbers {

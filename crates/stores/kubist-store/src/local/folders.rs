@@ -1,11 +1,10 @@
 //! Directories whose names survive a crash.
 //!
-//! A file is only as durable as every directory above it. Another process may have created one of them
-//! without having synced its parent yet. So a handle syncs the path to a folder once, no matter who created
-//! it, before it writes there.
+//! A file is only as durable as every directory above it, and another process may have created one without
+//! having synced its parent yet. So a handle syncs the path to a folder once before it writes there.
 //!
-//! A failed sync of a directory is remembered: a second sync could succeed although the names of the first
-//! are not on disk.
+//! A failed sync of a directory is remembered, because a second sync could succeed although the names of the
+//! first are not on disk.
 
 use std::collections::{HashMap, HashSet};
 use std::io;
@@ -59,7 +58,6 @@ impl Folders {
         })
     }
 
-    /// Lists a folder; empty if there is no such folder.
     pub fn list(&self, path: &Path) -> Result<Vec<Listed>> {
         match self.disk.read_directory(path) {
             Ok(listed) => Ok(listed),
@@ -69,7 +67,7 @@ impl Folders {
     }
 
     /// Returns the sorted names in a folder that end in `suffix`, without it. The kind of file does not
-    /// matter: a log that is a link must not look like an absent log.
+    /// matter, because a log that is a link must not look like an absent log.
     pub fn names(&self, folder: &str, suffix: &str) -> Result<Vec<String>> {
         let mut names: Vec<String> = self
             .list(&self.root.join(folder))?
@@ -131,7 +129,6 @@ fn sync(disk: &dyn Disk, path: &Path) -> Result<()> {
     disk.sync_directory(path).map_err(|error| Error::io("sync the directory", path, error))
 }
 
-/// The directory that contains the name of `path`.
 fn parent(path: &Path) -> &Path {
     match path.parent() {
         Some(parent) if !parent.as_os_str().is_empty() => parent,

@@ -28,10 +28,9 @@ impl Scheme for Directories {
     }
 }
 
-/// The maximum number of neighbouring names that are read for a suggestion.
+/// The number of neighbouring names to read for a suggestion.
 const MOST_OTHERS: usize = 10_000;
 
-/// A path where a store is or can be created.
 struct Directory {
     given: String,
     path: PathBuf,

@@ -5,16 +5,14 @@
 //! tail. Bytes before the acknowledged length were durable once, so a broken entry there is damage. Bytes
 //! after it may be an append that is in progress or never finished.
 //!
-//! The acknowledged length is never more than the durable length, because it is written after the sync. It
-//! may be less. Its first version is durable before the log gets its first entry, and it fits one disk
-//! sector, so no crash removes it or makes it unreadable. So if the acknowledgement is missing, a log whose
-//! end is broken is damaged, not torn.
+//! The acknowledged length never exceeds the durable length, because it is written after the sync. Its first
+//! version is durable before the log gets its first entry, and it fits one disk sector, so no crash makes it
+//! unreadable. So if the acknowledgement is missing, a log whose end is broken is damaged, not torn.
 //!
 //! Logs of a shared store (`entries`) continue where this one ends. An owner that finds the store shared
-//! after an append is refused, because the process that shared it may have read the log before.
-//!
-//! A log's file may be removed or replaced while its owner has it open. An owner that finds another file, or
-//! none, at the log's path after an append returns an error: no reader would see the entry.
+//! after an append is refused, because the process that shared it may have read the log before. The same
+//! holds for an owner that finds another file, or none, at the log's path, because no reader would see the
+//! entry.
 
 use std::io;
 use std::ops::Range;
@@ -36,7 +34,7 @@ use super::temporary;
 const FOLDER: &str = "logs";
 const SUFFIX: &str = ".log";
 const ACKNOWLEDGEMENT_SUFFIX: &str = ".ack";
-/// Size of the part of a log that is in memory when entries are not kept, unless an entry is longer.
+/// The part of a log in memory when entries are not kept, unless an entry is longer.
 const BUFFER_BYTES: u64 = 8 << 20;
 
 #[derive(Debug)]
@@ -95,7 +93,7 @@ pub(super) fn own(store: &LocalStore, writer: &str) -> Result<Box<dyn LogOwner>>
     }))
 }
 
-/// Cuts off a torn tail and makes everything before it durable. Bytes before `durable` are already durable.
+/// Cuts off a torn tail and makes everything before it durable, from `durable` on.
 fn settle(file: &dyn DiskFile, path: &Path, found: &Walked, last: Option<LogEntry>, durable: u64) -> Result<()> {
     let at = |operation| move |error| Error::io(operation, path, error);
     if let Some(Rest::Torn { .. }) = found.rest {
@@ -137,8 +135,8 @@ impl LogOwner for LocalLog {
             .and_then(|()| self.check_name(self.position + frame.len() as u64));
         self.health.note(result)?;
         self.position += frame.len() as u64;
-        // The entry is durable whether or not its acknowledgement is written, so a failure here must not look
-        // like one of the entry. The next append reports it.
+        // The entry is durable with or without its acknowledgement, so the next append reports a failure
+        // here.
         let acknowledged = acknowledge(&*self.acknowledgement, &self.acknowledgement_path, self.position);
         let _ = self.health.note(acknowledged);
         Ok(self.position)
@@ -154,8 +152,8 @@ impl LogOwner for LocalLog {
 }
 
 impl LocalLog {
-    /// Returns an error unless the log's path still leads to the file that was written, which now ends at
-    /// `end`, and the store is not shared.
+    /// Returns an error unless the log's path still leads to the written file, which now ends at `end`, and
+    /// the store is not shared.
     fn check_name(&self, end: u64) -> Result<()> {
         let mark = self.disk.find(&self.mark).map_err(|error| Error::io("examine", &self.mark, error))?;
         if mark.is_some() {
@@ -174,28 +172,25 @@ impl LocalLog {
     }
 }
 
-/// The writers that have a log of this kind.
 pub(super) fn writers(store: &LocalStore) -> Result<Vec<String>> {
     let mut writers = store.folders.names(FOLDER, SUFFIX)?;
     writers.retain(|writer| writer != NO_WRITER);
     Ok(writers)
 }
 
-/// Returns whether the writer has a log of this kind.
 pub(super) fn is_there(store: &LocalStore, writer: &str) -> Result<bool> {
     let path = path_of(store, writer, SUFFIX);
     let found = store.disk.find(&path).map_err(|error| Error::io("examine", &path, error))?;
     Ok(found.is_some())
 }
 
-/// Returns the version mark of a log: its inode and the time of its last change.
 pub(super) fn stamp(store: &LocalStore, writer: &str) -> Result<Stamp> {
     names::check_part(writer)?;
     store.stamp_of(&path_of(store, writer, SUFFIX))
 }
 
-/// Reads entries from a position on of a log that is sealed at `end`, until they have `most` bytes. Also
-/// returns the position after them.
+/// Reads a log that is sealed at `end` from a position on, until the entries have `most` bytes. Also returns
+/// the position after them.
 pub(super) fn read_sealed(
     store: &LocalStore,
     writer: &str,
@@ -232,8 +227,8 @@ pub(super) fn read_sealed(
     })
 }
 
-/// Reads all entries of a log that is about to be sealed, and makes them durable: the owner may have died
-/// before it synced the last one.
+/// Reads all entries of a log that is about to be sealed, and makes them durable, because the owner may have
+/// died before it synced the last one.
 pub(super) fn read_for_good(store: &LocalStore, writer: &str) -> Result<LogTail> {
     let tail = read(store, writer, 0, u64::MAX)?;
     let path = path_of(store, writer, SUFFIX);
@@ -249,7 +244,6 @@ pub(super) fn read_for_good(store: &LocalStore, writer: &str) -> Result<LogTail>
     Ok(tail)
 }
 
-/// Reads entries from a position on, until they have `most` bytes.
 pub(super) fn read(store: &LocalStore, writer: &str, from: u64, most: u64) -> Result<LogTail> {
     names::check_part(writer)?;
     let path = path_of(store, writer, SUFFIX);
@@ -263,7 +257,7 @@ pub(super) fn read(store: &LocalStore, writer: &str, from: u64, most: u64) -> Re
     };
     let mut looked_twice = false;
     loop {
-        // In this order: everything that is acknowledged now must be in the log later.
+        // In this order, because everything that is acknowledged now must be in the log later.
         let durable = read_acknowledgement(store, writer)?;
         let (mut entries, mut bytes) = (Vec::new(), 0);
         let found = walk(&*file, &path, from.max(HEADER_BYTES), most.max(BUFFER_BYTES), &mut |entry| {
@@ -356,9 +350,7 @@ pub(super) fn check(store: &LocalStore, writer: &str) -> Result<Vec<String>> {
 
 struct Walked {
     length: u64,
-    /// The position after the last complete entry.
     end: u64,
-    /// The bytes there, if the walk reached the log's end.
     rest: Option<Rest>,
 }
 
@@ -402,8 +394,8 @@ fn behind(entry: &LogEntry) -> u64 {
     entry.position + (FRAME_HEAD_BYTES + entry.bytes.len()) as u64
 }
 
-/// The current length of a log. A live owner may append during a read, and an incomplete frame must be the
-/// last one, so bytes after this length are not read.
+/// Returns the current length of a log. A live owner may append during a read, and an incomplete frame must
+/// be the last one, so bytes after this length are not read.
 fn length(file: &dyn DiskFile, path: &Path) -> Result<u64> {
     file.bytes().map_err(|error| Error::io("measure", path, error))
 }
@@ -437,15 +429,13 @@ fn damage(found: &Walked, acknowledged: Acknowledged, path: &Path) -> Option<Err
 
 #[derive(Clone, Copy, Debug, PartialEq)]
 enum Acknowledged {
-    /// This many bytes from the log's beginning are durable.
     Up(u64),
-    /// It exists but cannot be read.
     Unreadable,
     Absent,
 }
 
 impl Acknowledged {
-    /// The length that is certain: a log gets its name only after its header is durable.
+    /// Returns the length that is certain. A log gets its name only after its header is durable.
     fn length(self) -> u64 {
         match self {
             Acknowledged::Up(length) => length,
@@ -475,8 +465,8 @@ fn acknowledgement_bytes(store: &LocalStore, path: &Path) -> Result<Option<Vec<u
     Ok(Some(bytes))
 }
 
-/// A file that is not a valid acknowledgement is replaced, not overwritten: it may be a second name of a
-/// foreign file.
+/// Replaces a file that is not a valid acknowledgement instead of overwriting it, because it may be a second
+/// name of a foreign file.
 fn open_acknowledgement(disk: &dyn Disk, path: &Path, is_trusted: bool) -> Result<Box<dyn DiskFile>> {
     if is_trusted {
         return disk.open(path, Open::ReadWrite).map_err(|error| Error::io("open", path, error));

@@ -7,8 +7,9 @@
 //! logs/<writer>.seal              the end of the log of one machine, if there was one
 //! ```
 //!
-//! Each file gets its name once, complete and durable; of several files with one number one wins. So nothing
-//! depends on a lock, a length, a listing or a clock. Listings only shorten the search for the newest number.
+//! Each file gets its name once, complete and durable, and one of several files with the same number wins. So
+//! nothing depends on a lock, a length, a listing or a clock. Listings only shorten the search for the newest
+//! number.
 
 use std::path::{Path, PathBuf};
 
@@ -48,7 +49,6 @@ pub(super) fn put(
     put_after(directory, folder, number, record_type, payload, None)
 }
 
-/// [`put`] after `first` is durable.
 pub(super) fn put_after(
     directory: &StoreDirectory,
     folder: &str,
@@ -67,7 +67,7 @@ pub(super) fn put_after(
     Ok(won)
 }
 
-/// Returns the record type and payload of a numbered file; `None` if there is none.
+/// Returns the record type and payload of a numbered file, if it exists.
 pub(super) fn get(directory: &StoreDirectory, folder: &str, number: u64) -> Result<Option<(RecordType, Bytes)>> {
     let path = path(directory, folder, number);
     directory.retry_while_stale(|| {
@@ -99,7 +99,6 @@ pub(super) fn is_marked(directory: &StoreDirectory) -> Result<bool> {
     }
 }
 
-/// Writes a file that has a fixed name; `false` if it exists.
 pub(super) fn put_alone(directory: &StoreDirectory, name: &str, record_type: RecordType, number: u64) -> Result<bool> {
     let folder = directory.folders.ensure(LOGS)?;
     let won = temporary::publish(directory, &numbered(record_type, number, b""), &folder.join(name))?;
@@ -110,7 +109,6 @@ pub(super) fn put_alone(directory: &StoreDirectory, name: &str, record_type: Rec
     Ok(won)
 }
 
-/// Returns the number in a file that has a fixed name; `None` if there is no such file.
 pub(super) fn get_alone(directory: &StoreDirectory, name: &str, record_type: RecordType) -> Result<Option<u64>> {
     let path = directory.root.join(LOGS).join(name);
     directory.retry_while_stale(|| match read(directory, &path)? {
@@ -136,7 +134,6 @@ pub(super) fn listed(directory: &StoreDirectory, folder: &str) -> Result<Vec<u64
     Ok(numbers)
 }
 
-/// Deletes a numbered file, best effort: nothing depends on it.
 pub(super) fn forget(directory: &StoreDirectory, folder: &str, number: u64) {
     let _ = directory.disk.unlink(&path(directory, folder, number));
 }

@@ -1,8 +1,8 @@
 //! Objects: small files that appear under their name completely and never change.
 //!
 //! An object's bytes are synced before link(2) gives them their name, and of several links to one name
-//! exactly one succeeds. Each caller that learns that the name exists, winner or not, has synced the
-//! directory. The loser may build on the winner's object, which must not vanish.
+//! exactly one succeeds. Each caller that learns that the name exists has synced the directory, because even
+//! the loser may build on the winner's object.
 
 use std::io;
 use std::path::Path;
@@ -27,7 +27,6 @@ pub(super) fn put_if_absent(store: &LocalStore, name: &str, value: &[u8]) -> Res
         match sort(store, &path)? {
             None | Some(Sort::File) => {}
             Some(Sort::Directory) => return Err(names::object_and_folder(name)),
-            // The name is taken, but not by an object.
             Some(other) => return Err(Error::io("create", &path, irregular(&path, other, Sort::File))),
         }
     }
@@ -70,7 +69,6 @@ pub(super) fn list(store: &LocalStore, prefix: &str) -> Result<Vec<String>> {
     Ok(found)
 }
 
-/// Adds the objects in `folder` and below whose names begin with `prefix`.
 fn gather(store: &LocalStore, folder: &str, prefix: &str, found: &mut Vec<String>) -> Result<()> {
     let listed = match store.folders.list(&store.root.join(folder)) {
         // The folder is an object, or below one.

@@ -1,5 +1,4 @@
-//! Cache of open files for reading. Their number is limited, because the system limits the open files of a
-//! process.
+//! Cache of open files for reading, limited because the system limits the open files of a process.
 
 use std::collections::HashMap;
 use std::io;
@@ -14,8 +13,7 @@ use crate::disk::{Disk, DiskFile, Open, read_range, read_up_to};
 use crate::format::{HEADER_BYTES, Kind, check_header};
 use crate::{Error, Result};
 
-/// Maximum number of cached files. A lookup of a value reads every segment of a table; a table of a billion
-/// rows has a few hundred.
+/// A lookup of a value reads every segment of a table; a table of a billion rows has a few hundred.
 const MAX_FILES: usize = 2048;
 /// The cache uses at most this fraction (1 / 4) of the process's open files.
 const KEPT_SHARE: u64 = 4;
@@ -50,7 +48,6 @@ impl Kept {
     }
 }
 
-/// A file whose header was checked.
 #[derive(Debug)]
 pub(super) struct OpenFile {
     path: PathBuf,
@@ -66,7 +63,7 @@ impl OpenFiles {
         OpenFiles { disk, most, kept: Mutex::default() }
     }
 
-    /// Returns the file of this kind at `path`; `None` if there is no such file.
+    /// Returns the file of this kind at `path`, if it exists.
     pub fn get(&self, path: &Path, kind: Kind) -> Result<Option<Arc<OpenFile>>> {
         {
             let mut kept = self.kept();
@@ -95,7 +92,6 @@ impl OpenFiles {
         Ok(Some(file))
     }
 
-    /// Closes the file after its last reader.
     pub fn forget(&self, path: &Path) {
         self.kept().files.remove(path);
     }
@@ -123,7 +119,7 @@ impl OpenFile {
         ranges.iter().zip(lengths()).map(read).collect()
     }
 
-    /// Starts reading ranges that are not in memory, all at once. Returns whether there are any.
+    /// Starts reading ranges that are not in memory, all at once, and returns whether there are any.
     pub fn ask_for_absent(&self, ranges: &[Range<u64>]) -> bool {
         let mut probed = ranges.iter().step_by(ranges.len().div_ceil(PROBED_RANGES).max(1));
         let waits = !probed.all(|range| self.file.is_in_memory(range.start));
@@ -133,8 +129,8 @@ impl OpenFile {
         waits
     }
 
-    /// Returns exactly the bytes of each range, and whether the read waited. Absent ranges are requested
-    /// together before the first wait.
+    /// Returns the bytes of each range, and whether the read waited. Absent ranges are requested together
+    /// before the first wait.
     pub fn read_all(&self, ranges: &[Range<u64>]) -> Result<(Vec<Bytes>, bool)> {
         if let Some(found) = self.read_present(ranges) {
             return Ok((found, false));

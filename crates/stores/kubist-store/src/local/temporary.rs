@@ -1,15 +1,15 @@
-//! Temporary files: written and synced in `tmp/`, then linked to their name, so that a name never leads to
-//! half a file.
+//! Temporary files are written and synced in `tmp/` and then linked to their name, so that a name never leads
+//! to half a file.
 //!
 //! The next handle that creates a temporary file removes those of dead processes. On one machine a file's
 //! creator holds its lock, so an unlocked file has no creator any more. A file can be removed between its
-//! creation and its locking; its link then fails with `NotFound`, and it is created again. In a shared store
-//! the locks of other machines are invisible. There the file's name contains its creator, and each machine
+//! creation and its locking; its link then fails with `NotFound`, and it is created again. In a shared store,
+//! where locks of other machines are invisible, the file's name contains its creator, and each machine
 //! removes the files of its own dead processes.
 //!
-//! In a shared store a file is closed before it gets its name: errors may appear only then, and other
-//! machines may see nothing before. A response may also be lost on the network, so that a repeated link finds
-//! the name taken. A file with two names is therefore linked.
+//! In a shared store a file is closed before it gets its name, because errors may appear only then. A
+//! response may also be lost on the network, so that a repeated link finds the name taken. A file with two
+//! names is therefore linked.
 
 use std::io;
 use std::panic::resume_unwind;
@@ -25,8 +25,7 @@ use super::directory::StoreDirectory;
 
 pub(super) const FOLDER: &str = "tmp";
 
-/// How often a file is created again. Each failure needs another handle that starts its clean-up at the same
-/// time.
+/// How often a file is created again, each time because another handle starts its clean-up at the same time.
 const ATTEMPTS: usize = 16;
 
 /// Gives a durable file with these bytes the name `path` in one step. Returns `false` if the name is taken.
@@ -35,7 +34,6 @@ pub(super) fn publish(directory: &StoreDirectory, bytes: &[u8], path: &Path) -> 
     publish_as(directory, directory.is_shared(), bytes, path)
 }
 
-/// [`publish`] by the rules of a shared store or of one machine.
 pub(super) fn publish_as(directory: &StoreDirectory, shared: bool, bytes: &[u8], path: &Path) -> Result<bool> {
     publish_after(directory, shared, bytes, path, None)
 }
@@ -58,7 +56,6 @@ pub(super) fn publish_after(
             true => fill_and_link_shared(directory, file, &temporary, bytes, path, first),
             false => fill_and_link(directory, &*file, &temporary, bytes, path, first),
         };
-        // If this fails, the next handle's clean-up removes it.
         let _ = directory.disk.unlink(&temporary);
         match &outcome {
             Err(Error::Io { source, .. }) if source.kind() == io::ErrorKind::NotFound => {}
@@ -76,7 +73,7 @@ fn fill_and_link(
     path: &Path,
     first: First<'_>,
 ) -> Result<bool> {
-    // If another handle has the lock, it is removing the file, and linking will fail.
+    // Another handle with the lock is removing the file, and linking will fail.
     file.try_lock().map_err(|error| Error::io("lock", temporary, error))?;
     fill(directory, file, temporary, bytes, first)?;
     match directory.disk.link(temporary, path) {
@@ -153,7 +150,7 @@ fn create(directory: &StoreDirectory, shared: bool) -> Result<(Box<dyn DiskFile>
     }
 }
 
-/// Removes files of dead processes. Failures are ignored: the files do no harm.
+/// Removes files of dead processes. Failures are ignored, because the files do no harm.
 fn clean(directory: &StoreDirectory, folder: &Path) {
     let mut listed = directory.folders.list(folder).unwrap_or_default();
     listed.retain(|listed| listed.sort == Sort::File && is_name(&listed.name));
@@ -173,12 +170,11 @@ fn clean(directory: &StoreDirectory, folder: &Path) {
     }
 }
 
-/// The holder that created the file of this name, in a shared store.
 fn maker(name: &str) -> Option<String> {
     name.contains('-').then(|| name.replace('-', " "))
 }
 
-/// The same holder if it is this process, whose other handles may still use it.
+/// Returns the same holder if it is this process, whose other handles may still use it.
 fn own(directory: &StoreDirectory, name: &str) -> String {
     let number = name.rsplit('-').next().unwrap_or_default();
     format!("{} {number}", directory.disk.holder())
@@ -188,7 +184,6 @@ fn name(number: u64) -> String {
     format!("{number:016x}")
 }
 
-/// Returns whether it is the name of a temporary file. Other files in the folder are foreign.
 pub(super) fn is_name(name: &str) -> bool {
     let (maker, number) = name.rsplit_once('-').map_or((None, name), |(maker, number)| (Some(maker), number));
     let is_number = u64::from_str_radix(number, 16).is_ok_and(|found| self::name(found) == number);

@@ -1,7 +1,7 @@
 //! Sizes and deletion of a whole store.
 //!
-//! Only files that the engine named are counted and removed. Links are never followed, so nothing outside the
-//! directory is touched. Other machines that have a file open find it gone.
+//! Only files that the engine named are counted and removed, and links are never followed, so nothing outside
+//! the directory is touched. Other machines that have a file open find it gone.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::io::ErrorKind;
@@ -23,7 +23,6 @@ const FOLDERS: [(&str, &str, Kept); 5] = [
     (LOGS, SEAL, Kept::Log),
 ];
 
-/// Suffixes of a writer's folders in that of the logs.
 const OF_WRITERS: [&str; 2] = [CLAIMS, ENTRIES];
 
 pub(super) fn sizes(store: &LocalStore) -> Result<Vec<Size>> {
@@ -56,7 +55,6 @@ pub(super) fn sizes(store: &LocalStore) -> Result<Vec<Size>> {
     Ok(sizes)
 }
 
-/// The sizes of the logs of a shared store, and of its mark.
 fn sizes_of_numbered(store: &LocalStore) -> Result<Vec<Size>> {
     let bytes = |path: &Path| match store.disk.find(path) {
         Ok(Some(found)) if found.sort == Sort::File => Ok(found.bytes),
@@ -119,7 +117,6 @@ pub(super) fn erase(store: &LocalStore, objects: &[String]) -> Result<()> {
         unlink(store, &store.root.join(name))?;
         folders.extend(name.match_indices('/').map(|(end, _)| store.root.join(&name[..end])));
     }
-    // The deepest first.
     for folder in folders.into_iter().rev() {
         remove_or_sync(store, &folder)?;
     }

@@ -1,8 +1,8 @@
 //! Optional operations of stores.
 //!
-//! Each ability is a trait. A store lists its abilities in [`Store::abilities`]. [`StoreExt`], which every
-//! store has, uses an ability if it exists and otherwise does the same by calls that every store has. So
-//! callers never ask for an ability, and a new store needs none.
+//! Each ability is a trait, and [`Store::abilities`] lists those that a store has. [`StoreExt`], which every
+//! store has, uses an ability if it exists and otherwise does the same by the required calls. So callers
+//! never ask for an ability, and a new store needs none.
 
 use std::ops::Range;
 use std::sync::Arc;
@@ -15,8 +15,7 @@ use crate::{
     Watch, local_scratch,
 };
 
-/// The abilities of a store. A store that wraps another one passes on its abilities, except those that it
-/// changes.
+/// The abilities of a store. A wrapper passes on those of the inner store, except those that it changes.
 #[derive(Clone, Copy, Default)]
 pub struct Abilities<'a> {
     /// Reads of several things in one call.
@@ -97,7 +96,7 @@ pub trait Logs {
     fn read_sound_log(&self, writer: &str, from: u64) -> Result<SoundLog>;
 }
 
-/// A store that several machines use, which may see each other's writes late.
+/// Access from several machines, which may see each other's writes late.
 pub trait Sharing {
     /// See [`StoreExt::share`].
     ///
@@ -213,24 +212,24 @@ pub trait Spill {
 
 /// Operations on every store, by its abilities or by its required calls.
 pub trait StoreExt: Store {
-    /// A number that is unique to this store, or `None` if the engine has none. A store that is dropped and
-    /// created again at the same location gets another number. Bytes that were read from a segment of this
-    /// identity stay valid for ever.
+    /// A number that is unique to this store, if the engine has one. A store that is dropped and created
+    /// again at the same location gets another number. Bytes that were read from a segment of this identity
+    /// stay valid for ever.
     fn identity(&self) -> Option<u128> {
         self.abilities().service?.identity()
     }
 
-    /// Requests to the service since this handle was opened; `None` if the store uses no service.
+    /// Requests to the service since this handle was opened, if the store uses one.
     fn traffic(&self) -> Option<Traffic> {
         self.abilities().service?.traffic()
     }
 
-    /// The underlying store, if this handle keeps copies. Use it to see the store's true content.
+    /// The underlying store, if this handle keeps copies, to see the store's true content.
     fn uncached(&self) -> Option<Arc<dyn Store>> {
         Some(self.abilities().copies?.uncached())
     }
 
-    /// [`Store::get`] of an object that never changes. It may return a copy, even if the object was deleted
+    /// [`Store::get`] of an object that never changes. It may return a copy of an object that was deleted
     /// since.
     ///
     /// # Errors
@@ -252,8 +251,8 @@ pub trait StoreExt: Store {
         self.abilities().stamps.map_or(Ok(Stamp::Unknown), |stamps| stamps.stamp(name))
     }
 
-    /// Returns the version marks of log entries. Each entry is given by its writer and the position after it.
-    /// The mark may cover the entry or the whole log up to there. Network engines send all requests at once.
+    /// Returns the version marks of log entries, given by writer and the position after the entry. The mark
+    /// may cover the entry or the whole log up to there. Network engines send all requests at once.
     ///
     /// # Errors
     ///
@@ -275,17 +274,17 @@ pub trait StoreExt: Store {
         self.abilities().sharing.map_or(Ok(()), Sharing::share)
     }
 
-    /// Reports that another process told the caller of something in the store that may not be visible here
-    /// yet, such as the token of a snapshot. The handle tracks its own reads.
+    /// Records that another process reported something in the store that may not be visible here yet, such as
+    /// the token of a snapshot. The handle tracks its own reads.
     fn learn(&self) {
         if let Some(sharing) = self.abilities().sharing {
             sharing.learn();
         }
     }
 
-    /// Decides whether a missing thing may only be invisible so far, because this machine's view is late.
-    /// `attempt` counts the failures in a row, from 0. Waits if so, longer with each attempt, and returns
-    /// `true`.
+    /// Decides whether a missing thing may only be invisible so far, because this machine's view is late. If
+    /// so, it waits, longer with each attempt, and returns `true`. `attempt` counts the failures in a row,
+    /// from 0.
     ///
     /// # Errors
     ///
@@ -295,8 +294,7 @@ pub trait StoreExt: Store {
     }
 
     /// Calls `look` until it sees something that others reported. Returns `false` once it would be visible if
-    /// it had existed at the time of this call. Only this call waits; unlike after [`StoreExt::learn`], other
-    /// calls do not.
+    /// it had existed at the time of this call. Other calls do not wait, unlike after [`StoreExt::learn`].
     ///
     /// # Errors
     ///
@@ -317,8 +315,8 @@ pub trait StoreExt: Store {
         self.abilities().sharing.map_or(Ok(()), Sharing::catch_up)
     }
 
-    /// [`Store::list`] of the names that sort after `after`. An engine that keeps names sorted skips the
-    /// others without reading them.
+    /// [`Store::list`] of the names that sort after `after`. An engine with sorted names skips the others
+    /// without reading them.
     ///
     /// # Errors
     ///
@@ -363,8 +361,8 @@ pub trait StoreExt: Store {
     }
 
     /// [`StoreExt::read_segments`] for callers that cache whole blocks. A range may extend past the bytes of
-    /// a sync: an engine with an [`StoreExt::identity`] then returns the bytes up to there, if no others can
-    /// ever follow them. Other engines may return an error.
+    /// a sync. An engine with an [`StoreExt::identity`] then returns the bytes up to there, if no others can
+    /// ever follow them; others may return an error.
     ///
     /// # Errors
     ///
@@ -381,8 +379,8 @@ pub trait StoreExt: Store {
         self.abilities().reads.is_some_and(Reads::waited)
     }
 
-    /// Returns the bytes that a segment occupies; `None` if there is no such segment. This is less than
-    /// [`Store::segment_len`] if offsets were skipped or ranges were freed.
+    /// Returns the bytes that a segment occupies, if it exists. They are fewer than [`Store::segment_len`] if
+    /// offsets were skipped or ranges were freed.
     ///
     /// # Errors
     ///
@@ -394,9 +392,9 @@ pub trait StoreExt: Store {
         }
     }
 
-    /// Frees the space of ranges of a segment that are no longer needed, in whole blocks of
-    /// [`BLOCK_BYTES`](crate::BLOCK_BYTES), if the engine can:
-    /// [`Capabilities::punches`](crate::Capabilities::punches).
+    /// Frees ranges of a segment that are no longer needed, in whole blocks of
+    /// [`BLOCK_BYTES`](crate::BLOCK_BYTES), if [`Capabilities::punches`](crate::Capabilities::punches) is
+    /// set.
     ///
     /// Later reads of these bytes succeed and return the old bytes, zeros, or a mixture, also after a crash.
     /// All other bytes, the offsets and the length do not change. The segment may be appended to during the
@@ -410,8 +408,8 @@ pub trait StoreExt: Store {
         self.abilities().space.map_or(Ok(()), |space| space.punch(segment, ranges))
     }
 
-    /// [`Store::own_log`] that never waits to find out whether the holder of a claim is alive. It returns
-    /// `Busy` unless the holder is known to be dead.
+    /// [`Store::own_log`] that never waits to see whether the holder of a claim is alive. It returns `Busy`
+    /// unless the holder is certainly dead.
     ///
     /// # Errors
     ///
@@ -436,12 +434,12 @@ pub trait StoreExt: Store {
         }
     }
 
-    /// Returns the first entries of [`Store::read_log`], about `bytes` of them and at least one entry if
-    /// there is any. Continue at [`LogTail::next`] to read a long log in pieces. An engine may return more.
+    /// Returns the first entries of [`Store::read_log`], about `bytes` of them and at least one if there is
+    /// any. Continue at [`LogTail::next`] to read a long log in parts. An engine may return more.
     ///
     /// # Errors
     ///
-    /// As for [`Store::read_log`]. Errors after the returned piece are not reported.
+    /// As for [`Store::read_log`]. Errors after the returned part are not reported.
     fn read_log_piece(&self, writer: &str, from: u64, bytes: u64) -> Result<LogTail> {
         match self.abilities().logs {
             Some(logs) => logs.read_log_piece(writer, from, bytes),
@@ -462,13 +460,12 @@ pub trait StoreExt: Store {
         }
     }
 
-    /// The hosts that store the bytes; empty unless the store is on
-    /// [`Locality::Hosts`](crate::Locality::Hosts).
+    /// The hosts of the bytes; empty unless the store is on [`Locality::Hosts`](crate::Locality::Hosts).
     fn hosts(&self) -> Vec<String> {
         self.abilities().replicas.map(Replicas::hosts).unwrap_or_default()
     }
 
-    /// The hosts that store bytes of segments, each given by segment and offset; empty unless the store is on
+    /// The hosts of bytes of segments, given by segment and offset; empty unless the store is on
     /// [`Locality::Hosts`](crate::Locality::Hosts).
     ///
     /// # Errors
@@ -507,7 +504,6 @@ pub fn sound_log(from: u64, read: Result<LogTail>) -> Result<SoundLog> {
     }
 }
 
-/// [`Store::read`], reported to `watch` as one request.
 pub(crate) fn read_watched(
     store: &(impl Store + ?Sized),
     segment: &str,

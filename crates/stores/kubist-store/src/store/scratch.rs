@@ -1,4 +1,4 @@
-//! Spill space: an unlinked file in `tmp/`. The system frees it when the handle is dropped or the process
+//! Spill space: an unlinked file in `tmp/`, which the system frees when the handle is dropped or the process
 //! dies.
 
 use std::ops::Range;
@@ -18,7 +18,6 @@ pub(crate) struct LocalScratch {
 }
 
 impl LocalScratch {
-    /// `path` is used in messages only.
     pub fn new(file: Box<dyn DiskFile>, path: PathBuf) -> LocalScratch {
         LocalScratch { file, path, length: Mutex::new(0) }
     }

@@ -7,7 +7,6 @@ use kubist_store::{LocalStore, LogTail, Result};
 use rand::Rng;
 use rand::rngs::StdRng;
 
-/// Path of the store on simulated machines.
 pub const STORE: &str = "/data/store";
 
 pub fn open(machine: &SimDisk) -> Result<LocalStore> {
@@ -35,7 +34,6 @@ pub fn for_seeds(usual: u64, test: impl Fn(u64)) {
     }
 }
 
-/// Up to `most` bytes, often few, because most entries are small.
 pub fn bytes(random: &mut StdRng, most: usize) -> Vec<u8> {
     let most = if random.random_bool(0.5) { most } else { most.min(40) };
     let mut bytes = vec![0; random.random_range(0..most)];

@@ -7,8 +7,8 @@ use crate::number::BinWidth;
 /// 2^53: larger floats have no neighbours at distance 1.
 const CLOSEST: f64 = 9_007_199_254_740_992.0;
 
-/// The edges of bins as floats: integer multiples of a decimal, each rounded once. An edge is thus the float
-/// nearest to its decimal text (0.3, although 3 * 0.1 is larger).
+/// The edges of bins as floats: integer multiples of a decimal, each rounded once. So an edge is the float
+/// nearest to its decimal text: 0.3, although 3 * 0.1 is larger.
 pub(super) struct Edges {
     mantissa: f64,
     power: f64,
@@ -46,7 +46,6 @@ impl Edges {
     }
 }
 
-/// The beginning of the period that contains a time.
 pub(super) fn beginning(period: Period, value: i128) -> i128 {
     match period {
         Period::Units { length, offset } => (value - offset).div_euclid(length) * length + offset,

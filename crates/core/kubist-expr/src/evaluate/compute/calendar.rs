@@ -45,8 +45,8 @@ fn of_date(part: Part, days: i64) -> i64 {
     }
 }
 
-/// The time `months` and `units` later. The last days of a month stay within a shorter month. `None` if it is
-/// too far away.
+/// Moves a time by `months` and `units`. The last days of a month stay within a shorter month. `None` if the
+/// result is too far away.
 pub(crate) fn shifted(value: i128, months: i128, units: i128, day: i128) -> Option<i128> {
     if months == 0 {
         return value.checked_add(units);

@@ -8,7 +8,6 @@ use crate::rows::Rows;
 use crate::vector::{Values, Vector};
 use arrow_buffer::{BooleanBuffer, BooleanBufferBuilder, NullBuffer};
 
-/// The value of the first test that is true.
 pub(super) fn chosen(
     whens: &[(Test, Compute)],
     otherwise: Option<&Compute>,
@@ -26,7 +25,8 @@ pub(super) fn chosen(
     Ok(Vector { values: found.values, nulls: Some(NullBuffer::new(found.valid.finish())) })
 }
 
-/// The first value of each row that is not null. A value is computed only for rows without an earlier one.
+/// Returns each row's first value that is not null, and computes a value only for rows without an earlier
+/// one.
 pub(super) fn first(of: &[Compute], rows: &Rows<'_>, kind: Kind) -> Result<Vector, ExprError> {
     let mut found = Found::new(kind, rows.count());
     let mut left = BooleanBuffer::new_set(rows.count());
@@ -40,7 +40,6 @@ pub(super) fn first(of: &[Compute], rows: &Rows<'_>, kind: Kind) -> Result<Vecto
     Ok(Vector { values: found.values, nulls: Some(NullBuffer::new(found.valid.finish())) })
 }
 
-/// The values of all branches.
 struct Found {
     values: Values,
     valid: BooleanBufferBuilder,
@@ -58,13 +57,11 @@ impl Found {
         Found { values, valid }
     }
 
-    /// Writes the values of the rows that take a branch.
     fn put(&mut self, takes: &BooleanBuffer, part: Vector) {
         match (&mut self.values, part.values) {
             (Values::Int(all), Values::Int(some)) => scatter(all, takes, some),
             (Values::F32(all), Values::F32(some)) => scatter(all, takes, some),
             (Values::F64(all), some) => scatter(all, takes, some.into_f64()),
-            // The branches were converted to one kind.
             _ => return,
         }
         for (index, row) in takes.set_indices().enumerate() {

@@ -31,7 +31,6 @@ pub(super) fn cast(of: Vector, cast: &Cast, compute: &Compute) -> Result<Vector,
     }
 }
 
-/// The quotient rounded to the nearest integer, ties to even.
 fn nearest(value: i128, divisor: i128) -> i128 {
     let (down, rest) = (value.div_euclid(divisor), value.rem_euclid(divisor));
     match rest.cmp(&(divisor - rest)) {
@@ -66,8 +65,7 @@ fn whole(
     integers(floats, nulls, rounded, |value| value.to_string(), compute)
 }
 
-/// Converts all rows that are not null to integers. Each must have one; `shown` formats the value for the
-/// error.
+/// Converts all rows that are not null to integers; `shown` formats a value without one for the error.
 fn integers<T: Copy>(
     values: Vec<T>,
     nulls: Option<NullBuffer>,

@@ -1,5 +1,3 @@
-//! Operators and functions over vectors of one kind.
-
 use super::buckets::{Edges, beginning};
 use super::calendar;
 use crate::bound::Function;
@@ -82,7 +80,6 @@ fn hidden(nulls: &Option<NullBuffer>, row: usize) -> bool {
     nulls.as_ref().is_some_and(|nulls| nulls.is_null(row))
 }
 
-/// The nulls, with a null for each zero divisor.
 fn without_zeros<T: PartialEq + Default>(divisors: &[T], nulls: Option<NullBuffer>) -> Option<NullBuffer> {
     let zero = T::default();
     if divisors.iter().all(|divisor| *divisor != zero) {

@@ -17,7 +17,6 @@ const LOCATED_BYTES: usize = 12;
 /// Bytes of the directory before the zones of its runs.
 const HEAD_BYTES: usize = 16;
 
-/// The index of a large directory: the parts of it for some keys, and for the runs of some zones.
 #[derive(Debug, PartialEq)]
 pub struct Index {
     keys: u32,
@@ -34,7 +33,6 @@ pub struct Index {
 #[derive(Debug, PartialEq)]
 struct Chunk {
     first_key: u32,
-    /// Position of its first block, from the first block of all.
     begin: u64,
     checksum: u32,
 }
@@ -170,7 +168,6 @@ impl Index {
         Ok(Directory { firsts: vec![0, self.zones], keys: self.keys, blocks, begins })
     }
 
-    /// The stretches of runs with ascending zones.
     pub fn stretches_of(&self, zones: &[u32]) -> Vec<usize> {
         let stretch = |zone: &u32| self.stretches.partition_point(|(first, ..)| first <= zone).checked_sub(1);
         let mut found: Vec<usize> = zones.iter().filter_map(stretch).collect();
@@ -211,7 +208,6 @@ impl Index {
         Ok((run as u32, firsts))
     }
 
-    /// Bytes of memory.
     pub fn memory(&self) -> usize {
         128 + self.stretches.len() * 12 + self.chunks.len() * size_of::<Chunk>()
     }
@@ -231,7 +227,6 @@ impl From<Directory> for Guide {
 }
 
 impl Guide {
-    /// Bytes of memory.
     pub fn memory(&self) -> usize {
         match self {
             Guide::Directory(directory) => directory.memory(),
