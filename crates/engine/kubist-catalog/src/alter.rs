@@ -4,8 +4,8 @@
 //! other writers for later steps. Each is an object with the next number, put only if absent. If two
 //! processes alter at once, the second one checks again whether its alteration still fits.
 //!
-//! Alterations are few and small. Every handle reads them in order, and they are never cleaned. The current
-//! schema is the schema of the creation with all alterations applied.
+//! Every handle reads all alterations in order, and they are never cleaned. The current schema is the schema
+//! of the creation with all alterations applied.
 
 use std::hash::{BuildHasher, RandomState};
 use std::sync::Arc;
@@ -29,7 +29,7 @@ use crate::segment::unix_ms;
 use crate::stop::stoppable;
 use crate::view::View;
 
-/// The longest default, in bytes: it is repeated for each older row.
+/// A default is repeated for each older row, so it must be short.
 const MOST_DEFAULT_BYTES: usize = 1024;
 
 /// The longest key and the longest value (as JSON), in bytes.
@@ -100,13 +100,11 @@ fn check_entry(key: &str, value: &serde_json::Value, of_column: bool) -> Result<
     }
 }
 
-/// Returns the grid after the newest one of a schema, with these dimensions.
 pub fn next_grid(schema: &TableSchema, dimensions: Vec<GridDimension>, rows: u64, reason: &str) -> NewGrid {
     let token = format!("{:016x}", RandomState::new().hash_one(unix_ms()));
     NewGrid { grid: schema.newest_grid() + 1, dimensions, reason: reason.into(), unix_ms: unix_ms(), rows, token }
 }
 
-/// The current dimensions with other scales.
 pub fn rescaled(schema: &TableSchema, scales: Vec<Scale>) -> Vec<GridDimension> {
     let columns = schema.dimensions.iter().map(|column| schema.user_field(*column).name().clone());
     columns.zip(scales).map(|(column, scale)| GridDimension { column, scale }).collect()

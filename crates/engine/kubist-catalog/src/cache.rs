@@ -1,7 +1,7 @@
 //! Caches of zone maps, guides of secondary indexes, and checkpoint pages, each within a number of bytes.
 //!
-//! A cache has two generations. Recently used entries are in the young one. When it is full, it becomes the
-//! old generation, and unused old entries are dropped.
+//! Recently used entries are in the young of two generations. When it is full, it becomes the old generation,
+//! and unused old entries are dropped.
 
 use std::hash::Hash;
 use std::sync::{Arc, Mutex, OnceLock};
@@ -15,12 +15,10 @@ use kubist_index::outlines::Outlines;
 use kubist_index::spread::SpreadMap;
 use kubist_index::state::Run;
 
-/// The capacity of the cache of zone maps, both generations together.
 pub const ZONE_MAP_BYTES: usize = 128 << 20;
-/// The capacity of the cache of guides. For a billion distinct values, directories take 60 MB. A query reads
-/// all guides, so a generation should hold them.
+/// For a billion distinct values, directories take 60 MB. A query reads all guides, so a generation should
+/// hold them.
 pub const GUIDE_BYTES: usize = 256 << 20;
-/// The capacity of the cache of checkpoint pages.
 pub const PAGE_BYTES: usize = 64 << 20;
 
 /// A value with a known size in memory.
@@ -40,7 +38,6 @@ impl Held for Guide {
     }
 }
 
-/// A checkpoint page, and the outlines of its entries once a query needed them.
 pub struct KnownPage {
     pub page: Page,
     outlines: OnceLock<Outlines>,

@@ -8,7 +8,6 @@ use kubist_store::Stamp;
 
 use crate::files::TableFiles;
 
-/// The stamps of the last comparison with the store.
 #[derive(Default)]
 pub struct Seen {
     pub objects: HashMap<String, Stamp>,
@@ -21,12 +20,10 @@ pub fn rewritten(files: &TableFiles, rewrites: u64, history: &History) -> Chain 
     if rewrites == 0 { Chain::of_rewrites(&files.header.id) } else { history.rewritten }
 }
 
-/// The chain after this number of alterations.
 pub fn altered(files: &TableFiles, alterations: u64, history: &History) -> Chain {
     if alterations == 0 { Chain::of_alterations(&files.header.id) } else { history.altered }
 }
 
-/// The chain after the log of a writer.
 pub fn logged(files: &TableFiles, writer: &str, history: &History) -> Chain {
     let own = history.writers.get(writer).filter(|own| own.commits > 0);
     own.map_or_else(|| Chain::of_log(&files.header.id, writer), |own| own.chain)

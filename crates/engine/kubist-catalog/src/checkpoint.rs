@@ -5,8 +5,8 @@
 //! history of writers. It is written after all these entries are durable. Without a checkpoint the logs give
 //! the same state, as long as no rewrite was cleaned.
 //!
-//! If there are many runs, they are in pages in separate segments (`directory`). The object then lists its
-//! own pages and the pages of older levels from the previous checkpoint.
+//! Many runs are in pages in separate segments (`directory`). The object then lists its own pages and the
+//! pages of older levels from the previous checkpoint.
 
 use kubist_store::StoreExt;
 use std::sync::Arc;
@@ -24,7 +24,6 @@ use crate::error::{bad_entry, store_error};
 use crate::files::TableFiles;
 use crate::vouched::Vouched;
 
-/// The content of a checkpoint.
 pub struct Held {
     pub name: String,
     /// Without the runs and cutoffs of the base, if there is one.
@@ -88,7 +87,6 @@ pub fn read(files: &TableFiles, name: &str) -> Result<Option<Held>> {
 }
 
 impl Held {
-    /// The log positions that it proves.
     pub fn vouched(&self) -> Vouched {
         let (mut vouched, who) = (Vouched::default(), format!("checkpoint {}", &self.name[CHECKPOINTS.len()..]));
         self.state.positions().for_each(|(writer, position)| vouched.say(writer, position, &self.history, &who));

@@ -41,7 +41,6 @@ pub struct Core {
     files: TableFiles,
     pub read_amplification: ReadAmplification,
     followed: Mutex<Followed>,
-    /// Signals the end of a refresh.
     ended: Condvar,
 }
 
@@ -57,7 +56,6 @@ impl Deref for Core {
 struct Followed {
     /// `None` while a refresh has it.
     tail: Option<Tail>,
-    /// The number of refreshes that have started; they are numbered from 1.
     begun: u64,
     /// The last view, and the number of the refresh that produced it.
     last: Option<(u64, Arc<View>)>,
@@ -65,7 +63,6 @@ struct Followed {
     checkpointed: Joined,
 }
 
-/// A running refresh. Dropping it lets the next one start.
 struct Refresh<'a> {
     core: &'a Core,
     number: u64,
@@ -107,9 +104,9 @@ fn explained(files: &TableFiles, damage: Error, cancel: &Cancel) -> Error {
     }
 }
 
-/// True if every reader finds these bytes damaged.
+/// Returns true if every reader finds these bytes damaged.
 ///
-/// A handle that follows another history starts in the middle of an entry. That looks like damage, but the
+/// A handle that follows another history starts in the middle of an entry, which looks like damage, but the
 /// log is intact from its beginning. Reading from the newest checkpoint would not decide it, because a
 /// checkpoint can cover real damage.
 fn is_damaged_from_its_beginning(files: &TableFiles, damage: &Error) -> bool {
@@ -314,7 +311,6 @@ impl Core {
                 return stoppable(cancel, || Refresh { core: self, number, tail, found: None }.run(cancel));
             }
             let (waited, _) = self.ended.wait_timeout(followed, LOOK).unwrap_or_else(PoisonError::into_inner);
-            // The lock is released first, because the cancellation check may block.
             drop(waited);
             cancel.check()?;
             followed = self.followed();
@@ -363,7 +359,6 @@ impl Core {
         stoppable(cancel, || follow::to_token(self, token, cancel))
     }
 
-    /// The entries since the last checkpoint, the runs in them, and the live runs, in the last view.
     pub fn since_checkpoint(&self) -> (u64, u64, u64) {
         let Some(view) = self.last_view() else { return (0, 0, 0) };
         let (joined, held) = (view.joined, self.followed().checkpointed);
@@ -371,13 +366,11 @@ impl Core {
         (since(joined.entries, held.entries), since(joined.runs, held.runs), view.runs.about())
     }
 
-    /// Records that a checkpoint of this view was written.
     pub fn checkpointed(&self, view: &View) {
         let mut followed = self.followed();
         followed.checkpointed = followed.checkpointed.max(view.joined);
     }
 
-    /// The part of run ids that identifies the writer.
     pub fn origin(writer: &str) -> u64 {
         priority::name_hash(writer)
     }

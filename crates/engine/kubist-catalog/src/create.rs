@@ -87,7 +87,6 @@ impl Core {
     }
 }
 
-/// Checked options of a new table.
 pub struct Plan {
     pub header: Header,
     pub schema: TableSchema,
@@ -148,7 +147,6 @@ impl Plan {
     }
 }
 
-/// Returns the options with column names spelled as in the schema; unknown names stay unchanged.
 fn in_own_names(schema: &SchemaRef, options: &TableOptions) -> TableOptions {
     let mut options = options.clone();
     let own = |name: &mut String| {
@@ -197,12 +195,10 @@ pub fn scale_of(column: &Field, data_type: &DataType, domain: &Domain) -> Result
     Ok(Some(scale))
 }
 
-/// Returns a random id for a new table.
 pub fn fresh_id() -> String {
     format!("{:016x}", RandomState::new().hash_one(unix_ms()))
 }
 
-/// The number of a domain bound, in the column's unit.
 fn domain_end(name: &str, data_type: &DataType, value: &Value) -> Result<f64> {
     match value {
         Value::Int(value) => Ok(*value as f64),

@@ -1,8 +1,8 @@
 //! Cache of decoded column pages.
 //!
 //! Interactive use reads the same regions repeatedly. The second query that reads a page stores its decoded
-//! form. Later queries copy it and skip I/O, checksum and decompression. A page that is read once costs only
-//! the entry of its run.
+//! form, and later queries copy it and skip I/O, checksum and decompression. A page that is read once costs
+//! only the entry of its run.
 //!
 //! Eviction is CLOCK over runs, within `bound` bytes. When recent evictions outweigh recent hits, the working
 //! set is larger than the cache. It then admits only a fraction of the pages, so most entries stay, until
@@ -23,7 +23,7 @@ const ENTRY_BYTES: usize = 160;
 /// Approximate bytes of a cached column page in addition to its values.
 const ALLOCATED_BYTES: usize = 96;
 /// The admitted fraction under pressure is 1 in `FEW`. For queries of at most 1/`SMALL` of the capacity it is
-/// 1 in `FEW_OF_SMALL`, because their pages take little room.
+/// 1 in `FEW_OF_SMALL`, because their pages take little space.
 const FEW: u32 = 16;
 const FEW_OF_SMALL: u32 = 4;
 const SMALL: usize = 32;
@@ -58,7 +58,6 @@ struct Runs {
     clock: VecDeque<RunId>,
 }
 
-/// The cached pages of a run.
 pub struct DecodedRun {
     held: Arc<AtomicUsize>,
     bytes: AtomicUsize,
@@ -68,7 +67,6 @@ pub struct DecodedRun {
     /// For each page, the last query that read it; the lowest bit is set if another query read it before. 0
     /// means unread.
     readers: Box<[AtomicU32]>,
-    /// Indexed by page and column, like the zone map.
     chunks: OnceLock<Box<[OnceLock<DecodedPage>]>>,
 }
 
@@ -92,7 +90,7 @@ impl DecodedPages {
         Keeper { question, one_in: if bytes <= self.bound / SMALL { FEW_OF_SMALL } else { FEW } }
     }
 
-    /// Returns the entries of the given runs with their numbers of pages; creates missing ones.
+    /// Returns the entries of the given runs, created with their numbers of pages if missing.
     pub fn of_runs(&self, asked: impl Iterator<Item = (RunId, usize)>) -> Vec<Arc<DecodedRun>> {
         let mut runs = self.runs.lock().unwrap_or_else(PoisonError::into_inner);
         let left = self.make_room(&mut runs);
@@ -143,7 +141,6 @@ impl DecodedPages {
         run.note_reading(page, question) && (!self.keeps_few.load(Relaxed) || mixed().is_multiple_of(one_in))
     }
 
-    /// Records a cache hit.
     pub fn note_copied(&self, pages: usize, bytes: usize) {
         self.copied.fetch_add(pages * ALLOCATED_BYTES + bytes, Relaxed);
     }
@@ -219,7 +216,6 @@ mod tests {
         DecodedPage::new(Int64Array::from(vec![number as i64; PAGE / 8]).values().inner().clone(), None)
     }
 
-    /// Reads a run of one page as a query would; returns whether it was cached.
     fn read(pages: &DecodedPages, run: u128) -> bool {
         let question = pages.question();
         let kept = pages.of_runs(std::iter::once((RunId(run), 1))).remove(0);
@@ -304,7 +300,6 @@ mod tests {
     fn small_questions_keep_more_of_their_pages() {
         let pages = DecodedPages::new(BOUND);
         pages.keeps_few.store(true, Relaxed);
-        // One query reads many runs of one page each.
         let kept_of = |bytes: usize| {
             let runs = pages.of_runs((0..1000).map(|run| (RunId::new(1, 1, run), 1)));
             for run in &runs {

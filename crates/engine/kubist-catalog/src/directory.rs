@@ -52,7 +52,11 @@ const WORTH_COPIES: usize = 16;
 const SUBTREES: usize = 32;
 /// Pages per request.
 const AT_ONCE: usize = 64;
-/// The largest number of runs that a checkpoint lists inline; more are stored in pages.
+/// Returns the number of runs and cutoffs per page, in a directory of `runs` runs.
+///
+/// A page has about as many runs as there are pages, so neither the list nor a page gets large: at most 160
+/// KB per page, plus about 8 KB for each column that is no dimension. A directory that does not fit in memory
+/// has a middle tier.
 pub const INLINE: u64 = 256;
 
 /// Returns the number of runs and cutoffs per page, in a directory of `runs` runs.
@@ -69,7 +73,6 @@ pub fn runs_of(pages: &[Leaf]) -> u64 {
     pages.iter().map(|page| page.summary.runs as u64).sum()
 }
 
-/// True if neither the run nor any run it copies was removed.
 fn lives(removed: &SpreadSet<RunId>, run: &Run<Location>) -> bool {
     !removed.contains(&run.id) && !run.copies.iter().any(|source| removed.contains(source))
 }
@@ -131,12 +134,10 @@ impl Runs {
         self.recent.joined()
     }
 
-    /// The removed runs that are still on pages of the base.
     pub fn removed(&self) -> impl Iterator<Item = RunId> + '_ {
         self.base.iter().flat_map(|base| &base.removed).chain(self.removed.iter()).copied()
     }
 
-    /// True if this run on a page of the base was removed.
     fn is_removed(&self, run: RunId) -> bool {
         self.removed.contains(&run) || self.base.as_ref().is_some_and(|base| base.removed.contains(&run))
     }
@@ -176,7 +177,6 @@ impl Runs {
         Ok(Arc::new(Directory::of(files.forest(), live.into_iter(), cutoffs.into_iter(), cancel)?))
     }
 
-    /// Returns all runs; `None` if they do not fit in memory.
     fn held(&self, files: &TableFiles, stats: &mut Stats, cancel: &Cancel) -> Result<Option<&Layers>> {
         let Some(base) = &self.base else { return Ok(Some(&self.recent)) };
         if self.whole.get().is_none() {
@@ -249,8 +249,8 @@ impl Runs {
     /// Returns the directories that a writer needs together.
     ///
     /// If the base does not fit in memory, these are the pages of the upper tiers, where new rows enter, and
-    /// some others. For an unknown cube the writer assumes a cutoff of 1 and no rows. This is safe, because
-    /// any upper bound of a cutoff is valid (thesis 4.4.3).
+    /// some others. For an unknown cube the writer assumes a cutoff of 1 and no rows, because any upper bound
+    /// of a cutoff is valid (thesis 4.4.3).
     ///
     /// # Errors
     ///
@@ -274,7 +274,6 @@ impl Runs {
         Ok(std::iter::once(known.clone()).chain(self.recent.parts()).collect())
     }
 
-    /// The live runs and the cutoffs of the given pages.
     fn gather(
         &self,
         files: &TableFiles,
@@ -294,7 +293,7 @@ impl Runs {
         Ok((live, cutoffs))
     }
 
-    /// True if reading a few pages, chosen by digests, is cheaper than loading the directory.
+    /// Returns true if reading a few pages, chosen by digests, is cheaper than loading the directory.
     ///
     /// This holds if the directory does not fit in memory. If it fits, it holds until queries have requested
     /// as many pages as exist, except on a remote store.

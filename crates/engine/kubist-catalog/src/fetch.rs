@@ -20,7 +20,6 @@ const MERGE_GAP: u64 = 4 << 10;
 /// Merged ranges grow up to this many bytes, so that buffers stay small.
 const MERGE_LIMIT: u64 = 4 << 20;
 
-/// A byte range of a segment.
 #[derive(Clone, Debug)]
 pub struct Piece {
     pub segment: Arc<str>,
@@ -29,21 +28,17 @@ pub struct Piece {
 }
 
 pub struct Fetched {
-    /// One for each piece, in order.
     pub pieces: Vec<Bytes>,
     pub cost: Cost,
 }
 
-/// The merged ranges of a segment and the pieces in them.
 #[derive(Default)]
 struct Merged {
     ranges: Vec<Range<u64>>,
-    /// For each piece, its index and the index of its range.
     pieces: Vec<(usize, usize)>,
 }
 
 impl Merged {
-    /// Adds a piece. Pieces are added in order of their offsets.
     fn push(&mut self, index: usize, piece: &Piece) {
         let end = piece.offset + piece.length;
         match self.ranges.last_mut() {
@@ -57,19 +52,15 @@ impl Merged {
 }
 
 enum Unread {
-    /// A segment is missing.
-    Missing {
-        segment: String,
-        file: String,
-    },
+    Missing { segment: String, file: String },
     Failed(Error),
 }
 
 /// Reads byte ranges of segments.
 ///
 /// A missing segment was cleaned, or is damage if `is_needed` reports that the current table still uses it. A
-/// store with delayed visibility may not show the segment yet, or not show that it is no longer needed. Both
-/// are therefore checked again before damage is reported.
+/// store with delayed visibility may not show the segment yet, or not show that it is no longer needed, so
+/// both are checked again before damage is reported.
 ///
 /// # Errors
 ///
@@ -105,7 +96,6 @@ pub fn fetch(files: &TableFiles, pieces: &[Piece], is_needed: impl Fn(&str) -> R
     }
 }
 
-/// Reads all pieces with one request to the store.
 fn fetch_once(files: &TableFiles, pieces: &[Piece]) -> std::result::Result<Fetched, Unread> {
     let mut found = vec![Bytes::new(); pieces.len()];
     let mut order: Vec<usize> = (0..pieces.len()).collect();

@@ -1,7 +1,7 @@
 //! The files of a table: its store, its header, and caches of immutable content.
 //!
-//! This is the lowest layer of a handle. It reads named objects and byte ranges of segments, and has no state
-//! of logs or snapshots.
+//! This lowest layer of a handle reads named objects and byte ranges of segments, and has no state of logs or
+//! snapshots.
 
 use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
@@ -51,9 +51,7 @@ pub struct TableFiles {
     /// The columns of the creation. A view has the columns of its snapshot.
     pub created: Arc<TableSchema>,
     pub zone_map_cache: Cache<RunId, ZoneMap>,
-    /// Guides of secondary indexes, by segment and offset of the postings.
     pub guide_cache: Cache<(Arc<str>, u64), Guide>,
-    /// Pages of checkpoints, by segment and offset.
     pub page_cache: Cache<(Arc<str>, u64), KnownPage>,
     pub decoded_pages: DecodedPages,
     /// A larger directory is read page by page.
@@ -68,10 +66,8 @@ pub struct TableFiles {
     settled: AtomicU64,
 }
 
-/// The known grids of the table. A grid never changes.
 struct Grids {
     forest: Forest,
-    /// By grid number.
     frames: BTreeMap<u32, Arc<Frame>>,
 }
 
@@ -102,7 +98,6 @@ impl TableFiles {
         })
     }
 
-    /// Stores the encoded first grid.
     pub fn know_grid(&self, bytes: Option<Bytes>) {
         if let Some(bytes) = bytes {
             let _ = self.first_grid.set(bytes);
@@ -113,7 +108,6 @@ impl TableFiles {
         self.first_grid.get().cloned()
     }
 
-    /// True while the header is not written.
     pub fn is_unfinished(&self) -> bool {
         self.unfinished.load(Ordering::Relaxed)
     }
@@ -122,7 +116,6 @@ impl TableFiles {
         self.unfinished.store(unfinished, Ordering::Relaxed);
     }
 
-    /// Sets the largest number of runs of a directory in memory.
     pub fn limit_runs_in_memory(&self, runs: u64) {
         self.runs_in_memory.store(runs, Ordering::Relaxed);
     }
@@ -252,7 +245,7 @@ impl TableFiles {
     fn learn(&self, forest: &Forest) {
         let mut grids = self.grids();
         for tree in forest.trees() {
-            // The first entry that names a grid fixes its number of dimensions. An entry that disagrees is
+            // The first entry that names a grid fixes its number of dimensions; an entry that disagrees is
             // ignored.
             let _ = grids.forest.learn(tree);
         }

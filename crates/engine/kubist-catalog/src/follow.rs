@@ -1,4 +1,4 @@
-//! Following: reads what was added to a table's logs, rewrites, alterations and checkpoints since the last
+//! Following: reads everything added to a table's logs, rewrites, alterations and checkpoints since the last
 //! read, and joins it to the `Tail`.
 //!
 //! Every function here waits for the store, so callers must not hold a lock. `core` decides which thread
@@ -103,7 +103,6 @@ fn read_on(files: &TableFiles, tail: &mut Tail, cancel: &Cancel) -> Result<()> {
     }
 }
 
-/// Follows the logs and rewrites, then the declared writers and the alterations.
 fn follow_all(files: &TableFiles, tail: &mut Tail, cancel: &Cancel) -> Result<()> {
     let mut look = tail.first_look.take();
     let listed = look.as_mut().map(|look| std::mem::take(&mut look.checkpoints));
@@ -217,7 +216,6 @@ impl LastLook {
     }
 }
 
-/// Follows the logs and the rewrites.
 fn follow_entries(
     files: &TableFiles,
     tail: &mut Tail,
@@ -266,8 +264,8 @@ fn follow_entries(
 
 /// Reads the new entries of the known logs; `None` unless it is certain that nothing else is new.
 ///
-/// On a remote store, all checks are requested in parallel after the call began. Their order does not matter:
-/// without new rewrites, log entries can be joined whenever they were read. If anything else is new,
+/// On a remote store, all checks are requested in parallel after the call began. Their order does not matter,
+/// because without new rewrites, log entries can be joined whenever they were read. If anything else is new,
 /// `follow_all` reads everything in order.
 fn glance(files: &TableFiles, tail: &Tail) -> Result<Option<Vec<LogTail>>> {
     if !is_far(files.store.as_ref())
@@ -444,9 +442,9 @@ type Found = (String, Option<Bytes>);
 /// Returns the rewrites after the joined ones, and the newest checkpoint seen before the listing where that
 /// is useful.
 ///
-/// A stale listing lacks the last rewrites; they are found by their numbers. A few new rewrites are found by
-/// number too, without a listing, while the newest checkpoint is unchanged: a rewrite is cleaned only after a
-/// checkpoint holds it.
+/// A stale listing lacks the last rewrites, which are found by their numbers. A few new rewrites are found by
+/// number without a listing, while the newest checkpoint is unchanged, because a rewrite is cleaned only
+/// after a checkpoint holds it.
 fn new_rewrites(files: &TableFiles, tail: &Tail) -> Result<(Vec<Found>, Option<Option<String>>)> {
     let (store, behind) = (files.store.as_ref(), tail.state.rewrites());
     let is_late = !store.capabilities().staleness.is_zero();
@@ -506,7 +504,6 @@ fn keep_up(files: &TableFiles, tail: &mut Tail, cancel: &Cancel) -> Result<()> {
     Ok(())
 }
 
-/// True if so much was added since the last look that a newer checkpoint is worth a search.
 fn is_long(files: &TableFiles, tail: &Tail) -> bool {
     !files.fits_in_memory((tail.state.added() - tail.looked_at) as u64)
 }
@@ -561,7 +558,6 @@ fn follow_logs(
     Ok(true)
 }
 
-/// Joins new rewrites; returns `false` if one was cleaned.
 fn follow_rewrites(files: &TableFiles, tail: &mut Tail, new: &[Found], cancel: &Cancel) -> Result<bool> {
     for some in new.chunks(REWRITES_AT_ONCE) {
         cancel.check()?;

@@ -17,7 +17,6 @@ const SLICE_ROWS: usize = 1 << 16;
 
 pub struct Frame {
     pub geometry: Geometry,
-    /// One for each dimension.
     pub scales: Vec<Scale>,
     /// The stored columns that are dimensions, in order.
     pub dimensions: Vec<usize>,
@@ -28,7 +27,6 @@ pub struct Frame {
     seed: u64,
 }
 
-/// Morton keys and priorities of rows.
 pub struct Positions {
     pub keys: Vec<MortonKey>,
     pub priorities: Vec<u64>,
@@ -37,8 +35,6 @@ pub struct Positions {
 }
 
 impl Frame {
-    /// Returns the frame of a grid. `dimensions` and `identity` are stored columns; `identity` decides the
-    /// priority.
     pub fn new(
         geometry: Geometry,
         scales: Vec<Scale>,
@@ -117,7 +113,7 @@ impl Frame {
         Positions { keys, priorities, outside: self.outside(&coordinates, batch.num_rows()) }
     }
 
-    /// The number of rows outside the domain of any dimension. Null and NaN do not count, because no domain
+    /// Counts the rows outside the domain of any dimension. Null and NaN do not count, because no domain
     /// contains them.
     fn outside(&self, coordinates: &[Vec<u32>], rows: usize) -> u64 {
         let nowhere = self.geometry.last_coordinate();
@@ -151,7 +147,6 @@ impl Frame {
         keys
     }
 
-    /// The coordinates of a stored batch: `[d][row]`.
     pub fn coordinates_of(&self, batch: &RecordBatch) -> Vec<Vec<u32>> {
         let dimensions = self.dimensions.iter().enumerate();
         dimensions.map(|(d, column)| self.coordinates(d, batch.column(*column).as_ref())).collect()

@@ -1,4 +1,4 @@
-//! Conversion of given values to stored ones: the only rules, for every binding.
+//! Conversion of given values to stored ones, the same for every binding.
 //!
 //! A value is stored unchanged, or as an equal value of the column's type. Otherwise it is refused, and the
 //! error names the column, row and value. Only two conversions round:
@@ -30,7 +30,6 @@ const NO_UNITS: [&str; 5] = ["", "1", "-", "none", "dimensionless"];
 /// The longest value that an error message repeats, in characters.
 const MOST_CHARACTERS: usize = 60;
 
-/// A column of a user's batch that is to be stored.
 pub struct Given<'a> {
     /// The field in the user's data, with its unit.
     pub field: &'a Field,
@@ -39,7 +38,6 @@ pub struct Given<'a> {
     pub first_row: usize,
 }
 
-/// The conversion between two types.
 enum Way {
     /// Every value has an equal one.
     Equal,
@@ -72,7 +70,6 @@ impl Given<'_> {
         Ok(stored)
     }
 
-    /// The values without a dictionary.
     fn plain(&self) -> Result<ArrayRef> {
         match self.values.data_type() {
             DataType::Dictionary(_, plain) => strictly(self.values, plain).map_err(Error::invalid),
@@ -80,7 +77,6 @@ impl Given<'_> {
         }
     }
 
-    /// The conversion from the data's unit to the column's; `None` if none is needed.
     fn conversion(&self, column: &Field, types: [&DataType; 2]) -> Result<Option<Conversion>> {
         let unit = |field: &Field| field.metadata().get(UNIT).map(|unit| unit.trim().to_owned());
         let is_unit = |unit: &String| !NO_UNITS.contains(&unit.as_str());
@@ -131,7 +127,6 @@ impl Given<'_> {
         }
     }
 
-    /// Converts numbers to another unit.
     fn converted(
         &self,
         values: &ArrayRef,
@@ -168,7 +163,6 @@ impl Given<'_> {
         }
     }
 
-    /// Returns the floats of the wanted type that are nearest to `change` of the given values.
     fn nearest(
         &self,
         column: &Field,
@@ -206,7 +200,6 @@ impl Given<'_> {
     }
 }
 
-/// The rule for subnormal results.
 #[derive(Clone, Copy, PartialEq)]
 enum Small {
     Taken,
@@ -246,7 +239,6 @@ fn nearest<T: ArrowPrimitiveType>(
     Ok(Arc::new(stored.finish()))
 }
 
-/// The conversion from one type to another; `None` if it is refused.
 fn way(found: &DataType, wanted: &DataType) -> Option<Way> {
     use DataType::*;
     let whole = |data_type: &DataType| data_type.is_integer() || data_type.is_decimal();

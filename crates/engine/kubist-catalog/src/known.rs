@@ -48,17 +48,13 @@ impl KnownLog {
     }
 }
 
-/// The stamps that the store returned.
 pub struct There {
-    /// One for each log.
     logs: Vec<Stamp>,
     /// Writers whose last entry was read and is unchanged.
     read: HashSet<String>,
-    /// One for each object.
     objects: Vec<Stamp>,
 }
 
-/// The expected content of an object.
 enum Value {
     Header,
     Bytes(Bytes),

@@ -1,8 +1,7 @@
 //! The catalogue of a table: its header and columns, the logs followed to a view, snapshots, checkpoints, the
 //! directory of runs, and caches of its files.
 //!
-//! A view never changes. A snapshot holds one view, and its token names it to other processes. This crate
-//! does not plan queries, place rows, or decide on rewrites.
+//! A view never changes. A snapshot holds one view, and its token names it to other processes.
 
 pub mod accuracy;
 pub mod alter;

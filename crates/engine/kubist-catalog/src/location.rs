@@ -1,8 +1,7 @@
 //! Locations of tables.
 //!
-//! A location is a string; the scheme registered for it finds the store ([`kubist_store::locate`]). This
-//! module decides whether that store holds a table. Its rules and messages are the same for every scheme, and
-//! it must not name any scheme.
+//! The scheme of a location finds the store ([`kubist_store::locate`]). This module decides whether that
+//! store holds a table, by the same rules and messages for every scheme.
 
 use std::fmt;
 use std::sync::Arc;
@@ -171,7 +170,6 @@ fn taken_by(named: &dyn StoreLocation, store: &dyn Store) -> Result<Option<Strin
     }))
 }
 
-/// True if the name is in use, even by something that cannot be read.
 fn is_there(store: &dyn Store, name: &str) -> Result<bool> {
     use kubist_store::Error::{Damaged, Irregular, Newer};
     match store.get(name) {

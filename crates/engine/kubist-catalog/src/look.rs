@@ -7,7 +7,6 @@ use bytes::Bytes;
 use kubist_format::names::{CHECKPOINTS, DROPPED, GRID, REWRITES, TABLE};
 use kubist_store::{Latency, Result, Store, switches};
 
-/// The number of objects requested in parallel.
 const AT_ONCE: usize = 16;
 
 /// True if each request to this store takes a network round trip.

@@ -1,5 +1,5 @@
-//! The secondary indexes of a view's primary runs. A query for values of a column uses them instead of
-//! examining every run.
+//! The secondary indexes of a view's primary runs, with which a query for values of a column need not examine
+//! every run.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -24,7 +24,6 @@ pub struct Covering {
     pub lookups: Vec<Covered>,
     /// Runs without a secondary index.
     pub others: Arc<Vec<Place>>,
-    /// The number of runs that were removed since.
     removed: usize,
 }
 
@@ -47,7 +46,6 @@ pub struct Covered {
     /// The common bits of the ids of its runs.
     entry: u128,
     runs: Arc<Found>,
-    /// The number of its runs that were removed since.
     removed: usize,
 }
 
@@ -60,14 +58,12 @@ enum Found {
     Table(Table),
 }
 
-/// An index with the runs added so far.
 struct Coming {
     lookup: Arc<Lookup>,
     entry: u128,
     runs: Vec<(u32, At)>,
 }
 
-/// Groups runs by their secondary index.
 #[derive(Default)]
 pub struct Gathering {
     lookups: Vec<Coming>,
@@ -109,7 +105,6 @@ fn entry_of(run: RunId) -> u128 {
 }
 
 impl Live {
-    /// True if more than half of the runs in memory were removed after the indexes were collected.
     pub fn is_worn(&self) -> bool {
         self.coverings.first().is_some_and(|in_memory| {
             let known: usize = in_memory.lookups.iter().map(Covered::len).sum();
@@ -178,7 +173,6 @@ impl Covered {
         self.entry == entry_of(run) && is_of(self.lookup.index_of(run) as u32)
     }
 
-    /// The number of runs it lists.
     pub fn len(&self) -> usize {
         match &*self.runs {
             Found::Known(runs) => runs.len() - self.removed,
@@ -186,7 +180,6 @@ impl Covered {
         }
     }
 
-    /// The id of its run at an index.
     pub fn run(&self, index: u32) -> RunId {
         RunId(self.entry | self.lookup.first.wrapping_add(index) as u128)
     }

@@ -34,12 +34,10 @@ impl Table {
         &self.of.lookup
     }
 
-    /// The number of the index's runs on pages of the level.
     pub fn len(&self) -> usize {
         self.of.runs as usize
     }
 
-    /// The id of the run at an index.
     pub fn run(&self, index: u32) -> RunId {
         RunId(self.of.first.0.saturating_add(index as u128))
     }
@@ -87,7 +85,6 @@ impl Table {
         pages.iter().all(|(_, page)| (*page as usize) < self.pages.len()).then_some(pages)
     }
 
-    /// True if the map was read from the pages.
     pub fn is_found(&self) -> bool {
         self.found.get().is_some()
     }

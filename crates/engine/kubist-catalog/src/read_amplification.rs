@@ -1,5 +1,5 @@
 //! Read amplification: the regions where queries of this process examined rows without returning them. The
-//! optimizer rewrites these first, even if their compaction debt alone would not justify it.
+//! optimizer rewrites these first, even without much compaction debt.
 
 use std::collections::HashMap;
 use std::sync::atomic::{AtomicU64, Ordering};

@@ -4,10 +4,10 @@
 //! refused here by name, before any row is read.
 //!
 //! Stored columns have plain types: dictionaries and views are stored as values. Their order is: the columns
-//! of the creation, the hidden step column, the hidden identity columns, then the added columns. The hidden
-//! identity columns (writer name and row counter) exist only in tables without identity. Columns are only
-//! appended, so the index of a stored column never changes. A run from before a column was added lacks that
-//! column, and its rows have the column's default.
+//! of the creation, the hidden step column, the hidden identity columns (writer name and row counter, only in
+//! tables without identity), then the added columns. Columns are only appended, so the index of a stored
+//! column never changes. A run from before a column was added lacks that column, and its rows have the
+//! column's default.
 
 use std::collections::{BTreeMap, HashMap};
 use std::sync::Arc;
@@ -45,12 +45,8 @@ const ROW: &str = "_kubist_row";
 
 #[derive(Clone, Debug)]
 pub struct TableSchema {
-    /// The columns that users see: those of the creation, then the added ones.
     pub user: SchemaRef,
-    /// The stored columns: those of the creation, the hidden ones, then the added ones.
     pub stored: SchemaRef,
-    /// The columns that predicates are bound to, in their stored types: the user's columns in order, then the
-    /// hidden ones. `stored_index` maps each to its stored column.
     pub asked: Schema,
     pub stored_index: Vec<usize>,
     /// Stored columns that are dimensions of the newest grid, in grid order.
@@ -73,7 +69,6 @@ pub struct TableSchema {
     pub compression: Compression,
     /// The number of alterations since the creation.
     pub version: u64,
-    /// The number of columns at the creation.
     created: usize,
     hidden: bool,
     added: Vec<Added>,
@@ -82,10 +77,8 @@ pub struct TableSchema {
 /// A grid after the table's first.
 #[derive(Clone, Debug)]
 pub struct Grid {
-    /// Stored columns.
     pub dimensions: Vec<usize>,
     pub scales: Vec<Scale>,
-    /// The grid as its alteration stores it.
     pub said: Arc<NewGrid>,
 }
 
@@ -115,8 +108,6 @@ impl Added {
 }
 
 impl TableSchema {
-    /// Returns the schema of a new table.
-    ///
     /// # Errors
     ///
     /// The errors of [`TableSchema::from_names`].
@@ -574,8 +565,6 @@ impl TableSchema {
         &self.stored_index[..self.user.fields().len()]
     }
 
-    /// The columns that conditions and expressions are bound to: the visible columns in their stored types,
-    /// with their units.
     pub fn conditional(&self) -> Schema {
         let fields = self.asked.fields()[..self.user.fields().len()].iter();
         Schema::new(fields.map(|field| self.measured(field)).collect::<Vec<_>>())
@@ -634,7 +623,6 @@ fn check_dimension(name: &str, data_type: &DataType, is_known: bool) -> Result<(
     }
 }
 
-/// Returns the field with the type that the table uses.
 fn checked(field: &Field) -> Result<Field> {
     let name = field.name();
     if [STEP, WRITER, ROW].contains(&name.as_str()) {
@@ -650,7 +638,6 @@ fn as_stored(field: &Field) -> Arc<Field> {
     Arc::new(field.clone().with_data_type(stored_type(field.data_type())))
 }
 
-/// Inserts the values; a null removes its key.
 fn merge(metadata: &mut Metadata, values: &Metadata) {
     for (key, value) in values {
         match value.is_null() {

@@ -1,5 +1,3 @@
-//! Segments of rewrites and checkpoints, which belong to no writer.
-
 use std::error::Error as _;
 use std::io::ErrorKind::StaleNetworkFileHandle;
 use std::time::{SystemTime, UNIX_EPOCH};
@@ -14,7 +12,6 @@ pub fn unix_ms() -> u64 {
     SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |since| since.as_millis() as u64)
 }
 
-/// Creates the segment of a rewrite or checkpoint with a number.
 fn new_segment(files: &TableFiles, prefix: &str, number: u64) -> Result<Box<dyn Segment>> {
     let now = unix_ms();
     for attempt in 0..10_000 {
@@ -63,7 +60,6 @@ pub fn write_segment<T>(
     }
 }
 
-/// True if the error shows that another machine deleted the segment's file.
 fn is_cleaned_away(files: &TableFiles, segment: &str, error: &kubist_store::Error) -> bool {
     let is_stale = matches!(error, kubist_store::Error::Io { source, .. } if source.kind() == StaleNetworkFileHandle);
     is_stale && matches!(files.store.segment_len(segment), Ok(None))

@@ -1,5 +1,3 @@
-//! `Snapshot`: an immutable state of a table that queries read.
-
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
@@ -10,7 +8,7 @@ use crate::directory::Directory;
 use crate::token::SnapshotToken;
 use crate::view::View;
 
-/// A snapshot; later commits do not change its results.
+/// An immutable state of a table, whose results later commits do not change.
 #[derive(Clone)]
 pub struct Snapshot {
     pub core: Arc<Core>,

@@ -1,12 +1,10 @@
 //! Snapshot tokens: the name of a snapshot, valid in other processes.
 //!
-//! A snapshot joins the logs up to some positions, so the positions name it. A hash of the chains up to these
-//! positions distinguishes this history from others, for example from a restored backup. A token is small and
-//! keeps no files: once files of its snapshot are cleaned, opening it returns `SnapshotExpired`, never other
-//! rows.
+//! The positions up to which a snapshot joins the logs name it. A hash of the chains up to these positions
+//! distinguishes this history from others, for example from a restored backup. A token keeps no files: once
+//! files of its snapshot are cleaned, opening it returns `SnapshotExpired`, never other rows.
 //!
-//! A token is one word of URL-safe base64, the same in splits, over HTTP and in Python. It encodes a JSON
-//! list that starts with the format version.
+//! A token is one word of URL-safe base64. It encodes a JSON list that starts with the format version.
 
 use std::fmt;
 use std::str::FromStr;
@@ -24,7 +22,6 @@ use crate::chains;
 use crate::files::TableFiles;
 use crate::view::View;
 
-/// The format version of tokens.
 const VERSION: u64 = 1;
 
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]

@@ -11,7 +11,6 @@ use std::time::{Duration, Instant};
 
 use kubist_store::{Answers, Request, Store, StoreExt};
 
-/// Collects the requests of a query.
 #[derive(Clone, Debug, Default)]
 pub struct Trace(Arc<Mutex<Traced>>);
 
@@ -25,7 +24,6 @@ pub struct Traced {
     pub decoding: Duration,
 }
 
-/// The requests of a thread for a query.
 struct Task {
     requests: Vec<Request>,
     waited: Duration,
@@ -71,7 +69,6 @@ fn record<T>(trace: &Trace, work: impl FnOnce() -> T) -> T {
 
 pub struct Read {
     pub answers: Answers,
-    /// Bytes from copies on this machine.
     pub bytes_cached: u64,
     /// True if a request went to the store, not only to local copies.
     pub asked: bool,

@@ -1,5 +1,3 @@
-//! `View`: an immutable state of a table, arranged for reading.
-
 use std::sync::{Arc, OnceLock};
 
 use kubist_format::history::History;
@@ -32,7 +30,6 @@ pub struct View {
     lookups: [Lookups; 2],
 }
 
-/// Secondary indexes, built when first needed.
 #[derive(Default)]
 struct Lookups {
     known: OnceLock<Live>,
@@ -40,7 +37,6 @@ struct Lookups {
 }
 
 impl Lookups {
-    /// Returns the start of a later view's indexes.
     fn followed(&self, changes: &Arc<Changes>) -> Lookups {
         let earlier = match self.known.get() {
             Some(live) => (!live.is_worn()).then(|| Earlier { live: live.clone(), changes: vec![changes.clone()] }),
@@ -101,7 +97,6 @@ impl View {
         }
     }
 
-    /// The number of live primary rows.
     pub fn rows(&self) -> u64 {
         match &self.runs.base {
             None => self.runs.recent_rows(),

@@ -11,8 +11,8 @@
 //!   segments only after both.
 //!
 //! A log that ends before such a position is damaged for every reader. Readers must not skip the gap, and no
-//! writer may start again where acknowledged commits were. The reverse is not guaranteed: commits that no
-//! such file records can be lost without a trace.
+//! writer may start again where acknowledged commits were. Commits that no such file records can be lost
+//! without a trace.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -26,7 +26,6 @@ use kubist_format::names::PAGES_SEGMENT;
 use kubist_format::names::REWRITE_SEGMENT;
 use kubist_types::error::{Error, Result};
 
-/// A proven position of a log.
 #[derive(Clone, Debug)]
 struct Word {
     position: u64,
@@ -61,12 +60,10 @@ impl Vouched {
         }
     }
 
-    /// The position that the log must reach.
     pub fn position(&self, writer: &str) -> u64 {
         self.words.get(writer).map_or(0, |word| word.position)
     }
 
-    /// Writers with a proven position.
     pub fn writers(&self) -> impl Iterator<Item = &str> {
         self.words.keys().map(String::as_str)
     }

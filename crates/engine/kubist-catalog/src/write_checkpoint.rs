@@ -52,7 +52,6 @@ const ENTRIES: u64 = 200;
 const RUNS: u64 = 1 << 13;
 const MANY_RUNS: u64 = 1 << 18;
 
-/// Approximate bytes of a run and of a cutoff on a page.
 const RUN_BYTES: u64 = 128;
 const CUTOFF_BYTES: u64 = 32;
 /// The next checkpoint rewrites a level that is smaller than this fraction (1/32) of the directory that fits
@@ -89,17 +88,14 @@ impl Pages<'_> {
     }
 }
 
-/// The part of a checkpoint after its head.
 struct Body {
     bytes: Vec<u8>,
-    /// The segment of newly written pages, if any.
     segment: Option<String>,
 }
 
 /// The segment of a level unless it is empty, its pages, and the removed runs that were skipped.
 type Level = (Option<String>, Vec<Leaf>, SpreadSet<RunId>);
 
-/// The runs that came after a checkpoint, some of whose pages are kept.
 struct Since {
     view: Arc<View>,
     /// The number of its first pages that are kept.

@@ -27,12 +27,10 @@ const MOST_FIGURES: usize = 1 << 18;
 const ONE_GROUP: u64 = 0;
 
 pub struct Asked {
-    /// Its text as the caller wrote it.
     pub name: String,
     pub bound: Bound,
 }
 
-/// The aggregates and grouping keys to evaluate for each record.
 pub struct Task {
     pub aggregates: Vec<Asked>,
     pub group_by: Vec<GroupBy>,
@@ -40,7 +38,6 @@ pub struct Task {
     pub distinct: Vec<Option<String>>,
 }
 
-/// The columns that scans return.
 pub struct Brought {
     pub schema: SchemaRef,
     /// A condition on the scanned records. Records that do not match only count as drawn from the frame.
@@ -49,7 +46,6 @@ pub struct Brought {
     pub places: Vec<usize>,
 }
 
-/// Statistics of the pilot's records.
 #[derive(Clone, Debug, Default)]
 pub struct PilotFindings {
     /// By aggregate and argument.
@@ -85,7 +81,6 @@ impl Values {
         self.of_drawn().len()
     }
 
-    /// The priorities of all scanned records.
     pub fn of_drawn(&self) -> &[u64] {
         self.all.as_ref().unwrap_or(&self.priorities)
     }
@@ -97,7 +92,6 @@ impl Values {
 
 #[derive(Default)]
 pub struct Accumulated {
-    /// The index of a group, by hash of its label.
     index: HashMap<u64, usize>,
     pub groups: Vec<Group>,
     /// Counts of the records drawn from the frame, whose number is known.
@@ -107,9 +101,7 @@ pub struct Accumulated {
 }
 
 pub struct Group {
-    /// One row.
     pub label: Vec<ArrayRef>,
-    /// By aggregate.
     pub accumulators: Vec<Box<dyn Accumulator>>,
     pub rows: u64,
 }
@@ -266,7 +258,6 @@ fn short(number: f64) -> f64 {
     f64::from_bits(number.to_bits() & !((1 << 27) - 1))
 }
 
-/// Checks that this many groups of this size fit the memory limits.
 fn check_size(group: &Group, groups: usize, task: &Task) -> Result<()> {
     let numbers: usize = group.accumulators.iter().map(|accumulator| accumulator.numbers()).sum();
     let figures: usize = group.accumulators.iter().map(|accumulator| accumulator.size()).sum();

@@ -26,7 +26,6 @@ use kubist_types::error::{Error, Result};
 use crate::aggregate::{Bound, Definition};
 use crate::call::{Call, split};
 
-/// In the order of messages and documentation.
 const TABLE: [Definition; 13] = [
     count::DEFINITION,
     sum::DEFINITION,
@@ -43,7 +42,6 @@ const TABLE: [Definition; 13] = [
     weighted_mean::DEFINITION,
 ];
 
-/// Parses an aggregate and binds it to the columns of `schema`.
 pub fn bind(text: &str, schema: &Schema) -> Result<Bound> {
     let at_fault = |what: String| Error::invalid(format!("{text}: {what}"));
     let known = || TABLE.map(|definition| definition.listed).join(", ");
@@ -81,7 +79,6 @@ fn only_call(text: &str) -> Option<(&str, Vec<&str>)> {
     is_word.then_some((name, arguments))
 }
 
-/// The table in docs/estimates.md, in Markdown.
 pub fn documentation() -> String {
     let row =
         |cells: [&str; 3]| format!("{} |\n", cells.map(|cell| format!("| {cell}")).join(" ").replace("|  ", "| "));

@@ -29,9 +29,7 @@ pub struct Auxiliary {
     /// By entry: `width` features, over all aggregates.
     features: Vec<f64>,
     width: usize,
-    /// By aggregate: the range of its features.
     of: Vec<Range<usize>>,
-    /// The number of a group, by hash of its label.
     index: HashMap<u64, u32>,
     /// By group: the mean of each feature over all records in parcels.
     centers: Vec<f64>,
@@ -47,10 +45,8 @@ pub struct Auxiliary {
 
 /// Representative records of parcels that meet the condition, at most [`LIKE`] of each.
 pub struct Like<'a> {
-    /// Their numbers, ascending; parcel i has [`LIKE`] numbers from i * LIKE.
     pub numbers: &'a [u64],
     pub features: Vec<Vec<Vec<f64>>>,
-    /// The hash of the group of each.
     pub keys: Vec<u64>,
 }
 
@@ -169,7 +165,6 @@ impl Expected {
         Expected { of, cells: Vec::new(), inside: Vec::new() }
     }
 
-    /// Adds sampled records, located by their position columns.
     pub fn add(&mut self, columns: &[ArrayRef], priorities: &[u64]) {
         let of = &*self.of;
         let (width, random_groups) = (of.width, of.random_groups);

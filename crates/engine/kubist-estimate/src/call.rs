@@ -6,15 +6,12 @@ use arrow_schema::Schema;
 use kubist_expr::{Expression, Meant};
 
 pub struct Call<'a> {
-    /// In lower case.
     pub name: String,
     pub arguments: Vec<&'a str>,
-    /// The columns that arguments may name.
     pub schema: &'a Schema,
 }
 
 impl Call<'_> {
-    /// Checks the number of arguments; `what` describes the accepted ones.
     pub fn takes(&self, counts: RangeInclusive<usize>, what: &str) -> Result<(), String> {
         let count = self.arguments.len();
         match counts.contains(&count) {

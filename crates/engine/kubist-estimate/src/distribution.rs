@@ -71,7 +71,6 @@ pub fn population(found: f64, p: f64, alpha: f64) -> (f64, f64) {
     (low, high)
 }
 
-/// The first integer at or above `begin` for which `holds` is true.
 fn crossing(begin: f64, holds: impl Fn(f64) -> bool) -> f64 {
     if holds(begin) {
         return begin;

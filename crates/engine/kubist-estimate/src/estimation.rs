@@ -70,7 +70,6 @@ pub struct Estimation<P = Records> {
 /// The request and its population; constant over all stages.
 struct Question<P> {
     options: EstimateOptions,
-    /// All selected records.
     whole: P,
     visible: Schema,
     task: Arc<Task>,
@@ -84,7 +83,6 @@ struct Question<P> {
     known: Option<Known>,
     /// Upper limit of the priorities to read.
     end: f64,
-    /// Approximate number of selected records.
     expected: f64,
     /// The caller sees every stage and may stop at any.
     watched: bool,
@@ -92,7 +90,6 @@ struct Question<P> {
     deadline: Option<Instant>,
 }
 
-/// The records to sample from, and the columns to read.
 #[derive(Clone)]
 struct Source<P> {
     records: P,
@@ -100,7 +97,6 @@ struct Source<P> {
     brought: Arc<Brought>,
 }
 
-/// The accumulated sample and the source of further records.
 struct Sample<P> {
     source: Source<P>,
     /// The source of the selected records alone, while `source` is the frame.
@@ -109,7 +105,6 @@ struct Sample<P> {
     plain: Option<Source<P>>,
     pilot: Option<Arc<PilotFindings>>,
     accumulated: Accumulated,
-    /// Priorities in [low, at) were read.
     low: f64,
     at: f64,
     stages: u32,
@@ -155,7 +150,6 @@ impl<P> Read<P> {
 }
 
 impl<P> Sample<P> {
-    /// The fraction of identities that was read.
     fn share(&self) -> f64 {
         self.at - self.low
     }
@@ -312,7 +306,6 @@ impl<P: Population> Question<P> {
         self.deadline.is_some_and(|deadline| Instant::now() >= deadline)
     }
 
-    /// Runs `work`; `None` if the deadline passed.
     fn in_time<T>(&self, work: impl FnOnce() -> Result<T>) -> Result<Option<T>> {
         if self.late() {
             return Ok(None);
@@ -388,7 +381,6 @@ impl<P: Population> Question<P> {
         Ok(Read { sample, in_time: in_time && !late })
     }
 
-    /// The values of records with priorities in [low, high).
     fn values(&self, source: &Source<P>, low: f64, high: f64) -> Result<(Vec<Values>, Stats)> {
         let Some(scan) = self.scan(source.wanted.clone(), low, high) else { return Ok((vec![], Stats::default())) };
         let (task, brought, cancel) = (self.task.clone(), source.brought.clone(), source.records.cancel());
@@ -407,7 +399,6 @@ impl<P: Population> Question<P> {
         Ok((parts, stats))
     }
 
-    /// The scan of priorities in [low, high); `None` if the range is empty.
     fn scan(&self, wanted: Wanted, low: f64, high: f64) -> Option<Scan> {
         range(low, high).map(|range| Scan { wanted, range, seek: None, deadline: self.deadline })
     }
@@ -428,7 +419,6 @@ impl<P: Population> Question<P> {
         Ok(Read::all(sample.after(&stats)))
     }
 
-    /// Accumulates the records with priorities in [low, high) into empty accumulators.
     fn accumulate(
         &self,
         source: &Source<P>,

@@ -1,5 +1,3 @@
-//! The result of an estimate: one figure for each aggregate and group, with the cost.
-
 use std::collections::BTreeMap;
 use std::fmt;
 use std::sync::Arc;
@@ -16,7 +14,6 @@ use kubist_types::error::{Error, Result};
 use kubist_types::human::count;
 use kubist_types::stats::Stats;
 
-/// Column names of the result besides the grouping columns.
 const COLUMNS: [&str; 13] = [
     "aggregate",
     "bin_low",
@@ -33,12 +30,10 @@ const COLUMNS: [&str; 13] = [
     "exact",
 ];
 
-/// One value with its interval.
 #[derive(Clone, Debug, PartialEq, serde::Serialize)]
 pub struct Figure {
     /// The aggregate as the caller wrote it.
     pub aggregate: String,
-    /// The row in [`Estimate::groups`].
     pub group: usize,
     /// For a histogram, the ends of the bin in each dimension. The outer end of an outer bin is infinite if
     /// unknown.
@@ -78,7 +73,6 @@ pub enum Stop {
     Exact,
 }
 
-/// Figures with their intervals, at one sample fraction.
 #[derive(Clone, Debug)]
 pub struct Estimate {
     pub figures: Vec<Figure>,
@@ -102,9 +96,7 @@ pub struct Estimate {
 /// The predicted cost of the goal, from the pilot.
 #[derive(Clone, Debug, PartialEq, serde::Serialize)]
 pub struct Outlook {
-    /// Approximate number of records to read.
     pub rows: u64,
-    /// Approximate number of all records.
     pub of: u64,
     pub aggregate: String,
     /// The interval contains 0, so a relative error may be unreachable.
@@ -127,7 +119,6 @@ fn about(rows: u64) -> String {
     format!("about {}", count((rows + unit / 2) / unit * unit))
 }
 
-/// Refuses grouping columns that have a name of a result column.
 pub fn check_groups(groups: &Schema) -> Result<()> {
     match groups.fields().iter().find(|field| COLUMNS.contains(&field.name().as_str())) {
         Some(field) => Err(Error::invalid(format!(

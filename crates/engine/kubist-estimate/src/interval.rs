@@ -25,7 +25,6 @@ pub struct Interval {
     pub value: Option<f64>,
     pub low: f64,
     pub high: f64,
-    /// The skewness of the estimator.
     pub skewness: f64,
     /// A few identities dominate the error, so the coverage may be below the confidence.
     pub decided_by_few: bool,
@@ -35,10 +34,8 @@ pub struct Interval {
     pub constant: bool,
 }
 
-/// The inputs of an interval besides the sums.
 #[derive(Clone, Copy, Debug)]
 pub struct Conditions<'a> {
-    /// The fraction of identities that was sampled.
     pub p: f64,
     pub alpha: f64,
     pub rows: Option<Number>,
@@ -137,7 +134,6 @@ impl Interval {
         Interval { value: Some(value), low: to(found.low), high: to(found.high), ..found }
     }
 
-    /// Multiplies value and ends by `factor`, which is above 0.
     pub fn times(self, factor: f64) -> Interval {
         let value = self.value.map(|value| value * factor);
         Interval { value, low: self.low * factor, high: self.high * factor, ..self }

@@ -13,7 +13,6 @@ pub fn features(values: &Complete, shifts: &[Shift]) -> Vec<Vec<f64>> {
 /// Moments computed from the totals of [`features`].
 pub struct Joint {
     pub n: f64,
-    /// Means minus the shifts.
     pub x: f64,
     pub y: f64,
     pub covariance: f64,

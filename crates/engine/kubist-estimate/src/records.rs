@@ -1,5 +1,3 @@
-//! The rows of a table as a population for estimates.
-
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Instant;
@@ -43,7 +41,6 @@ const PART_FOR_PARCELS: u64 = 4;
 const LEAST_PARCELS: u64 = 64;
 const MOST_PARCELS: u64 = 1 << 14;
 
-/// The records that a query selects, at all priorities.
 #[derive(Clone)]
 pub struct Records {
     snapshot: Snapshot,
@@ -81,7 +78,6 @@ impl Records {
     }
 }
 
-/// The zone statistics of a column. A run that is older than the column has the default value.
 fn zone_of(schema: &TableSchema, map: &ZoneMap, zone: usize, column: usize) -> Zone {
     match map.columns.get(column) {
         Some(zones) => map.zone(zone, zones),

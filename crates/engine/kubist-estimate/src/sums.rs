@@ -67,13 +67,11 @@ impl Corrected {
     }
 }
 
-/// The standard error of an estimate and its distribution.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct Spread {
     pub error: f64,
     /// The approximate number of sampled identities.
     pub identities: f64,
-    /// Degrees of freedom: nonempty random groups minus 1, or minus 3 after regression.
     pub degrees: f64,
     /// The same from the groups' fourth moment; lower if a few groups dominate. It is 2 V^2 / var V for an
     /// estimated variance V (Satterthwaite, Biometrics Bulletin 2, 1946), and depends on the kurtosis of the
@@ -100,7 +98,6 @@ impl Spread {
 }
 
 impl Sums {
-    /// `groups` must be a power of two.
     pub fn new(width: usize, groups: usize) -> Sums {
         Sums { width, groups, cells: Vec::new(), certain: vec![0.0; width], corrected: None }
     }
@@ -155,12 +152,10 @@ impl Sums {
         self.certain[0]
     }
 
-    /// Totals of the records that were read, without regression.
     pub fn read(&self) -> Vec<f64> {
         self.totals_of(&self.cells, 1.0)
     }
 
-    /// The number of records that were read.
     pub fn records(&self) -> f64 {
         self.read()[0]
     }
@@ -172,12 +167,10 @@ impl Sums {
         if squares > 0.0 { sum * sum / squares } else { 0.0 }
     }
 
-    /// The number of nonempty random groups.
     fn occupied(&self) -> f64 {
         self.cells.chunks_exact(self.width).filter(|cell| cell[0] != 0.0).count() as f64
     }
 
-    /// Totals by random group for the variance.
     fn spread_cells(&self) -> std::slice::ChunksExact<'_, f64> {
         let cells = self.corrected.as_ref().map_or(&self.cells, |corrected| &corrected.spread);
         cells.chunks_exact(self.width)
@@ -187,7 +180,6 @@ impl Sums {
         self.corrected.is_some()
     }
 
-    /// The same without regression.
     pub fn as_drawn(&self) -> Sums {
         Sums { corrected: None, ..self.clone() }
     }
@@ -239,7 +231,6 @@ impl Sums {
         Some(Sums { corrected: Some(Corrected { cells, spread, loose, with_rows, slopes }), ..self.clone() })
     }
 
-    /// The number of stored numbers, once records were sampled.
     pub fn numbers(&self) -> usize {
         self.width * self.groups
     }
@@ -392,7 +383,6 @@ mod tests {
         }
     }
 
-    /// The error for identities of five equal records each.
     fn spread_of(values: &[f64]) -> Spread {
         let mut random = SmallRng::seed_from_u64(5);
         let mut sums = Sums::new(2, 256);

@@ -19,7 +19,6 @@ use kubist_population::{Population, Scan, Scanned, Wanted};
 use kubist_types::error::Result;
 use kubist_types::stats::Stats;
 
-/// The value type of a column; for a dictionary, the type of its values.
 fn plain(data_type: &DataType) -> &DataType {
     match data_type {
         DataType::Dictionary(_, values) => plain(values),
@@ -99,7 +98,6 @@ impl Best {
         Best { key, wide: wides.fold(None, |best, wide| better(end, best, Some(wide))) }
     }
 
-    /// The best of a value that is already known.
     fn seen(extreme: &Extreme, data_type: &DataType, end: End) -> Best {
         let array = match extreme.whole {
             Some(whole) => own::array(&[Some(whole)], data_type).ok(),

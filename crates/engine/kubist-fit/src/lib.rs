@@ -26,7 +26,6 @@ use kubist_types::shown::without_password;
 const KIB: u64 = 1 << 10;
 /// Bytes of a request. A cluster returns at most 1 MiB at once.
 const SIZES: [u64; 9] = [4 * KIB, 8 * KIB, 16 * KIB, 32 * KIB, 64 * KIB, 128 * KIB, 256 * KIB, 512 * KIB, 1024 * KIB];
-/// Requests in flight.
 const LEVELS: [u32; 7] = [1, 2, 4, 8, 16, 32, 64];
 /// Limit of bytes in flight. More would measure the client's memory instead of the nodes.
 const MOST_ON_THE_WAY: u64 = 16 << 20;
@@ -87,13 +86,11 @@ pub fn measure(location: &str, cancel: &Cancel) -> Result<Fitted> {
 /// Bytes to read, in a temporary store that is erased on drop.
 struct Field {
     whole: Arc<dyn Store>,
-    /// The same store, by its limit of requests in flight.
     by_level: BTreeMap<u32, Arc<dyn Store>>,
     /// By size: the segment and the offsets of requests.
     begins_of_size: BTreeMap<u64, (String, Vec<u64>)>,
 }
 
-/// The store without its cache.
 fn uncached(store: Arc<dyn Store>) -> Arc<dyn Store> {
     store.uncached().unwrap_or(store)
 }
@@ -192,7 +189,6 @@ impl Drop for Field {
     }
 }
 
-/// Pseudorandom numbers (splitmix64).
 struct Noise(u64);
 
 impl Noise {

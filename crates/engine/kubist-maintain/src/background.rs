@@ -48,7 +48,6 @@ struct Shared {
 struct Load {
     rows: u64,
     debt: u64,
-    /// Runs of the cube that has most.
     runs: u64,
     /// There were commits since the last round started.
     woken: bool,
@@ -56,7 +55,6 @@ struct Load {
 }
 
 impl Load {
-    /// Debt or runs as a fraction of their bounds, the larger of the two.
     fn share(&self) -> f64 {
         let debt = self.debt as f64 / (self.rows as f64 * MOST_DEBT).max(SMALL_DEBT as f64);
         debt.max(self.runs as f64 / MOST_RUNS as f64)
@@ -133,8 +131,6 @@ impl Behind for CommitOptimizer {
         Ok(())
     }
 
-    /// Counts a commit. Until the next plan, all of its rows count as debt, and each commit as a run of the
-    /// same cube.
     fn committed(&self, rows: u64) {
         let mut load = self.shared.load();
         load.rows += rows;
@@ -194,7 +190,6 @@ pub struct ReadOptimizer {
     thread: Option<JoinHandle<()>>,
 }
 
-/// Starts a thread that optimizes the subtrees that were expensive for queries of this process.
 pub fn optimize_reads(core: &Arc<Core>) -> ReadOptimizer {
     let cancel = Cancel::default();
     let (core, switch) = (core.clone(), cancel.clone());
@@ -246,7 +241,6 @@ mod tests {
             at_work.shared.changed.notify_all();
             waiting.join().unwrap().unwrap();
         });
-        // Cancelled during the wait.
         cancel.set();
         for load in [too_much(), Load { debt: 0, runs: 300, ..too_much() }] {
             assert!(optimizer(load).admit(&cancel).is_err());

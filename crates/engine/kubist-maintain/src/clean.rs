@@ -12,10 +12,10 @@
 //!
 //! **Holes.** Most dead bytes share a segment with live runs. If the store can punch holes
 //! (`Capabilities::punches`), one object notes all dead ranges, and a call after the retention time gives
-//! them back. Dead bytes stay dead (I6), because only a live run can pass its bytes on under a new name. A
-//! note is therefore valid if the rewrites that it relies on are durable: the fence comes first. The later
-//! call gives a range back only if no run uses it then either. In a segment that a running writer may append
-//! to, only ranges before the last live run count.
+//! them back. Dead bytes stay dead (I6), because only a live run can pass its bytes on under a new name. So a
+//! note is valid if the rewrites that it relies on are durable: the fence comes first. The later call gives a
+//! range back only if no run uses it then either. In a segment that a running writer may append to, only
+//! ranges before the last live run count.
 //!
 //! A call frees space before it writes anything, because users clean when the disk is full.
 
@@ -50,7 +50,6 @@ const PUNCHED_AT_ONCE: usize = 1024;
 /// Bytes after the last live run that make it worth taking a writer's log.
 const LEAST_TAIL: u64 = 64 << 10;
 
-/// Result of `Table::clean`.
 #[derive(Clone, Copy, Debug, Default, PartialEq, serde::Serialize)]
 pub struct Cleaning {
     pub segments_deleted: u64,
@@ -96,11 +95,9 @@ pub fn clean_as_of(core: &Arc<Core>, retention: Duration, now: u64, cancel: &Can
     Ok(round.report)
 }
 
-/// One call of [`clean`].
 struct Round<'a> {
     core: &'a Core,
     retention: Duration,
-    /// Milliseconds since 1970.
     now: u64,
     cancel: &'a Cancel,
     report: Cleaning,
@@ -128,7 +125,6 @@ impl Round<'_> {
         Ok(Needed { pages, live })
     }
 
-    /// The newest view, and the ranges of its live runs; cached until the table changes.
     fn live(&mut self) -> Result<(Arc<View>, Arc<LiveParts>)> {
         let now = self.core.view(self.cancel)?;
         let same = |view: &View| view.rewrites == now.rewrites && view.positions == now.positions;
@@ -174,7 +170,6 @@ impl Round<'_> {
         Ok((garbage, segments, new.len() as u64))
     }
 
-    /// Whether changes by other processes may become visible late.
     fn is_late(&self) -> bool {
         !self.core.store.capabilities().staleness.is_zero()
     }
@@ -208,7 +203,6 @@ impl Round<'_> {
         Ok(published)
     }
 
-    /// Notes all current garbage.
     fn note(&mut self) -> Result<()> {
         for segment in self.garbage()?.0 {
             self.cancel.check()?;
@@ -442,7 +436,6 @@ impl Round<'_> {
     }
 }
 
-/// Returns the holes of a note; none if it is damaged.
 fn read_note(core: &Core, name: &str) -> Result<Vec<Holes>> {
     match core.store.get(name).map_err(store_error) {
         Err(error) if is_damage(&error) => Ok(Vec::new()),
@@ -469,13 +462,11 @@ fn rewrite_of(segment: &str) -> Option<u64> {
     segment.strip_prefix(REWRITE_SEGMENT)?.split('-').next()?.parse().ok()
 }
 
-/// The owner of a segment and its number or time of creation, from its name.
 fn made(segment: &str) -> Option<(String, u64)> {
     let (owner, number) = segment.rsplit_once('-')?;
     Some((owner.to_string(), number.parse().ok()?))
 }
 
-/// The newest segment by writer.
 fn newest(segments: &[String], logs: &HashSet<String>) -> HashMap<String, String> {
     let mut newest: HashMap<String, (u64, &String)> = HashMap::new();
     for segment in segments {

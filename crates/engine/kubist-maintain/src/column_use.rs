@@ -1,5 +1,3 @@
-//! Stored size, encodings and decoding speed of the columns of a table.
-
 use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -17,7 +15,6 @@ use kubist_types::{Cancel, Result};
 /// Largest number of examined runs. Of more runs, every n-th is examined.
 const LOOKED_INTO: usize = 512;
 
-/// Measurements of a column in the examined runs.
 #[derive(Clone, Debug, Default, PartialEq, serde::Serialize)]
 pub struct ColumnUse {
     pub name: String,
@@ -30,7 +27,6 @@ pub struct ColumnUse {
     pub values_per_second: f64,
 }
 
-/// Measurements of all columns of a table.
 #[derive(Clone, Debug, Default, PartialEq, serde::Serialize)]
 pub struct ColumnsUse {
     /// In the order of the stored columns, including hidden ones.

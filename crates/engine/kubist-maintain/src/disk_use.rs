@@ -1,5 +1,3 @@
-//! Sizes of a table's files by purpose.
-
 use kubist_store::Kept;
 
 use kubist_catalog::core::Core;

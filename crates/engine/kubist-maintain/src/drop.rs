@@ -15,7 +15,6 @@ use kubist_format::names::{
 };
 use kubist_types::{Cancel, Error, Result};
 
-/// Files that `Table::drop_at` deleted.
 #[derive(Clone, Copy, Debug, Default, PartialEq, serde::Serialize)]
 pub struct Dropped {
     pub files: u64,

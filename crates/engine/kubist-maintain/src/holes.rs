@@ -20,12 +20,10 @@ const LEAST_BLOCKS: u64 = 4;
 pub struct LiveParts {
     /// For each live range, its first block and the end, exclusive.
     segments: HashMap<Arc<str>, BTreeMap<u64, u64>>,
-    /// The secondary indexes that are already included.
     lookups: HashSet<Key>,
 }
 
 impl LiveParts {
-    /// Adds a live run and its secondary index.
     pub fn add(&mut self, run: &Run<Location>) {
         let place = &run.payload;
         self.mark(&place.segment, place.data_offset, place.data_length);
@@ -54,7 +52,6 @@ impl LiveParts {
         parts.insert(first, end);
     }
 
-    /// Whether a live run uses the segment.
     pub fn contains(&self, segment: &str) -> bool {
         self.segments.contains_key(segment)
     }

@@ -8,10 +8,8 @@ use kubist_read::request::RunOptions;
 use kubist_read::stream::QueryStream;
 use kubist_types::{Cancel, Domain, QuerySpec, Result};
 
-/// Rows that a scale is derived from.
 const LEARNED_ROWS: u64 = 1 << 16;
 
-/// How a scale divides its domain.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ScaleKind {
     Linear,
@@ -26,7 +24,6 @@ impl ScaleKind {
         }
     }
 
-    /// The division of a domain that is to be learned.
     pub fn to_learn(domain: &Domain) -> ScaleKind {
         match domain {
             Domain::Quantile => ScaleKind::Quantile,

@@ -54,7 +54,6 @@ impl Drop for Lease {
     }
 }
 
-/// Whether one cube contains the other.
 fn overlap(core: &Core, one: CubeId, other: CubeId) -> bool {
     let contains =
         |outer: CubeId, inner| core.forest().tree(outer.grid()).is_some_and(|tree| tree.contains(outer, inner));
@@ -94,7 +93,6 @@ mod tests {
         assert!(Lease::take(core, children[1]).unwrap().is_some());
         drop(first);
         assert!(Lease::take(core, CubeId::root(0)).unwrap().is_some());
-        // An expired lease.
         store.put_if_absent(&format!("{LEASES}{:032x}-{}", grandchild.to_u128(), unix_ms() - 1), &[]).unwrap();
         assert!(Lease::take(core, CubeId::root(0)).unwrap().is_some());
         assert!(store.list(LEASES).unwrap().is_empty());

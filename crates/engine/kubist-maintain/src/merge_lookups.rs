@@ -43,7 +43,6 @@ const MOST_ROWS_AT_ONCE: u64 = 1 << 23;
 const HELD_ROWS: u64 = 1 << 23;
 /// Postings that are sorted together, so that they fit in a processor cache.
 const PART_ROWS: u64 = 1 << 15;
-/// Marks a zone without a number.
 const NONE: u32 = u32::MAX;
 /// Runs whose names one pass over the manifest collects.
 const SOUGHT_RUNS: u64 = 1 << 20;
@@ -136,7 +135,6 @@ fn groups(core: &Core, options: &OptimizeOptions) -> Result<Vec<Group>> {
     Ok(groups)
 }
 
-/// Collects the runs of the groups.
 fn name(core: &Core, groups: &mut [Group], cancel: &Cancel) -> Result<()> {
     let of_keys = groups.iter().enumerate().flat_map(|(number, group)| group.keys.iter().map(move |key| (key, number)));
     let numbers: HashMap<Key, usize> = of_keys.map(|(key, number)| (key.clone(), number)).collect();
@@ -231,7 +229,6 @@ pub fn merge(core: &Arc<Core>, group: &Group, cancel: &Cancel) -> Result<Option<
     }
 }
 
-/// Identifies the index that covers a run.
 fn name_of(run: &Run<Location>) -> Option<(RunId, Key)> {
     run.payload.lookup.as_ref().map(|lookup| (first_run(run, lookup), lookup.key()))
 }
@@ -243,7 +240,6 @@ struct Merging<'a> {
     snapshot: &'a Snapshot,
     cancel: &'a Cancel,
     sources: Vec<Source<'a>>,
-    /// For each run, the number of its zones.
     zones: Vec<u32>,
     rows: u64,
 }

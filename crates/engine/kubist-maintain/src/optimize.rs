@@ -64,7 +64,6 @@ struct Turn {
     /// `false`: another optimizer has the lease.
     leased: bool,
     written: Option<Written>,
-    /// Time on one core.
     spent: Duration,
 }
 
@@ -368,13 +367,11 @@ impl Hands {
     }
 }
 
-/// Processor time of this thread.
 fn core_time() -> Duration {
     let now = rustix::time::clock_gettime(rustix::time::ClockId::ThreadCPUTime);
     Duration::new(now.tv_sec as u64, now.tv_nsec as u32)
 }
 
-/// The sleep after `spent` of work that keeps to the fraction.
 fn owed(spent: Duration, pace: &Pace<'_>) -> Duration {
     spent.mul_f64(1.0 / (pace.core_share)().clamp(0.01, 1.0) - 1.0)
 }

@@ -65,7 +65,6 @@ impl Debt {
     }
 }
 
-/// Runs that one rewrite replaces.
 pub struct Rewrite {
     /// The cube of the rewritten subtree; for a move, the cube of the first run.
     pub top: CubeId,
@@ -136,14 +135,12 @@ struct Node {
     runs: u64,
     rows: u64,
     bytes: u64,
-    /// Rows of its largest run.
     largest: u64,
     cutoff: Threshold,
     debt: u64,
     wasted: u64,
     /// A new build leaves at most this number of rows here.
     usual: u64,
-    /// Sums of the subtree so far.
     tree: Sum,
     /// The runs of the subtree, while it may be rewritten as a whole.
     whole: Vec<(CubeId, RunId)>,
@@ -242,7 +239,6 @@ impl<'a> CompactionPlanner<'a> {
         }
     }
 
-    /// Returns the plan after the last entry.
     pub fn finish(mut self) -> Plan {
         self.settle();
         while let Some(node) = self.open.pop() {

@@ -1,5 +1,3 @@
-//! Options of the optimizer: thresholds and limits.
-
 use kubist_types::{Cancel, Replication};
 
 /// A rewrite holds at most this number of stored bytes in memory.

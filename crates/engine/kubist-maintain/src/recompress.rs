@@ -27,7 +27,6 @@ use crate::inputs::above;
 use crate::planner::movable;
 use crate::policy::OptimizeOptions;
 
-/// Runs whose zone maps are read together.
 const LOOKED_AT: usize = 4096;
 /// Runs in memory at a time, plus the rest of the last cube.
 const HELD: usize = 1 << 16;
@@ -121,7 +120,6 @@ fn rewrite(snapshot: &Snapshot, grid: u32, group: &[Arc<Run<Location>>], cancel:
     new.publish(core, Replacement { inputs: group.to_vec(), cutoffs, ..Replacement::default() }, cancel)
 }
 
-/// Encodes the rows of a run as a run of the same cube.
 fn again(
     snapshot: &Snapshot,
     directory: &Directory,

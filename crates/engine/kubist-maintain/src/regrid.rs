@@ -60,7 +60,6 @@ pub fn publish(core: &Arc<Core>, options: &GridOptions, reason: &str) -> Result<
 
 /// A smaller table is fast to read with any grid.
 const LEAST_ROWS: u64 = 1 << 14;
-/// Rows by which grids are compared.
 const COMPARED: u64 = 1 << 15;
 /// Rows that decide whether to compare grids.
 const LOOKED_AT: u64 = 1 << 9;

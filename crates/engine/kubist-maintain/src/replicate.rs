@@ -31,10 +31,8 @@ use kubist_write::publish::{NewRuns, Replacement, Written};
 /// others.
 const MANY_TARGETS: usize = 1 << 16;
 
-/// A cube that gets a replica, and the runs to copy.
 struct Target {
     cube: CubeId,
-    /// The cutoff of its parent.
     cutoff: Threshold,
     sources: Vec<Arc<Run<Location>>>,
     /// Replicas that it replaces.
@@ -55,7 +53,6 @@ pub struct Parts {
     pub are_all: bool,
 }
 
-/// A cube, and the sources for copies of its rows.
 struct Node {
     cube: CubeId,
     cutoff: Threshold,
@@ -143,7 +140,6 @@ impl Targets<'_> {
         }
     }
 
-    /// Completes the path to a cube after its last entry, and considers the cube.
     fn settle(&mut self, movable: &impl Fn(&Arc<Run<Location>>) -> bool) {
         let Some(mut here) = self.here.take() else { return };
         let geometry = self.geometry;
@@ -160,7 +156,6 @@ impl Targets<'_> {
         self.path.push(here);
     }
 
-    /// Adds a cube to the targets if it lacks replicas.
     fn consider(&mut self, here: &mut Node, movable: &impl Fn(&Arc<Run<Location>>) -> bool) {
         let (cube, geometry) = (here.cube, self.geometry);
         let reaching = self.path.iter().filter(|above| above.cube.level() + above.outlook >= cube.level());

@@ -24,7 +24,6 @@ const PUTS_A_COMMIT: f64 = 2.0;
 /// Costs of a table on an object store, in dollars.
 #[derive(Clone, Copy, Debug, PartialEq, serde::Serialize)]
 pub struct Costs {
-    /// Storage for one month.
     pub storage_a_month: f64,
     /// Requests of a thousand small queries.
     pub thousand_questions: f64,
@@ -34,11 +33,8 @@ pub struct Costs {
 
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Prices {
-    /// One GiB for a month.
     storage: f64,
-    /// A thousand puts or listings.
     put: f64,
-    /// A thousand reads.
     get: f64,
 }
 

@@ -19,7 +19,6 @@ const AS_GOOD: f64 = 0.95;
 /// The client's cost is measured with at least this many requests in flight, when the client does not wait.
 const BUSY: u32 = 4;
 
-/// A measurement: requests of one size, with a fixed number in flight.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Measured {
     pub size: f64,
@@ -70,7 +69,6 @@ pub struct Level {
     pub fitted: f64,
 }
 
-/// There are too few measurements for a fit.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Unfit;
 
@@ -146,7 +144,6 @@ fn by_size<'a>(measured: impl Iterator<Item = &'a Measured>, figure: fn(&Measure
     sizes.into_iter().map(median).collect()
 }
 
-/// The line of least squared relative errors, with nonnegative coefficients.
 fn line(points: &[(f64, f64)]) -> Line {
     let weights = points.iter().map(|(_, ms)| 1.0 / (ms * ms).max(f64::MIN_POSITIVE));
     let (mut w, mut wx, mut wy, mut wxx, mut wxy) = (0.0, 0.0, 0.0, 0.0, 0.0);

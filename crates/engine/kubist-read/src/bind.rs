@@ -45,9 +45,7 @@ pub struct BoundQuery {
     drawn: Option<PriorityRange>,
     /// All matching rows below this priority are requested and stored.
     pub(crate) fraction: f64,
-    /// Stored columns of the result.
     pub(crate) columns: Vec<usize>,
-    /// The same, followed by columns that only the order needs.
     pub(crate) read: Vec<usize>,
     pub(crate) order: Option<Order>,
     pub(crate) cells: Option<CellGrid>,
@@ -65,7 +63,6 @@ pub struct BoundQuery {
     /// The range of priorities of all rows that the predicate selects, if it leaves few identity values.
     of_values: Option<PriorityRange>,
     pub(crate) trace: Option<Trace>,
-    /// The id of the query in the cache of decoded pages.
     pub(crate) id: QuestionId,
 }
 
@@ -134,7 +131,6 @@ impl BoundQuery {
         Ok(query)
     }
 
-    /// The query with its own cancellation flag, which the original flag sets too.
     pub(crate) fn linked(self) -> BoundQuery {
         BoundQuery { cancel: self.cancel.linked(), ..self }
     }
@@ -224,7 +220,6 @@ fn has_end(bound: &Bound) -> bool {
     bound.low.is_some() || bound.high.is_some()
 }
 
-/// The whole condition of a query, without priorities.
 fn predicate(snapshot: &Snapshot, spec: &QuerySpec) -> Result<Predicate> {
     let visible = snapshot.view.schema.conditional();
     let mut all = Predicate::always();

@@ -47,14 +47,12 @@ pub type Skip = Arc<dyn Fn(&ZoneMap, usize) -> bool + Send + Sync>;
 /// Selects runs that a caller does not need; evaluated just before they are read.
 pub type SkipRuns = Arc<dyn Fn(&Run<Location>) -> bool + Send + Sync>;
 
-/// The runs and zones that a caller does not need.
 #[derive(Clone, Default)]
 pub struct Skips {
     pub runs: Option<SkipRuns>,
     pub zones: Option<Skip>,
 }
 
-/// Reads the matching rows of a plan.
 pub fn scan(plan: impl Into<Pieces>, wanted: Wanted) -> Work<Scanned> {
     work(plan, wanted, Skips::default(), Ok)
 }
@@ -70,7 +68,6 @@ pub fn work<T: Send + 'static>(
     let pieces = plan.into();
     let are_several = pieces.are_several();
     Work::new(pieces, move |plan| {
-        // The pieces of a large plan together would evict pages that other queries use.
         let keeps = if are_several { Keeps::NOTHING } else { Keeps::of(&plan, &wanted) };
         let of_visits: Vec<f64> = plan.visits.iter().map(|visit| visit.cost(&plan.query.region, plan.range)).collect();
         let ends = tasks(&of_visits, most_rows(&plan, &wanted), threads());
@@ -87,7 +84,6 @@ pub fn counts(plan: ReadPlan) -> Work<(u64, Stats)> {
     })
 }
 
-/// Starts to read a plan in tasks; `ends` are the visits at which tasks end.
 fn begin<T: Send + 'static>(
     plan: Arc<ReadPlan>,
     ends: Vec<usize>,
@@ -113,7 +109,6 @@ fn begin<T: Send + 'static>(
 }
 
 impl Skips {
-    /// The visits whose runs are needed now.
     fn needed<'a>(&self, visits: &'a [Visit]) -> Cow<'a, [Visit]> {
         match &self.runs {
             Some(skip) => Cow::Owned(visits.iter().filter(|visit| !skip(&visit.run)).cloned().collect()),
@@ -199,7 +194,6 @@ fn tasks(of_visits: &[f64], most_rows: f64, threads: usize) -> Vec<usize> {
 mod tests {
     use super::*;
 
-    /// The rows of every task, for visits of equal size.
     fn rows_of_tasks(visits: usize, rows: f64, threads: usize) -> Vec<f64> {
         let mut begin = 0;
         let ends = tasks(&vec![rows; visits], TASK_ROWS, threads);
@@ -207,7 +201,6 @@ mod tests {
         of_task.collect()
     }
 
-    /// The rows of the busiest thread, if each takes the next task when it is free.
     fn of_busiest(tasks: &[f64], threads: usize) -> f64 {
         let mut done = vec![0.0_f64; threads];
         for rows in tasks {

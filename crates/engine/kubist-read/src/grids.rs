@@ -24,7 +24,6 @@ pub struct Grids {
     location: String,
 }
 
-/// Disjoint boxes in one grid.
 #[derive(Clone, Debug)]
 pub struct Within {
     pub grid: u32,
@@ -53,7 +52,6 @@ impl Grids {
         &self.forest
     }
 
-    /// The grid that places new rows.
     pub fn newest(&self) -> u32 {
         self.newest
     }
@@ -66,7 +64,6 @@ impl Grids {
         self.forest.tree(grid)
     }
 
-    /// True if no grid is missing.
     pub fn are_known(&self) -> bool {
         self.forest.trees().all(|tree| tree.grid() > self.newest || self.frames.contains_key(&tree.grid()))
     }

@@ -56,14 +56,17 @@ const FEW_RUNS: u64 = 8192;
 /// How rows are chosen among the matching ones.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Method {
-    /// No row can match, or none is wanted.
     Nothing,
     /// All matching rows, in read order.
     Scan,
     /// The rows of lowest priority, at most `rows`.
-    Lowest { rows: u64 },
+    Lowest {
+        rows: u64,
+    },
     /// The rows of lowest priority in each cell, at most `rows` in total.
-    LowestInCells { rows: u64 },
+    LowestInCells {
+        rows: u64,
+    },
 }
 
 /// A bound query and the method that chooses its rows.
@@ -72,9 +75,7 @@ pub struct LogicalPlan {
     pub method: Method,
     /// True if a condition uses columns that are no dimensions.
     by_values: bool,
-    /// The initial windows, once chosen.
     windows: OnceLock<Windows>,
-    /// The plan of all priorities, once made.
     whole: OnceLock<Arc<ReadPlan>>,
     /// The plan of the first window, if it was made before reading.
     first: OnceLock<Arc<ReadPlan>>,
@@ -165,7 +166,6 @@ impl LogicalPlan {
         }
     }
 
-    /// Returns the cost of planning since the last call.
     pub fn take_cost(&self) -> Stats {
         std::mem::take(&mut self.spent.lock().unwrap_or_else(PoisonError::into_inner))
     }
@@ -183,7 +183,6 @@ impl LogicalPlan {
         }
     }
 
-    /// Returns the plan if it exists, or can be cut from an existing one.
     fn known_plan(&self, range: PriorityRange) -> Result<Option<Arc<ReadPlan>>> {
         if let Some(first) = self.first.get().filter(|first| first.range == range) {
             return Ok(Some(first.clone()));
@@ -352,7 +351,6 @@ impl LogicalPlan {
         Ok(visits.into_iter().filter_map(|visit| visit.inside(&grid_box, &tree)).collect())
     }
 
-    /// The visits of a walk down the tree.
     fn walked(&self, range: PriorityRange) -> Result<(Vec<Visit>, Stats)> {
         let query = &self.query;
         let (core, mut stats) = (&query.snapshot.core, Stats::default());
@@ -426,7 +424,6 @@ fn meets(run: &Run<Location>, range: PriorityRange) -> bool {
     range.meets(run.priorities.0, run.priorities.1)
 }
 
-/// The fraction of all priorities in a range.
 fn share(range: PriorityRange) -> f64 {
     ((range.last - range.first) as f64 + 1.0) / (u64::MAX as f64 + 1.0)
 }

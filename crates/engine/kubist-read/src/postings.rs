@@ -38,14 +38,12 @@ pub struct Sought {
 
 /// Blocks (of about 1 KB) per request when all are read.
 const BLOCKS_AT_ONCE: usize = 4096;
-/// The least number of indexes per parallel task.
 const SIDE_BY_SIDE: usize = 32;
 
 /// On a remote store, a directory up to this many bytes is read as a whole. Reading its index and two parts
 /// would take three round trips.
 const FAR_WHOLE: u32 = 4 << 20;
 
-/// The location of a part of a column's directory.
 fn directory_piece(lookup: &Lookup, place: &OfColumn, part: Range<u64>) -> Piece {
     let offset = place.offset + place.blocks_length + part.start;
     Piece { segment: lookup.segment.clone(), offset, length: part.end - part.start }
@@ -55,7 +53,6 @@ fn whole_directory(lookup: &Lookup, place: &OfColumn) -> Piece {
     directory_piece(lookup, place, 0..place.directory_length as u64)
 }
 
-/// Postings that may have the keys.
 struct Candidate<'a> {
     lookup: &'a Lookup,
     place: &'a OfColumn,
@@ -103,7 +100,6 @@ fn look_up_all(snapshot: &Snapshot, lookups: &[&Arc<Lookup>], sought: &[Sought])
     let places = lookups.iter().flat_map(|lookup| lookup.columns.iter().map(move |place| (lookup.as_ref(), place)));
     let places: Vec<_> = places.filter_map(|(lookup, place)| Some((lookup, place, &*asked(place)?.keys))).collect();
     let (candidates, mut cost) = candidates(snapshot, &places)?;
-    // For each index, the column that reads the fewest bytes.
     let mut candidates = candidates.into_iter().peekable();
     let chosen = lookups.iter().map(|lookup| {
         let mut best: Option<(u64, Candidate<'_>)> = None;
@@ -258,7 +254,6 @@ fn firsts(
     Ok((found, fetched.cost))
 }
 
-/// Groups ascending zones by run.
 fn hits(zones: &[u32], stretches: &[(u32, &[u32])]) -> Hits {
     let (mut hits, mut left) = (Hits::new(), zones);
     for (first_run, firsts) in stretches {

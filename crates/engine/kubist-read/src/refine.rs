@@ -11,14 +11,12 @@ use kubist_types::query::QuerySpec;
 /// The largest number of steps; with more, each would hold almost no rows.
 const MOST_STEPS: f64 = 10_000.0;
 
-/// The resolution of priorities.
 const FINEST: f64 = 1.0 / 18_446_744_073_709_551_616.0;
 
 /// Queries from coarse to fine; each row is in exactly one.
 pub struct Refine {
     snapshot: Snapshot,
     request: Request,
-    /// The bounds of the next window.
     next: (f64, f64),
     end: f64,
     factor: f64,

@@ -37,12 +37,10 @@ pub struct RunOptions {
     pub most_scratch: Option<u64>,
     /// Records where the time goes; see `Snapshot::explain`.
     pub trace: Option<Trace>,
-    /// Set it from another thread to stop the query.
     pub cancel: Cancel,
 }
 
 impl RunOptions {
-    /// The default options with a cancellation flag.
     pub fn with_cancel(cancel: &Cancel) -> RunOptions {
         RunOptions { cancel: cancel.clone(), ..RunOptions::default() }
     }

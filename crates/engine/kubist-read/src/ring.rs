@@ -3,8 +3,6 @@
 //! A run is located by its first bytes: at a token of the cluster's hash, on the hosts that store this token.
 //! A share is a set of token ranges, and together the shares are the whole ring. So each run is in exactly
 //! one share, for every reader, even if hosts change.
-//!
-//! This module does no I/O; the caller passes the locations.
 
 use std::cmp::Ordering;
 use std::collections::{BTreeMap, BTreeSet};
@@ -98,7 +96,6 @@ pub fn nearest<'a>(lying: impl Iterator<Item = (&'a Arc<[String]>, f64)>) -> Vec
     most.into_iter().map(|(host, _)| host.clone()).collect()
 }
 
-/// True if a token is in the sorted ranges.
 pub fn holds(tokens: &[(i64, i64)], token: i64) -> bool {
     let after = tokens.partition_point(|(first, _)| *first <= token);
     after > 0 && token <= tokens[after - 1].1
@@ -111,7 +108,6 @@ mod tests {
 
     use super::*;
 
-    /// Rows on a ring with eight tokens per host and three replicas of every token.
     fn lying(hosts: usize, places: usize, rng: &mut SmallRng) -> Vec<(ReplicaLocation, f64)> {
         let mut ring: Vec<(i64, usize)> = (0..8 * hosts).map(|place| (rng.random(), place % hosts)).collect();
         ring.sort_unstable();

@@ -27,7 +27,6 @@ pub use delivery::Delivery;
 use kubist_index::gradual;
 use kubist_types::{Result, Stats};
 
-/// Selects the rows of lowest priority, overall or in each cell, at most `limit`.
 pub fn select(plan: &Arc<LogicalPlan>, limit: u64) -> Result<Delivery> {
     let mut spent = Stats::default();
     for with_ties in [false, true] {

@@ -33,7 +33,6 @@ const MERGED_RUNS: usize = 64;
 /// The least and largest number of rows of a block.
 const BLOCK_ROWS: (usize, usize) = (16, 8192);
 
-/// A batch of the result, or its end, with the cost since the previous one.
 pub struct Sorted {
     pub batch: Option<RecordBatch>,
     pub stats: Stats,
@@ -78,7 +77,6 @@ pub(crate) fn ordered(
     Ok(items[..kept].iter().map(|item| item.part as usize * BATCH_ROWS + item.row as usize).collect())
 }
 
-/// A row to sort: the first bytes of its key, the whole key, and its position.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 struct Item<'a> {
     head: u64,
@@ -99,7 +97,6 @@ fn items(keys: &[Keys]) -> impl Iterator<Item = Item<'_>> {
     })
 }
 
-/// Rows that wait to be sorted.
 #[derive(Default)]
 struct Held {
     columns: Vec<Vec<ArrayRef>>,
@@ -146,7 +143,6 @@ fn bytes_of(block: &Block) -> usize {
     block.columns.iter().map(|array| array.get_array_memory_size()).sum::<usize>() + block.keys.size()
 }
 
-/// Scans and sorts the rows, and passes sorted blocks to `give`; returns false if `give` does.
 fn sorted(
     plan: &Arc<LogicalPlan>,
     order: &Order,

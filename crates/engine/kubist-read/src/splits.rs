@@ -48,11 +48,8 @@ const VERSION: u32 = 2;
 #[serde(deny_unknown_fields)]
 pub struct Split {
     version: SplitVersion,
-    /// The location of the table.
     pub location: String,
-    /// The snapshot to read.
     pub snapshot: SnapshotToken,
-    /// The whole query.
     pub query: QuerySpec,
     part: Part,
     /// The approximate number of rows.
@@ -186,7 +183,6 @@ fn lying(plan: &LogicalPlan) -> Result<Vec<(Arc<Run<Location>>, ReplicaLocation,
     Ok(read.visits.iter().zip(homes).map(lying).collect())
 }
 
-/// Returns the coordinates of a uniform sample of the result, and the estimated number of rows.
 fn sample(
     snapshot: &Snapshot,
     query: &BoundQuery,

@@ -1,5 +1,3 @@
-//! The result of a query, in batches while it is read.
-
 use std::collections::VecDeque;
 use std::sync::Arc;
 use std::sync::mpsc::{Receiver, RecvTimeoutError, sync_channel};
@@ -31,13 +29,11 @@ pub struct QueryStream {
 }
 
 enum Source {
-    /// Rows in read order.
     Scan(Work<Scanned>, Arc<LogicalPlan>),
     /// Rows that another thread selects by priority.
     Selected(Receiver<Result<Delivery>>),
     /// Rows in the requested order, from another thread.
     Sorted(Receiver<Result<Sorted>>),
-    /// Selected and sorted rows.
     Ready(VecDeque<RecordBatch>),
     Done,
 }
@@ -92,7 +88,6 @@ impl QueryStream {
         self.query.order.is_some()
     }
 
-    /// The cost so far.
     pub fn stats(&self) -> Stats {
         let mut stats = self.stats;
         if !self.finished {
@@ -197,7 +192,6 @@ enum Step {
     End,
 }
 
-/// The step for a thread that has sent nothing.
 fn unanswered(error: RecvTimeoutError) -> Result<Step> {
     match error {
         RecvTimeoutError::Timeout => Ok(Step::Late),

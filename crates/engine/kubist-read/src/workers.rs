@@ -15,9 +15,7 @@ use std::time::Duration;
 
 type Job = Box<dyn FnOnce() + Send>;
 
-/// The time an idle thread waits.
 const KEPT: Duration = Duration::from_secs(2);
-/// The largest number of idle threads.
 const MOST_IDLE: usize = 32;
 
 struct Idle {

@@ -125,7 +125,6 @@ fn read_alteration(core: &Core, name: &str) -> Result<std::result::Result<Altera
     })
 }
 
-/// Reads an object that must exist. `Ok(Err(_))` describes damage or that it is missing.
 fn object(core: &Core, name: &str) -> Result<std::result::Result<Bytes, String>> {
     match core.store.get(name).map_err(store_error) {
         Ok(Some(bytes)) => Ok(Ok(bytes)),

@@ -23,12 +23,10 @@ use kubist_types::cancel::Cancel;
 
 /// Pauses before the further attempts, in milliseconds.
 const PAUSES: [u64; 3] = [5, 40, 200];
-/// Interval of the cancellation checks during a pause, in milliseconds.
 const LOOK: u64 = 10;
 /// Number of reads that fail for good before repeating stops.
 const MOST_FAILED: u32 = 8;
 
-/// Wraps a store; writes pass through unchanged.
 #[derive(Debug)]
 pub struct Patient {
     store: Arc<dyn Store>,
@@ -63,7 +61,6 @@ impl Patient {
         }
     }
 
-    /// Waits `left` milliseconds; returns `false` if the call was cancelled.
     fn wait(&self, mut left: u64) -> bool {
         while left > 0 && !self.cancel.is_set() {
             let some = left.min(LOOK);

@@ -51,7 +51,6 @@ pub struct Lost {
     pub why: String,
 }
 
-/// The result of the first complete read of a run.
 #[derive(Debug, Default)]
 pub struct Decided {
     /// True if the zone map is damaged, so that the whole run is lost.
@@ -69,7 +68,6 @@ pub struct Extent {
     pub high: f64,
 }
 
-/// The loss at one damaged location.
 #[derive(Clone, Debug, PartialEq, serde::Serialize)]
 pub struct Loss {
     /// Names the file, the offset and the cube.
@@ -84,7 +82,6 @@ pub struct Loss {
 }
 
 impl Loss {
-    /// Describes the loss in one line.
     pub fn message(&self) -> String {
         let extents: Vec<String> =
             self.extents.iter().map(|extent| format!("{} in {}:{}", extent.column, extent.low, extent.high)).collect();
@@ -96,7 +93,6 @@ impl Loss {
     }
 }
 
-/// Returns the zone that contains a row of a page.
 fn zone_of(map: &ZoneMap, page: usize, row: usize) -> usize {
     let (zones, mut end) = (map.page_zones(page), 0);
     let last = zones.end - 1;
@@ -115,19 +111,16 @@ pub fn row_hashes(batch: &RecordBatch) -> Vec<u64> {
 }
 
 impl Sound {
-    /// The result for a run whose segment was cleaned away.
     pub fn gone(run: &Run<Location>) -> Sound {
         let lost = Lost { rows: run.rows, zones: None, why: "it was cleaned away".into() };
         Sound { lost: vec![lost], ..Sound::default() }
     }
 
-    /// All readable rows.
     pub fn batches(&self) -> impl Iterator<Item = &RecordBatch> {
         self.pages.iter().map(|(_, batch)| batch).chain(&self.parts)
     }
 }
 
-/// The result of reading a page.
 enum Page {
     Whole(RecordBatch),
     /// The valid rows, and the problem of each invalid row.

@@ -78,7 +78,6 @@ impl SalvageReport {
     }
 }
 
-/// The writing of one step.
 struct Pass<'a> {
     step: i64,
     pages: &'a mut PageLedger,

@@ -55,7 +55,6 @@ impl VerifyOptions {
     }
 }
 
-/// The findings and losses of [`verify`].
 #[derive(Clone, Debug, Default, serde::Serialize)]
 pub struct VerifyReport {
     /// True if every page was to be read.
@@ -87,7 +86,6 @@ const MOST_UNREAD: usize = 100;
 const NOT_LOOKED_AT: &str = "the rest was not looked at";
 
 impl VerifyReport {
-    /// True if everything could be read and there are no findings.
     pub fn is_sound(&self) -> bool {
         self.findings.is_empty() && self.unread.is_empty()
     }

@@ -2,7 +2,7 @@
 //!
 //! Encoding gathers every column of every run in an order that is unrelated to the order of arrival, so each
 //! value would be a cache miss. Rows are therefore first moved, column by column, to buckets by the highest
-//! bits of their keys. Values that are gathered together are then close in memory.
+//! bits of their keys, so that values that are gathered together are close in memory.
 
 use arrow_array::builder::BooleanBufferBuilder;
 use arrow_array::cast::AsArray;
@@ -20,15 +20,12 @@ use kubist_types::{Cancel, Error, Result};
 
 /// Fewer rows than this fit in a cache and need no buckets.
 const FEW_ROWS: usize = 1 << 17;
-/// Target rows of a bucket.
 const BUCKET_ROWS: usize = 512;
 /// Each open bucket costs a cache line, so their number is limited.
 const MOST_BUCKET_BITS: u32 = 11;
 
-/// The new index of each row.
 pub struct Places(pub Vec<u32>);
 
-/// Rows in buckets, in key order.
 pub struct Buckets {
     pub places: Places,
     pub rows: Vec<Range<usize>>,
@@ -60,7 +57,6 @@ impl Buckets {
 }
 
 impl Places {
-    /// Moves values to their new indices.
     pub fn scatter<T: Copy + Default>(&self, values: impl Iterator<Item = T>) -> Vec<T> {
         let mut scattered = vec![T::default(); self.0.len()];
         for (index, value) in self.0.iter().zip(values) {

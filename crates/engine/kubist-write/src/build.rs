@@ -1,11 +1,11 @@
 //! From placed rows to runs: sort, distribute, order within runs, encode.
 //!
 //! A run orders its rows by stratum, then by Morton key. Strata divide the range of priorities geometrically
-//! from the cube's cutoff downwards (and from 1 down to the cutoff for overflow). A cut by priority thus
-//! reads whole strata and few other rows, and inside a stratum the zones are small boxes. Rows of a stratum
-//! near a plane are placed between the rows before and after the plane, dimension by dimension (`planes`).
-//! Zones are cut within these parts of strata. If only the size counts, the rows of a zone are ordered by the
-//! identity, which then takes few bits, and which keeps rows of one particle together.
+//! from the cube's cutoff downwards (and from 1 down to the cutoff for overflow). So a cut by priority reads
+//! whole strata and few other rows, and inside a stratum the zones are small boxes. Rows of a stratum near a
+//! plane are placed between the rows before and after the plane, dimension by dimension (`planes`). Zones are
+//! cut within these parts of strata. If only the size counts, the rows of a zone are ordered by the identity,
+//! which then takes few bits, and which keeps rows of one particle together.
 
 use std::cmp::Ordering;
 use std::ops::Range;
@@ -51,15 +51,12 @@ const OVERFLOW_STRATUM_ROWS: usize = 48;
 const ONE_OF_MANY: (usize, usize) = (usize::MAX, 4);
 const MOST_STRATA: usize = 16;
 
-/// Rows in memory, sorted along the space-filling curve.
 pub struct SortedRows {
     frame: Arc<Frame>,
     dimensions: Dimensions,
     batch: RecordBatch,
     buckets: Option<Buckets>,
-    /// Rows of `batch` in key order.
     order: Vec<u32>,
-    /// In key order.
     keys: Vec<MortonKey>,
     /// Order keys of the identity's columns, for the rows of `batch`; empty unless zones are ordered by them.
     identity: Vec<Vec<u64>>,
@@ -69,7 +66,6 @@ pub struct SortedRows {
     pub outside: u64,
 }
 
-/// An encoded run that is not yet written.
 pub struct EncodedRun {
     pub cube: CubeId,
     pub rows: u64,
@@ -80,9 +76,7 @@ pub struct EncodedRun {
     pub data_length: u64,
     pub map: Vec<u8>,
     pub zones: u32,
-    /// The range of each stored column.
     pub ranges: Vec<Zone>,
-    /// The postings of each column with a secondary index.
     pub postings: Vec<Vec<u64>>,
 }
 
@@ -123,12 +117,10 @@ impl SortedRows {
         Ok(SortedRows { frame, dimensions, batch, buckets, order, keys, identity, priorities, encoding, outside })
     }
 
-    /// The grid by which they are sorted.
     pub fn frame(&self) -> &Arc<Frame> {
         &self.frame
     }
 
-    /// The rows, grouped in buckets.
     pub fn batch(&self) -> &RecordBatch {
         &self.batch
     }
@@ -219,7 +211,6 @@ impl SortedRows {
         placements.par_iter().map(encode).collect()
     }
 
-    /// Encodes the run of one placement.
     pub fn encode(&self, placement: &Placement, keys: &Keys) -> EncodedRun {
         let mut order = Vec::with_capacity(placement.within.len() + placement.overflow.len());
         let mut zones = Vec::new();
@@ -296,14 +287,13 @@ impl SortedRows {
     }
 }
 
-/// The smallest and the largest zone for this target.
 fn zone_limits(wanted: usize) -> (usize, usize) {
     ((wanted * 7 / 10).max(1), wanted * 27 / 20)
 }
 
 /// Divides rows into strata of `[0, top)`, lowest first, and keeps the order within. Each stratum begins at
-/// 1/sqrt(2) of the priority where the next one begins. Small strata are joined with the next. A cut anywhere
-/// in a stratum thus reads about the same fraction of unneeded rows.
+/// 1/sqrt(2) of the priority where the next one begins, so a cut anywhere in it reads about the same fraction
+/// of unneeded rows. Small strata are joined with the next.
 fn strata(rows: &[u32], top: Threshold, priorities: &[u64], wanted: usize) -> Vec<Vec<u32>> {
     if rows.len() <= wanted {
         return if rows.is_empty() { Vec::new() } else { vec![rows.to_vec()] };
@@ -339,7 +329,6 @@ fn halved(top: u128, i: usize) -> u128 {
     if i.is_multiple_of(2) { whole } else { (whole * ROOT_OF_HALF) >> 32 }
 }
 
-/// Merges two ascending lists.
 fn merged(a: Vec<u32>, b: Vec<u32>) -> Vec<u32> {
     let mut both: Vec<u32> = a.into_iter().chain(b).collect();
     // The stable sort merges two ascending runs in one pass.
@@ -350,7 +339,6 @@ fn merged(a: Vec<u32>, b: Vec<u32>) -> Vec<u32> {
 /// Fewer rows are processed on one core.
 const ONE_CORE: usize = 1 << 16;
 
-/// Maps a function over items in parallel; results are in the order of the items.
 fn each<T: Sync, R: Send>(of: &[T], made: impl Fn(&T) -> R + Sync + Send) -> Vec<R> {
     match of.len() < ONE_CORE {
         true => of.iter().map(made).collect(),

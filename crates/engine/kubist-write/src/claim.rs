@@ -20,7 +20,6 @@ use xxhash_rust::xxh3::xxh3_128;
 
 use crate::names::own_log;
 
-/// Time between two checks of a claim that appears or disappears.
 const MOMENT: Duration = Duration::from_millis(5);
 
 /// Active until it is dropped, which must be before its writer's log is released.

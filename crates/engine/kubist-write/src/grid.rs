@@ -18,7 +18,6 @@ use kubist_types::error::{Error, Result};
 /// Minimum rows of a commit for which a new grid may be made.
 const BULK_ROWS: u64 = 1 << 14;
 const COMPARED_ROWS: u64 = 1 << 15;
-/// Rows of the sample that decides it.
 const LOOKED_AT_ROWS: u64 = 1 << 9;
 
 /// The frame of the newest grid, or a frame learned from these rows if the table has none. A commit that has
@@ -47,7 +46,6 @@ pub(crate) fn frame_for(
     Ok(frame)
 }
 
-/// The scales of a table's first grid: given at creation, or learned from these rows.
 fn learned(core: &Core, batches: &[RecordBatch]) -> Result<Vec<Scale>> {
     let learn = |(dimension, column): (&HeaderDimension, &usize)| match dimension.domain {
         Some((low, high)) => Scale::linear(low, high).map_err(Error::invalid),

@@ -9,7 +9,6 @@ use kubist_index::plain;
 
 use kubist_types::error::{Error, Result};
 
-/// Maximum rows of a slice.
 const SLICE_ROWS: usize = 1 << 18;
 /// Maximum bytes of the values of dictionaries and views in a slice without their encoding.
 const SLICE_BYTES: usize = 64 << 20;
@@ -25,7 +24,6 @@ pub(crate) fn own(batch: &RecordBatch) -> Result<RecordBatch> {
     RecordBatch::try_new(batch.schema(), columns.collect::<Result<_>>()?).map_err(Error::invalid)
 }
 
-/// The rows of a batch in slices that fit into memory without dictionary and view encoding.
 pub(crate) fn slices(batch: &RecordBatch) -> Vec<Range<usize>> {
     let expand = |column: &&ArrayRef| {
         matches!(column.data_type(), DataType::Dictionary(_, _) | DataType::Utf8View | DataType::BinaryView)

@@ -1,11 +1,8 @@
-//! Keys of rows for secondary indexes.
-
 use arrow_array::{Array, RecordBatch};
 use arrow_buffer::NullBuffer;
 use kubist_format::lookup::keys;
 use rayon::prelude::*;
 
-/// Rows whose keys are computed at once.
 const KEYED_ROWS: usize = 1 << 16;
 
 /// The stored columns with a secondary index, and the seed of their keys.
@@ -15,12 +12,10 @@ pub struct LookupColumns {
     pub columns: Vec<usize>,
 }
 
-/// The keys of a batch's rows, by column.
 #[derive(Default)]
 pub struct Keys(Vec<(Vec<u32>, Option<NullBuffer>)>);
 
 impl LookupColumns {
-    /// Computes the keys of the rows of a stored batch.
     pub fn keys(&self, batch: &RecordBatch) -> Keys {
         let keys = self.columns.iter().map(|column| {
             let array = batch.column(*column);

@@ -1,7 +1,6 @@
 //! Writing: rows become runs, runs become a commit, and rewrites take the next number.
 //!
-//! A commit that has returned is durable, complete, and visible to every reader. This crate reads no rows
-//! back and does not decide to rewrite anything.
+//! A commit that has returned is durable, complete, and visible to every reader.
 
 pub mod bucket;
 pub mod build;

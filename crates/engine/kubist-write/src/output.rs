@@ -22,7 +22,6 @@ pub const DEFAULT_MEMORY: usize = 1 << 30;
 /// Rows of runs that are encoded in parallel before they are written.
 const GROUP_ROWS: usize = 1 << 19;
 
-/// Collects the runs of one commit or rewrite.
 pub struct Output<'a> {
     segment: &'a mut dyn Segment,
     cancel: &'a Cancel,
@@ -51,7 +50,6 @@ impl<'a> Output<'a> {
         Output { segment, cancel, runs: Vec::new(), bytes: 0, lookup, ranges, dimensions }
     }
 
-    /// The columns with a secondary index, for encoding runs.
     pub fn lookup_columns(&self) -> LookupColumns {
         self.lookup.columns.clone()
     }

@@ -14,7 +14,6 @@ use kubist_format::lookup::postings::{self, Encoded};
 use kubist_format::lookup::{Lookup, OfColumn};
 use kubist_types::error::Result;
 
-/// Bytes of one row's posting in memory.
 const PAIR_BYTES: usize = 8;
 /// Minimum rows of a set of postings, even if there is little memory.
 const FEWEST_ROWS: usize = 1 << 10;
@@ -30,7 +29,6 @@ const PART_ROWS: usize = 1 << 14;
 pub struct Gathered {
     pub columns: LookupColumns,
     pairs: Vec<Pairs>,
-    /// Number of zones of each run.
     zones: Vec<u32>,
     next_zone: u32,
     /// Postings are written when they have this many rows.
@@ -53,7 +51,6 @@ impl Gathered {
         Gathered { columns, pairs, zones: Vec::new(), next_zone: 0, enough }
     }
 
-    /// Adds the postings of a run with `zones` zones.
     pub fn add(&mut self, postings: Vec<Vec<u64>>, zones: u32) {
         for (pairs, postings) in self.pairs.iter_mut().zip(postings) {
             pairs.count += postings.len();

@@ -1,7 +1,7 @@
 //! The rewrite log: one numbered sequence of entries that replace runs.
 //!
 //! A rewriter takes the next number only after it has checked that its inputs are live after all earlier
-//! numbers. Two rewriters therefore never undo each other, and a rewriter that dies leaves only unused bytes.
+//! numbers. So two rewriters never undo each other, and a rewriter that dies leaves only unused bytes.
 //!
 //! # Why no rewrite names a segment that cleaning deletes
 //!
@@ -31,7 +31,7 @@
 //! is so far ahead that cleaning may have deleted this number, then this number was taken before, and the
 //! entry just put under it does not count. The first number has no previous one. On stores where changes
 //! become visible late, cleaning deletes rewrites only when every machine sees the checkpoint that contains
-//! them. A rewriter that was not stopped since it read the table has therefore seen later rewrites.
+//! them. So a rewriter that was not stopped since it read the table has seen later rewrites.
 
 use std::collections::{BTreeSet, HashSet};
 use std::sync::Arc;
@@ -73,7 +73,6 @@ pub const SHARED_REWRITE_TIME: Duration = Duration::from_secs(3600);
 /// Number of the last rewrites that cleaning keeps although a checkpoint contains them.
 pub const KEPT_REWRITES: u64 = 64;
 
-/// A replacement of runs.
 #[derive(Default)]
 pub struct Replacement {
     /// Runs that it removes.
@@ -199,7 +198,6 @@ fn check_number(core: &Core, number: u64, ago: Duration, cancel: &Cancel) -> Res
     Err(Error::SnapshotExpired { location: core.store.location().into(), why })
 }
 
-/// The notes that a rewriter has put itself.
 #[derive(Default)]
 struct Reserved(Vec<(Arc<str>, Instant)>);
 
@@ -241,7 +239,6 @@ pub fn reserve(core: &Core, segment: &str, now: u64) -> Result<bool> {
     core.store.put_if_absent(&note_of(segment), &until.to_le_bytes()).map_err(store_error)
 }
 
-/// The object that notes since when a segment is garbage.
 pub fn note_of(segment: &str) -> String {
     format!("{GARBAGE}{segment}")
 }
@@ -277,7 +274,6 @@ fn copied_twice(directory: &Directory, replacement: &Replacement) -> bool {
     })
 }
 
-/// The amount that one rewrite wrote.
 #[derive(Clone, Copy, Default)]
 pub struct Written {
     pub runs: u64,
@@ -331,7 +327,6 @@ impl NewRuns {
         Ok(NewRuns { runs, segment, bytes })
     }
 
-    /// Deletes the segment.
     pub fn discard(self, core: &Core) {
         discard(core, &self.segment);
     }

@@ -32,7 +32,6 @@ pub(crate) const SORT_BYTES: usize = 48;
 /// Parts that are processed at the same time may take 1/`PART_SHARE` of the memory.
 pub(crate) const PART_SHARE: usize = 8;
 
-/// The runs of a commit before its entry is in the log.
 #[derive(Default)]
 pub(crate) struct Prepared {
     pub commit: Commit<Location>,
@@ -75,19 +74,16 @@ fn lowest(cutoffs: &mut Vec<(CubeId, Threshold)>) {
     cutoffs.dedup_by_key(|(cube, _)| *cube);
 }
 
-/// The common parameters of all parts of a commit.
 pub(crate) struct Runs<'a> {
     pub core: &'a Core,
     pub frame: &'a Arc<Frame>,
     pub schema: &'a TableSchema,
     pub seen: &'a Seen,
-    /// The step of all rows.
     pub step: Option<i64>,
     pub memory: usize,
     pub cancel: &'a Cancel,
 }
 
-/// The result of a part.
 struct Made {
     /// Rows for the cubes above the part.
     upper: Vec<(CubeId, RecordBatch)>,
@@ -148,7 +144,6 @@ impl Runs<'_> {
         Ok(Prepared { commit: Commit { runs, cutoffs }, bytes, outside })
     }
 
-    /// Number of parts that are processed in parallel.
     fn at_once(&self, parts: &[Part]) -> usize {
         let largest = parts.iter().map(|part| part.bytes + part.rows * SORT_BYTES as u64).max().unwrap_or(0);
         let fit = (self.memory / PART_SHARE * 4) as u64 / largest.max(1);
@@ -179,7 +174,6 @@ impl Runs<'_> {
         SortedRows::new(self.frame, &self.schema.stored, self.schema.run_encoding(), &ready, self.cancel)
     }
 
-    /// Places the rows of a part.
     fn make(
         &self,
         part: Part,

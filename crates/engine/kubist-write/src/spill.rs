@@ -2,7 +2,7 @@
 //!
 //! A part is a cube. The parts cover space and do not contain each other. They are chosen from the first rows
 //! so that each gets a small fraction. A part that becomes too large is split again before it is loaded. The
-//! rows then come back part by part, in key order, few enough to be sorted in parallel.
+//! rows come back part by part, in key order, few enough to be sorted in parallel.
 
 use std::sync::Arc;
 
@@ -32,18 +32,15 @@ pub struct Spill {
     frame: Arc<Frame>,
     /// Without it, rows stay in memory.
     scratch: Option<Arc<dyn Scratch>>,
-    /// Ascending.
     cubes: Vec<CubeId>,
     /// Indexed by the highest bits of a key: the last part that begins at or before them.
     parts: Vec<u32>,
-    /// The rows of each part.
     stored: Vec<Stored>,
 }
 
 /// Maximum bits of a key for the index of parts, enough for 1024 parts.
 const MOST_LEADING_BITS: u32 = 15;
 
-/// The rows of one part so far.
 #[derive(Clone, Default)]
 struct Stored {
     rows: u64,
@@ -114,12 +111,10 @@ impl Spill {
         Spill { frame, scratch, cubes, parts, stored }
     }
 
-    /// The grid by which its rows are placed.
     pub fn frame(&self) -> &Arc<Frame> {
         &self.frame
     }
 
-    /// The part that contains a key.
     fn part_of(&self, key: MortonKey) -> usize {
         let leading = (key >> (KEY_BITS - self.parts.len().ilog2())) as usize;
         let first = self.parts[leading] as usize;
@@ -152,7 +147,6 @@ impl Spill {
         }
     }
 
-    /// Distributes one batch.
     fn distribute(&self, batch: &RecordBatch, cancel: &Cancel) -> Result<Vec<(usize, Stored)>> {
         let keys = self.frame.keys(batch);
         let parts: Vec<u32> = keys.iter().map(|key| self.part_of(*key) as u32).collect();

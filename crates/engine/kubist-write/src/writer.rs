@@ -69,7 +69,6 @@ pub struct Writer {
     schema: Arc<TableSchema>,
     log: Box<dyn LogOwner>,
     segment: Option<Box<dyn Segment>>,
-    /// Bytes of commits in it.
     segment_bytes: u64,
     next_segment: u64,
     /// Commits and rows before the pending ones.
@@ -87,7 +86,6 @@ pub struct Writer {
     behind: Option<Box<dyn Behind>>,
 }
 
-/// Rows since the last commit.
 #[derive(Default)]
 struct Pending {
     batches: Vec<RecordBatch>,
@@ -116,7 +114,6 @@ impl Pending {
     }
 }
 
-/// The result of a commit.
 #[derive(Clone, Debug, Default, PartialEq, serde::Serialize)]
 pub struct Committed {
     pub writer: String,
@@ -197,12 +194,10 @@ impl Writer {
         })
     }
 
-    /// The name under which it writes.
     pub fn name(&self) -> &str {
         self.log.writer()
     }
 
-    /// Rows appended since the last commit.
     pub fn pending_rows(&self) -> u64 {
         self.pending.rows
     }
@@ -301,7 +296,6 @@ impl Writer {
         }
     }
 
-    /// Discards the rows since the last commit.
     pub fn discard(&mut self) {
         if std::mem::take(&mut self.pending).laid_out.is_some()
             && let Some(segment) = self.segment.take()
@@ -382,7 +376,6 @@ impl Writer {
         Ok(())
     }
 
-    /// Releases the claim.
     pub fn give_back(&mut self) {
         self.claim = None;
     }
@@ -503,7 +496,6 @@ impl Writer {
         }
     }
 
-    /// Appends an entry with the next number.
     fn log_entry(&mut self, mut entry: CommitEntry, bytes: u64, begin: Instant) -> Result<Committed> {
         let (sequence, rows) = (self.sequence + 1, entry.rows);
         entry.sequence = sequence;
@@ -536,7 +528,6 @@ impl Writer {
         Ok(Committed { writer, sequence, rows, bytes_written, seconds, ..Committed::default() })
     }
 
-    /// The frame by which rows are placed.
     fn frame(&self, view: &View, batches: &[RecordBatch], rows_before: u64) -> Result<Arc<Frame>> {
         let frame = frame_for(&self.core, view, batches, rows_before, &self.cancel)?;
         if !self.settled.get() {

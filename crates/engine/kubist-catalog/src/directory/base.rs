@@ -39,15 +39,12 @@ pub(super) enum Caching {
     Pass,
 }
 
-/// The runs that a checkpoint stores in pages.
 pub struct Base {
     /// The pages of all levels, oldest level first.
     pub pages: Vec<Leaf>,
     /// Runs on these pages that were removed before the checkpoint.
     pub removed: SpreadSet<RunId>,
-    /// The number of runs on the pages, without the removed ones.
     runs: u64,
-    /// The number of pages that queries have requested so far.
     pub(super) asked: AtomicUsize,
     pub(super) digests: Digests,
 }
@@ -63,7 +60,6 @@ impl Base {
         self.runs
     }
 
-    /// The segment of every level.
     pub fn segments(&self) -> impl Iterator<Item = &Arc<str>> {
         levels(&self.pages).map(|level| &level[0].segment)
     }
@@ -77,14 +73,12 @@ impl Base {
         self.pages.iter().map(|page| page.length as u64).sum()
     }
 
-    /// The pages that can hold runs of a region and a priority range.
     pub(super) fn meeting(&self, files: &TableFiles, region: &Region, range: PriorityRange) -> Vec<usize> {
         let forest = files.forest();
         let meets = |page: &usize| self.pages[*page].summary.meets(&forest, region, range);
         (0..self.pages.len()).filter(meets).collect()
     }
 
-    /// Returns pages from the cache or the store.
     pub(super) fn load(
         &self,
         files: &TableFiles,
@@ -289,7 +283,6 @@ pub(super) struct Entries<'a> {
     base: &'a Base,
     files: &'a TableFiles,
     cancel: &'a Cancel,
-    /// Pages per request.
     at_once: usize,
     left: VecDeque<usize>,
     ready: VecDeque<Entry>,
@@ -313,7 +306,6 @@ impl Iterator for Entries<'_> {
     }
 }
 
-/// The entries of a page in depth-first order of cubes.
 fn in_order(page: &Page) -> Vec<Entry> {
     let cutoffs = page.cutoffs.iter().map(|(cube, cutoff)| Entry::Cutoff(*cube, *cutoff));
     let mut entries: Vec<Entry> = page.runs.iter().cloned().map(Entry::Run).chain(cutoffs).collect();

@@ -62,7 +62,6 @@ impl Runs {
         self.inside(files, cube, WRITER_PAGES, cancel)
     }
 
-    /// Reads at most `most` pages of cubes inside the cube, upper tiers first.
     fn inside(&self, files: &TableFiles, cube: CubeId, most: usize, cancel: &Cancel) -> Result<Arc<Directory>> {
         let forest = files.forest();
         let tree = forest.tree_of(cube);

@@ -24,7 +24,6 @@ const FIRST_PAGES: usize = 4;
 /// The pages that a query still has to read.
 pub struct Stretches {
     pages: VecDeque<usize>,
-    /// The number of pages of the next stretch.
     at_once: usize,
     /// True before the runs after the base were returned, which come first.
     recent_is_left: bool,
@@ -36,7 +35,6 @@ pub struct Abridged {
     /// runs may be included.
     pub runs: Vec<Arc<Run<Location>>>,
     pages: Vec<usize>,
-    /// The number of pages that were read.
     read: usize,
 }
 
@@ -98,7 +96,6 @@ impl Runs {
         Ok(Some(self.primaries_of(files, base, &known, region, range)))
     }
 
-    /// The primary runs after the base that meet a region and a range.
     pub fn recent_primaries(
         &self,
         files: &TableFiles,
@@ -177,7 +174,6 @@ impl Runs {
         Ok(found)
     }
 
-    /// The base, if it does not fit in memory.
     pub(super) fn unheld_base(&self, files: &TableFiles) -> Option<&Arc<Base>> {
         self.base.as_ref().filter(|base| self.whole.get().is_none() && !files.fits_in_memory(base.runs()))
     }

@@ -31,7 +31,6 @@ pub const DEFINITION: Definition = Definition {
     },
 };
 
-/// Binds the number of distinct values of a column.
 pub fn of(name: &str, call: &Call) -> Result<Bound, String> {
     let fields = call.schema.fields();
     let plain = name.strip_prefix('"').and_then(|name| name.strip_suffix('"')).unwrap_or(name);
@@ -84,7 +83,6 @@ impl Distinct {
         self.seen.len()
     }
 
-    /// The estimate and both ends, from a sample of fraction `p` of at most `rows` records.
     fn estimate(&self, p: f64, alpha: f64, rows: f64) -> (f64, f64, f64) {
         let seen = self.seen.len() as f64;
         if p >= 1.0 {

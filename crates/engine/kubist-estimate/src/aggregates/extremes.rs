@@ -34,7 +34,6 @@ pub const DEFINITION: Definition = Definition {
     },
 };
 
-/// Both the aggregate and its accumulator.
 #[derive(Clone, Debug)]
 struct Extreme {
     end: End,

@@ -24,16 +24,13 @@ pub const COMBINED: &str = "sum, count, mean (avg) and share";
 
 /// Limit of aggregates in one formula; each costs work for every record.
 const MOST_TERMS: usize = 32;
-/// Step of the numerical derivative, in standard errors of the term.
 const STEP: f64 = 1e-2;
 /// Smallest step relative to the value; below it, rounding dominates.
 const LEAST_STEP: f64 = 1e-7;
 
 #[derive(Clone, Copy, Debug, PartialEq)]
 enum Kind {
-    /// All records.
     Records,
-    /// Records in which the argument has a value.
     Count,
     Sum,
     Mean,
@@ -53,7 +50,6 @@ struct Told {
     of_number: f64,
 }
 
-/// The method for the interval of a formula.
 #[derive(Clone, Debug)]
 enum Way {
     Slopes,
@@ -64,7 +60,6 @@ enum Way {
 
 #[derive(Clone, Debug)]
 struct Formula {
-    /// Over one column for each term.
     expression: Expression,
     interval: Way,
     schema: SchemaRef,
@@ -148,7 +143,6 @@ fn next_call(
     at: usize,
     is_aggregate: &impl Fn(&str) -> bool,
 ) -> Result<Option<(Range<usize>, Range<usize>)>, String> {
-    // The last word, as long as only spaces follow.
     let mut word: Option<Range<usize>> = None;
     let mut letters = text[at..].char_indices().map(|(index, letter)| (at + index, letter));
     while let Some((index, letter)) = letters.next() {
@@ -171,7 +165,6 @@ fn next_call(
     Ok(None)
 }
 
-/// True for characters that can follow the first one of a name.
 fn is_of_word(letter: char) -> bool {
     letter.is_alphanumeric() || letter == '_' || letter == '.'
 }
@@ -195,7 +188,6 @@ impl Formula {
         1 + 2 * self.arguments
     }
 
-    /// True if it depends on the number of records alone.
     fn is_of_records(&self) -> bool {
         self.terms.iter().all(|term| term.kind == Kind::Records)
     }
@@ -206,7 +198,6 @@ impl Formula {
         Ok(found.first().copied().unwrap_or(f64::NAN))
     }
 
-    /// The values of the formula, or of a part, for rows of term values.
     fn values(&self, of: &Expression, rows: &[Vec<f64>]) -> Result<Vec<f64>, ExprError> {
         let column = |term: usize| Arc::new(rows.iter().map(|row| row[term]).collect::<Float64Array>()) as ArrayRef;
         let columns = (0..self.terms.len()).map(column).collect();
@@ -253,7 +244,6 @@ struct Totals {
 }
 
 impl Totals {
-    /// The value and the derivatives of each term.
     fn terms(&self, sums: &Sums, conditions: &Conditions) -> Vec<Told> {
         let totals = sums.totals(conditions.p);
         let all = totals[0];

@@ -74,10 +74,8 @@ impl Aggregate for Binned {
     }
 }
 
-/// The empty range.
 const NONE: (f64, f64) = (f64::INFINITY, f64::NEG_INFINITY);
 
-/// Random groups of identities in each bin.
 const GROUPS: usize = 32;
 
 #[derive(Clone, Debug)]

@@ -63,7 +63,6 @@ struct Quantile {
     values: Values,
 }
 
-/// The representation of stored values.
 #[derive(Clone, Copy, Debug)]
 enum Values {
     Floats,
@@ -182,7 +181,6 @@ struct Ordered<T> {
     groups: usize,
     /// Number of units in 1.
     divisor: f64,
-    /// Value and random group.
     values: Vec<(T, u16)>,
     /// The range of stored values, once there are too many; values outside are only counted by random group.
     bracket: Option<(T, T)>,
@@ -205,7 +203,6 @@ impl<T: Ranked> Ordered<T> {
         Ordered { share, groups, divisor, values: vec![], bracket: None, below: vec![], above: vec![], left: 0 }
     }
 
-    /// An empty accumulator with the same bracket.
     fn emptied(&self) -> Ordered<T> {
         let none = vec![0.0; self.below.len()];
         let empty = Ordered::new(self.share, self.groups, self.divisor);
@@ -235,7 +232,6 @@ impl<T: Ranked> Ordered<T> {
         }
     }
 
-    /// Adds another accumulator that has the same bracket or none.
     fn join(&mut self, other: Ordered<T>) {
         other.values.into_iter().for_each(|(value, group)| self.put(value, group));
         let add = |mine: &mut Vec<f64>, theirs: &[f64]| mine.iter_mut().zip(theirs).for_each(|(a, b)| *a += b);
@@ -273,7 +269,6 @@ impl<T: Ranked> Ordered<T> {
         self.at((self.records() - 1.0) * share.clamp(0.0, 1.0))
     }
 
-    /// The value at a rank from 0; `None` if it was discarded.
     fn at(&mut self, rank: f64) -> Option<T> {
         let rank = rank - self.below.iter().sum::<f64>();
         let last = self.values.len().checked_sub(1)? as f64;

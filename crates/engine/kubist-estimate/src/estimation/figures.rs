@@ -21,7 +21,6 @@ use kubist_types::error::{Error, Result};
 use kubist_types::human::counted;
 use kubist_types::stats::Stats;
 
-/// Whether figures use regression on auxiliary variables.
 #[derive(Clone, Copy, PartialEq)]
 enum Basis {
     Expected,
@@ -64,7 +63,6 @@ impl<P: Population> Question<P> {
         }
     }
 
-    /// The error probability of this stage.
     fn alpha(&self, sample: &Sample<P>) -> f64 {
         let (alpha, stage) = (1.0 - self.options.confidence, sample.stages.max(1) as f64);
         if self.watched { alpha / (stage * (stage + 1.0)) } else { alpha }
@@ -157,7 +155,6 @@ impl<P: Population> Question<P> {
             .collect()
     }
 
-    /// The stored column of an aggregate's first argument, if it is a plain column.
     fn first_column(&self, asked: &Asked) -> Option<usize> {
         let column = asked.bound.arguments.first().and_then(|argument| argument.column())?;
         Some(self.whole.place(column))
@@ -295,7 +292,6 @@ impl<P: Population> Question<P> {
         Ok((decided, stats))
     }
 
-    /// The histograms of a sample whose outer bins may reach further.
     fn outer_bins(&self, figures: &[Figure]) -> Vec<&Asked> {
         let open = |asked: &&Asked| {
             let mine = |figure: &Figure| figure.aggregate == asked.name && !figure.exact && !figure.bin.is_empty();
@@ -394,14 +390,12 @@ impl<P: Population> Question<P> {
         })
     }
 
-    /// Sets values in the exact type of their aggregate, and ends from zone maps.
     fn in_own_types(&self, figures: &mut [Figure]) {
         for figure in figures.iter_mut() {
             let asked = self.task.aggregates.iter().find(|asked| asked.name == figure.aggregate);
             let Some(own) = asked.and_then(|asked| asked.bound.own.as_ref()) else { continue };
             match &mut figure.own {
                 Some(found) => found.bounded(figure.low, figure.high),
-                // A float does not have all digits of wide decimals.
                 found if figure.exact && own::is_narrow(own) => {
                     *found = Some(Own::rounded(own, figure.value, figure.low, figure.high));
                 }

@@ -15,7 +15,6 @@ use crate::aggregate::Total;
 use crate::figure::Figure;
 use crate::options::EstimateOptions;
 
-/// Integers up to 2^53 are exact as floats.
 const MOST_WHOLE: f64 = 9_007_199_254_740_992.0;
 
 /// The totals that writers stored for the selected steps.

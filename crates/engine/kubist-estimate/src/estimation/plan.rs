@@ -11,7 +11,6 @@ use kubist_population::{MOST_PART, Population};
 /// A stage reads this factor more than the measured variance requires, because the variance is an estimate
 /// too.
 const MARGIN: f64 = 1.1;
-/// Smallest and largest growth of the sample in one stage.
 const LEAST_GROWTH: f64 = 1.3;
 const MOST_GROWTH: f64 = 64.0;
 /// Growth of a stage without a goal, or if a caller watches.
@@ -47,7 +46,6 @@ impl<P: Population> Question<P> {
         let growth = self.growth(sample, facts, figures);
         let bounds = self.bounds(sample);
         match bounds.into_iter().min_by(|a, b| a.0.total_cmp(&b.0)) {
-            // The remaining budget is too small for another stage.
             Some((most, stop)) if most < 1.0 + 0.5 * (growth - 1.0).min(0.5) => stop,
             _ => Stop::Progress,
         }
@@ -106,7 +104,6 @@ impl<P: Population> Question<P> {
         })
     }
 
-    /// True if the aggregate uses the number of records.
     fn rests_on_number(&self, figure: &Figure) -> bool {
         let asked = self.task.aggregates.iter().find(|asked| asked.name == figure.aggregate);
         asked.is_some_and(|asked| asked.bound.properties.uses_number_of_records)
@@ -220,7 +217,6 @@ impl<P: Population> Question<P> {
     }
 }
 
-/// The factor by which the sample can grow until `most` is read.
 fn rest(most: u64, read: u64) -> f64 {
     1.0 + PART_OF_REST * (most as f64 / (read as f64).max(1.0) - 1.0)
 }

@@ -16,7 +16,6 @@ use kubist_types::query::{PerCell, Width};
 /// The largest absolute cell index. The extreme 64-bit integers represent nulls, NaN and infinities.
 const LAST_INDEX: f64 = 9e18;
 
-/// A regular grid of cells, and the number of rows per cell.
 pub struct CellGrid {
     pub rows: u64,
     pub axes: Vec<Axis>,
@@ -72,10 +71,8 @@ fn in_numbers(column: &Field, width: &Width) -> Result<f64> {
     }
 }
 
-/// The division of a dimension into cells.
 #[derive(Clone)]
 pub struct Axis {
-    /// The stored column.
     pub column: usize,
     name: String,
     anchor: f64,

@@ -14,7 +14,6 @@ const PRIORITY: &str = "priority";
 /// Common names of time columns, the most likely first.
 const TIMES: [&str; 8] = ["time", "t", "step", "timestep", "frame", "tick", "epoch", "date"];
 
-/// The order of a result, and the number of wanted rows.
 pub(crate) struct Order {
     pub terms: Vec<Term>,
     /// If set, only this many rows, the first in this order.
@@ -130,12 +129,10 @@ fn is_named(field: &Field, name: &str) -> bool {
     if name.len() == 1 { field.name() == name } else { field.name().eq_ignore_ascii_case(name) }
 }
 
-/// True if the type of a column is a date or timestamp.
 fn is_date(field: &Field) -> bool {
     matches!(field.data_type(), DataType::Date32 | DataType::Date64 | DataType::Timestamp(..))
 }
 
-/// True if the values of a stored type have an order.
 fn has_order(data_type: &DataType) -> bool {
     use DataType::*;
     order::is_exact(data_type)

@@ -10,7 +10,6 @@ use crate::bind::BoundQuery;
 use crate::grids::Grids;
 use kubist_format::location::Location;
 
-/// A box in each grid.
 #[derive(Clone)]
 pub struct Region {
     grids: Arc<Grids>,
@@ -31,14 +30,12 @@ impl Region {
         self.grids.tree(run.cube.grid()).zip(self.boxes.in_tree(run.cube.grid()))
     }
 
-    /// True if the region meets the bounding box of a run.
     pub fn meets(&self, run: &Run<Location>) -> bool {
         let Some((tree, asked)) = self.around(run) else { return false };
         let location = &run.payload;
         (0..tree.dimensions()).all(|d| location.low[d] <= asked.high[d] && location.high[d] >= asked.low[d])
     }
 
-    /// The fraction of a run's bounding box inside the region.
     pub fn share_of(&self, run: &Run<Location>) -> f64 {
         let Some((tree, asked)) = self.around(run) else { return 0.0 };
         let location = &run.payload;

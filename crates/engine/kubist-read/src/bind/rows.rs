@@ -1,5 +1,3 @@
-//! Row operations of a bound query: priorities, and batches of the result.
-
 use std::sync::Arc;
 
 use arrow_array::cast::AsArray;

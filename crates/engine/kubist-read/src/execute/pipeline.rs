@@ -10,12 +10,10 @@ use kubist_types::error::{Error, Result};
 
 type Work<T> = dyn Fn(usize) -> Result<T> + Send + Sync;
 
-/// The results of `work(0)`, `work(1)`, … in this order.
 pub struct Pipeline<T> {
     shared: Arc<Shared<T>>,
 }
 
-/// The number of tasks that run in parallel.
 pub struct Pool {
     first: usize,
     most: usize,

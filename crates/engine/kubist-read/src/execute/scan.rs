@@ -46,18 +46,14 @@ struct Loaded {
     pages: Vec<bool>,
 }
 
-/// The location of a chunk.
 #[derive(Clone, Copy)]
 enum Place {
-    /// In this piece, from this byte on.
     Read { piece: usize, start: usize },
-    /// In the cache of decoded pages.
     Kept,
 }
 
 /// The columns and tests that decide on rows.
 struct Judged {
-    /// Stored columns, ascending.
     columns: Vec<usize>,
     by_priority: bool,
     /// The grids in which positions of rows are tested.
@@ -72,11 +68,8 @@ struct Reading<'a> {
     visits: &'a [Visit],
     maps: Vec<Arc<ZoneMap>>,
     keeper: Option<Keeper>,
-    /// The cached decoded pages of every run; empty if the query caches none.
     kept: Vec<Arc<DecodedRun>>,
-    /// The chunks read of every run.
     loaded: Vec<Loaded>,
-    /// The bytes that were read.
     pieces: Vec<Bytes>,
     cost: Cost,
 }
@@ -132,7 +125,6 @@ pub fn scan(
     Ok(scanned)
 }
 
-/// Merges two sets of picks by run and zone; no zone is in both.
 fn merge(a: Vec<RunPicks>, b: Vec<RunPicks>) -> Vec<RunPicks> {
     let mut merged: Vec<RunPicks> = Vec::new();
     let mut all: Vec<RunPicks> = a.into_iter().chain(b).collect();
@@ -361,13 +353,11 @@ impl Reading<'_> {
         self.query.snapshot.core.read_amplification.add(wasted);
     }
 
-    /// The number of rows in picked zones.
     fn rows_of(&self, picks: &[RunPicks]) -> u64 {
         let zones = picks.iter().flat_map(|run| run.picks.iter().map(move |pick| (run.run, &pick.zones)));
         zones.map(|(run, zones)| self.maps[run].rows_of(zones) as u64).sum()
     }
 
-    /// The number of picked rows.
     fn rows_in(&self, picks: &[RunPicks]) -> usize {
         let of_run = |run: &RunPicks| run.picks.iter().map(|pick| pick.count(&self.maps[run.run])).sum::<usize>();
         picks.iter().map(of_run).sum()
@@ -472,7 +462,6 @@ impl Reading<'_> {
             missing.sort();
             missing.dedup();
         }
-        // Adjacent chunks are one piece.
         let mut pieces: Vec<Piece> = Vec::new();
         let mut places = Vec::with_capacity(missing.len());
         let mut last_run = usize::MAX;

@@ -1,5 +1,3 @@
-//! The results of plans that are made piece by piece, in order.
-
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 

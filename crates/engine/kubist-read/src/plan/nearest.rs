@@ -28,10 +28,8 @@ use crate::visit::Visit;
 /// coordinate, up to `MOST_ALIKE` are read.
 const NEAREST: usize = 16;
 const MOST_ALIKE: usize = 1024;
-/// Pages of the directory per request.
 const PAGES_AT_ONCE: usize = 64;
 
-/// A plan of the runs to read next.
 pub struct Nearest {
     pub plan: Arc<ReadPlan>,
     /// For each extreme, the best bound of all runs outside this plan and the earlier ones, as a turned key
@@ -40,7 +38,6 @@ pub struct Nearest {
 }
 
 impl Nearest {
-    /// True if no other run can hold a better value.
     pub fn is_enough(&self, seek: &Seek) -> bool {
         let gains = |(reach, others): (&Reach, &Option<u64>)| others.is_some_and(|others| reach.may_gain(others));
         !seek.reaches.iter().zip(&self.others).any(gains)
@@ -90,7 +87,6 @@ impl BoundQuery {
         best_key(frame, d, data_type, reach.end, next?).map(|key| reach.end.turned(key))
     }
 
-    /// The frame of a run's grid and the dimension of a column in it.
     fn dimension(&self, run: &Run<Location>, column: usize) -> Option<(&Frame, usize)> {
         let frame = self.grids.frame(run.cube.grid())?;
         Some((frame, frame.dimensions.iter().position(|dimension| *dimension == column)?))
@@ -250,11 +246,9 @@ impl LogicalPlan {
     }
 }
 
-/// The search for the runs with the best bounds.
 struct Search<'a> {
     seek: &'a Seek,
     found: Vec<Best>,
-    /// For each extreme, the best bound of all other runs.
     others: Vec<Option<u64>>,
 }
 
@@ -283,12 +277,10 @@ impl Search<'_> {
     }
 }
 
-/// The runs with the best bounds of an extreme so far.
 #[derive(Default)]
 struct Best {
     /// The worst is on top.
     runs: BinaryHeap<Promising>,
-    /// The best bound.
     least: Option<u64>,
     /// The cached result of [`Best::beyond`], by grid and worst bound.
     beyond: Option<((u32, u64), Option<u64>)>,

@@ -39,13 +39,11 @@ pub struct PlanOutline {
     pub runs: u64,
     /// The number of replicas among the runs.
     pub replicas: u64,
-    /// The number of runs that a secondary index narrows to zones.
     pub looked_up: u64,
     /// The number of rows in these runs.
     pub rows_there: u64,
     /// The expected number of rows in the first window, without the effect of conditions on values.
     pub rows_expected: f64,
-    /// The number of cubes that planning visited.
     pub cubes_visited: u64,
 }
 

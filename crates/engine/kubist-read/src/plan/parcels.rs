@@ -17,7 +17,6 @@ use kubist_types::error::Result;
 
 use super::{ANYTHING, LogicalPlan};
 
-/// Disjoint parts of space that are completely inside the query's box.
 pub struct Parcels {
     pub parcels: Vec<Parcel>,
     /// The runs of every subregion's own cube. They hold its rows of lowest priority, which are a
@@ -95,7 +94,6 @@ impl Parcels {
         self.around(of_run).collect()
     }
 
-    /// The common bounds of every subregion's runs.
     fn around<T: Ord + Copy>(
         &self,
         of_run: impl Fn(&Arc<Run<Location>>) -> Option<(T, T)>,

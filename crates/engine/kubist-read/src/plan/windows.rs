@@ -1,5 +1,3 @@
-//! Windows of increasing priority: the part of all priorities that a method reads at once.
-
 use kubist_index::priority::PriorityRange;
 
 use super::{LogicalPlan, Method};
@@ -19,7 +17,6 @@ pub struct Windows {
 }
 
 impl Windows {
-    /// The window to read now.
     pub fn current(&self) -> PriorityRange {
         let PriorityRange { first, last } = self.range;
         let end = match self.share >= 1.0 {

@@ -15,7 +15,6 @@ pub(super) const ALWAYS_HELD: u64 = 1 << 20;
 /// A candidate: priority, tie-breaker, part, and row in the part.
 pub(super) type Candidate = (u64, u64, u32, u32);
 
-/// Scanned columns of the candidates, and their cost.
 #[derive(Default)]
 pub(super) struct Found {
     pub parts: Vec<Vec<ArrayRef>>,
@@ -60,7 +59,6 @@ impl Found {
         candidates
     }
 
-    /// Keeps only the rows of candidates, in their order.
     pub fn compact(&mut self, cancel: &Cancel) -> Result<()> {
         let mut parts = Vec::with_capacity(self.candidates.len().div_ceil(BATCH_ROWS));
         for chosen in self.candidates.chunks_mut(BATCH_ROWS) {

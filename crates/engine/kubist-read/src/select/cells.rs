@@ -22,18 +22,14 @@ use kubist_types::error::{Error, Result};
 const GROWTH: f64 = 8.0;
 /// A zone that spans more cells than this is read without a check.
 const MOST_CELLS: i64 = 64;
-/// The lowest rows of every cell so far, the highest on top.
 #[derive(Default)]
 struct Cells {
-    /// The number of every non-empty cell, by its index in each dimension.
     numbers: HashMap<Box<[i64]>, u32>,
     heaps: Vec<BinaryHeap<Candidate>>,
-    /// The number of rows in all heaps.
     held: u64,
 }
 
 impl Cells {
-    /// Returns the number of a cell, adding new cells.
     fn number(&mut self, cell: &[i64]) -> usize {
         if let Some(number) = self.numbers.get(cell) {
             return *number as usize;

@@ -1,5 +1,3 @@
-//! The message of a selecting thread to its stream.
-
 use std::collections::VecDeque;
 
 use arrow_array::RecordBatch;

@@ -19,11 +19,9 @@ const VALUE: u8 = 0;
 const NAN: u8 = 1;
 const NULL: u8 = 2;
 
-/// The concatenated keys of rows.
 #[derive(Clone, Default)]
 pub(crate) struct Keys {
     bytes: Vec<u8>,
-    /// The end of every key.
     ends: Vec<u32>,
 }
 
@@ -73,7 +71,6 @@ impl Keys {
         self.ends.len()
     }
 
-    /// Size in memory, in bytes.
     pub fn size(&self) -> usize {
         self.bytes.capacity() + 4 * self.ends.capacity()
     }
@@ -104,7 +101,6 @@ fn ties(answered: &[ArrayRef], rows: usize) -> Vec<u64> {
     priorities(&hashed, rows, 0)
 }
 
-/// The values of a column, prepared for encoding.
 enum Values<'a> {
     /// Order keys, and the range of keys that are not NaN.
     Exact(Vec<u64>, (u64, u64)),

@@ -1,5 +1,3 @@
-//! Merging of sorted runs.
-
 use std::collections::VecDeque;
 
 use arrow_array::{Array, ArrayRef};
@@ -13,10 +11,8 @@ use kubist_types::error::{Error, Result};
 /// The locations of a run's blocks, in order.
 pub(super) type Run = VecDeque<Place>;
 
-/// A run that is being read.
 struct Cursor {
     left: Run,
-    /// The keys of the current block, and its next row.
     keys: Keys,
     row: usize,
     /// The index of the current block in `held`.
@@ -35,7 +31,6 @@ pub(super) struct Merge {
     /// Columns of the blocks that the next rows come from.
     held: Vec<Vec<ArrayRef>>,
     block_rows: usize,
-    /// The number of rows that may still be returned.
     left: u64,
 }
 
@@ -55,7 +50,6 @@ impl Merge {
         Ok(merge)
     }
 
-    /// Returns the next rows; `None` at the end.
     pub fn next(&mut self, spilled: &Spilled, cancel: &Cancel) -> Result<Option<Block>> {
         cancel.check()?;
         let (mut places, mut keys) = (Vec::new(), Keys::default());
@@ -93,7 +87,6 @@ impl Merge {
         Ok(cursor.keys.len() > 0)
     }
 
-    /// Drops all blocks except the current ones.
     fn let_go(&mut self) {
         let held = self.cursors.iter_mut().enumerate().map(|(place, cursor)| {
             let columns = std::mem::take(&mut self.held[cursor.held]);

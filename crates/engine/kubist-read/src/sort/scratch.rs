@@ -26,11 +26,9 @@ pub(super) type Place = (u64, u64);
 
 /// The scratch file of a query, created on the first write.
 pub(super) struct Spilled {
-    /// The columns that the query reads.
     schema: SchemaRef,
     scratch: Option<Arc<dyn Scratch>>,
     written: u64,
-    /// The largest size of the file in bytes.
     most: Option<u64>,
 }
 

@@ -94,7 +94,6 @@ impl Postings {
     }
 }
 
-/// Returns the sums of one index, by column and run.
 fn read_one(snapshot: &Snapshot, lookup: &Lookup, cancel: &Cancel) -> Result<Vec<Vec<Sum>>> {
     let of_column = |place: &OfColumn| {
         let mut sums = vec![Sum::default(); lookup.runs as usize];

@@ -17,14 +17,12 @@ use kubist_read::runs;
 
 use crate::verify::VerifyReport;
 
-/// The number of rows and the wrapping sum of their hashes.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 struct Sum {
     rows: u64,
     hashes: u64,
 }
 
-/// The expected and the actual rows of each replica.
 pub struct Ledger {
     replicas: Vec<Arc<Run<Location>>>,
     /// The replicas that copy each run.
@@ -64,7 +62,6 @@ impl Ledger {
         Ledger { replicas, named_by, expected: HashMap::new(), found: HashMap::new(), lost: HashSet::new() }
     }
 
-    /// Returns whether a run is a replica or a source of one.
     pub fn concerns(&self, run: &Run<Location>) -> bool {
         run.is_replica() || self.named_by.contains_key(&run.id)
     }

@@ -23,7 +23,6 @@ const MAPS_AT_ONCE: usize = 256;
 /// Rows to read in parallel.
 const ROWS_AT_ONCE: u64 = 1 << 18;
 
-/// Returns the number of bytes of a run that the check reads.
 pub fn length(run: &Run<Location>, deep: bool) -> u64 {
     run.payload.map_length as u64 + if deep { run.payload.data_length } else { 0 }
 }
@@ -61,7 +60,6 @@ impl Seen {
                 Err(error) => report.note(error)?,
             }
         }
-        // In the order of the tree.
         seen.replicas.sort_by_key(|replica| (replica.cube, replica.id));
         Ok(seen)
     }

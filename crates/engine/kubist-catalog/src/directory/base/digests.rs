@@ -33,9 +33,7 @@ pub struct Digests {
     covering: OnceLock<Arc<Covering>>,
 }
 
-/// A level of pages, and its digest if it has one.
 struct Level {
-    /// Positions in the pages of the base.
     pages: Range<usize>,
     segment: Arc<str>,
     /// The offsets of the start of the digest and of the end of the segment.
@@ -106,7 +104,6 @@ impl Level {
         }
     }
 
-    /// True if the whole digest is intact.
     fn is_sound(&self, files: &TableFiles) -> Result<bool> {
         let stats = &mut Stats::default();
         let mut read = || {
