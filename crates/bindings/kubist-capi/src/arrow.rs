@@ -79,7 +79,6 @@ impl Drop for Outgoing {
     }
 }
 
-/// Drops a stream, and catches panics.
 fn drop_quietly(stream: Option<QueryStream>) {
     let _quiet = Quiet::now();
     // An error of the drop cannot be reported.

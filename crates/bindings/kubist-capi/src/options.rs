@@ -1,4 +1,4 @@
-//! Options as JSON. Their names are declared only here; docs/simulations.md lists them.
+//! Options as JSON. Their names are declared only here.
 
 use std::fmt;
 use std::marker::PhantomData;
@@ -48,7 +48,6 @@ impl<'de, T: Deserialize<'de>> Deserialize<'de> for InOrder<T> {
     }
 }
 
-/// A column: its type, or an object with details.
 #[derive(Deserialize)]
 #[serde(untagged)]
 enum Column {
@@ -169,7 +168,6 @@ fn compression(name: Option<&str>) -> Result<Option<Compression>> {
 #[derive(Default, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct Dropping {
-    /// Drop although a writer is active.
     pub force: bool,
 }
 
@@ -276,7 +274,6 @@ pub struct Ending {
     pub token: Option<String>,
 }
 
-/// The writers that each step waits for.
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Writers {
@@ -355,7 +352,6 @@ impl Optimizing {
     }
 }
 
-/// A query and further options in one JSON object.
 pub struct Asked<T> {
     pub spec: Query,
     pub rest: T,

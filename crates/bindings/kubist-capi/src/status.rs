@@ -66,7 +66,6 @@ thread_local! {
     static MESSAGE: RefCell<Vec<u8>> = const { RefCell::new(Vec::new()) };
 }
 
-/// Stores a message, truncated to the buffer.
 fn keep(message: &mut Vec<u8>, text: &str) {
     let end = (0..=LONGEST.min(text.len())).rev().find(|end| text.is_char_boundary(*end)).unwrap_or(0);
     message.clear();
@@ -75,7 +74,6 @@ fn keep(message: &mut Vec<u8>, text: &str) {
     message.push(0);
 }
 
-/// Stores the message of an error for this thread, and returns its status.
 pub fn failed(failure: &Failure) -> KubistStatus {
     let text = failure.message.replace('\0', " ");
     // While a thread ends, its message may already be gone; nobody can read it then.
@@ -93,7 +91,6 @@ pub fn ended(call: impl FnOnce() -> Result<()>) -> KubistStatus {
     }
 }
 
-/// Converts a panic to an error.
 pub fn bug(panic: &(dyn std::any::Any + Send)) -> Failure {
     let said = panic.downcast_ref::<String>().map(String::as_str).or_else(|| panic.downcast_ref::<&str>().copied());
     let said = said.unwrap_or("no message");

@@ -1,9 +1,9 @@
-//! Budgets: how many records of a step are kept over all writers, and which.
+//! Budgets: the records of a step that all writers together keep.
 //!
 //! A record is kept if its priority is below a threshold that all writers of a step share. Each writer
 //! contributes a **share** to the decision: a histogram of its records' priorities, and the inputs of the
-//! conditions. The caller that connects the writers sums the shares. From the same sum, every writer derives
-//! the same decision. Totals of all records, kept or not, are stored with the step.
+//! conditions. The caller that connects the writers sums the shares, and every writer derives the same
+//! decision from the sum. Totals of all records are stored with the step.
 
 use std::collections::BTreeMap;
 use std::hash::{DefaultHasher, Hash, Hasher};
@@ -20,7 +20,7 @@ use crate::failure::{Failure, Result};
 use crate::persist::{self, Persist};
 use crate::sample;
 
-/// Words at the start of a share: writers that cannot end the step, number of writers, hash of the options,
+/// The first words of a share: writers that cannot end the step, number of writers, hash of the options,
 /// number of records, and cost of always-kept records. Counts for conditions follow, then the histogram.
 const FAILED: usize = 0;
 const WRITERS: usize = 1;
@@ -29,28 +29,27 @@ const ALWAYS: usize = 3;
 const COUNTS: usize = 4;
 const FIRST_BIN: usize = COUNTS + persist::MOST;
 
-/// Numbers of summed words and of maxima in a share; together they take less than 64 KiB.
+/// Numbers of summed words and of maxima in a share, less than 64 KiB together.
 pub const SHARE_WORDS: usize = FIRST_BIN + BINS;
 pub const SHARE_LARGEST: usize = persist::MOST;
 
-/// Limits of each step. By default everything is kept.
+/// Limits of each step. By default all records are kept.
 #[derive(Clone, Debug, Default, PartialEq, Hash)]
 pub struct BudgetOptions {
-    /// Limit of records of all writers in a step.
+    /// Limit of the records of all writers in a step.
     pub rows_per_step: Option<u64>,
-    /// Limit of bytes of their values, before encoding.
+    /// Limit of the bytes of their values, before encoding.
     pub bytes_per_step: Option<u64>,
-    /// Limit of bytes of `steps` steps together.
+    /// Limit of the bytes of `steps` steps together.
     pub bytes: Option<u64>,
     pub steps: Option<u64>,
-    /// A condition on columns; matching records are kept at any priority.
+    /// A condition on columns. Matching records are kept at any priority.
     pub always_keep: Option<String>,
-    /// A condition on aggregates of all records; a step that does not meet it is not kept.
+    /// A condition on aggregates of all records. A step that does not meet it is not kept.
     pub persist_when: Option<String>,
-    /// Keep whole paths: an identity kept in one step is kept in all earlier steps. The default is true with
-    /// a limit, unless one of several identity columns is a dimension.
+    /// Keep whole paths: an identity that is kept in one step is kept in all earlier steps. The default is
+    /// true with a limit, unless one of several identity columns is a dimension.
     pub whole_paths: Option<bool>,
-    /// Other writers write the same steps, and share the budget.
     pub shared: bool,
 }
 
@@ -110,12 +109,10 @@ pub enum Decision {
     Drop,
 }
 
-/// The records of a batch with the inputs of the decision.
 pub struct Offer {
     pub batch: RecordBatch,
     pub priorities: Vec<u64>,
     pub always: Option<BooleanArray>,
-    /// Bytes of the values of each record.
     pub bytes: Vec<u64>,
 }
 
@@ -132,7 +129,7 @@ pub struct Budget {
     table: Table,
     /// The table's columns, with the units that conditions use.
     schema: SchemaRef,
-    /// Hash of the options that all writers must share; 0 if nothing is decided together.
+    /// Hash of the options that all writers must share; 0 without a common decision.
     plan: u64,
     limit: Limit,
     always: Option<String>,
@@ -147,14 +144,13 @@ pub struct Budget {
     decision: Option<Decision>,
 }
 
-/// The use of the budget by a step. A repeated step counts once.
 struct Charge {
     below: Threshold,
     bytes: u64,
 }
 
 impl Budget {
-    /// `None` if every step is always kept whole. `thins`: a full queue may subsample a step.
+    /// Returns `None` if every step is kept whole. With `thins`, a full queue may subsample a step.
     ///
     /// # Errors
     ///
@@ -214,7 +210,7 @@ impl Budget {
         self.decision
     }
 
-    /// True once the rows were offered; no more rows can be put.
+    /// Returns true once the rows were offered; no more rows can be put.
     pub fn is_offered(&self) -> bool {
         self.offers.is_some()
     }
@@ -239,7 +235,6 @@ impl Budget {
                 let held = Predicate::parse(condition, &batch.schema()).and_then(|held| held.evaluate(&batch, &never));
                 held.map_err(|error| Failure::invalid(format!("always_keep {condition:?}: {error}")))
             });
-            // Without a threshold, priorities are not used.
             let priorities = match self.thins {
                 true => self.table.priorities(&batch)?,
                 false => vec![0; batch.num_rows()],
@@ -250,8 +245,8 @@ impl Budget {
         Ok(())
     }
 
-    /// The batch with the units of the table's columns and with rounded values. Conditions and sums use the
-    /// values that the table stores.
+    /// Returns the batch with the units of the table and with rounded values, as the table stores them for
+    /// conditions and sums.
     fn measured(&self, batch: &RecordBatch) -> Result<RecordBatch> {
         let batch = &self.table.rounded(batch)?;
         let fields = batch.schema_ref().fields().iter().map(|field| match self.schema.field_with_name(field.name()) {
@@ -264,7 +259,7 @@ impl Budget {
         measured.map_err(|error| Failure::from(kubist::Error::internal(error)))
     }
 
-    /// This writer's share of the offered records.
+    /// Returns this writer's share of the offered records.
     ///
     /// # Errors
     ///
@@ -290,8 +285,8 @@ impl Budget {
         Ok(share)
     }
 
-    /// Reads which steps the table has. A restarted solver continues its budget; one that goes back may find
-    /// steps retracted.
+    /// Reads which steps the table has. A restarted solver continues its budget and may find later steps
+    /// retracted.
     fn look_up(&mut self, step: i64) -> Result<()> {
         let goes_back = |known: &BTreeMap<i64, Charge>| known.range(step..).next().is_some();
         if self.decision.is_some() || self.known.as_ref().is_some_and(|known| !goes_back(known)) {
@@ -299,7 +294,7 @@ impl Budget {
         }
         let there = self.table.snapshot()?.thinned();
         match &mut self.known {
-            // The decision is the same for all writers, but the table may not have all of their steps yet.
+            // The table may not have the steps of all writers yet, but the decision must be the same.
             Some(known) => known.retain(|at, _| *at < step || there.contains_key(at)),
             None => {
                 let charge = |(step, thinned): (i64, Thinned)| {
@@ -367,7 +362,7 @@ impl Budget {
         Ok(())
     }
 
-    /// The kept rows of the step, and the totals of all rows if some may be missing.
+    /// Returns the kept rows of the step, and the totals of all rows if some may be missing.
     ///
     /// # Errors
     ///
@@ -376,7 +371,7 @@ impl Budget {
         if !self.thins {
             return Ok((self.offers().iter().map(|offer| offer.batch.clone()).collect(), None));
         }
-        // Rounded as it is stored, so that the table and the writer use the same threshold.
+        // Rounded as stored, so that the table and the writer use the same threshold.
         let fraction = below.to_fraction();
         let below = Threshold::from_fraction(fraction);
         let mut thinned = Thinned { below: fraction, rows: 0, always: 0, bytes: 0, sums: BTreeMap::new() };

@@ -1,8 +1,8 @@
 //! Reusable memory for copies of the solver's columns.
 //!
-//! The kernel provides new memory page by page on first write, which takes about as long as the copy itself.
-//! Buffers of committed steps are therefore reused. The pool never holds more than was in use at the same
-//! time.
+//! The first write to new memory takes about as long as the copy itself, because the kernel provides it page
+//! by page. Buffers of committed steps are therefore reused. The pool never holds more than was in use at the
+//! same time.
 
 use std::sync::{Arc, Mutex, PoisonError};
 
@@ -64,7 +64,7 @@ impl Drop for Lent {
     }
 }
 
-/// An empty buffer with capacity for `bytes`.
+/// Returns an empty buffer with capacity for `bytes`.
 ///
 /// # Errors
 ///
@@ -95,7 +95,6 @@ mod tests {
         let copies = Copies::default();
         let (first, second) = (copied(&copies, &[1; 1000]), copied(&copies, &[2; 4000]));
         let (of_first, of_second) = (first.as_ptr(), second.as_ptr());
-        // A slice keeps the buffer in use.
         let part = second.slice(10);
         drop((first, second));
         assert_eq!(kept(&copies), 1);

@@ -1,4 +1,4 @@
-//! An error: its kind and a message. It can be cloned, and passed to another process.
+//! An error that can be cloned and passed to another process.
 
 use kubist::{Error, ErrorKind};
 
@@ -15,7 +15,7 @@ impl Failure {
         Failure { kind, message: message.into() }
     }
 
-    /// The same error for later calls, of a kind that tells the caller not to wait.
+    /// Converts to a kind that tells later callers not to wait.
     pub fn lasting(self) -> Failure {
         match self.kind {
             ErrorKind::Busy | ErrorKind::Cancelled => Failure { kind: ErrorKind::Unavailable, ..self },

@@ -1,7 +1,7 @@
 //! A rank's side of a ring: writes columns directly into the memory that it shares with the leader.
 //!
-//! A call may end early by a timeout or a cancellation. The next call then pads and voids the partial
-//! message, so the step is as if the failed call had not happened.
+//! A timeout or a cancellation may end a call in the middle of a message. The next call then pads and voids
+//! the partial message, as if the failed call had not happened.
 
 use std::collections::VecDeque;
 
@@ -19,8 +19,7 @@ pub struct Lane {
     rank: u32,
     leader: Watched,
     home: Home,
-    /// The begun step until the leader is informed. The message is sent with the first column, so `begin`
-    /// needs no space.
+    /// The begun step until the leader is informed with the first column, so `begin` needs no space.
     begun: Option<i64>,
     owed: Owed,
     ended: Option<i64>,
@@ -30,7 +29,6 @@ pub struct Lane {
 /// Work that interrupted calls leave to the next call.
 #[derive(Default)]
 struct Owed {
-    /// Missing bytes of a partial message.
     filling: usize,
     /// Columns that the leader must discard.
     void: VecDeque<usize>,
@@ -60,7 +58,6 @@ impl Lane {
         }
     }
 
-    /// The free bytes of the lane, and its size.
     pub fn space(&self) -> (usize, usize) {
         (self.free(), self.ring.lane_bytes())
     }
@@ -87,12 +84,10 @@ impl Lane {
         self.room(self.beginning() + bytes, when_full)
     }
 
-    /// Bytes of messages that must be sent first.
     fn beginning(&self) -> usize {
         self.begun.map_or(0, |_| HEADER) + self.owed.filling + self.owed.void.len() * HEADER
     }
 
-    /// Completes interrupted messages and informs the leader of the step.
     fn open(&mut self, patience: &Patience) -> Result<()> {
         self.settle(patience)?;
         if let Some(step) = self.begun {
@@ -129,7 +124,7 @@ impl Lane {
         }
     }
 
-    /// Waits for at least `bytes` of free space, and returns the free space.
+    /// Returns the free space once it is at least `bytes`.
     fn wait_for_room(&self, bytes: usize, patience: &Patience) -> Result<usize> {
         patience.poll(&|| "room in the ring of the node".into(), || {
             self.check()?;
@@ -137,7 +132,6 @@ impl Lane {
         })
     }
 
-    /// Writes the remaining bytes as space becomes free; `copy` fills each range.
     fn write(&self, left: &mut usize, patience: &Patience, mut copy: impl FnMut(&mut [u8])) -> Result<()> {
         while *left > 0 {
             let some = self.wait_for_room(1, patience)?.min(*left);
@@ -147,7 +141,6 @@ impl Lane {
         Ok(())
     }
 
-    /// Writes a header, completely or not at all.
     fn send(&self, header: Header, patience: &Patience) -> Result<()> {
         let (bytes, mut at) = (header.encode(), 0);
         self.wait_for_room(HEADER, patience)?;

@@ -1,4 +1,4 @@
-//! The columns of a table, to check the columns and batches of a step.
+//! The columns of a table, against which the columns of a step are checked.
 
 use arrow_array::{Array, RecordBatch};
 use arrow_schema::{DataType, SchemaRef};
@@ -10,7 +10,7 @@ use crate::values::Kind;
 pub struct Layout {
     table: Table,
     schema: SchemaRef,
-    /// Columns added after the creation; a step may omit them.
+    /// Columns that were added after creation; a step may omit them.
     added: Vec<bool>,
 }
 
@@ -54,7 +54,7 @@ impl Layout {
         self.schema.field(column).data_type()
     }
 
-    /// The index of a column by name. Refreshes the layout first if the name is unknown.
+    /// Returns the index of a column. Refreshes the layout first if the name is unknown.
     ///
     /// # Errors
     ///

@@ -1,9 +1,8 @@
-//! The leader of a node: reads the ranks' columns from the ring, and commits each step once all ranks have
+//! The leader of a node reads the ranks' columns from the ring, and commits each step once all ranks have
 //! ended or abandoned it.
 //!
-//! A rank that dies in a step, closes in it, or skips it, stops the leader: the step of the node is not
-//! written, because readers would take the partial step for the whole. The leader reports the error to all
-//! ranks and ends.
+//! A rank that dies in a step, closes in it, or skips it, stops the leader: the step is not written, because
+//! readers would take the partial step for the whole. The leader reports the error to all ranks and ends.
 
 use std::collections::BTreeMap;
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -32,12 +31,11 @@ use crate::writer::open_writer;
 /// Pause between polls of empty rings, and its largest multiple.
 const PAUSE: Duration = Duration::from_micros(500);
 const LONGER: u32 = 8;
-/// After this many empty polls, the leader checks whether all ranks still run.
+/// The leader checks that all ranks still run after this many empty polls.
 const LOOKS: u32 = 200;
 /// Bytes of one rank to read before the next rank's turn.
 const TURN_BYTES: usize = 4 << 20;
 
-/// Commits the steps of a ring, on its own threads.
 pub struct Leader {
     ring: Ring,
     stop: Arc<AtomicBool>,
@@ -70,8 +68,8 @@ impl Leader {
         Ok(Leader { ring, stop, queue, thread: Some(thread.map_err(refused)?), home: Home::here() })
     }
 
-    /// Waits until all ranks have closed and everything is durable. After an error of the leader, waits for
-    /// the ranks as well, because they may still use the memory.
+    /// Waits until all ranks have closed and everything is durable. After an error of the leader it still
+    /// waits for the ranks, because they may use the memory.
     ///
     /// # Errors
     ///
@@ -95,7 +93,6 @@ impl Leader {
         Err(failure)
     }
 
-    /// Events since the last call.
     pub fn take_events(&self) -> Vec<(Level, String)> {
         self.queue.take_events()
     }
@@ -105,7 +102,6 @@ impl Drop for Leader {
     /// Stops the leader; ranks that still write get an error.
     fn drop(&mut self) {
         if !self.home.is_here() {
-            // In a fork, the thread belongs to the other process.
             std::mem::forget(self.thread.take());
             return;
         }
@@ -119,14 +115,11 @@ impl Drop for Leader {
 struct Incoming {
     rank: u32,
     staged: Option<Staged>,
-    /// The column that is arriving, and its values so far.
     column: Option<(Header, Vec<u8>)>,
-    /// Totals of all records of the step, as words.
     thinned: Option<Vec<u64>>,
-    /// A step that waits for the other ranks; `None` if it was abandoned.
+    /// A step that waits for the other ranks, with `None` if it was abandoned.
     ended: Option<(i64, Option<Part>)>,
     closed: bool,
-    /// Its process, known from its first message.
     process: Option<Watched>,
 }
 
@@ -219,8 +212,8 @@ impl Serving {
     }
 }
 
-/// The combined totals of a step, if a rank subsampled it. Sums are dropped if another rank did not compute
-/// them.
+/// Returns the combined totals of a step, if a rank subsampled it. Sums are dropped if another rank did not
+/// compute them.
 fn joined(parts: &[Part]) -> Option<Thinned> {
     let mut all: Option<Thinned> = None;
     for thinned in parts.iter().filter_map(|part| part.thinned.as_ref()) {
@@ -250,7 +243,6 @@ impl Incoming {
         Incoming { rank, staged: None, column: None, thinned: None, ended: None, closed: false, process: None }
     }
 
-    /// Reads available bytes, up to the end of a step; true if there were any.
     fn receive(&mut self, ring: &Ring, layout: &mut Layout) -> Result<bool> {
         let mut taken = 0;
         while self.ended.is_none() && !self.closed && taken < TURN_BYTES {
@@ -266,7 +258,6 @@ impl Incoming {
         Ok(taken > 0)
     }
 
-    /// Reads values of a column, and stores the column once it is complete.
     fn values(&mut self, ring: &Ring, layout: &mut Layout, header: Header, mut values: Vec<u8>) -> Result<usize> {
         let left = header.bytes as usize - values.len();
         let some = (ring.waiting(self.rank) as usize).min(left);
@@ -348,7 +339,7 @@ impl Incoming {
         Ok(HEADER)
     }
 
-    /// Describes the loss of a rank, if it has ended without closing.
+    /// Describes the loss of a rank that has ended without closing.
     fn loss(&mut self, ring: &Ring, look: bool) -> Option<String> {
         if self.process.is_none() {
             self.process = ring.producer(self.rank).map(Watched::new);
@@ -360,7 +351,7 @@ impl Incoming {
         (look && process.is_gone()).then(|| format!("process {}, has died", process.number()))
     }
 
-    /// True if no message is expected: it has closed, or its step waits for other ranks.
+    /// Returns true if no message is expected, because the rank has closed or its step waits for other ranks.
     fn is_through(&self) -> bool {
         self.closed || self.ended.is_some()
     }

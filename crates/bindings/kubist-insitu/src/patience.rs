@@ -1,17 +1,14 @@
-//! Timeout and cancellation of a waiting call.
-
 use std::time::{Duration, Instant};
 
 use kubist::ErrorKind;
 
 use crate::failure::{Failure, Result};
 
-/// Poll interval. It starts short, because a rank often waits for memory that another process is just
-/// freeing.
+/// It starts short, because a rank often waits for memory that another process is just freeing.
 const SHORTEST: Duration = Duration::from_micros(20);
 const LONGEST: Duration = Duration::from_millis(2);
 
-/// A deadline, and a cancellation callback that runs on the caller's thread.
+/// The timeout of a waiting call, and a cancellation callback that runs on the caller's thread.
 pub struct Patience<'a> {
     timeout: Duration,
     deadline: Option<Instant>,
@@ -23,7 +20,6 @@ impl<'a> Patience<'a> {
         Patience { timeout, deadline: Instant::now().checked_add(timeout), stop }
     }
 
-    /// Remaining time; one hour if there is no deadline.
     pub fn left(&self) -> Duration {
         self.deadline.map_or(Duration::from_secs(3600), |end| end.saturating_duration_since(Instant::now()))
     }

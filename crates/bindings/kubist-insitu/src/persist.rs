@@ -1,8 +1,8 @@
 //! The condition that decides whether a step is kept, on aggregates of all its records.
 //!
 //! For example, `max(diameter) > 5e-5 AND count(deposited) >= 10` uses two aggregates. Each writer computes
-//! them for its records. The maxima and counts of all writers are combined with their shares, so every writer
-//! gets the same result.
+//! them for its records. Shares combine the maxima and counts of all writers, so every writer gets the same
+//! result.
 
 use std::sync::Arc;
 
@@ -58,7 +58,6 @@ impl Persist {
             let mut field = Field::new(name(place), DataType::Float64, true);
             if let Some(of) = &number.of {
                 let of = Expression::parse(of, schema).map_err(|error| wrong(error.to_string()))?;
-                // A minimum or maximum has the unit of its column, a count has none.
                 if number.what != What::Count {
                     field = field.with_metadata(of.metadata());
                 }
@@ -87,7 +86,6 @@ impl Persist {
             let is_condition = Expression::parse(of, &batch.schema()).is_ok_and(|of| of.is_condition());
             let there = values.iter().filter(|value| !value.is_nan());
             match what {
-                // For a condition, counts the records that meet it.
                 What::Count => counts[place] += there.filter(|value| !is_condition || **value != 0.0).count() as u64,
                 What::Max => largest[place] = there.fold(largest[place], |most, value| most.max(*value)),
                 What::Min => largest[place] = there.fold(largest[place], |most, value| most.max(-value)),
@@ -125,7 +123,6 @@ fn name(number: usize) -> String {
     format!("number_{number}")
 }
 
-/// Extracts the aggregates of a condition, and replaces them by column names.
 fn numbers(text: &str) -> std::result::Result<(Vec<Number>, String), String> {
     let (mut found, mut rest, mut left) = (Vec::new(), String::new(), text);
     while let Some(open) = left.find('(') {

@@ -1,7 +1,7 @@
 //! Identifies processes, and detects whether another process still runs.
 //!
-//! A process id alone is not enough: a zombie keeps its id, and a new process may reuse it. A process is
-//! therefore identified by its id, its start time and its PID namespace.
+//! A process id is not enough, because a zombie keeps its id and a new process may reuse it. The start time
+//! and the PID namespace complete the identity.
 
 use std::os::unix::fs::MetadataExt;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -15,11 +15,10 @@ use crate::failure::{Failure, Result};
 /// Interval between checks of another process, each of which reads a file.
 const LOOK: Duration = Duration::from_millis(20);
 
-/// The identity of a process; zeros where the system does not provide it.
+/// Zero where the system does not provide a value.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Process {
     pub number: u32,
-    /// Start time in ticks since boot.
     pub born: u64,
     /// Its PID namespace; containers can have their own.
     pub space: u64,
@@ -40,7 +39,6 @@ impl Process {
     }
 }
 
-/// The start time of a process that has not ended.
 fn born(number: u32) -> Option<u64> {
     let told = std::fs::read_to_string(format!("/proc/{number}/stat")).ok()?;
     // The second field is a name in parentheses that may contain any character.
@@ -52,10 +50,8 @@ fn born(number: u32) -> Option<u64> {
 
 pub struct Watched {
     process: Process,
-    /// It is in the same PID namespace, so its end can be detected.
     is_visible: bool,
     since: Instant,
-    /// Time of the last check, in milliseconds.
     looked: AtomicU64,
 }
 
@@ -85,7 +81,7 @@ impl Watched {
     }
 }
 
-/// The process that owns the threads of an object; a fork does not.
+/// The process that owns the threads of an object, which a fork does not.
 pub struct Home(u32);
 
 impl Home {
@@ -124,7 +120,6 @@ mod tests {
         Process { number, born: born(number).unwrap_or(0), ..Process::here() }
     }
 
-    /// A zombie keeps its process id.
     #[test]
     #[cfg(target_os = "linux")]
     fn a_process_that_has_ended_is_gone_although_nobody_has_waited_for_it() {
@@ -147,7 +142,7 @@ mod tests {
         let here = Process::here();
         assert!(here.is_there());
         assert!(!Process { born: here.born + 1, ..here }.is_there());
-        // A process of another namespace is invisible, and never reported as gone.
+        // The end of a process in another namespace cannot be detected.
         let elsewhere = Process { born: here.born + 1, space: here.space + 1, ..here };
         assert!(!Watched::new(elsewhere).is_visible && !Watched::new(elsewhere).is_gone());
     }

@@ -18,15 +18,14 @@ use crate::patience::Patience;
 use crate::presence::Home;
 use crate::step::{Level, Report, StepOptions};
 
-/// The nice value of the thread, relative to the solver.
+/// Relative to the solver.
 const NICE: i32 = 10;
-/// Interval at which a waiting call checks for cancellation.
 const LOOK: Duration = Duration::from_millis(50);
 const EVENTS: usize = 1000;
 
 pub struct Ready {
     pub step: i64,
-    /// A step with a token is written or abandoned once, however often it is repeated.
+    /// A step with a token is written or abandoned once, even if it is repeated.
     pub token: Option<String>,
     /// `None`: this writer abandons the step.
     pub batches: Option<Vec<RecordBatch>>,
@@ -90,7 +89,6 @@ struct State {
     waiting: VecDeque<Ready>,
     working: Option<i64>,
     durable: Option<i64>,
-    /// The step that was not written, and its error.
     failed: Option<(i64, Failure)>,
     closing: bool,
     events: VecDeque<(Level, String)>,
@@ -108,7 +106,6 @@ impl State {
         self.check_up_to(i64::MAX)
     }
 
-    /// Returns the error if a step up to this one failed; step numbers increase.
     fn check_up_to(&self, step: i64) -> Result<()> {
         self.failed.as_ref().filter(|(at, _)| *at <= step).map_or(Ok(()), |(_, failure)| Err(failure.clone()))
     }
@@ -122,7 +119,6 @@ impl State {
 /// Lowers the priority of a commit thread, unless the process is dedicated to commits.
 pub fn step_back(options: &StepOptions) {
     if !options.dedicated {
-        // If the system refuses, the thread keeps the solver's priority.
         let _ = rustix::process::nice(NICE);
     }
 }
@@ -226,7 +222,6 @@ impl Queue {
         waited
     }
 
-    /// Lets a later drop return without waiting for a running commit, after a timeout.
     pub fn let_go(&self) {
         self.let_go.store(true, Ordering::Relaxed);
     }
@@ -246,7 +241,6 @@ impl Queue {
         state.check().map(|()| state.waiting.len() < self.room)
     }
 
-    /// The capacity of the queue.
     pub fn room(&self) -> usize {
         self.room
     }
@@ -332,7 +326,7 @@ impl Shared {
         }
     }
 
-    /// The next step to commit; `None` at the end.
+    /// Returns the next step to commit, or `None` at the end.
     fn next(&self) -> Option<Ready> {
         let mut state = self.state();
         loop {

@@ -1,7 +1,7 @@
 //! Waits for the writers of an earlier attempt when a simulation restarts from a checkpoint.
 //!
-//! A job names its writers `rank-0`, `rank-1`, ... or `node-0`, .... A job that restarts with fewer writers,
-//! or with the other kind, does not open all of them, so a remaining old writer could still commit.
+//! A job names its writers `rank-0`, ... or `node-0`, .... A job that restarts with fewer writers, or with
+//! the other kind, does not open all of them, so a remaining old writer could still commit.
 
 use kubist::Table;
 
@@ -25,7 +25,6 @@ pub fn await_other_writers(table: &Table, kind: &str, count: u64, patience: &Pat
     Ok(())
 }
 
-/// True for a job writer that is not one of the first `count` of `kind`.
 fn is_other(name: &str, kind: &str, count: u64) -> bool {
     let Some((of_kind, number)) = name.rsplit_once('-') else { return false };
     let Ok(number) = number.parse::<u64>() else { return false };

@@ -6,9 +6,9 @@
 //! message: 32 bytes (what, column, step, bytes, rows) | values, padded to 8 bytes
 //! ```
 //!
-//! A lane has one producer, the rank, and one consumer, the leader. Each counts the bytes that it has written
-//! or read, and the other reads the count. A column longer than the lane passes through it in parts. Both
-//! sides must be the same build of Kubist: [`MAGIC`] changes with the layout.
+//! A lane has one producer, the rank, and one consumer, the leader. Each counts its written or read bytes,
+//! and the other reads the count. A column longer than the lane passes through it in parts. Both sides must
+//! be the same build of Kubist, because [`MAGIC`] changes with the layout.
 
 use std::fs::File;
 use std::io::Read;
@@ -27,7 +27,6 @@ const MAGIC: u64 = u64::from_le_bytes(*b"KUBRING4");
 const MESSAGE: usize = 1024;
 const HEAD: usize = 2048;
 const LANE_HEAD: usize = 256;
-/// Smallest lane; it holds several messages.
 const SMALLEST_LANE: usize = 4096;
 pub const HEADER: usize = 32;
 
@@ -35,7 +34,6 @@ const SERVING: u32 = 1;
 const FAILED: u32 = 2;
 const CLOSED: u32 = 3;
 
-/// End states of a rank.
 const LOST: u32 = 1;
 const LEFT: u32 = 2;
 
@@ -173,9 +171,8 @@ pub fn bytes_of(name: &str, array: &ArrayRef) -> Result<Vec<u8>> {
     Ok(bytes)
 }
 
-/// Allocates the pages of mapped memory and fills them with zeros. Shared memory is often in /dev/shm. If
-/// that is full, the first write to a page kills the process (SIGBUS), but a read of /dev/zero into the page
-/// only fails.
+/// Allocates the pages of mapped memory and fills them with zeros. If /dev/shm is full, the first write to a
+/// page kills the process (SIGBUS), but a read of /dev/zero into the page only fails.
 ///
 /// # Errors
 ///
@@ -198,7 +195,7 @@ unsafe fn provide(base: *mut u8, bytes: usize) -> Result<()> {
 }
 
 impl Ring {
-    /// Bytes of memory for `ranks` lanes of `lane_bytes`; saturates at the largest number.
+    /// Returns the bytes of memory for `ranks` lanes, or the largest number if that overflows.
     pub fn bytes_for(ranks: u32, lane_bytes: u64) -> u64 {
         let lane = lane_bytes.max(SMALLEST_LANE as u64).checked_next_multiple_of(64).unwrap_or(u64::MAX);
         let lanes = u64::from(ranks).saturating_mul(lane.saturating_add(LANE_HEAD as u64));
@@ -290,7 +287,7 @@ impl Ring {
         unsafe { &*self.lane_base(rank).cast::<LaneHead>() }
     }
 
-    /// The one or two memory ranges of `length` bytes of a lane, from `position` on.
+    /// Returns the one or two memory ranges of `length` bytes of a lane.
     fn stretches(&self, rank: u32, position: u64, length: usize) -> [(*mut u8, usize); 2] {
         let at = (position % self.lane_bytes as u64) as usize;
         let first = length.min(self.lane_bytes - at);
@@ -300,7 +297,6 @@ impl Ring {
         [(unsafe { data.add(at) }, first), (data, length - first)]
     }
 
-    /// Publishes the error that stopped the leader.
     pub fn fail(&self, failure: &Failure) {
         let head = self.head();
         let bytes = failure.message.as_bytes();
@@ -311,7 +307,6 @@ impl Ring {
         head.state.store(FAILED, Ordering::Release);
     }
 
-    /// Publishes that the leader has ended.
     pub fn close(&self) {
         self.head().state.store(CLOSED, Ordering::Release);
     }
@@ -324,7 +319,6 @@ impl Ring {
         self.head().state.load(Ordering::Acquire) == CLOSED
     }
 
-    /// The error that stopped the leader, if there is one.
     pub fn failure(&self) -> Option<Failure> {
         let head = self.head();
         if head.state.load(Ordering::Acquire) != FAILED {
@@ -353,7 +347,6 @@ impl Ring {
         Ok(())
     }
 
-    /// Marks a rank as ended without closing.
     pub fn lose(&self, rank: u32) {
         self.lane(rank).end.store(LOST, Ordering::Release);
     }
@@ -384,7 +377,6 @@ impl Ring {
         self.lane(rank).end.store(LEFT, Ordering::Release);
     }
 
-    /// True if a rank sends no more messages.
     pub fn has_ended(&self, rank: u32) -> bool {
         self.lane(rank).end.load(Ordering::Acquire) != 0
     }
@@ -398,12 +390,10 @@ impl Ring {
         }
     }
 
-    /// True if a step and all earlier ones are durable.
     pub fn is_durable(&self, step: i64) -> bool {
         self.head().durable.load(Ordering::Acquire) >= step
     }
 
-    /// The capacity of a lane in bytes.
     pub fn lane_bytes(&self) -> usize {
         self.lane_bytes
     }
@@ -419,13 +409,12 @@ impl Ring {
         lane.written.store(at + bytes as u64, Ordering::Release);
     }
 
-    /// Unread bytes of a rank. Both sides call it; the acquire loads make the other side's bytes visible.
+    /// Returns the number of unread bytes. The acquire loads make the other side's bytes visible.
     pub fn waiting(&self, rank: u32) -> u64 {
         let lane = self.lane(rank);
         lane.written.load(Ordering::Acquire).saturating_sub(lane.taken.load(Ordering::Acquire))
     }
 
-    /// The process that uses a lane.
     pub fn producer(&self, rank: u32) -> Option<Process> {
         let lane = self.lane(rank);
         (lane.told.load(Ordering::Acquire) != 0).then(|| Process {
@@ -446,7 +435,6 @@ impl Ring {
         lane.taken.store(from + bytes as u64, Ordering::Release);
     }
 
-    /// Skips padding.
     pub fn skip(&self, rank: u32, bytes: usize) {
         self.lane(rank).taken.fetch_add(bytes as u64, Ordering::Release);
     }
@@ -470,7 +458,6 @@ impl Ring {
     }
 }
 
-/// The error kind with this number, as [`Ring::fail`] stores it.
 fn kind_of(number: u32) -> ErrorKind {
     use ErrorKind as E;
     let all = [

@@ -15,14 +15,12 @@ use kubist_types::ColumnSum;
 use crate::failure::{Failure, Result};
 use crate::layout::Layout;
 
-/// Integers up to 2^53 are exact as floats.
 const MOST_WHOLE: i128 = 1 << 53;
 
 fn internal(error: ArrowError) -> Failure {
     Failure::from(kubist::Error::internal(error))
 }
 
-/// Bytes of a value, for types of fixed width.
 fn width(data_type: &DataType) -> Option<u64> {
     match data_type {
         DataType::Boolean => Some(1),
@@ -30,7 +28,6 @@ fn width(data_type: &DataType) -> Option<u64> {
     }
 }
 
-/// Bytes of a record with empty strings.
 pub fn least_bytes(schema: &Schema) -> u64 {
     let columns = schema.fields().iter().filter(|field| field.name() != KEPT_BELOW);
     columns.filter_map(|field| width(field.data_type())).sum()
@@ -146,7 +143,6 @@ impl Sums {
         Ok(())
     }
 
-    /// The sums that a float represents.
     pub fn finish(self) -> BTreeMap<String, ColumnSum> {
         let held = |(name, sum): (String, Sum)| {
             let total = match sum.total {

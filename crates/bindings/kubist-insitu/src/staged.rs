@@ -1,4 +1,4 @@
-//! A step under construction: its columns so far and their number of rows.
+//! The columns of a step under construction.
 
 use std::sync::Arc;
 
@@ -15,7 +15,6 @@ fn internal(error: ArrowError) -> Failure {
 
 pub struct Staged {
     pub step: i64,
-    /// The number of rows, and the column that was put first.
     rows: Option<(usize, usize)>,
     given: Vec<bool>,
     columns: Vec<(usize, ArrayRef)>,
@@ -46,7 +45,6 @@ impl Staged {
         Ok(())
     }
 
-    /// Records that a column was put.
     pub fn note(&mut self, column: usize, rows: usize) {
         self.given.resize(self.given.len().max(column + 1), false);
         self.rows.get_or_insert((rows, column));
@@ -62,7 +60,6 @@ impl Staged {
         self.rows = self.rows.and_then(|(rows, _)| Some((rows, first?)));
     }
 
-    /// Stores the values of a recorded column.
     pub fn keep(&mut self, column: usize, values: ArrayRef) {
         self.columns.push((column, values));
     }
@@ -98,7 +95,6 @@ impl Staged {
         }
     }
 
-    /// Discards the columns so far, before those of further rows.
     pub fn begin_part(&mut self) {
         self.rows = None;
         self.given.clear();
@@ -133,7 +129,6 @@ impl Staged {
         Ok(std::mem::take(&mut self.batches))
     }
 
-    /// Restores rows that were taken.
     pub fn put_back(&mut self, batches: Vec<RecordBatch>) {
         self.batches = batches;
     }

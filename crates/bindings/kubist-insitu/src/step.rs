@@ -1,5 +1,3 @@
-//! Options and reports of steps.
-
 use std::fmt;
 use std::time::Duration;
 
@@ -9,23 +7,21 @@ use crate::budget::BudgetOptions;
 
 #[derive(Clone, Debug)]
 pub struct StepOptions {
-    /// The writer's name in the table; by default the first free one.
+    /// By default the first free name.
     pub name: Option<String>,
-    /// Time limit of waiting calls: for the writer's name, or for space in a full queue.
+    /// Limit of the time to wait for the writer's name, or for space in a full queue.
     pub timeout: Duration,
     /// As in `kubist::WriterOptions`.
     pub memory_bytes: Option<usize>,
     pub optimize: bool,
-    /// Capacity of the queue; `None`: a step is durable when it ends.
+    /// The capacity of the queue; with `None` a step is durable when it ends.
     pub queue: Option<usize>,
     pub when_full: WhenFull,
     pub threads: usize,
     /// The process only commits, so its threads keep their priority.
     pub dedicated: bool,
-    /// Each commit gets a token from its step, so a step that this writer has already written is not written
-    /// again.
+    /// Each commit has its step as token, so a repeated step is not written again.
     pub tokens: bool,
-    /// Limits of each step.
     pub budget: BudgetOptions,
     pub cancel: Cancel,
 }
@@ -48,7 +44,7 @@ impl Default for StepOptions {
     }
 }
 
-/// The behaviour of a step when the queue is full; bindings use the names in lower case.
+/// The behaviour of a step when the queue is full.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, serde::Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum WhenFull {

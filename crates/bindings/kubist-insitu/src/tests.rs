@@ -1,4 +1,4 @@
-//! Ranks and their leader in one process: waiting, errors, and the rows that are written.
+//! Ranks and their leader in one process.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -78,7 +78,6 @@ fn refused<T>(done: Result<T>, kind: ErrorKind, words: &[&str]) {
     words.iter().for_each(|word| assert!(failure.message.contains(word), "{failure} lacks {word}"));
 }
 
-/// Repeats a call that fails while the ring is full.
 fn until_there_is_room(writer: &mut StepWriter, mut act: impl FnMut(&mut StepWriter) -> Result<()>) {
     let once = || match act(writer) {
         Err(failure) if failure.kind == ErrorKind::Busy => Ok(None),
@@ -96,7 +95,6 @@ fn a_column_that_found_no_room_is_put_again() {
     writer.begin(1).unwrap();
     put_x(&mut writer, 400);
     refused(put(&mut writer, "n", Kind::I64, &n, 60), ErrorKind::Busy, &["the ring is full"]);
-    // The column is missing, so the step cannot end.
     refused(writer.end(None, &patience(60)), ErrorKind::InvalidInput, &["lacks columns", "n"]);
     let mut leader = lead(&table, ring);
     until_there_is_room(&mut writer, |writer| put(writer, "n", Kind::I64, &n, 60));
@@ -187,7 +185,6 @@ fn a_column_that_was_cut_off_is_put_again_with_other_values() {
     }
     refused(writer.end(None, &patience(0)), ErrorKind::Busy, &["room in the ring"]);
     let mut leader = lead(&table, ring);
-    // Fewer rows this time; none of the earlier ones remain.
     put(&mut writer, "x", Kind::F64, &[0.75; 1200], 60).unwrap();
     put(&mut writer, "n", Kind::I64, &[3i64; 1200], 60).unwrap();
     writer.end(None, &patience(60)).unwrap();
@@ -255,7 +252,6 @@ fn a_ring_that_is_exactly_full_takes_the_call_again() {
         let options = StepOptions { when_full, ..StepOptions::default() };
         let mut writer = StepWriter::attach(&table, ring, 0, &options).unwrap();
         writer.begin(1).unwrap();
-        // With its header and the header of the step.
         put(&mut writer, "x", Kind::F64, &vec![0.5; (4096 - 2 * 32) / 8], 0).unwrap();
         refused(writer.end(None, &patience(0)), ErrorKind::InvalidInput, &["lacks columns"]);
         let n: Vec<i64> = (0..504).collect();

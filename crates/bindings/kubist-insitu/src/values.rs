@@ -10,7 +10,6 @@ use arrow_schema::DataType;
 use crate::copies::Copies;
 use crate::failure::{Failure, Result};
 
-/// The value types of solvers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Kind {
     F32,
@@ -55,7 +54,6 @@ impl Kind {
         }
     }
 
-    /// The kind of a column type, if it is one of these.
     pub fn of(data_type: &DataType) -> Option<Kind> {
         Kind::ALL.into_iter().find(|kind| kind.data_type() == *data_type)
     }
@@ -76,7 +74,7 @@ impl Kind {
     }
 }
 
-/// A byte allocation may not be aligned for the type; then it is copied.
+/// Copies the buffer if its bytes are not aligned for the type.
 fn aligned<T: arrow_buffer::ArrowNativeType>(buffer: Buffer, count: usize) -> ScalarBuffer<T> {
     match (buffer.as_ptr() as usize).is_multiple_of(align_of::<T>()) {
         true => ScalarBuffer::new(buffer, 0, count),

@@ -19,7 +19,7 @@ use crate::staged::Staged;
 use crate::step::{Level, Report, StepOptions, WhenFull};
 use crate::values::{Kind, Values};
 
-/// Refuses columns once the decision of the budget has begun, and the column that the budget itself writes.
+/// Refuses columns once the decision of the budget has begun, and the budget's own column.
 fn check_open(budget: &Option<Budget>, step: i64, column: &str) -> Result<()> {
     match budget {
         Some(budget) if budget.is_offered() => {
@@ -41,7 +41,6 @@ pub struct StepWriter {
     when_full: WhenFull,
     tokens: bool,
     budget: Option<Budget>,
-    /// The kept records of the step while they are sent through a ring.
     handing: Option<Handing>,
     copies: Copies,
     events: Vec<(Level, String)>,
@@ -352,7 +351,6 @@ impl StepWriter {
         }
     }
 
-    /// Events since the last call.
     pub fn take_events(&mut self) -> Vec<(Level, String)> {
         let mut events = std::mem::take(&mut self.events);
         if let Sink::Queue(queue) = &self.sink {

@@ -1,6 +1,6 @@
 //! Budgets by experiment: the number of kept records, their selection, and the intervals of estimates.
 //!
-//! `SEEDS` is the number of table seeds over which intervals are judged (`make stress-budget`: 1000).
+//! `SEEDS` is the number of table seeds over which intervals are judged.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -49,7 +49,6 @@ fn table_within(seed: u64, identity: &[&str], accuracy: Vec<(String, Value)>) ->
     Table::create(Arc::new(MemoryStore::new("budget")), Arc::new(Schema::new(fields)), &options).unwrap()
 }
 
-/// A uniform pseudorandom value of a particle in a step.
 fn x(pid: i64, step: i64) -> f64 {
     let mut number = (pid * 1000 + step) as u64;
     for factor in [0xbf58_476d_1ce4_e5b9_u64, 0x94d0_49bb_1331_11eb] {
@@ -58,7 +57,6 @@ fn x(pid: i64, step: i64) -> f64 {
     (number >> 11) as f64 / 2f64.powi(53)
 }
 
-/// Skewed, as diameters are.
 fn y(pid: i64, step: i64) -> f64 {
     (1.0 + x(pid, step + 500)).powi(3)
 }
@@ -73,7 +71,6 @@ fn rows(pids: &[i64], step: i64) -> RecordBatch {
     RecordBatch::try_from_iter(columns).unwrap()
 }
 
-/// Ends a step of several writers as MPI programs do.
 fn end_together(writers: &mut [StepWriter]) -> kubist_insitu::Result<u64> {
     let Share { mut words, mut largest } = Share::empty();
     words.fill(0);
@@ -110,7 +107,6 @@ fn write(writers: &mut [StepWriter], step: i64, pids: impl Iterator<Item = i64> 
     end_together(writers)
 }
 
-/// Step, particle, and the priority below which it was kept.
 fn found(table: &Table, query: Query) -> Vec<(i64, i64, Option<f64>)> {
     let mut all = vec![];
     for batch in table.snapshot().unwrap().query(&query).unwrap() {
@@ -184,7 +180,6 @@ fn the_same_records_are_kept_however_many_ranks_write() {
         }
         kept.insert(format!("{:?}", everything(&table)));
     }
-    // The same through a ring.
     let (table, ring) = (table(7, &["pid", "step"]), ring(4));
     let mut leader = lead(&table, ring);
     let attach = |rank| StepWriter::attach(&table, ring, rank, &options(&by_rows(300), "")).unwrap();
@@ -216,7 +211,6 @@ fn the_same_records_are_kept_however_many_ranks_write() {
     assert_eq!(table.snapshot().unwrap().thinned().into_keys().collect::<Vec<i64>>(), [1]);
 }
 
-/// Conditions and sums use values as they are stored, after rounding.
 #[test]
 fn conditions_and_sums_are_about_the_stored_values() {
     let table = table_within(7, &["pid", "step"], vec![("y".into(), Value::Float(0.25))]);
@@ -347,7 +341,6 @@ fn a_writer_without_records_takes_nothing_away() {
     assert_eq!(snapshot.estimate(&of_part, &mut |_| {}).unwrap().figures[0].value, Some(inside as f64));
 }
 
-/// An identity kept in one step is kept in all earlier ones.
 #[test]
 fn kept_paths_are_whole() {
     let table = table(5, &["pid"]);
@@ -563,7 +556,6 @@ fn a_step_goes_on_wherever_the_ring_was_full() {
     assert!(steps >= 400, "{steps} rings were full");
 }
 
-/// Coverage of the intervals, and errors of the estimates.
 struct Judged {
     question: &'static str,
     held: u32,
@@ -571,8 +563,6 @@ struct Judged {
     squares: f64,
 }
 
-/// Over many seeds, 95 % intervals cover the truth in 95 % of cases, and estimates are unbiased: for records,
-/// paths, and always-kept records.
 #[test]
 fn over_many_seeds_intervals_hold_and_nothing_leans() {
     let mut wrong = vec![];

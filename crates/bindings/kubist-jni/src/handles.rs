@@ -24,7 +24,6 @@ pub fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// Registers an object and returns its number.
 pub fn hold<T: Any + Send + Sync>(thing: T) -> jlong {
     let number = NEXT.fetch_add(1, Ordering::Relaxed);
     lock(&HANDLES).insert(number, Arc::new(thing));

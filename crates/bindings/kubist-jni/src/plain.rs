@@ -1,7 +1,7 @@
 //! The column types that are passed to Java, few enough that Java reads them from raw buffers.
 //!
-//! A column of another type is converted to the plain type with the same values. If a condition would differ
-//! on the converted values (nanoseconds lose digits), the table's description marks the column as not exact.
+//! A column of another type is converted to the plain type with the same values. The table's description
+//! marks it as not exact if conditions would differ on the converted values, as for nanoseconds.
 
 use std::sync::Arc;
 
@@ -16,7 +16,6 @@ use crate::jvm::{Failure, Result};
 
 pub struct Plain {
     pub data_type: DataType,
-    /// Java's name of the type.
     pub name: String,
     /// Conditions have the same result on the converted and the stored values.
     pub exact: bool,
@@ -59,7 +58,6 @@ pub fn plain(stored: &DataType) -> Option<Plain> {
 #[derive(Serialize)]
 pub struct Column {
     pub name: String,
-    /// The plain type; null if it is not supported.
     #[serde(rename = "type")]
     pub plain: Option<String>,
     pub stored: String,

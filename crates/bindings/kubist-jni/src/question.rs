@@ -12,7 +12,6 @@ use crate::handles::{held, hold, lock};
 use crate::jvm::{Class, Env, Failure, Result, ended, hand_json_out, json, text};
 use crate::plain::{converted, described, plain_schema};
 
-/// A result stream, which is cancelled on drop.
 struct Answer {
     stream: Mutex<QueryStream>,
     plain: arrow_schema::SchemaRef,
@@ -55,7 +54,6 @@ pub extern "system" fn Java_org_kubist_Native_readSplit(env: Env, _: Class, tabl
     })
 }
 
-/// The columns of a result, as JSON.
 #[unsafe(no_mangle)]
 pub extern "system" fn Java_org_kubist_Native_columns(env: Env, _: Class, answer: jlong) -> jbyteArray {
     ended(env, std::ptr::null_mut(), || {
@@ -81,7 +79,6 @@ pub extern "system" fn Java_org_kubist_Native_next(env: Env, _: Class, answer: j
     })
 }
 
-/// The numbers of rows examined and bytes read so far, as JSON.
 #[unsafe(no_mangle)]
 pub extern "system" fn Java_org_kubist_Native_stats(env: Env, _: Class, answer: jlong) -> jbyteArray {
     ended(env, std::ptr::null_mut(), || {

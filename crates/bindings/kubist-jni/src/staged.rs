@@ -1,5 +1,5 @@
-//! Rows from many processes for one commit. Each process writes an Arrow IPC file into a shared folder; the
-//! committing process reads the files that it was given.
+//! Rows from many processes for one commit. Each process writes an Arrow IPC file into a shared folder, and
+//! the committing process reads the files.
 
 use std::fs::File;
 use std::io::{BufReader, BufWriter, Write};
@@ -63,7 +63,6 @@ pub extern "system" fn Java_org_kubist_Native_stageAppend(env: Env, _: Class, st
     });
 }
 
-/// Finishes and syncs the file.
 #[unsafe(no_mangle)]
 pub extern "system" fn Java_org_kubist_Native_stageFinish(env: Env, _: Class, staged: jlong) {
     ended(env, (), || {
@@ -77,7 +76,6 @@ pub extern "system" fn Java_org_kubist_Native_stageFinish(env: Env, _: Class, st
     });
 }
 
-/// Appends the rows of a finished file to a writer.
 #[unsafe(no_mangle)]
 pub extern "system" fn Java_org_kubist_Native_appendStaged(env: Env, _: Class, writer: jlong, path: jbyteArray) {
     ended(env, (), || {

@@ -1,5 +1,3 @@
-//! Tables and snapshots: create, open, describe.
-
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
@@ -84,7 +82,6 @@ pub extern "system" fn Java_org_kubist_Native_tableCreate(
     })
 }
 
-/// Notes about the units of a table's columns, as a list.
 #[unsafe(no_mangle)]
 pub extern "system" fn Java_org_kubist_Native_unitNotes(env: Env, _: Class, table: jlong) -> jbyteArray {
     ended(env, std::ptr::null_mut(), || {
@@ -112,7 +109,6 @@ pub extern "system" fn Java_org_kubist_Native_tableDrop(env: Env, _: Class, loca
     });
 }
 
-/// The writers that each step waits for: their names, or their number.
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
 struct Declaring {
@@ -131,7 +127,6 @@ pub extern "system" fn Java_org_kubist_Native_declareWriters(env: Env, _: Class,
     });
 }
 
-/// Selects a snapshot of a table.
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
 struct Moment {

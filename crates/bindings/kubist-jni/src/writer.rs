@@ -1,5 +1,3 @@
-//! Writers: append, and commit with a token.
-
 use std::sync::Mutex;
 
 use arrow_array::RecordBatch;
@@ -13,7 +11,6 @@ use crate::handles::{held, hold, lock};
 use crate::jvm::{Class, Env, Failure, Result, ended, hand_json_out, json};
 use crate::plain::plain_schema;
 
-/// A writer, and its table's columns in plain types.
 pub struct Open {
     /// `None` once it is closed. The writer's name is then free, even if handles remain.
     writer: Mutex<Option<Writer>>,

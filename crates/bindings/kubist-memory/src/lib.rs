@@ -1,22 +1,22 @@
-//! The allocator of the command, of the Python module and of the library for Java, and how long it keeps what was
-//! given back to it.
+//! The allocator of the command, the Python module and the library for Java, and how long it keeps freed
+//! memory.
 //!
-//! Columns come and go by the megabyte, aligned: what one answer gave back must do for the next.
+//! Queries allocate columns by the megabyte, so the next query reuses the memory of the last one.
 
 use std::ffi::c_long;
 
 pub use mimalloc::MiMalloc as Allocator;
 
-/// Milliseconds: whoever asks again meanwhile gets memory that the process has already. To fetch it from the
-/// system takes longer than to fill it.
+/// Milliseconds. Within this time a next query reuses the memory, because fetching it from the system takes
+/// longer than filling it.
 const KEPT: c_long = 10_000;
 /// `mi_option_purge_delay` of mimalloc's header, which its crate does not name.
 const PURGE_DELAY: libmimalloc_sys::mi_option_t = 15;
 
-/// Lets what is given back stay for ten seconds, unless the variable `MIMALLOC_PURGE_DELAY` says how long. For
-/// processes that answer more than one question.
+/// Keeps freed memory for ten seconds, unless the variable `MIMALLOC_PURGE_DELAY` sets the delay. For
+/// processes that run more than one query.
 pub fn keep() {
-    // SAFETY: an option that there is, which may be set at any time.
+    // SAFETY: the option exists and may be set at any time.
     unsafe { libmimalloc_sys::mi_option_set_default(PURGE_DELAY, KEPT) }
 }
 
@@ -30,7 +30,7 @@ mod tests {
     #[test]
     fn it_is_the_delay_of_purging_that_is_set() {
         let delay = || unsafe { libmimalloc_sys::mi_option_get(PURGE_DELAY) };
-        // What mimalloc has by itself: another number would be another option.
+        // mimalloc's default, which shows that the number names the right option.
         assert_eq!(delay(), 1000);
         keep();
         assert_eq!(delay(), KEPT);

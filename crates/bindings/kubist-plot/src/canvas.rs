@@ -1,4 +1,4 @@
-//! An RGB image in memory: rectangles, blended pixels, PNG output.
+//! An RGB image in memory.
 
 use std::io::Write;
 
@@ -17,7 +17,6 @@ pub struct Canvas {
     pixels: Vec<Color>,
 }
 
-/// A rectangle of whole pixels; x grows to the right and y down.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(crate) struct Rect {
     pub x: i64,
@@ -62,7 +61,6 @@ impl Canvas {
         }
     }
 
-    /// Draws a frame of `thickness` around the outside of `rect`.
     pub(crate) fn frame(&mut self, rect: Rect, thickness: i64, color: Color) {
         let Rect { x, y, width, height } = rect;
         let t = thickness;
@@ -113,7 +111,6 @@ impl Canvas {
     }
 }
 
-/// Writes pixels as a PNG with `texts` (keyword, text).
 pub(crate) fn encode(
     out: impl Write,
     (width, height): (u32, u32),

@@ -2,8 +2,7 @@
 
 use kubist_types::human;
 
-/// `n of N points, fraction p`. `drawn` points are a sample of this fraction of `rows` rows; `None` if the
-/// number is unknown.
+/// Returns `n of N points, fraction p`, where `drawn` points are a sample of this fraction of `rows` rows.
 pub fn caption(drawn: u64, fraction: f64, rows: Option<u64>) -> String {
     if drawn == 0 {
         return "no points".to_string();

@@ -20,7 +20,6 @@ const BELOW: i64 = 74;
 /// Half the width of a line, and the radius of a dot.
 const LINE: f64 = 1.4;
 const DOT: f64 = 4.5;
-/// Fraction of an axis left empty at each end.
 const MARGIN: f64 = 0.04;
 
 const BACKGROUND: Color = [255, 255, 255];
@@ -96,7 +95,6 @@ pub fn draw(charts: &[Chart], title: &str) -> Canvas {
     canvas
 }
 
-/// The mapping of values to pixels.
 struct Axis {
     scale: Scale,
     low: f64,
@@ -117,7 +115,7 @@ impl Axis {
         Axis { scale, low: off((low - margin).max(f64::MIN)), high: off((high + margin).min(f64::MAX)) }
     }
 
-    /// The position of a value, from 0 at the low end to 1 at the high end; `None` if it is not on the axis.
+    /// Returns the position of a value, 0 to 1, or `None` if it is not on the axis.
     fn share(&self, value: f64) -> Option<f64> {
         let share = match self.scale {
             Scale::Log => share(self.low.ln(), self.high.ln(), value.ln()),
@@ -181,7 +179,6 @@ impl Pen<'_> {
         self.legend(chart);
     }
 
-    /// Draws the legend in the corner with fewest points.
     fn legend(&mut self, chart: &Chart) {
         const LINE_HEIGHT: f64 = 21.0;
         let plot = self.plot;

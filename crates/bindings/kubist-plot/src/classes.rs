@@ -1,6 +1,6 @@
 //! Colours for categorical values: booleans, and few integers.
 //!
-//! A class has its own colour and no average. A pixel has the colour of the class that covers most of it.
+//! A pixel has the colour of the class that covers most of it, because classes have no average.
 
 use crate::colormap::Color;
 use crate::ticks::whole;
@@ -10,8 +10,8 @@ const MOST: usize = 12;
 /// The largest integer up to which f64 represents every integer, 2^53 - 1.
 const MOST_EXACT: f64 = 9_007_199_254_740_991.0;
 
-/// Distinct colours: Tableau's palette as in matplotlib (CC0), without grey, which marks missing values, plus
-/// three darker colours.
+/// Tableau's palette as in matplotlib (CC0), without grey, which marks missing values, plus three darker
+/// colours.
 const PALETTE: [Color; MOST] = [
     [0x1f, 0x77, 0xb4],
     [0xff, 0x7f, 0x0e],
@@ -39,7 +39,6 @@ pub enum Kind {
     Truths,
 }
 
-/// The classes of a plot, ascending.
 #[derive(Clone, Debug)]
 pub(crate) struct Classes {
     values: Vec<f64>,
@@ -70,13 +69,13 @@ impl Classes {
         self.values.len()
     }
 
-    /// The middle of the value's segment of the colour bar, in [0, 1]; `None` for other values.
+    /// Returns the middle of the value's segment of the colour bar, in [0, 1].
     pub(crate) fn share(&self, value: f64) -> Option<f64> {
         let place = self.values.binary_search_by(|known| known.total_cmp(&value)).ok()?;
         Some((place as f64 + 0.5) / self.count() as f64)
     }
 
-    /// The colour of the class whose segment contains this position.
+    /// Returns the colour of the class whose segment contains this position.
     pub(crate) fn color(&self, share: f64) -> Color {
         PALETTE[((share * self.count() as f64) as usize).min(self.count() - 1)]
     }
@@ -91,7 +90,6 @@ impl Classes {
         self.values.iter().step_by(every).map(|value| (*value, name(value))).collect()
     }
 
-    /// The values, ascending.
     pub(crate) fn values(&self) -> &[f64] {
         &self.values
     }

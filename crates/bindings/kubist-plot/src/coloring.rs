@@ -11,19 +11,16 @@ use crate::spec::{Ends, Picture};
 use crate::splat::{Splat, Splats};
 use crate::ticks::{Scale, Ticks, ticks};
 
-/// A mapping from values, or from density, to colours.
 #[derive(Clone)]
 pub(crate) struct Colors {
     pub label: String,
     pub scale: Scale,
-    /// The ends in the scale's terms: exponents of ten on a logarithmic scale. `None` if nothing is coloured.
+    /// In the scale's terms: exponents of ten on a logarithmic scale. `None` if nothing is coloured.
     pub ends: Option<Ends>,
     /// Whether values are below or above the ends.
     pub beyond: (bool, bool),
     ramp: Ramp,
-    /// The values that have a colour each.
     pub classes: Option<Classes>,
-    /// `None` if colours show values.
     density: Option<Density>,
 }
 
@@ -31,7 +28,7 @@ pub(crate) struct Colors {
 struct Density {
     /// Rows per pixel for a weight of 1.
     per_weight: f64,
-    /// The greatest density of all pixels so far, in the same unit; 0 before any.
+    /// The greatest density of all pixels so far, in the same unit.
     densest: f64,
 }
 
@@ -40,7 +37,6 @@ impl Colors {
         let density = Colors {
             label: "points per pixel".to_string(),
             scale: Scale::Log,
-            // The final ends follow from the drawn points.
             ends: (!picture.points.is_empty()).then_some(Ends { low: 0.0, high: 1.0 }),
             beyond: (false, false),
             ramp: Ramp::of_density(picture.color.map, background),
@@ -75,7 +71,6 @@ impl Colors {
         let low_end = given(picture.color.ends.0).unwrap_or(chosen_low);
         let high_end = given(picture.color.ends.1).unwrap_or(chosen_high).max(low_end);
         let ends = Ends::apart(low_end, high_end, 1.0);
-        // Exponents of finite numbers.
         let ends = match scale {
             Scale::Log => Ends { low: ends.low.max(LEAST.log10()), high: ends.high.min(f64::MAX.log10()) },
             _ => ends,
@@ -83,13 +78,12 @@ impl Colors {
         Ok(Colors { ends: Some(ends), beyond: (low < ends.low, high > ends.high), ..nothing })
     }
 
-    /// The value in the scale's terms.
     fn mapped(&self, value: f64) -> f64 {
         if self.scale == Scale::Log { value.log10() } else { value }
     }
 
-    /// The position of a value in the colour range, which pixels average. Clamped to [0, 1], so that an
-    /// extreme value does not dominate its neighbours.
+    /// Returns the position of a value in the colour range, which pixels average. It is clamped to [0, 1], so
+    /// that an extreme value does not dominate its neighbours.
     pub(crate) fn share(&self, value: f64) -> f32 {
         if let Some(classes) = &self.classes {
             return classes.share(value).map_or(f32::NAN, |share| share as f32);
@@ -100,8 +94,8 @@ impl Colors {
         }
     }
 
-    /// Determines the ends of a density after all points are drawn. For several frames, call it with each;
-    /// the ends cover all.
+    /// Determines the range of a density after all points are drawn. For several frames, call it with each,
+    /// because the range covers all.
     pub(crate) fn settle(&mut self, splats: &Splats, fraction: f64, cancel: &Cancel) -> Result<(), Error> {
         let (Some(density), Some(former)) = (self.density, self.ends) else {
             return Ok(());
@@ -123,7 +117,7 @@ impl Colors {
         Ok(())
     }
 
-    /// The colour of a pixel; `None` if no point on it has a value.
+    /// Returns the colour of a pixel, or `None` if no point on it has a value.
     pub(crate) fn color(&self, splat: &Splat) -> Option<Color> {
         match (self.density, self.ends, splat.value) {
             (Some(density), Some(ends), _) => {
@@ -134,7 +128,6 @@ impl Colors {
         }
     }
 
-    /// At most about `most` marks of the colour bar.
     pub(crate) fn marks(&self, most: usize) -> Ticks {
         if let Some(classes) = &self.classes {
             return Ticks { major: classes.marks(most), ..Ticks::default() };
@@ -148,13 +141,12 @@ impl Colors {
         ticks(self.scale, value(ends.low), value(ends.high), most)
     }
 
-    /// The position of a value on the colour bar, from 0 at the bottom to 1 at the top.
+    /// Returns the position of a value on the colour bar, from 0 at the bottom to 1 at the top.
     pub(crate) fn height(&self, value: f64) -> f64 {
         let of_class = self.classes.as_ref().and_then(|classes| classes.share(value));
         of_class.unwrap_or_else(|| self.ends.map_or(0.0, |ends| ends.share(self.mapped(value))))
     }
 
-    /// The colour at a position of the colour bar.
     pub(crate) fn at(&self, share: f64) -> Color {
         self.classes.as_ref().map_or_else(|| self.ramp.color(share), |classes| classes.color(share))
     }

@@ -1,7 +1,7 @@
-//! Colormaps from [0, 1] to sRGB colours.
+//! Colormaps from [0, 1] to sRGB colours, as equidistant stops.
 //!
-//! The perceptually uniform maps of matplotlib (viridis, magma, inferno, plasma; CC0) and cividis, Google's
-//! turbo (Apache-2.0), Moreland's coolwarm, and grey. Each is given by equidistant stops.
+//! Sources: viridis, magma, inferno, plasma from matplotlib (CC0), cividis, Google's turbo (Apache-2.0), and
+//! Moreland's coolwarm.
 
 use std::str::FromStr;
 

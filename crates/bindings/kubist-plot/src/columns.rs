@@ -87,7 +87,7 @@ pub fn scale_bar(x: &Field, y: &Field) -> Option<String> {
 }
 
 /// Returns whether two columns are components of one vector: by their units, if these have a direction, or by
-/// names that differ only in x, y, z or a digit. Two magnitudes or two masses are not.
+/// names that differ only in x, y, z or a digit. Two masses are not.
 fn same_unit(x: &Field, y: &Field) -> bool {
     match (unit(x), unit(y)) {
         (Some(one), Some(other)) if one != other => return false,

@@ -1,6 +1,5 @@
-//! Animated GIFs.
-//!
-//! All frames share one palette of 256 colours that does not depend on the data, so colours do not flicker.
+//! Animated GIFs. All frames share one palette of 256 colours that does not depend on the data, so colours do
+//! not flicker.
 
 use std::borrow::Cow;
 use std::collections::HashMap;
@@ -18,10 +17,8 @@ use crate::picture::Stage;
 pub struct Film<W: Write> {
     encoder: Encoder<W>,
     palette: Vec<Color>,
-    /// Nearest palette entries found so far.
     nearest: HashMap<Color, u8>,
     size: (u16, u16),
-    /// Delay of each frame in hundredths of a second.
     delay: u16,
 }
 

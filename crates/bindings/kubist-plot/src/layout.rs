@@ -12,13 +12,10 @@ use crate::ticks::{Scale, Ticks, ticks};
 
 const WIDTH: f64 = 1200.0;
 const HEIGHT: f64 = 900.0;
-/// Greatest height and smallest width of a plot whose height follows its data.
 const HIGHEST_PLOT: f64 = 1000.0;
 const SMALLEST_PLOT: f64 = 240.0;
-/// Most marks of a colour bar.
 const COLOR_MARKS: usize = 10;
 
-/// Text sizes.
 pub(crate) const MARK_TEXT: f32 = 16.0;
 pub(crate) const LABEL_TEXT: f32 = 18.0;
 pub(crate) const CAPTION_TEXT: f32 = 15.0;
@@ -33,7 +30,6 @@ pub(crate) struct Layout {
     pub x_ticks: Ticks,
     pub y: Ends,
     pub y_ticks: Ticks,
-    /// Distance from the plot's left side to the label of the y axis.
     pub label_distance: f64,
 }
 
@@ -47,19 +43,17 @@ impl Layout {
         let top = if picture.title.is_some() { 92.0 } else { 58.0 } * scale;
         let bottom = 76.0 * scale;
         let up = |height: f64| ticks(picture.y.scale, y.low, y.high, fitting(height, 80.0));
-        // The widest label determines the margin. It hardly depends on the number of marks.
+        // The widest label determines the margin, and it hardly depends on the number of marks.
         let widths = up(height - top - bottom).major.into_iter();
         let widths = widths.map(|(_, label)| typeface.width(&label, MARK_TEXT * scale as f32));
         let label_distance = f64::from(widths.fold(0.0, f32::max)) + 22.0 * scale;
         let left = label_distance + 40.0 * scale;
-        // The marks of a density are not known yet; they are short.
         let marks = colors.marks(COLOR_MARKS).major.into_iter().map(|(_, label)| label).chain(["100000".to_string()]);
         let widths = marks.map(|label| typeface.width(&label, MARK_TEXT * scale as f32));
         let bar = f64::from(widths.fold(0.0, f32::max)) + 92.0 * scale;
         let right = if colors.ends.is_some() { bar } else { 40.0 * scale };
         let (mut plot_width, mut plot_height) = (width - left - right, height - top - bottom);
         if picture.equal_aspect {
-            // Limits the ratio, so that neither side vanishes.
             let ratio = (y.part(4.0) / x.part(4.0)).clamp(1e-6, 1e6);
             if picture.size.is_none() {
                 plot_height = (plot_width * ratio).min(HIGHEST_PLOT * scale);
@@ -79,7 +73,6 @@ impl Layout {
             corner.1 += ((height - whole.1) / 2.0).max(0.0);
             whole = (width, height);
         } else {
-            // A narrow plot still leaves space for its caption.
             let caption = typeface.width(&picture.caption, CAPTION_TEXT * scale as f32);
             whole.0 = whole.0.max((left + f64::from(caption) + 24.0 * scale).min(width));
         }
@@ -108,22 +101,19 @@ impl Layout {
         ((length * self.scale).round() as i64).max(1)
     }
 
-    /// The pixel column of a value of the x axis.
     pub(crate) fn column(&self, value: f64) -> i64 {
         self.plot.x + (self.x.share(value) * self.plot.width as f64).round() as i64
     }
 
-    /// The pixel row of a value of the y axis.
     pub(crate) fn row(&self, value: f64) -> i64 {
         self.plot.bottom() - (self.y.share(value) * self.plot.height as f64).round() as i64
     }
 
-    /// Number of marks that fit on a colour bar of this height.
     pub(crate) fn color_marks(&self, height: i64) -> usize {
         ((height as f64 / (70.0 * self.scale)) as usize).clamp(2, COLOR_MARKS)
     }
 
-    /// The default radius for these points, so that they cover a good part of the area they occupy.
+    /// Returns the default radius, with which these points cover a good part of the area they occupy.
     pub(crate) fn radius(&self, points: &Points, cancel: &Cancel) -> Result<f32, Error> {
         const SHARE_COVERED: f64 = 0.35;
         let block = (32.0 * self.scale).max(8.0);
@@ -133,7 +123,6 @@ impl Layout {
         Ok(radius.clamp(0.8 * self.scale.max(0.9), 4.5 * self.scale.max(0.9)) as f32)
     }
 
-    /// Number of squares of this side that contain a point.
     fn hit(&self, points: &Points, side: f64, cancel: &Cancel) -> Result<usize, Error> {
         let mut steps = Steps::new(cancel);
         let (width, height) = (self.plot.width as f64 / side, self.plot.height as f64 / side);

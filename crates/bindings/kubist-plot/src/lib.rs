@@ -2,13 +2,11 @@
 //!
 //! [`draw_picture`] draws a [`Picture`]: [`Points`] on two axes, coloured by a value or by their density. The
 //! result is a [`Scene`], which can be written as pixels or as vector graphics around the pixels of the
-//! points. A [`Stage`] draws several plots with the same axes and colours: the frames of an animation.
-//! [`draw_charts`] draws lines, dots and spans side by side on a [`Canvas`].
+//! points. A [`Stage`] draws the frames of an animation with the same axes and colours. [`draw_charts`] draws
+//! lines, dots and spans on a [`Canvas`].
 //!
-//! The same specification gives the same bytes for any order of the points, up to rounding. Any numbers can
-//! be drawn; those that are not finite are left out. Control characters in texts do not reach the output.
-//!
-//! This crate depends on Arrow's types and batches, not on tables, files or commands.
+//! The same specification gives the same bytes for any order of the points, up to rounding. Numbers that are
+//! not finite are left out, and control characters do not reach the output.
 
 #![deny(missing_docs)]
 
@@ -59,13 +57,11 @@ mod tests {
 
     use super::*;
 
-    /// The pixels of a plot.
     fn drawn(picture: &Picture) -> Canvas {
         let go_on = Cancel::default();
         draw_picture(picture, &go_on).unwrap().canvas(&go_on).unwrap()
     }
 
-    /// A plot of `count` points on a line.
     pub fn picture(count: usize) -> Picture {
         let numbers: Vec<f64> = (0..count).map(|index| index as f64 / count as f64).collect();
         let mut points = Points::new(["x", "y"], None);
@@ -111,7 +107,6 @@ mod tests {
         }
     }
 
-    /// Numbers that are hard to draw.
     fn extremes() -> impl Strategy<Value = f64> {
         const EXTREMES: [f64; 16] = [
             0.0,
@@ -160,7 +155,6 @@ mod tests {
             (picture.equal_aspect, picture.size) = (equal_aspect, Some((300, 260)));
             picture.scale_bar = Some("m".to_string());
             drawn(&picture);
-            // All finite points are within the axes, unless the axes are fixed.
             let (x, y) = (&picture.points.x, &picture.points.y);
             let finite: Vec<usize> = (0..x.len()).filter(|row| x[*row].is_finite() && y[*row].is_finite()).collect();
             for (axis, numbers) in [(&picture.x, x), (&picture.y, y)] {
@@ -218,7 +212,6 @@ mod tests {
         let two = Stage::new(&picture, &picture.points, &Cancel::default()).unwrap();
         let colors: std::collections::HashSet<Color> = two.palette().into_iter().collect();
         assert!(colors.contains(&[0x1f, 0x77, 0xb4]) && colors.contains(&[0xff, 0x7f, 0x0e]));
-        // The same bytes for any order of the points.
         let forward = drawn(&picture);
         for numbers in [&mut picture.points.x, &mut picture.points.y] {
             numbers.reverse();

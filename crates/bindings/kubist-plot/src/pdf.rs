@@ -1,4 +1,4 @@
-//! A plot as PDF: one page with vector lines and text in an embedded font; the points are an image.
+//! A plot as PDF: one page with vector lines, an image of the points, and text in an embedded font.
 
 use std::collections::BTreeMap;
 use std::io::Write;
@@ -16,7 +16,7 @@ use crate::error::Error;
 use crate::scene::{Mark, Scene};
 use crate::text::{FONT, Text, Typeface, shift};
 
-/// Typographic points per pixel, as on the web: 96 pixels per inch.
+/// Typographic points per pixel, as on the web.
 const POINTS: f32 = 0.75;
 const FONT_NAME: Name = Name(b"KUBIST+DejaVuSans");
 /// The bounding box of all glyphs, in thousandths of an em.
@@ -37,7 +37,6 @@ const FONT_FILE: i32 = 9;
 const TO_UNICODE: i32 = 10;
 const IMAGES: i32 = 11;
 
-/// The whole file.
 pub(crate) fn document(scene: &Scene, title: &str, description: &str, cancel: &Cancel) -> Result<Vec<u8>, Error> {
     let mut pdf = Pdf::new();
     pdf.catalog(Ref::new(CATALOG)).pages(Ref::new(PAGES));
@@ -80,7 +79,6 @@ fn image_name(image: i32) -> String {
 struct Page {
     content: Content,
     typeface: Typeface,
-    /// The glyphs in use, with a character for each.
     glyphs: BTreeMap<u16, char>,
     images: i32,
 }

@@ -1,4 +1,4 @@
-//! Draws everything around the points: grid, axes, colour bar, scale bar and text.
+//! Draws the grid, axes, colour bar, scale bar and text around the points.
 
 use crate::canvas::Rect;
 use crate::coloring::Colors;

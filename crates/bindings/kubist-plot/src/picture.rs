@@ -34,7 +34,6 @@ pub struct Stage<'a> {
     layout: Layout,
     colors: Colors,
     radius: f32,
-    /// Opacity of one point on a pixel.
     opacity: f32,
     cancel: Cancel,
 }
@@ -118,7 +117,6 @@ impl<'a> Stage<'a> {
         Ok(splats)
     }
 
-    /// Draws the wanted points onto pixels.
     fn splats(&self, points: &Points, wanted: impl Fn(usize) -> bool) -> Result<Splats, Error> {
         let (layout, colors) = (&self.layout, &self.colors);
         let (width, height) = (layout.plot.width as usize, layout.plot.height as usize);

@@ -16,7 +16,7 @@ pub struct Points {
     pub(crate) color: Option<String>,
     pub(crate) x: Vec<f64>,
     pub(crate) y: Vec<f64>,
-    /// As long as x and y; `None` if no column colours the points.
+    /// `None` if no column colours the points.
     pub(crate) value: Option<Vec<f64>>,
 }
 
@@ -117,7 +117,6 @@ fn numbers(name: &str, array: &dyn Array) -> Result<Vec<f64>, Error> {
     Ok(floats.iter().map(|value| value.map_or(f64::NAN, |value| value * seconds / per_second)).collect())
 }
 
-/// The smallest and the largest finite number.
 pub(crate) fn extent(numbers: &[f64]) -> Option<(f64, f64)> {
     numbers.iter().filter(|number| number.is_finite()).fold(None, |extent, &number| match extent {
         None => Some((number, number)),
@@ -125,7 +124,7 @@ pub(crate) fn extent(numbers: &[f64]) -> Option<(f64, f64)> {
     })
 }
 
-/// The quantiles of the finite numbers. `numbers` returns a new iterator on each call.
+/// Returns quantiles of the finite numbers; `numbers` returns a new iterator on each call.
 ///
 /// A search digit by digit needs no copy and can be cancelled.
 pub(crate) fn quantiles<const N: usize, I: Iterator<Item = f64>>(

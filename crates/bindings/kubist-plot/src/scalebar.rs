@@ -1,5 +1,3 @@
-//! Length and position of a scale bar.
-
 use kubist_types::steps::{MARKS, Step};
 
 use crate::layout::{LABEL_TEXT, Layout, MARK_TEXT};
@@ -8,15 +6,12 @@ use crate::text::Typeface;
 use crate::ticks::shown;
 
 pub(crate) struct ScaleBar {
-    /// The first pixel column, and the length in pixels.
     pub left: i64,
     pub length: i64,
-    /// The length in the axes' unit.
     pub text: String,
 }
 
 impl ScaleBar {
-    /// Gap between the bar and its text, at scale 1.
     pub(crate) const GAP: f64 = 8.0;
     /// Greatest length as a fraction of the plot, and smallest length in pixels at scale 1.
     const SHARE: f64 = 0.25;

@@ -38,13 +38,10 @@ pub(crate) enum Mark {
     Text(Text),
 }
 
-/// The points on their pixels, with their colours.
 pub(crate) struct Layer {
     pub splats: Splats,
     pub colors: Colors,
-    /// Opacity of one point that covers a pixel.
     pub opacity: f32,
-    /// Colour of points without a value.
     pub missing: Color,
 }
 

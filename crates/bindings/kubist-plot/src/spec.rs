@@ -100,7 +100,6 @@ impl Picture {
     }
 }
 
-/// Ends of an axis or of colours, low below high.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(crate) struct Ends {
     pub low: f64,
@@ -108,7 +107,7 @@ pub(crate) struct Ends {
 }
 
 impl Ends {
-    /// The distance of the ends divided by `count`. The distance itself may overflow.
+    /// Divides the distance of the ends, which may itself overflow.
     pub(crate) fn part(&self, count: f64) -> f64 {
         steps::part(self.low, self.high, count)
     }
@@ -118,7 +117,7 @@ impl Ends {
         steps::share(self.low, self.high, value)
     }
 
-    /// These ends, widened if they are too close to distinguish.
+    /// Widens the ends if they are too close to distinguish.
     pub(crate) fn apart(low: f64, high: f64, least: f64) -> Ends {
         let magnitude = low.abs().max(high.abs());
         if high - low > magnitude * 1e-12 {

@@ -14,7 +14,6 @@ pub(crate) struct Splats {
     radius: f32,
 }
 
-/// One pixel.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(crate) struct Splat {
     /// Number of discs that cover it.
@@ -28,8 +27,8 @@ impl Splats {
         Splats { width, height, weight: vec![0.0; width * height], valued: vec![(0.0, 0.0); width * height], radius }
     }
 
-    /// Adds a disc around `x`, `y` (pixels from the plot's top left corner). Its edge is soft over one pixel.
-    /// NaN is a point without a value.
+    /// Adds a disc around `x`, `y` (pixels from the plot's top left corner), with an edge that is soft over
+    /// one pixel. NaN is a point without a value.
     pub(crate) fn add(&mut self, x: f64, y: f64, value: f32) {
         let reach = f64::from(self.radius) + 0.5;
         let span = |center: f64, length: usize| {
@@ -53,7 +52,7 @@ impl Splats {
     }
 
     /// Merges another layer of the same pixels. The layer that covers more of a pixel gives its value.
-    /// Equality up to rounding counts as equal, so the order of sums does not matter.
+    /// Equality allows for rounding, so the order of sums does not matter.
     pub(crate) fn outdo(&mut self, other: &Splats) {
         let pixels = self.weight.iter_mut().zip(&mut self.valued);
         for ((weight, valued), (more, theirs)) in pixels.zip(other.weight.iter().zip(&other.valued)) {
@@ -73,13 +72,11 @@ impl Splats {
         })
     }
 
-    /// Number of pixels that one disc covers.
     pub(crate) fn disc_pixels(&self) -> f64 {
         disc_pixels(self.radius)
     }
 }
 
-/// Number of pixels that a disc of this radius covers.
 pub(crate) fn disc_pixels(radius: f32) -> f64 {
     let radius = f64::from(radius);
     // The integral of a weight that is 1 up to r - 1/2 and falls linearly to 0 at r + 1/2.

@@ -21,7 +21,6 @@ pub(crate) fn document(scene: &Scene, title: &str, description: &str, cancel: &C
     let Scene { width, height, .. } = *scene;
     let mut body = String::new();
     for mark in &scene.marks {
-        // Writing to a string does not fail.
         let _ = writeln!(body, "{}", element(mark, cancel)?);
     }
     Ok(format!(
@@ -82,7 +81,6 @@ fn words(text: &Text) -> String {
     )
 }
 
-/// An image that fills a rectangle.
 fn image(rect: Rect, (width, height): (i64, i64), rgba: &[u8], cancel: &Cancel) -> Result<String, Error> {
     let mut png = Vec::new();
     encode(&mut png, (width as u32, height as u32), png::ColorType::Rgba, rgba, &[], cancel)?;

@@ -8,7 +8,6 @@ use crate::colormap::Color;
 /// A subset of DejaVu Sans: Latin, Greek, super- and subscripts, signs.
 pub(crate) const FONT: &[u8] = include_bytes!("../assets/DejaVuSans-subset.ttf");
 
-/// The part of a text that is at its position.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(crate) enum Anchor {
     Start,
@@ -16,7 +15,6 @@ pub(crate) enum Anchor {
     End,
 }
 
-/// One line of text and its position.
 pub(crate) struct Text {
     pub text: String,
     /// Font size: pixels of the em square.
@@ -86,7 +84,6 @@ impl Typeface {
         (self.font.ascent_unscaled() / em, self.font.descent_unscaled() / em)
     }
 
-    /// Draws a line of text at its position and anchor.
     pub(crate) fn write(&self, canvas: &mut Canvas, text: &Text) {
         let (glyphs, width) = self.line(&text.text, text.size);
         let ((x, y), color) = (text.at, text.color);

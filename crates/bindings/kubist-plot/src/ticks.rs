@@ -15,10 +15,8 @@ pub enum Scale {
     Calendar,
 }
 
-/// Marks in ascending order.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub(crate) struct Ticks {
-    /// Value and label.
     pub major: Vec<(f64, String)>,
     pub minor: Vec<f64>,
     /// The common part of all labels: a power of ten or a date.
@@ -37,7 +35,6 @@ pub(crate) fn ticks(scale: Scale, low: f64, high: f64, most: usize) -> Ticks {
     }
 }
 
-/// The text of a round length.
 pub(crate) fn shown(step: Step) -> String {
     let (digits, power) = step.shortest();
     power_text(digits.into(), power, (-3..=4).contains(&power))
@@ -106,7 +103,6 @@ const LAST: f64 = 9.2e18;
 /// No timestamp type is finer.
 const NANOSECOND: f64 = 1e-9;
 
-/// A round time: seconds and nanoseconds.
 #[derive(Clone, Copy)]
 struct Moment {
     value: f64,
@@ -264,7 +260,6 @@ fn grouped(number: &str) -> String {
     minus(&(text + rest))
 }
 
-/// Uses a true minus sign.
 fn minus(number: &str) -> String {
     number.replace('-', "−")
 }
@@ -299,7 +294,6 @@ mod tests {
         assert_eq!((large.common.as_deref(), large.major[1].1.as_str()), (Some("×10⁶"), "0.5"));
     }
 
-    /// Finite numbers, often extreme ones.
     fn numbers() -> impl Strategy<Value = f64> {
         const EXTREMES: [f64; 9] =
             [0.0, LEAST, -LEAST, f64::MAX, f64::MIN, 9.3e18, -9.3e18, 9_007_199_254_740_992.0, 1.7e9];

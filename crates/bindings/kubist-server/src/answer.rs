@@ -37,7 +37,6 @@ impl Format {
 /// Values that are encoded between two checks whether the client is still connected.
 const VALUES_A_LOOK: usize = 1 << 20;
 
-/// The rows of a batch in parts of about `VALUES_A_LOOK` values.
 fn pieces(batch: &RecordBatch) -> impl Iterator<Item = RecordBatch> {
     let (rows, of_piece) = (batch.num_rows(), (VALUES_A_LOOK / batch.num_columns().max(1)).max(1));
     (0..rows).step_by(of_piece).map(move |first| batch.slice(first, of_piece.min(rows - first)))

@@ -5,13 +5,13 @@ use serde::Deserialize;
 
 use crate::problem::{Problem, Result};
 
-/// Most columns of a response. The constants below limit cells of a request and values of a column.
+/// The most columns of a response. The constants below limit cells of a request and values of a column.
 pub const MOST_COLUMNS: usize = 4096;
 pub const MOST_CELLS: usize = 512;
 pub const MOST_VALUES: usize = 256;
 /// Most rows that `limit` selects in memory.
 pub const MOST_CHOSEN: u64 = 5_000_000;
-/// Most rows of `per_cell`, which needs more memory for each, and most trajectories of a query.
+/// Most rows of `per_cell`, which needs more memory for each row, and most trajectories of a query.
 pub const MOST_HELD: u64 = 1_000_000;
 
 /// Bytes that an `order_by` sorts in memory, and bytes of its scratch file.
@@ -29,9 +29,8 @@ pub struct Region {
 /// The fields of every request that select rows.
 const OF_ALL: &[&str] = &["spec", "box", "where", "sample", "window", "steps"];
 
-/// The fields of a request in addition to its region.
+/// A request's fields in addition to its region.
 pub trait Asked: serde::de::DeserializeOwned {
-    /// The fields that select rows: a subset of [`Query`].
     const SPEC: &'static [&'static str] = OF_ALL;
 }
 
@@ -49,7 +48,6 @@ impl Asked for Histograms {}
 impl Asked for Estimates {}
 impl Asked for Nothing {}
 
-/// Fields of a query for rows.
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Records {
@@ -57,8 +55,7 @@ pub struct Records {
     pub format: Format,
 }
 
-/// Fields of a request for trajectories. `sample` applies to the returned rows; the rest of the region
-/// selects the trajectories.
+/// `sample` applies to the returned rows; the rest of the region selects the trajectories.
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Paths {
@@ -72,14 +69,12 @@ pub struct Paths {
 #[derive(Clone, Copy, Debug, Default, Deserialize, PartialEq)]
 #[serde(rename_all = "lowercase")]
 pub enum Format {
-    /// Arrow IPC stream.
     #[default]
     Arrow,
     Csv,
     Parquet,
 }
 
-/// Fields of a request for points.
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Points {
@@ -98,8 +93,8 @@ pub struct Attribute {
     /// Subtracted from each value before the conversion to float32.
     #[serde(default)]
     pub origin: f64,
-    /// Each value is sent as its index in this list, and other values as -1. For text, and for identifiers
-    /// too large for a float32.
+    /// Each value is sent as its index in this list, other values as -1: for text, and for identifiers too
+    /// large for a float32.
     pub values: Option<Vec<String>>,
 }
 
@@ -115,7 +110,6 @@ pub struct Cell {
     pub origin: Vec<f64>,
 }
 
-/// Fields of a request for histograms.
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Histograms {
@@ -136,7 +130,6 @@ fn default_limit() -> u64 {
     20_000
 }
 
-/// Fields of a request for estimates.
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Estimates {
@@ -172,7 +165,6 @@ pub enum EstimateFormat {
     Arrow,
 }
 
-/// No fields besides the region.
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Nothing {}
@@ -191,8 +183,8 @@ pub fn parse<T: Asked>(body: &[u8]) -> Result<(Region, T)> {
     Ok((Region { version, spec }, serde_json::from_value(serde_json::Value::Object(rest)).map_err(unknown)?))
 }
 
-/// The error of an unknown field with all fields of the request. The parser of the other fields knows only its
-/// own, because the region was removed before.
+/// Returns the error of an unknown field with all fields of the request, because the parser knows only the
+/// fields outside the region.
 fn unknown_field<T: Asked>(error: &str) -> Option<String> {
     let (name, own) = error.strip_prefix("unknown field `")?.split_once('`')?;
     let own = own.split('`').skip(1).step_by(2);
@@ -226,7 +218,6 @@ impl Paths {
     }
 }
 
-/// Run options of a query that may hold many rows in memory.
 fn bounded(cancel: &Cancel) -> RunOptions {
     RunOptions {
         most_held: Some(MOST_HELD),

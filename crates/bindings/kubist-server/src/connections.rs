@@ -1,9 +1,9 @@
 //! Limits the number of connections and chooses which one closes for a new one.
 //!
-//! A connection costs memory and a file handle, and a client with many connections could keep others out. Two
-//! limits apply: for all connections, and for one address. When a limit is reached, a new connection closes
-//! one that waits for its client: first the one that is silent longest, then the one whose client reads
-//! slowest. A connection whose request is running stays.
+//! A connection costs memory and a file handle, and a client with many connections could keep others out.
+//! There is a limit for all connections and one for each address. At a limit, a new connection closes one
+//! that waits for its client: first the one that is silent longest, then the one whose client reads slowest.
+//! A connection whose request is running stays.
 
 use std::collections::HashMap;
 use std::net::IpAddr;
@@ -16,7 +16,6 @@ use tokio::sync::Notify;
 /// A client that leaves the same part of a response unread for this time is slow.
 pub const SLOW: Duration = Duration::from_secs(1);
 
-/// All open connections.
 pub struct Connections {
     most: usize,
     most_of_address: usize,
@@ -26,7 +25,7 @@ pub struct Connections {
     left: Notify,
 }
 
-/// An open connection and the times since when it waits.
+/// With the times since when it waits.
 pub struct Connection {
     /// The client's address, or its IPv6 network.
     address: IpAddr,
@@ -49,7 +48,6 @@ pub struct Admitted {
     pub connection: Arc<Connection>,
 }
 
-/// Why a connection is not admitted.
 #[derive(Debug, PartialEq)]
 pub enum Full {
     /// The address has reached its limit, and all its requests are running.
@@ -73,7 +71,6 @@ impl Connections {
         self.open.lock().unwrap_or_else(|poisoned| poisoned.into_inner())
     }
 
-    /// Admits a client at this address. Another connection may be closed for it.
     pub fn admit(self: &Arc<Self>, address: IpAddr) -> Result<Admitted, Full> {
         let address = client_of(address);
         let mut open = self.open();
@@ -92,7 +89,6 @@ impl Connections {
         Ok(Admitted { connections: self.clone(), number, connection })
     }
 
-    /// Waits until a connection ends.
     pub async fn one_left(&self) {
         self.left.notified().await;
     }
@@ -132,7 +128,6 @@ impl Connection {
         self.waits.lock().unwrap_or_else(|poisoned| poisoned.into_inner())
     }
 
-    /// The whole request has arrived; the client waits for the response.
     pub fn is_answered(&self) {
         self.waits().silent_since = None;
     }
@@ -158,7 +153,6 @@ impl Connection {
         self.waits().unread_since.filter(|since| since.elapsed() >= SLOW)
     }
 
-    /// Waits until the connection must close for another one.
     pub async fn gives_way(&self) {
         self.gives_way.notified().await;
     }

@@ -46,7 +46,6 @@ fn write(estimate: &Estimate, format: EstimateFormat, out: &mut Out) -> Result<(
         }
         EstimateFormat::Arrow => {
             let batch = estimate.to_batch()?;
-            // Properties of the whole estimate are in the schema's metadata.
             let mut about = about(estimate);
             about["own"] = own_texts(estimate);
             let metadata = HashMap::from([("kubist".to_string(), about.to_string())]);
@@ -123,7 +122,6 @@ fn figures(estimate: &Estimate) -> Value {
     figures.collect()
 }
 
-/// A group's values as text.
 fn group(groups: &RecordBatch, row: usize) -> Value {
     let schema = groups.schema();
     let values = schema.fields().iter().zip(groups.columns()).filter(|_| row < groups.num_rows());

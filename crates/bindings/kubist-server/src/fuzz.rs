@@ -4,7 +4,6 @@ use kubist::Cancel;
 
 use crate::ask::{self, Nothing};
 
-/// Parses a body as each kind of request.
 pub fn body(bytes: &[u8]) {
     if let Ok((region, Nothing {})) = ask::parse(bytes) {
         region.request(&Cancel::default());

@@ -1,9 +1,9 @@
 //! Decides which requests are allowed.
 //!
 //! A page of another site must not read tables through a user's browser. Such a page can send requests to
-//! loopback, even under its own host name that points there (DNS rebinding), but it cannot forge the headers
-//! `Host` and `Origin`. On loopback the server therefore accepts loopback names only. On other addresses it
-//! requires a token.
+//! loopback, even under its own host name (DNS rebinding), but it cannot forge the headers `Host` and
+//! `Origin`. On loopback the server therefore accepts loopback names only. On other addresses it requires a
+//! token.
 
 use std::hash::{DefaultHasher, Hash, Hasher};
 
@@ -15,10 +15,8 @@ use crate::problem::{Problem, Result};
 const FETCH_SITE: HeaderName = HeaderName::from_static("sec-fetch-site");
 const FETCH_DEST: HeaderName = HeaderName::from_static("sec-fetch-dest");
 
-/// The checks that a request must pass.
 #[derive(Clone, Debug)]
 pub struct Guard {
-    /// Whether the server listens on loopback only.
     pub loopback: bool,
     pub token: Option<String>,
 }
@@ -87,7 +85,6 @@ fn shown<'a>(headers: &'a HeaderMap, query: Option<&'a str>, token: &str) -> imp
     [bearer, cookie, of_query(query).map(str::to_owned)].into_iter().flatten()
 }
 
-/// Returns whether a user follows a link that opens a page.
 fn navigates(headers: &HeaderMap) -> bool {
     text(headers, FETCH_DEST) == Some("document")
 }

@@ -20,7 +20,6 @@ const FILES: &[(&str, &str, &[u8])] = &[
 const POLICY: &str = "default-src 'self'; img-src 'self' data: blob:; style-src 'self' 'unsafe-inline'; \
                       frame-ancestors 'none'; base-uri 'none'; form-action 'none'";
 
-/// The file at this path.
 pub fn file(path: &str) -> Option<Response<Answer>> {
     let (_, media_type, bytes) = FILES.iter().find(|(name, ..)| *name == path)?;
     let mut response = whole(Bytes::from_static(bytes), media_type);

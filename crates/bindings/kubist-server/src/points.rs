@@ -57,13 +57,11 @@ pub fn send(snapshot: &Snapshot, region: &Region, asked: &Points, out: &mut Out)
             }
         }
         header(index, 0, true, out)?;
-        // The client can draw after each cell.
         out.hand_over().map_err(Problem::of_sending)?;
     }
     Ok(())
 }
 
-/// The request with the table's spelling of its column names.
 fn with_own_names(asked: &Points, schema: &Schema) -> Result<Points> {
     let own = |name: &String| match kubist_expr::column_index(schema, name) {
         Ok(column) => Ok(schema.field(column).name().clone()),
@@ -88,7 +86,6 @@ fn check_kind(schema: &Schema, name: &str, drawn: bool) -> Result<()> {
     }
 }
 
-/// The query restricted to a cell; `None` if the cell is empty.
 fn of_cell(mut query: Query, schema: &Schema, axes: &[String], cell: &Cell) -> Result<Option<Query>> {
     let mut conditions: Vec<String> = query.filter.iter().map(|filter| format!("({filter})")).collect();
     for (axis, name) in axes.iter().enumerate() {

@@ -13,10 +13,8 @@ pub type Result<T, E = Problem> = std::result::Result<T, E>;
 #[derive(Clone, Debug)]
 pub struct Problem {
     pub status: StatusCode,
-    /// The kind of error, for programs.
     pub code: &'static str,
     pub message: String,
-    /// The cause.
     source: Option<Arc<dyn std::error::Error + Send + Sync>>,
 }
 

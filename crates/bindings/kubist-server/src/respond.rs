@@ -1,9 +1,8 @@
 //! Responses that worker threads produce and send while they run.
 //!
-//! A worker writes into [`Out`], which hands parts to the connection, at most a few ahead of the client, so
-//! TCP's back-pressure reaches the query. When the client disconnects, does not read for too long, or the
-//! time limit is reached, the worker's next write fails and its cancel switch is set, which stops the
-//! engine's threads.
+//! A worker writes into [`Out`], which passes parts to the connection, at most a few ahead of the client, so
+//! TCP's back-pressure reaches the query. When the client disconnects, stops reading, or the time limit is
+//! reached, the worker's next write fails and its cancel switch stops the engine's threads.
 
 use std::io::Write;
 use std::pin::Pin;
@@ -40,7 +39,6 @@ pub struct QuestionSlots {
     taken: Arc<Mutex<Vec<Arc<Question>>>>,
 }
 
-/// A running request.
 struct Question {
     cancel: Cancel,
     /// Since when a part of the response waits for the client.
@@ -53,7 +51,6 @@ impl Question {
     }
 }
 
-/// The slot of a request. Dropping it frees the slot.
 struct Taken {
     slots: QuestionSlots,
     question: Arc<Question>,
@@ -100,7 +97,6 @@ impl Drop for Taken {
     }
 }
 
-/// Limits of requests.
 #[derive(Clone)]
 pub struct Work {
     pub slots: QuestionSlots,
@@ -119,7 +115,6 @@ enum Message {
     End,
 }
 
-/// The writer of a worker's response.
 pub struct Out {
     sender: Sender<Message>,
     headers: Option<Vec<(&'static str, String)>>,
@@ -133,14 +128,12 @@ pub struct Out {
 }
 
 impl Out {
-    /// Adds a header. Call it before the first byte is sent.
     pub fn header(&mut self, name: &'static str, value: &str) {
         if let Some(headers) = &mut self.headers {
             headers.push((name, value.to_string()));
         }
     }
 
-    /// Sends the bytes written so far.
     pub fn hand_over(&mut self) -> std::io::Result<()> {
         if let Some(headers) = self.headers.take() {
             self.send(Message::Begin(headers))?;
@@ -251,7 +244,6 @@ pub async fn stream(
     }
 }
 
-/// Runs `work` on its own thread and responds with the JSON that it returns.
 pub async fn json(
     limits: &Work,
     work: impl FnOnce(&Cancel) -> Result<serde_json::Value> + Send + 'static,
@@ -284,7 +276,6 @@ fn broken() -> Problem {
     Problem::new(StatusCode::INTERNAL_SERVER_ERROR, "failed", "the thread of the request failed unexpectedly")
 }
 
-/// The body of a response.
 pub struct Answer {
     content: Content,
     /// After the last byte, the connection waits for the client.

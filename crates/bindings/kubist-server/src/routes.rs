@@ -1,5 +1,3 @@
-//! Routes each request to its handler.
-
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -21,7 +19,6 @@ use crate::{answer, estimate, histogram, page, points};
 const CHECK_TABLE: Duration = Duration::from_millis(150);
 const LONGEST_WAIT: f64 = 30.0;
 
-/// State that all requests share.
 pub struct ServerState {
     pub tables: Vec<Arc<ServedTable>>,
     pub guard: Guard,
@@ -32,7 +29,6 @@ pub struct ServerState {
     pub body_patience: Duration,
 }
 
-/// Responds to any request.
 pub async fn answer(state: Arc<ServerState>, request: Request<Incoming>) -> Response<Answer> {
     let connection = request.extensions().get::<Arc<Connection>>().cloned();
     // A request without a body is complete.
@@ -229,7 +225,6 @@ async fn body(state: &ServerState, request: Request<Incoming>) -> Result<Bytes> 
     }
 }
 
-/// A decoded parameter of the URL.
 fn of_query(query: Option<&str>, name: &str) -> Result<String> {
     of_query_if_there(query, name)?
         .ok_or_else(|| Problem::invalid(format!("{name}: this parameter is missing in the address")))

@@ -1,9 +1,9 @@
 //! A served table and its snapshots in use.
 //!
-//! A client that reads a region in several requests must read one snapshot, or the parts would not be
-//! consistent. Each snapshot therefore has a name, its *version*: the engine's token. The most recently used
-//! snapshots stay open; others are opened again from their token while their files exist. A rewrite of the
-//! layout changes no result and no version.
+//! A client that reads a region in several requests must read one snapshot. Each snapshot therefore has a
+//! name, its *version*, which is the engine's token. The most recently used snapshots stay open; others are
+//! opened again from their token while their files exist. A rewrite of the layout changes no result and no
+//! version.
 
 use std::collections::VecDeque;
 use std::path::Path;
@@ -18,7 +18,6 @@ use crate::problem::Result;
 /// Open snapshots besides the newest.
 const KEPT: usize = 16;
 
-/// One table and the snapshots served so far.
 pub struct ServedTable {
     pub name: String,
     location: String,
@@ -30,12 +29,10 @@ pub struct ServedTable {
     returning: Mutex<()>,
 }
 
-/// A snapshot with its name.
 #[derive(Clone)]
 pub struct Pinned {
     pub version: String,
     pub snapshot: Snapshot,
-    /// The description of its contents in the interface.
     pub about: Arc<Value>,
     /// Differs if two snapshots differ.
     mark: Value,
@@ -130,7 +127,6 @@ impl ServedTable {
         Ok(shown.now.clone())
     }
 
-    /// The snapshot of this version, or the newest.
     pub fn at(&self, version: Option<&str>) -> Result<Pinned> {
         let now = self.now()?;
         let Some(version) = version.filter(|version| *version != now.version) else { return Ok(now) };
@@ -151,7 +147,6 @@ impl ServedTable {
 }
 
 impl Pinned {
-    /// The snapshot under its own version, or under an equivalent one.
     fn new(version: Option<&str>, snapshot: Snapshot) -> kubist::Result<Pinned> {
         let version = version.map_or_else(|| snapshot.token().to_string(), String::from);
         let known = snapshot.about()?;
@@ -197,7 +192,6 @@ impl Pinned {
         Ok(described)
     }
 
-    /// The description with the table's name.
     pub fn described(&self, name: &str) -> Value {
         let mut described = (*self.about).clone();
         described["name"] = name.into();

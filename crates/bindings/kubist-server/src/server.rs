@@ -20,7 +20,6 @@ use crate::routes::{self, ServerState};
 use crate::served_table::{ServedTable, name_of};
 use crate::stall_timeout::{StallTimeout, hung_up};
 
-/// Limits on the cost of clients.
 #[derive(Clone, Debug)]
 pub struct Limits {
     /// Concurrent requests; others wait.
@@ -55,7 +54,6 @@ impl Default for Limits {
     }
 }
 
-/// Tables, address and token of the server.
 #[derive(Clone, Debug)]
 pub struct Options {
     /// Locations of the tables. Each is served under the name of its directory.
@@ -89,7 +87,6 @@ const CHECK_CONNECTIONS: Duration = Duration::from_millis(250);
 const TOO_MANY: &[u8] =
     b"HTTP/1.1 503 Service Unavailable\r\nretry-after: 1\r\ncontent-length: 0\r\nconnection: close\r\n\r\n";
 
-/// A running server. Dropping it stops it.
 pub struct Server {
     address: SocketAddr,
     tables: Vec<String>,

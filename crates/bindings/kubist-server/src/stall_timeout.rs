@@ -1,8 +1,8 @@
 //! Ends a connection whose client does not read or has disconnected.
 //!
-//! With TCP alone, a client that never reads would keep its connection and the unsent data forever. Here a
+//! With TCP alone, a client that never reads would keep its connection and the unsent data forever, so a
 //! write without progress fails after a time limit. A disconnect is also detected if the client has sent
-//! further requests that the server has not read yet.
+//! requests that the server has not read yet.
 
 use std::future::Future;
 use std::io::{Error, ErrorKind, Result};
@@ -25,7 +25,6 @@ pub struct StallTimeout {
     stream: Arc<TcpStream>,
     connection: Arc<Connection>,
     patience: Duration,
-    /// Runs while a write waits.
     timer: Pin<Box<Sleep>>,
     waiting: bool,
 }
@@ -35,7 +34,6 @@ impl StallTimeout {
         StallTimeout { stream, connection, patience, timer: Box::pin(sleep(patience)), waiting: false }
     }
 
-    /// The outcome of a write; an error if it has waited too long.
     fn judge<T>(&mut self, written: Poll<Result<T>>, context: &mut Context<'_>) -> Poll<Result<T>> {
         if self.waiting == written.is_ready() {
             self.waiting = written.is_pending();

@@ -10,7 +10,6 @@ use rand::seq::IndexedRandom;
 use rand::{Rng, SeedableRng};
 use serde_json::{Map, Value, json};
 
-/// Any JSON of limited depth.
 fn anything(random: &mut StdRng, depth: u32) -> Value {
     let texts = ["", "x", "y", "id", "kind", "x < 1", "\u{0}", "'", "DROP", "x OR", "../../etc/passwd", "9e999", "🦀"];
     match random.random_range(0..if depth == 0 { 7 } else { 9 }) {
@@ -108,7 +107,6 @@ fn of_schema(description: &Value, schema: &Value, name: &str, random: &mut StdRn
 
 /// Gives cells one number per axis and ordered bounds, which a schema cannot express.
 fn fit(body: &mut Value, random: &mut StdRng) {
-    // Random text is almost never a quantity.
     if body.get("absolute").is_some_and(Value::is_string) {
         body["absolute"] = json!(0.1);
     }

@@ -16,7 +16,6 @@ use rand::rngs::StdRng;
 use rand::{Rng, SeedableRng};
 use serde_json::{Value, json};
 
-/// Rows of an Arrow response, by id.
 fn by_id(bytes: &[u8]) -> BTreeMap<i64, RecordBatch> {
     let reader = arrow_ipc::reader::StreamReader::try_new(Cursor::new(bytes), None).unwrap();
     sorted(reader.map(Result::unwrap).collect())
@@ -131,7 +130,6 @@ fn a_download_is_a_file_by_an_address() {
     assert_eq!(rows, (0..3_000).filter(|id| id % 17 <= 7).count());
 }
 
-/// Frames of points: rows of (axes, columns) by cell.
 fn frames(bytes: &[u8], axes: usize, columns: usize) -> HashMap<usize, Vec<(Vec<f32>, Vec<f32>)>> {
     let word = |at: usize| u32::from_le_bytes(bytes[at..at + 4].try_into().unwrap());
     let real = |at: usize| f32::from_bits(word(at));
@@ -354,7 +352,6 @@ fn a_version_is_one_moment() {
         world.get(&format!("/v1/tables/run/changes?version={version}&patience=0")).json()["version"],
         first["version"]
     );
-    // A waiting client gets a response.
     let (address, path) = (world.server.address(), format!("/v1/tables/run/changes?version={version}&patience=30"));
     let waiting = std::thread::spawn(move || {
         send(address, format!("GET {path} HTTP/1.1\r\nhost: localhost\r\nconnection: close\r\n\r\n").as_bytes())

@@ -23,7 +23,6 @@ fn post(path: &str, body: &str) -> String {
     )
 }
 
-/// Connections that have sent this much each.
 fn crowd(world: &World, sent: &str) -> Vec<TcpStream> {
     let one = |_| {
         let mut socket = connect(world.server.address());

@@ -1,9 +1,8 @@
 //! Minimum and maximum of stored numbers, at memory speed.
 //!
 //! Numbers are compared as signed integers of the same width and order. So one branch-free loop, which the
-//! compiler vectorizes, serves all types and both byte orders. It is compiled twice, once with AVX2. If the
-//! extremes of a float block are numbers, it contains no NaN; so only blocks with NaN or missing values need
-//! the slower loop.
+//! compiler vectorizes, serves all types and both byte orders. A float block whose extremes are numbers
+//! contains no NaN, so only blocks with NaN or missing values need the slower loop.
 
 use crate::layout::{Number, Variable};
 
@@ -17,7 +16,6 @@ pub struct KeyBounds {
     pub has_nan: bool,
 }
 
-/// Returns the bounds of the numbers in these bytes.
 pub fn of(variable: &Variable, bytes: &[u8]) -> KeyBounds {
     #[cfg(target_arch = "x86_64")]
     if is_x86_feature_detected!("avx2") {
@@ -128,7 +126,6 @@ scan!(sixteen, i16, u16);
 scan!(thirty_two, i32, u32);
 scan!(sixty_four, i64, u64);
 
-/// The bounds of all cells, whatever they mean.
 #[inline(always)]
 fn least_and_greatest<T, V: Ord + Copy + IntegerRange>(cells: &[T], value: impl Fn(&T) -> V) -> (V, V) {
     let (mut least, mut greatest) = (V::GREATEST, V::LEAST);

@@ -27,9 +27,9 @@ const TASK_BYTES: u64 = 1 << 20;
 const TASK_BYTES_OF_PAGES: u64 = 16 << 20;
 /// Pieces within this distance are one request: a build needs all of them.
 const GAP: u64 = 1 << 20;
-/// Number of random blocks of an older index that are read again before the others are trusted. If a fraction
-/// f of all blocks changed, none of the checked ones changed with probability (1 - f)^512: 1 in 170 for f = 1
-/// %.
+/// The number of random blocks of an older index that are read again before the others are trusted. If a
+/// fraction f of all blocks changed, none of the checked ones changed with probability (1 - f)^512: 1 in 170
+/// for f = 1 %.
 const CHECKED: usize = 512;
 /// Maximum number of damaged blocks in the report.
 const MAX_REPORTED: usize = 100;
@@ -58,12 +58,10 @@ impl Default for BuildOptions {
     }
 }
 
-/// The number of threads that this machine runs in parallel.
 pub fn workers() -> usize {
     std::thread::available_parallelism().map_or(4, usize::from)
 }
 
-/// Progress callback: bytes of the file that are done, and all bytes.
 pub type Progress<'a> = &'a (dyn Fn(u64, u64) + Sync);
 
 /// Indexes a file and writes the index to `path`. Summaries of unchanged blocks are taken from an older
@@ -198,7 +196,6 @@ impl IndexBuild<'_> {
         if self.sorted == 0.0 || !is_decoded || tasks.len() < FIRST {
             return Ok((run(&tasks.iter().collect::<Vec<_>>(), None)?, Copies::new()));
         }
-        // Tasks from the whole file first: they predict which of the other blocks will be chosen.
         let is_first = |at: usize| at.is_multiple_of(FIRST);
         let part = |first: bool| -> Vec<&Vec<u64>> {
             tasks.iter().enumerate().filter(|(at, _)| is_first(*at) == first).map(|(_, task)| task).collect()
@@ -215,7 +212,7 @@ impl IndexBuild<'_> {
         Ok((found, sorted_copies.copies.into_inner().unwrap_or_else(PoisonError::into_inner)))
     }
 
-    /// Returns the older index's summaries of blocks whose bytes did not move. Only without sorted copies,
+    /// Returns the older index's summaries of blocks whose bytes did not move, if there are no sorted copies,
     /// which are chosen among all blocks.
     fn known<'a>(&'a self, variable: &'a Variable, tiling: &'a Tiling) -> impl Fn(u64) -> Option<Summary> + 'a {
         let before = self.older.filter(|_| self.sorted == 0.0).and_then(|older| {
@@ -294,7 +291,6 @@ impl IndexBuild<'_> {
         };
         let found = match one(blocks, &rects) {
             Err(error) if error.kind() == ErrorKind::Corrupt => {
-                // One at a time: the others may be intact.
                 let each =
                     blocks.iter().zip(&rects).map(|(block, rect)| match one(&[*block], std::slice::from_ref(rect)) {
                         Err(error) if error.kind() == ErrorKind::Corrupt => {
@@ -365,11 +361,9 @@ impl IndexBuild<'_> {
     }
 }
 
-/// A sorted copy before it is written, and such copies by block.
 type SortedCopy = (SortedBlock, Vec<u8>);
 type Copies = HashMap<u64, SortedCopy>;
 
-/// Sorted copies that are made while blocks are decoded.
 struct SortedCopies {
     likely: CopyPredictor,
     copies: Mutex<Copies>,
@@ -387,7 +381,6 @@ impl SortedCopies {
     }
 }
 
-/// Returns whether a rectangle's values are at the same bytes as before.
 fn same_bytes(old: &Variable, new: &Variable, old_tiling: &Tiling, tiling: &Tiling, rect: &Rect) -> bool {
     match (&old.storage, &new.storage) {
         (Storage::Contiguous { offset: a }, Storage::Contiguous { offset: b }) => {

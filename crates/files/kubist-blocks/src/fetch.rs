@@ -20,17 +20,12 @@ use crate::source::{Reads, Source};
 /// Maximum bytes of one read call; longer requests use several.
 pub const LONGEST_READ: u64 = 8 << 20;
 
-/// Where the values of a part of a rectangle are.
 enum At {
-    /// In the file, unencoded.
     File(u64),
-    /// In a chunk that must be decoded.
     Chunk(u64),
-    /// Not stored: each value is this fill value.
     Fill(u64),
 }
 
-/// A part of a rectangle within one dense array of bytes.
 struct Part {
     rect: Rect,
     /// The position of the dense array's first element, and its shape.
@@ -39,7 +34,6 @@ struct Part {
     at: At,
 }
 
-/// The data that was read for some rectangles of a variable.
 pub struct Fetched<'a> {
     source: &'a Source,
     variable: &'a Variable,
@@ -51,9 +45,7 @@ pub struct Fetched<'a> {
     rows: Option<(Vec<Range<u64>>, ArrayRef)>,
 }
 
-/// Values of a rectangle, in the order of their positions.
 pub enum Found<'a> {
-    /// Stored numbers, in the file's byte order.
     Stored(Cow<'a, [u8]>),
     Array(ArrayRef),
 }
@@ -234,7 +226,6 @@ impl Source {
     }
 }
 
-/// The rows of rectangles along one axis, ascending; adjacent ranges are joined.
 fn ranges(rects: &[Rect]) -> Vec<Range<u64>> {
     let mut all: Vec<Range<u64>> = rects.iter().map(|rect| rect.start[0]..rect.start[0] + rect.count[0]).collect();
     all.sort_unstable_by_key(|range| range.start);
@@ -252,7 +243,6 @@ fn find(table: &[Chunk], number: u64) -> Option<&Chunk> {
     table.binary_search_by_key(&number, |chunk| chunk.number).ok().map(|at| &table[at])
 }
 
-/// Whether a chunk is stored without any filter.
 fn is_plain(chunk: &Chunk, filters: usize) -> bool {
     (0..filters).all(|filter| chunk.skipped >> filter & 1 == 1)
 }
@@ -275,7 +265,6 @@ impl Fetched<'_> {
                 self.chunks.insert(number, decoded);
             }
         }
-        // From here on only decoded chunks are used.
         if !filters.is_empty() && table.iter().all(|chunk| !is_plain(chunk, filters.len())) {
             self.pieces.clear();
         }
@@ -346,7 +335,6 @@ impl Fetched<'_> {
         }
     }
 
-    /// The rows of a rectangle, if they come from pages.
     fn of_pages(&self, rect: &Rect) -> Result<Option<ArrayRef>> {
         let Some((ranges, values)) = &self.rows else { return Ok(None) };
         let mut before = 0;

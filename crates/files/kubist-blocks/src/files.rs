@@ -1,7 +1,6 @@
 //! A set of files that is queried as one, each with or without an index.
 //!
-//! A file is opened when a block of it is read: a selective query on a thousand files opens only the relevant
-//! ones.
+//! A file is opened when a block of it is read, so a selective query on a thousand files opens few.
 
 use std::collections::HashMap;
 use std::path::{Path, PathBuf};
@@ -138,7 +137,6 @@ impl Member {
     }
 }
 
-/// Serializes a path for JSON; its bytes need not be valid text.
 fn shown<S: serde::Serializer>(path: &Path, to: S) -> std::result::Result<S::Ok, S::Error> {
     to.collect_str(&path.display())
 }
@@ -297,13 +295,10 @@ impl Files {
     }
 }
 
-/// Number of threads that open files. For many files it exceeds the number of cores, because most threads
-/// wait for a disk or a network.
 fn opening(files: usize) -> usize {
     build::workers().max((files / FILES_EACH).min(MOST_OPENING))
 }
 
-/// Whether a file's only array has no name of its own and uses the file name.
 fn is_unnamed(layout: &Layout) -> bool {
     layout.format == FileFormat::Npy && layout.variables.len() == 1
 }

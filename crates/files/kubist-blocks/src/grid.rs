@@ -1,8 +1,7 @@
-//! The columns of a query: the variables of one grid.
+//! The columns of a query: the variables of one grid, which have the same axes.
 //!
-//! A grid consists of the variables with the same axes. Variables with only some of these axes belong to it
-//! too: a coordinate, or a depth per location, has its value at every position. The positions themselves are
-//! the columns `AXIS_index`.
+//! Variables with only some of these axes belong to it too: a coordinate, or a depth per location, has its
+//! value at every position. The positions themselves are the columns `AXIS_index`.
 
 use std::sync::Arc;
 
@@ -49,7 +48,6 @@ pub enum Column {
 /// A query, bound to the arrays of a file.
 #[derive(Clone, Debug)]
 pub struct Grid {
-    /// The variable whose blocks are examined.
     pub driver: usize,
     /// Its axes, as indexes into the layout's dimensions.
     pub dimensions: Vec<usize>,
@@ -69,7 +67,6 @@ pub const FILE: &str = "file";
 /// The meaning of a column name before a grid is chosen.
 enum Name {
     Variable(usize),
-    /// Positions along the axis of this name, which several grids may share.
     Index(String),
 }
 
@@ -120,7 +117,6 @@ impl Grid {
         Ok(Grid { driver, dimensions, schema, columns, predicate, read, output, names_files, region })
     }
 
-    /// The columns of the result, without the file's.
     pub fn fields(&self) -> Vec<Field> {
         self.output.iter().map(|column| self.schema.field(*column).clone()).collect()
     }
@@ -132,8 +128,8 @@ impl Grid {
         Arc::new(Int64Array::from_iter_values(places.iter().map(at)))
     }
 
-    /// Maps positions in a rectangle to positions in its projection onto some axes. With `whole`, to positions in the
-    /// full array of these axes, which has these lengths.
+    /// Maps positions in a rectangle to its projection onto some axes, or, with `whole`, to the full array of
+    /// these axes, which has these lengths.
     pub fn projected(rect: &Rect, axes: &[usize], whole: Option<&[u64]>, places: &[u32]) -> Vec<u64> {
         let lengths: Vec<u64> = match whole {
             Some(lengths) => lengths.to_vec(),

@@ -1,4 +1,4 @@
-//! The layout of a file: where its arrays are and how bytes become numbers, for all formats.
+//! The layout of a file for all formats: where its arrays are and how bytes become numbers.
 //!
 //! A layout comes from a header that this crate parses, from a library, or from an index. None is trusted:
 //! [`Layout::check`] compares every length with the file's size before anything is read.
@@ -65,7 +65,6 @@ impl Number {
         }
     }
 
-    /// The number type of an Arrow type; `None` if it is not numeric.
     pub fn of(data_type: &DataType) -> Option<Number> {
         Some(match data_type {
             DataType::Int8 => Number::I8,
@@ -142,7 +141,6 @@ pub enum Filter {
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Chunk {
-    /// Its linear number in the grid of chunks.
     pub number: u64,
     pub offset: u64,
     pub bytes: u64,
@@ -225,7 +223,6 @@ impl Layout {
         variable.dimensions.iter().map(|axis| self.dimensions[*axis].length).collect()
     }
 
-    /// The shape of the chunks that contain blocks of a variable: the whole array if it has none.
     pub fn chunk(&self, variable: &Variable) -> Vec<u64> {
         match &variable.storage {
             Storage::Chunks { shape, .. } => shape.clone(),
@@ -426,7 +423,6 @@ pub fn calendar(unit: Option<&str>, said: Option<String>) -> Option<String> {
 }
 
 impl Variable {
-    /// The type of its values: double precision if they are packed.
     pub fn data_type(&self) -> DataType {
         if self.packing.is_packed() { DataType::Float64 } else { self.number.data_type() }
     }
@@ -439,7 +435,6 @@ impl Variable {
         }
     }
 
-    /// The bytes of the file that store an array of this many positions.
     pub fn stored_bytes(&self, positions: u64) -> u64 {
         match &self.storage {
             Storage::Chunks { table, .. } => table.iter().map(|chunk| chunk.bytes).sum(),

@@ -8,8 +8,6 @@
 //! or, for HDF5, from its own library in a separate process ([`library`]).
 //!
 //! Neither files nor indexes are trusted: [`layout::Layout::check`] and [`sidecar::open`].
-//!
-//! This crate knows nothing of tables.
 
 mod bounds;
 mod build;

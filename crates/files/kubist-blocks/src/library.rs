@@ -1,7 +1,7 @@
 //! The HDF5 library, in a process of its own.
 //!
-//! HDF5 is read through Python's h5py: it finds the arrays, and decodes chunks that only it can decode. The
-//! process has its own memory limit, and a file that crashes the library ends only that process.
+//! Python's h5py finds the arrays, and decodes chunks that only it can decode. The process has its own memory
+//! limit, and a file that crashes the library ends only that process.
 //!
 //! A request is one line of JSON. The response is one line of JSON, which gives the number of bytes that
 //! follow.
@@ -33,7 +33,6 @@ const PATIENCE: Duration = Duration::from_millis(50);
 /// Bytes of a chunk in a table: number, offset, stored bytes, skipped filters.
 const CHUNK_BYTES: usize = 32;
 
-/// The library's process, started on first use.
 pub struct Library {
     python: PathBuf,
     running: Mutex<Option<Running>>,
@@ -50,7 +49,6 @@ struct Running {
 impl Drop for Running {
     fn drop(&mut self) {
         if self.owner == std::process::id() {
-            // The process has no state to lose, and may have ended already.
             let _ = self.child.kill();
             let _ = self.child.wait();
         }
@@ -225,7 +223,6 @@ mod tests {
     use super::*;
     use std::os::unix::fs::PermissionsExt;
 
-    /// A process that gives this response to its first request, and valid errors later.
     fn library(folder: &Path, first: &str) -> Library {
         let program = folder.join("python");
         let script = format!(

@@ -12,9 +12,7 @@ const MOST_GAP: u64 = 16 << 20;
 /// A storage device: a request takes `latency + bytes / bandwidth`, with `workers` concurrent requests.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Device {
-    /// Seconds.
     pub latency: f64,
-    /// Bytes per second.
     pub bandwidth: f64,
     pub workers: usize,
 }
@@ -93,7 +91,6 @@ pub fn merged(pieces: &[Piece], gap: u64, most: u64) -> Vec<Piece> {
     requests
 }
 
-/// The expected cost of a block size.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize)]
 pub struct Advice {
     pub block_bytes: u64,
@@ -120,7 +117,6 @@ mod tests {
     use proptest::prelude::*;
     use rand::{Rng, SeedableRng, rngs::StdRng};
 
-    /// Random hits, merged as the reader does, follow the model.
     #[test]
     fn random_blocks_lie_on_the_models_line() {
         let mut random = StdRng::seed_from_u64(7);

@@ -16,7 +16,6 @@ const STREAMING: [u64; 2] = [u32::MAX as u64, u64::MAX];
 
 type Outcome<T> = Result<T, String>;
 
-/// Whether a file begins like this format.
 pub fn is_one(head: &[u8]) -> bool {
     head.starts_with(b"CDF") && matches!(head.get(3), Some(1 | 2 | 5))
 }
@@ -171,7 +170,6 @@ fn described(raw: Raw, stored: Number, storage: Storage) -> Variable {
     }
 }
 
-/// The bits of a stored number with this value, if there is one.
 fn bits(number: Number, float: f64, whole: i128) -> Option<u64> {
     let mask = if number.bytes() == 8 { u64::MAX } else { (1 << (8 * number.bytes())) - 1 };
     let exact = float.is_finite() && float.fract() == 0.0;
@@ -194,7 +192,6 @@ fn bits(number: Number, float: f64, whole: i128) -> Option<u64> {
 struct Header<'a> {
     reader: &'a mut dyn Read,
     read: u64,
-    /// Counts have eight bytes.
     wide: bool,
     offsets: usize,
     file_bytes: u64,
@@ -220,7 +217,6 @@ impl Header<'_> {
         if self.offsets == 8 { self.take().map(u64::from_be_bytes) } else { self.word().map(u64::from) }
     }
 
-    /// Reads bytes that are padded to a multiple of four.
     fn padded(&mut self, length: u64) -> Outcome<Vec<u8>> {
         // A header cannot be longer than its file.
         let most = self.file_bytes.min(LONGEST_HEADER);

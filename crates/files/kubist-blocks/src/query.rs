@@ -43,7 +43,6 @@ type Extent = (u64, u64);
 /// A cell, with its file and range of bytes.
 type Placed = (usize, Extent, Cell);
 
-/// A block that may contain results.
 #[derive(Clone)]
 struct Cell {
     rect: Rect,
@@ -55,7 +54,6 @@ struct Cell {
     places: Option<Vec<u32>>,
 }
 
-/// Blocks that one worker reads together.
 struct Task {
     member: usize,
     /// The task starts where the one before ended.
@@ -186,7 +184,6 @@ impl Files {
     }
 }
 
-/// The tasks of one part. Every process derives the same plan from the index.
 fn share(mut tasks: Vec<Task>, part: u64, parts: u64) -> Vec<Task> {
     let all = tasks.len() as u128;
     let at = |part: u64| (all * u128::from(part) / u128::from(parts.max(1))) as usize;
@@ -225,7 +222,6 @@ struct Execution<'a> {
 }
 
 impl<'a> Execution<'a> {
-    /// A query for all rows of these grids; nothing is read yet.
     fn new(
         files: &'a Files,
         grids: &'a [Grid],

@@ -3,7 +3,6 @@
 /// The error is a message without the file's name.
 type Outcome<T> = std::result::Result<T, String>;
 
-/// The unread part of a section.
 pub struct Reading<'a> {
     bytes: &'a [u8],
 }

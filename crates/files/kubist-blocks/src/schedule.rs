@@ -12,7 +12,6 @@ use std::time::Instant;
 use kubist_types::{Cancel, Error, Result};
 use serde::Serialize;
 
-/// The divisor of the remaining tasks.
 const LAMBDA: usize = 2;
 /// The fraction assigned in advance. Of 0, 1/4, 1/2, 3/4 and 9/10 this and 3/4 take the least time in
 /// `bench.means`.
@@ -20,11 +19,8 @@ pub const THETA: f64 = 0.5;
 
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Policy {
-    /// All in advance.
     Static,
-    /// One at a time.
     Dynamic,
-    /// A fraction in advance, the rest in shrinking runs.
     Adaptive { theta: f64 },
 }
 
@@ -53,12 +49,10 @@ impl Schedule {
         Schedule { dealt, left: Mutex::new(beforehand..tasks), policy }
     }
 
-    /// The tasks assigned to a worker in advance.
     pub fn dealt(&self, worker: usize) -> Range<usize> {
         self.dealt.get(worker).cloned().unwrap_or(0..0)
     }
 
-    /// The next run of the remaining tasks; empty at the end.
     pub fn next(&self) -> Range<usize> {
         let mut left = self.left.lock().unwrap_or_else(PoisonError::into_inner);
         let run = match self.policy {

@@ -1,14 +1,13 @@
 //! Rectangles of positions, and the tiling of an array by chunks and by blocks within them.
 //!
-//! A block never crosses a chunk: a piece that the file stores as one is read as one. An array without chunks
-//! is one chunk. Blocks and chunks have linear numbers with the last axis fastest; blocks are numbered within
-//! their chunk.
+//! A block never crosses a chunk, so a piece that the file stores as one is read as one. An array without
+//! chunks is one chunk. Blocks and chunks have linear numbers with the last axis fastest; blocks are numbered
+//! within their chunk.
 
 use kubist_types::{Error, Result};
 
 const MOST_POSITIONS: u64 = 1 << 56;
 
-/// A rectangle: on each axis `count` positions from `start`.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct Rect {
     pub start: Vec<u64>,
@@ -28,7 +27,6 @@ impl Rect {
         self.count.contains(&0)
     }
 
-    /// The intersection; `None` if it is empty.
     pub fn intersect(&self, other: &Rect) -> Option<Rect> {
         let mut both = self.clone();
         for axis in 0..self.start.len() {
@@ -42,7 +40,6 @@ impl Rect {
         Some(both)
     }
 
-    /// Splits the rectangle at a position of an axis.
     fn cut(&self, axis: usize, at: u64) -> (Rect, Rect) {
         let (mut below, mut above) = (self.clone(), self.clone());
         below.count[axis] = at - self.start[axis];
@@ -155,12 +152,10 @@ impl Tiling {
         self.inner.iter().product()
     }
 
-    /// The number of blocks, including empty ones of chunks at the edge.
     pub fn blocks(&self) -> u64 {
         self.chunks() * self.blocks_in_chunk()
     }
 
-    /// The number of non-empty blocks.
     pub fn filled(&self) -> u64 {
         let along = |axis: usize| {
             let (length, chunk, block) = (self.shape[axis], self.chunk[axis], self.block[axis]);
@@ -173,14 +168,12 @@ impl Tiling {
         block / self.blocks_in_chunk()
     }
 
-    /// The positions of a chunk within the array.
     pub fn chunk_rect(&self, chunk: u64) -> Rect {
         let at = unravel(chunk, &self.chunks);
         let start: Vec<u64> = at.iter().zip(&self.chunk).map(|(at, length)| at * length).collect();
         self.clipped(start, &self.chunk)
     }
 
-    /// The positions of a block within the array, perhaps none.
     pub fn rect(&self, block: u64) -> Rect {
         let chunk = self.chunk_rect(self.chunk_of(block));
         let at = unravel(block % self.blocks_in_chunk(), &self.inner);

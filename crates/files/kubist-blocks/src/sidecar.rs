@@ -1,4 +1,4 @@
-//! The file of an index, `FILE.kubix`: FORMAT.md, chapter "Indices of files", has each byte.
+//! The file of an index, `FILE.kubix`, with the bytes of FORMAT.md, chapter "Indices of files".
 //!
 //! An index may come from an untrusted source. Lengths are compared with the file's size, checksums are
 //! verified, and the layout is checked against the indexed file before any byte of that file is read.
@@ -27,7 +27,6 @@ type Outcome<T> = std::result::Result<T, String>;
 const MAGIC: &[u8; 8] = b"KUBIX\r\n\x1a";
 const VERSION: u32 = 1;
 const HEADER: usize = 120;
-/// Bytes of an index that are read at once, before the lengths of its sections are known.
 const FIRST_READ: u64 = 64 << 10;
 /// Bytes of a chunk or page in the tables of locations.
 const PIECE: usize = 28;
@@ -84,7 +83,6 @@ pub fn path_of(file: &Path, into: Option<&Path>) -> PathBuf {
     into.map_or_else(|| file.with_file_name(&name), |into| into.join(&name))
 }
 
-/// An index that is being written. Sorted values are written first, as they are made.
 pub struct Writing {
     file: BufWriter<File>,
     temporary: PathBuf,

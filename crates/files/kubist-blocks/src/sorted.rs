@@ -1,9 +1,9 @@
 //! Sorted copies of a few blocks: their numbers in ascending order, with their positions in the block.
 //!
-//! A block with a wide range of values is hit by most queries and contains few of their results. Of a sorted
-//! copy a query reads only the part that matches its condition (section 4.3 of the paper). The copy has
-//! segments of [`SEGMENT`] entries, with a table of their first keys. A segment has its values, then its
-//! positions, so one request reads both.
+//! A block with a wide range of values is hit by most queries and contains few of their results. A query
+//! reads only the matching part of a sorted copy (section 4.3 of the paper). The copy has segments of
+//! [`SEGMENT`] entries, with a table of their first keys. A segment has its values, then its positions, so
+//! one request reads both.
 
 use std::borrow::Cow;
 use std::fs::File;
@@ -29,7 +29,6 @@ pub struct Sorted {
     pub blocks: Vec<(u64, SortedBlock)>,
 }
 
-/// The location of a block's sorted copy.
 #[derive(Clone, Debug)]
 pub struct SortedBlock {
     pub offset: u64,
@@ -79,7 +78,6 @@ pub fn encode(variable: &Variable, found: &Found<'_>) -> Option<(SortedBlock, Ve
     Some((block, bytes))
 }
 
-/// The positions of numbers in key order; positions of equal keys ascend.
 fn in_order(keys: &[u64], values: &ArrayRef) -> Option<Vec<u32>> {
     let count = u32::try_from(keys.len()).ok()?;
     let (low, high) = order::number_keys(values.data_type());
@@ -88,7 +86,6 @@ fn in_order(keys: &[u64], values: &ArrayRef) -> Option<Vec<u32>> {
         |key: u64, place: u32| (low..=high).contains(&key) && nulls.is_none_or(|nulls| nulls.is_valid(place as usize));
     let numbers = keys.iter().copied().zip(0..count).filter(|(key, place)| is_number(*key, *place));
     if keys.iter().all(|key| *key <= u64::from(u32::MAX)) {
-        // Key and position in one word.
         let mut entries: Vec<u64> = numbers.map(|(key, place)| key << 32 | u64::from(place)).collect();
         sort(&mut entries, |entry| entry >> 32);
         return Some(entries.into_iter().map(|entry| entry as u32).collect());
@@ -98,7 +95,6 @@ fn in_order(keys: &[u64], values: &ArrayRef) -> Option<Vec<u32>> {
     Some(entries.into_iter().map(|(_, place)| place).collect())
 }
 
-/// Numbers in key order, to be encoded.
 struct Entries<'a> {
     places: &'a [u32],
     place_bytes: usize,

@@ -25,7 +25,6 @@ const PLACES: u64 = 16;
 const HDF5: &[u8] = b"\x89HDF\r\n\x1a\n";
 const PARQUET: &[u8] = b"PAR1";
 
-/// The identity of an indexed file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Key {
     pub bytes: u64,
@@ -35,7 +34,6 @@ pub struct Key {
     pub hash: u64,
 }
 
-/// Counters of reads by all threads of a query.
 #[derive(Debug, Default)]
 pub struct Reads {
     pub requests: AtomicU64,
@@ -107,11 +105,9 @@ impl Source {
         &self.key
     }
 
-    /// The library of this file's format.
-    ///
     /// # Errors
     ///
-    /// `Invalid` if there is none.
+    /// `Invalid` if the format has none.
     pub fn library(&self) -> Result<&Library> {
         self.library.as_deref().ok_or_else(|| {
             Error::invalid(format!(

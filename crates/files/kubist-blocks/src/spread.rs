@@ -1,10 +1,9 @@
 //! Selects the blocks that gain most from a sorted copy.
 //!
 //! A copy saves the values that a query would read in a block without using them. All copies have about the
-//! same size, so the gain per byte is the frequency of hits: the fraction of queries whose values a block
-//! spans. Queries are assumed to start anywhere among the values, as often in a tail as in the middle, so a
-//! span is measured in log-odds of ranks. Ranks come from a sample of all values and, beyond it, from the
-//! bounds of blocks.
+//! same size, so the gain per byte is the fraction of queries whose values a block spans. Queries are assumed
+//! to start anywhere among the values, as often in a tail as in the middle, so a span is measured in log-odds
+//! of ranks. Ranks come from a sample of all values and, beyond it, from the bounds of blocks.
 
 use arrow_array::{Array, ArrayRef};
 use kubist_index::order;
@@ -16,7 +15,6 @@ use crate::summary::Summary;
 
 const SAMPLED: usize = 64;
 
-/// Keys of some numbers of a block, evenly spaced.
 pub fn sampled(variable: &Variable, found: &Found<'_>) -> Vec<u64> {
     let width = variable.number.bytes() as usize;
     let count = match found {
@@ -35,7 +33,6 @@ pub fn sampled(variable: &Variable, found: &Found<'_>) -> Vec<u64> {
     some.iter().flat_map(numbers).collect()
 }
 
-/// Keys of values that are neither missing nor NaN.
 fn numbers(values: &ArrayRef) -> Vec<u64> {
     let (low, high) = order::number_keys(values.data_type());
     let keys = order::keys(values).unwrap_or_default();
@@ -46,7 +43,6 @@ fn numbers(values: &ArrayRef) -> Vec<u64> {
 /// A block, its summary, and keys of some of its values.
 pub type BlockSample = (u64, Summary, Vec<u64>);
 
-/// The distribution of an array's values, from a sample and the bounds of blocks.
 pub struct ValueDistribution {
     sample: Vec<u64>,
     least: Vec<u64>,
@@ -55,7 +51,6 @@ pub struct ValueDistribution {
 }
 
 impl ValueDistribution {
-    /// The distribution of blocks with `values` values in total.
     pub fn of(blocks: &[BlockSample], values: u64) -> ValueDistribution {
         let ordered = |keys: &mut dyn Iterator<Item = u64>| {
             let mut keys: Vec<u64> = keys.collect();
@@ -104,7 +99,6 @@ pub fn chosen(blocks: &[BlockSample], values: u64, count: usize) -> Vec<u64> {
     chosen
 }
 
-/// Blocks with their spans, the widest first.
 fn spans(scale: &ValueDistribution, blocks: &[BlockSample]) -> Vec<(u64, f64)> {
     let of = |(block, summary, _): &BlockSample| Some((*block, scale.span(summary)?));
     let mut spans: Vec<(u64, f64)> = blocks.iter().filter_map(of).collect();

@@ -59,7 +59,6 @@ impl Summary {
         }
     }
 
-    /// Summarizes stored numbers, with the same result as for the decoded values.
     fn of_stored(variable: &Variable, bytes: &[u8]) -> Summary {
         let packing = &variable.packing;
         let (scale, offset) = (packing.scale.unwrap_or(1.0), packing.offset.unwrap_or(0.0));
@@ -83,7 +82,6 @@ impl Summary {
         summary
     }
 
-    /// Summarizes the values of an array: the valid ranges as stored numbers.
     fn of_array(variable: &Variable, values: &ArrayRef) -> Summary {
         let data = values.to_data();
         let width = variable.number.bytes() as usize;
@@ -210,7 +208,6 @@ pub struct Summaries {
 }
 
 impl Summaries {
-    /// Empty summaries for the written chunks of an array.
     pub fn new(variable: &Variable, tiling: &Tiling) -> Summaries {
         let written = written(variable, tiling);
         let chunks = written.as_ref().map_or(tiling.chunks(), |written| written.len() as u64);
@@ -219,7 +216,6 @@ impl Summaries {
         Summaries { written, blocks_in_chunk, own, fill: of_fill(variable).unwrap_or_else(Summary::unknown) }
     }
 
-    /// The blocks with their own summaries, ascending.
     pub fn blocks(&self) -> impl Iterator<Item = u64> {
         let chunk = |place: u64| self.written.as_ref().map_or(place, |written| written[place as usize]);
         let each = self.blocks_in_chunk.max(1);

@@ -5,7 +5,6 @@
 
 use std::io::{BufRead, Read, Result};
 
-/// The position of the next byte in its line.
 #[derive(Clone, Copy, PartialEq)]
 enum State {
     /// At the start of a line, perhaps after blanks.
@@ -19,7 +18,6 @@ enum State {
     Quote,
 }
 
-/// Reads the text with single blanks.
 pub struct Blanks<R> {
     text: R,
     state: State,
@@ -32,7 +30,6 @@ impl<R> Blanks<R> {
         Blanks { text, state: State::Begin, pending: None }
     }
 
-    /// Processes a byte. Returns whether to write a blank before it, and whether to write the byte.
     fn pass(&mut self, byte: u8) -> (bool, bool) {
         let is_blank = matches!(byte, b' ' | b'\t');
         let ends_line = matches!(byte, b'\r' | b'\n');

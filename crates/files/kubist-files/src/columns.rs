@@ -358,9 +358,7 @@ fn spread<T: Clone + Default>(levels: &[i16], values: &mut Vec<T>, start: usize,
     }
 }
 
-/// Pieces of a file in memory.
 struct Held {
-    /// With their offsets, ascending.
     pieces: Vec<(u64, Bytes)>,
     limits: Limits,
 }

@@ -109,7 +109,6 @@ pub fn sniff_delimiter(path: &Path, limits: &Limits) -> Result<Delimiter> {
     Ok(Delimiter::Byte([b'|', b';', b'\t', b','].into_iter().max_by_key(times).unwrap_or(b',')))
 }
 
-/// The column names: given, or from the first line.
 fn header(text: &Text, limits: &Limits) -> Result<Vec<String>> {
     let (path, delimiter) = (text.path, text.delimiter());
     let refused = |what: String| Err(Error::invalid(what).within(path.display()));
@@ -201,7 +200,6 @@ impl Iterator for Texts {
     }
 }
 
-/// The decoder's error, without the file's name.
 fn unplaced(error: ArrowError) -> Error {
     match error {
         ArrowError::CsvError(what) | ArrowError::ParseError(what) => Error::invalid(what),
@@ -381,7 +379,6 @@ fn digits(value: &str) -> usize {
     value.bytes().take_while(u8::is_ascii_digit).count()
 }
 
-/// Whether a timestamp ends in `Z` or an offset.
 fn has_zone(value: &str) -> bool {
     value.ends_with(['Z', 'z']) || value.get(16..).is_some_and(|rest| rest.contains(['+', '-']))
 }

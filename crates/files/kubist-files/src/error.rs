@@ -44,7 +44,6 @@ impl Error {
         Error { kind: Kind::Limit, message, source: None }
     }
 
-    /// Wraps a failed system call, or unwraps an error of this crate that passed through one.
     pub(crate) fn system(error: std::io::Error) -> Error {
         let error = match error.downcast::<Error>() {
             Ok(own) => return own,
@@ -64,7 +63,6 @@ impl Error {
         Error { kind, message, source: Some(error) }
     }
 
-    /// Wraps a failed system call on the file at `path`.
     pub(crate) fn io(path: &Path, error: std::io::Error) -> Error {
         Error::system(error).within(path.display())
     }

@@ -49,7 +49,6 @@ pub fn new_columns(inputs: &[&Input], table: &Schema) -> Result<SchemaRef> {
     Ok(settle(&fields.collect::<Vec<_>>()))
 }
 
-/// The wanted columns of all files.
 fn union(inputs: &[&Input], is_wanted: &dyn Fn(&Field) -> bool) -> Result<Vec<Field>> {
     struct Column<'a> {
         field: Field,
@@ -213,7 +212,6 @@ fn column(path: &Path, batch: &RecordBatch, field: &Field, first_row: u64) -> Re
     Ok(array)
 }
 
-/// Whether the type `to` contains every value of `from`.
 fn widens(from: &DataType, to: &DataType) -> bool {
     use DataType::*;
     let integer = |data_type: &DataType| data_type.is_integer();

@@ -24,7 +24,6 @@ pub fn guarded<T>(path: &Path, work: impl FnOnce() -> Result<T>) -> Result<T> {
         }));
     });
     let outer = GUARDED.replace(true);
-    // Everything that `work` was building is dropped, so no partial state remains.
     let outcome = catch_unwind(AssertUnwindSafe(work));
     GUARDED.set(outer);
     outcome.unwrap_or_else(|panic| {

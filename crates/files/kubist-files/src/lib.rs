@@ -1,15 +1,12 @@
-//! Readers of record files, as Arrow batches.
+//! Readers of record files, as Arrow batches: Parquet, Arrow IPC (files and streams), CSV (also gzipped) and
+//! NPZ.
 //!
-//! Formats: Parquet, Arrow IPC (files and streams), CSV (also gzipped) and NPZ.
-//!
-//! [`Input::inspect`] reads a file's head, [`Input::read`] its rows. Every reader streams: it holds one batch
-//! of rows in memory, however long the file is.
+//! [`Input::inspect`] reads a file's head, [`Input::read`] its rows. Every reader holds one batch of rows in
+//! memory, however long the file is.
 //!
 //! Files are not trusted. Lengths in a file are compared with its size and the [`Limits`] before memory is
 //! allocated. Values are validated (UTF-8, offsets, keys of dictionaries), and a panic in a decoder becomes
 //! an error. A damaged or too large file gives a one-line error that names it.
-//!
-//! This crate knows nothing of tables.
 
 mod blanks;
 pub mod columns;
@@ -84,7 +81,6 @@ impl std::str::FromStr for Delimiter {
     }
 }
 
-/// The text that `from_str` parses.
 impl std::fmt::Display for Delimiter {
     fn fmt(&self, out: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         match self {
@@ -313,7 +309,6 @@ pub(crate) mod testing {
         read_as(&input, &wanted)
     }
 
-    /// The columns of `wanted`, in its order.
     pub fn read_as(input: &Input, wanted: &Fields) -> Result<RecordBatch> {
         let batches: Vec<RecordBatch> = input.read(wanted, Arc::default()).iter().collect::<Result<_>>()?;
         let schema = Arc::new(arrow_schema::Schema::new(wanted.clone()));

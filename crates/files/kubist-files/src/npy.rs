@@ -166,7 +166,6 @@ impl Element {
     }
 }
 
-/// Cells of equal size at equal distances.
 struct Cells<'a> {
     big_endian: bool,
     cell: &'a dyn Fn(usize) -> &'a [u8],

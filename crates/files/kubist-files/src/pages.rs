@@ -89,7 +89,6 @@ fn check_tree(children: &[i64], limits: &Limits) -> Result<()> {
     Ok(())
 }
 
-/// Sizes of a column's pages in a row group.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct Pages {
     /// Inflated bytes of the largest page and the dictionary.
@@ -221,7 +220,6 @@ mod tests {
 
     #[test]
     fn a_page_header_tells_its_lengths() {
-        // type 0, 1000 inflated, 10 packed, data: 7 values.
         let bytes = [0x15, 0, 0x15, 0xd0, 0x0f, 0x15, 20, 0x2c, 0x15, 14, 0, 0];
         let header = parsed(&bytes).unwrap();
         assert_eq!((header.inflated, header.packed, header.values, header.bytes), (1000, 10, 7, bytes.len() as u64));

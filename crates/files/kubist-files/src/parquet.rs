@@ -93,7 +93,6 @@ fn rows_at_once(file: &File, metadata: &ArrowReaderMetadata, roots: &[usize], li
     Ok(((PIECE_BYTES as f64 / row_bytes.max(1.0)) as usize).clamp(1, BATCH_ROWS))
 }
 
-/// Bytes of a value in memory, for types of fixed width.
 fn width(data_type: &DataType) -> f64 {
     match data_type {
         DataType::FixedSizeBinary(width) => f64::from(*width),
@@ -120,7 +119,6 @@ fn written_out(batch: &RecordBatch, schema: &SchemaRef) -> Result<RecordBatch, a
     RecordBatch::try_new(schema.clone(), columns.collect::<Result<Vec<ArrayRef>, _>>()?)
 }
 
-/// The column without metadata of the Parquet format.
 fn without_parquet_marks(field: &Field) -> Field {
     let mut metadata = field.metadata().clone();
     metadata.retain(|key, _| !key.starts_with("PARQUET:"));

@@ -12,7 +12,6 @@ use crate::limits::Limits;
 
 const BUFFER: usize = 1 << 18;
 
-/// The position of the next byte in a record.
 #[derive(Clone, Copy, Debug, PartialEq)]
 enum State {
     /// Before a record.
@@ -37,7 +36,6 @@ pub struct Records<R> {
     /// The end of the last complete record in the buffer.
     whole: usize,
     state: State,
-    /// Lines before the next byte.
     lines: u64,
     after_return: bool,
     /// The lines where the record and the last quote began, and the record's size so far.

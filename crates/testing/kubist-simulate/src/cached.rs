@@ -65,7 +65,6 @@ impl CachedFile {
         self.seen.len() as u64 - holes.sum::<u64>()
     }
 
-    /// Sets the view to the disk's content.
     fn look_again(&mut self) {
         self.seen.clone_from(&self.on_disk);
         let seen = &self.seen;
@@ -92,7 +91,6 @@ impl CachedFile {
         }
     }
 
-    /// The cache is lost.
     pub fn crash(&mut self, chance: &mut Chance) {
         self.keep_some(chance);
         self.look_again();
@@ -149,7 +147,6 @@ fn put(file: &mut Vec<u8>, offset: usize, bytes: &[u8]) {
     file[offset..end].copy_from_slice(bytes);
 }
 
-/// The number of a file or directory.
 pub(crate) type Node = usize;
 
 #[derive(Debug, Default)]

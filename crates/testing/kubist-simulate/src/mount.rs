@@ -71,7 +71,6 @@ impl Mount {
         self.memory.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// The expiry time of a new cache entry.
     fn until(&self) -> Duration {
         let chance = self.memory().chance.below(LONGEST);
         self.server().clock() + Duration::from_millis(chance as u64)
@@ -84,7 +83,6 @@ impl Mount {
         }
     }
 
-    /// The cached file of a name, unless it has expired. If a folder is absent, everything below it is.
     fn name(&self, path: &Path) -> Option<Option<Node>> {
         let now = self.server().clock();
         let memory = self.memory();
@@ -102,7 +100,6 @@ impl Mount {
         }
     }
 
-    /// Invalidates a name that this machine changed, or that it learned was changed.
     fn forget(&self, path: &Path) {
         let mut memory = self.memory();
         memory.names.remove(path);
@@ -305,7 +302,6 @@ impl Disk for MountedProcess {
     }
 }
 
-/// A file that a process of the machine has open.
 #[derive(Debug)]
 struct MountedFile {
     mount: Arc<Mount>,
@@ -315,7 +311,6 @@ struct MountedFile {
     /// Its bytes at the time of opening, as the machine saw them.
     seen: Arc<Vec<u8>>,
     writable: bool,
-    /// An error that is not reported yet.
     error: Mutex<Option<io::Error>>,
     /// The machine's own lock.
     lock: Mutex<Option<Box<dyn DiskFile>>>,

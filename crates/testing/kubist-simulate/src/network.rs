@@ -56,7 +56,6 @@ pub struct Network {
     files: Mutex<Files>,
 }
 
-/// The server's additional state of files.
 #[derive(Debug, Default)]
 struct Files {
     mounts: u64,
@@ -72,7 +71,6 @@ impl Network {
         Arc::new(Network { server: server.clone(), rules: rules.to_vec(), files: Mutex::default() })
     }
 
-    /// The number of the next machine that mounts it.
     pub(crate) fn next_mount(&self) -> u64 {
         let mut files = self.files();
         files.mounts += 1;
@@ -83,30 +81,25 @@ impl Network {
         self.rules.contains(&rule)
     }
 
-    /// Whether anything is at a path.
     pub(crate) fn is_there(&self, path: &Path) -> bool {
         self.server.machine.state().node(path).is_ok()
     }
 
-    /// The file at a path, if there is one.
     pub(crate) fn node(&self, path: &Path) -> Option<Node> {
         let state = self.server.machine.state();
         let node = state.node(path).ok()?;
         matches!(&state.nodes[node], Inode::File(_)).then_some(node)
     }
 
-    /// A machine's view of a file that another machine has not closed yet.
     pub(crate) fn closed_before(&self, mount: u64, node: Node) -> Option<Arc<Vec<u8>>> {
         let files = self.files();
         files.open.get(&node).filter(|(writer, _)| *writer != mount).map(|(_, bytes)| bytes.clone())
     }
 
-    /// Whether the machine has bytes of the file that others do not see.
     pub(crate) fn writes(&self, mount: u64, node: Node) -> bool {
         self.files().open.get(&node).is_some_and(|(writer, _)| *writer == mount)
     }
 
-    /// The machine starts writing to a file.
     pub(crate) fn begin(&self, mount: u64, node: Node) {
         if self.has(Rule::AfterClose) && !self.writes(mount, node) {
             let before = self.bytes(node);
@@ -114,7 +107,6 @@ impl Network {
         }
     }
 
-    /// The machine has closed it.
     pub(crate) fn close(&self, mount: u64, node: Node) {
         let mut files = self.files();
         if files.open.get(&node).is_some_and(|(writer, _)| *writer == mount) {
@@ -122,19 +114,16 @@ impl Network {
         }
     }
 
-    /// The machine has removed a name of a file.
     pub(crate) fn unlinked(&self, mount: u64, node: Node) {
         if self.server.machine.state().names_of(node) == 0 {
             self.files().deleted.insert(node, mount);
         }
     }
 
-    /// Whether another machine has deleted the file.
     pub(crate) fn is_gone(&self, mount: u64, node: Node) -> bool {
         self.has(Rule::Gone) && self.files().deleted.get(&node).is_some_and(|by| *by != mount)
     }
 
-    /// Its bytes on the server.
     pub(crate) fn bytes(&self, node: Node) -> Arc<Vec<u8>> {
         match &self.server.machine.state().nodes[node] {
             Inode::File(file) => Arc::new(file.seen.clone()),

@@ -66,7 +66,6 @@ impl Call {
     ];
 }
 
-/// A process, and the boot of the machine that it belongs to.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) struct ProcessId {
     pub number: u32,
@@ -125,7 +124,6 @@ enum Life {
     Over,
 }
 
-/// The outcome of a system call.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Fate {
     Succeeds,
@@ -210,7 +208,6 @@ impl State {
         matches!(self.processes.get(&process), Some(Life::Long | Life::CallsLeft(_)))
     }
 
-    /// The number of names of a file, as processes see them.
     pub fn names_of(&self, node: Node) -> u64 {
         let of = |inode: &Inode| match inode {
             Inode::Directory(directory) => directory.seen.values().filter(|named| **named == node).count() as u64,
@@ -287,7 +284,6 @@ impl State {
         Ok(fate)
     }
 
-    /// Ends the process, alone or with the machine.
     pub fn die(&mut self, process: ProcessId) {
         if self.crash_at.is_some_and(|at| at < self.calls) {
             self.crash();
@@ -328,7 +324,6 @@ impl State {
         self.nodes.iter().zip(counted).map(bytes).sum()
     }
 
-    /// The file or directory at `path`.
     pub fn node(&self, path: &Path) -> io::Result<Node> {
         let mut node = ROOT;
         let mut passed = PathBuf::from("/");
@@ -342,13 +337,11 @@ impl State {
         Ok(node)
     }
 
-    /// The directory of `path`, and the name in it.
     pub fn parent<'a>(&self, path: &'a Path) -> io::Result<(Node, &'a str)> {
         let name = parts(path)?.pop().ok_or(io::ErrorKind::AlreadyExists)?;
         Ok((self.folder(path.parent().unwrap_or(Path::new("")))?, name))
     }
 
-    /// The directory at `path`.
     pub fn folder(&self, path: &Path) -> io::Result<Node> {
         let node = self.node(path)?;
         match self.nodes[node].sort() {
@@ -399,7 +392,6 @@ impl State {
     }
 }
 
-/// The components of `path`; relative paths start at the root.
 fn parts(path: &Path) -> io::Result<Vec<&str>> {
     let mut parts = Vec::new();
     for component in path.components() {

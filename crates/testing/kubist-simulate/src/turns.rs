@@ -18,9 +18,7 @@ pub(crate) struct Turns {
 #[derive(Debug)]
 struct Table {
     chance: Chance,
-    /// The participating processes.
     members: BTreeSet<ProcessId>,
-    /// The processes that wait before a system call.
     waiting: BTreeSet<ProcessId>,
     running: Option<ProcessId>,
 }
@@ -50,7 +48,6 @@ impl Turns {
         taking_part
     }
 
-    /// Whether the process participates.
     pub fn takes_part(&self, process: ProcessId) -> bool {
         self.table().members.contains(&process)
     }

@@ -16,7 +16,7 @@ use crate::sample::words;
 use crate::step::{Level, Report, WhenFull};
 use crate::values::{Kind, Values};
 
-/// At least one of this many records is kept when the queue is full, and at least this part of a lane is
+/// When the queue is full, at least one of this many records is kept, and at least this part of a lane is
 /// used.
 const LEAST_PART: u64 = 8;
 
@@ -136,7 +136,6 @@ impl StepWriter {
         self.hand_over(Ready { step, token, batches: Some(batches), thinned })
     }
 
-    /// Continues to send the kept records, and ends the step.
     fn hand_on(&mut self, step: i64, patience: &Patience) -> Result<Report> {
         let Some(mut handing) = self.handing.take() else { return Ok(Report { step, ..Report::default() }) };
         if let Err(failure) = self.put_kept(step, &mut handing, patience) {
@@ -155,7 +154,7 @@ impl StepWriter {
         }
     }
 
-    /// The threshold below which records fit the free space. Without `Thin` it waits for space.
+    /// Returns the threshold below which records fit the free space, or without `Thin` waits for space.
     fn threshold_of_room(&self, step: i64, patience: &Patience) -> Result<Threshold> {
         match &self.sink {
             Sink::Direct(_) => Ok(Threshold::ALL),
@@ -187,7 +186,6 @@ impl StepWriter {
         }
     }
 
-    /// Sends the remaining messages, the end of the step last.
     fn put_kept(&mut self, step: i64, handing: &mut Handing, patience: &Patience) -> Result<()> {
         let Handing { batches, thinned, sent, .. } = handing;
         for name in batches.iter().flat_map(|batch| batch.schema_ref().fields()).map(|field| field.name()) {

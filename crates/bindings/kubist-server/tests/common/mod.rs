@@ -89,7 +89,6 @@ pub struct Reply {
     pub status: u16,
     pub headers: Vec<(String, String)>,
     pub body: Vec<u8>,
-    /// Whether the response is complete.
     pub whole: bool,
 }
 
@@ -132,7 +131,6 @@ pub fn connect(address: SocketAddr) -> TcpStream {
     socket
 }
 
-/// Sends bytes and reads until the connection ends.
 pub fn send(address: SocketAddr, request: &[u8]) -> Reply {
     let mut socket = connect(address);
     // The server may respond and close before everything is sent.

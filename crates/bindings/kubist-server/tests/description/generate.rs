@@ -20,24 +20,19 @@ pub fn with_schemas(mut description: Value) -> Value {
     description
 }
 
-/// A named type.
 pub struct Schema {
     pub about: String,
     pub kind: Kind,
 }
 
 pub enum Kind {
-    /// Another name for a type.
     Alias(Type),
     Object(Object),
 }
 
 pub struct Object {
-    /// The type whose fields it inherits.
     pub base: Option<String>,
-    /// Its own fields.
     pub fields: Vec<Field>,
-    /// Inherited fields with another description.
     pub restated: Vec<Field>,
 }
 
@@ -49,7 +44,6 @@ pub struct Field {
     pub of: Type,
 }
 
-/// The type of a value.
 #[derive(Clone, PartialEq)]
 pub enum Type {
     Number,
@@ -57,10 +51,8 @@ pub enum Type {
     Text,
     Boolean,
     Null,
-    /// One of these JSON values.
     Values(Vec<Value>),
     Named(String),
-    /// A fixed number of values.
     Tuple(Vec<Type>),
     List(Box<Type>),
     /// Values by name; `None` for an empty map.

@@ -129,7 +129,6 @@ fn method(field: &Field) -> String {
     )
 }
 
-/// The lines of a comment; backticks become `<code>`.
 fn about(text: &str) -> String {
     let parts = text.replace('&', "&amp;").replace('<', "&lt;").replace('>', "&gt;");
     let text: String = parts

@@ -1,7 +1,6 @@
-//! Requests are declared once, next to `Query`. The schemas of the HTTP interface, the page's types,
-//! Python's typed dictionaries and Java's class are generated from it. `make generate` runs this test with
-//! UPDATE=1; without it, the test compares. The fields of requests other than queries are declared in
-//! openapi.json.
+//! Query parameters are declared once, next to `Query`. The schemas of the HTTP interface, the page's types,
+//! Python's typed dictionaries and Java's class are generated from them. `make generate` runs this test with
+//! UPDATE=1; without it, the test compares. Fields of other requests are declared in openapi.json.
 
 mod generate;
 mod java;
@@ -57,7 +56,6 @@ fn what_is_generated_is_up_to_date() {
     }
 }
 
-/// The allowed names of a request's body.
 fn names(schema: &Value) -> BTreeSet<String> {
     assert_eq!(schema["additionalProperties"], false);
     schema["properties"].as_object().unwrap().keys().cloned().collect()
@@ -124,7 +122,6 @@ fn the_server_knows_the_names_of_the_description_and_no_others() {
                 "{question}: {required}"
             );
         }
-        // Each field that selects rows, separately.
         let is_of_query = |name: &str| {
             let target = schema["properties"][name]["$ref"].as_str();
             target.is_some_and(|target| target.contains("/QuerySpec/")) && name != "version"
@@ -164,5 +161,4 @@ fn numbers_outside_of_the_ranges_described_are_refused() {
     assert!(ends > 40, "{ends}");
 }
 
-/// For `generate` and the languages.
 type Schemas = Vec<(String, Schema)>;

@@ -95,7 +95,6 @@ pub fn asked(schemas: &super::Schemas) -> String {
     out + "}\n\"\"\"The JSON type of each parameter except the box.\"\"\"\n"
 }
 
-/// The type of a parameter; Python accepts more types than JSON for some.
 fn parameter(field: &Field) -> String {
     match &field.name[..] {
         "box" => "Box".into(),

@@ -42,7 +42,6 @@ fn comment(about: &str, margin: &str) -> String {
     }
 }
 
-/// Lines of at most `width` characters.
 pub fn textwrap(text: &str, width: usize) -> Vec<String> {
     let mut lines = vec![String::new()];
     for word in text.split_whitespace() {

@@ -1,5 +1,3 @@
-//! Evaluates the blocks of a task.
-
 use std::fs::File;
 use std::sync::atomic::Ordering;
 use std::sync::{Arc, PoisonError};
@@ -48,7 +46,6 @@ impl Execution<'_> {
     fn answers(&self, task: &Task, cells: &[&Cell]) -> Result<Vec<Found>> {
         let grid = &self.grids[task.member];
         let member = &self.files.members[task.member];
-        // By the position of the cell, because cells with a sorted copy are evaluated first.
         let mut found: Vec<(usize, Found)> = Vec::new();
         let placed = cells.iter().copied().enumerate();
         let (copies, plain): (Vec<_>, Vec<_>) = placed.partition(|(_, cell)| cell.sorted.is_some());
@@ -92,7 +89,6 @@ impl Execution<'_> {
         Ok(found.into_iter().map(|(_, found)| found).collect())
     }
 
-    /// The matching positions of a cell, restricted to the sample.
     fn places(&self, values: &Values<'_>, cell: &Cell, member: &Member) -> Result<Vec<u32>> {
         let places = match (&cell.places, self.below) {
             (Some(places), _) => places.clone(),

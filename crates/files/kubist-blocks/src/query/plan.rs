@@ -62,7 +62,6 @@ impl Execution<'_> {
         Ok(tasks)
     }
 
-    /// Groups nearby cells of a file into tasks.
     fn shared_out(&self, cells: &[Placed], tasks: &mut Vec<Task>) {
         let Some((at, ..)) = cells.first().cloned() else { return };
         let variable = &self.files.members[at].layout().variables[self.grids[at].driver];
@@ -122,7 +121,6 @@ struct BlockSelection<'a> {
 }
 
 impl BlockSelection<'_> {
-    /// The cells that can contain results, in the order of their bytes.
     fn cells(&self) -> Result<Vec<(Extent, Cell)>> {
         let grid = self.grid;
         // Variables with the same blocks are judged by their own summaries.

@@ -1,9 +1,8 @@
 //! Files as a population for estimates.
 //!
-//! A sample of positions would have a position in every block and read all of them. So whole blocks are
-//! sampled: the positions of a block share one priority, and the estimate treats them as a cluster, which
-//! widens its intervals if neighbours are correlated. A chunk or page that must be decoded as one is sampled
-//! as one.
+//! A sample of positions would read almost all blocks, so whole blocks are sampled: the positions of a block
+//! share one priority, and the estimate treats them as a cluster, which widens its intervals if neighbours
+//! are correlated. A chunk or page that must be decoded as one is sampled as one.
 
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
@@ -26,7 +25,6 @@ use crate::schedule;
 use crate::shape::{Rect, Tiling};
 use crate::source::Reads;
 
-/// The positions of files that match a query.
 #[derive(Clone)]
 pub struct Positions {
     files: Arc<Files>,

@@ -1,5 +1,3 @@
-//! Options and costs of a query.
-
 use serde::Serialize;
 
 use crate::model::Expected;
@@ -11,12 +9,10 @@ pub struct Report {
     pub rows: u64,
     pub files: usize,
     pub files_read: usize,
-    /// Files without an index.
     pub files_scanned: usize,
     pub positions: u64,
     pub blocks: u64,
     pub blocks_read: u64,
-    /// Blocks that match completely.
     pub blocks_all: u64,
     /// Blocks that were read only partly, from their sorted copy.
     pub blocks_sorted: u64,

@@ -1,9 +1,10 @@
-//! Selects the positions of a sample by their hash alone, before anything is read. In the code a `place` is the
-//! linear number of a position within its rectangle.
+//! Selects the positions of a sample by their hash alone, before anything is read. In the code a `place` is
+//! the linear number of a position within its rectangle.
 //!
-//! A position is in a sample if its priority is below a threshold. So a sample contains every sample of a lower
-//! threshold. If a sample has enough results, the results of lowest priority among all are among them. Blocks
-//! without a position of the sample are not read; of the others only the rectangle around their positions.
+//! A position is in a sample if its priority is below a threshold, so a sample contains every sample of a
+//! lower threshold. If a sample has enough results, the results of lowest priority among all are among them.
+//! Blocks without a position of the sample are not read; of the others only the rectangle around their
+//! positions.
 
 use kubist_index::priority::{PriorityRange, Threshold, priorities};
 use kubist_types::{Error, Result};
@@ -23,8 +24,8 @@ const TRUSTED: u64 = 16;
 /// Factor of the next sample if too few results were found for an estimate.
 const WIDER: f64 = 64.0;
 
-/// The priority of an identity of integers, built up column by column: as `priorities` (kubist-index)
-/// computes it for columns, for loops over all positions of a row.
+/// The priority of an identity of integers, built up column by column like `priorities` (kubist-index), for
+/// loops over all positions of a row.
 #[derive(Clone, Copy)]
 struct Chain(u64);
 
@@ -84,7 +85,6 @@ pub(super) fn countable(rect: &Rect) -> Result<u32> {
     u32::try_from(rect.len()).map_err(|_| Error::invalid("a block has more than 2^32 positions"))
 }
 
-/// The bounding rectangle of some positions, and the positions within it.
 fn around(rect: &Rect, places: &[u32]) -> (Rect, Vec<u32>) {
     let positions: Vec<Vec<u64>> = places.iter().map(|place| unravel(u64::from(*place), &rect.count)).collect();
     let along = |axis: usize| {

@@ -12,7 +12,6 @@ use crate::files::Member;
 use crate::grid::{Column, Grid};
 use crate::shape::Rect;
 
-/// Values of columns in the rectangles of a task.
 pub(super) struct Values<'a> {
     execution: &'a Execution<'a>,
     member: &'a Member,

@@ -29,7 +29,6 @@ const STEPS: [&str; 8] = ["ingest", "settle", "fresh", "ask", "verify", "info", 
 /// Rows of a small commit.
 const FEW_ROWS: usize = 1000;
 
-/// One line of a report; the parent process compares it with those of other tables.
 fn line(label: &str, value: f64, unit: &str) {
     println!("{label}\t{value}\t{unit}");
     std::io::stdout().flush().expect("an open pipe");
@@ -60,7 +59,6 @@ fn ingest(at: &str, rows: usize) {
     line("peak memory of both", memory(), "MB");
 }
 
-/// Finishes the optimizer's remaining work.
 fn settle(at: &str, _: usize) {
     let begin = Instant::now();
     behind(at, &OptimizeOptions::default());
@@ -93,7 +91,6 @@ fn behind(at: &str, options: &OptimizeOptions) {
     table.clean(Duration::ZERO).expect("a cleaned table");
 }
 
-/// Queries of a new process.
 fn fresh(at: &str, rows: usize) {
     let table = Table::open(at).expect("a table");
     line("one record by its id, in a fresh process", by_id(&table, rows / 3), "ms");
@@ -186,7 +183,6 @@ fn info(at: &str, _: usize) {
     line("peak memory of info", memory(), "MB");
 }
 
-/// Small commits to the complete table.
 fn commit(at: &str, rows: usize) {
     let begin = Instant::now();
     let table = Table::open(at).expect("a table");

@@ -29,7 +29,6 @@ const DIMENSIONS: [&str; 3] = ["x", "y", "z"];
 /// Fractions of all rows that boxes return.
 const SHARES: [f64; 4] = [0.01, 0.03, 0.1, 0.3];
 const BOXES: usize = 15;
-/// Rows of a small commit.
 const COMMIT: usize = 2_000;
 /// Fraction of a core for maintenance next to commits and queries.
 const CORE_SHARE: f64 = 0.5;
@@ -56,7 +55,6 @@ fn normal(rng: &mut SmallRng) -> f64 {
 /// The points of a step; `at` increases from 0 to 1.
 type Drift = fn(at: f64, rng: &mut SmallRng) -> [f64; 3];
 
-/// The changes during the steps.
 const DRIFTS: [(&str, Drift); 4] = [
     ("a cloud grows 50 times", |at, rng| std::array::from_fn(|_| (0.02 + 0.98 * at) * normal(rng))),
     ("a cloud moves on", |at, rng| std::array::from_fn(|d| [20.0, -5.0, 3.0][d] * at + 0.3 * normal(rng))),
@@ -175,7 +173,6 @@ fn timed(often: usize, work: &mut dyn FnMut()) -> Duration {
     begin.elapsed()
 }
 
-/// Commits of 2,000 records that resemble the last step.
 fn committing<'a>(table: &Table, last: &'a [[f64; 3]], mut first: usize) -> impl FnMut() + 'a {
     let mut writer = table.writer(&WriterOptions::default()).expect("a free name");
     let mut rng = SmallRng::seed_from_u64(9);

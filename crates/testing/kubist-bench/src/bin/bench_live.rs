@@ -74,7 +74,6 @@ fn commit_all(
     size.all() as f64 / seconds
 }
 
-/// Describes a table in one line.
 fn shape(table: &Table) {
     let info = table.snapshot().expect("readable").info().expect("readable");
     let (runs, cubes) = (info.runs, info.cubes);

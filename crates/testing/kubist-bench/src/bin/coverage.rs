@@ -94,7 +94,6 @@ fn population(rows: usize) -> RecordBatch {
     RecordBatch::try_from_iter(columns).expect("columns of one length")
 }
 
-/// The layout of a table.
 #[derive(Clone, Copy, Debug, PartialEq)]
 enum Stored {
     Records,
@@ -122,7 +121,6 @@ fn build(rows: &RecordBatch, stored: Stored, seed: u64) -> Snapshot {
     table.snapshot().expect("a snapshot")
 }
 
-/// The results of one kind of estimate over all seeds.
 #[derive(Default)]
 struct Cell {
     held: u32,

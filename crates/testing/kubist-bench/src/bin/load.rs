@@ -62,7 +62,6 @@ fn main() {
     println!("at most {} MB of memory", peak_memory());
 }
 
-/// The space in which clients move.
 struct Ground {
     name: String,
     rows: u64,
@@ -95,7 +94,6 @@ impl Ground {
     }
 }
 
-/// Half uniform, half in clusters.
 fn fill(location: &str, rows: u64) {
     let names = ["x", "y", "z", "speed"];
     let mut fields = vec![Field::new("id", DataType::Int64, false)];

@@ -24,7 +24,6 @@ fn schema(dimensions: usize) -> SchemaRef {
     Arc::new(Schema::new(std::iter::once(id).chain(coordinates).collect::<Vec<_>>()))
 }
 
-/// A table of these points after the optimizer, from one commit.
 fn table(points: &[Vec<f64>], capacity: u32, replication: Replication) -> Table {
     let schema = schema(points.len());
     let dimension =
