@@ -1,7 +1,7 @@
-"""Random files of arrays, and the results of queries by numpy.
+"""Random array files, and the results of queries by numpy.
 
-A world is a file, the values of its variables with missing ones, and their axes. The writers are
-numpy, h5py, and for classic netCDF a writer from the specification, which needs no library.
+A world is a file with the values and axes of its variables. numpy, h5py and a classic netCDF writer
+from the specification write it.
 """
 
 from __future__ import annotations
@@ -21,7 +21,6 @@ TYPES = {"i1": 1, "i2": 3, "i4": 4, "f4": 5, "f8": 6, "u1": 7, "u2": 8, "u4": 9,
 
 
 def seeds(each: int = 1) -> range:
-    """Random files of each kind; `make test-index` sets thousands."""
     first = int(os.environ.get("KUBIST_INDEX_FIRST", "0"))
     count = int(os.environ.get("KUBIST_INDEX_SEEDS", "8"))
     return range(each * first, each * (first + count))
@@ -57,7 +56,6 @@ class World:
     variables: dict[str, Variable]
 
     def ask(self, where: Callable[[dict[str, Any]], np.ndarray], names: list[str]) -> Any:
-        """The linear positions that match, from variables of one shape."""
         return np.flatnonzero(where({name: self.variables[name] for name in names}))
 
 
@@ -77,7 +75,7 @@ def values(rng: np.random.Generator, shape: tuple[int, ...], dtype: str) -> np.n
 
 
 def attributes(rng: np.random.Generator, stored: np.ndarray) -> dict[str, Any]:
-    """Random attributes: a fill value that replaces some values, and a scale."""
+    """A random fill value that replaces some values, and a scale."""
     said: dict[str, Any] = {}
     native = stored.dtype.newbyteorder("=").type
     if rng.random() < 0.6:
@@ -140,7 +138,6 @@ def netcdf3(path: Path, variables: dict[str, Variable], record: str | None, vers
         return out + listed(11, items)
 
     def data(array: np.ndarray) -> bytes:
-        # For single numbers too.
         own = np.asarray(array)
         return own.astype(own.dtype.newbyteorder(">")).tobytes()
 
@@ -167,7 +164,6 @@ def netcdf3(path: Path, variables: dict[str, Variable], record: str | None, vers
 
 
 def hdf5(path: Path, variables: dict[str, Variable], rng: np.random.Generator) -> None:
-    """Contiguous or chunked, with random filters, unwritten chunks and scales of axes."""
     import h5py
 
     try:
@@ -213,7 +209,6 @@ def hdf5(path: Path, variables: dict[str, Variable], rng: np.random.Generator) -
 
 
 def world(path: Path, seed: int, kind: str) -> World:
-    """A random file: ``a`` and ``b`` over the same axes, ``c`` over the last, coordinates."""
     rng = np.random.default_rng(seed)
     rank = int(rng.integers(1, 5))
     most = {1: 4000, 2: 70, 3: 18, 4: 9}[rank]

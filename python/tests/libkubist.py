@@ -44,7 +44,6 @@ F32, F64, I32, I64, U8, BOOL = range(1, 7)
 
 
 def built() -> Path:
-    """Cargo's build of the library for these tests, or a debug build."""
     named = os.environ.get("KUBIST_LIBRARY_DIR")
     folders = [Path(named)] if named else [ROOT / "target/release", ROOT / "target/debug"]
     for folder in folders:

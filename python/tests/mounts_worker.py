@@ -1,7 +1,6 @@
 """A process that works on a table: `mounts_worker.py ROLE LOCATION WRITER`.
 
-Reports its actions in lines on standard output, until its standard input ends. Transient errors
-are retried, others end it.
+Prints its actions until its standard input ends. It retries transient errors and ends at others.
 """
 
 from __future__ import annotations
@@ -34,7 +33,6 @@ END = threading.Event()
 
 
 def rows_of(writer: int, commit: int) -> int:
-    """Rows of a commit: mostly few, sometimes many."""
     return 1 + (writer * 31 + commit) * 7919 % 200 if commit % 9 else 5_000
 
 
@@ -46,7 +44,7 @@ def rows(writer: int, commit: int) -> pa.RecordBatch:
 
 
 def whole(held: kubist.Table | kubist.Snapshot) -> dict[int, int]:
-    """Commits of each writer; checks that each is whole and none before it is missing."""
+    """Checks that each commit is whole and none before it is missing."""
     found = held.query(columns=["writer", "commit"]).to_arrow()
     counts = found.group_by(["writer", "commit"]).aggregate([([], "count_all")])
     commits: dict[int, set[int]] = {}
@@ -64,7 +62,6 @@ def say(*words: object) -> None:
 
 
 def patiently(work: Callable[[], bool]) -> None:
-    """Repeats an action until it reports its end."""
     while True:
         try:
             if work():
@@ -77,7 +74,6 @@ def patiently(work: Callable[[], bool]) -> None:
 
 
 def committed(writer: kubist.Writer) -> int:
-    """Number of its commits, which count from 0."""
     count = 0
     for bit in reversed(range(20)):
         if writer.committed(str(count + (1 << bit) - 1)) is not None:
@@ -86,7 +82,7 @@ def committed(writer: kubist.Writer) -> int:
 
 
 def write(location: str, writer: int) -> None:
-    """Commits in sequence, each under its own token, so that none is stored twice."""
+    """Commits under one token each, so that none is stored twice."""
     number: int | None = None
 
     def work() -> bool:
@@ -106,7 +102,7 @@ def write(location: str, writer: int) -> None:
 
 
 def read(location: str, _: int) -> None:
-    """Takes snapshots; each must show whole commits, and at least those of the previous one."""
+    """Each snapshot must show whole commits, and at least those of the previous one."""
     before: dict[int, int] = {}
 
     def work() -> bool:

@@ -10,8 +10,6 @@ COMMAND = Path(sys.executable).parent / "kubist"
 
 
 class Server:
-    """`kubist view` of a table, at `url`."""
-
     def __init__(self, *arguments: object) -> None:
         command = [str(COMMAND), "view", *map(str, arguments)]
         self.process = subprocess.Popen(command, stdout=subprocess.PIPE, text=True)

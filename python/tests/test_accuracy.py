@@ -30,7 +30,6 @@ def make(path, **options):
 
 
 def within(table, given: pa.Table) -> dict[str, np.ndarray]:
-    """The stored values, which are checked against the given ones."""
     stored = {k: np.asarray(v) for k, v in table.query(order_by="pid").to_numpy().items()}
     for name in given.column_names:
         value, kept = given[name].to_numpy().astype(float), stored[name].astype(float)
@@ -58,7 +57,6 @@ def test_stored_values_are_within_their_bounds_wherever_they_go(tmp_path):
         column = {column.name: column.accuracy for column in other.info().columns}
         assert column == {"pid": None, "x": "0.001", "u": "0.001 rel", "d": "0.5", "n": "10"}
         assert "u: Float32, accuracy 0.001 rel" in str(other.info())
-    # Queries use the stored value.
     value = float(stored["x"][17])
     assert table.count(where=f"x = {value!r}") == (stored["x"] == value).sum()
     assert table.count({"x": (value, None)}) == (stored["x"] >= value).sum()

@@ -1,7 +1,7 @@
 """Every result equals that of a plain loop over the rows.
 
-Priorities are not public, so their order comes from one query with a limit of all rows. Everything
-else must agree with it: a fraction is a prefix, a window a range, a limit the first matches.
+Priorities are not public, so a query with a limit of all rows gives their order. A fraction must be
+a prefix of it, a window a range, and a limit the first matches.
 """
 
 from __future__ import annotations
@@ -23,12 +23,11 @@ QUESTIONS = 30
 
 
 def fill(rng: np.random.Generator, path: Path, w: World) -> kubist.Table:
-    """Writes the world's rows in random order, in commits of different sizes."""
     dimensions: dict[str, object] = {}
     for name in w.dimensions:
         kind = w.columns[name].kind
         if pa.types.is_floating(kind.type) and rng.random() < 0.5:
-            dimensions[name] = (0.25, 0.75)  # many values are outside
+            dimensions[name] = (0.25, 0.75)
         else:
             dimensions[name] = [None, "quantile"][rng.integers(2)]
     t = kubist.create(
@@ -82,13 +81,11 @@ class Asked:
         return set(ids(self.table.query(columns=["id"], **arguments).to_arrow()))
 
     def prefix(self, fraction: float) -> set[int]:
-        """The sample of this fraction, which must be the first rows of the order."""
         sample = self.chosen(sample=fraction)
         assert sample == set(self.order[: len(sample)])
         return sample
 
     def question(self) -> None:
-        """One random query, compared with the loop."""
         rng, w = self.rng, self.world
         arguments: dict[str, object] = {}
         holds: list[Truth] = [True] * w.rows
@@ -186,7 +183,6 @@ def test_lowest_in_each_cell(seed: int, path: Path) -> None:
         count = int(rng.choice([1, 3, 20]))
         expected = lowest(count, widths, everything)
         assert sorted(ids(t.query(per_cell=(count, widths)).to_arrow())) == sorted(expected)
-        # A limit applies after the other parameters.
         limited = ids(t.query(per_cell=(count, widths), limit=10).to_arrow())
         assert limited == expected[:10]
         expected = lowest(count, widths, data["kind"] == 1)

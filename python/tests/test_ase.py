@@ -26,7 +26,6 @@ PROJECT = Path(__file__).resolve().parents[1] / "pyproject.toml"
 
 @pytest.fixture(scope="module")
 def images() -> list[ase.Atoms]:
-    """A few steps of copper with oxygen on it, computed by ASE."""
     atoms = ase.build.fcc111("Cu", (2, 2, 3), vacuum=6)
     ase.build.add_adsorbate(atoms, "O", 1.8, "ontop")
     atoms.pbc = True

@@ -25,7 +25,6 @@ CHOOSING = {"limit", "order_by", "per_cell"}
 
 
 def table() -> dict[str, dict[str, list[str]]]:
-    """Binding to parameter to its spellings; an empty list if it has none."""
     lines = (ROOT / "docs/asking.md").read_text().splitlines()
     begin = next(place for place, line in enumerate(lines) if line.startswith("| parameter |"))
     heads = [head.strip() for head in lines[begin].strip("|").split("|")]
@@ -41,15 +40,12 @@ def table() -> dict[str, dict[str, list[str]]]:
 
 
 def spelt(binding: str, but: set[str] | None = None) -> set[str]:
-    """All names of a binding, except for some parameters."""
     said = table()[binding].items()
     return {word for name, words in said for word in words if name not in (but or set())}
 
 
 def parameters(function: Any, own: set[str]) -> set[str]:
-    """Parameters of a function other than its own; only the first one is positional."""
     signature = inspect.signature(function).parameters.values()
-    # The parameter that refuses unknown names.
     taken = [
         each for each in signature if each.name != "self" and each.kind is not each.VAR_KEYWORD
     ]
@@ -94,10 +90,8 @@ def test_files_that_stay_as_they_are() -> None:
 
 
 def options(command: str) -> set[str]:
-    """The options in the command's help."""
     asked = [str(COMMAND), command, "--help"]
     text = subprocess.run(asked, check=True, capture_output=True, text=True).stdout
-    # Without the examples after the list.
     listed = text.partition("\nOptions:\n")[2].partition("\nExamples:")[0]
     return set(re.findall(r"^ +(?:-\w, )?(--[a-z-]+)", listed, re.MULTILINE)) - {"--help"}
 
@@ -148,7 +142,6 @@ def test_java() -> None:
 
 
 def test_spark() -> None:
-    """The names that the source of Spark reads from its options."""
     text = (ROOT / "python/kubist/spark.py").read_text()
     own = {"partitions", "path"}
     assert set(re.findall(r'if "(\w+)" in said', text)) - own == spelt("Spark")
@@ -168,7 +161,6 @@ def test_the_page() -> None:
     read = set(re.findall(r'(?:get|getAll|number|places|sides|has)\("(\w+)"', view))
     assert written == read
     assert spelt("page address") <= written
-    # The names that the page sends.
     sent = (ROOT / "viewer/src/generated/query.ts").read_text()
     fields = re.search(r"export interface QuerySpec \{(.*?)\n\}", sent, re.DOTALL)
     assert fields is not None

@@ -1,7 +1,4 @@
-"""Invalid data is refused with a message that says what and where.
-
-After each error the table must be unchanged.
-"""
+"""Invalid data is refused with the reason and the location, and the table stays unchanged."""
 
 from __future__ import annotations
 
@@ -36,7 +33,6 @@ def with_column(**columns: Any) -> dict[str, Any]:
 
 
 def drifting() -> pa.RecordBatchReader:
-    """A reader whose second batch has a column of another type, with a value out of range."""
     good = pa.table(DATA)
     bad = good.set_column(1, "x", pa.array(np.full(good.num_rows, 1e60)))
     batches = iter([*good.to_batches(), *bad.to_batches()])
@@ -44,8 +40,6 @@ def drifting() -> pa.RecordBatchReader:
 
 
 class Unreadable:
-    """A stream that fails after its first batch."""
-
     def __arrow_c_stream__(self, requested_schema: object = None) -> object:
         def batches() -> Any:
             yield pa.table(DATA).to_batches()[0]
@@ -86,7 +80,7 @@ def test_bad_data_leaves_nothing_behind(table: kubist.Table, case: str) -> None:
     with pytest.raises(kubist.InvalidInput, match=rf"(?s){message}"):
         table.append(make())
     assert table.query().to_arrow().sort_by("id").equals(before.sort_by("id"))
-    assert table.append(DATA).rows == 50  # the handle still works
+    assert table.append(DATA).rows == 50
     assert len(table) == 100 and table.verify(deep=True).ok
 
 
@@ -97,7 +91,7 @@ def test_a_writer_commits_no_half_append(table: kubist.Table, case: str) -> None
         w.append(DATA)
         with pytest.raises(kubist.InvalidInput, match=rf"(?s){message}"):
             w.append(make())
-        if w.pending_rows != 50:  # some rows had been added
+        if w.pending_rows != 50:
             with pytest.raises(kubist.Refused, match="discard"):
                 w.commit()
             w.discard()
@@ -365,7 +359,6 @@ def files_of(path: Path) -> list[Path]:
 
 
 def whole_commits(t: kubist.Table) -> bool:
-    """Checks that rows are whole commits of 50 with the right values."""
     frame = t.query().to_pandas()
     counts = np.bincount(frame.id, minlength=50)
     right = np.array_equal(frame.x.to_numpy(), DATA["x"][frame.id.to_numpy()])
@@ -403,8 +396,8 @@ def test_damaged_files_give_errors_and_never_wrong_rows(
                 sound = t.verify(deep=True).ok
                 assert whole_commits(t)
                 assert t.count(box={"x": (0.5, 1)}) * 2 == len(t)
-                # An acknowledgement is not synced: after a power failure it may be invalid, which
-                # is harmless, and its next owner repairs it.
+                # An acknowledgement is not synced, so it may be invalid after a power failure; its
+                # next owner repairs it.
                 counts = damage == "flip" and file.suffix != ".ack"
                 missed += [(file.name, place)] if counts and sound else []
             except (kubist.Damaged, kubist.NotATable, kubist.StorageError, kubist.NewerFormat) as e:
@@ -457,7 +450,7 @@ def test_a_newer_format_says_so(path: Path, which: str) -> None:
     ]
     content = bytearray(file.read_bytes())
     assert content[:5] == b"KUBI-"
-    content[8] += 1  # the version, then the checksum of the header
+    content[8] += 1
     content[12:16] = crc32c(bytes(content[:12])).to_bytes(4, "little")
     file.write_bytes(content)
     with pytest.raises(kubist.NewerFormat, match=rf"{file.stem}.*(newer|version)"):

@@ -1,6 +1,6 @@
 """Shared tables without permission or space: the error is reported, and nothing is lost.
 
-Each case runs in its own namespaces, which needs the right to mount.
+Each case needs the right to mount in its own namespaces.
 """
 
 from __future__ import annotations
@@ -43,7 +43,6 @@ def shared(path: Path) -> kubist.Table:
 
 
 def told(path: Path, mounts: str, script: str, *runner: str) -> str:
-    """Runs a script on a table after mounting something."""
     common = f"""
 import sys
 sys.path.insert(0, {str(Path(__file__).parent)!r})

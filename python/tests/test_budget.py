@@ -67,7 +67,6 @@ with kubist.mpi.open(
         compute(run, run.solvers)
 """
 
-# Conditions use the units of the columns. All rows are of one rank.
 UNITS = """
 import sys
 import numpy as np
@@ -134,7 +133,6 @@ def kept(table: kubist.Table) -> list[tuple[float, int, float | None]]:
 def reference(
     programs: dict[str, list[str | Path]], tmp_path_factory: pytest.TempPathFactory
 ) -> Path:
-    """The table of a single rank."""
     path = tmp_path_factory.mktemp("reference") / "t.kubist"
     start(programs, "C", 1, path, "rank", BUDGET)
     return path
@@ -189,7 +187,6 @@ def test_what_is_kept_stands_for_all(reference: Path) -> None:
         assert 475 <= count <= 500
         always = {pid for at, pid, below in rows if at == time and below == 1}
         assert always == hot
-    # Counts and means refer to all particles.
     figures = table.estimate(["count()", "mean(x)"]).to_arrow().to_pylist()
     mean = np.mean(np.arange(PARTICLES) % 1000 / 1000)
     for figure, truth in zip(figures, (2 * PARTICLES, mean), strict=True):
@@ -202,7 +199,6 @@ def test_what_is_kept_stands_for_all(reference: Path) -> None:
     certain = table.estimate("count()", where="hot", sample=1.0)
     assert certain.value == certain.low == 2 * len(hot)
     assert certain.high < 2 * len(hot) + 10 / certain.fraction
-    # Each row has its inclusion probability.
     weights = table.query(columns=["x"], inclusion="p").to_arrow()
     estimate = np.sum(1 / weights["p"].to_numpy())
     assert estimate == pytest.approx(2 * PARTICLES, rel=0.2)
@@ -217,7 +213,6 @@ def test_conditions_have_units(tmp_path: Path) -> None:
     rows = table.query(columns=["pid", "kept_below"]).to_arrow().to_pylist()
     assert 90 <= len(rows) <= 100
     assert {row["pid"] for row in rows if row["kept_below"] == 1} == set(range(990, 1000))
-    # The rank without rows does not change the result.
     mean = table.estimate("mean(d)")
     assert mean.exact and mean.value == pytest.approx(5e-5)
 

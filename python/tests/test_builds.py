@@ -10,12 +10,10 @@ import pytest
 
 ROOT = Path(__file__).resolve().parents[2]
 
-# arrow-csv v60.1.0 [default,std] (*)
 LINE = re.compile(r"^(\S+ v\S+).*?\[([^]]*)\](?: \(\*\))?$")
 
 
 def features(edges: str, *members: str) -> dict[str, set[str]]:
-    """The features of each package for these members of the workspace."""
     command = ["cargo", "tree", "--locked", *members, "--edges", edges]
     command += ["--prefix", "none", "--format", "{p} [{f}]"]
     done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False)

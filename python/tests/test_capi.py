@@ -43,7 +43,6 @@ def table(lib: Library, path: Path) -> c_void_p:
 
 
 def refused(status: str, *words: str, call: Callable[[], object]) -> None:
-    """The call fails with this status, and its message has these words."""
     with pytest.raises(Failed) as failed:
         call()
     assert failed.value.status == status
@@ -315,7 +314,7 @@ def test_a_restart_takes_steps_back_and_repeats_none(lib: Library, table: c_void
         lib.writer_close(writer, 10.0)
 
     steps(1, 5)
-    steps(4, 6)  # steps 4 and 5 exist, by their tokens
+    steps(4, 6)
     assert lib.rows(table) == 60
     gone = c_uint64()
     lib.retract_after(table, 3, byref(gone))

@@ -40,8 +40,6 @@ RANK = """
 
 
 class Node:
-    """Processes that share a ring: each runs a script after RANK."""
-
     def __init__(self, path: Path, ranks: int, lane_bytes: int = 0) -> None:
         lib = ctypes.CDLL(str(built() / "libkubist_capi.so"))
         lib.kubist_ring_bytes.restype = c_uint64

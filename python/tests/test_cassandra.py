@@ -29,7 +29,6 @@ ROWS = 20_000
 
 @pytest.fixture
 def location() -> Iterator[str]:
-    """A location for a table, which is dropped afterwards."""
     location = f"cassandra://{HOSTS}/kubist_tests/p{uuid.uuid4().hex}"
     yield location
     try:
@@ -185,7 +184,6 @@ def test_the_command_line(location: str, tmp_path: Path) -> None:
     expected = pc.sum(pc.equal(pa.concat_tables([drops(), drops(ROWS, 10)])["m"], 5)).as_py()
     assert pq.read_metadata(out).num_rows == expected
     run("verify", location, "--deep")
-    # A copy to a directory and back has the same rows.
     near, again = tmp_path / "near.kubist", location + "b"
     try:
         run("copy", location, near)

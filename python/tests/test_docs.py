@@ -19,7 +19,6 @@ COMMANDS = Path(sys.executable).parent
 
 
 def blocks(page: Path) -> list[tuple[str, str]]:
-    """The blocks of a page in order: language, text."""
     return re.findall(r"^```(python|sh)\n(.*?)^```", page.read_text(), re.MULTILINE | re.DOTALL)
 
 

@@ -16,7 +16,6 @@ FAILS = re.compile(r"-> *(?:\w+::)*Result<(?!.*->)", re.S)
 
 
 def public(folder: Path, root: Path) -> Iterator[Path]:
-    """The file of a module, and those of the public modules below it."""
     text = root.read_text()
     yield root
     for name in re.findall(r"^pub mod (\w+);", text, re.M):
@@ -26,8 +25,6 @@ def public(folder: Path, root: Path) -> Iterator[Path]:
 
 
 def silent(text: str) -> Iterator[str]:
-    """The public functions of a file that return a Result without documentation."""
-    # Without tests and other private modules in the file.
     code = re.sub(r"^(?:pub\(crate\) )?mod \w+ \{$.*?^}$", "", text, flags=re.M | re.S)
     for found in FUNCTION.finditer(code):
         if FAILS.search(found[2]):

@@ -70,7 +70,6 @@ def test_histograms_agree_with_numpy(table: kubist.Table, data: dict[str, np.nda
     inside = data["speed"].clip(0, 12)
     counts, edges = np.histogram(inside, bins=12, range=(0, 12))
     assert bins["value"].to_pylist() == counts.tolist()
-    # The outer bins end at the smallest and the largest value.
     ends = [min(0, data["speed"].min()), *edges[1:-1]]
     assert bins["bin_low"].to_pylist() == pytest.approx(ends)
     assert bins["bin_high"].to_pylist()[-1] == max(12, data["speed"].max())
@@ -83,7 +82,6 @@ def test_histograms_agree_with_numpy(table: kubist.Table, data: dict[str, np.nda
     assert np.array_equal(counted, counts) and (len(edges_x), len(edges_y)) == (5, 9)
     assert edges_x[1:-1].tolist() == [0.25, 0.5, 0.75]
     counted, edges = table.estimate("histogram(speed, 12, 1, 3)", sample=1).to_numpy()
-    # The outer edges include all values.
     assert np.array_equal(counted, np.histogram(data["speed"], edges)[0])
     assert (edges[0], edges[-1]) == (data["speed"].min(), data["speed"].max())
     with pytest.raises(kubist.InvalidInput, match="one histogram"):

@@ -46,7 +46,6 @@ def test_las_there_and_back(tmp_path: Path, ending: str) -> None:
     las.red = las.intensity = np.arange(900)
     las.withheld = np.arange(900) % 2
     las.amplitude = RNG.normal(size=900).astype(np.float32)
-    # The coordinate system, which libraries may ignore.
     header.vlrs.append(laspy.VLR("LASF_Projection", 2112, record_data=b'LOCAL_CS["site"]\0'))
     las.write(tmp_path / "in.las")
     kubist.ingest(tmp_path / "t.kubist", tmp_path / "in.las")

@@ -36,7 +36,7 @@ Both = tuple[str, str]
 
 
 def rows(seed: int) -> pa.Table:
-    """Small numbers, so that products of a few fit into 64 bits; no NaN."""
+    """Small numbers, so that products fit into 64 bits; no NaN."""
     draw = random.Random(seed)
 
     def column(value: Any, nulls: float = 0.15) -> list[Any]:
@@ -151,7 +151,6 @@ class Grammar:
         return self.integer(depth)
 
     def divisor(self, one: Callable[[], Both]) -> Both:
-        """An expression that reads a column: a zero for every row would make a constant null."""
         both = one()
         while not _reads(both[0]):
             both = one()
@@ -217,7 +216,6 @@ class Grammar:
         return text, text if column == "t" else f"{text}::DATE"
 
     def moved(self) -> Both:
-        """A time and an interval."""
         draw = self.draw
         unit = draw.choice("second minute hour day week month quarter year".split())
         count, sign = draw.randrange(-30, 400), draw.choice("+-")
@@ -228,7 +226,6 @@ class Grammar:
         return f"t {sign} {draw.choice(shown)}", f"t {sign} INTERVAL '{count} {unit}s'"
 
     def name(self, depth: int) -> str:
-        """A text that both write alike."""
         draw = self.draw
         if depth == 0:
             return draw.choice(["name", "name", "kind"])
@@ -246,7 +243,6 @@ class Grammar:
         return inner
 
     def match(self) -> str:
-        """A condition of a text that both write alike."""
         draw, name = self.draw, self.name(self.draw.randrange(3))
         part = draw.choice(["a", "%", "_", "ß", "l", "Al", "\\", "", ".", "50%"])
         pattern = draw.choice(["a%", "%_b", "%!%%", "%!_%", "a\\%", "_", "%ß%", "!!%", "a\\b"])
@@ -343,7 +339,6 @@ def test_values_are_those_of_duckdb(table: kubist.Table, duck: Any) -> None:
         draw = grammar.draw
         numbers = [grammar.number(draw.choice([1, 2, 3])) for _ in range(at_once - 12)]
         times = [grammar.time() for _ in range(8)] + [grammar.moved() for _ in range(4)]
-        # An expression that is equal for every row is refused.
         both = [each for each in numbers + times if _reads(each[0])]
         asked = [f"max({ours})" for ours, _ in both]
         found = table.estimate(asked, group_by="row", sample=1)._rows()
@@ -359,7 +354,6 @@ def test_values_are_those_of_duckdb(table: kubist.Table, duck: Any) -> None:
 
 
 def _reads(text: str) -> bool:
-    """Whether it names a column."""
     words = "".join(letter if letter.isalnum() else " " for letter in text).split()
     return any(word in ("n", "i", "x", "f", "flag", "kind", "name", "t", "d") for word in words)
 

@@ -109,14 +109,13 @@ def test_everything_of_every_type_ends(path: Path, name: str) -> None:
                 try:
                     estimated = t.estimate(aggregate)
                 except kubist.InvalidInput:
-                    continue  # not a number
+                    continue
                 repr(estimated)
                 if "histogram" in aggregate:
                     check_bins(estimated.to_dicts(), values)
 
 
 def check_bins(bins: list[dict[str, Any]], values: list[Any]) -> None:
-    """Every value is in a bin, and bins are contiguous."""
     there = [v for v in values if v is not None and v == v]
     axes = [name for name in ("bin", "bin2") if bins[0].get(f"{name}_low") is not None]
     assert sum(row["value"] for row in bins) == len(there)
@@ -129,7 +128,6 @@ def check_bins(bins: list[dict[str, Any]], values: list[Any]) -> None:
 
 
 def exact(values: list[float]) -> dict[str, float]:
-    """Statistics of numbers, each rounded once."""
     context = Context(prec=60, Emax=9999, Emin=-9999)
     parts = [Fraction(v) for v in values]
 
@@ -159,7 +157,7 @@ def test_figures_of_extreme_floats_are_right(path: Path, name: str) -> None:
         for aggregate, expected in exact(values).items():
             (row,) = figures(t, aggregate)
             if aggregate.startswith("sum(f) /") and math.isinf(figures(t, "sum(f)")[0]["value"]):
-                continue  # a formula over a sum that is not a float
+                continue
             found = row["value"]
             scale = max(map(abs, values)) if aggregate != "variance(f)" else abs(expected)
             near = math.isclose(found, expected, rel_tol=1e-9, abs_tol=max(scale * 1e-15, LEAST))
@@ -186,7 +184,6 @@ def test_sums_do_not_wrap_around(path: Path, kind: str) -> None:
         grouped = t.sql("SELECT x, sum(f) AS s FROM self GROUP BY x")
         assert grouped["s"].to_list() == [most, most]
         assert t.sql("SELECT f + f AS s FROM self")["s"].to_list() == [2 * most] * 2
-        # A result that fits its type has it.
         small = t.sql("SELECT sum(f) AS s, f FROM self WHERE x < 0.5 GROUP BY f")
         assert small.dtypes == pl.from_arrow(pa.table({"f": array(data_type, [1])})).dtypes * 2
         assert small["s"].to_list() == [most]
@@ -245,7 +242,6 @@ def test_ctrl_c_ends_a_drawing_at_once(path: Path) -> None:
             signal.setitimer(signal.ITIMER_REAL, 0)
             signal.signal(signal.SIGALRM, before)
         assert late < 0.2
-        # Also by the command.
         to = path.parent / "p.png"
         command = [str(COMMAND), "plot", t.location, "--axes", "x,y", "-o", str(to)]
         with subprocess.Popen([*command, "--style", "point_size=100", "--size", "3000x3000"]) as process:

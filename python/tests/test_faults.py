@@ -1,8 +1,7 @@
 """System calls that fail, one at a time, under the real command.
 
 Every call of a small workload fails once with each of four errors. Afterwards the table is intact
-and has all acknowledged rows, and all or none of the rows in progress. strace injects the
-failures; without it the tests are skipped.
+and has all acknowledged rows, and all or none of the rows in progress. The tests need strace.
 """
 
 from __future__ import annotations
@@ -21,7 +20,6 @@ import pytest
 
 COMMAND = Path(sys.executable).parent / "kubist"
 ERRORS = ("EIO", "ENOSPC", "EINTR", "EMFILE")
-# The file calls of the engine, without those of the runtime.
 CALLS = (
     "openat", "read", "pread64", "write", "pwrite64", "fsync", "fdatasync", "ftruncate", "linkat",
     "unlinkat", "mkdirat", "newfstatat", "statx", "getdents64", "flock",
@@ -32,7 +30,6 @@ OLD, NEW = 400, 300
 
 
 def works() -> str | None:
-    """The reason why faults cannot be injected here; None if they can."""
     if (strace := shutil.which("strace")) is None:
         return "strace is not installed"
     if not COMMAND.exists():
@@ -73,7 +70,6 @@ def rows_of(table: Path) -> int:
 
 @pytest.fixture(scope="module")
 def table(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A table of a few commits, so that optimize and clean have work."""
     folder = tmp_path_factory.mktemp("faults")
     made = folder / "t.kubist"
     for part in range(4):

@@ -1,7 +1,6 @@
 """Tables as frames: Polars, its SQL, pyarrow datasets and DuckDB.
 
-The oracle is the other engine itself over all rows in memory. Whatever is pushed down, the result
-must be the same.
+The oracle is the other engine over all rows in memory.
 """
 
 from __future__ import annotations
@@ -29,7 +28,6 @@ POLARS_KINDS = (
 
 
 def table_of(path: Path, world: worlds.World) -> kubist.Table:
-    """Several commits, for several runs."""
     t = kubist.create(path, world.arrow.schema, world.dimensions, identity=["id"], capacity=64)
     for first in range(0, world.rows, 700):
         t.append(world.take(range(first, min(first + 700, world.rows))))
@@ -38,7 +36,6 @@ def table_of(path: Path, world: worlds.World) -> kubist.Table:
 
 
 def world_of(rng: np.random.Generator, kinds: list[str], rows: int = 2000) -> worlds.World:
-    """One column of each kind, with nulls and NaN; those that can be are dimensions."""
     columns = {"id": worlds.Column("id", worlds.KINDS["int64"], list(range(rows)))}
     for name in kinds:
         kind = worlds.KINDS[name]
@@ -53,7 +50,6 @@ def world_of(rng: np.random.Generator, kinds: list[str], rows: int = 2000) -> wo
 
 
 def polars_test(rng: np.random.Generator, frame: pl.DataFrame, depth: int = 2) -> pl.Expr:
-    """A random condition, of forms that are pushed down and of others."""
     if depth and rng.random() < 0.6:
         left, right = polars_test(rng, frame, depth - 1), polars_test(rng, frame, depth - 1)
         return [left & right, left | right, ~left, left.xor(right)][
@@ -71,7 +67,6 @@ def polars_test(rng: np.random.Generator, frame: pl.DataFrame, depth: int = 2) -
         return column.is_nan() if rng.random() < 0.5 else column.is_not_nan()
     if choice == 2 and series.dtype == pl.String:
         return column.str.starts_with(one[:1])
-    # The exact value, in the column's own type.
     a, b = pl.lit(series.filter(series == one).head(1)).first(), pl.lit(other, series.dtype)
     b = b if series.dtype.is_numeric() else pl.lit(other)
     if series.dtype in (pl.Boolean, pl.Categorical):
@@ -172,7 +167,6 @@ def test_arrow_filters_mean_what_they_mean_in_arrow(path: Path, seed: int) -> No
 
 @pytest.fixture(scope="module")
 def cloud(tmp_path_factory: pytest.TempPathFactory) -> kubist.Table:
-    """400,000 points of many types, in a tree of several levels."""
     rng = np.random.default_rng(7)
     n = 400_000
     x = rng.normal(0.5, 0.15, n)
@@ -278,7 +272,6 @@ def test_only_what_is_needed_is_read(cloud: kubist.Table) -> None:
     assert asked.pop().stats.rows_read < 100_000
     assert lazy.select(pl.len()).collect().item() == 400_000
     assert len(asked.pop().schema.names) == 1
-    # A slice comes before a later filter.
     first = lazy.select("x").head(1000).collect()
     assert (
         lazy.head(1000)
@@ -329,7 +322,6 @@ def test_a_sample_then_a_filter_is_a_filter_then_a_sample(cloud: kubist.Table) -
     after = cloud.scan(sample=0.05).filter(condition).collect().sort("pid", "x")
     before = cloud.query(sample=0.05, where="k > 100").to_polars().sort("pid", "x")
     assert after.equals(before) and after.height > 0
-    # Seeds are windows: disjoint, and together complete.
     seeds = [cloud.scan(window=(seed / 4, (seed + 1) / 4)) for seed in range(4)]
     sizes = [frame.select(pl.len()).collect().item() for frame in seeds]
     assert sum(sizes) == len(cloud)
@@ -456,7 +448,6 @@ CHOICES: dict[str, dict[str, Any]] = {
 def test_inverse_inclusion_estimates_without_bias(
     same_worlds: tuple[kubist.Table, float], how: str
 ) -> None:
-    """Over many samples, within four standard errors."""
     t, truth = same_worlds
     found = []
     for world in range(WORLDS):

@@ -81,7 +81,6 @@ def test_a_wide_question_streams(path: Path) -> None:
     t = kubist.create(path, rows(0, 500_000), {"x": (0, 1)}, identity=["id"])
     batches = [batch.num_rows for batch in t.query()]
     assert len(batches) > 1 and sum(batches) == 500_000
-    # Unread and half-read results release their work.
     for _ in range(50):
         next(iter(t.query()))
         t.query()
@@ -137,7 +136,6 @@ def test_a_handle_follows_and_a_snapshot_does_not(table: kubist.Table, path: Pat
         assert pinned.query(limit=50).to_arrow().equals(first)
         assert sum(r.to_arrow().num_rows for r in pinned.refine()) == ROWS
     assert pinned.schema == reader.schema and pinned.location == reader.location
-    # A running query reads the snapshot of its start.
     r = reader.query(columns=["step"])
     table.append(rows(6 * ROWS))
     assert r.to_arrow().num_rows == 6 * ROWS
@@ -166,7 +164,6 @@ def test_a_writer_commits_what_it_is_told(table: kubist.Table) -> None:
     for call in (lambda: w.append(rows(0)), w.commit):
         with pytest.raises(kubist.Refused, match="closed"):
             call()
-    # Its name is free again.
     with table.writer("rank-7") as w:
         w.append(rows(5 * ROWS))
     assert len(table) == 5 * ROWS and table.verify(deep=True).ok
@@ -199,7 +196,7 @@ def test_one_writer_of_a_name(table: kubist.Table, path: Path) -> None:
         for t in (table, kubist.open(path)):
             with pytest.raises(kubist.Busy, match="a"):
                 t.writer("a")
-            with t.writer() as other:  # any free name
+            with t.writer() as other:
                 assert other.name != "a"
         w.append(rows(ROWS))
     assert len(table) == 2 * ROWS
@@ -217,7 +214,6 @@ def test_closed_handles_refuse(table: kubist.Table, path: Path) -> None:
         with pytest.raises(kubist.Refused, match=r"closed.*open the table again"):
             call()
     assert "closed" in repr(table)
-    # Its snapshots and other handles still work.
     assert len(snapshot) == len(kubist.open(path)) == 2 * ROWS
 
 

@@ -20,10 +20,8 @@ from servers import Server
 import kubist
 
 TRIES = 150
-# Memory limit of a client, far more than its small results need.
 MEMORY = 4 << 30
 
-# Queries repeatedly and reports each outcome. Arrow validates all results.
 CLIENT = """
 import json, resource, sys
 import kubist
@@ -44,8 +42,6 @@ for number in range(tries):
 
 
 class Liar(BaseHTTPRequestHandler):
-    """Forwards queries, and damages the results."""
-
     behind: str
     damage: Damage
 
@@ -73,8 +69,6 @@ class Liar(BaseHTTPRequestHandler):
 
 
 class Damage:
-    """Different damage for each response: bits, words, lengths, truncation, extra bytes."""
-
     def __init__(self, seed: int) -> None:
         self.random = random.Random(seed)
         self.done = 0

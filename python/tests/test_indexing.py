@@ -35,7 +35,6 @@ ENDINGS = {"npy": "npy", "netcdf3": "nc", "hdf5": "h5"}
 
 
 def numbers(variable: Variable) -> tuple[np.ndarray, np.ndarray]:
-    """Values that can be compared."""
     values = variable.values
     there = ~variable.missing
     if values.dtype.kind == "f":
@@ -44,7 +43,6 @@ def numbers(variable: Variable) -> tuple[np.ndarray, np.ndarray]:
 
 
 def question(rng: np.random.Generator, made: World) -> tuple[str, np.ndarray]:
-    """A condition, and its result."""
     names = [name for name in made.variables if name in ("a", "b", made.path.stem)]
     main = made.variables[names[0]]
     shape = main.stored.shape
@@ -99,7 +97,6 @@ def question(rng: np.random.Generator, made: World) -> tuple[str, np.ndarray]:
 
 
 def positions(table: Any, shape: tuple[int, ...]) -> np.ndarray:
-    """The linear positions of rows, ascending, and the order that sorts them."""
     columns = [name for name in table.column_names if name.endswith("_index")]
     own = [np.asarray(table[name]) for name in columns]
     return np.ravel_multi_index(own, shape) if len(table) else np.zeros(0, int)
@@ -127,7 +124,6 @@ def test_random_files_answer_as_numpy_does(tmp_path: Path, kind: str) -> None:
             except kubist.Error as error:
                 raise AssertionError(case) from error
             if kind == "npy":
-                # In Fortran order the last axis comes first.
                 table = table.select(
                     sorted(n for n in table.column_names if n.endswith("_index"))
                     + [n for n in table.column_names if not n.endswith("_index")]
@@ -195,7 +191,6 @@ def test_isel_and_box_are_conditions(tmp_path: Path) -> None:
     for mistake in ({"isel": {"nowhere": 1}}, {"isel": {"lat": slice(0, 9, 2)}}, {"box": {"x": 1}}):
         with pytest.raises(kubist.InvalidInput):
             files.query(columns=["a"], **mistake)
-    # The methods of tables.
     assert files.columns == files.schema.names == ["a", "lat", "lat_index", "lon_index"]
     assert files.info()["files"] == 1 and files.units == {}
     assert files.head(3, columns=["a"]).to_arrow().num_rows == 3

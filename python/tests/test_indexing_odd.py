@@ -41,7 +41,6 @@ def test_an_odd_attribute_costs_its_variable_alone(tmp_path: Path) -> None:
     files = kubist.index(path)
     assert files.count(where="sound >= 5") == 5 and files.count(where="unit >= 5") == 5
     assert "scale_factor is nan" in left_out(files) and "no UTF-8" in left_out(files)
-    # The process that reads all files still answers each query.
     assert kubist.index(other).count(where="sound >= 5") == 15
     with pytest.raises(kubist.InvalidInput):
         kubist.index(path, variables=["nan"], refresh=True)
@@ -132,7 +131,6 @@ def test_several_arrays_without_names_are_asked_as_one(tmp_path: Path) -> None:
 
 
 def test_a_few_changed_blocks_of_a_file_that_grew_are_found(tmp_path: Path) -> None:
-    """One block of a hundred was overwritten: 512 random blocks and the last are checked."""
     values = np.arange(1 << 16, dtype="f8").reshape(-1, 8)
     path = tmp_path / "g.nc"
 
@@ -144,7 +142,6 @@ def test_a_few_changed_blocks_of_a_file_that_grew_are_found(tmp_path: Path) -> N
     values[np.arange(50, 8000, 100)] = -1
     write(8100)
     assert kubist.index(path, block="64", refresh=True).count(where="a = -1") == 80 * 8
-    # Only the last row, which a writer may have left incomplete.
     values[8099] = -2
     write(8150)
     assert kubist.index(path, block="64", refresh=True).count(where="a = -2") == 8

@@ -33,7 +33,6 @@ TYPES = (
 
 
 def made(rng: np.random.Generator, path: Path) -> pa.Table:
-    """A file of random types, nulls, row groups, pages and encodings."""
     rows = int(rng.choice([1, 7, 500, 5000, 20_000]))
     columns: dict[str, Any] = {}
     for name in "abc":

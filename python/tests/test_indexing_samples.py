@@ -73,7 +73,6 @@ def test_a_small_sample_reads_only_blocks_that_have_some_of_it(tmp_path: Path) -
     few = files.query(limit=20)
     table = few.to_arrow()
     assert table.num_rows == 20
-    # About 20 of 256 blocks, with a margin.
     assert 0 < few.costs.blocks_read < 64
     assert np.array_equal(np.asarray(table["v"]), values[np.asarray(table["dim0_index"])])
     sample = files.query(where="v > 0", sample=1e-5)

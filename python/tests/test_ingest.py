@@ -1,7 +1,6 @@
 """Ingest of instrument files and trajectories, compared with the libraries of their communities.
 
-Each test writes a file with that library, or uses one that the library publishes. It is skipped if
-the library is not installed.
+Each test needs such a library and uses a file that it writes or publishes.
 """
 
 from __future__ import annotations
@@ -21,7 +20,6 @@ import kubist
 pytestmark = pytest.mark.filterwarnings("default")
 
 
-# LAS and LAZ
 
 
 @pytest.mark.parametrize("ending", ["las", "laz"])
@@ -115,7 +113,6 @@ def test_a_las_file_that_ends_early(tmp_path: Path) -> None:
             kubist.ingest(tmp_path / "t.kubist", tmp_path / "wrong.las", read={"format": "las"})
 
 
-# FITS
 
 
 @pytest.mark.parametrize(
@@ -179,7 +176,6 @@ def test_fits(tmp_path: Path) -> None:
     assert kubist.open(target).metadata["fits"]["SURVEY"] == "made up"
 
 
-# PLY and XYZ
 
 
 @pytest.mark.parametrize("text", [True, False])
@@ -270,7 +266,6 @@ def test_plain_xyz_may_have_any_labels(tmp_path: Path) -> None:
             kubist.ingest(tmp_path / "cut.kubist", file)
 
 
-# VTK
 
 
 @pytest.mark.parametrize("ending", ["vtp", "vtu", "vtk"])
@@ -357,7 +352,6 @@ def test_two_files_of_the_same_time(tmp_path: Path) -> None:
     assert len(kubist.open(tmp_path / "t.kubist")) == 20
 
 
-# Trajectories
 
 
 def test_a_trajectory_with_its_topology(tmp_path: Path) -> None:
@@ -406,7 +400,6 @@ def test_a_trajectory_that_is_cut_off(tmp_path: Path) -> None:
         kubist.ingest(tmp_path / "run.kubist", file, read={"topology": data.GRO})
 
 
-# Overridden settings and missing values
 
 
 def test_a_folder_is_followed(tmp_path: Path) -> None:

@@ -168,7 +168,6 @@ def test_hats(tmp_path: Path) -> None:
     assert len(table) == len(theirs) == 500
 
 
-# Tables in memory
 
 
 def test_tables_of_astropy(path: Path) -> None:

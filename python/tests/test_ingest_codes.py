@@ -1,9 +1,7 @@
 """Ingest of particle codes, compared with their own libraries.
 
-H5MD, H5Part, openPMD, OpenFOAM, LAMMPS. Snapshots of GADGET and SWIFT: test_ingest_snapshots.py.
-
-Each test writes a file with the library of its community, or uses one that a code wrote. It is
-skipped if the library is not installed.
+H5MD, H5Part, openPMD, OpenFOAM, LAMMPS; test_ingest_snapshots.py has GADGET and SWIFT. Each test
+needs such a library.
 """
 
 from __future__ import annotations
@@ -22,7 +20,6 @@ import kubist
 pytestmark = pytest.mark.filterwarnings("default")
 
 
-# HDF5
 
 
 def test_h5part(tmp_path: Path) -> None:
@@ -115,7 +112,6 @@ def test_hdf5_that_is_cut_off(tmp_path: Path) -> None:
         kubist.ingest(tmp_path / "t.kubist", file)
 
 
-# openPMD
 
 
 @pytest.mark.parametrize("ending", ["h5", "bp", "json"])
@@ -178,7 +174,6 @@ def write(io: Any, series: Any, record: Any, component: Any, values: Any, unit: 
     series.flush()
 
 
-# OpenFOAM
 
 
 @pytest.mark.parametrize("how", ["ascii", "binary", "decomposed", "collated"])
@@ -203,7 +198,6 @@ def test_openfoam_is_what_its_own_converter_makes_of_it(tmp_path: Path, how: str
 
 
 def foam(file: Path, kind: str, body: str, packed: bool = False) -> None:
-    """An OpenFOAM file in text format."""
     head = f"FoamFile {{ version 2.0; format ascii; class {kind}; object {file.name}; }}\n"
     file.parent.mkdir(parents=True, exist_ok=True)
     if packed:
@@ -278,7 +272,6 @@ def test_an_openfoam_file_that_ends_early(tmp_path: Path, how: str, cut: str) ->
         kubist.ingest(tmp_path / "t.kubist", case)
 
 
-# LAMMPS
 
 
 TEXTS = ["LAMMPSDUMP", "LAMMPSDUMP_image_vf", "LAMMPSDUMP_triclinic"]

@@ -1,7 +1,5 @@
 """Damaged files, and files that cannot be a trajectory: one error line with the location, and no
 partial rows.
-
-Each is a real file, or one that its own library wrote, with a few bytes changed.
 """
 
 from __future__ import annotations
@@ -52,7 +50,6 @@ def test_laz_whose_chunks_are_broken(tmp_path: Path, damage: str) -> None:
 
 
 def damaged_laz(whole: bytes, rng: random.Random, begin: int) -> tuple[str, bytearray]:
-    """A copy with some bytes changed from ``begin`` on, and the kind of change."""
     how, out = rng.choice(["bit", "bytes", "zeros", "ones", "cut", "table"]), bytearray(whole)
     at = rng.randrange(begin, len(out))
     end = min(len(out), at + rng.randrange(1, 400))
@@ -143,7 +140,6 @@ def test_a_compressed_dump_that_is_broken(tmp_path: Path) -> None:
     with pytest.raises(kubist.InvalidInput, match=rf"melt\.dump\.gz: behind byte {second} of"):
         kubist.ingest(tmp_path / "t.kubist", file)
     assert set(rows(tmp_path / "t.kubist", "id")["step"]) == {0}
-    # Once the file is complete, the rest is ingested.
     file.write_bytes(whole)
     report = kubist.ingest(tmp_path / "t.kubist", file)
     assert (report.rows, report.skipped) == (64, 1)

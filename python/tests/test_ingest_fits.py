@@ -1,7 +1,7 @@
 """FITS tables, compared with astropy, and with the standard where both differ.
 
-astropy writes KUBIST_FORMAT_SEEDS random tables, from KUBIST_FORMAT_FIRST on. They are ingested,
-exported, and read by astropy again.
+KUBIST_FORMAT_SEEDS random tables, from KUBIST_FORMAT_FIRST on, are ingested, exported and read by
+astropy again.
 """
 
 from __future__ import annotations
@@ -31,7 +31,6 @@ C = fits.Column
 
 
 def write(path: Path, *columns: Any, rows: int = 2, **cards: Any) -> Path:
-    """A table of positions and some more columns."""
     own = [C("ra", "D", array=np.arange(rows) + 10.0), C("dec", "D", array=np.arange(rows) + 1.0)]
     hdu = fits.BinTableHDU.from_columns([*own, *columns])
     hdu.header.update(cards)
@@ -40,7 +39,6 @@ def write(path: Path, *columns: Any, rows: int = 2, **cards: Any) -> Path:
 
 
 def read(path: Path, **options: Any) -> tuple[dict[str, list[Any]], kubist.Report, kubist.Table]:
-    """The rows ordered by `ra`, the report, and the table."""
     target = path.with_suffix(".kubist")
     shutil.rmtree(target, ignore_errors=True)
     report = kubist.ingest(target, path, **options)
@@ -48,7 +46,6 @@ def read(path: Path, **options: Any) -> tuple[dict[str, list[Any]], kubist.Repor
     return table.query(order_by="ra").to_arrow().to_pydict(), report, table
 
 
-# Types of columns
 
 
 def test_missing_values(tmp_path: Path) -> None:
@@ -270,11 +267,9 @@ def test_positions_by_name(tmp_path: Path, names: tuple[str, ...], wanted: tuple
     assert plan.identity == [n for n in names if n in ("TARGETID", "objID", "Source")]
 
 
-# Random tables
 
 
 def random_columns(rng: np.random.Generator, rows: int) -> list[Any]:
-    """Columns of all types, with nulls, scales and vectors."""
     columns = []
     for i in range(rng.integers(1, 8)):
         code = rng.choice(list("LXBIJKEDCMA"))
@@ -336,7 +331,6 @@ def test_random_tables(tmp_path: Path, seed: int) -> None:
         file = _compressed(file)
     found, _, table = read(file)
     assert_as_astropy(file, found)
-    # Export and ingest again.
     table.query(order_by="ra").write(tmp_path / "back.fits")
     again, _, other = read(tmp_path / "back.fits")
     assert list(again) == list(found)

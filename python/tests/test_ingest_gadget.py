@@ -25,7 +25,6 @@ FIRST = int(os.environ.get("KUBIST_FORMAT_FIRST", "0"))
 def snapshot(
     path: Path, counts: list[int], parameters: dict[str, Any] | None = None, **header: Any
 ) -> Path:
-    """An HDF5 snapshot with positions and ids."""
     with h5py.File(path, "w") as file:
         head = file.create_group("Header")
         head.attrs["NumPart_ThisFile"] = np.array(counts, "i4")
@@ -166,7 +165,6 @@ def test_catalogues_of_groups(tmp_path: Path) -> None:
     assert table.count(where="catalogue = 'Subhalo'") == 2
 
 
-# Binary formats
 
 
 def record(order: str, data: bytes, name: str | None = None) -> bytes:

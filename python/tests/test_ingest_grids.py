@@ -17,7 +17,6 @@ pytest.importorskip("pyarrow")
 
 
 def sea(path: Path) -> np.ndarray:
-    """A field with land points, and a depth at each point."""
     rng = np.random.default_rng(1)
     values = rng.normal(15, 5, (4, 30, 50)).astype("f4")
     values[:, :10, :20] = -999
@@ -59,7 +58,6 @@ def test_a_place_of_a_grid_is_a_record(tmp_path: Path) -> None:
     for row in rows[:20]:
         at = round((row["LAT"] + 60) / 120 * 29)
         assert values[1, at, row["LON_index"]] == row["TEMP"] and row["DEPTH"] >= 0
-    # An ingested file is skipped.
     kubist.ingest(str(tmp_path / "t"), tmp_path / "sea.nc")
     assert table.count() == there.sum()
 
@@ -113,14 +111,12 @@ def test_hdf5_with_scales_and_arrays_of_one_length(tmp_path: Path) -> None:
 
 
 def series(path: Path, unit: str, values: np.ndarray, **attributes: str) -> None:
-    """A time series of levels."""
     time = Variable(values, ("time",), {"units": unit, **attributes})
     level = Variable(np.arange(len(values), dtype="f4"), ("time",), {"units": "m"})
     netcdf3(path, {"level": level, "time": time}, None, 2)
 
 
 def moments(path: Path, **options: Any) -> np.ndarray:
-    """The times of a table made from a file, in order."""
     table = str(path.with_suffix(".kubist"))
     kubist.ingest(table, path, **options)
     return kubist.open(table).query(order_by="level").to_numpy()["time"]

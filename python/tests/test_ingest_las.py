@@ -150,7 +150,6 @@ def test_copc_is_refused_by_name(tmp_path: Path) -> None:
 
 
 def random_file(rng: np.random.Generator, path: Path) -> Any:
-    """Any point format; extra bytes may have scales, several elements and no-data values."""
     kind = int(rng.choice([0, 1, 2, 3, 6, 7, 8]))
     extra = []
     for i in range(rng.integers(0, 4)):

@@ -35,7 +35,6 @@ def command(*arguments: object) -> subprocess.CompletedProcess[str]:
 
 
 def write(path: Path) -> Path:
-    """Writes the rows to a file of the format of its extension."""
     rows = pa.Table.from_pandas(FRAME, preserve_index=False)
     match path.name.split(".", 1)[1]:
         case "parquet":
@@ -242,7 +241,6 @@ def test_any_name_can_be_said_to_be_text(tmp_path: Path) -> None:
 
 @pytest.fixture
 def begun(tmp_path: Path) -> Iterator[subprocess.Popen[bytes]]:
-    """A stopped command that has committed a part of ``a.csv`` to the table ``t``."""
     rows = pd.DataFrame({"pid": np.arange(60_000), "x": RNG.random(60_000)})
     rows.to_csv(tmp_path / "a.csv", index=False)
     run = [str(COMMAND), "ingest", tmp_path / "t", tmp_path / "a.csv", "--dimensions", "x"]

@@ -1,4 +1,4 @@
-"""What an ingestion adds, marks and reports, whatever the format."""
+"""The rows, marks and reports of an ingestion."""
 
 from __future__ import annotations
 
@@ -11,7 +11,6 @@ import kubist
 
 
 def dump(path: Path, steps: dict[int, str]) -> Path:
-    """A LAMMPS dump of two atoms; the text of a step names more columns."""
     frames = []
     for step, more in steps.items():
         values = " 5" * len(more.split())
@@ -29,7 +28,7 @@ def test_queries_find_the_steps_of_a_file(tmp_path: Path) -> None:
     found = kubist.open(table)
     assert found.snapshot().complete_steps() == [0, 10, 20]
     assert set(found.query(steps=10).to_numpy()["step"]) == {10}
-    # A run that was continued writes its last step again: the first rows are those of the step.
+    # A continued run writes its last step again: the first rows are those of the step.
     report = kubist.ingest(table, dump(tmp_path / "b.lammpstrj", {20: "", 30: ""}), again=True)
     assert report.rows == 4
     assert found.snapshot().complete_steps() == [0, 10, 20, 30]
@@ -47,7 +46,7 @@ def test_h5md_has_the_steps_of_one_group(tmp_path: Path, groups: int) -> None:
             position["time"] = [0.5, 0.7]
     kubist.ingest(tmp_path / "t.kubist", tmp_path / "run.h5")
     found = kubist.open(tmp_path / "t.kubist")
-    # Rows of a step that are in several commits have no mark: a part of a step would be found.
+    # Rows of a step in several commits have no mark, because a part of the step would be found.
     assert found.snapshot().complete_steps() == ([5, 7] if groups == 1 else [])
 
 
@@ -70,7 +69,6 @@ def test_what_is_left_out_is_reported_or_refused(tmp_path: Path) -> None:
         kubist.ingest(table, path, read={"strict": True})
     assert not table.exists()
     for again in (False, True):
-        # Also of a file that goes into a table that is there.
         report = kubist.ingest(table, path, again=again)
         assert list(report.left_out) == [path]
         assert [name.split()[:2] for name in report.left_out[path]] == [["element", "face"]]
@@ -88,7 +86,6 @@ def test_a_file_that_fails_leaves_no_table(tmp_path: Path, keep_going: bool) -> 
         with pytest.raises(kubist.InvalidInput, match="y is nan"):
             kubist.ingest(table, path)
     assert not table.exists()
-    # What is there stays.
     kubist.ingest(table, dump(tmp_path / "b.lammpstrj", {0: ""}))
     with pytest.raises(kubist.InvalidInput):
         kubist.ingest(table, path)

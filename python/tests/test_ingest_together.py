@@ -53,7 +53,6 @@ def test_other_files_are_taken_side_by_side(tmp_path: Path) -> None:
         command = [str(COMMAND), "ingest", str(table), str(tmp_path / "c.laz")]
         done = subprocess.run(command, capture_output=True, text=True, timeout=120)
         assert done.returncode == 0 and "1,065 records" in done.stderr, done.stderr
-        # Only one ingest reads a file at a time.
         with pytest.raises(kubist.Busy, match=r'a\.laz: writer "writer-1" is at work on it'):
             kubist.ingest(table, tmp_path / "a.laz")
     assert len(kubist.open(table)) == 3 * 1_065

@@ -23,8 +23,6 @@ COLUMNS = {
 
 
 class Stream:
-    """Only the Arrow stream interface."""
-
     def __init__(self, table: pa.Table) -> None:
         self.table = table
 
@@ -33,8 +31,6 @@ class Stream:
 
 
 class Array:
-    """Only the Arrow array interface."""
-
     def __init__(self, batch: pa.RecordBatch) -> None:
         self.batch = batch
 
@@ -102,11 +98,9 @@ def test_results_come_in_any_shape(path: Path) -> None:
     batches = list(t.query(columns=["x", "id"]))
     assert all(isinstance(batch, pa.RecordBatch) for batch in batches)
     assert pa.Table.from_batches(batches).column_names == ["x", "id"]
-    # Any reader of the Arrow stream interface.
     assert pa.table(t.query()).num_rows == 100
     assert pl.DataFrame(t.query()).height == 100
     assert pa.RecordBatchReader.from_stream(t.query()).read_all().num_rows == 100
-    # Without rows and without columns too.
     nothing = t.query(where="x > 5").to_arrow()
     assert nothing.num_rows == 0 and nothing.schema == ARROW.schema
     assert sum(batch.num_rows for batch in t.query(columns=[])) == 100
@@ -205,7 +199,7 @@ def test_empty_data_is_no_commit(path: Path) -> None:
     assert t.append(pa.concat_tables([ARROW.slice(0, 0), ARROW, ARROW.slice(5, 0)])).rows == 100
     assert len(t) == 200 and t.info().writers[0].commits == 2
     with pytest.raises(kubist.InvalidInput, match="x"):
-        t.append(ARROW.slice(0, 0).drop_columns(["x"]))  # its columns are still checked
+        t.append(ARROW.slice(0, 0).drop_columns(["x"]))
 
 
 @pytest.mark.parametrize(

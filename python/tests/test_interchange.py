@@ -48,8 +48,6 @@ def test_rows_are_given_as_dicts(path: Path) -> None:
 
 
 class Lazy:
-    """The part of a Dask frame that Kubist uses."""
-
     npartitions = 3
 
     def get_partition(self, at: int) -> Lazy:
@@ -259,7 +257,7 @@ def test_duckdb_runs_one_select(path: Path) -> None:
 def test_ctrl_c_ends_sql_once(path: Path, engine: Literal["duckdb", "polars"], query: str) -> None:
     pytest.importorskip(engine)
     t = kubist.create(path, {"x": np.arange(9.0)}, X)
-    t.sql("SELECT x FROM self", engine=engine)  # what it needs is loaded
+    t.sql("SELECT x FROM self", engine=engine)  # loads the modules
     # A parent may have told this process to ignore the signal.
     before = signal.signal(signal.SIGINT, signal.default_int_handler)
     timer = threading.Timer(0.1, os.kill, (os.getpid(), signal.SIGINT))

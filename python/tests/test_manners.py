@@ -58,8 +58,6 @@ def asked(request: pytest.FixtureRequest, table: kubist.Table) -> Iterator[Asked
 
 
 class Cells(html.parser.HTMLParser):
-    """The text of a page and the names of its tags."""
-
     def __init__(self, text: str) -> None:
         super().__init__()
         self.tags: set[str] = set()
@@ -189,7 +187,6 @@ def test_a_long_ingest_says_how_far_it_is(tmp_path: Path) -> None:
     with subprocess.Popen(arguments, stdout=subprocess.DEVNULL, stderr=outer) as process:
         os.close(outer)
         told = b""
-        # A closed terminal answers with an error.
         with contextlib.suppress(OSError):
             while part := os.read(inner, 100_000):
                 told += part
@@ -304,7 +301,6 @@ def test_a_picture_is_the_one_of_the_command(
 
 
 def pixels(png: bytes) -> bytes:
-    """The compressed pixels, without text chunks."""
     found, place = b"", 8
     while place < len(png):
         length = int.from_bytes(png[place : place + 4], "big")

@@ -1,7 +1,4 @@
-"""Tables as trajectories of MDAnalysis: its own tests of readers and writers, and ours.
-
-Skipped without MDAnalysis or its published tests (MDAnalysisTests).
-"""
+"""Tables as trajectories of MDAnalysis, by its own tests (MDAnalysisTests) and ours."""
 
 from __future__ import annotations
 
@@ -35,8 +32,6 @@ pytestmark = [
 
 
 class Reference(BaseReference):
-    """The trajectory that MDAnalysis' tests expect: 5 atoms, 5 frames, with all data."""
-
     def __init__(self, folder: Path) -> None:
         super().__init__()
         self.trajectory = str(folder / "reference.kubist")
@@ -82,7 +77,6 @@ class TestWriter(BaseWriterTest):
 
 
 def prolif(name: str) -> str:
-    """A file of the package prolif, which has trajectories of proteins."""
     package = importlib.util.find_spec("prolif")
     if package is None or package.origin is None:
         pytest.skip("prolif's trajectories are not installed")
@@ -119,7 +113,6 @@ def test_real_trajectories_come_back_bit_by_bit(path: Path, which: str) -> None:
 
 
 def assert_same_topology(ours: Any, theirs: Any) -> None:
-    """Everything in the source's topology, level by level."""
     assert (ours.atoms.resindices == theirs.atoms.resindices).all()
     assert (ours.residues.segindices == theirs.residues.segindices).all()
     for attribute in theirs._topology.attrs:
@@ -136,7 +129,6 @@ def assert_same_topology(ours: Any, theirs: Any) -> None:
 
 @pytest.fixture(scope="module")
 def written(tmp_path_factory: pytest.TempPathFactory) -> tuple[str, Any]:
-    """A table of a real trajectory with bonds, and its source universe."""
     path = str(tmp_path_factory.mktemp("written") / "run.kubist")
     universe = mda.Universe(data.PSF, data.DCD)
     universe.atoms.write(path, frames="all")

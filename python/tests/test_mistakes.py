@@ -154,7 +154,6 @@ def test_what_is_meant_instead(tmp_path: Path) -> None:
         apart.count(where="x > 0.5s")
     with pytest.raises(kubist.InvalidInput, match="did you mean count_distinct?"):
         t.estimate("distinct(country)")
-    # A reversed box.
     reversed_ = r"box: x: the lower end 5(\.0)? is above the upper end 1"
     with pytest.raises(kubist.InvalidInput, match=reversed_):
         t.count(box={"x": (5, 1)})
@@ -176,7 +175,6 @@ def test_metadata_that_fills_a_screen(table: kubist.Table) -> None:
 
 
 def outside(folder: Path) -> Path:
-    """A table with a secondary index, without identity, with rows outside of its domain."""
     data = {"x": np.linspace(0, 1, 20_000), "pid": np.arange(20_000)}
     with kubist.create(folder / "outside", data, {"x": (0, 1)}, lookup=["pid"]) as made:
         made.append({"x": np.linspace(2, 3, 100), "pid": np.arange(100)})
@@ -194,7 +192,6 @@ def test_info_has_the_words_of_the_command(table: kubist.Table, tmp_path: Path) 
 
 
 def trajectory(folder: Path) -> None:
-    """A topology, and three frames without one."""
     mda = pytest.importorskip("MDAnalysis", reason="MDAnalysis is not installed: kubist[md]")
     universe = mda.Universe.empty(4, trajectory=True)
     universe.add_TopologyAttr("name", ["N", "CA", "C", "O"])

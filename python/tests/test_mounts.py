@@ -1,10 +1,10 @@
 """Two machines on one folder through a misbehaving file system (`scripts/mounts.py`).
 
-Each has its own namespaces, with writers, readers and an optimizer. Processes are killed and
+Each machine is a set of namespaces with writers, readers and an optimizer. Processes are killed and
 stopped, mounts disappear, the server stops answering.
 
-`ROUNDS=n` runs more rounds (`make stress-mounts`), with slow events: a name that is taken over
-while its writer is stopped, a machine that dies. `SEED=n` selects others.
+`make stress-mounts` runs ROUNDS=n with slow events: a name that is taken over while its writer is
+stopped, a machine that dies.
 """
 
 from __future__ import annotations
@@ -33,7 +33,6 @@ WORKER = Path(at_work.__file__)
 LONG = "ROUNDS" in os.environ
 ROUNDS = int(os.environ.get("ROUNDS", "6"))
 SEED = int(os.environ.get("SEED", "1"))
-# A timeout, so that tests end if progress stops.
 HANGS = 900.0
 # A mount caches for a second. The kernel counts from when the caller runs again, which on a busy
 # machine is later than the server's response.
@@ -44,7 +43,6 @@ MACHINE += ["--mount", "--net", "--pid", "--fork", "--kill-child", "--mount-proc
 
 
 def can_mount() -> bool:
-    """Whether namespaces and mounts are possible here."""
     if not os.access("/dev/fuse", os.R_OK | os.W_OK):
         return False
     with suppress(OSError):
@@ -67,15 +65,12 @@ def wait_until(holds: Callable[[], bool], what: str) -> None:
 
 
 class Machine:
-    """Its own namespaces, in which the folder is mounted."""
-
     def __init__(self, name: str, folder: Path, point: Path) -> None:
         self.name, self.folder, self.point = name, folder, point
         self.starts = 0
         self.boot()
 
     def boot(self) -> None:
-        # It reports when its namespaces exist.
         command = [*MACHINE, "sh", "-c", "echo; exec sleep infinity"]
         self.holder = subprocess.Popen(command, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE)
         assert self.holder.stdout is not None
@@ -109,7 +104,6 @@ class Machine:
 
 
 def send(process: subprocess.Popen[bytes] | subprocess.Popen[str], number: signal.Signals) -> None:
-    """Signals a process that was started in a machine."""
     os.kill(within(process), number)
     if number != signal.SIGSTOP:
         awake(process)
@@ -134,8 +128,6 @@ def within(process: subprocess.Popen[bytes] | subprocess.Popen[str]) -> int:
 
 
 class Worker:
-    """A worker process on a machine."""
-
     def __init__(self, role: str, machine: Machine, number: int = 0) -> None:
         self.role, self.machine, self.number = role, machine, number
         self.said: Counter[str] = Counter()
@@ -167,13 +159,11 @@ class Worker:
         self.gone()
 
     def gone(self) -> None:
-        """Waits for its end, and reads its last output."""
         awake(self.process)
         self.process.wait()
         self.hearing.join()
         for end in (self.process.stdin, self.process.stdout):
             if end is not None:
-                # Nothing can be sent to a dead process.
                 with suppress(BrokenPipeError):
                     end.close()
 
@@ -182,7 +172,6 @@ class Worker:
         self.process.stdin.close()
 
     def ended(self) -> bool:
-        """Whether it has ended, which must be a success."""
         awake(self.process)
         code = self.process.poll()
         assert code in (None, 0), f"a worker ({self.role} {self.number}) ended with {code}"
@@ -208,7 +197,6 @@ class Campaign:
         return self.machines[machine is self.machines[0]]
 
     def started_again(self, worker: Worker, machine: Machine | None = None) -> None:
-        """Replaces a finished worker."""
         self.count(worker)
         fresh = Worker(worker.role, machine or worker.machine, worker.number)
         self.workers[self.workers.index(worker)] = fresh
@@ -220,7 +208,6 @@ class Campaign:
         self.said.update(worker.said)
         self.failures.update(failure.split()[0] for failure in worker.failures)
 
-    # Events.
 
     def a_process_is_killed(self) -> None:
         worker = self.chance.choice(self.workers)
@@ -271,10 +258,8 @@ class Campaign:
         for worker in gone:
             self.started_again(worker)
 
-    # Progress.
 
     def goes_on(self, besides: list[Worker] | None = None) -> None:
-        """Waits until each writer and reader has progressed."""
         asleep = besides or []
         busy = [worker for worker in self.workers if worker.role != "optimize"]
         waited = [worker for worker in busy if worker not in asleep]

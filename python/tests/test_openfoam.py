@@ -50,7 +50,6 @@ def env(tmp_path_factory: pytest.TempPathFactory) -> dict[str, str]:
 
 
 def flow(folder: Path, env: dict[str, str], ranks: int, choices: str = "") -> Path:
-    """A case with a mesh and a steady flow: only droplets are computed."""
     case = airway.copied(folder, **SMALL)
     (case / "system/cloud").unlink()
     (case / "system/choices").write_text(choices)

@@ -145,7 +145,6 @@ def test_the_command_says_what_waits_and_what_was_done(tmp_path):
     for part in range(10):
         writer.append(far | {"id": far["id"] + 2_000 * part})
         writer.commit()
-    # At most one row per rewrite: the grid exists, and few rows have moved.
     info = table.info()
     assert info.grid == 1, info
     words = r"^optimizer +([\d,]+) records to move, ([\d,]+) of them into a newer grid;"

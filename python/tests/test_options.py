@@ -23,7 +23,6 @@ SHARED = {*_asked.Asked.__annotations__, "isel", "sel", "skip_damaged"}
 
 
 def functions() -> Iterator[tuple[str, Callable[..., Any]]]:
-    """Every public function."""
     for module in (kubist, kubist.mpi, kubist.indexing):
         for name in getattr(module, "__all__", vars(module)):
             value = getattr(module, name)
@@ -38,7 +37,6 @@ def functions() -> Iterator[tuple[str, Callable[..., Any]]]:
 
 
 def options(function: Callable[..., Any]) -> list[str]:
-    """The names of its parameters, including those of a typed dict."""
     names: list[str] = []
     for name, parameter in inspect.signature(function).parameters.items():
         if parameter.kind is not parameter.VAR_KEYWORD:

@@ -53,7 +53,6 @@ def test_the_order_is_that_of_pandas(asked: kubist.Table, frame: pd.DataFrame) -
     # pandas sorts text by code points, like bytes of UTF-8; NaN comes last.
     expected = frame.sort_values(["kind", "speed", "HIP"], ascending=[False, True, True])
     pd.testing.assert_frame_equal(found, expected.reset_index(drop=True))
-    # NaN comes last in both directions.
     falling = asked.query(order_by="speed desc", columns=["speed"]).to_numpy()["speed"]
     numbers = np.sort(frame["speed"].dropna())[::-1]
     assert np.array_equal(falling[: len(numbers)], numbers)
@@ -73,7 +72,6 @@ def test_a_limit_is_a_sample_or_the_first_of_an_order(asked: kubist.Table) -> No
     by_name = asked.query(order_by="HIP").to_pandas()
     first = asked.query(limit=500, order_by="HIP").to_pandas()
     pd.testing.assert_frame_equal(by_name.head(500), first)
-    # Per cell, then ordered, then limited.
     cells = {"per_cell": (3, {"x": 0.1}), "order_by": "HIP"}
     in_order = asked.query(**cells).to_pandas()
     pd.testing.assert_frame_equal(in_order.head(20), asked.query(**cells, limit=20).to_pandas())
@@ -192,7 +190,6 @@ def test_an_error_has_a_unit(asked: kubist.Table) -> None:
     assert coarse.stats.rows_read < fine.stats.rows_read
     plain = asked.estimate("mean(x)", error="0.005 abs")
     assert (plain.value, plain.low, plain.high) == (fine.value, fine.low, fine.high)
-    # Each aggregate in its own unit.
     both = asked.estimate("mean(x), mean(x * x)", error="0.02 abs")
     assert all(row["high"] - row["low"] <= 0.04 for row in both.to_dicts())
     for aggregate, error, message in (

@@ -30,7 +30,6 @@ NEEDED = [
 
 
 def tracked() -> list[str]:
-    """Files of the package under version control."""
     listed = subprocess.run(
         ["git", "ls-files", "-z", "python/kubist"], cwd=ROOT, capture_output=True, check=False
     )

@@ -49,7 +49,6 @@ def size(source, time=None):
 
 @pytest.fixture(scope="module")
 def screen() -> Iterator[str]:
-    """An X server for the whole test session."""
     ready, told = os.pipe()
     options = ["-screen", "0", "1280x900x24", "-nolisten", "tcp", "-noreset"]
     command = ["Xvfb", "-displayfd", str(told), *options]
@@ -61,7 +60,6 @@ def screen() -> Iterator[str]:
 
 
 def environment(screen: str, home: Path) -> dict[str, str]:
-    """ParaView's Python, without user settings, with more ranks than cores."""
     return {
         "DISPLAY": screen,
         "PATH": "/usr/local/bin:/usr/bin:/bin",
@@ -76,7 +74,6 @@ def environment(screen: str, home: Path) -> dict[str, str]:
 def paraview(
     screen: str, tmp_path: Path, table: Path | str, script: str, *command: str
 ) -> tuple[dict[str, Any], subprocess.CompletedProcess[str]]:
-    """Runs a script in ParaView's Python, and returns its values in ``said``."""
     file, out = tmp_path / "script.py", tmp_path / "said.json"
     file.write_text(HEAD + textwrap.dedent(script) + "\njson.dump(said, open(out, 'w'))\n")
     run = [
@@ -103,7 +100,6 @@ CENTRES = np.array([[0.2, 0.3, 0.5], [0.7, 0.6, 0.5], [0.5, 0.85, 0.2]])
 
 @pytest.fixture(scope="module")
 def blobs(tmp_path_factory: pytest.TempPathFactory) -> kubist.Table:
-    """Three clouds of droplets at five times."""
     rng = np.random.default_rng(1)
     n = 60_000
     blob = rng.integers(0, 3, n)
@@ -482,7 +478,6 @@ def test_the_window_refines_and_follows(screen: str, tmp_path: Path, remote: boo
         return [int(line) for line in out.read_text().split()] if out.exists() else []
 
     def wait_for(points: int) -> None:
-        # Timeout for a window that hangs or has died.
         end = time.monotonic() + 240
         while points not in seen():
             assert window.poll() is None and time.monotonic() < end, (seen(), log.read_text())

@@ -15,7 +15,6 @@ from kubist.paraview.reading import Changes, Snapshot, on_all_ranks, same_snapsh
 
 
 def first(changes: Changes) -> Snapshot:
-    """The next snapshot."""
     end = time.monotonic() + 60
     while (seen := changes.take()) is None:
         assert time.monotonic() < end
@@ -44,8 +43,6 @@ Made = TypeVar("Made")
 
 
 class World:
-    """Ranks as threads."""
-
     def __init__(self, ranks: int) -> None:
         self._barrier = threading.Barrier(ranks, timeout=60)
         self._gathered: dict[int, object] = {}

@@ -20,7 +20,6 @@ BLUE, ORANGE, GREEN = (0x1F, 0x77, 0xB4), (0xFF, 0x7F, 0x0E), (0x2C, 0xA0, 0x2C)
 
 @pytest.fixture(scope="module")
 def table(tmp_path_factory: pytest.TempPathFactory) -> Iterator[kubist.Table]:
-    """Three species in one cluster, in the middle of a square metre."""
     rng = np.random.default_rng(6)
     species = rng.integers(0, 3, ROWS)
     rows = {
@@ -37,14 +36,12 @@ def table(tmp_path_factory: pytest.TempPathFactory) -> Iterator[kubist.Table]:
 
 
 def colors(picture: kubist.Picture) -> set[tuple[int, ...]]:
-    """The saturated colours of a plot's points."""
     pixels = decoded(picture.png)[:, :, :3].reshape(-1, 3)
     spread = pixels.max(1).astype(int) - pixels.min(1)
     return set(map(tuple, pixels[spread > 60].tolist()))
 
 
 def near(color: tuple[int, ...], other: tuple[int, ...]) -> bool:
-    """Whether a colour is another one, blended with paper or a line at a point's edge."""
     parts = np.stack([np.asarray(other, float), np.ones(3)], axis=1)
     (opacity, ground), *_ = np.linalg.lstsq(parts, np.asarray(color, float), rcond=None)
     rest = np.abs(parts @ (opacity, ground) - color).max()

@@ -32,7 +32,6 @@ Pixels = np.ndarray
 
 @pytest.fixture(scope="module")
 def table(tmp_path_factory: pytest.TempPathFactory) -> Iterator[kubist.Table]:
-    """Two clouds that move apart, rare at the last step, and a label that is invalid XML."""
     rng = np.random.default_rng(5)
     step = rng.integers(0, 3, ROWS)
     step[7] = 3
@@ -56,8 +55,6 @@ def plot(table: kubist.Table, to: Path, *options: str) -> subprocess.CompletedPr
 
 
 def decoded(png: bytes) -> Pixels:
-    """The pixels of a PNG with eight bits per channel: rows, columns, channels."""
-    # Plain Python, because the tests have no library for it.
     place, packed, head = 8, b"", b""
     while place < len(png):
         (length,) = struct.unpack(">I", png[place : place + 4])
@@ -83,7 +80,6 @@ def decoded(png: bytes) -> Pixels:
 
 
 def guessed(kind: int, row: list[int], above: list[int], channels: int) -> list[int]:
-    """Undoes the Average and Paeth filters of a line."""
     left, corner = [0] * channels, [0] * channels
     for k, over in enumerate(above):
         a, c = left[k % channels], corner[k % channels]
@@ -106,7 +102,6 @@ def texts(svg: ElementTree.Element) -> list[str]:
 
 
 def rasters(svg: ElementTree.Element) -> list[tuple[list[int], Pixels]]:
-    """Position and pixels of the embedded images."""
     found = []
     for image in svg.iter(f"{SVG}image"):
         head, data = image.attrib[HREF].split(",")
@@ -139,7 +134,6 @@ def test_an_svg_has_the_points_of_the_png_and_words_as_words(
     solid, empty = points[..., 3] == 255, points[..., 3] == 0
     assert solid.sum() > 300 and empty.sum() > 10_000
     assert np.abs(under[solid] - points[solid][:, :3]).max() <= 1
-    # Without a point there is paper, or a line of the grid.
     assert under[empty].min() > 220
     python = table.plot("x", "y", "u <&>", title=EVIL, size=(500, 400), where="x < 0.7")
     saved = python.save(tmp_path / "mine.svg").read_text("utf-8")
@@ -148,7 +142,6 @@ def test_an_svg_has_the_points_of_the_png_and_words_as_words(
 
 
 def objects(pdf: bytes) -> dict[int, bytes]:
-    """The objects of a PDF, each at the offset in its table."""
     place = int(pdf.rsplit(b"startxref", 1)[1].split()[0])
     head, *lines = pdf[place:].split(b"trailer")[0].split(b"\n")[:-1]
     assert head == b"xref"
@@ -169,7 +162,6 @@ def stream(body: bytes) -> bytes:
 
 
 def said(found: dict[int, bytes]) -> list[str]:
-    """The lines of text of a page, as a reader copies them."""
     cmap = next(stream(body) for body in found.values() if b"begincmap" in body)
     glyphs = {
         int(glyph, 16): bytes.fromhex(text.decode()).decode("utf-16-be")
@@ -275,7 +267,6 @@ def test_styles_sizes_and_the_bar_of_lengths(table: kubist.Table, tmp_path: Path
 
 
 def frames(gif: bytes) -> list[tuple[int, bytes]]:
-    """Delay and packed pixels per frame."""
     assert gif[:6] == b"GIF89a" and gif[10] & 0x80
     place, delay, found = 13 + 3 * 2 ** ((gif[10] & 7) + 1), 0, []
     while gif[place] != 0x3B:

@@ -29,7 +29,6 @@ SCHEMA = pa.schema({"token": pa.int64(), "row": pa.int64(), "x": pa.float32(), "
 
 
 def rows_of(token: int) -> int:
-    """Rows of this token's commit: mostly few, sometimes many."""
     return 1 + token * 7919 % 300 if token % 9 else 20_000
 
 
@@ -43,7 +42,6 @@ def commit_of(token: int) -> pa.RecordBatch:
 
 
 def write_until_killed(path: str, token: int, tell: Connection) -> None:
-    """Commits the tokens in sequence, and reports each."""
     t = kubist.open(path)
     with t.writer("simulation") as w:
         tell.send(None)
@@ -58,7 +56,6 @@ def write_until_killed(path: str, token: int, tell: Connection) -> None:
 
 
 def whole_tokens(t: kubist.Table | kubist.Snapshot) -> set[int]:
-    """The stored tokens; each must be whole."""
     counts = t.query(columns=["token"]).to_arrow().group_by("token").aggregate([([], "count_all")])
     found = dict(zip(counts["token"].to_pylist(), counts["count_all"].to_pylist(), strict=True))
     assert all(rows_of(token) == count for token, count in found.items()), found
@@ -79,13 +76,12 @@ def test_kill_9_loses_nothing_acknowledged(path: Path) -> None:
         heard: list[Any] = []
         if dice.random() < 0.9:  # otherwise it dies while it starts
             heard += [hear.recv() for _ in range(dice.randrange(1, 12))]
-        # A random delay, to kill it at any point.
         time.sleep(dice.random() * 0.015)
         os.kill(process.pid, signal.SIGKILL)
         process.join()
         try:
             while True:
-                heard.append(hear.recv())  # its last reports before it died
+                heard.append(hear.recv())
         except EOFError:
             hear.close()
         acknowledged.update(token for token in heard if token is not None)
@@ -123,7 +119,6 @@ def write_tokens(path: str, go: Connection) -> None:
 
 
 def read_along(path: str, tell: Connection) -> None:
-    """Reads repeatedly, until the last token is visible."""
     try:
         t = kubist.open(path)
         tell.send("ready")

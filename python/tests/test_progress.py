@@ -14,8 +14,6 @@ from kubist._progress import ERASED, Callback, Display
 
 
 class Clock:
-    """A clock that advances on request."""
-
     def __init__(self) -> None:
         self.now = 100.0
 
@@ -24,8 +22,6 @@ class Clock:
 
 
 class Terminal(io.StringIO):
-    """A fake terminal; `lines` are the lines it has shown."""
-
     def isatty(self) -> bool:
         return True
 

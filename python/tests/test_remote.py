@@ -213,10 +213,8 @@ def test_moments_are_kept_and_followed(table: kubist.Table, server: Server) -> N
     append.join()
     assert seen == [ROWS, ROWS + 10]
     assert (before.count(), remote.count()) == (ROWS, ROWS + 10)
-    # With timeout=0 it returns the current state.
     looks = [list(remote.watch(timeout=0, since=since)) for since in (before, remote.snapshot())]
     assert [[len(found) for found in look] for look in looks] == [[ROWS + 10], []]
-    # More commits than the server keeps snapshots in memory.
     for k in range(1, 21):
         table.append(rows(ROWS + 10 * k, 10))
         len(remote)

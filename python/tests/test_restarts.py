@@ -1,7 +1,7 @@
 """Simulations that stop and continue, and a cluster that loses a node.
 
-The solver is examples/simulations/droplets.c, whose droplets do not depend on the number of ranks.
-Tables are compared with those of an undisturbed run.
+The droplets of examples/simulations/droplets.c do not depend on the number of ranks, so tables are
+compared with those of an undisturbed run.
 """
 
 from __future__ import annotations
@@ -49,7 +49,6 @@ def begun(
     wanted: int,
     environment: dict[str, str] | None = None,
 ) -> subprocess.Popen[bytes]:
-    """A started job, once this many steps are complete."""
     job = subprocess.Popen(
         command,
         env=environment or os.environ | MPI,
@@ -85,7 +84,6 @@ def test_a_restart_may_have_another_number_of_ranks(
 ) -> None:
     """Steps up to the checkpoint have the old writers, later ones the new."""
     droplets, environment = 800, os.environ | MPI
-    # Ranks that compute.
     old, new = (ranks - (mode == "dedicated") for ranks in (before, after))
     if language == "Python":
         pytest.importorskip("mpi4py")

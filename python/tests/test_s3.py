@@ -29,7 +29,6 @@ ROWS = 20_000
 
 @pytest.fixture
 def location() -> Iterator[str]:
-    """A location for a table, which is dropped afterwards."""
     location = f"s3://kubist-tests/p{uuid.uuid4().hex}?endpoint={SERVICE}"
     yield location
     try:
@@ -137,7 +136,6 @@ def test_the_command_takes_it_like_any_other(
     run("query", location, "--where", "m = 5", "--output", out)
     assert pq.read_metadata(out).num_rows == sum(m == 5 for m in drops()["m"].to_pylist())
     run("verify", location, "--deep")
-    # A copy to a directory and back has the same rows.
     near, again = tmp_path / "near.kubist", location.replace("?", "-back?")
     try:
         run("copy", location, near)
@@ -229,7 +227,6 @@ for _ in range(2):
 """
 
     def told(cache: Path, *runner: str) -> str:
-        """The message to the owner of this cache."""
         done = subprocess.run(
             [*runner, sys.executable, "-c", script],
             env=os.environ | {"KUBIST_CACHE": str(cache), "HOME": folder},

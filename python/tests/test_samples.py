@@ -15,7 +15,6 @@ ROWS = 120_000
 
 
 def clustered(rows: int = ROWS, seed: int = 1) -> dict[str, np.ndarray]:
-    """Half of the points uniform, half in tight clusters; attributes correlate with position."""
     rng = np.random.default_rng(seed)
     centres = rng.random((12, 3))
     place = rng.random((rows, 3))
@@ -144,7 +143,7 @@ def test_windows_share_nothing_and_make_up_the_whole(table: kubist.Table) -> Non
 def test_a_limit_is_a_fraction(table: kubist.Table, limit: int) -> None:
     box = {"x": (0.1, 0.9)}
     r = table.query(box=box, limit=limit)
-    assert 0 < r.fraction < 1  # known before the result is read
+    assert 0 < r.fraction < 1
     answer = r.to_arrow()["id"].to_pylist()
     assert len(answer) == len(set(answer)) == limit
     # A priority is finer than a float, so the last row may be on either side.
@@ -212,7 +211,7 @@ def test_a_seed_makes_another_sample(data: dict[str, np.ndarray], tmp_path: Path
         samples.append(set(ids(t.query(sample=0.1)).tolist()))
     for a, b in [(0, 1), (0, 2), (1, 2)]:
         overlap = len(samples[a] & samples[b])
-        assert abs(overlap - 200) < 5 * np.sqrt(200)  # as for independent samples
+        assert abs(overlap - 200) < 5 * np.sqrt(200)
 
 
 def test_the_priority_is_made_of_values_not_of_types(tmp_path: Path) -> None:
@@ -253,7 +252,7 @@ def test_without_identity_each_record_is_by_itself(tmp_path: Path) -> None:
     assert abs(len(sample) - 2000) < 5 * np.sqrt(2000)
     counts = np.bincount(sample // 1000, minlength=40)
     assert surprise(counts, np.full(40, 50.0), 0.05) < 5
-    assert t.schema.names == ["id", "x", "y"]  # the storage type is not shown
+    assert t.schema.names == ["id", "x", "y"]
 
 
 def test_whole_trajectories(tmp_path: Path) -> None:

@@ -69,7 +69,6 @@ def test_a_table_remembers_that_it_is_shared(tmp_path: Path) -> None:
     again = kubist.open(path)
     again.append(rows(100, 200))
     assert ids(table) == list(range(200)) and again.info().shared
-    # Entries are files of their own, without locks.
     assert list((path / "logs").glob("*.entries/*")) and not list((path / "logs").glob("*.ack"))
     again.optimize()
     again.clean(retention=0)

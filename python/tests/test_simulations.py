@@ -32,7 +32,6 @@ def prefix(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture(scope="module")
 def programs(prefix: Path) -> dict[str, Path]:
-    """Compiled examples by language."""
     return {}
 
 
@@ -71,7 +70,6 @@ def mpirun(ranks: int, *command: object, launcher: str = "mpirun.openmpi") -> li
 
 
 def simulated(ranks: int, steps: int, droplets: int) -> dict[str, np.ndarray]:
-    """The droplets of examples/simulations/droplets.c, all steps in sequence."""
     pid = np.arange(ranks * droplets)
     x, deposited, parts = (pid % 64) / 128, np.zeros(len(pid), bool), []
     for step in range(1, steps + 1):
@@ -266,7 +264,6 @@ def test_killed_jobs_go_on_from_a_checkpoint(
         assert len(ranks) == started
         if victim != "all":
             ended(ranks[leader if victim == "the leader" else -1 - leader])
-            # mpirun ends the other ranks.
             job.wait(60)
     finally:
         ended(job.pid, *ranks)
@@ -278,7 +275,6 @@ def test_killed_jobs_go_on_from_a_checkpoint(
     found, expected = written(table, (1, last)), simulated(2, last, 200)
     for name in NAMES:
         np.testing.assert_array_equal(found[name], expected[name], err_msg=name)
-    # From a checkpoint before the end: later steps are retracted.
     checkpoint = last - 1
     run(*mpirun(started, program, path, last + 3, 200, mode, checkpoint), env=os.environ | MPI)
     assert len(table) == 2 * 200 * (last + 3)
@@ -294,7 +290,6 @@ def complete(path: Path) -> int:
 
 
 def ranks_of(parent: int, program: Path) -> list[int]:
-    """The processes of a program that this one started, the first rank first."""
     listed = run("ps", "-o", "pid=,ppid=,args=", "-e").splitlines()
     rows = [line.split(None, 2) for line in listed]
     return sorted(
@@ -574,7 +569,6 @@ def test_a_mode_that_there_is_not_is_told_to_all(unclosed: Path, path: Path) -> 
 
 
 def benchmarked(prefix: Path, folder: Path, **sizes: str) -> dict[str, list[str]]:
-    """Rows of the table of ways, by name."""
     names = {"STORES": str(folder), "SOLVERS": "none", "WORK": "0.1", **sizes}
     told = run(sys.executable, ROOT / "bench/insitu/run.py", prefix, env=os.environ | MPI | names)
     rows = [[cell.strip() for cell in line.split("|")[1:-1]] for line in told.splitlines()]

@@ -60,7 +60,6 @@ def free_ports(number: int) -> list[int]:
 
 @pytest.fixture
 def cluster(tmp_path: Path) -> Iterator[dict[str, str]]:
-    """The environment of Slurm's commands."""
     need("munged", "slurmctld", "slurmd", "sbatch")
     if os.geteuid() != 0:
         pytest.skip("Slurm is started by root here")

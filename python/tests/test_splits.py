@@ -18,7 +18,6 @@ import kubist
 
 
 def rows_of(table: pa.Table) -> Counter[tuple[Any, ...]]:
-    """Rows as a multiset; NaN equals itself."""
     return Counter(tuple(map(repr, row)) for row in zip(*table.to_pydict().values(), strict=True))
 
 

@@ -21,7 +21,6 @@ def offsets(values: list[int]) -> pa.Buffer:
 
 
 def text(*values: bytes) -> pa.Array:
-    """A string column of arbitrary bytes."""
     ends = np.cumsum([0, *map(len, values)]).tolist()
     buffers = [None, offsets(ends), pa.py_buffer(b"".join(values))]
     return pa.Array.from_buffers(pa.string(), len(values), buffers)
@@ -84,7 +83,6 @@ def test_wrong_arrow_data_is_refused(path: Path, what: str, way: str) -> None:
     for part in parts:
         assert part in str(raised.value)
     assert len(t) == 0
-    # The table is unchanged, and accepts valid data.
     if kind.type == pa.string():
         t.append(batch(SOUND))
         assert sorted(t.query().to_arrow()["kind"].to_pylist()) == ["a", "b", "c"]

@@ -38,7 +38,6 @@ def ids(snapshot: kubist.Snapshot | kubist.RemoteSnapshot) -> list[int]:
 
 
 def sweep(table: kubist.Table) -> None:
-    """Deletes the files of all snapshots except the newest."""
     for k in range(20):
         table.append(rows(100_000 + 50 * k, 50))
     table.close()

@@ -58,7 +58,6 @@ os._exit(subprocess.call(words[-1], shell=True))
 
 @pytest.fixture
 def stand_in(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """Installs it as the only ssh on the path; returns the file with its arguments."""
     folder = tmp_path / "bin"
     folder.mkdir()
     script = folder / "ssh"
@@ -75,8 +74,6 @@ def table(path: Path) -> kubist.Table:
 
 
 class View:
-    """`kubist view` of an address, until it is stopped."""
-
     def __init__(self, *arguments: str) -> None:
         self.process = subprocess.Popen(
             [COMMAND, "view", *arguments],
@@ -110,7 +107,6 @@ class View:
 
 
 def servers_of(path: str) -> list[int]:
-    """Processes that serve this table remotely."""
     found = []
     for entry in Path("/proc").iterdir():
         try:

@@ -24,7 +24,6 @@ def need(module: str) -> Any:
 
 
 def run(section: str, files: dict[str, Path], folder: Path, monkeypatch: pytest.MonkeyPatch) -> Any:
-    """The names that the section's blocks define."""
     monkeypatch.chdir(folder)
     for name, file in files.items():
         shutil.copy(file, name)
@@ -58,7 +57,6 @@ def test_stars(
     truth, *_ = np.histogram2d(stars["ra"], stars["dec"], [names["ra"], names["dec"]])
     largest = truth.argmax()
     assert names["counts"].flat[largest] == pytest.approx(truth.flat[largest], rel=0.1)
-    # The cone by unit vectors.
     ra, dec, centre = np.radians(stars["ra"]), np.radians(stars["dec"]), np.radians((56.75, 24.12))
     cosine = np.sin(dec) * np.sin(centre[1])
     cosine += np.cos(dec) * np.cos(centre[1]) * np.cos(ra - centre[0])

@@ -22,7 +22,6 @@ MADE_UP = {
 # A service that has answered once is retried for half a minute. On a busy machine a process takes
 # some seconds more.
 SOON = 25.0
-# Calls that use the service, some with many requests at once.
 CALLS = {
     "info": [COMMAND, "info"],
     "drop": [COMMAND, "drop", "--yes"],
@@ -48,7 +47,6 @@ def address(listening: socket.socket) -> str:
 
 
 def nobody() -> str:
-    """A port without a listener."""
     with socket.create_server(("127.0.0.1", 0)) as listening:
         return address(listening)
 
@@ -96,7 +94,6 @@ def test_they_are_told_within_seconds(silent: socket.socket, tmp_path: Path) -> 
 def test_ctrl_c_ends_the_wait(call: str, silent: socket.socket, tmp_path: Path) -> None:
     location = f"s3://bucket/t?endpoint={address(silent)}&patience=600"
     process = begin(call, location, MADE_UP, tmp_path)
-    # It has sent a request.
     connection, _ = silent.accept()
     assert connection.recv(1)
     process.send_signal(signal.SIGINT)

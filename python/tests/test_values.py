@@ -54,7 +54,6 @@ UNITS = [None, "m", "deg", "km/s", "degC", "mag", "µm"]
 
 
 def values(rng: np.random.Generator, kind: pa.DataType, count: int) -> pa.Array:
-    """Values of a type, including its extremes."""
     if pa.types.is_boolean(kind):
         found: list[Any] = rng.integers(0, 2, count).astype(bool).tolist()
     elif pa.types.is_dictionary(kind) or "string" in str(kind):
@@ -111,7 +110,6 @@ def values(rng: np.random.Generator, kind: pa.DataType, count: int) -> pa.Array:
 
 
 def table(rng: np.random.Generator) -> pa.Table:
-    """A random table: positions, an id and a few columns of random types."""
     count = int(rng.integers(1, 30))
     columns: dict[str, pa.Array] = {
         axis: pa.array(rng.integers(0, 99, count) / 4) for axis in "xyz"
@@ -150,7 +148,6 @@ def bits(column: pa.ChunkedArray) -> list[Any]:
 
 
 def plain(given: pa.Table) -> pa.Table:
-    """Sorted, and in types that pyarrow can sort."""
     for place, field in enumerate(given.schema):
         if field.type == pa.string_view():
             given = given.set_column(place, field.name, given.column(place).cast(pa.string()))
@@ -201,7 +198,6 @@ def through(ending: str, library: str | None = None) -> Door:
         # LAS positions are multiples of a scale.
         steps = {"las": {"scales": [0.25] * 3, "offsets": [0.0] * 3}}
         source.query().write(folder / f"out.{ending}", steps)
-        # LAS has additional columns.
         columns = source.columns if ending == "las" else None
         kubist.ingest(
             target.location, folder / f"out.{ending}", read={"columns": columns} if columns else {}
@@ -228,7 +224,6 @@ DOORS: dict[str, Door] = {
 
 @pytest.mark.parametrize("name", DOORS)
 def test_tables_come_back_as_they_were_or_are_refused(tmp_path: Path, name: str) -> None:
-    """From a table into another one with the same columns."""
     taken, refusals = 0, []
     few = max(CASES // 10, 4) if name == "HTTP" else CASES
     for seed in range(FIRST, FIRST + few):

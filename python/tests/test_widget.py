@@ -32,8 +32,6 @@ def table(path: Path) -> kubist.Table:
 
 
 class Page:
-    """The browser's side: sends requests like widget.js, and stores responses."""
-
     def __init__(self, widget: Any, monkeypatch: pytest.MonkeyPatch) -> None:
         self.came: queue.Queue[tuple[dict[str, Any], list[bytes]]] = queue.Queue()
         self.widget = widget
@@ -47,7 +45,6 @@ class Page:
         self.widget._take(self.widget, message, [])
 
     def answer(self) -> tuple[dict[str, Any], bytes]:
-        """The head and the whole body of a response."""
         head, body = {}, b""
         while True:
             content, parts = self.came.get(timeout=60)
@@ -108,7 +105,6 @@ def test_the_selection_is_read_back_of_the_moment_that_is_shown(
     assert (widget.region, widget.filter) == ({}, None)
     with pytest.raises(kubist.InvalidInput, match="nothing is selected yet"):
         widget.result()
-    # As widget.js stores it.
     version = table.snapshot().token
     widget._selection = {"box": {"x": [0.2, 0.6]}, "where": "n < 2500", "version": version}
     wanted = table.count(box={"x": (0.2, 0.6)}, where="n < 2500")

@@ -1,7 +1,6 @@
 """Random tables and queries, and their results by a plain Python loop.
 
-Independent of the engine: conditions are evaluated row by row on Python values, in the
-three-valued logic of the documentation.
+Conditions are evaluated row by row on Python values, in the documented three-valued logic.
 """
 
 from __future__ import annotations
@@ -249,7 +248,6 @@ class Column:
     """Python values that compare like the column's; None for null."""
 
     def adopt(self, literal: Any) -> Any:
-        """A literal in the type of the column."""
         if pa.types.is_floating(self.kind.type) and isinstance(literal, (int, float)):
             numpy = self.kind.type.to_pandas_dtype()
             with np.errstate(over="ignore"):
@@ -261,8 +259,6 @@ class Column:
 
 @dataclass
 class World:
-    """A table's rows, ordered by ``id``."""
-
     columns: dict[str, Column]
     dimensions: list[str]
     arrow: pa.Table
@@ -272,7 +268,6 @@ class World:
         return self.arrow.num_rows
 
     def take(self, rows: Sequence[int]) -> pa.Table:
-        """These rows, in this order."""
         places = pa.array(rows, pa.int64())
 
         def of(column: pa.ChunkedArray) -> pa.Array:
@@ -304,8 +299,6 @@ def world(rng: np.random.Generator, rows: int, dimensions: int, payload: int) ->
 
 @dataclass
 class Condition:
-    """An SQL condition and its result for each row."""
-
     sql: str
     holds: list[Truth]
 
@@ -352,7 +345,6 @@ def literal_of(rng: np.random.Generator, column: Column) -> Any:
 
 
 def leaf(rng: np.random.Generator, world: World) -> Condition:
-    """A test of one column."""
     column = list(world.columns.values())[rng.integers(len(world.columns))]
     name, sql = f'"{column.name}"', column.kind.sql
     literal = literal_of(rng, column)
@@ -411,7 +403,6 @@ def leaf(rng: np.random.Generator, world: World) -> Condition:
 
 
 def condition(rng: np.random.Generator, world: World, depth: int = 2) -> Condition:
-    """Tests joined by AND, OR and NOT."""
     if depth == 0 or rng.random() < 0.35:
         return leaf(rng, world)
     left = condition(rng, world, depth - 1)
@@ -424,7 +415,6 @@ def condition(rng: np.random.Generator, world: World, depth: int = 2) -> Conditi
 
 
 def box(rng: np.random.Generator, world: World) -> tuple[dict[str, tuple[Any, Any]], list[Truth]]:
-    """Ranges on some columns (dimensions or not), and the rows inside all ranges."""
     inside: list[Truth] = [True] * world.rows
     ends: dict[str, tuple[Any, Any]] = {}
     candidates = list(world.columns.values())
