@@ -37,47 +37,46 @@ Range = tuple[End, End]
 
 
 class PerCell(TypedDict, total=False):
-    """The records of lowest priority in every cell of a regular grid."""
+    """The records of lowest priority in each cell of a regular grid."""
 
     rows: Required[int]
-    """At most this many records of a cell; 1 or more."""
+    """The maximum number of records of a cell, 1 or more."""
 
     widths: Required[Mapping[str, float | str]]
-    """Dimension to the width of a cell, above 0: a number in the column's unit, or text with a
-    unit, as `1 mm`. Cells begin at the lower end of the dimension's domain, never at the box.
+    """The width of a cell by dimension, above 0: a number in the column's unit, or text with a
+    unit, such as `1 mm`. Cells start at the lower bound of the dimension's domain and do not
+    depend on the box.
     """
 
 
 class QuerySpec(TypedDict, total=False):
-    """Which records of a snapshot are asked for; by default all of them."""
+    """The records of a snapshot to return; by default all."""
 
     box: Mapping[str, Range | End | Sequence[Range]]
-    """Closed ranges, joined by AND, on any columns: column to `[low, high]`, `null` is an open
-    end; a single value is both ends. A column that is bounded more than once has a list of
-    such pairs.
+    """Closed ranges on any columns, joined by AND. Each column has a pair `[low, high]`, where
+    `null` is an open bound, a single value, or a list of pairs.
     """
 
     columns: Sequence[str]
-    """The columns to return, in this order; without it all."""
+    """The columns to return, in this order; by default all."""
 
     inclusion: str
-    """The name of one more column: the probability with which each record came into the answer,
-    whatever the others drew. It is null where a limit kept only some of several records of
-    one priority: these have no part in an estimate.
+    """The name of an additional column with the probability that each record is selected,
+    independently of all others. It is null if a limit kept only some of the records that
+    share a priority; estimates leave these out.
     """
 
     limit: int
-    """At most this many records. With `order_by` they are the first in that order, the largest
-    or the earliest. Without it they are those of lowest priority, a uniform sample. It comes
-    last: `sample`, `window` and `per_cell` choose before it.
+    """The maximum number of records, applied after `sample`, `window` and `per_cell`. With
+    `order_by` it keeps the first records in that order. Without it, it keeps the records of
+    lowest priority, which are a uniform sample.
     """
 
     order_by: Sequence[str]
-    """The order of the answer: columns, each with `asc` (the default) or `desc` behind it, or
-    `priority`. NaN comes behind all numbers and null behind NaN, whichever the direction.
-    Equal records follow each other by priority. Without it records come in no order, but
-    under `limit` and `per_cell` by priority, and trajectories one after the other, each in
-    order of time.
+    """The order of the result: columns, each optionally followed by `asc` (the default) or
+    `desc`, or `priority`. NaN comes after all numbers and null after NaN, in both directions.
+    Priority orders equal records. Without an order, results of `limit` and `per_cell` are
+    ordered by priority, trajectories by time, and other records not at all.
     """
 
     per_cell: PerCell
@@ -86,13 +85,15 @@ class QuerySpec(TypedDict, total=False):
     """
 
     sample: float
-    """In (0, 1]: only records whose priority is below it, a uniform sample of that fraction."""
+    """A fraction in (0, 1]: only records with a priority below it, which are a uniform sample."""
 
     spec: Literal[1]
-    """The form in which this is written; 1 by default."""
+    """The version of this form; 1 by default."""
 
     steps: tuple[int | None, int | None]
-    """Only records of complete steps in this closed range; `null` is an open end."""
+    """A closed range of steps, where `null` is an open bound. Only records of complete steps are
+    returned.
+    """
 
     where: str
     """An SQL condition over any columns."""
@@ -105,19 +106,20 @@ class CountRequest(TypedDict, total=False):
     """Body of a count."""
 
     box: Mapping[str, Range | End | Sequence[Range]]
-    """Closed ranges, joined by AND, on any columns: column to `[low, high]`, `null` is an open
-    end; a single value is both ends. A column that is bounded more than once has a list of
-    such pairs.
+    """Closed ranges on any columns, joined by AND. Each column has a pair `[low, high]`, where
+    `null` is an open bound, a single value, or a list of pairs.
     """
 
     sample: float
-    """In (0, 1]: only records whose priority is below it, a uniform sample of that fraction."""
+    """A fraction in (0, 1]: only records with a priority below it, which are a uniform sample."""
 
     spec: Literal[1]
-    """The form in which this is written; 1 by default."""
+    """The version of this form; 1 by default."""
 
     steps: tuple[int | None, int | None]
-    """Only records of complete steps in this closed range; `null` is an open end."""
+    """A closed range of steps, where `null` is an open bound. Only records of complete steps are
+    returned.
+    """
 
     version: str
     """The snapshot to query: the `version` of a table or the `token` of a snapshot; by default
@@ -238,11 +240,11 @@ class PointsRequest(CountRequest, total=False):
 class QueryRequest(QuerySpec, total=False):
     """Body of a query for rows.
 
-    `columns`: The columns to return, in this order; without it all. (at most 4096)
+    `columns`: The columns to return, in this order; by default all. (at most 4096)
 
-    `limit`: At most this many records. With `order_by` they are the first in that order, the
-    largest or the earliest. Without it they are those of lowest priority, a uniform sample.
-    It comes last: `sample`, `window` and `per_cell` choose before it. (at most 5000000)
+    `limit`: The maximum number of records, applied after `sample`, `window` and `per_cell`.
+    With `order_by` it keeps the first records in that order. Without it, it keeps the records
+    of lowest priority, which are a uniform sample. (at most 5000000)
 
     `per_cell`: Only the rows of lowest priority in each cell of a regular grid, at most a
     million in total. It applies before `order_by` and `limit`.
@@ -268,21 +270,20 @@ class TrajectoriesRequest(CountRequest, total=False):
     """The column that identifies a trajectory. A query returns at most a million trajectories."""
 
     columns: Sequence[str]
-    """The columns to return, in this order; without it all. (at most 4096)"""
+    """The columns to return, in this order; by default all. (at most 4096)"""
 
     format: Literal["arrow", "csv", "parquet"]
     """The format; by default an Arrow IPC stream."""
 
     limit: int
-    """At most this many records. With `order_by` they are the first in that order, the largest
-    or the earliest. Without it they are those of lowest priority, a uniform sample. It comes
-    last: `sample`, `window` and `per_cell` choose before it. (at most 5000000)
+    """The maximum number of records, applied after `sample`, `window` and `per_cell`. With
+    `order_by` it keeps the first records in that order. Without it, it keeps the records of
+    lowest priority, which are a uniform sample. (at most 5000000)
     """
 
     order_by: Sequence[str]
-    """The order of the answer: columns, each with `asc` (the default) or `desc` behind it, or
-    `priority`. NaN comes behind all numbers and null behind NaN, whichever the direction.
-    Equal records follow each other by priority. Without it records come in no order, but
-    under `limit` and `per_cell` by priority, and trajectories one after the other, each in
-    order of time.
+    """The order of the result: columns, each optionally followed by `asc` (the default) or
+    `desc`, or `priority`. NaN comes after all numbers and null after NaN, in both directions.
+    Priority orders equal records. Without an order, results of `limit` and `per_cell` are
+    ordered by priority, trajectories by time, and other records not at all.
     """

@@ -26,52 +26,49 @@ export type End = number | string | boolean | null | OtherEnd;
 /** A closed range [low, high]. NaN and null are in no range that has an end. */
 export type Range = [End, End];
 
-/** The records of lowest priority in every cell of a regular grid. */
+/** The records of lowest priority in each cell of a regular grid. */
 export interface PerCell {
-  /** At most this many records of a cell; 1 or more. */
+  /** The maximum number of records of a cell, 1 or more. */
   rows: number;
   /**
-   * Dimension to the width of a cell, above 0: a number in the column's unit, or text with a unit, as `1 mm`. Cells
-   * begin at the lower end of the dimension's domain, never at the box.
+   * The width of a cell by dimension, above 0: a number in the column's unit, or text with a unit, such as `1 mm`.
+   * Cells start at the lower bound of the dimension's domain and do not depend on the box.
    */
   widths: Record<string, number | string>;
 }
 
-/** Which records of a snapshot are asked for; by default all of them. */
+/** The records of a snapshot to return; by default all. */
 export interface QuerySpec {
   /**
-   * Closed ranges, joined by AND, on any columns: column to `[low, high]`, `null` is an open end; a single value is
-   * both ends. A column that is bounded more than once has a list of such pairs.
+   * Closed ranges on any columns, joined by AND. Each column has a pair `[low, high]`, where `null` is an open
+   * bound, a single value, or a list of pairs.
    */
   box?: Record<string, Range | End | Range[]>;
-  /** The columns to return, in this order; without it all. */
+  /** The columns to return, in this order; by default all. */
   columns?: string[];
   /**
-   * The name of one more column: the probability with which each record came into the answer, whatever the others
-   * drew. It is null where a limit kept only some of several records of one priority: these have no part in an
-   * estimate.
+   * The name of an additional column with the probability that each record is selected, independently of all others.
+   * It is null if a limit kept only some of the records that share a priority; estimates leave these out.
    */
   inclusion?: string;
   /**
-   * At most this many records. With `order_by` they are the first in that order, the largest or the earliest.
-   * Without it they are those of lowest priority, a uniform sample. It comes last: `sample`, `window` and `per_cell`
-   * choose before it.
+   * The maximum number of records, applied after `sample`, `window` and `per_cell`. With `order_by` it keeps the
+   * first records in that order. Without it, it keeps the records of lowest priority, which are a uniform sample.
    */
   limit?: number;
   /**
-   * The order of the answer: columns, each with `asc` (the default) or `desc` behind it, or `priority`. NaN comes
-   * behind all numbers and null behind NaN, whichever the direction. Equal records follow each other by priority.
-   * Without it records come in no order, but under `limit` and `per_cell` by priority, and trajectories one after
-   * the other, each in order of time.
+   * The order of the result: columns, each optionally followed by `asc` (the default) or `desc`, or `priority`. NaN
+   * comes after all numbers and null after NaN, in both directions. Priority orders equal records. Without an order,
+   * results of `limit` and `per_cell` are ordered by priority, trajectories by time, and other records not at all.
    */
   order_by?: string[];
   /** Only the records of lowest priority in each cell of a regular grid. It applies before `order_by` and `limit`. */
   per_cell?: PerCell;
-  /** In (0, 1]: only records whose priority is below it, a uniform sample of that fraction. */
+  /** A fraction in (0, 1]: only records with a priority below it, which are a uniform sample. */
   sample?: number;
-  /** The form in which this is written; 1 by default. */
+  /** The version of this form; 1 by default. */
   spec?: 1;
-  /** Only records of complete steps in this closed range; `null` is an open end. */
+  /** A closed range of steps, where `null` is an open bound. Only records of complete steps are returned. */
   steps?: [number | null, number | null];
   /** An SQL condition over any columns. */
   where?: string;
@@ -82,15 +79,15 @@ export interface QuerySpec {
 /** Body of a count. */
 export interface CountRequest {
   /**
-   * Closed ranges, joined by AND, on any columns: column to `[low, high]`, `null` is an open end; a single value is
-   * both ends. A column that is bounded more than once has a list of such pairs.
+   * Closed ranges on any columns, joined by AND. Each column has a pair `[low, high]`, where `null` is an open
+   * bound, a single value, or a list of pairs.
    */
   box?: Record<string, Range | End | Range[]>;
-  /** In (0, 1]: only records whose priority is below it, a uniform sample of that fraction. */
+  /** A fraction in (0, 1]: only records with a priority below it, which are a uniform sample. */
   sample?: number;
-  /** The form in which this is written; 1 by default. */
+  /** The version of this form; 1 by default. */
   spec?: 1;
-  /** Only records of complete steps in this closed range; `null` is an open end. */
+  /** A closed range of steps, where `null` is an open bound. Only records of complete steps are returned. */
   steps?: [number | null, number | null];
   /**
    * The snapshot to query: the `version` of a table or the `token` of a snapshot; by default the newest. It stays
@@ -189,12 +186,12 @@ export interface QueryRequest extends QuerySpec {
    * readable until `clean` deletes its files.
    */
   version?: string;
-  /** The columns to return, in this order; without it all. (at most 4096) */
+  /** The columns to return, in this order; by default all. (at most 4096) */
   columns?: string[];
   /**
-   * At most this many records. With `order_by` they are the first in that order, the largest or the earliest.
-   * Without it they are those of lowest priority, a uniform sample. It comes last: `sample`, `window` and `per_cell`
-   * choose before it. (at most 5000000)
+   * The maximum number of records, applied after `sample`, `window` and `per_cell`. With `order_by` it keeps the
+   * first records in that order. Without it, it keeps the records of lowest priority, which are a uniform sample.
+   * (at most 5000000)
    */
   limit?: number;
   /**
@@ -208,21 +205,20 @@ export interface QueryRequest extends QuerySpec {
 export interface TrajectoriesRequest extends CountRequest {
   /** The column that identifies a trajectory. A query returns at most a million trajectories. */
   by: string;
-  /** The columns to return, in this order; without it all. (at most 4096) */
+  /** The columns to return, in this order; by default all. (at most 4096) */
   columns?: string[];
   /** The format; by default an Arrow IPC stream. */
   format?: "arrow" | "csv" | "parquet";
   /**
-   * At most this many records. With `order_by` they are the first in that order, the largest or the earliest.
-   * Without it they are those of lowest priority, a uniform sample. It comes last: `sample`, `window` and `per_cell`
-   * choose before it. (at most 5000000)
+   * The maximum number of records, applied after `sample`, `window` and `per_cell`. With `order_by` it keeps the
+   * first records in that order. Without it, it keeps the records of lowest priority, which are a uniform sample.
+   * (at most 5000000)
    */
   limit?: number;
   /**
-   * The order of the answer: columns, each with `asc` (the default) or `desc` behind it, or `priority`. NaN comes
-   * behind all numbers and null behind NaN, whichever the direction. Equal records follow each other by priority.
-   * Without it records come in no order, but under `limit` and `per_cell` by priority, and trajectories one after
-   * the other, each in order of time.
+   * The order of the result: columns, each optionally followed by `asc` (the default) or `desc`, or `priority`. NaN
+   * comes after all numbers and null after NaN, in both directions. Priority orders equal records. Without an order,
+   * results of `limit` and `per_cell` are ordered by priority, trajectories by time, and other records not at all.
    */
   order_by?: string[];
   /** Return only rows whose priority is below this fraction. It does not change which trajectories are returned. */

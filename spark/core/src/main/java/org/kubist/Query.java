@@ -55,7 +55,7 @@ public final class Query {
     }
 
     /**
-     * In (0, 1]: only records whose priority is below it, a uniform sample of that fraction.
+     * A fraction in (0, 1]: only records with a priority below it, which are a uniform sample.
      *
      * @param value a number
      * @return this query
@@ -77,9 +77,9 @@ public final class Query {
     }
 
     /**
-     * At most this many records. With <code>order_by</code> they are the first in that order, the largest
-     * or the earliest. Without it they are those of lowest priority, a uniform sample. It comes last:
-     * <code>sample</code>, <code>window</code> and <code>per_cell</code> choose before it.
+     * The maximum number of records, applied after <code>sample</code>, <code>window</code> and
+     * <code>per_cell</code>. With <code>order_by</code> it keeps the first records in that order. Without
+     * it, it keeps the records of lowest priority, which are a uniform sample.
      *
      * @param value a whole number
      * @return this query
@@ -89,11 +89,10 @@ public final class Query {
     }
 
     /**
-     * The order of the answer: columns, each with <code>asc</code> (the default) or <code>desc</code>
-     * behind it, or <code>priority</code>. NaN comes behind all numbers and null behind NaN, whichever the
-     * direction. Equal records follow each other by priority. Without it records come in no order, but
-     * under <code>limit</code> and <code>per_cell</code> by priority, and trajectories one after the
-     * other, each in order of time.
+     * The order of the result: columns, each optionally followed by <code>asc</code> (the default) or
+     * <code>desc</code>, or <code>priority</code>. NaN comes after all numbers and null after NaN, in both
+     * directions. Priority orders equal records. Without an order, results of <code>limit</code> and
+     * <code>per_cell</code> are ordered by priority, trajectories by time, and other records not at all.
      *
      * @param values in their order
      * @return this query
@@ -115,7 +114,7 @@ public final class Query {
     }
 
     /**
-     * The columns to return, in this order; without it all.
+     * The columns to return, in this order; by default all.
      *
      * @param values in their order
      * @return this query
@@ -135,7 +134,8 @@ public final class Query {
     }
 
     /**
-     * Only records of complete steps in this closed range; <code>null</code> is an open end.
+     * A closed range of steps, where <code>null</code> is an open bound. Only records of complete steps
+     * are returned.
      *
      * @param low the lower end; null is open
      * @param high the upper end; null is open
@@ -146,9 +146,9 @@ public final class Query {
     }
 
     /**
-     * The name of one more column: the probability with which each record came into the answer, whatever
-     * the others drew. It is null where a limit kept only some of several records of one priority: these
-     * have no part in an estimate.
+     * The name of an additional column with the probability that each record is selected, independently of
+     * all others. It is null if a limit kept only some of the records that share a priority; estimates
+     * leave these out.
      *
      * @param value text
      * @return this query
