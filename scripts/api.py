@@ -28,8 +28,8 @@ The public names of `import kubist`. `scripts/api.py` writes this page from the 
 """
 
 CHAPTERS: dict[str, list[str]] = {
-    "Open and create": ["create", "open", "connect", "drop", "salvage"],
-    "Tables": ["Table", "Snapshot", "RemoteTable", "RemoteSnapshot"],
+    "Open and create": ["create", "open", "open_many", "connect", "drop", "salvage"],
+    "Tables": ["Table", "Snapshot", "Many", "RemoteTable", "RemoteSnapshot"],
     "Results": [
         "Result",
         "Estimate",

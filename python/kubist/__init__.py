@@ -36,6 +36,11 @@ Maintain:
 >>> t.info().disk                                 # bytes by purpose
 >>> kubist.drop("old.kubist")
 
+Many runs of a study as one table:
+
+>>> runs = kubist.open_many("runs/*.kubist")       # columns run, metadata.speed, ...
+>>> runs.estimate("mean(ux)", group_by="run", contrast="run")   # differences to the first run
+
 View in the browser, and query a server that has the data:
 
 >>> # kubist view airway.kubist --open             # on the command line
@@ -104,6 +109,7 @@ from ._view import View
 from ._writer import Writer
 from .indexing import FileIndex, index
 from .ingesting import ingest
+from .many import Many, open_many
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -130,6 +136,7 @@ __all__ = [
     "Info",
     "InternalError",
     "InvalidInput",
+    "Many",
     "NewerFormat",
     "NoSpace",
     "NotATable",
@@ -165,6 +172,7 @@ __all__ = [
     "index",
     "ingest",
     "open",
+    "open_many",
     "salvage",
 ]
 

@@ -1,0 +1,121 @@
+"""An estimate over many runs: the request of each run, and the figures of the result."""
+
+from __future__ import annotations
+
+import json
+import time
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any, cast
+
+from .. import _kubist
+from .._estimate import _Kept
+from .._libraries import need
+from .._pinned import Figures
+from . import _text
+from ._columns import Union
+from ._part import Part
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+    from .._spec import EstimateRequest
+
+ALL = 2**62
+"""Rows that no limit leaves out."""
+
+FIGURES = ("value", "low", "high", "confidence", "fraction", "rows", "rows_read", "exact")
+BINS = ("bin_low", "bin_high", "bin2_low", "bin2_high")
+
+_WARNINGS = 5
+"""Warnings that a result repeats."""
+
+
+@dataclass(slots=True)
+class Asked:
+    """The parts of an estimate that all runs share."""
+
+    union: Union
+    parts: Sequence[Part]
+    region: dict[str, Any]
+    aggregates: list[str]
+    shown: list[str]
+    """The aggregates as the caller wrote them."""
+    groups: list[str]
+    names: list[str]
+    """The columns of the groups in the result."""
+    goal: dict[str, Any]
+    begin: float = field(default_factory=time.perf_counter)
+    of_runs: list[bool] = field(init=False)
+    """Which groups are the same for all rows of a run."""
+    _own: dict[int, dict[str, Any]] = field(default_factory=dict)
+    """The region and the groups of each run."""
+
+    def __post_init__(self) -> None:
+        named = [_text.columns(group, self.union.names) for group in self.groups]
+        self.of_runs = [bool(names) and names <= self.union.of_run.keys() for names in named]
+
+    def request(self, part: Part, aggregates: Sequence[str], goal: dict[str, Any]) -> Figures:
+        """The estimates of one run."""
+        own = self._own.get(part.number)
+        if own is None:
+            own = part.question(self.region)
+            groups = zip(self.groups, self.of_runs, strict=True)
+            own["group_by"] = [_of_run(part, text) for text, of_runs in groups if not of_runs]
+            if not own["group_by"]:
+                del own["group_by"]
+            self._own[part.number] = own
+        texts = [_of_run(part, text) for text in aggregates]
+        request = cast("EstimateRequest", {**own, **goal, "aggregates": texts})
+        return part.run.pinned.estimate(request)
+
+    def texts(self, part: Part) -> dict[str, str]:
+        """The caller's aggregates by the text that the engine gets for a run."""
+        own = (_of_run(part, text) for text in self.aggregates)
+        return dict(zip(own, self.shown, strict=True))
+
+    def units(self, part: Part, of_texts: dict[str, Any]) -> dict[str, Any]:
+        """Units by the caller's aggregates."""
+        texts = self.texts(part)
+        return {texts.get(text, text): unit for text, unit in of_texts.items()}
+
+
+def _of_run(part: Part, text: str) -> str:
+    first = _text.quoted(part.run.about["columns"][0]["name"])
+    # A plain NULL would be refused, as the same for every row.
+    nothing = f"(CASE WHEN {first} IS NULL AND {first} IS NOT NULL THEN 1.0 END)"
+    return part.expression(text, nothing)
+
+
+def group_columns(names: Iterable[str]) -> list[str]:
+    return [name for name in names if name not in ("aggregate", *FIGURES, *BINS)]
+
+
+def kept(
+    asked: Asked,
+    table: pa.Table,
+    abouts: Sequence[dict[str, Any]],
+    warnings: Sequence[str],
+    **own: Any,
+) -> Figures:
+    """The figures of a result in memory; ``own`` replaces values that follow from the runs."""
+    more = len(warnings) - _WARNINGS
+    missed = [about["missed_group"] for about in abouts if about["missed_group"] is not None]
+    stops = {about["stopped"] for about in abouts}
+    stats = {name: sum(about["stats"][name] for about in abouts) for name in abouts[0]["stats"]}
+    about = {
+        "fraction": min(about["fraction"] for about in abouts),
+        "confidence": abouts[0]["confidence"],
+        "stopped": stops.pop() if len(stops) == 1 else (stops - {"exact"}).pop(),
+        "missed_group": max(missed, default=None),
+        "warnings": [*warnings[:_WARNINGS], *([f"{more} more notes"] if more > 0 else [])],
+        "outlook": None,
+        "own": [None] * len(table),
+        "stats": stats | {"seconds": time.perf_counter() - asked.begin},
+        **own,
+    }
+    rows = table.combine_chunks().to_batches()
+    pa = need("pyarrow", "open_many()")
+    empty = [pa.nulls(0, field.type) for field in table.schema]
+    batch = rows[0] if rows else pa.record_batch(empty, schema=table.schema)
+    return _Kept(_kubist.Batch(batch), json.dumps(about))

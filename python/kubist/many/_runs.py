@@ -1,0 +1,141 @@
+"""The runs of `kubist.open_many`: their names, snapshots and metadata."""
+
+from __future__ import annotations
+
+import contextlib
+import glob
+import json
+import os
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, TypeVar
+
+from .._create import open
+from .._directory import InDirectory, location_of
+from .._errors import Error, InvalidInput, NotATable
+from .._libraries import need
+from .._looks import Looks
+from .._pinned import Pinned
+from .._remote import connect
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+T = TypeVar("T")
+U = TypeVar("U")
+
+_AT_ONCE = 16
+"""Threads: opening waits for the store, and the engine releases the GIL."""
+
+_WILD = ("*", "?", "[")
+
+
+@dataclass(frozen=True, slots=True)
+class Run:
+    """One table, at the snapshot that was the newest when it was opened."""
+
+    name: str
+    table: Looks
+    pinned: Pinned
+    schema: pa.Schema
+    about: dict[str, Any]
+    metadata: dict[str, object]
+    """Plain values by flat name: ``solver.dt``. Lists are JSON text."""
+
+    @property
+    def sampling(self) -> tuple[object, ...] | None:
+        """The identity and seed, which determine the priorities; None without an identity."""
+        identity = self.about["identity"]
+        return (*identity, self.about["seed"]) if identity else None
+
+
+def each(work: Callable[[T], U], items: Sequence[T]) -> list[U]:
+    """The results of work on all items, in their order, from several threads."""
+    if len(items) < 2:
+        return [work(item) for item in items]
+    pool = ThreadPoolExecutor(min(_AT_ONCE, len(items)))
+    try:
+        return list(pool.map(work, items))
+    finally:
+        pool.shutdown(wait=True, cancel_futures=True)
+
+
+def opened(
+    given: str | os.PathLike[str] | Looks | Iterable[str | os.PathLike[str] | Looks],
+) -> list[Run]:
+    """All runs, in the order given; those of a pattern by name."""
+    listed = [given] if isinstance(given, (str, os.PathLike, Looks)) else list(given)
+    items: list[str | Looks] = []
+    for item in listed:
+        items += [item] if isinstance(item, Looks) else _found(location_of(item))
+    if not items:
+        raise NotATable("open_many: there is no table to open")
+    names = _names([item if isinstance(item, str) else _location(item) for item in items])
+    return each(lambda pair: _run(*pair), list(zip(names, items, strict=True)))
+
+
+def _location(table: Looks) -> str:
+    location: str = table.location if isinstance(table, InDirectory) else table.name  # type: ignore[attr-defined]
+    return location
+
+
+def _found(location: str) -> list[str]:
+    """The locations of a pattern."""
+    if "://" in location or not any(letter in location for letter in _WILD):
+        return [location]
+    if os.path.exists(location):
+        return [location]
+    found = sorted(path for path in glob.glob(location) if os.path.isdir(path))
+    if not found:
+        raise NotATable(f"{location}: no table has such a name")
+    return found
+
+
+def _run(name: str, item: str | Looks) -> Run:
+    pa = need("pyarrow", "open_many()")
+    with _named(name):
+        if isinstance(item, Looks):
+            table = item
+        elif item.startswith(("http://", "https://", "ssh://")):
+            table = connect(item)
+        else:
+            table = open(item)
+        pinned = table._pinned()
+        about = json.loads(pinned.about())
+        schema = pa.schema(pinned.schema())
+        return Run(name, table, pinned, schema, about, dict(_flat(about["metadata"])))
+
+
+@contextlib.contextmanager
+def _named(name: str) -> Iterator[None]:
+    """Adds the name of the run to an error."""
+    try:
+        yield
+    except Error as error:
+        error.add_note(f"in run {name}")
+        raise
+
+
+def _names(locations: Sequence[str]) -> list[str]:
+    """The last part of each location, with as many parts before it as make all names different."""
+    parts = [[part for part in location.split("/") if part] for location in locations]
+    ends = [part[-1].removesuffix(".kubist") if part else "" for part in parts]
+    deepest = max(map(len, parts))
+    for length in range(1, deepest + 1):
+        before = ["/".join(part[-length:-1]) for part in parts]
+        names = [f"{path}/{end}" if path else end for path, end in zip(before, ends, strict=True)]
+        if len(set(names)) == len(names):
+            return names
+    twice = next(location for location in locations if locations.count(location) > 1)
+    raise InvalidInput(f"open_many: {twice} is listed twice")
+
+
+def _flat(metadata: dict[str, Any], before: str = "") -> Iterator[tuple[str, object]]:
+    for key, value in metadata.items():
+        if isinstance(value, dict):
+            yield from _flat(value, f"{before}{key}.")
+        elif isinstance(value, list):
+            yield before + key, json.dumps(value)
+        else:
+            yield before + key, value
