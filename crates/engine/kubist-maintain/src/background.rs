@@ -1,10 +1,8 @@
 //! The optimizer in the background: it follows a writer's commits, or the queries of this process.
 //!
-//! After commits, it bounds the debt. It uses a small fraction of a core while it keeps up, and up to a whole
-//! core when it does not. If the debt exceeds its bound, commits wait, so writers slow down before readers
-//! do.
-//!
-//! A writer without an optimizer only adds a new grid when the data outgrows the newest one.
+//! After commits, it bounds the debt. If the debt exceeds its bound, commits wait, so writers slow down
+//! before readers do. A writer without an optimizer only adds a new grid when the data outgrows the newest
+//! one.
 
 use std::panic::AssertUnwindSafe;
 use std::sync::{Arc, Condvar, Mutex, MutexGuard};
@@ -27,8 +25,8 @@ const MOST_DEBT: f64 = 0.75;
 const SMALL_DEBT: u64 = 1 << 20;
 /// Runs in the same cube before commits wait.
 const MOST_RUNS: u64 = 256;
-/// Longest wait of a commit. Some rows cannot be moved now, because another process works on them or their
-/// step is incomplete; they must not stop a simulation.
+/// Longest wait of a commit. Rows that cannot be moved now, such as those of an incomplete step, must not
+/// stop a simulation.
 const PATIENCE: Duration = Duration::from_secs(10);
 const LOOK: Duration = Duration::from_millis(20);
 
@@ -49,7 +47,6 @@ struct Load {
     rows: u64,
     debt: u64,
     runs: u64,
-    /// There were commits since the last round started.
     woken: bool,
     working: bool,
 }
@@ -95,8 +92,7 @@ impl Shared {
                     self.changed.notify_all();
                 },
             };
-            // Errors are ignored: the layout stays as it is, and a later commit or call repeats or reports
-            // the failure.
+            // Errors are ignored: a later commit or call repeats or reports the failure.
             let report = std::panic::catch_unwind(AssertUnwindSafe(|| optimize_at(core, &options, &mut pace)));
             let mut load = self.load();
             load.working = false;
@@ -136,7 +132,6 @@ impl Behind for CommitOptimizer {
         load.rows += rows;
         load.debt += rows;
         load.runs += 1;
-        // A thread that has ended cannot be woken.
         load.woken = self.thread.as_ref().is_none_or(|thread| !thread.is_finished());
         self.shared.changed.notify_all();
     }
@@ -165,8 +160,8 @@ impl GridFollower {
 }
 
 impl Behind for GridFollower {
-    /// Examines the data only when the table has grown enough. A failure is ignored: it only makes queries
-    /// slower, so it must not refuse a commit.
+    /// Examines the data only when the table has grown enough. A failure only makes queries slower, so it
+    /// must not refuse a commit.
     fn admit(&self, cancel: &Cancel) -> Result<()> {
         let Some(view) = self.core.last_view() else { return Ok(()) };
         match follow_data(&self.core, &Snapshot::new(self.core.clone(), view), When::Grown, cancel) {
@@ -183,8 +178,7 @@ const WASTED_ROWS: u64 = 1 << 16;
 
 /// Optimizes the subtrees where queries of this process examine most rows without returning them.
 ///
-/// A subtree is rewritten when queries have wasted as many rows on it as its rewrite costs. Dropping this
-/// value stops the work.
+/// A subtree is rewritten when queries have wasted as many rows on it as its rewrite costs.
 pub struct ReadOptimizer {
     cancel: Cancel,
     thread: Option<JoinHandle<()>>,

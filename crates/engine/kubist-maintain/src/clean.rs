@@ -1,14 +1,13 @@
 //! Cleaning: deletes files that no current snapshot needs, after a retention time.
 //!
-//! **Segments.** The first call that finds a segment without live runs writes a note that it is garbage. A
-//! later call deletes the segment once the note has reached the retention time, so readers of older snapshots
-//! have that long to finish. Logs stay, and so do segments that a running writer may still append to.
+//! **Segments.** The first call that finds a segment without live runs notes it as garbage. A later call
+//! deletes it once the note has reached the retention time, so readers of older snapshots have that long to
+//! finish. Logs stay, and so do segments that a running writer may still append to.
 //!
 //! A segment of a rewrite or checkpoint gets no note in its first ten minutes, because it may still be
-//! published. It gets one earlier if a rewrite names it, so it was published and has died since, or if a
-//! checkpoint has taken its number or a later one. On stores where changes become visible late, the time is
-//! one hour without exceptions. A rewriter that publishes after the note either finds it and gives up, or the
-//! cleaner finds its rewrite (`publish`).
+//! published, unless a rewrite names it or a checkpoint has taken its number or a later one. On stores where
+//! changes become visible late, the time is one hour without exceptions. A rewriter that publishes after the
+//! note either finds it and gives up, or the cleaner finds its rewrite (`publish`).
 //!
 //! **Holes.** Most dead bytes share a segment with live runs. If the store can punch holes
 //! (`Capabilities::punches`), one object notes all dead ranges, and a call after the retention time gives
@@ -40,12 +39,10 @@ use kubist_write::publish::{KEPT_REWRITES, SHARED_REWRITE_TIME, fence, note_of};
 
 use crate::holes::LiveParts;
 
-/// Time between the segment of a rewrite or checkpoint and its entry. After this time the cleaner may note
-/// the segment, and its writer then gives it up.
+/// Time between the segment of a rewrite or checkpoint and its entry. A later note makes its writer give it
+/// up.
 const REWRITE_TIME: Duration = Duration::from_secs(600);
-/// Number of logs that are owned at a time.
 const HELD_LOGS: usize = 64;
-/// Ranges to give back between two checks for cancellation.
 const PUNCHED_AT_ONCE: usize = 1024;
 /// Bytes after the last live run that make it worth taking a writer's log.
 const LEAST_TAIL: u64 = 64 << 10;
@@ -54,11 +51,8 @@ const LEAST_TAIL: u64 = 64 << 10;
 pub struct Cleaning {
     pub segments_deleted: u64,
     pub bytes_deleted: u64,
-    /// Noted as garbage, for a later call.
     pub segments_waiting: u64,
-    /// Bytes of holes that this call gave back, in segments that stay.
     pub bytes_released: u64,
-    /// Bytes of holes that wait for a later call.
     pub bytes_waiting: u64,
 }
 
@@ -101,11 +95,10 @@ struct Round<'a> {
     now: u64,
     cancel: &'a Cancel,
     report: Cleaning,
-    /// Ranges of live runs in the last view; finding them reads the whole manifest.
+    /// Ranges of live runs in the last view, from the whole manifest.
     live: Option<(Arc<View>, Arc<LiveParts>)>,
 }
 
-/// The segments that the newest state of the table needs, including those of checkpoints.
 struct Needed {
     pages: HashSet<Arc<str>>,
     live: Arc<LiveParts>,
@@ -181,7 +174,6 @@ impl Round<'_> {
             && made(segment).is_some_and(|(_, at)| self.now.saturating_sub(at) < time.as_millis() as u64)
     }
 
-    /// Whether a segment belongs to a checkpoint that can no longer become the newest one.
     fn is_too_late(&self, segment: &str, newest: Option<u64>) -> bool {
         !self.is_late() && checkpoint_of(segment).is_some_and(|own| newest.is_some_and(|newest| own <= newest))
     }
@@ -260,8 +252,8 @@ impl Round<'_> {
         Ok(waiting)
     }
 
-    /// Deletes segments and their notes, and returns the number that stay. A segment stays if it is needed by
-    /// now, or if a running writer or a checkpoint may still name it.
+    /// Deletes segments and their notes, and returns the number that stay, because they are needed by now or
+    /// may still be named.
     fn delete(&mut self, due: &[String], all: &[String]) -> Result<u64> {
         let core = self.core;
         let logs: HashSet<String> = core.store.logs().map_err(store_error)?.into_iter().collect();
@@ -291,8 +283,8 @@ impl Round<'_> {
                     Some((_, Err(error))) => return Err(store_error(error)),
                 }
             }
-            // Checked again while no commit into them is possible. A later checkpoint gets a higher number
-            // than the deleted pages.
+            // Checked again while no commit is possible. A later checkpoint gets a higher number than the
+            // deleted pages.
             let taken = newest_checkpoint(core)?;
             let needed = self.needed()?;
             for segment in free.into_iter().filter(|segment| !needed.contains(segment)) {
@@ -365,8 +357,8 @@ impl Round<'_> {
         Ok(())
     }
 
-    /// Returns the holes of segments where no run can be committed, and their size in bytes. Segments whose
-    /// holes were given back before are left out.
+    /// Returns the holes of segments where no run can be committed, and their size in bytes, without those
+    /// that were given back before.
     fn holes(&mut self) -> Result<(Vec<Holes>, u64)> {
         let core = self.core;
         // Listed before the view is read: a writer with a newer segment has committed all of the older one.
@@ -396,8 +388,7 @@ impl Round<'_> {
         Ok((holes, bytes))
     }
 
-    /// Takes the logs of idle writers whose newest segment has many bytes after its last live run. No commit
-    /// into these segments is possible while the logs are owned.
+    /// Takes the logs of idle writers whose newest segment has many bytes after its last live run.
     fn idle_logs(&mut self, newest: &HashMap<String, String>) -> Result<Vec<Box<dyn LogOwner>>> {
         let core = self.core;
         let ((_, live), mut idle) = (self.live()?, Vec::new());
@@ -443,7 +434,7 @@ fn read_note(core: &Core, name: &str) -> Result<Vec<Holes>> {
     }
 }
 
-/// Whether the checkpoint of a segment may still be published: nobody has taken its number or a later one.
+/// Whether the checkpoint of a segment may still be published.
 fn may_get_a_checkpoint(segment: &str, newest: Option<u64>) -> bool {
     checkpoint_of(segment).is_some_and(|own| newest.is_none_or(|newest| newest < own))
 }
@@ -452,7 +443,6 @@ fn newest_checkpoint(core: &Core) -> Result<Option<u64>> {
     Ok(core.store.list(CHECKPOINTS).map_err(store_error)?.last().map(|name| number_of(name)))
 }
 
-/// The number of the checkpoint that a segment of pages was written for.
 fn checkpoint_of(segment: &str) -> Option<u64> {
     segment.strip_prefix(PAGES_SEGMENT)?.split('-').next()?.parse().ok()
 }

@@ -18,12 +18,9 @@ const LOOKED_INTO: usize = 512;
 #[derive(Clone, Debug, Default, PartialEq, serde::Serialize)]
 pub struct ColumnUse {
     pub name: String,
-    /// Error bound of the stored values, as in `ColumnInfo`.
     pub accuracy: Option<String>,
     pub bytes_per_row: f64,
-    /// Fraction of the rows in each encoding.
     pub encodings: BTreeMap<String, f64>,
-    /// Values that one core decodes in a second.
     pub values_per_second: f64,
 }
 
@@ -32,7 +29,6 @@ pub struct ColumnsUse {
     /// In the order of the stored columns, including hidden ones.
     pub columns: Vec<ColumnUse>,
     pub zone_map_bytes_per_row: f64,
-    /// Examined runs, and all primary runs.
     pub runs_looked_into: u64,
     pub runs: u64,
 }

@@ -1,8 +1,5 @@
 //! Copies a snapshot into a new table, with the same grids or another grid.
 //!
-//! With the same grids, the copy gets all grids of the table, and its rows go to the newest. Otherwise the
-//! given grid becomes its first.
-//!
 //! The rows pass through a writer of the new table in bounded memory and become one commit, so the copy has
 //! all rows or none. An error removes the copy. A crash leaves an unfinished location that is no table;
 //! repeating the copy removes it (`unfinished`).
@@ -45,9 +42,7 @@ pub struct CopyOptions {
     /// from a sample of all rows. `None`: the grids of the table.
     pub dimensions: Option<Vec<Dimension>>,
     pub capacity: Option<u32>,
-    /// As in [`WriterOptions`].
     pub memory_bytes: Option<usize>,
-    /// Stops the copy, which is then removed.
     pub cancel: Cancel,
 }
 

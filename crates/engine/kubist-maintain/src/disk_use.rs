@@ -14,11 +14,8 @@ use kubist_types::error::Result;
 pub struct DiskUse {
     /// Data of live primary runs: each row once.
     pub primary: u64,
-    /// Data of live replicas.
     pub replicas: u64,
-    /// Zone maps of both.
     pub zone_maps: u64,
-    /// Secondary indexes of both.
     pub lookups: u64,
     /// The rest of the segments: replaced runs that wait for cleaning, failed or unfinished commits, and file
     /// headers.

@@ -29,10 +29,8 @@ fn is_ours(name: &str) -> bool {
     [TABLE, GRID, WRITERS, DROPPED, UNFINISHED].contains(&name) || FOLDERS.iter().any(|folder| name.starts_with(folder))
 }
 
-/// Deletes the table at a location, and its directory if that is then empty.
-///
-/// Files that Kubist did not write stay. Links are not followed. Unless `force` is set, a running writer
-/// makes the call fail.
+/// Deletes the table at a location, and its directory if that is then empty. Files of other programs stay.
+/// Links are not followed.
 ///
 /// # Errors
 ///
@@ -59,7 +57,6 @@ pub fn drop_table(store: &dyn Store, force: bool, cancel: &Cancel) -> Result<Dro
     }
     let mut logs = Vec::new();
     take_logs(store, force, &mut logs, cancel)?;
-    // An unfinished table already has its marker.
     let mark = if is_table { DROPPED } else { UNFINISHED };
     if is_table {
         store.put_if_absent(DROPPED, b"").map_err(store_error)?;
@@ -133,7 +130,6 @@ fn take_logs(
         }
         match store.own_log(&writer) {
             Ok(log) => taken.push(log),
-            // A damaged log has no writer.
             Err(kubist_store::Error::Damaged { .. } | kubist_store::Error::Irregular { .. }) => {}
             // Any other error leaves open whether a writer runs.
             Err(error) => return Err(store_error(error)),

@@ -1,7 +1,7 @@
 //! Positions of live runs in segments, and the holes between them.
 //!
-//! Positions are rounded outwards to the store's blocks: a block with one live byte is live. Memory holds the
-//! live ranges of each segment, which are few if most of the segment is live or most is dead.
+//! Positions are rounded outwards to the store's blocks. Memory holds the live ranges of each segment, which
+//! are few if most of the segment is live or most is dead.
 
 use std::collections::{BTreeMap, HashMap, HashSet};
 use std::ops::Range;
@@ -18,7 +18,6 @@ const LEAST_BLOCKS: u64 = 4;
 /// The ranges of segments that live runs use.
 #[derive(Default)]
 pub struct LiveParts {
-    /// For each live range, its first block and the end, exclusive.
     segments: HashMap<Arc<str>, BTreeMap<u64, u64>>,
     lookups: HashSet<Key>,
 }

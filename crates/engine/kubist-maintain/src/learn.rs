@@ -1,5 +1,4 @@
-//! Derives the scales of a grid from the table's own sample: the rows of lowest priority, which are uniform
-//! over the table.
+//! Derives the scales of a grid from the rows of lowest priority, a uniform sample.
 
 use kubist_catalog::frame;
 use kubist_catalog::snapshot::Snapshot;

@@ -15,7 +15,6 @@ use kubist_catalog::segment::unix_ms;
 use kubist_types::error::Result;
 
 use kubist_format::names::LEASES;
-/// Duration of a lease, longer than a rewrite takes.
 const LENGTH: Duration = Duration::from_secs(30);
 
 /// A subtree that other optimizers leave alone until this value is dropped or expires.
@@ -49,7 +48,6 @@ impl Lease {
 
 impl Drop for Lease {
     fn drop(&mut self) {
-        // If the deletion fails, the lease expires.
         let _ = self.store.delete(&self.name);
     }
 }

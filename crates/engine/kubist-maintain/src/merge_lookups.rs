@@ -1,9 +1,8 @@
 //! Merges the small secondary indexes (`Lookup`) of a table.
 //!
-//! Each commit and each rewrite writes an index of its own. A search for a value reads every index that has a
-//! live run: hundreds in a very large table. Postings of dead runs waste space as well. A merge is a rewrite
-//! that moves no rows and reads none. It replaces runs by themselves, with the same bytes and cubes under new
-//! names, and writes one index that covers them.
+//! Each commit and each rewrite writes an index. A search for a value reads every index that has a live run:
+//! hundreds in a very large table. A merge is a rewrite that moves no rows and reads none. It replaces runs
+//! by themselves, with the same bytes and cubes under new names, and writes one index that covers them.
 //!
 //! A replica counts only while the runs that it copies live, so the optimizer merges indexes before it makes
 //! replicas.
@@ -32,10 +31,8 @@ use crate::inputs::{above, live};
 use crate::planner::movable;
 use crate::policy::OptimizeOptions;
 
-/// Largest number of rows in a merged index. One log entry lists all of its runs, with about 100 bytes for
-/// each.
+/// Largest number of rows in a merged index. One log entry lists all of its runs, about 100 bytes per run.
 const MOST_ROWS: u64 = 1 << 28;
-/// Largest number of runs in a merged index, as in any other rewrite.
 const MOST_RUNS: u64 = 1 << 18;
 /// Largest number of rows in the background, where such a merge takes a second.
 const MOST_ROWS_AT_ONCE: u64 = 1 << 23;
@@ -44,14 +41,12 @@ const HELD_ROWS: u64 = 1 << 23;
 /// Postings that are sorted together, so that they fit in a processor cache.
 const PART_ROWS: u64 = 1 << 15;
 const NONE: u32 = u32::MAX;
-/// Runs whose names one pass over the manifest collects.
 const SOUGHT_RUNS: u64 = 1 << 20;
 
 /// Indexes to merge into one.
 pub struct Group {
     keys: Vec<Key>,
     rows: u64,
-    /// Their live runs: the number when the group was chosen, and the names after a second pass.
     runs: u64,
     names: Vec<(CubeId, RunId)>,
 }
@@ -248,7 +243,6 @@ struct Merging<'a> {
 struct Source<'a> {
     lookup: &'a Arc<Lookup>,
     runs: &'a [Arc<Run<Location>>],
-    /// One for each indexed column.
     columns: Vec<(&'a OfColumn, Directory)>,
     /// For each of its zones, the number in the merged index, or [`NONE`].
     numbers: Vec<u32>,

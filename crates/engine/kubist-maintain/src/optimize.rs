@@ -2,8 +2,8 @@
 //!
 //! Small commits leave rows high in the tree, and cubes collect many runs. The optimizer reads the runs of a
 //! subtree that the planner chose, moves their rows to the right cubes, and publishes the result as one
-//! rewrite. Rows of older grids move to the newest grid in the same way. After this work, it merges secondary
-//! indexes, then makes the replicas of the table's policy. It can be stopped at any time.
+//! rewrite. Rows of older grids move to the newest grid in the same way. Then it merges secondary indexes,
+//! and makes the replicas of the table's policy.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -32,7 +32,6 @@ use kubist_write::build::SortedRows;
 use kubist_write::publish::{NewRuns, Replacement, Written};
 use kubist_write::seen::Seen;
 
-/// Niceness of the optimizer's thread, as in nice(1).
 const NICE: i32 = 10;
 /// A background round stops small rewrites after this time, does its large rewrite, and ends.
 const ROUND: Duration = Duration::from_millis(300);
@@ -42,11 +41,10 @@ const ROUND: Duration = Duration::from_millis(300);
 pub struct OptimizeReport {
     pub rewrites: u64,
     pub rows_rewritten: u64,
-    /// Rows among these that moved from an older grid to the newest.
+    /// Rows that moved from an older grid to the newest.
     pub rows_moved: u64,
     /// Rows of new replicas.
     pub rows_copied: u64,
-    /// Secondary indexes that were merged into larger ones.
     pub lookups_merged: u64,
     pub bytes_written: u64,
     /// A new grid was added, because the data did not fit the previous one.
@@ -55,13 +53,12 @@ pub struct OptimizeReport {
     pub conflicts: u64,
     /// Subtrees that another optimizer had leased.
     pub left_to_others: u64,
-    /// Rows that a new build would place in another cube, before and after.
+    /// Rows that a new build would place in another cube.
     pub debt_before: u64,
     pub debt_after: u64,
 }
 
 struct Turn {
-    /// `false`: another optimizer has the lease.
     leased: bool,
     written: Option<Written>,
     spent: Duration,
@@ -69,7 +66,6 @@ struct Turn {
 
 /// Speed limit of the optimizer, and the callbacks of its progress.
 pub struct Pace<'a> {
-    /// The fraction of a core that it may use now.
     pub core_share: &'a dyn Fn() -> f64,
     /// Called after each plan.
     pub planned: &'a dyn Fn(&Debt),

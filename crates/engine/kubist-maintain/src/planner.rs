@@ -4,10 +4,10 @@
 //! All rows in trees of older grids are debt. They move to the newest tree first, in groups of neighbouring
 //! runs that fit in memory.
 //!
-//! In the newest tree, a subtree is rewritten when the fraction of debt is large enough. Each row is then
-//! rewritten about once each time the data around it doubles. A subtree is also rewritten when queries have
-//! examined as many of its rows without returning them as the rewrite costs. Until then, cubes with many runs
-//! merge runs of similar size, so their number grows only with the logarithm of the commits.
+//! A subtree is rewritten when the fraction of debt is large enough, so each row is rewritten about once each
+//! time the data around it doubles. It is also rewritten when queries have examined as many of its rows
+//! without returning them as the rewrite costs. Until then, cubes with many runs merge runs of similar size,
+//! so their number grows only with the logarithm of the commits.
 //!
 //! The runs arrive in depth-first order of cubes. The planner holds sums for the open cubes, and the names of
 //! runs that are or may be rewritten. A cube ends after all cubes below it, so a rewrite of a cube replaces
@@ -35,7 +35,6 @@ const RUNS_AT_ONCE: usize = 1 << 18;
 /// A cube with more runs than this merges those of similar size.
 const MANY_RUNS: u64 = 16;
 
-/// The debt of a table, and the rewrites to reduce it.
 pub struct Plan {
     pub debt: Debt,
     /// Disjoint rewrites. While older trees have runs, these are moves; otherwise compactions, first where
@@ -46,14 +45,12 @@ pub struct Plan {
     pub rewrites: Vec<Rewrite>,
 }
 
-/// Rows that may be rewritten, and their debt.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Debt {
     pub rows: u64,
-    /// Debt in the newest tree, which makes commits wait when it is too large. Rows in older trees do not:
-    /// commits do not add to them, and queries read them no slower than before.
+    /// Debt in the newest tree, which makes commits wait when it is too large. Commits do not add to older
+    /// trees.
     pub pressing: u64,
-    /// Rows in trees of older grids.
     pub rows_to_move: u64,
     /// Runs of the cube that has most.
     pub most_runs: u64,
@@ -71,7 +68,6 @@ pub struct Rewrite {
     pub kind: Kind,
     pub runs: Vec<(CubeId, RunId)>,
     pub rows: u64,
-    /// Debt that it removes.
     pub debt: u64,
     wasted: u64,
 }
@@ -87,7 +83,6 @@ pub enum Kind {
     Move,
 }
 
-/// Criteria for rewrites.
 #[derive(Clone, Copy)]
 pub struct Wanted<'a> {
     pub options: &'a OptimizeOptions,
@@ -144,7 +139,6 @@ struct Node {
     tree: Sum,
     /// The runs of the subtree, while it may be rewritten as a whole.
     whole: Vec<(CubeId, RunId)>,
-    /// Number of rewrites that were chosen before this cube.
     before: usize,
 }
 

@@ -1,6 +1,5 @@
 use kubist_types::{Cancel, Replication};
 
-/// A rewrite holds at most this number of stored bytes in memory.
 const BYTES_AT_ONCE: u64 = 512 << 20;
 
 #[derive(Clone, Debug)]
@@ -10,11 +9,11 @@ pub struct OptimizeOptions {
     pub debt_share: f64,
     /// A rewrite holds at most this number of rows in memory.
     pub rows_at_once: u64,
-    /// Target fraction of a core's time. Below 1, the optimizer works on a single core, lets other threads
-    /// there go first, and sleeps after rewrites to keep to this fraction. At 1 it uses all cores.
+    /// Target fraction of a core's time. Below 1, the optimizer works on a single core at low priority, and
+    /// sleeps after rewrites. At 1 it uses all cores.
     pub core_share: f64,
-    /// Plans once, does the cheap work and one large rewrite, and returns; the caller calls again while there
-    /// is work. Otherwise the optimizer continues until it finds no more work.
+    /// Plans once, does the cheap work and one large rewrite, and returns. Otherwise the optimizer continues
+    /// until it finds no more work.
     pub one_round: bool,
     /// Adds a new grid when the data no longer fits the newest grid.
     pub follow_data: bool,
@@ -45,7 +44,6 @@ impl Default for OptimizeOptions {
 }
 
 impl OptimizeOptions {
-    /// Whether a rewrite or copy of this size fits in memory.
     pub fn fits(&self, rows: u64, bytes: u64) -> bool {
         rows <= self.rows_at_once && bytes <= BYTES_AT_ONCE
     }

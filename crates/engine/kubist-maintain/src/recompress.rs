@@ -1,8 +1,7 @@
 //! Rewrites runs with another compression, in the same cubes and with the same rows.
 //!
-//! Writers use the table's current compression. Older runs keep theirs until this module rewrites them. No
-//! row moves, so results and layout do not change. The optimizer then makes new replicas of the rewritten
-//! runs, because a replica counts only while the runs that it copies live.
+//! Writers use the table's current compression, and older runs keep theirs until this module rewrites them.
+//! The optimizer then makes new replicas of the rewritten runs.
 
 use std::sync::Arc;
 

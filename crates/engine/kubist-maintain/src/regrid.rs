@@ -1,12 +1,10 @@
 //! Adds a new grid to a table that has rows: other dimensions, domains or scales.
 //!
-//! The optimizer and writers add a grid by themselves when the data no longer fits the newest one. They wait
-//! until the table has twice the rows that it had at that grid. Growing data therefore gets few grids, and
-//! each row moves about once each time the table doubles.
+//! The optimizer and writers add a grid when the data no longer fits the newest one and the table has twice
+//! the rows that it had at that grid. Each row thus moves about once each time the table doubles.
 //!
-//! The grid is published under the next number. Writers place new rows by it as soon as they see it; the
-//! optimizer moves existing rows. No process waits for either, and results are the same at all times
-//! (docs/design/placement.md).
+//! The grid is published under the next number. Writers place new rows by it when they see it; the optimizer
+//! moves existing rows. Results are the same at all times (docs/design/placement.md).
 
 use std::sync::Arc;
 
@@ -27,7 +25,6 @@ pub struct GridOptions {
     /// Its dimensions, any columns that can be dimensions. Missing domains are learned from a sample of all
     /// rows. `None`: the columns and kinds of scale of the newest grid, with learned domains.
     pub dimensions: Option<Vec<Dimension>>,
-    /// Fraction of a core that the move of rows may use, as in [`OptimizeOptions`].
     pub core_share: f64,
     /// Stops the work. Rows that have moved stay in the new grid.
     pub cancel: Cancel,
@@ -61,7 +58,6 @@ pub fn publish(core: &Arc<Core>, options: &GridOptions, reason: &str) -> Result<
 /// A smaller table is fast to read with any grid.
 const LEAST_ROWS: u64 = 1 << 14;
 const COMPARED: u64 = 1 << 15;
-/// Rows that decide whether to compare grids.
 const LOOKED_AT: u64 = 1 << 9;
 
 /// When to compare the data with the grid.

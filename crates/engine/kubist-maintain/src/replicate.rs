@@ -41,12 +41,10 @@ struct Target {
 
 /// Neighbouring targets whose sources fit in memory.
 pub struct Part {
-    /// A cube that contains all targets.
     pub top: CubeId,
     targets: Vec<Target>,
 }
 
-/// The replicas that a plan found missing.
 pub struct Parts {
     pub parts: Vec<Part>,
     /// The next plan would find nothing else.
@@ -74,7 +72,7 @@ struct Targets<'a> {
     geometry: Geometry,
     policy: Replication,
     options: &'a OptimizeOptions,
-    /// The cubes from the root to the parent of the current cube, with their entries.
+    /// The cubes from the root to the parent of the current cube.
     path: Vec<Node>,
     here: Option<Node>,
     parts: Vec<Part>,

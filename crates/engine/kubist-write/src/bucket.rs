@@ -1,8 +1,8 @@
 //! Groups rows by location in space before they are sorted.
 //!
-//! Encoding gathers every column of every run in an order that is unrelated to the order of arrival, so each
-//! value would be a cache miss. Rows are therefore first moved, column by column, to buckets by the highest
-//! bits of their keys, so that values that are gathered together are close in memory.
+//! Encoding gathers every column of every run in an order unrelated to the order of arrival, so each value
+//! would be a cache miss. Rows are therefore first moved, column by column, to buckets by the highest bits of
+//! their keys.
 
 use arrow_array::builder::BooleanBufferBuilder;
 use arrow_array::cast::AsArray;

@@ -3,9 +3,8 @@
 //! A run orders its rows by stratum, then by Morton key. Strata divide the range of priorities geometrically
 //! from the cube's cutoff downwards (and from 1 down to the cutoff for overflow). So a cut by priority reads
 //! whole strata and few other rows, and inside a stratum the zones are small boxes. Rows of a stratum near a
-//! plane are placed between the rows before and after the plane, dimension by dimension (`planes`). Zones are
-//! cut within these parts of strata. If only the size counts, the rows of a zone are ordered by the identity,
-//! which then takes few bits, and which keeps rows of one particle together.
+//! plane are placed between the rows before and after the plane, dimension by dimension (`planes`). If only
+//! the size counts, the rows of a zone are ordered by the identity, which then takes few bits.
 
 use std::cmp::Ordering;
 use std::ops::Range;
@@ -29,12 +28,10 @@ use kubist_format::encode::{RunEncoding, encode_column, values_of};
 use kubist_format::zone_map::{Chunk, LazyZones, ZoneMap};
 use kubist_types::{Cancel, Compression, Error, Result};
 
-/// Target rows of a zone in a leaf, and in an inner cube. The rows of inner cubes are sparser in space, so
-/// their zones are smaller.
+/// Target rows of a zone in a leaf, and in an inner cube, whose rows are sparser in space.
 const LEAF_ZONE_ROWS: usize = 48;
 const INNER_ZONE_ROWS: usize = 8;
-/// The same for the smallest size: bounds of zones take up to two bytes per row, and columns take fewer bytes
-/// in larger pages.
+/// The same for the smallest size, because zone bounds take up to two bytes per row.
 const SMALL_LEAF_ZONE_ROWS: usize = 94;
 const SMALL_INNER_ZONE_ROWS: usize = 56;
 /// Rows near a plane get separate zones if there are at least this many, and enough for one zone.
@@ -42,12 +39,11 @@ const LEAST_OF_A_PLANE: usize = 8;
 /// A stratum with fewer rows is joined with the next.
 const LEAF_STRATUM_ROWS: usize = 512;
 const INNER_STRATUM_ROWS: usize = 96;
-/// The same for rows above a cube's cutoff, which commits leave there in small runs: a sample must read a
-/// part of each of them.
+/// The same for rows above a cube's cutoff. Commits leave them in small runs, and a sample must read a part
+/// of each run.
 const OVERFLOW_STRATUM_ROWS: usize = 48;
 /// Rows of a stratum and of a zone for small runs in a cube that has other runs, or above children that have
-/// rows. These rows are sparse in space and in priorities, and queries read all such runs. They form one
-/// stratum, because strata would make zones larger.
+/// rows. Queries read all such runs, and strata would make their zones larger.
 const ONE_OF_MANY: (usize, usize) = (usize::MAX, 4);
 const MOST_STRATA: usize = 16;
 
@@ -58,7 +54,7 @@ pub struct SortedRows {
     buckets: Option<Buckets>,
     order: Vec<u32>,
     keys: Vec<MortonKey>,
-    /// Order keys of the identity's columns, for the rows of `batch`; empty unless zones are ordered by them.
+    /// Order keys of the identity's columns; empty unless zones are ordered by them.
     identity: Vec<Vec<u64>>,
     pub priorities: Vec<u64>,
     encoding: RunEncoding,
@@ -134,7 +130,6 @@ impl SortedRows {
         self.order.iter().map(|row| values[*row as usize]).collect()
     }
 
-    /// All rows, by their indices in key order.
     pub fn all(&self) -> Range<u32> {
         0..self.order.len() as u32
     }
@@ -149,7 +144,6 @@ impl SortedRows {
         take_record_batch(&self.batch, &UInt32Array::from_iter_values(rows)).map_err(Error::kernel)
     }
 
-    /// The rows inside a cube, by their indices in key order.
     pub fn inside(&self, geometry: &Geometry, cube: CubeId) -> Range<u32> {
         let first = self.keys.partition_point(|key| *key < cube.first_key());
         let last = geometry.last_key(cube);
@@ -187,7 +181,6 @@ impl SortedRows {
         zones.extend((rows.len() > first).then_some((rows.len() - first) as u8));
     }
 
-    /// Orders the rows of each zone by the identity.
     fn order_zones(&self, zones: &[u8], order: &mut [u32]) {
         let row = |index: &u32| self.order[*index as usize] as usize;
         let mut rest = order;

@@ -2,10 +2,9 @@
 //! time.
 //!
 //! A claim is an object that names its writer, created only if there is none. It does not expire. A process
-//! that finds a claim tries to take the log of its writer. If that is refused, the writer is still running.
-//! If it succeeds, the writer's work has ended permanently ([`kubist_store::Store::own_log`]), so the claim
-//! can be removed while the log is held. Only the tokens of commits say whether the work was done: the new
-//! holder checks them after it has its own claim.
+//! that finds a claim tries to take the log of its writer. If it succeeds, the writer has ended permanently
+//! ([`kubist_store::Store::own_log`]), so the claim can be removed while the log is held. Only the tokens of
+//! commits say whether the work was done: the new holder checks them after it has its own claim.
 
 use std::sync::Arc;
 use std::time::Duration;

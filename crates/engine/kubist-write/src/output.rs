@@ -16,10 +16,9 @@ use kubist_format::ranges;
 use kubist_types::cancel::Cancel;
 use kubist_types::error::Result;
 
-/// Default limit of memory in bytes, which holds the rows of most commits.
+/// Default limit of memory in bytes.
 pub const DEFAULT_MEMORY: usize = 1 << 30;
 
-/// Rows of runs that are encoded in parallel before they are written.
 const GROUP_ROWS: usize = 1 << 19;
 
 pub struct Output<'a> {
@@ -28,7 +27,6 @@ pub struct Output<'a> {
     /// Numbered in order. Their ids are set when the entry's number is known.
     runs: Vec<Arc<Run<Location>>>,
     bytes: u64,
-    /// Postings of the last runs, not written yet.
     lookup: Gathered,
     ranges: ranges::Gathered,
     /// The stored columns of the dimensions. Ranges cover the other columns, because runs store their box.

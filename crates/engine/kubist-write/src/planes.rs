@@ -1,9 +1,9 @@
 //! Rows near one plane: particles on a wall or the floor, or rows written at one time.
 //!
-//! On the space-filling curve these rows are among their neighbours in space, and zones there extend from the
-//! plane to the neighbours or across it. A query for the space in front of the wall would read most of these
-//! zones. Rows near a plane therefore get separate zones that are almost flat in that dimension, and no other
-//! zone crosses the plane. There can be one plane in each dimension.
+//! On the space-filling curve these rows are among their neighbours in space, so a query for the space in
+//! front of the wall would read most of their zones. Rows near a plane therefore get separate zones that are
+//! almost flat in that dimension, and no other zone crosses the plane. There can be one plane in each
+//! dimension.
 
 use kubist_index::cube::{Geometry, MAX_DIMENSIONS, MortonKey};
 

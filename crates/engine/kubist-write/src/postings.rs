@@ -25,7 +25,6 @@ const PARTS: usize = 256;
 /// Smaller parts are joined with the next, so that blocks are full.
 const PART_ROWS: usize = 1 << 14;
 
-/// The postings of runs that were not written yet.
 pub struct Gathered {
     pub columns: LookupColumns,
     pairs: Vec<Pairs>,

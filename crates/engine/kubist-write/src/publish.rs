@@ -75,7 +75,6 @@ pub const KEPT_REWRITES: u64 = 64;
 
 #[derive(Default)]
 pub struct Replacement {
-    /// Runs that it removes.
     pub inputs: Vec<Arc<Run<Location>>>,
     /// Primaries that the new runs copy.
     pub copied: Vec<Arc<Run<Location>>>,
@@ -169,8 +168,6 @@ pub fn publish(core: &Core, mut replacement: Replacement, cancel: &Cancel) -> Re
     }
 }
 
-/// The segments of new runs and of their secondary indexes, without the segments of inputs, which stay while
-/// the inputs are live.
 fn made_for(replacement: &Replacement) -> BTreeSet<Arc<str>> {
     let segments = |runs: &[Arc<Run<Location>>]| -> BTreeSet<Arc<str>> {
         runs.iter().flat_map(|run| run.payload.segments()).cloned().collect()

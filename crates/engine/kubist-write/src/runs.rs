@@ -36,12 +36,10 @@ pub(crate) const PART_SHARE: usize = 8;
 pub(crate) struct Prepared {
     pub commit: Commit<Location>,
     pub bytes: u64,
-    /// Rows outside the grid's domain.
     pub outside: u64,
 }
 
 impl Prepared {
-    /// Adds a later part of the same commit.
     pub fn join(&mut self, later: Prepared) {
         let before = self.commit.runs.len();
         let mut moved: Option<(Arc<Lookup>, Arc<Lookup>)> = None;
@@ -85,7 +83,6 @@ pub(crate) struct Runs<'a> {
 }
 
 struct Made {
-    /// Rows for the cubes above the part.
     upper: Vec<(CubeId, RecordBatch)>,
     cutoffs: Vec<(CubeId, Threshold)>,
     runs: Vec<EncodedRun>,

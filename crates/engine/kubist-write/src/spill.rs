@@ -1,8 +1,8 @@
 //! Distribution of many rows over parts of space, in memory or in scratch files.
 //!
-//! A part is a cube. The parts cover space and do not contain each other. They are chosen from the first rows
-//! so that each gets a small fraction. A part that becomes too large is split again before it is loaded. The
-//! rows come back part by part, in key order, few enough to be sorted in parallel.
+//! A part is a cube, chosen from the first rows. The parts cover space without overlap. A part that becomes
+//! too large is split again before it is loaded. The rows come back part by part, in key order, few enough to
+//! be sorted in parallel.
 
 use std::sync::Arc;
 
@@ -28,9 +28,7 @@ const SCRATCH_PARTS: (usize, usize) = (1 << 18, 200);
 const SAMPLED_KEYS: usize = 1 << 16;
 
 pub struct Spill {
-    /// The grid whose space the parts divide.
     frame: Arc<Frame>,
-    /// Without it, rows stay in memory.
     scratch: Option<Arc<dyn Scratch>>,
     cubes: Vec<CubeId>,
     /// Indexed by the highest bits of a key: the last part that begins at or before them.
@@ -220,7 +218,6 @@ impl Spill {
 }
 
 impl Part {
-    /// One part with all rows of a commit.
     pub fn whole(frame: &Frame, batches: Vec<RecordBatch>) -> Part {
         let rows = batches.iter().map(|batch| batch.num_rows() as u64).sum();
         let bytes = batches.iter().map(|batch| batch_bytes(batch) as u64).sum();

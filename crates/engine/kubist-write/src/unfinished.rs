@@ -1,8 +1,7 @@
 //! Creation of a complete table: a copy, or the result of a salvage.
 //!
-//! The header is written last. Until then there is a mark, and the table cannot be opened, so an interruption
-//! never leaves a table that has lost rows. A process that repeats the work finds the mark and the log of the
-//! first process. If the log has an owner, the first process is still running. Otherwise the incomplete
+//! The header is written last. Until then there is a mark, and the table cannot be opened. A process that
+//! repeats the work finds the mark and the log of the first process. If the log has no owner, the incomplete
 //! objects are removed, and the work starts again. A process takes its log before it sets the mark, so a mark
 //! without an owner means that the process has ended.
 
@@ -20,11 +19,9 @@ use kubist_format::names::UNFINISHED;
 use kubist_types::error::{Error, Result};
 use kubist_types::options::WriterOptions;
 
-/// A table that is being created.
 pub struct Unfinished {
     pub core: Arc<Core>,
     header: Vec<u8>,
-    /// The table's id, which is in the mark.
     id: String,
 }
 

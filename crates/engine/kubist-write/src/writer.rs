@@ -2,8 +2,8 @@
 //!
 //! Rows are collected in memory. Above a limit they are distributed over parts of space in scratch files. A
 //! commit sorts part by part, cuts the rows into runs by the cutoffs, writes the runs to the writer's
-//! segment, syncs it, and appends one entry to the writer's log. The commit becomes visible, as a whole, when
-//! that entry is durable.
+//! segment, syncs it, and appends one entry to the writer's log. The commit becomes visible when that entry
+//! is durable.
 
 use std::cell::Cell;
 use std::hash::{BuildHasher, RandomState};
@@ -79,9 +79,7 @@ pub struct Writer {
     memory: usize,
     cancel: Cancel,
     pending: Pending,
-    /// The reason of a failed commit, if the storage failed.
     failed: Option<String>,
-    /// The table's header and grid are known to be durable.
     settled: Cell<bool>,
     behind: Option<Box<dyn Behind>>,
 }
@@ -90,12 +88,10 @@ pub struct Writer {
 struct Pending {
     batches: Vec<RecordBatch>,
     bytes: usize,
-    /// All of them, also rows that are laid out.
     rows: u64,
     spill: Option<Spill>,
     /// The first rows, already in runs.
     laid_out: Option<Prepared>,
-    /// A spill failed: rows are missing.
     torn: bool,
 }
 
@@ -120,8 +116,8 @@ pub struct Committed {
     /// The number of this commit of the writer, from 1; 0 if there was nothing to commit.
     pub sequence: u64,
     pub rows: u64,
-    /// Rows outside the domain of the grid in some dimension. They are stored and found too. If there are
-    /// many, the optimizer makes a new grid.
+    /// Rows outside the domain of the grid in some dimension. If there are many, the optimizer makes a new
+    /// grid.
     pub rows_outside: u64,
     pub bytes_written: u64,
     pub seconds: f64,
@@ -261,14 +257,13 @@ impl Writer {
     }
 
     /// Writes the pending rows as runs to the segment. They stay invisible until the next commit names them.
-    /// A long commit thus needs little memory, and its caller can read on during it. For rows that arrive in
-    /// the order of a dimension, such as frames of a trajectory, the layout is as good as with a single call,
-    /// if the dimensions have given domains. A learned grid is learned from the first call's rows only.
+    /// A long commit thus needs little memory. For rows in the order of a dimension, such as frames of a
+    /// trajectory, the layout is as good as with a single call, if the dimensions have given domains. A
+    /// learned grid is learned from the first call's rows only.
     ///
     /// # Errors
     ///
-    /// The errors of [`Writer::commit`]. The rows since the last commit are then lost and must be discarded
-    /// before anything else is appended.
+    /// The errors of [`Writer::commit`]. The rows since the last commit are then lost and must be discarded.
     pub fn lay_out(&mut self) -> Result<()> {
         self.core.check_process()?;
         self.check_standing()?;
@@ -302,7 +297,7 @@ impl Writer {
         {
             let name = segment.name().to_owned();
             drop(segment);
-            // Nothing names the segment. If it cannot be deleted now, cleaning finds it.
+            // If the segment cannot be deleted now, cleaning finds it.
             let _ = self.core.store.delete_segment(&name);
         }
     }
