@@ -33,7 +33,7 @@ const FIRST_BIN: usize = COUNTS + persist::MOST;
 pub const SHARE_WORDS: usize = FIRST_BIN + BINS;
 pub const SHARE_LARGEST: usize = persist::MOST;
 
-/// Limits of each step. By default all records are kept.
+/// Limits per step. By default all records are kept.
 #[derive(Clone, Debug, Default, PartialEq, Hash)]
 pub struct BudgetOptions {
     /// Limit of the records of all writers in a step.
@@ -135,7 +135,7 @@ pub struct Budget {
     always: Option<String>,
     persist: Option<Persist>,
     whole_paths: bool,
-    /// The table stores the threshold of each step.
+    /// The table stores the threshold per step.
     thins: bool,
     pub shared: bool,
     /// Thresholds and costs of the steps so far, once they were read.

@@ -33,7 +33,7 @@ const PAUSE: Duration = Duration::from_micros(500);
 const LONGER: u32 = 8;
 /// The leader checks that all ranks still run after this many empty polls.
 const LOOKS: u32 = 200;
-/// Bytes of one rank to read before the next rank's turn.
+/// Bytes of a rank to read before the next rank's turn.
 const TURN_BYTES: usize = 4 << 20;
 
 pub struct Leader {

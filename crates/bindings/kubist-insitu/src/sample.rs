@@ -33,7 +33,7 @@ pub fn least_bytes(schema: &Schema) -> u64 {
     columns.filter_map(|field| width(field.data_type())).sum()
 }
 
-/// Bytes of the values of each row.
+/// Bytes of the values per row.
 ///
 /// # Errors
 ///

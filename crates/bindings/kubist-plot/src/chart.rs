@@ -39,7 +39,7 @@ pub struct Chart {
     pub series: Vec<Series>,
 }
 
-/// Points of one name and colour.
+/// Points of the same name and colour.
 pub struct Series {
     name: String,
     color: Color,

@@ -54,7 +54,7 @@ pub fn label(field: &Field) -> String {
     }
 }
 
-/// Returns whether both axes should have the same scale: for two components of one vector, unless the plot
+/// Returns whether both axes should have the same scale: for two components of the same vector, unless the plot
 /// would be nearly a line.
 pub fn suits_equal_aspect(x: &Field, y: &Field, points: &Points) -> bool {
     const MOST_UNEQUAL: f64 = 12.0;
@@ -86,7 +86,7 @@ pub fn scale_bar(x: &Field, y: &Field) -> Option<String> {
     (!is_angle && same_unit(x, y)).then_some(length)
 }
 
-/// Returns whether two columns are components of one vector: by their units, if these have a direction, or by
+/// Returns whether two columns are components of the same vector: by their units, if these have a direction, or by
 /// names that differ only in x, y, z or a digit. Two masses are not.
 fn same_unit(x: &Field, y: &Field) -> bool {
     match (unit(x), unit(y)) {

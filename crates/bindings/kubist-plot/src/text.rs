@@ -35,7 +35,7 @@ impl Typeface {
         Typeface { font: FontRef::try_from_slice(FONT).expect("the font that the program carries is sound") }
     }
 
-    /// The glyphs of one line from x = 0, and the x where the line ends.
+    /// The glyphs of a line from x = 0, and the x where the line ends.
     pub(crate) fn line(&self, text: &str, pixels: f32) -> (Vec<Glyph>, f32) {
         // ab_glyph scales by the line height, but font sizes mean the em square.
         let em = self.font.units_per_em().unwrap_or(1.0);

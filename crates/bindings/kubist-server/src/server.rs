@@ -35,7 +35,7 @@ pub struct Limits {
     pub body_bytes: usize,
     /// Open connections. Beyond them, a silent or slow client gives way to a new one.
     pub connections: usize,
-    /// Open connections of one client address.
+    /// Open connections of a client address.
     pub connections_of_address: usize,
 }
 

@@ -219,7 +219,7 @@ pub(crate) enum Operand {
     Text(Arc<TextCall>),
 }
 
-/// Sorted distinct points of one family, with their order keys if the operand is a column.
+/// Sorted distinct points of the same family, with their order keys if the operand is a column.
 #[derive(Clone, Debug)]
 pub(crate) struct Points {
     pub points: PointList,
@@ -377,7 +377,7 @@ fn sorted_once<'a, T: Copy + Ord, S: Stop>(
 }
 
 impl PointList {
-    /// Sorts points of one kind and removes duplicates.
+    /// Sorts points of the same kind and removes duplicates.
     ///
     /// # Errors
     ///

@@ -1,4 +1,4 @@
-//! The ranges of one column that a predicate can select, with which sorted indexes prune before they read
+//! The ranges of a column that a predicate can select, with which sorted indexes prune before they read
 //! zones.
 
 use crate::Predicate;

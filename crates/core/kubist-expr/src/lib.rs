@@ -48,7 +48,7 @@
 //! `greatest` too.
 //!
 //! **Choices and casts.** `CASE` takes the branch of the first condition that is true, and computes each
-//! branch for its rows only. All branches are numbers, times of one type, conditions or texts. A cast to an
+//! branch for its rows only. All branches are numbers, times of the same type, conditions or texts. A cast to an
 //! integer rounds to the nearest integer, ties to even. A value that does not fit is an error, and NaN
 //! becomes null. `coalesce` has the same kinds of values.
 //!

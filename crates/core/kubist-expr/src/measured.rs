@@ -157,7 +157,7 @@ pub(crate) fn branches(values: Vec<Meaning>, units: &Arc<Units>) -> Result<(Vec<
     alike(values, units, written)
 }
 
-/// Returns operands as numbers of one unit, and that unit: of the first column or computed number, or else of
+/// Returns operands as numbers of the same unit, and that unit: of the first column or computed number, or else of
 /// the first literal.
 fn alike(
     operands: Vec<Meaning>,
@@ -237,7 +237,7 @@ fn whole(number: &Decimal) -> Option<i128> {
     (value.fract() == 0.0 && value.abs() < 1e15).then_some(value as i128)
 }
 
-/// Returns two compared operands as numbers of one unit. The comparison is exact if one unit is an integer
+/// Returns two compared operands as numbers of the same unit. The comparison is exact if one unit is an integer
 /// multiple of the other.
 pub(crate) fn comparable(left: Operand, right: Operand) -> Result<(Operand, Operand), ExprError> {
     let (Some(of_left), Some(of_right)) = (left.unit(), right.unit()) else { return Ok((left, right)) };

@@ -358,7 +358,7 @@ impl Parser<'_> {
         Ok(escape)
     }
 
-    /// Bit operations, all of one precedence.
+    /// Bit operations, all of the same precedence.
     fn bits(&mut self) -> Parsed {
         let mut left = self.sum()?;
         while let Token::Symbol(symbol @ ("&" | "|" | "<<" | ">>")) = *self.peek() {

@@ -24,7 +24,7 @@ pub enum Shape {
     Broken,
 }
 
-/// Functions of one number, in the order of application.
+/// Functions of a number, in the order of application.
 #[derive(Clone, Debug)]
 pub struct Steps(Vec<Stage>);
 

@@ -75,7 +75,7 @@ pub fn error_in(text: &str, unit: &str, subject: &str) -> Result<Option<f64>, Ex
     distance_in(text, unit, subject, Role::Error)
 }
 
-/// Cache of the conversions between the units of one expression.
+/// Cache of the conversions between the units of an expression.
 #[derive(Debug, Default)]
 pub(crate) struct Units {
     known: Mutex<Known>,

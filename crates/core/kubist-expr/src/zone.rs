@@ -6,7 +6,7 @@
 use crate::bound::{Column, Operand, Test};
 use crate::domain::Span;
 
-/// Statistics of one column over the rows of a zone. A wider range and `Nulls::Some` are always valid. A
+/// Statistics of a column over the rows of a zone. A wider range and `Nulls::Some` are always valid. A
 /// column without order keys or without statistics has the range from 0 to `u64::MAX`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Zone {
@@ -201,7 +201,7 @@ impl<'a> KeyRanges<'a> {
     }
 
     /// Clears [`SOME_INSIDE`] and [`ALL_INSIDE`] of the zones for which they are false. `min` and `max` are
-    /// the lowest and highest keys of each zone, which contains only numbers.
+    /// the lowest and highest keys per zone, which contains only numbers.
     pub fn narrow(&self, min: &[u64], max: &[u64], zones: &mut [u8]) {
         let fits = zones.iter_mut().zip(min.iter().zip(max));
         match self.spans {

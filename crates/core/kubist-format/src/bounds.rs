@@ -1,4 +1,4 @@
-//! Compact bounds of zones: minimum and maximum of the values of each zone.
+//! Compact bounds of zones: minimum and maximum of the values per zone.
 //!
 //! All zones of a run share a scale that divides the keys between the smallest and the largest bound into
 //! steps. Bounds are rounded outwards to its steps, so that no value is excluded. Rounding a rounded bound
@@ -342,7 +342,7 @@ bits::vectorised! {
 }
 
 bits::vectorised! {
-    /// Returns the lower step of each zone, and the number of steps to the upper one.
+    /// Returns the lower step per zone, and the number of steps to the upper one.
     fn lows_and_spans(steps: &Steps, bounds: &[u64]) -> [Vec<u64>; 2] {
         let mut of_bounds = Vec::with_capacity(bounds.len());
         steps.each_step(bounds, |step| of_bounds.push(step));
@@ -352,7 +352,7 @@ bits::vectorised! {
     }
 }
 
-/// Appends the lower and the upper bound of each zone, all within the steps.
+/// Appends the lower and the upper bound per zone, all within the steps.
 pub fn put(bounds: &[u64], steps: Steps, out: &mut Vec<u8>) {
     steps.put(out);
     if steps.base == steps.top {

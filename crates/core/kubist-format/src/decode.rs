@@ -63,7 +63,7 @@ pub fn pick_zone(picks: &mut Vec<Pick>, zone: usize) {
     }
 }
 
-/// Converts ascending picks of one page to spans.
+/// Converts ascending picks of a page to spans.
 pub fn spans(map: &ZoneMap, page: usize, picks: &[Pick], spans: &mut Vec<Span>) {
     spans.clear();
     let (mut next, mut first) = (map.page_zones(page).start, 0);
@@ -85,7 +85,7 @@ pub fn spans(map: &ZoneMap, page: usize, picks: &[Pick], spans: &mut Vec<Span>) 
 }
 
 pub trait Column: Send {
-    /// Appends rows of one page.
+    /// Appends rows of a page.
     ///
     /// # Errors
     ///

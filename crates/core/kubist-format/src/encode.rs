@@ -46,7 +46,7 @@ pub struct EncodedColumn {
     pub zones: ColumnZones,
 }
 
-/// Encodes `array[order[..]]`. `zones` are the numbers of rows of each zone, in order, and add up to the
+/// Encodes `array[order[..]]`. `zones` are the numbers of rows per zone, in order, and add up to the
 /// length of `order`.
 pub fn encode_column(array: &dyn Array, order: &[u32], zones: &[u8], how: ColumnEncoding) -> EncodedColumn {
     let rows = Rows { array, order, zones, how };

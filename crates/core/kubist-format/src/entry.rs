@@ -16,7 +16,7 @@ use crate::lookups;
 use crate::ranges;
 use crate::wire::{Reader, Short, put_text};
 
-/// The runs and cutoffs of one page of a checkpoint.
+/// The runs and cutoffs of a page of a checkpoint.
 pub type Page = pages::Page<Location>;
 
 /// One entry of a writer's log: the runs that a commit adds, with the data that a planner needs and the
@@ -30,7 +30,7 @@ pub struct CommitEntry {
     /// A commit with the same token is a retry of the same commit.
     pub token: Option<String>,
     pub step: Option<StepMark>,
-    /// For copied rows: the number of rows of each original step.
+    /// For copied rows: the number of rows per original step.
     pub steps: Vec<(i64, u64)>,
     /// For subsampled steps: the totals of all their records.
     pub thinned: Vec<(i64, Thinned)>,

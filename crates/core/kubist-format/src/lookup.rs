@@ -28,7 +28,7 @@ pub struct Lookup {
     pub columns: Vec<OfColumn>,
 }
 
-/// The postings of one column: blocks, their directory, and an index of the directory if it is large.
+/// The postings of a column: blocks, their directory, and an index of the directory if it is large.
 #[derive(Clone, Debug, PartialEq)]
 pub struct OfColumn {
     /// The stored column.

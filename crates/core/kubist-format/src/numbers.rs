@@ -1,4 +1,4 @@
-//! Compact encodings of the keys of one column of one page.
+//! Compact encodings of the keys of a column of a page.
 //!
 //! Each chunk names its encoding, so that each page gets the best one ([`choose`]). Low bits that no value of
 //! the page uses are omitted first. The keys are then one frame of reference, two frames with one bit per

@@ -1,4 +1,4 @@
-/// One column of one page.
+/// One column of a page.
 #[derive(Clone, Copy)]
 pub struct PageColumn<'a> {
     pub rows: usize,

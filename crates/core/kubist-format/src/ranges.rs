@@ -1,7 +1,7 @@
 //! Ranges of columns that are not dimensions, for each run. A condition on such a column excludes whole runs
 //! before their zone maps are read.
 //!
-//! A commit and a rewrite store the minimum and maximum key of each column in their entry next to the runs,
+//! A commit and a rewrite store the minimum and maximum key per column in their entry next to the runs,
 //! and a page of a checkpoint for its runs. If a run has no range of a column, for example because the column
 //! was added later, its zone map decides. `verify` compares both.
 

@@ -9,7 +9,7 @@ pub fn all_rows(count: u8) -> Rows {
     if count >= 128 { Rows::MAX } else { (1 << count) - 1 }
 }
 
-/// Consecutive rows of a page, or some rows of one zone.
+/// Consecutive rows of a page, or some rows of a zone.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Span {
     pub indices: Range<usize>,

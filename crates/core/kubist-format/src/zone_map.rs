@@ -1,6 +1,6 @@
 //! The zone map of a run: the statistics of its zones.
 //!
-//! A zone consists of up to 128 consecutive rows of one stratum of a run. The map stores the number of rows,
+//! A zone consists of up to 128 consecutive rows of a stratum of a run. The map stores the number of rows,
 //! the range of priorities and, for each column, the minimum and maximum order key and the number of nulls.
 //! Thirty-two zones are a page. Each column of a page is a chunk of bytes with its own checksum and encoding.
 //! Bounds are rounded outwards ([`bounds`]).
@@ -88,7 +88,7 @@ impl From<Vec<PriorityRange>> for LazyPriorities {
     }
 }
 
-/// The location of one column of one page, from the start of the run's data.
+/// The location of a column of a page, from the start of the run's data.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct Chunk {
     pub offset: u64,
@@ -330,7 +330,7 @@ fn decode_body(bytes: &[u8]) -> Result<ZoneMap, Short> {
     Ok(ZoneMap { rows, priorities, columns, chunks, compression })
 }
 
-/// The nulls of each zone of a column; empty if there are none.
+/// The nulls per zone of a column; empty if there are none.
 fn nulls_of_zones<'a>(reader: &mut Reader<'a>, zones: usize) -> Result<&'a [u8], Short> {
     match reader.u8()? {
         0 => Ok(&[]),

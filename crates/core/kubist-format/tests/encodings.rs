@@ -45,7 +45,7 @@ fn bytes(array: &dyn Array, row: usize) -> Vec<u8> {
     }
 }
 
-/// The encoding of each page, after a check that decoding returns the original values.
+/// The encoding per page, after a check that decoding returns the original values.
 fn there_and_back(array: &ArrayRef, compression: Compression, some: &[Span]) -> Vec<u8> {
     back(array, ColumnEncoding { compression, step: None }, some)
 }

@@ -227,7 +227,7 @@ impl Geometry {
         self.cube_of(self.key(&grid_box.low), (common / self.dimensions).min(self.deepest()))
     }
 
-    /// The cubes of one level that intersect the box, in key order.
+    /// The cubes of a level that intersect the box, in key order.
     pub fn cover<'a>(&self, grid_box: &'a GridBox, level: u32) -> impl Iterator<Item = CubeId> + use<'a> {
         let geometry = *self;
         let mut stack = vec![self.root()];

@@ -52,7 +52,7 @@ impl<L> Directory<L> {
         directory
     }
 
-    /// Returns the directory of live runs in any order, and the lowest cutoff of each cube.
+    /// Returns the directory of live runs in any order, and the lowest cutoff per cube.
     ///
     /// # Errors
     ///

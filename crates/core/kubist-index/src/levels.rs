@@ -3,7 +3,7 @@
 //! A new level is either added or merged with the newest levels. Queries read all levels, so they need few;
 //! writers should rewrite few bytes.
 
-/// The number of oldest levels to keep. `levels` are the bytes of each level, oldest first, and `new` the
+/// The number of oldest levels to keep. `levels` are the bytes per level, oldest first, and `new` the
 /// bytes to add; the other levels are merged with the new bytes. A level stays if it has at least `least`
 /// bytes and more than all newer levels together.
 ///

@@ -10,7 +10,7 @@ use crate::priority::PriorityRange;
 pub struct Outlines {
     grid: u32,
     dimensions: usize,
-    /// Lowest and highest priority of each run.
+    /// Lowest and highest priority per run.
     priorities: Vec<(u64, u64)>,
     /// Spans of the cubes of the runs, then of the cutoffs: first and last coordinate in each dimension.
     spans: Vec<[u32; 2]>,

@@ -175,7 +175,7 @@ pub struct Dealer<L> {
     /// This many of the first entries are a subtree of the lower tier.
     fitting: usize,
     is_later: bool,
-    /// The open page of each tier.
+    /// The open page per tier.
     open: [Page<L>; 3],
 }
 

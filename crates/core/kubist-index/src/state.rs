@@ -33,7 +33,7 @@ impl RunId {
     }
 }
 
-/// An immutable sorted set of rows of one cube.
+/// An immutable sorted set of rows of a cube.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Run<L> {
     pub id: RunId,
@@ -80,7 +80,7 @@ pub struct Rewrite<L> {
 pub struct State<L> {
     /// In the order of arrival, which in large commits is close to the order in space.
     added: Vec<Arc<Run<L>>>,
-    /// Index of each run in `added`.
+    /// Index per run in `added`.
     indices: SpreadMap<RunId, u32>,
     removed: SpreadSet<RunId>,
     cutoffs: SpreadMap<CubeId, Threshold>,

@@ -23,7 +23,7 @@ use rand::{Rng, SeedableRng};
 
 /// Bits of a point.
 const BITS: u32 = 4;
-/// Levels of each grid that separate points: on a line, in a square of four by four, and on a line of twice
+/// Levels per grid that separate points: on a line, in a square of four by four, and on a line of twice
 /// the length.
 const LEVELS: [u32; 3] = [4, 2, 5];
 const WRITERS: [&str; 3] = ["ada", "ben", "cleo"];

@@ -16,7 +16,7 @@ use crate::whole;
 /// The largest ratio of decompressed to compressed bytes that LZ4 can reach.
 const MOST_LZ4: u64 = 255;
 
-/// Decoder of the batches of one stream or file. It keeps the schema and the dictionaries that were read.
+/// Decoder of the batches of a stream or file. It keeps the schema and the dictionaries that were read.
 #[derive(Debug)]
 pub struct Decoder {
     schema: SchemaRef,

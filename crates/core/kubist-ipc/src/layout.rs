@@ -14,7 +14,7 @@ const VIEW_BYTES: u64 = 16;
 /// The buffers of a batch that were not yet assigned to a column.
 pub struct Layout<'a> {
     lengths: &'a [u64],
-    /// The number of data buffers of each view column, last column first.
+    /// The number of data buffers per view column, last column first.
     variadic: Vec<i64>,
     /// Unions have a validity buffer before metadata version 5.
     has_union_validity: bool,

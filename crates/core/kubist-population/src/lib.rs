@@ -105,7 +105,7 @@ pub const LIKE: usize = 8;
 
 /// Assigns records to regions.
 pub trait Places: Send + Sync {
-    /// Returns the region of each record from the columns of [`Population::located_by`], or `None` outside
+    /// Returns the region per record from the columns of [`Population::located_by`], or `None` outside
     /// all regions.
     fn of(&self, columns: &[ArrayRef]) -> Vec<Option<u32>>;
 }

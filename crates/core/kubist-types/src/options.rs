@@ -73,7 +73,7 @@ pub struct WriterOptions {
     pub name: Option<String>,
     /// Approximate bytes of rows in memory before a commit spills to scratch files; 1 GiB by default.
     pub memory_bytes: Option<usize>,
-    /// Optimize the layout after commits, on a thread that uses part of one core and ends with the writer.
+    /// Optimize the layout after commits, on a thread that uses part of a core and ends with the writer.
     pub optimize: bool,
     /// Stops `append` and `commit` from another thread.
     pub cancel: Cancel,

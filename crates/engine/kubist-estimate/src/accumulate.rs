@@ -157,7 +157,7 @@ impl Task {
         })
     }
 
-    /// The features of one aggregate; empty if it is not a function of totals.
+    /// The features of an aggregate; empty if it is not a function of totals.
     pub fn features(&self, aggregate: usize, pilot: &PilotFindings, values: &Values) -> Vec<Vec<f64>> {
         let bound = &self.aggregates[aggregate].bound;
         let arguments: Vec<&[f64]> = values.arguments[aggregate].iter().map(Vec::as_slice).collect();

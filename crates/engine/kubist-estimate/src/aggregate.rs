@@ -1,4 +1,4 @@
-//! The interface of aggregates: parsing, features of each record, accumulation, and figures with intervals.
+//! The interface of aggregates: parsing, features per record, accumulation, and figures with intervals.
 //!
 //! Each aggregate has one file in `aggregates/`, with its documentation. Other code never names an aggregate;
 //! it uses its [`Properties`].
@@ -105,7 +105,7 @@ pub enum Total {
 pub trait Aggregate: Debug + Send + Sync {
     fn properties(&self) -> Properties;
 
-    /// The features of each record, computed from argument values and shifts; `None` if the values themselves
+    /// The features per record, computed from argument values and shifts; `None` if the values themselves
     /// are accumulated.
     fn features(&self, _values: &[&[f64]], _shifts: &[Shift], _rows: usize) -> Option<Vec<Vec<f64>>> {
         None
@@ -184,7 +184,7 @@ impl Iterator for Rows<'_> {
     }
 }
 
-/// The accumulated state of one group and aggregate. Parallel tasks fill parts, which are merged.
+/// The accumulated state of a group and aggregate. Parallel tasks fill parts, which are merged.
 pub trait Accumulator: Any + Debug + Send + Sync {
     /// Adds sampled records if `priorities` are given, otherwise records of the certainty stratum.
     fn add(&mut self, records: &Records, rows: Rows, priorities: Option<&[u64]>);

@@ -18,7 +18,7 @@ use crate::control::Control;
 
 const MOST_CELLS: usize = 1 << 18;
 
-/// The weight of one representative record of a parcel.
+/// The weight of a representative record of a parcel.
 const EACH: f64 = 1.0 / LIKE as f64;
 
 pub struct Auxiliary {
@@ -31,7 +31,7 @@ pub struct Auxiliary {
     width: usize,
     of: Vec<Range<usize>>,
     index: HashMap<u64, u32>,
-    /// By group: the mean of each feature over all records in parcels.
+    /// By group: the mean per feature over all records in parcels.
     centers: Vec<f64>,
     rows: f64,
     /// The variance of that number, which the manifest knows only approximately.

@@ -1,4 +1,4 @@
-//! The text of one aggregate, such as `quantile(ux, 0.95)`, split into name and arguments.
+//! The text of an aggregate, such as `quantile(ux, 0.95)`, split into name and arguments.
 
 use std::ops::RangeInclusive;
 

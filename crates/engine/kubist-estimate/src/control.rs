@@ -1,10 +1,10 @@
-//! The control variate of one group and aggregate: predicted totals of the sample, compared with the
+//! The control variate of a group and aggregate: predicted totals of the sample, compared with the
 //! predicted totals of all records.
 
 /// A difference below this fraction of its operands is rounding error and counts as 0.
 const ROUNDED: f64 = 1e-9;
 
-/// Predictions for the sampled records of one group, in the features of one aggregate.
+/// Predictions for the sampled records of a group, in the features of an aggregate.
 #[derive(Clone, Copy, Debug)]
 pub struct Control<'a> {
     /// Predicted sums by random group; each has `width` numbers, and this aggregate's features begin at

@@ -13,7 +13,7 @@ use kubist_population::{MOST_PART, Number, Worth};
 /// Runs for the decision whether to continue, and for a first error estimate.
 const FIRST_RUNS: f64 = 16.0;
 const LEAST_RUNS: f64 = 32.0;
-/// Lower bound for the variance of one record being inside, because records may cluster in the covered part
+/// Lower bound for the variance of a record being inside, because records may cluster in the covered part
 /// of the box.
 const LEAST_VARIANCE: f64 = 0.05;
 /// If the counted runs agree with the expectation, the others may still deviate by this fraction of the

@@ -1,4 +1,4 @@
-//! Representative values of rows for which only the bounds of each column are known.
+//! Representative values of rows for which only the bounds per column are known.
 
 use std::sync::Arc;
 
@@ -8,7 +8,7 @@ use kubist_index::order::{self, Keyed};
 use kubist_index::with_exact_primitive;
 use kubist_population::LIKE;
 
-/// Steps of the permutation of each column. Values of different columns must not rise together, or they would
+/// Steps of the permutation per column. Values of different columns must not rise together, or they would
 /// look correlated; the first eight columns all get different permutations.
 const STEPS: [usize; 4] = [1, 3, 5, 7];
 

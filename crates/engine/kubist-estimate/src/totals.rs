@@ -1,4 +1,4 @@
-//! Aggregates that are smooth functions of totals, each the sum of one feature over all records.
+//! Aggregates that are smooth functions of totals, each the sum of a feature over all records.
 //!
 //! They share one accumulator. Each aggregate defines its features, and its value with the gradient. The
 //! gradient gives the linear combination of totals that has the same variance as the aggregate (delta method,
@@ -17,7 +17,7 @@ pub trait Smooth: Clone + Debug + Send + Sync + 'static {
 
     fn properties(&self) -> Properties;
 
-    /// The `WIDTH` features of each record; the first one counts records. Values are reduced by a shift for
+    /// The `WIDTH` features per record; the first one counts records. Values are reduced by a shift for
     /// each argument, so that their squares stay small.
     fn features(&self, values: &Complete, shifts: &[Shift]) -> Vec<Vec<f64>>;
 

@@ -35,7 +35,7 @@ fn number(data_type: &DataType, end: End, turned: u64) -> f64 {
     }
 }
 
-/// The bounds of each column from zone maps alone. They are infinite where NaN hides them; `None` without
+/// The bounds per column from zone maps alone. They are infinite where NaN hides them; `None` without
 /// values.
 pub fn bounds(
     records: &impl Population,

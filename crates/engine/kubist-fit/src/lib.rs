@@ -29,7 +29,7 @@ const SIZES: [u64; 9] = [4 * KIB, 8 * KIB, 16 * KIB, 32 * KIB, 64 * KIB, 128 * K
 const LEVELS: [u32; 7] = [1, 2, 4, 8, 16, 32, 64];
 /// Limit of bytes in flight. More would measure the client's memory instead of the nodes.
 const MOST_ON_THE_WAY: u64 = 16 << 20;
-/// Number of repetitions, and the duration of each measurement.
+/// Number of repetitions, and the duration per measurement.
 const ROUNDS: usize = 3;
 const EACH: Duration = Duration::from_millis(80);
 /// A cluster's blocks begin at multiples of this, and each read begins with a block.
@@ -37,7 +37,7 @@ const STRIDE: u64 = 32 * KIB;
 /// Bytes of a partition, and of the whole segment.
 const PARTITION: u64 = 1 << 20;
 const WHOLE: u64 = 16 << 20;
-/// Number of blocks of each small size.
+/// Number of blocks per small size.
 const SMALL: u64 = 64;
 /// Threads that submit requests to a cluster. Its client limits the requests in flight itself.
 const ASKING: u32 = 4;

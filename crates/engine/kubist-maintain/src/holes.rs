@@ -1,6 +1,6 @@
 //! Positions of live runs in segments, and the holes between them.
 //!
-//! Positions are rounded outwards to the store's blocks. Memory holds the live ranges of each segment, which
+//! Positions are rounded outwards to the store's blocks. Memory holds the live ranges per segment, which
 //! are few if most of the segment is live or most is dead.
 
 use std::collections::{BTreeMap, HashMap, HashSet};

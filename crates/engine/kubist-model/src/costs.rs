@@ -2,7 +2,7 @@
 //!
 //! A query is a small box on an open table; `make bench-s3` counts its requests. It lists new rewrites, and
 //! checkpoints if the manifest is stored in pages. It reads the next alteration, the declarations, the last
-//! and the next writer, the next entry of each log, zone maps and rows. A commit writes its rows and its log
+//! and the next writer, the next entry per log, zone maps and rows. A commit writes its rows and its log
 //! entry. Network egress is not included, because its price depends on the destination.
 
 /// The environment variable for other prices in dollars: `storage=0.023,put=0.005,get=0.0004`.

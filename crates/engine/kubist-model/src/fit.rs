@@ -184,7 +184,7 @@ fn request_time(points: &[(f64, f64)]) -> RequestTime {
     }
 }
 
-/// Fits the logarithmic speedup; also returns the best level of each size.
+/// Fits the logarithmic speedup; also returns the best level per size.
 fn speedup(measured: &[Measured], single: &[(f64, f64)], nodes: u32) -> (Speedup, Vec<Level>) {
     let mut levels: Vec<Level> = Vec::new();
     for (size, alone) in single {

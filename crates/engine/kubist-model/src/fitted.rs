@@ -2,7 +2,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::fit::{Fit, Measured};
 
-/// The scalability model of one location, and its measurements. Sizes are in bytes.
+/// The scalability model of a location, and its measurements. Sizes are in bytes.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Fitted {
     /// Without a password.

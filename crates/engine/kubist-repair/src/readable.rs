@@ -1,6 +1,6 @@
 //! The readable rows of a run; each page is checked separately.
 //!
-//! The unit of loss is a page, because its rows are incomplete if the chunk of one column is damaged. If the
+//! The unit of loss is a page, because its rows are incomplete if the chunk of a column is damaged. If the
 //! checksums are right but some values are invalid for their column (text that is not UTF-8), only their rows
 //! are lost. A damaged zone map loses the whole run, because it holds the parameters that the values were
 //! packed with.
@@ -103,7 +103,7 @@ fn zone_of(map: &ZoneMap, page: usize, row: usize) -> usize {
     holding.next().unwrap_or(last)
 }
 
-/// Returns a hash of each stored row. It covers canonical values, so equal rows have equal hashes.
+/// Returns a hash per stored row. It covers canonical values, so equal rows have equal hashes.
 pub fn row_hashes(batch: &RecordBatch) -> Vec<u64> {
     let columns = batch.columns().iter().filter(|array| is_identity_type(array.data_type()));
     let columns: Vec<&dyn Array> = columns.map(|array| array.as_ref()).collect();

@@ -45,7 +45,7 @@ pub fn recover(
     Ok(found)
 }
 
-/// Appends to `found` the lost rows that only the replicas of one tree hold.
+/// Appends to `found` the lost rows that only the replicas of a tree hold.
 fn in_tree(
     snapshot: &Snapshot,
     frame: &Frame,

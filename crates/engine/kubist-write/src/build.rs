@@ -40,7 +40,7 @@ const LEAST_OF_A_PLANE: usize = 8;
 const LEAF_STRATUM_ROWS: usize = 512;
 const INNER_STRATUM_ROWS: usize = 96;
 /// The same for rows above a cube's cutoff. Commits leave them in small runs, and a sample must read a part
-/// of each run.
+/// per run.
 const OVERFLOW_STRATUM_ROWS: usize = 48;
 /// Rows of a stratum and of a zone for small runs in a cube that has other runs, or above children that have
 /// rows. Queries read all such runs, and strata would make their zones larger.
@@ -77,7 +77,7 @@ pub struct EncodedRun {
 }
 
 impl SortedRows {
-    /// Sorts stored rows of one schema, fewer than 2^32.
+    /// Sorts stored rows of the same schema, fewer than 2^32.
     ///
     /// # Errors
     ///

@@ -30,7 +30,7 @@ impl LookupColumns {
 }
 
 impl Keys {
-    /// The postings of a run with these rows, in order, and the number of rows of each zone: for each column
+    /// The postings of a run with these rows, in order, and the number of rows per zone: for each column
     /// `key << 32 | zone` of every row that has a value.
     pub fn postings(&self, order: &[u32], zones: &[u8]) -> Vec<Vec<u64>> {
         let of_column = |(keys, nulls): &(Vec<u32>, Option<NullBuffer>)| {

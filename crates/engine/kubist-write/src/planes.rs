@@ -20,7 +20,7 @@ pub struct Dimensions {
     masks: Vec<MortonKey>,
 }
 
-/// The space between two coordinates of one dimension, both included.
+/// The space between two coordinates of a dimension, both included.
 pub struct Plane {
     mask: MortonKey,
     low: MortonKey,

@@ -85,7 +85,7 @@ pub struct Replacement {
     pub needs: Vec<(String, u64)>,
 }
 
-/// Writes a durable segment for the runs of one rewrite. Returns its name and the result of `fill`.
+/// Writes a durable segment for the runs of a rewrite. Returns its name and the result of `fill`.
 ///
 /// # Errors
 ///

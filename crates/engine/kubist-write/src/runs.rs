@@ -66,7 +66,7 @@ impl Prepared {
     }
 }
 
-/// Keeps the lowest cutoff of each cube, sorted by cube.
+/// Keeps the lowest cutoff per cube, sorted by cube.
 fn lowest(cutoffs: &mut Vec<(CubeId, Threshold)>) {
     cutoffs.sort_unstable();
     cutoffs.dedup_by_key(|(cube, _)| *cube);
@@ -136,7 +136,7 @@ impl Runs<'_> {
         }
         self.cancel.check()?;
         let (runs, bytes) = output.finish()?;
-        // Several parts of one grid point may have passed through the same cube.
+        // Several parts of a grid point may have passed through the same cube.
         lowest(&mut cutoffs);
         Ok(Prepared { commit: Commit { runs, cutoffs }, bytes, outside })
     }

@@ -436,7 +436,7 @@ impl Writer {
         Ok(Committed { rows_outside: outside, ..self.log_entry(entry, bytes, begin)? })
     }
 
-    /// Commits rows with original steps: the number of rows of each step, and the totals of subsampled steps.
+    /// Commits rows with original steps: the number of rows per step, and the totals of subsampled steps.
     ///
     /// # Errors
     ///

@@ -59,7 +59,7 @@ fn found(variable: &Variable, bytes: &[u8]) -> KeyBounds {
     }
 }
 
-/// A loop over numbers of one width. `order` maps bits to an ordered integer; `infinity` has the bits of a
+/// A loop over numbers of the same width. `order` maps bits to an ordered integer; `infinity` has the bits of a
 /// float type's infinity.
 macro_rules! scan {
     ($name:ident, $signed:ty, $unsigned:ty) => {

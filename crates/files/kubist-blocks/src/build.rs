@@ -343,7 +343,7 @@ impl IndexBuild<'_> {
             }
         }
         drop(copies);
-        // Blocks of one chunk are decoded once.
+        // Blocks of a chunk are decoded once.
         let tasks = tasks(variable, tiling, &others);
         for wave in tasks.chunks(WAVE) {
             let task = |index: usize| {
@@ -405,7 +405,7 @@ fn same_bytes(old: &Variable, new: &Variable, old_tiling: &Tiling, tiling: &Tili
     }
 }
 
-/// Groups blocks that are read together: those of one chunk if it must be decoded, otherwise neighbours.
+/// Groups blocks that are read together: those of a chunk if it must be decoded, otherwise neighbours.
 fn tasks(variable: &Variable, tiling: &Tiling, blocks: &[u64]) -> Vec<Vec<u64>> {
     let width = variable.number.bytes();
     let most = if matches!(variable.storage, Storage::Pages { .. }) { TASK_BYTES_OF_PAGES } else { TASK_BYTES };

@@ -1,4 +1,4 @@
-//! The columns of a query: the variables of one grid, which have the same axes.
+//! The columns of a query: the variables of a grid, which have the same axes.
 //!
 //! Variables with only some of these axes belong to it too: a coordinate, or a depth per location, has its
 //! value at every position. The positions themselves are the columns `AXIS_index`.
@@ -56,12 +56,12 @@ pub struct Grid {
     pub predicate: Predicate,
     pub read: Vec<usize>,
     pub output: Vec<usize>,
-    /// Whether the result has a column with the file of each record.
+    /// Whether the result has a column with the file per record.
     pub names_files: bool,
     pub region: Rect,
 }
 
-/// The column with the file of each record, if there are several files.
+/// The column with the file per record, if there are several files.
 pub const FILE: &str = "file";
 
 /// The meaning of a column name before a grid is chosen.

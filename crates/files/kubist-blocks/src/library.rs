@@ -63,7 +63,7 @@ struct Head {
     bytes: u64,
     #[serde(default)]
     layout: Option<Layout>,
-    /// The number of chunks of each variable.
+    /// The number of chunks per variable.
     #[serde(default)]
     chunks: Vec<u64>,
 }

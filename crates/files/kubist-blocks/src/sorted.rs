@@ -36,7 +36,7 @@ pub struct SortedBlock {
     pub count: u32,
     /// Bytes of a position.
     place_bytes: u8,
-    /// The lowest key and the checksum of each segment.
+    /// The lowest key and the checksum per segment.
     segments: Vec<(u64, u32)>,
 }
 

@@ -18,7 +18,7 @@ const INFLATION_FLOOR: u64 = 256 << 20;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Limits {
-    /// Bytes of one record: of its line, its row, or its values.
+    /// Bytes of a record: of its line, its row, or its values.
     pub record_bytes: u64,
     pub columns: usize,
     /// Bytes of records per byte of the file. Files with less than 256 MiB of records are not checked.

@@ -152,7 +152,7 @@ struct RowStream {
     /// Elements in a row.
     width: usize,
     constant: bool,
-    /// Index in the row and name of each column to read.
+    /// Index in the row and name per column to read.
     columns: Vec<(usize, String)>,
     reader: Box<dyn Read + Send>,
 }

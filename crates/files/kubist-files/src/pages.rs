@@ -37,7 +37,7 @@ pub fn check_schema(file: &mut File, limits: &Limits) -> Result<()> {
     check_tree(&children, limits)
 }
 
-/// The number of children of each element of the schema, in depth-first order.
+/// The number of children per element of the schema, in depth-first order.
 fn children(footer: &[u8]) -> Result<Vec<i64>, Trouble> {
     let mut elements = Vec::new();
     Thrift::new(footer).fields(&mut |thrift, id, found| {
@@ -115,7 +115,7 @@ pub fn check_page(page: &[u8], limits: &Limits) -> Result<()> {
 }
 
 /// Checks every page of a column in a row group. `each` gets the offset, the bytes (with header) and the
-/// number of values of each page with values.
+/// number of values per page with values.
 pub fn check_pages(
     file: &mut BufReader<File>,
     total: u64,

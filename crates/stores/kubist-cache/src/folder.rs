@@ -49,7 +49,7 @@ pub struct Folder {
     is_broken: AtomicBool,
 }
 
-/// The copies of one store.
+/// The copies of a store.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Kept {
     /// The store's identity number.
@@ -197,7 +197,7 @@ impl Folder {
         });
     }
 
-    /// Returns the copies of each store, the largest first.
+    /// Returns the copies per store, the largest first.
     ///
     /// # Errors
     ///

@@ -33,7 +33,7 @@ fn file(link: &Link, writer: &str) -> String {
     link.file(&format!("{FOLDER}/{writer}"))
 }
 
-/// Known fences at the ends of logs, which followers skip, and the last entry of each log that this handle
+/// Known fences at the ends of logs, which followers skip, and the last entry per log that this handle
 /// put, which need not be read.
 #[derive(Debug, Default)]
 pub struct Fences(Mutex<HashMap<String, (u64, u64)>>, Mutex<HashMap<String, (u64, Bytes)>>);

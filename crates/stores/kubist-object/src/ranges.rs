@@ -1,4 +1,4 @@
-//! Splits ranges of one object into requests.
+//! Splits ranges of an object into requests.
 //!
 //! Ranges with a small gap are one request; a long range is several, which run in parallel.
 

@@ -218,7 +218,7 @@ pub struct ReplicaLocation {
     pub hosts: Arc<[String]>,
 }
 
-/// The size of one stored thing.
+/// The size of a stored thing.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Size {
     /// Its kind.

@@ -174,7 +174,7 @@ impl CachedDirectory {
         self.on_disk.clone_from(&self.seen);
     }
 
-    /// The cache is lost. Changes of one name stay in order, changes of different names do not.
+    /// The cache is lost. Changes of the same name stay in order, changes of different names do not.
     pub fn crash(&mut self, chance: &mut Chance) {
         let survival = Survival::draw(chance);
         for (name, changes) in std::mem::take(&mut self.unsynced) {

@@ -87,7 +87,7 @@ enum Kind {
     Text,
     /// A text literal, which may still become a time.
     Written,
-    /// Dates and times of one type.
+    /// Dates and times of the same type.
     Time(DataType),
     /// A time literal without a type.
     AnyTime,

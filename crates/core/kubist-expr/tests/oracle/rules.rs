@@ -141,7 +141,7 @@ fn literal_number(literal: &Lit, other: Option<Num>) -> Option<Num> {
     })
 }
 
-/// The type of an expression is the same for every row. It is found by evaluating with a null of each type.
+/// The type of an expression is the same for every row. It is found by evaluating with a null per type.
 fn kind_of(expr: &Expr) -> Option<Num> {
     match expr {
         Expr::Column(index) => cell_number(&sample(*index)),

@@ -26,7 +26,7 @@ pub struct Encoded {
 
 #[derive(Debug, PartialEq)]
 pub struct Directory {
-    /// The number of the first zone of each run, then the total number of zones.
+    /// The number of the first zone per run, then the total number of zones.
     pub firsts: Vec<u32>,
     /// The exact or approximate number of keys, which determines the code of their gaps.
     keys: u32,
@@ -50,7 +50,7 @@ fn gap_bits(keys: u32) -> u32 {
     31 - keys.max(1).ilog2()
 }
 
-/// Encodes pairs `key << 32 | zone`; `zones` has the number of zones of each run. The pairs of a part may be
+/// Encodes pairs `key << 32 | zone`; `zones` has the number of zones per run. The pairs of a part may be
 /// unsorted and repeated. The keys of a part are above the keys of the previous one.
 pub fn encode(parts: Vec<Vec<u64>>, zones: &[u32]) -> Encoded {
     let mut encoder = Encoder::new(zones, 1);
@@ -67,7 +67,7 @@ pub struct Encoder<'a> {
 }
 
 impl Encoder<'_> {
-    /// `zones` has the number of zones of each run. Each piece covers an equal part of the range of keys.
+    /// `zones` has the number of zones per run. Each piece covers an equal part of the range of keys.
     pub fn new(zones: &[u32], pieces: u32) -> Encoder<'_> {
         Encoder { zones, pieces, keys: None, located: Vec::new() }
     }

@@ -1,7 +1,7 @@
 //! The keys of a page in the format of pco: coded bins, and the bits of a key within its bin.
 //!
 //! It takes fewer bytes than the other encodings for data without a pattern except its distribution, but is
-//! read value by value from the beginning of the page. A chunk contains the metadata of one pco chunk and its
+//! read value by value from the beginning of the page. A chunk contains the metadata of a pco chunk and its
 //! only page, in pco's wrapped format.
 //!
 //! pco reports invalid bytes if it knows the count of rows. Bytes that would make it allocate too much memory

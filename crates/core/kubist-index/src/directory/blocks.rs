@@ -55,9 +55,9 @@ pub(super) struct Change<'a, L> {
 pub(crate) struct Block<L> {
     pub cubes: Vec<CubeId>,
     pub cutoffs: Vec<Threshold>,
-    /// `low[0..k], high[0..k]` of each cube, where k is the number of dimensions of its tree.
+    /// `low[0..k], high[0..k]` per cube, where k is the number of dimensions of its tree.
     spans: Vec<u32>,
-    /// Index of the first run of each cube.
+    /// Index of the first run per cube.
     first_run: Vec<u32>,
     pub runs: Vec<Arc<Run<L>>>,
     pub ids: Vec<RunId>,
@@ -116,7 +116,7 @@ pub(crate) struct Blocks<L> {
     blocks: Vec<Arc<Block<L>>>,
     /// Numbers per cube for its span: twice the most dimensions of a tree, or 0.
     pub stride: usize,
-    /// Number of runs of each grid, ascending by grid, without grids that have none.
+    /// Number of runs per grid, ascending by grid, without grids that have none.
     pub runs: Vec<(u32, usize)>,
     pub rows: u64,
 }

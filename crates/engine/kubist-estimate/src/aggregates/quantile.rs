@@ -244,7 +244,7 @@ impl<T: Ranked> Ordered<T> {
     }
 
     /// Discards values that can be neither the quantile nor an end of its interval, if there are too many for
-    /// one of `states` accumulators. The stored values must be a uniform sample: values of one region would
+    /// one of `states` accumulators. The stored values must be a uniform sample: values of a region would
     /// not represent the others.
     fn narrow(&mut self, states: usize) {
         let most = (KEPT / states.max(1)).max(KEPT_OF_GROUP).max(2 * self.left);

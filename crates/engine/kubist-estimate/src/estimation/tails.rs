@@ -14,7 +14,7 @@ use kubist_types::error::{Error, Result};
 pub struct Tails {
     /// The fraction of records in each tail.
     pub share: f64,
-    /// Aggregate number, argument number and name of each column with tails.
+    /// Aggregate number, argument number and name per column with tails.
     columns: Vec<(usize, usize, String)>,
 }
 
@@ -38,7 +38,7 @@ impl Tails {
         Ok(Tails { share, columns })
     }
 
-    /// The size of a pilot that contains about 8 records of each tail.
+    /// The size of a pilot that contains about 8 records per tail.
     pub fn pilot_rows(&self) -> f64 {
         8.0 / self.share
     }

@@ -22,7 +22,7 @@ use crate::verify::{VerifyReport, check_columns};
 pub struct Judged {
     /// `None` if the run's zone map is unreadable or its grid is missing.
     frame: Option<Arc<Frame>>,
-    /// The lowest and the highest priority of each page, or a description of its damage.
+    /// The lowest and the highest priority per page, or a description of its damage.
     pages: Vec<std::result::Result<(u64, u64), String>>,
     /// Sums for comparison with the secondary indexes.
     held: Vec<(u32, Sum)>,

@@ -108,7 +108,7 @@ impl OpenFile {
         Ok(length)
     }
 
-    /// Returns the bytes of each range, if they are few and in memory.
+    /// Returns the bytes per range, if they are few and in memory.
     pub fn read_present(&self, ranges: &[Range<u64>]) -> Option<Vec<Bytes>> {
         let lengths = || ranges.iter().map(|range| range.end.checked_sub(range.start).filter(|length| *length > 0));
         lengths().try_fold(DIRECT_READ_BYTES, |left, length| left.checked_sub(length?))?;
@@ -129,7 +129,7 @@ impl OpenFile {
         waits
     }
 
-    /// Returns the bytes of each range, and whether the read waited. Absent ranges are requested together
+    /// Returns the bytes per range, and whether the read waited. Absent ranges are requested together
     /// before the first wait.
     pub fn read_all(&self, ranges: &[Range<u64>]) -> Result<(Vec<Bytes>, bool)> {
         if let Some(found) = self.read_present(ranges) {

@@ -44,7 +44,7 @@ pub trait Reads {
     ///
     /// # Errors
     ///
-    /// `Unreachable` if the engine fails as a whole. Errors of one segment are in its result.
+    /// `Unreachable` if the engine fails as a whole. Errors of a segment are in its result.
     fn read_segments(&self, wanted: &[(&str, &[Range<u64>])], watch: Watch<'_>) -> Result<Answers>;
 
     /// See [`StoreExt::read_short`].
@@ -352,7 +352,7 @@ pub trait StoreExt: Store {
     ///
     /// # Errors
     ///
-    /// `Unreachable` if the engine fails as a whole. Errors of one segment are in its result.
+    /// `Unreachable` if the engine fails as a whole. Errors of a segment are in its result.
     fn read_segments(&self, wanted: &[(&str, &[Range<u64>])], watch: Watch<'_>) -> Result<Answers> {
         match self.abilities().reads {
             Some(reads) => reads.read_segments(wanted, watch),

@@ -242,7 +242,7 @@ fn scenario(at: &str, name: &str, steps: &[Vec<[f64; 3]>]) {
         kubist_bench::run(&table, &Query { bounds: all_boxes[0][number % BOXES].clone(), ..Query::default() });
     };
     let asked_alone = 200.0 / timed(200, &mut ask).as_secs_f64();
-    // As a writer's own thread: a fraction of one core.
+    // As a writer's own thread: a fraction of a core.
     let optimize = OptimizeOptions { core_share: CORE_SHARE, ..OptimizeOptions::default() };
     let (asked, time) = beside(|| assert!(table.optimize(&optimize, &mut |_, _| {}).is_ok()), &mut ask);
     let asked_beside = asked as f64 / time.as_secs_f64();

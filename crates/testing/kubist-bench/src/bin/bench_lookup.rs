@@ -1,4 +1,4 @@
-//! All records of one particle: costs and savings of a secondary index.
+//! All records of a particle: costs and savings of a secondary index.
 //!
 //!     cargo run --release -p kubist-bench --bin bench_lookup
 //!         [-- --particles 100000 --steps 200 --commits 1 --at DIR --compare]
