@@ -71,7 +71,6 @@ fn cells_that_cannot_be_told_apart_are_refused() {
     for width in [0.0, -0.0, -1.0, f64::NAN, f64::INFINITY, f64::NEG_INFINITY] {
         refused(rows(&found, &per_cell(1, width)), "width");
     }
-    // The smallest widths, and wider than the domain.
     for (width, expected) in [(2f64.powi(-53), 5), (2f64.powi(-52), 5), (0.5, 3), (1.5, 1), (1e300, 1), (f64::MAX, 1)] {
         assert_eq!(rows(&found, &per_cell(1, width)).unwrap(), expected, "{width}");
     }
@@ -107,7 +106,6 @@ fn many_rows_a_cell_cost_what_choosing_them_costs() {
             };
             let of_cell = ids(per_cell(rows_a_cell, 10.0));
             assert_eq!(of_cell.len(), expected);
-            // One cell for all rows equals a limit.
             assert!(of_cell == ids(Query { limit: Some(rows_a_cell), ..Query::default() }));
         });
     }

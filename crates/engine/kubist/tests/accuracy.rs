@@ -19,7 +19,6 @@ use rand::{Rng, SeedableRng};
 
 const ROWS: usize = 4000;
 
-/// Columns, types and error bounds.
 static COLUMNS: [(&str, DataType, Option<&str>); 10] = [
     ("id", DataType::Int64, None),
     ("x", DataType::Float64, Some("1e-3")),
@@ -85,7 +84,6 @@ fn rows(rng: &mut StdRng, first: usize, with_odd: bool) -> RecordBatch {
     RecordBatch::try_new(schema(), columns.collect()).unwrap()
 }
 
-/// The expected stored values.
 fn expected(batch: &RecordBatch) -> RecordBatch {
     let columns = batch.columns().iter().zip(&COLUMNS).map(|(array, (_, _, bound))| match bound {
         Some(bound) => bound.parse::<Accuracy>().unwrap().round(array),
@@ -140,7 +138,6 @@ fn filled(store: Arc<dyn Store>) -> (Table, Vec<RecordBatch>) {
     let mut all = Vec::new();
     for commit in 0..4 {
         let batch = given(&mut rng, commit * ROWS);
-        // In batches of any size.
         for part in 0..1 + commit {
             let (from, to) = (part * ROWS / (1 + commit), (part + 1) * ROWS / (1 + commit));
             writer.append(&batch.slice(from, to - from)).unwrap();
@@ -196,7 +193,6 @@ fn values_are_rounded_once_and_never_again() {
     assert_eq!((stored(&salvaged), bounds(&salvaged)), (wanted, bounds(&table)));
 }
 
-/// Boxes, conditions, orders, counts and estimates use the stored values.
 #[test]
 fn questions_are_about_the_stored_values() {
     let (table, all) = filled(in_memory("asked"));
@@ -321,7 +317,6 @@ fn bounds_are_in_the_unit_of_the_column() {
     let info = table.snapshot().unwrap().info().unwrap();
     assert_eq!(info.about.columns[1].accuracy.as_deref(), Some("0.001"));
     assert_eq!(info.about.columns[2].accuracy, None);
-    // `exist_ok` needs the same bound.
     let again = |bound: Option<&str>| {
         let accuracy = bound.map(|bound| ("x".to_string(), Value::Text(bound.into()))).into_iter().collect();
         Table::create(store.clone(), schema(), &TableOptions { accuracy, exist_ok: true, ..options.clone() })
@@ -385,7 +380,6 @@ fn a_column_that_comes_later_may_have_a_bound() {
         let columns = table.snapshot().unwrap().columns();
         assert_eq!(columns.last().unwrap().accuracy.as_deref(), Some("0.1"));
     }
-    // `exist_ok` with or without the added column.
     let again = |bound: Option<Value>, knows: bool| {
         let mut accuracy = options().accuracy;
         accuracy.extend(bound.map(|bound| ("age".to_string(), bound)));

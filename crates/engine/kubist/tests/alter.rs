@@ -33,7 +33,6 @@ fn table() -> (Arc<MemoryStore>, Table) {
     (store, table)
 }
 
-/// Rows with these ids, and the columns `age` and `kind` if given.
 fn rows(ids: std::ops::Range<i64>, age: Option<f64>, kind: Option<&str>) -> RecordBatch {
     let count = ids.clone().count();
     let x = Float64Array::from_iter_values(ids.clone().map(|id| (id * 7919 % 1000) as f64));

@@ -59,7 +59,6 @@ fn few_records_are_few_and_the_outlook_is_right() {
         let figure = &found.figures[0];
         assert!(figure.rows < 150 || figure.exact, "{} of {truth} records in {:?}", figure.rows, few.query.bounds);
         bounded += u32::from(!figure.exact);
-        // A missed group has at most all remaining rows.
         let groups = EstimateOptions { group_by: vec!["kind".into()], max_rows: Some(250), ..few.clone() };
         let missed = snapshot.estimate(&groups, &mut |_| {}).unwrap().missed_group.unwrap();
         assert!(missed as f64 <= 1.3 * truth as f64, "{missed} of {truth} in {:?}", few.query.bounds);

@@ -1,7 +1,7 @@
 //! Every long call stops soon after cancellation and leaves the table valid.
 //!
-//! A switch counts the checks and sets itself at one of them, so a seed repeats the same moment without a
-//! clock. Afterwards a call may check a few more times: about once per thread, not once per piece of work.
+//! A switch counts the checks and sets itself at one of them, so a seed needs no clock. Afterwards a call may
+//! check a few more times: about once per thread.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -23,7 +23,6 @@ use rand::{Rng, SeedableRng};
 const ROWS: i64 = 150_000;
 /// Records of one path share a priority.
 const OF_PATH: i64 = 3;
-/// Checks after the switch was set, by all threads.
 const LATE_LOOKS: u64 = 100;
 /// The most rows between two checks.
 const ROWS_A_LOOK: u64 = 65_536;
@@ -96,7 +95,6 @@ fn ids(stream: QueryStream) -> Result<Vec<i64>> {
     Ok(ids)
 }
 
-/// Interrupts a call at random checks. Uninterrupted it returns `expected` after at least `least` checks.
 fn interrupt<T: PartialEq + std::fmt::Debug + Send + 'static>(
     what: &'static str,
     least: u64,
@@ -258,7 +256,6 @@ fn what_keeps_a_table_small_stops_at_any_moment_and_the_table_is_sound() {
     };
     interrupt("checkpoint", 4, move |cancel| {
         let (store, _) = made(8, 1_000);
-        // A paged manifest.
         let written = Table::open(store.clone()).and_then(|table| {
             table.limit_runs_in_memory(1);
             table.cancelled_by(&cancel).checkpoint()

@@ -22,7 +22,6 @@ const WRITERS: usize = 4;
 const READERS: usize = 3;
 const OPTIMIZERS: usize = 2;
 const NODES: usize = 3;
-/// Commits of each writer with a node down, and again after its return.
 const COMMITS: i64 = 15;
 /// One test at a time uses the nodes.
 static NODES_ARE_TAKEN: Mutex<()> = Mutex::new(());
@@ -37,7 +36,6 @@ fn rounds() -> usize {
     std::env::var("ROUNDS").map_or(2, |rounds| rounds.parse().unwrap())
 }
 
-/// An unused location.
 fn fresh(name: &str) -> String {
     let hosts = std::env::var("KUBIST_TEST_CASSANDRA").expect("KUBIST_TEST_CASSANDRA names no hosts");
     let now = std::time::UNIX_EPOCH.elapsed().unwrap_or_default().as_nanos();

@@ -41,7 +41,6 @@ fn commit(table: &Table, writer: &str, rows: &RecordBatch) {
     writer.commit().unwrap();
 }
 
-/// Rows from before and after two added columns and a unit: alterations 1, 3 and 2.
 fn build(at: &Path) {
     let options = TableOptions {
         dimensions: vec![Dimension { column: "x".into(), domain: Domain::Learned }],
@@ -88,7 +87,6 @@ fn salvage(from: &Path, to: &Path) -> kubist::Result<SalvageReport> {
 fn columns_of_alterations_that_cannot_be_read_are_a_told_loss() {
     type Damage = fn(&Path);
     let remove: Damage = |file| std::fs::remove_file(file).unwrap();
-    // With the remaining columns and the lost alterations.
     let cases = [(1, 2, 3), (2, 3, 2), (3, 3, 1)];
     let ways = [(flip as Damage, "damaged"), (remove, "missing")];
     for ((number, columns, lost), (damage, what)) in cases.into_iter().flat_map(|case| ways.map(|way| (case, way))) {

@@ -184,7 +184,6 @@ impl Model {
     }
 }
 
-/// Plays one history and returns its error.
 fn play(seed: u64, plant: Plant) -> std::result::Result<(), String> {
     let mut random = StdRng::seed_from_u64(seed);
     let machine = SimDisk::new(seed);
@@ -218,7 +217,6 @@ fn acknowledged_commits_survive_every_crash() {
     }
 }
 
-/// The simulation must find planted bugs.
 #[test]
 fn planted_bugs_are_found_out() {
     for plant in [

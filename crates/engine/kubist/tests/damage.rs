@@ -43,7 +43,6 @@ fn build(at: &Path) {
         ..Default::default()
     };
     let table = Table::create(at.to_str().unwrap(), schema.clone(), &options).unwrap();
-    // A paged checkpoint.
     table.limit_runs_in_memory(0);
     let mut writer = table.writer(&WriterOptions::default()).unwrap();
     for commit in 0..COMMITS {
@@ -64,7 +63,6 @@ fn build(at: &Path) {
     }
 }
 
-/// All rows, or those of an index, in a canonical form.
 fn rows(at: &Path, filter: Option<&str>) -> Result<Vec<String>> {
     let table = Table::open(at.to_str().unwrap())?;
     let mut rows = Vec::new();
@@ -79,7 +77,6 @@ fn rows(at: &Path, filter: Option<&str>) -> Result<Vec<String>> {
     Ok(rows)
 }
 
-/// All rows, and again through secondary indexes.
 fn read(at: &Path) -> Result<Vec<String>> {
     let filters = [None, Some("name = 'droplet 3'"), Some("id IN (7, 811, 1500) AND x >= 0")];
     let found = filters.into_iter().map(|filter| rows(at, filter)).collect::<Result<Vec<_>>>()?;

@@ -45,7 +45,6 @@ fn rows(first: i64) -> RecordBatch {
     RecordBatch::try_new(schema(), columns).unwrap()
 }
 
-/// The default number of runs in memory, and none.
 const HELD: [u64; 2] = [1 << 18, 0];
 
 /// A table with several page levels if `held` is 0, and a commit after its checkpoint.
@@ -80,7 +79,6 @@ fn opened(at: &str, held: u64) -> Snapshot {
     table.snapshot().unwrap()
 }
 
-/// Segments of pages, oldest first.
 fn segments(at: &str) -> Vec<PathBuf> {
     let files = std::fs::read_dir(format!("{at}/segments")).unwrap().map(|file| file.unwrap().path());
     let is_of_pages = |path: &PathBuf| path.file_name().unwrap().to_str().unwrap().starts_with("pages-");
@@ -89,7 +87,6 @@ fn segments(at: &str) -> Vec<PathBuf> {
     files
 }
 
-/// Where the digest of a segment begins.
 fn digest_of(file: &Path) -> Option<usize> {
     std::fs::read(file).unwrap().windows(4).rposition(|bytes| bytes == b"KDG1")
 }
@@ -209,7 +206,6 @@ fn a_damaged_digest_is_named_and_costs_speed() {
         let file = &segments(&at).pop().unwrap();
         let sound = std::fs::read(file).unwrap();
         let begin = digest_of(file).unwrap();
-        // In the head, and anywhere.
         let at_byte = if turn < 8 { begin + 2 * turn } else { rng.random_range(begin..sound.len()) };
         let mut bytes = sound.clone();
         bytes[at_byte] ^= 1 << rng.random_range(0..8);

@@ -29,10 +29,8 @@ fn rows(first: i64, count: i64) -> RecordBatch {
     RecordBatch::try_new(schema(), columns).unwrap()
 }
 
-/// The default number of runs in memory, and none.
 const HELD: [u64; 2] = [1 << 18, 0];
 
-/// Small cubes.
 fn options() -> TableOptions {
     let dimension =
         |name: &str| Dimension { column: name.into(), domain: Domain::Linear(Value::Int(0), Value::Int(1)) };
@@ -44,7 +42,6 @@ fn options() -> TableOptions {
     }
 }
 
-/// Some thousand runs, in a checkpoint and in the logs after it, from a handle with this memory limit.
 fn build(at: &str, held: u64) -> Table {
     let options = TableOptions { replication: "outlook(-1)".parse().unwrap(), ..options() };
     let table = Table::create(at, schema(), &options).unwrap();
@@ -254,7 +251,6 @@ fn pages_outlive_the_handles_that_need_them() {
         assert!(writes.checkpoint().unwrap());
         writes.clean(Duration::ZERO).unwrap();
     }
-    // Two checkpoints are kept.
     assert_eq!(segments(&at).len(), 2);
     assert_eq!(ask(&reads.snapshot().unwrap(), &Query::default()).0.len() as i64, (COMMITS + 4) * ROWS);
     // Missing manifest pages mean an expired snapshot.

@@ -19,7 +19,6 @@ use statrs::distribution::{ContinuousCDF, Normal};
 
 const ROWS: usize = 30_000;
 
-/// Points, half of them in a cluster, with a value that depends on the cluster.
 struct World {
     x: Vec<f64>,
     y: Vec<f64>,
@@ -72,7 +71,6 @@ impl World {
         .unwrap()
     }
 
-    /// The non-null values of the rows in the box.
     fn values(&self, inside: impl Fn(usize) -> bool) -> Vec<f64> {
         let rows = (0..self.x.len()).filter(|row| inside(*row));
         rows.filter_map(|row| self.value[row]).filter(|value| !value.is_nan()).collect()
@@ -251,7 +249,6 @@ fn outer_bins_say_what_they_hold() {
         (bins[0].bin[0].0, bins[bins.len() - 1].bin[0].1)
     };
     let (least, most) = known(&world.value);
-    // All rows are read.
     let exact = snapshot.estimate(&all(&["histogram(value, 5, 0, 0.25)"]), &mut |_| {}).unwrap();
     assert_eq!(ends(&exact), (least.min(0.0), most.max(0.25)));
     // A sample takes the extremes from zone maps, unless NaN hides them.

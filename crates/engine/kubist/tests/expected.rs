@@ -12,7 +12,6 @@ use kubist::{
 use rand::rngs::SmallRng;
 use rand::{Rng, SeedableRng};
 
-/// Points, half of them in a cluster, with values that depend on the position.
 struct World {
     x: Vec<f64>,
     y: Vec<f64>,
@@ -119,7 +118,6 @@ fn what_is_expected_takes_fewer_records() {
     let of_high = world.inside().filter(|wave| *wave > 10.0).sum::<f64>();
     let of_x = (0..world.x.len()).filter(|row| world.is_inside(*row));
     let of_x: f64 = of_x.map(|row| world.x[row] * world.wave[row]).sum();
-    // Question, error goal, true values, and rows relative to a plain sample.
     let questions = [
         ("mean(wave)", None, "", 0.004, vec![sum / count], 0.5),
         ("sum(wave)", None, "", 0.01, vec![sum], 0.3),

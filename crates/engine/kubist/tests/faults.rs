@@ -18,7 +18,6 @@ use rand::{Rng, SeedableRng};
 
 /// How long a silent client keeps a log.
 const HELD: Duration = Duration::from_secs(30);
-/// A timeout.
 const HANGS: Duration = Duration::from_secs(120);
 
 fn hosts() -> String {
@@ -29,7 +28,6 @@ fn number(variable: &str, otherwise: u64) -> u64 {
     std::env::var(variable).map_or(otherwise, |text| text.parse().unwrap())
 }
 
-/// An empty table, with its keyspace and name.
 fn fresh(name: &str) -> (Table, String) {
     let now = std::time::UNIX_EPOCH.elapsed().unwrap_or_default().as_nanos();
     let path = format!("kubist_tests/{name}-{now:x}");
@@ -44,13 +42,11 @@ fn writer(table: &Table, number: i64) -> kubist::Result<Writer> {
     table.writer(&WriterOptions { name: Some(name(number)), ..Default::default() })
 }
 
-/// Takes a log when it is free, which must not be before its lease ends.
 fn take_over(table: &Table, number: i64, since: Instant) -> Writer {
     loop {
         match writer(table, number) {
             Ok(taken) => {
                 println!("the log was free {:.1} s after its owner was last heard of", since.elapsed().as_secs_f64());
-                // Leases are renewed after a third of their time.
                 assert!(since.elapsed() > HELD / 2, "{:?}", since.elapsed());
                 return taken;
             }
@@ -226,7 +222,6 @@ fn a_writer_that_stalls_for_longer_than_its_hold_is_refused() {
 #[ignore = "needs a Cassandra cluster: KUBIST_TEST_CASSANDRA"]
 fn two_optimizers_at_once_lose_nothing() {
     let (table, path) = fresh("optimizers");
-    // Two clients, as on two machines.
     let proxy = Proxy::before(&hosts(), 0);
     let ways = [hosts(), proxy.hosts()].map(|hosts| format!("cassandra://{hosts}/{path}"));
     let work = Work::new(ways.into(), 2);

@@ -34,7 +34,6 @@ fn schema() -> SchemaRef {
     ]))
 }
 
-/// Two writers with two steps, replicas, secondary indexes and a checkpoint.
 fn build(at: &Path) {
     let options = TableOptions {
         dimensions: vec![Dimension { column: "x".into(), domain: Domain::Learned }],
@@ -64,7 +63,6 @@ fn build(at: &Path) {
     table.checkpoint().unwrap();
 }
 
-/// Segment files, largest first.
 fn segments(at: &Path) -> Vec<PathBuf> {
     let files = std::fs::read_dir(at.join("segments")).unwrap().map(|entry| entry.unwrap().path());
     let mut files: Vec<PathBuf> = files.filter(|path| path.extension().is_some_and(|end| end == "seg")).collect();
@@ -214,7 +212,6 @@ fn ids(store: Arc<dyn Store>) -> Vec<i64> {
     found
 }
 
-/// A table, its contents, and the number of reads for them.
 struct Truth {
     at: PathBuf,
     looked: [VerifyReport; 2],
@@ -255,7 +252,6 @@ impl Truth {
         Truth { at, looked, saved, ids, reads_of_verify, reads_of_salvage: store.reads() }
     }
 
-    /// Returns whether everything was read.
     fn verified(&self, fault: &Fault, deep: bool) -> bool {
         let truth = &self.looked[deep as usize];
         let report = match verify(&self.at, fault, deep).0 {
@@ -276,7 +272,6 @@ impl Truth {
         report.unread.is_empty()
     }
 
-    /// Returns whether the salvage succeeded.
     fn salvaged(&self, fault: &Fault) -> bool {
         let (saved, _, to) = salvage(&self.at, fault);
         match saved {
@@ -296,7 +291,6 @@ impl Truth {
     }
 }
 
-/// The table intact and damaged.
 fn tables(folder: &Path) -> [Truth; 2] {
     let (sound, damaged) = (folder.join("sound"), folder.join("damaged"));
     build(&sound);

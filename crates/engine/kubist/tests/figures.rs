@@ -28,7 +28,6 @@ struct Drops {
     id: Vec<i64>,
 }
 
-/// Droplets; larger ones deposit more often.
 fn drops(seed: u64, rows: usize) -> Drops {
     let mut random = SmallRng::seed_from_u64(seed);
     let diameter: Vec<f64> = (0..rows).map(|_| 1e-6 + 29e-6 * random.random::<f64>().powi(2)).collect();
@@ -150,7 +149,6 @@ fn groups_are_of_any_expression() {
         let error = refused(by);
         assert!(error.kind() == ErrorKind::InvalidInput && error.to_string().contains(message), "{by}: {error}");
     }
-    // The number of groups is bounded.
     let error = refused("floor(x * 1e6)");
     assert!(error.to_string().contains("there are more than 10,000 groups; group by something coarser"), "{error}");
 }
@@ -181,7 +179,6 @@ fn formulas_of_aggregates_are_plain_arithmetic_once_all_is_read() {
         assert!((found - expected).abs() <= 1e-7 * expected.abs(), "{text}: {found} is not {expected}");
     }
     let figure = |text: &str| snapshot.estimate(&wish(&[text], &[], 1.0), &mut |_| {}).unwrap().figures[0].clone();
-    // Division by zero gives no value.
     assert_eq!(figure("sum(diameter) / sum(diameter * 0)").value, None);
     for (text, message) in [
         ("sum(diameter) / max(diameter)", "max cannot be part of a formula: only sum, count, mean (avg) and share can"),
@@ -326,7 +323,6 @@ fn whole_numbers_keep_all_their_digits() {
     assert_eq!(told("max(price)"), price((first + 2_000) * 1_000_000_007));
     assert_eq!(told("median(price)"), price((first + 1_000) * 1_000_000_007));
     assert_eq!(told("sum(price)"), price((2_001 * first + 2_000 * 2_001 / 2) * 1_000_000_007));
-    // Groups of one type.
     let estimate = snapshot.estimate(&wish(&["max(id)", "count()"], &["deposited"], 1.0), &mut |_| {}).unwrap();
     let batch = estimate.to_batch().unwrap();
     let values = batch["value"].as_primitive::<Int64Type>();

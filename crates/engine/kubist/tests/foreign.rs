@@ -11,10 +11,8 @@ use std::time::Duration;
 use crate::common::{commit, commits, name, options, schema};
 use kubist::{Error, ErrorKind, NewColumn, OptimizeOptions, Query, Result, Table, Value, VerifyOptions, WriterOptions};
 
-/// A timeout.
 const HANGS: Duration = Duration::from_secs(60);
 
-/// A table with all kinds of files, and a foreign folder.
 struct Workdir {
     folder: tempfile::TempDir,
 }
@@ -91,7 +89,6 @@ const COMMANDS: [Command; 9] = [
     ("drop", |at| Table::drop_at(at, false).map(drop)),
 ];
 
-/// Runs all commands, and returns those refused because of `at`.
 fn do_everything(workdir: &Workdir, at: &Path, sort: &str) -> Vec<&'static str> {
     let mut refused = Vec::new();
     for (what, command) in COMMANDS {

@@ -105,7 +105,6 @@ fn grid(table: &Table) -> u32 {
     table.snapshot().unwrap().about().unwrap().grid
 }
 
-/// A step of a spreading cloud.
 fn step(rng: &mut SmallRng, number: usize, rows: usize) -> Vec<Point> {
     let reach = (number + 1) as f64;
     (0..rows).map(|_| [number as f64 * 0.01, rng.random_range(0.0..reach), rng.random_range(-reach..reach)]).collect()
@@ -251,7 +250,6 @@ fn a_snapshot_keeps_its_grid_and_its_rows() {
     }
     let info = table.snapshot().unwrap().info().unwrap();
     assert_eq!((info.about.grid, info.about.rows, &info.about.dimensions[1].scale[..]), (1, 5000, "quantile"));
-    // Without dimensions, the next grid keeps the present ones.
     table.regrid(&GridOptions::default(), &mut |_, _| {}).unwrap();
     let info = table.snapshot().unwrap().info().unwrap();
     assert_eq!((info.about.grid, &info.about.dimensions[1].scale[..]), (2, "quantile"));

@@ -37,7 +37,6 @@ fn rows(ids: Range<i64>) -> RecordBatch {
     rows_within(ids, 1.0)
 }
 
-/// The same in a part of the space.
 fn rows_within(ids: Range<i64>, width: f32) -> RecordBatch {
     let position = |id: i64, part: u32| (name_hash(&id.to_string()) >> part & 0xffff) as f32 / 65536.0;
     let columns: Vec<ArrayRef> = vec![
@@ -74,7 +73,6 @@ fn ids(snapshot: &Snapshot, query: &Query) -> Result<Vec<i64>> {
     Ok(found)
 }
 
-/// Queries of everything, of a part, and by the secondary index.
 fn questions() -> Vec<Query> {
     let bound = |column: &str, low: f64, high: f64| Bound {
         column: column.into(),
@@ -103,7 +101,6 @@ fn files(folder: &Path) -> Vec<PathBuf> {
     files
 }
 
-/// The disk space of the segments.
 fn on_disk(path: &Path) -> u64 {
     files(&path.join("segments")).iter().map(|file| file.metadata().unwrap().blocks() * 512).sum()
 }
@@ -113,7 +110,6 @@ fn live(table: &Table) -> u64 {
     disk.primary + disk.replicas + disk.zone_maps + disk.lookups
 }
 
-/// Whether the temporary folder's file system supports holes.
 fn has_holes(folder: &Path) -> bool {
     let store = LocalStore::create(&folder.join("probe")).unwrap();
     let mut segment = store.create_segment("s").unwrap();
@@ -159,7 +155,6 @@ fn a_table_in_small_commits_takes_little_more_than_what_lives() {
     sound(&again);
 }
 
-/// A table that was partly rewritten, and older snapshots with their answers.
 struct Replaced {
     table: Table,
     path: PathBuf,
@@ -388,7 +383,6 @@ fn no_crash_costs_a_row() {
             machine.calm();
             let table = open(machine.process()).unwrap();
             let mut found = ids(&table.snapshot().unwrap(), &Query::default()).unwrap();
-            // The unfinished commit may be there.
             done = done.max(found.len() as i64);
             found.dedup();
             assert_eq!(found, (0..done).collect::<Vec<_>>(), "SEED={seed}");

@@ -217,7 +217,6 @@ impl Store for Plain {
     );
 }
 
-/// The values at a location.
 #[derive(Clone)]
 struct State {
     values: Vec<f64>,
@@ -228,24 +227,20 @@ struct State {
 struct Handle {
     table: Table,
     place: usize,
-    /// Of the location when the handle was opened.
     arrival: u64,
     snapshots: Vec<(Snapshot, Vec<f64>)>,
 }
 
 struct World {
     folder: tempfile::TempDir,
-    /// The last location is in memory, the others are directories.
     memory: Arc<MemoryStore>,
     rng: SmallRng,
     places: Vec<Option<State>>,
-    /// Copies that no handle opens.
     backups: Vec<(PathBuf, Vec<f64>)>,
     handles: Vec<Handle>,
     tokens: Vec<(SnapshotToken, Vec<f64>)>,
     arrivals: u64,
     next: u64,
-    /// Answers, errors.
     outcomes: [u64; 2],
 }
 
@@ -320,7 +315,6 @@ impl World {
         (self.next - rows..self.next).map(|value| value as f64 / 4096.0).collect()
     }
 
-    /// Whether the handle's directory is still at its location.
     fn is_at_home(&self, handle: &Handle) -> bool {
         self.places[handle.place].as_ref().is_some_and(|state| state.arrival == handle.arrival)
     }

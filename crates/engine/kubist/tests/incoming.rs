@@ -49,7 +49,6 @@ fn a_long_value_named_often_is_written_in_bounded_memory() {
     }
 }
 
-/// The peak memory of this process.
 fn peak_bytes() -> usize {
     let status = std::fs::read_to_string("/proc/self/status").unwrap_or_default();
     let line = status.lines().find_map(|line| line.strip_prefix("VmHWM:")).unwrap_or("0 kB");

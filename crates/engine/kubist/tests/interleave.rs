@@ -44,7 +44,6 @@ fn open(disk: Arc<dyn Disk>, fault: Option<Fault>) -> kubist::Result<Table> {
 #[derive(Default)]
 struct Known {
     acknowledged: Mutex<BTreeMap<i64, i64>>,
-    /// Running writers.
     writing: AtomicI64,
 }
 
@@ -155,7 +154,6 @@ fn optimize(table: &Table, random: &mut StdRng, known: &Known) -> std::result::R
     Ok(())
 }
 
-/// Random dimensions and domains.
 fn regrid(table: &Table, random: &mut StdRng) -> kubist::Result<()> {
     let names = [vec!["x"], vec!["y", "x"], vec!["id"]][random.random_range(0..3)].clone();
     let domain = |name: &&str| Dimension {
@@ -231,7 +229,6 @@ type DiskOf<'a> = &'a (dyn Fn(u64, &SimDisk, Arc<SimProcess>) -> Arc<dyn Disk> +
 fn play_with(seed: u64, fault: Option<Fault>, disk: DiskOf<'_>) -> (Outcome, u64) {
     let machine = SimDisk::new(seed);
     let known = Known { writing: AtomicI64::new(WRITERS), ..Known::default() };
-    // The table exists before the processes start.
     drop(open(disk(0, &machine, machine.process()), fault).unwrap());
     let tasks: Vec<Task<'_, Outcome>> = (0..9)
         .map(|number| -> Task<'_, Outcome> {
@@ -252,7 +249,6 @@ fn play_with(seed: u64, fault: Option<Fault>, disk: DiskOf<'_>) -> (Outcome, u64
     (outcomes.into_iter().collect::<Outcome>().and_then(|()| settled(&machine, &known, fault)), calls)
 }
 
-/// At the end everything acknowledged is there, and the table is valid.
 fn settled(machine: &SimDisk, known: &Known, fault: Option<Fault>) -> Outcome {
     let wrong = |wrong: &dyn std::fmt::Debug| format!("in the end: {wrong:?}");
     let table = open(machine.process(), fault).map_err(|error| wrong(&error))?;

@@ -53,7 +53,6 @@ fn options() -> TableOptions {
     }
 }
 
-/// A handle that pages the manifest, and writes as many levels as possible.
 fn open(at: &str) -> Table {
     let table = Table::open(at).unwrap();
     table.limit_runs_in_memory(0);
@@ -134,7 +133,6 @@ fn history(seed: u64, seen: &mut Seen) {
     let at = folder.path().join("t").display().to_string();
     // Follows the logs from the beginning without checkpoints.
     let reference = Table::create(&at, schema(), &TableOptions { lookup: vec!["id".into()], ..options() }).unwrap();
-    // One that holds the manifest, and one that holds part of it.
     let others = || {
         [u64::MAX, [100, 400, 1600][seed as usize % 3]].map(|runs| {
             let table = Table::open(&at).unwrap();
@@ -262,7 +260,6 @@ fn ids_are_found_whatever_is_held() {
     }
 }
 
-/// Equal commits, each followed by a checkpoint: the bytes written and those of the newest checkpoint.
 fn grown(at: &str, commits: i64, count: i64) -> Table {
     let table = Table::create(at, schema(), &options()).unwrap();
     table.limit_runs_in_memory(0);
@@ -430,7 +427,6 @@ fn a_damaged_page_costs_its_own_runs_at_most() {
     );
 }
 
-/// A kill during a checkpoint leaves a usable table.
 #[test]
 fn a_checkpoint_is_killed_anywhere() {
     let at =

@@ -137,7 +137,6 @@ fn a_simulation_goes_on_with_other_writers() {
         }
     }
     let steps = || {
-        // An old and a new handle.
         let anew = Table::open(elsewhere(&store)).unwrap().snapshot().unwrap().complete_steps();
         assert_eq!(table.snapshot().unwrap().complete_steps(), anew);
         anew
@@ -201,7 +200,6 @@ fn a_solver_goes_back_to_a_checkpoint() {
     assert_eq!(table.retract(9).unwrap().rows, 0);
 }
 
-/// Four writers, two optimizers, three readers: each snapshot contains whole commits, each row once.
 #[test]
 fn everybody_at_once() {
     const WRITERS: i64 = 4;
@@ -400,7 +398,6 @@ fn a_writer_restores_the_layout_behind_its_back() {
     let options = WriterOptions { optimize: true, ..Default::default() };
     let mut writer = table.writer(&options).unwrap();
     let mut commits = 0;
-    // Wait for the optimizer's thread.
     while table.snapshot().unwrap().info().unwrap().runs >= commits {
         assert!(commits < 100_000, "the layout never got better");
         writer.append(&rows(commits as i64 * 20..commits as i64 * 20 + 20)).unwrap();

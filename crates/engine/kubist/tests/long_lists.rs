@@ -78,7 +78,6 @@ fn build(at: &str) -> (Table, Vec<RecordBatch>) {
     (table, all)
 }
 
-/// The table with a paged manifest in a new handle.
 fn paged(at: &str) -> Snapshot {
     let table = Table::open(at).unwrap();
     table.limit_runs_in_memory(0);
@@ -102,7 +101,6 @@ fn bound(name: &str, low: f64, high: f64) -> Bound {
     Bound { column: name.into(), low: Some(Value::Float(low)), high: Some(Value::Float(high)) }
 }
 
-/// `x`, `y`, `a`, and `n`.
 type Row = ([Option<f64>; 3], i64);
 
 fn records(all: &[RecordBatch]) -> impl Iterator<Item = (i64, Row)> + '_ {
@@ -121,7 +119,6 @@ fn records(all: &[RecordBatch]) -> impl Iterator<Item = (i64, Row)> + '_ {
     })
 }
 
-/// Minimum and maximum of `x`, `y`, `a` and `n`.
 fn ends<'a>(rows: impl Iterator<Item = &'a Row> + Clone) -> [Option<(f64, f64)>; 4] {
     let of = |value: &dyn Fn(&Row) -> Option<f64>| {
         let values = rows.clone().filter_map(value).filter(|value| !value.is_nan());
@@ -211,7 +208,6 @@ fn long_lists_answer_as_those_in_memory_do() {
         assert_eq!(one.figures.len(), other.figures.len());
     }
 
-    // An indexed value in a large box, and splits.
     for n in [rows[17].1.1, rows[90_000].1.1] {
         let sought =
             Query { bounds: vec![bound("x", -0.5, 0.97)], filter: Some(format!("n = {n}")), ..Query::default() };
@@ -225,7 +221,6 @@ fn long_lists_answer_as_those_in_memory_do() {
     let found = batches.flat_map(|batch| batch.column(0).as_primitive::<Int64Type>().values().to_vec());
     assert!(sorted(found.collect()) == sorted(ids(&held, &query)));
 
-    // A column that most runs lack.
     let added = |name: &str, default| {
         let (name, data_type) = (name.into(), DataType::Float64);
         NewColumn { name, data_type, nullable: true, default, unit: None, accuracy: None }

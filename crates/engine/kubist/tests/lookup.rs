@@ -40,7 +40,6 @@ fn schema() -> Arc<Schema> {
     Arc::new(Schema::new(vec![Field::new("pid", DataType::Int32, false), float("time"), float("x"), float("y")]))
 }
 
-/// All particles at one step, with smooth paths.
 fn step(step: i32) -> RecordBatch {
     let angle = |pid: i32| pid as f32 * 0.7 + step as f32 * 0.01;
     let floats = |value: &dyn Fn(i32) -> f32| -> ArrayRef {
@@ -77,7 +76,6 @@ fn of(pid: i32) -> Query {
     Query { filter: Some(format!("pid = {pid}")), ..Query::default() }
 }
 
-/// The times of a particle's records, and the cost.
 fn look_up(table: &Table, pid: i32) -> (Vec<i64>, Stats) {
     let mut stream = table.snapshot().unwrap().query(of(pid)).unwrap();
     let mut times = Vec::new();
@@ -91,7 +89,6 @@ fn look_up(table: &Table, pid: i32) -> (Vec<i64>, Stats) {
     (times, stream.stats())
 }
 
-/// The pages with records of the particle, and the rows of their zones.
 fn held(table: &Table, pid: i32) -> (u64, u64) {
     let snapshot = table.snapshot().unwrap();
     let (mut pages, mut rows) = (0, 0);
@@ -124,7 +121,6 @@ fn a_particle_costs_the_pages_that_hold_it() {
         for pid in [0, 17, 399] {
             let (times, stats) = look_up(&table, pid);
             assert!(times.into_iter().eq(0..200), "particle {pid}");
-            // Primary runs suffice.
             assert_eq!((stats.pages_read, stats.rows_read), held(&table, pid), "{commits} commits, particle {pid}");
             assert_eq!(stats.runs_looked_up, info.runs);
             assert!(stats.rows_read < info.about.rows / 20);

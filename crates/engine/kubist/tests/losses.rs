@@ -43,7 +43,6 @@ fn named(name: &str) -> WriterOptions {
     WriterOptions { name: Some(name.into()), ..Default::default() }
 }
 
-/// Commits of 1,000 rows.
 fn commit(at: &Path, writer: &str, commits: std::ops::Range<i64>) {
     let table = Table::open(at.to_str().unwrap()).unwrap();
     let mut writer = table.writer(&named(writer)).unwrap();
@@ -84,7 +83,6 @@ struct Case {
     /// Makes the table; "ben" commits once, "ada" the rest.
     prepare: fn(&Path),
     damage: fn(&Path),
-    /// The log and the loss that the error names.
     says: &'static [&'static str],
     /// Rows that salvage saves at least, rows known to exist, and whether there may be more.
     saved: u64,
@@ -298,7 +296,6 @@ fn handles_that_are_open_notice_it_and_nothing_more_is_acknowledged() {
     }
 }
 
-/// A source, and a machine that fails after some calls.
 fn cut_off(make: impl Fn(Arc<dyn Store>) -> kubist::Result<()>, count: usize) {
     let at = Path::new("/data/new");
     let mut outcomes = [0; 2];

@@ -70,7 +70,6 @@ fn optimize(table: &Table, replication: &str, few_lookups: usize) -> OptimizeRep
     table.optimize(&options, &mut |_, _| {}).unwrap()
 }
 
-/// Indexes of primary runs.
 fn lookups(table: &Table) -> Vec<Arc<Lookup>> {
     let snapshot = table.snapshot().unwrap();
     let directory = snapshot.pinned().directory().unwrap();
@@ -88,7 +87,6 @@ fn ids(snapshot: &Snapshot, filter: String) -> (BTreeSet<i64>, u64) {
     (found, stream.stats().rows_read)
 }
 
-/// Rows read by queries for some particles and ids.
 fn asked(snapshot: &Snapshot) -> u64 {
     let mut read = 0;
     for wanted in [0, 1, 17, 1234, COMMITS * ROWS / TIMES - 1] {
@@ -222,7 +220,6 @@ fn rows_lost_after_a_merge_are_found_in_what_was_replaced_before_it() {
         assert!(optimize(&table, "none", 20).lookups_merged > 20);
         let snapshot = table.snapshot().unwrap();
         let directory = snapshot.pinned().directory().unwrap();
-        // One that the optimizer merged.
         let of_rewrites = directory.runs().filter(|run| run.payload.segment.starts_with("rewrite"));
         of_rewrites.max_by_key(|run| run.rows).unwrap().clone()
     };

@@ -174,7 +174,6 @@ fn what_queries_find_expensive_is_optimized_behind_them() {
     let optimizer = table.optimize_reads();
     let query = small_box([0.2, 0.2], 0.01);
     let expected = ask(&table, &query).0;
-    // Wait for the optimizer's thread.
     let asked = (0..1_000_000).find(|_| {
         assert_eq!(ask(&table, &query).0, expected);
         debt() < before / 2
@@ -184,7 +183,6 @@ fn what_queries_find_expensive_is_optimized_behind_them() {
     assert_eq!(ask(&table, &Query::default()).0, all);
 }
 
-/// Efficient reads cause no rewrite.
 #[test]
 fn nothing_is_rewritten_without_a_reason() {
     let table = table("calm");
@@ -234,7 +232,6 @@ fn layout(table: &Table) -> impl PartialEq + std::fmt::Debug + use<> {
     (runs, directory.cutoffs().collect::<Vec<_>>())
 }
 
-/// The optimizer does the same with a paged manifest.
 #[test]
 fn a_list_that_is_not_held_leads_to_the_same_layout() {
     let [held, paged] = [1 << 18, 5].map(|limit| {

@@ -23,7 +23,6 @@ use rand::{Rng, SeedableRng};
 
 struct Case {
     table: Table,
-    /// Columns with a secondary index.
     lookup: Vec<String>,
     truth: RecordBatch,
     dimensions: Vec<String>,
@@ -175,7 +174,6 @@ fn repeated(value: &ArrayRef, rows: usize) -> ArrayRef {
     arrow_select::take::take(value, &UInt32Array::from(vec![0; rows]), None).unwrap()
 }
 
-/// Adds a column, with its default in the expected rows.
 fn add_column(
     rng: &mut SmallRng,
     table: &Table,
@@ -239,7 +237,6 @@ fn rids(batches: &[RecordBatch]) -> Vec<i64> {
     columns.flat_map(|column| column.values().to_vec()).collect()
 }
 
-/// Adds a condition on indexed values.
 fn look_up(rng: &mut SmallRng, case: &Case, query: &mut Query, matching: &mut Vec<usize>) {
     let Some(name) = case.lookup.choose(rng) else { return };
     let column = plain(case.truth.column_by_name(name).unwrap());
@@ -261,7 +258,6 @@ fn look_up(rng: &mut SmallRng, case: &Case, query: &mut Query, matching: &mut Ve
     matching.retain(|row| rows.iter().any(|listed| equal(&column, *listed, *row)));
 }
 
-/// A random query and its expected rows.
 fn question(rng: &mut SmallRng, case: &Case) -> (Query, Vec<usize>) {
     let truth = &case.truth;
     let mut query = Query::default();
@@ -383,7 +379,6 @@ fn check(rng: &mut SmallRng, case: &Case, label: &str) -> u64 {
             assert_eq!(original.data_type(), column.data_type(), "{label}: {field}");
             let expected = arrow_select::take::take(original, &wanted, None).unwrap();
             let (expected, found) = (plain(&expected), plain(column));
-            // Debug text, because NaN is not equal to itself.
             if expected.as_ref() != found.as_ref() {
                 assert_eq!(format!("{expected:?}"), format!("{found:?}"), "{label}: {field}");
             }

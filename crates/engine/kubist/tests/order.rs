@@ -193,7 +193,6 @@ fn trajectories_come_one_after_the_other_in_order_of_time() {
         let mut expected = sorted(&by_priority, &rows, &terms);
         expected.retain(|id| rows[*id as usize].kind.as_deref().is_some_and(|kind| kinds.contains(kind)));
         assert!(expected.len() > 1_000 && expected.len() < rows.len());
-        // In memory, and in more runs than one merge takes.
         for memory_bytes in [None, Some(10_000)] {
             let run = RunOptions { memory_bytes, ..RunOptions::default() };
             let paths = |query: Query| {

@@ -27,7 +27,6 @@ const CAPACITY: u32 = 64;
 const BYTES_AT_ONCE: u64 = 512 << 20;
 
 type RunOfTable = Arc<Run<Location>>;
-/// Top, kind, runs, debt.
 type Found = (CubeId, Kind, Vec<RunId>, u64);
 
 fn table() -> Table {
@@ -45,7 +44,6 @@ fn table() -> Table {
     table
 }
 
-/// Random runs and cutoffs in cubes of both grids.
 fn directory(core: &Core, rng: &mut SmallRng) -> Directory {
     let forest = core.forest();
     let (mut runs, mut cutoffs): (Vec<RunOfTable>, _) = (Vec::new(), Vec::new());

@@ -35,7 +35,6 @@ fn number(name: &str) -> i64 {
     variable(name).parse().unwrap()
 }
 
-/// Does nothing unless this process is a child.
 #[test]
 fn in_a_child() {
     let Ok(role) = std::env::var("KUBIST_ROLE") else { return };
@@ -51,7 +50,6 @@ fn in_a_child() {
     }
 }
 
-/// Set when the parent closes standard input.
 fn end_of_input() -> Arc<AtomicBool> {
     let end = Arc::new(AtomicBool::new(false));
     let seen = end.clone();
@@ -62,7 +60,6 @@ fn end_of_input() -> Arc<AtomicBool> {
     end
 }
 
-/// Prints before and after each commit.
 fn write(table: &Table) {
     let (writer, first, count) = (number("KUBIST_WRITER"), number("KUBIST_FIRST"), number("KUBIST_COUNT"));
     let (stop_at, calls) = (number("KUBIST_STOP_AT"), number("KUBIST_CALLS"));
@@ -113,7 +110,6 @@ fn read(table: &Table) {
     say(&format!("looked {looks} {expired}"));
 }
 
-/// Optimizes, writes checkpoints and cleans, once or until the parent ends it.
 fn optimize(table: &Table) {
     let end = end_of_input();
     let (rounds, grids) = (number("KUBIST_COUNT"), number("KUBIST_GRIDS"));
@@ -203,7 +199,6 @@ impl Child {
         Child::start(table, "optimizer", &settings)
     }
 
-    /// The next line; `None` after its end.
     fn hear(&mut self) -> Option<String> {
         self.output.by_ref().find_map(|line| line.unwrap().strip_prefix('@').map(String::from))
     }
@@ -219,7 +214,6 @@ impl Child {
         kill_process(Pid::from_child(&self.process), signal).unwrap();
     }
 
-    /// The remaining lines; the child must succeed.
     fn finish(mut self) -> Vec<String> {
         drop(self.process.stdin.take());
         let output = std::iter::from_fn(|| self.hear()).collect();
@@ -228,7 +222,6 @@ impl Child {
     }
 }
 
-/// A folder for a table, and its guard.
 fn place() -> (Option<tempfile::TempDir>, PathBuf) {
     match mounts() {
         Some([one, _]) => (None, one.join(fresh_name("table"))),
@@ -323,18 +316,14 @@ fn a_rewriter_that_was_stalled_publishes_no_segment_that_is_gone() {
 
 #[derive(Clone, Copy, Debug)]
 enum Fate {
-    /// Killed where it stopped itself.
     Killed,
-    /// Killed at a random time.
     KilledAnywhere,
-    /// Woken after others optimized, wrote checkpoints and cleaned.
     Woken,
 }
 
 struct Campaign {
     random: StdRng,
     location: String,
-    /// Acknowledged commits of each writer, numbered from 0.
     acknowledged: [i64; 3],
     killed: u64,
     killed_in_flight: u64,

@@ -16,7 +16,6 @@ use kubist::{Cancel, CommitOptions, Declared, Error, OptimizeOptions, Result, Sn
 
 const READERS: usize = 8;
 
-/// A table behind a gate, and a writer with another handle.
 fn table() -> (Arc<Gated>, Table, Writer) {
     let store = MemoryStore::new("refreshed");
     let other = Table::create(Arc::new(store.clone()), schema(), &options()).unwrap();
@@ -27,7 +26,6 @@ fn table() -> (Arc<Gated>, Table, Writer) {
     (gated, table, writer)
 }
 
-/// A store with network latency that records requests.
 #[derive(Debug)]
 struct Far {
     store: MemoryStore,
@@ -39,7 +37,6 @@ impl Far {
         self.asked.lock().unwrap().push(what);
     }
 
-    /// The requests since the last call, sorted.
     fn asked(&self) -> Vec<&'static str> {
         let mut asked = std::mem::take(&mut *self.asked.lock().unwrap());
         asked.sort_unstable();
@@ -102,7 +99,6 @@ fn a_far_table_that_has_not_changed_is_asked_once_for_each_thing() {
     let token = table.snapshot().unwrap().token();
     // Rewrites, alterations, declared writers, writer names and logs, and the check that these still hold.
     assert_eq!(far.asked(), ["get", "list", "list", "logs", "read_logs", "read_logs"]);
-    // A commit, a writer, a column and a rewrite are seen at once.
     commit(&mut writer, 0, 1).unwrap();
     assert_eq!(seen(&table.snapshot().unwrap()), 2);
     let mut other = near.writer(&WriterOptions { name: Some(name(1)), ..Default::default() }).unwrap();
@@ -142,7 +138,6 @@ fn a_commit_looks_at_the_table_once() {
     assert_eq!(looks(), [0, 0], "nothing");
 }
 
-/// The commits of the writer in a snapshot.
 fn seen(snapshot: &Snapshot) -> i64 {
     commits(snapshot).unwrap().get(&0).copied().unwrap_or(0)
 }
@@ -203,7 +198,6 @@ fn a_call_never_answers_with_what_was_read_before_it_began() {
     within_a_minute("calls at once", || {
         let (gated, table, mut writer) = table();
         let first = held(&gated, &table, Hold::Read, &Cancel::default());
-        // Acknowledged after the first call has read the logs.
         commit(&mut writer, 0, 1).unwrap();
         let reads = gated.reads.load(Ordering::SeqCst);
         let others = waiting(&table);
@@ -229,7 +223,6 @@ fn every_call_sees_what_was_acknowledged_before_it() {
                     let mut late = Vec::new();
                     for round in 1..=ROUNDS {
                         begin.wait();
-                        // One commit is acknowledged, the next is running.
                         let found = table.snapshot().map(|snapshot| seen(&snapshot));
                         if !matches!(found, Ok(found) if found == round || found == round + 1) {
                             late.push((round, found));

@@ -25,7 +25,6 @@ const HOSTS: usize = 6;
 const KEPT_BY: usize = 3;
 const PARTITION: u64 = 8 << 10;
 
-/// A store in memory with hosts on a token ring.
 #[derive(Debug)]
 struct Ring(MemoryStore);
 
@@ -82,7 +81,6 @@ impl Reads for Ring {
 }
 
 impl Ring {
-    /// Reads each range from its first host.
     fn from_hosts(&self, segment: &str, ranges: &[Range<u64>], watch: Watch<'_>) -> Result<Vec<Bytes>> {
         let asked = Instant::now();
         let found = self.0.read(segment, ranges)?;

@@ -31,7 +31,6 @@ fn x(id: i64) -> Option<f32> {
     (id % 50 != 0).then_some((id * 7919 % 10_007) as f32)
 }
 
-/// Three steps of two writers, rewritten, with replicas, checkpoints and later commits.
 fn build(at: &Path) {
     let options = TableOptions {
         dimensions: vec![Dimension { column: "x".into(), domain: Domain::Learned }],
@@ -43,7 +42,6 @@ fn build(at: &Path) {
         ..Default::default()
     };
     let table = Table::create(at.to_str().unwrap(), schema(), &options).unwrap();
-    // A paged checkpoint.
     table.limit_runs_in_memory(0);
     for commit in 0..COMMITS {
         let name = Some(format!("rank-{}", commit % 2));
@@ -77,7 +75,6 @@ fn files(at: &Path) -> Vec<PathBuf> {
     found
 }
 
-/// The sorted ids of a query; checks all values.
 fn ids(snapshot: &Snapshot, query: &Query) -> Vec<i64> {
     let mut found = Vec::new();
     for batch in snapshot.query(query).unwrap() {

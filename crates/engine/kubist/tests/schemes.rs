@@ -24,7 +24,6 @@ fn count(table: &Table) -> usize {
     stream.map(|batch| batch.unwrap().num_rows()).sum()
 }
 
-/// Every function that takes a location.
 fn live_at(location: &str, beside: &str) {
     assert!(matches!(Table::open(location), Err(Error::Missing { location: at, .. }) if at == location));
     assert!(matches!(Table::drop_at(location, false), Err(Error::Missing { .. })));

@@ -25,7 +25,6 @@ const HOUR: u64 = 3_600_000;
 /// Longer than a simulated machine caches anything.
 const LONG: Duration = Duration::from_secs(1);
 
-/// A server and two machines that mount it, with the given assumed staleness.
 fn machines(seed: u64, staleness: [Duration; 2]) -> (SimDisk, [Arc<dyn Store>; 2]) {
     let server = SimDisk::new(seed);
     let network = Network::new(&server, &Rule::ALL);
@@ -51,7 +50,6 @@ fn writer(table: &Table) -> Writer {
     table.writer(&WriterOptions { name: Some(name(0)), ..Default::default() }).unwrap()
 }
 
-/// The creation time in the segment's name.
 fn made(segment: &str) -> u64 {
     segment.rsplit_once('-').unwrap().1.parse().unwrap()
 }

@@ -40,13 +40,11 @@ enum Doing {
     Cleaning,
 }
 
-/// Checks that the commits are those acknowledged, or begun.
 fn check(table: &Table, acknowledged: i64, begun: i64, seed: u64) {
     let found = commits(&table.snapshot().unwrap()).unwrap().get(&0).copied().unwrap_or(0);
     assert!((acknowledged..=begun).contains(&found), "SEED={seed}: {found} of {acknowledged} to {begun} commits");
 }
 
-/// Plays one history. Returns the interrupted operation.
 fn play(seed: u64) -> Option<Doing> {
     let mut random = StdRng::seed_from_u64(seed);
     let machine = SimDisk::new(seed);

@@ -55,7 +55,6 @@ fn only_run(table: &Table) -> (Arc<Run<Location>>, RecordBatch) {
     (run, rows)
 }
 
-/// Writes a run with a changed zone map.
 fn run(table: &Table, cube: CubeId, rows: RecordBatch, change: impl Fn(&mut ZoneMap)) -> Run<Location> {
     let core = table.core();
     let count = rows.num_rows() as u32;
@@ -94,7 +93,6 @@ fn publish_as(table: &Table, replacement: Replacement) {
     assert!(publish(table.core(), replacement, &Default::default()).unwrap());
 }
 
-/// The findings of both checks.
 fn findings(table: &Table) -> (usize, Vec<String>) {
     let look = |deep| {
         let options = VerifyOptions { deep, ..VerifyOptions::default() };

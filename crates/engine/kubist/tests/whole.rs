@@ -58,7 +58,6 @@ fn age() -> NewColumn {
     NewColumn { name: "age".into(), data_type, nullable: false, default, unit: Some("s".into()), accuracy: None }
 }
 
-/// Four steps of two writers, rows without a step, an added column, and a partial rewrite.
 fn lived_in(table: &Table) {
     table.declare_writers(&Declared::Names(["ada", "ben"].map(String::from).into())).unwrap();
     let (mut ada, mut ben) = (writer(table, "ada"), writer(table, "ben"));
@@ -113,7 +112,6 @@ fn alike(one: &Snapshot, other: &Snapshot) {
     ] {
         assert_eq!(sorted(ids(one, &query)), sorted(ids(other, &query)), "{query:?}");
     }
-    // In order of priority.
     let lowest = Query { limit: Some(200), ..everything };
     assert_eq!(ids(one, &lowest), ids(other, &lowest));
 }
@@ -154,7 +152,6 @@ fn a_copy_has_everything_that_the_rows_have() {
         assert_eq!(own.about.writers.len(), 2);
         assert_eq!(other.about.writers.iter().map(|writer| writer.rows).collect::<Vec<_>>(), [7500]);
 
-        // New rows of the copy are independent of the copied ones.
         let mut ada = writer(&copy, "ada");
         ada.append(&rows(20_000..27_500)).unwrap();
         ada.commit().unwrap();

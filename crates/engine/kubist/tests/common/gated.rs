@@ -38,7 +38,6 @@ pub struct Gated {
     pub store: MemoryStore,
     gate: Mutex<Gate>,
     changed: Condvar,
-    /// Reads of logs, listed names of rewrites, and reads of rewrites.
     pub reads: AtomicU64,
     pub listed: AtomicU64,
     pub rewrites: AtomicU64,

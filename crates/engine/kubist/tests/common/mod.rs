@@ -21,7 +21,6 @@ use kubist::{
 };
 use kubist_index::priority::name_hash;
 
-/// Ids per commit, and commits per writer.
 const IDS: i64 = 1_000;
 const COMMITS: i64 = 100_000;
 
@@ -80,7 +79,6 @@ pub fn commit(to: &mut Writer, writer: i64, commit: i64) -> Result<Committed> {
     to.commit_as(&CommitOptions { token: Some(format!("commit {commit}")), step: None })
 }
 
-/// Returns the number of commits of each writer in a snapshot, or its first error.
 pub fn commits(snapshot: &Snapshot) -> std::result::Result<BTreeMap<i64, i64>, Wrong> {
     let mut counts = BTreeMap::new();
     for (writer, commits) in whole_commits(snapshot)? {
@@ -92,7 +90,6 @@ pub fn commits(snapshot: &Snapshot) -> std::result::Result<BTreeMap<i64, i64>, W
     Ok(counts)
 }
 
-/// The whole commits of each writer in a snapshot, in ascending order.
 pub fn whole_commits(snapshot: &Snapshot) -> std::result::Result<BTreeMap<i64, Vec<i64>>, Wrong> {
     let mut ids = Vec::new();
     for batch in snapshot.query(Query::default())? {

@@ -38,7 +38,6 @@ pub struct Proxy {
 }
 
 impl Proxy {
-    /// A proxy in front of these nodes. The seed decides its faults.
     pub fn before(hosts: &str, seed: u64) -> Proxy {
         let network = Network { weather: Mutex::new(Weather::Fair), changed: Condvar::new(), open: Mutex::default() };
         let network = Arc::new(network);
@@ -51,7 +50,6 @@ impl Proxy {
         Proxy { network, hosts, port }
     }
 
-    /// The hosts for a location through the proxy.
     pub fn hosts(&self) -> String {
         self.hosts.iter().map(|host| format!("{host}:{}", self.port)).collect::<Vec<_>>().join(",")
     }
@@ -64,7 +62,6 @@ impl Proxy {
         self.network.change(Weather::Foul);
     }
 
-    /// Holds all bytes until the next change.
     pub fn stall(&self) {
         self.network.change(Weather::Still);
     }
@@ -85,7 +82,6 @@ impl Drop for Proxy {
     }
 }
 
-/// A port that is free on all hosts.
 fn listen(hosts: &[String]) -> (Vec<TcpListener>, u16) {
     loop {
         let first = TcpListener::bind((hosts[0].as_str(), 0)).unwrap();
@@ -110,7 +106,6 @@ impl Network {
         self.changed.notify_all();
     }
 
-    /// Waits while nothing may pass.
     fn weather(&self) -> Weather {
         let now = self.weather.lock().unwrap();
         *self.changed.wait_while(now, |now| *now == Weather::Still).unwrap()

@@ -13,7 +13,6 @@ static CALLS_LEFT: AtomicI64 = AtomicI64::new(NEVER);
 
 pub const NEVER: i64 = -1;
 
-/// Stops this process after so many more calls that change the disk.
 pub fn stop_after(calls: i64) {
     CALLS_LEFT.store(calls, Ordering::SeqCst);
 }

@@ -1,5 +1,3 @@
-//! For tests that something ends.
-
 use std::sync::mpsc::{RecvTimeoutError, channel};
 use std::time::Duration;
 

@@ -17,15 +17,12 @@ use super::{Wrong, commit, commits, name};
 const PAUSE: Duration = Duration::from_millis(30);
 /// Between two optimizer runs.
 const REST: Duration = Duration::from_millis(200);
-/// A timeout.
 const HANGS: Duration = Duration::from_secs(600);
 
 pub struct Work {
-    /// Locations of the same table, used in turn.
     locations: Vec<String>,
     end: AtomicBool,
     acknowledged: Vec<AtomicI64>,
-    /// Time and duration of each acknowledged commit.
     times: Mutex<Vec<(Instant, Duration)>>,
     pub reads: AtomicI64,
     pub rewrites: AtomicI64,
@@ -33,7 +30,6 @@ pub struct Work {
     pub failures: Mutex<Vec<String>>,
 }
 
-/// Ends the work even if a thread panics.
 struct End<'a>(&'a Work);
 
 impl Drop for End<'_> {
@@ -42,7 +38,6 @@ impl Drop for End<'_> {
     }
 }
 
-/// Whether the call may succeed later.
 fn passes(error: &Error) -> bool {
     matches!(error, Error::Unavailable(_) | Error::NoSpace(_) | Error::Busy(_) | Error::Refused(_))
 }
@@ -60,7 +55,6 @@ impl Work {
         }
     }
 
-    /// Runs all threads until `meanwhile` returns.
     pub fn goes_on_during(&self, readers: usize, optimizers: usize, meanwhile: impl FnOnce()) {
         std::thread::scope(|scope| {
             let mut ways = self.locations.iter().cycle();
@@ -193,7 +187,6 @@ impl Work {
         }
     }
 
-    /// The longest time since `begin` without an acknowledgement.
     pub fn longest_silence(&self, begin: Instant) -> Duration {
         let mut moments: Vec<Instant> = self.times.lock().unwrap().iter().map(|(moment, _)| *moment).collect();
         moments.retain(|moment| *moment >= begin);
@@ -201,13 +194,11 @@ impl Work {
         moments.windows(2).map(|pair| pair[1] - pair[0]).max().unwrap_or_default()
     }
 
-    /// The slowest commit acknowledged since `begin`.
     pub fn slowest_commit(&self, begin: Instant) -> Duration {
         let times = self.times.lock().unwrap();
         times.iter().filter(|(moment, _)| *moment >= begin).map(|(_, took)| *took).max().unwrap_or_default()
     }
 
-    /// Checks the final table, and returns a summary.
     pub fn check(&self, table: &Table) -> String {
         let acknowledged: BTreeMap<i64, i64> =
             (0..).zip(self.acknowledged.iter().map(|count| count.load(Ordering::SeqCst))).collect();

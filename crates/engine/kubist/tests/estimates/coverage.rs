@@ -81,7 +81,6 @@ fn trajectories(value: impl Fn(f64) -> f64) -> World {
     world
 }
 
-/// Returns the fraction of seeds whose interval contains the true value, and the fraction with this warning.
 fn held_and_warned(seeds: u64, world: &World, aggregate: &str, read: f64, warning: &str) -> (f64, f64) {
     let options = sampled(aggregate, read / 400.0, None);
     let exact = table(world, &["pid"], 0).estimate(&all(&[aggregate]), &mut |_| {}).unwrap();
@@ -102,7 +101,6 @@ fn few_trajectories_have_intervals_that_hold_or_a_warning() {
     for (world, aggregate) in
         [(&normal, "mean(value)"), (&normal, "std(value)"), (&skewed, "mean(value)"), (&skewed, "std(value)")]
     {
-        // 150 trajectories are enough.
         let (_, warned) = held_and_warned(20, world, aggregate, 15.0, "fewer than 30 of `pid` were read: read more");
         assert_eq!(warned, 1.0, "{aggregate}");
         let (held, warned) = held_and_warned(300, world, aggregate, 35.0, "a few of `pid` decide it");
@@ -147,7 +145,6 @@ fn the_number_in_a_box_comes_from_some_runs_at_its_edge() {
     let large = rows.iter().filter(|row| world.value[**row].is_some_and(|value| value > 4.0)).count() as f64;
     let sum = world.values(inside).iter().sum::<f64>();
     let of_kinds = |kinds: bool| rows.iter().filter(|row| (world.kind[**row] < 3) == kinds).count() as f64;
-    // The question, and its rows relative to a plain sample.
     let questions = [
         ("sum(value)", None, "", vec![sum], 0.5),
         ("count()", Some("value > 4"), "", vec![large], 0.6),

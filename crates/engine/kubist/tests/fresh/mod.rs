@@ -18,7 +18,6 @@ pub fn mounts() -> Option<[PathBuf; 2]> {
     Some([one.into(), other.into()])
 }
 
-/// A path of one mount on the other.
 pub fn on_the_other(path: &Path) -> PathBuf {
     let [one, other] = mounts().expect("two mounts");
     match path.strip_prefix(&one) {

@@ -18,7 +18,6 @@ const TIME_DIGITS: usize = 13;
 /// Tag and length of the time section of a log entry.
 const TIME_SECTION: [u8; 6] = [16, 0, 8, 0, 0, 0];
 
-/// Objects, log entries and segments by a stable name.
 pub fn contents(at: &Path) -> BTreeMap<String, Vec<u8>> {
     let store = open_local(at).expect("a table's folder");
     let names = Names::of(&store);
@@ -151,13 +150,11 @@ fn is_of_name(byte: u8) -> bool {
     byte.is_ascii_alphanumeric() || b"._-".contains(&byte)
 }
 
-/// The JSON after its length.
 fn json(bytes: &[u8]) -> serde_json::Value {
     let length = u32::from_le_bytes(bytes[..4].try_into().expect("four bytes")) as usize;
     serde_json::from_slice(&bytes[4..4 + length]).expect("JSON")
 }
 
-/// Checkpoint pages: segment, offset and length.
 fn pages(store: &dyn Store) -> Vec<(String, u64, u32)> {
     let header = store.get("table").expect("a sound header").expect("a header");
     let dimensions = json(&header)["dimensions"].as_array().expect("dimensions").len();

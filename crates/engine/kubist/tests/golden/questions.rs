@@ -43,7 +43,6 @@ pub struct Which {
     pub inclusion: Option<String>,
 }
 
-/// A question in `answers.json`.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(tag = "ask", rename_all = "snake_case")]
 pub enum Ask {
@@ -90,7 +89,6 @@ impl Which {
     }
 }
 
-/// Rows as text; without a limit they are sorted.
 struct Found {
     rows: Vec<String>,
     ordered: bool,
@@ -121,7 +119,6 @@ impl Found {
     }
 }
 
-/// The answer of the table in a folder, or the kind of error.
 pub fn answer(at: &Path, ask: &Ask) -> serde_json::Value {
     match answered(at, ask) {
         Ok(answer) => answer,
@@ -231,7 +228,6 @@ fn info(snapshot: &Snapshot) -> Result<serde_json::Value> {
     Ok(serde_json::Value::Object(described.into_iter().collect()))
 }
 
-/// Compares answers, with a tolerance for floating-point sums.
 pub fn same(one: &serde_json::Value, other: &serde_json::Value) -> bool {
     use serde_json::Value::*;
     match (one, other) {
@@ -258,7 +254,6 @@ pub struct Answers {
     pub after_more: Vec<Answered>,
 }
 
-/// Answers of a table in a private folder, which then gets more rows.
 pub fn answers(at: &Path, golden: &Golden) -> Answers {
     let ask = |questions: Vec<Ask>| {
         let answered = |question: Ask| Answered { answer: answer(at, &question), question };

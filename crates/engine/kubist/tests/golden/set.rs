@@ -1,4 +1,3 @@
-//! The sets of golden tables on disk.
 #![allow(dead_code)] // the tests and the program that makes a set take what they need
 
 use std::fmt::Write;
@@ -28,7 +27,6 @@ fn walk(at: &Path, found: &mut Vec<PathBuf>) {
     }
 }
 
-/// All files below a folder, sorted by name.
 pub fn listed(at: &Path) -> Vec<PathBuf> {
     let mut found = Vec::new();
     walk(at, &mut found);

@@ -21,9 +21,7 @@ use super::values::{self, all_types, fraction, mix};
 pub struct Golden {
     pub name: &'static str,
     write: fn(&str),
-    /// Questions in addition to those of every table.
     ask: fn() -> Vec<Ask>,
-    /// Rows that a test appends.
     pub more: Option<fn() -> RecordBatch>,
 }
 
@@ -47,7 +45,6 @@ pub const TABLES: [Golden; 16] = [
 ];
 
 impl Golden {
-    /// Whether the table is undamaged and can be extended.
     pub fn is_sound(&self) -> bool {
         self.more.is_some()
     }
@@ -304,7 +301,6 @@ fn lookups(at: &str) {
     }
 }
 
-/// Merged postings; the runs kept their bytes.
 fn merged(at: &str) {
     let options = TableOptions { lookup: vec!["pid".into(), "name".into()], ..droplet_options() };
     let table = Table::create(at, droplet_schema(), &options).expect("a free folder");
@@ -411,8 +407,6 @@ fn ask_ranges() -> Vec<Ask> {
     .collect()
 }
 
-/// Three declared writers; one abandons a step, steps are retracted and repeated, one step is incomplete, and
-/// there is a checkpoint.
 fn steps(at: &str) {
     let table = Table::create(at, droplet_schema(), &droplet_options()).expect("a free folder");
     let names = ["rank-0", "rank-1", "rank-2"];

@@ -82,7 +82,6 @@ pub fn column(data_type: &DataType, rows: std::ops::Range<u64>, salt: u64, nulla
     }
 }
 
-/// Integers of any meaning, with extremes.
 fn fixed_width(data_type: &DataType, dice: &[Option<u64>]) -> ArrayRef {
     let width = data_type.primitive_width().expect("a type of fixed width");
     let mut bytes = Vec::with_capacity(width * dice.len());
@@ -125,7 +124,6 @@ fn to(array: &ArrayRef, data_type: &DataType) -> ArrayRef {
     cast(array, data_type).expect("a cast between the same values")
 }
 
-/// Decimal numbers, quoted text, and hexadecimal bytes.
 fn text(array: &ArrayRef, row: usize) -> String {
     if array.is_null(row) {
         return "null".into();

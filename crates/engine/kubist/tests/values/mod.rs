@@ -1,5 +1,3 @@
-//! Random values of all types, their SQL literals, and equality.
-
 mod types;
 
 use std::sync::Arc;
@@ -165,7 +163,6 @@ pub fn plain(array: &ArrayRef) -> ArrayRef {
     }
 }
 
-/// The SQL literal; `None` for null.
 pub fn literal(array: &ArrayRef, row: usize) -> Option<String> {
     let array = plain(&array.slice(row, 1));
     if array.is_null(0) {

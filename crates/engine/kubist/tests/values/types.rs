@@ -1,5 +1,3 @@
-//! The types of columns.
-
 use arrow_schema::{DataType, IntervalUnit, TimeUnit};
 
 /// Every column type of format 1; types with parameters once or twice.
