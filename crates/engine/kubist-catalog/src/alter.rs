@@ -2,10 +2,9 @@
 //!
 //! An alteration can add a column, change metadata (including units), the compression or the grid, or declare
 //! other writers for later steps. Each is an object with the next number, put only if absent. If two
-//! processes alter at once, the second one checks again whether its alteration still fits.
+//! processes alter concurrently, the second one checks again whether its alteration still fits.
 //!
-//! Every handle reads all alterations in order, and they are never cleaned. The current schema is the schema
-//! of the creation with all alterations applied.
+//! Every handle reads all alterations in order, and they are never cleaned.
 
 use std::hash::{BuildHasher, RandomState};
 use std::sync::Arc;
@@ -32,7 +31,6 @@ use crate::view::View;
 /// A default is repeated for each older row, so it must be short.
 const MOST_DEFAULT_BYTES: usize = 1024;
 
-/// The longest key and the longest value (as JSON), in bytes.
 const MOST_KEY_BYTES: usize = 1024;
 const MOST_BYTES: usize = 1 << 20;
 
@@ -255,7 +253,6 @@ impl Core {
         }
     }
 
-    /// Publishes an alteration with the number after a view's; returns `false` if that number is taken.
     fn put_alteration(&self, view: &View, alteration: &Alteration) -> Result<bool> {
         let schema = &view.schema;
         schema.altered(alteration)?;

@@ -21,7 +21,6 @@ pub const ZONE_MAP_BYTES: usize = 128 << 20;
 pub const GUIDE_BYTES: usize = 256 << 20;
 pub const PAGE_BYTES: usize = 64 << 20;
 
-/// A value with a known size in memory.
 pub trait Held {
     fn bytes(&self) -> usize;
 }

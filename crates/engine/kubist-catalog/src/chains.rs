@@ -11,11 +11,9 @@ use crate::files::TableFiles;
 #[derive(Default)]
 pub struct Seen {
     pub objects: HashMap<String, Stamp>,
-    /// By writer: the position that the stamp belongs to, and the stamp.
     pub logs: HashMap<String, (u64, Stamp)>,
 }
 
-/// The chain after the rewrites of a history.
 pub fn rewritten(files: &TableFiles, rewrites: u64, history: &History) -> Chain {
     if rewrites == 0 { Chain::of_rewrites(&files.header.id) } else { history.rewritten }
 }

@@ -2,11 +2,9 @@
 //! entries.
 //!
 //! A checkpoint holds the result of a prefix of every log and of the rewrites: live runs, cutoffs, and the
-//! history of writers. It is written after all these entries are durable. Without a checkpoint the logs give
-//! the same state, as long as no rewrite was cleaned.
-//!
-//! Many runs are in pages in separate segments (`directory`). The object then lists its own pages and the
-//! pages of older levels from the previous checkpoint.
+//! history of writers. It is written after all these entries are durable. Many runs are in pages in separate
+//! segments (`directory`). The object then lists its own pages and the pages of older levels from the
+//! previous checkpoint.
 
 use kubist_store::StoreExt;
 use std::sync::Arc;

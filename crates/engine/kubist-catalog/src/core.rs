@@ -52,7 +52,6 @@ impl Deref for Core {
     }
 }
 
-/// The progress of following. Its lock is held briefly and never during I/O.
 struct Followed {
     /// `None` while a refresh has it.
     tail: Option<Tail>,
@@ -91,8 +90,7 @@ impl Refresh<'_> {
     }
 }
 
-/// Returns `Replaced` instead of damage if a fresh handle reads the table without error: its files are then
-/// not those that this handle read.
+/// Returns `Replaced` instead of damage if a fresh handle reads the table without error.
 fn explained(files: &TableFiles, damage: Error, cancel: &Cancel) -> Error {
     if is_damaged_from_its_beginning(files, &damage) {
         return damage;
@@ -106,9 +104,8 @@ fn explained(files: &TableFiles, damage: Error, cancel: &Cancel) -> Error {
 
 /// Returns true if every reader finds these bytes damaged.
 ///
-/// A handle that follows another history starts in the middle of an entry, which looks like damage, but the
-/// log is intact from its beginning. Reading from the newest checkpoint would not decide it, because a
-/// checkpoint can cover real damage.
+/// A handle that follows another history starts in the middle of an entry, which looks like damage. Reading
+/// from the newest checkpoint would not decide it, because a checkpoint can cover real damage.
 fn is_damaged_from_its_beginning(files: &TableFiles, damage: &Error) -> bool {
     let store = &files.store;
     let damaged = |error| is_damage(&store_error(error));
@@ -191,7 +188,6 @@ impl Core {
         Core::of_header(store, is_dropped, table)
     }
 
-    /// Opens a table from header bytes that were already read.
     fn of_header(store: Arc<dyn Store>, is_dropped: bool, table: Option<Bytes>) -> Result<Arc<Core>> {
         if is_dropped {
             return Err(Error::NotATable { location: store.location().into(), why: HALF_DROPPED.into() });
@@ -278,7 +274,6 @@ impl Core {
     }
 
     fn followed(&self) -> MutexGuard<'_, Followed> {
-        // Nothing panics under this lock.
         self.followed.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
@@ -286,9 +281,8 @@ impl Core {
     ///
     /// Refreshes are numbered, and a refresh takes its number before its first request to the store. The call
     /// notes `next`, a number that no refresh has taken, and returns the view of a refresh with that number
-    /// or a higher one, its own or another thread's. Such a refresh reads each log after the call began, and
-    /// every acknowledged commit is durable in its log by then. An earlier refresh may have read a log too
-    /// soon, so the call waits for it but does not use its view.
+    /// or a higher one, from any thread. Such a refresh reads each log after the call began. An earlier
+    /// refresh may have read a log too soon, so the call waits for it but does not use its view.
     ///
     /// An error of a refresh goes to the call that ran it. A waiting call then runs the next refresh.
     ///
@@ -391,7 +385,6 @@ impl Core {
         if self.store.put_if_absent(WRITERS, &bytes).map_err(store_error)? {
             return Ok(());
         }
-        // The writers of future steps.
         match self.view(&Cancel::default())?.history.declared_for(i64::MAX) {
             Some(other) if other != declared => {
                 let why = format!("its steps are of {other}, not of {declared}: that was declared before");

@@ -1,12 +1,10 @@
 //! Cache of decoded column pages.
 //!
 //! Interactive use reads the same regions repeatedly. The second query that reads a page stores its decoded
-//! form, and later queries copy it and skip I/O, checksum and decompression. A page that is read once costs
-//! only the entry of its run.
+//! form, and later queries copy it and skip I/O, checksum and decompression.
 //!
 //! Eviction is CLOCK over runs, within `bound` bytes. When recent evictions outweigh recent hits, the working
-//! set is larger than the cache. It then admits only a fraction of the pages, so most entries stay, until
-//! hits recover.
+//! set is larger than the cache. It then admits only a fraction of the pages until hits recover.
 
 use std::collections::VecDeque;
 use std::sync::atomic::{AtomicBool, AtomicU32, AtomicUsize, Ordering::Relaxed};
@@ -18,7 +16,7 @@ use kubist_index::state::RunId;
 
 /// The capacity of the cache of an open table.
 pub const DECODED_BYTES: usize = 512 << 20;
-/// Approximate bytes of an entry without pages, in addition to 4 bytes per page.
+/// Approximate bytes of an entry, in addition to 4 bytes per page.
 const ENTRY_BYTES: usize = 160;
 /// Approximate bytes of a cached column page in addition to its values.
 const ALLOCATED_BYTES: usize = 96;
@@ -44,7 +42,6 @@ pub struct DecodedPages {
 #[derive(Clone, Copy)]
 pub struct QuestionId(u32);
 
-/// A query that may store pages, with its admission rate.
 #[derive(Clone, Copy)]
 pub struct Keeper {
     question: QuestionId,
@@ -54,7 +51,6 @@ pub struct Keeper {
 #[derive(Default)]
 struct Runs {
     by_id: SpreadMap<RunId, Arc<DecodedRun>>,
-    /// Runs in the order in which the clock hand visits them.
     clock: VecDeque<RunId>,
 }
 
@@ -85,7 +81,6 @@ impl DecodedPages {
         QuestionId((self.questions.fetch_add(1, Relaxed) % (u32::MAX >> 1) + 1) << 1)
     }
 
-    /// Returns the admission of a query that may read up to `bytes`.
     pub fn keeper(&self, question: QuestionId, bytes: usize) -> Keeper {
         Keeper { question, one_in: if bytes <= self.bound / SMALL { FEW_OF_SMALL } else { FEW } }
     }
@@ -231,7 +226,6 @@ mod tests {
         false
     }
 
-    /// The cache counts exactly the bytes it holds.
     fn check(pages: &DecodedPages) {
         let runs = pages.runs.lock().unwrap();
         assert_eq!(runs.by_id.len(), runs.clock.len());
@@ -287,7 +281,6 @@ mod tests {
         }
     }
 
-    /// Everything that fits stays, in any order of access.
     #[test]
     fn what_there_is_room_for_is_kept() {
         let pages = DecodedPages::new(BOUND);
@@ -295,7 +288,6 @@ mod tests {
         assert_eq!([(); 5].map(|()| turn(&pages)), [0, 0, 15, 15, 15]);
     }
 
-    /// Under pressure, small queries store more of their pages than large ones.
     #[test]
     fn small_questions_keep_more_of_their_pages() {
         let pages = DecodedPages::new(BOUND);
@@ -312,13 +304,12 @@ mod tests {
         assert!((200..300).contains(&of_small) && (40..90).contains(&of_large), "{of_small} and {of_large} of 1,000");
     }
 
-    /// A cyclic scan of twice the capacity: storing every page would give no hits.
+    /// A cyclic scan of twice the capacity, where storing every page would give no hits.
     #[test]
     fn what_comes_in_turn_and_is_too_much_is_kept_in_part() {
         let pages = DecodedPages::new(BOUND);
         let copied = (0..8000).filter(|turn| read(&pages, turn % 32)).count();
         assert!(copied > 8000 / 4, "{copied}");
-        // A smaller working set is stored completely.
         let copied = (0..800).filter(|turn| read(&pages, 100 + turn % 8)).count();
         assert!(copied > 600, "{copied}");
     }
@@ -339,7 +330,6 @@ mod tests {
         check(&pages);
     }
 
-    /// An evicted entry counts until its last user drops it.
     #[test]
     fn what_is_in_use_counts() {
         let pages = DecodedPages::new(BOUND);

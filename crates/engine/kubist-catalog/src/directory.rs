@@ -7,8 +7,8 @@
 //!
 //! A query loads the pages that can meet its region and priorities in one request. Once queries have
 //! requested as many pages as exist, all pages are loaded and stay in memory, if they fit
-//! (`limit_runs_in_memory`). This costs at most twice the better of the two ways. If they do not fit, a query
-//! that needs many pages reads them in stretches (`stretches`).
+//! (`limit_runs_in_memory`). If they do not fit, a query that needs many pages reads them in stretches
+//! (`stretches`).
 
 mod base;
 mod cubes;
@@ -43,7 +43,7 @@ pub type Directory = directory::Directory<Location>;
 pub type Layers = layers::Layers<Location>;
 pub type Entry = pages::Entry<Location>;
 
-/// The largest number of pages that a writer loads of a directory that does not fit in memory.
+/// The largest number of pages that a writer loads of a paged directory.
 const WRITER_PAGES: usize = 256;
 /// A query that meets more pages than this skips pages that hold only replicas.
 const WORTH_COPIES: usize = 16;
@@ -52,11 +52,7 @@ const WORTH_COPIES: usize = 16;
 const SUBTREES: usize = 32;
 /// Pages per request.
 const AT_ONCE: usize = 64;
-/// Returns the number of runs and cutoffs per page, in a directory of `runs` runs.
-///
-/// A page has about as many runs as there are pages, so neither the list nor a page gets large: at most 160
-/// KB per page, plus about 8 KB for each column that is no dimension. A directory that does not fit in memory
-/// has a middle tier.
+/// The largest number of runs that a checkpoint lists itself; more are stored in pages.
 pub const INLINE: u64 = 256;
 
 /// Returns the number of runs and cutoffs per page, in a directory of `runs` runs.
@@ -84,7 +80,6 @@ pub struct Runs {
     recent: Layers,
     /// Runs of the base that were removed since its checkpoint.
     removed: Arc<SpreadSet<RunId>>,
-    /// All runs, once queries have requested enough pages.
     whole: OnceLock<Layers>,
     /// The directory that writers use if the base does not fit in memory.
     written_by: OnceLock<Arc<Directory>>,
@@ -206,7 +201,7 @@ impl Runs {
             return self.all(files, stats, cancel);
         };
         let (forest, mut met) = (files.forest(), base.meeting(files, region, range));
-        // Replicas save rows only in small regions. In large ones they save less than the extra pages cost.
+        // Replicas save rows only in small regions.
         if met.len() > WORTH_COPIES {
             met.retain(|page| base.pages[*page].summary.may_hold_primaries(range));
         }
@@ -295,8 +290,8 @@ impl Runs {
 
     /// Returns true if reading a few pages, chosen by digests, is cheaper than loading the directory.
     ///
-    /// This holds if the directory does not fit in memory. If it fits, it holds until queries have requested
-    /// as many pages as exist, except on a remote store.
+    /// If the directory fits in memory, this holds until queries have requested as many pages as exist,
+    /// except on a remote store.
     fn prefers_pages(&self, files: &TableFiles) -> bool {
         let Some(base) = self.base.as_ref().filter(|_| self.whole.get().is_none()) else { return false };
         let is_asked = base.asked.load(Ordering::Relaxed) >= base.pages.len();

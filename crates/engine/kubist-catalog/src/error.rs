@@ -1,4 +1,4 @@
-//! Conversion of the errors of stores and formats to [`Error`].
+//! Conversion of errors to [`Error`].
 
 use kubist_format::alteration::name_of;
 use kubist_format::error::EntryError;

@@ -13,9 +13,8 @@ use crate::error::{is_unread, store_error};
 use crate::files::{GONE, TableFiles};
 use crate::trace;
 
-/// Ranges with smaller gaps, in bytes, are read together. This is the threshold alpha * beta / B of the
-/// block-index paper for data in memory, where a read costs one system call. For disks the operating system
-/// reads ahead.
+/// Ranges with smaller gaps, in bytes, are read together: the threshold alpha * beta / B of the block-index
+/// paper for data in memory, where a read costs one system call.
 const MERGE_GAP: u64 = 4 << 10;
 /// Merged ranges grow up to this many bytes, so that buffers stay small.
 const MERGE_LIMIT: u64 = 4 << 20;
@@ -58,9 +57,8 @@ enum Unread {
 
 /// Reads byte ranges of segments.
 ///
-/// A missing segment was cleaned, or is damage if `is_needed` reports that the current table still uses it. A
-/// store with delayed visibility may not show the segment yet, or not show that it is no longer needed, so
-/// both are checked again before damage is reported.
+/// A missing segment was cleaned, or is damage if `is_needed` reports that the current table still uses it.
+/// On a store with delayed visibility, both are checked again before damage is reported.
 ///
 /// # Errors
 ///

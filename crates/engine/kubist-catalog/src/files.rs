@@ -54,9 +54,7 @@ pub struct TableFiles {
     pub guide_cache: Cache<(Arc<str>, u64), Guide>,
     pub page_cache: Cache<(Arc<str>, u64), KnownPage>,
     pub decoded_pages: DecodedPages,
-    /// A larger directory is read page by page.
     runs_in_memory: AtomicU64,
-    /// The encoded first grid, once it was read.
     first_grid: OnceLock<Bytes>,
     process: u32,
     /// True while a copy has not written its header, which comes last.
@@ -212,7 +210,6 @@ impl TableFiles {
         }
     }
 
-    /// True if a directory of `runs` runs is held in memory.
     pub fn fits_in_memory(&self, runs: u64) -> bool {
         runs <= self.runs_in_memory()
     }

@@ -26,9 +26,7 @@ use crate::token::SnapshotToken;
 use crate::view::View;
 use crate::vouched;
 
-/// The number of logs that are read in one request. Cancellation is checked between requests.
 const LOGS_AT_ONCE: usize = 256;
-/// The number of rewrites that are read in one request.
 const REWRITES_AT_ONCE: usize = 16;
 /// Largest size of the checkpoint's pages, in bytes, that are prefetched when the table is opened on a remote
 /// store.
@@ -148,7 +146,6 @@ struct LastLook {
     /// The number of known alterations, and the name of the next one.
     version: u64,
     altered: String,
-    /// The checkpoint that following started from.
     checkpoint: Option<String>,
     /// Whether to read the table file too. If nothing is joined, this read may run in parallel.
     is_of_table: bool,
@@ -479,7 +476,6 @@ fn consecutive_rewrites(files: &TableFiles, behind: u64, most: usize) -> Result<
     Ok(found)
 }
 
-/// Restarts from the newest checkpoint.
 fn restore(files: &TableFiles, tail: &mut Tail, cancel: &Cancel) -> Result<()> {
     let held = checkpoint::load(files, cancel)?;
     tail.begin(held);

@@ -12,7 +12,6 @@ use rayon::prelude::*;
 
 use kubist_format::zone_map::ZoneMap;
 
-/// Rows that one thread processes at a time.
 const SLICE_ROWS: usize = 1 << 16;
 
 pub struct Frame {
@@ -50,7 +49,6 @@ impl Frame {
         Frame { geometry, scales, dimensions, domains, interleaver: Interleaver::new(geometry), identity, seed }
     }
 
-    /// Returns the order keys of the identity columns of stored rows; 0 for null.
     pub fn identity_keys(&self, batch: &RecordBatch) -> Vec<Vec<u64>> {
         let keys_of = |column: &usize| {
             let array = batch.column(*column);
@@ -88,7 +86,6 @@ impl Frame {
         Some(low)
     }
 
-    /// Computes the positions of stored batches, in parallel.
     pub fn positions(&self, batches: &[RecordBatch]) -> Positions {
         let slices = batches.iter().flat_map(|batch| {
             let firsts = (0..batch.num_rows()).step_by(SLICE_ROWS);

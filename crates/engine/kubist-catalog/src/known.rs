@@ -1,10 +1,10 @@
 //! Checks that the table is still the one that a handle has read.
 //!
 //! A table can be dropped and created again, moved, restored from a backup, or replaced by a copy with other
-//! commits. Its logs may then be as long as before. So each refresh compares the last known entry of each
-//! log, and the last rewrite and alteration, with those in the store. New entries name their predecessors
-//! (`kubist_format::chain`), so a log with new entries needs no other check. A table with a commit needs no
-//! check of its header, because the chain of every log starts with the table's id.
+//! commits. So each refresh compares the last known entry of each log, and the last rewrite and alteration,
+//! with those in the store. New entries name their predecessors (`kubist_format::chain`), so a log with new
+//! entries needs no other check. A table with a commit needs no check of its header, because the chain of
+//! every log starts with the table's id.
 //!
 //! The comparison uses stamps, which a store returns without reading data ([`kubist_store::Stamp`]). Only a
 //! changed or unknown stamp makes it read the entry.
@@ -29,7 +29,6 @@ pub struct Known {
     logs: Vec<KnownLog>,
     objects: Vec<(String, Value)>,
     rewrites: u64,
-    /// The checkpoint that following started from.
     checkpoint: Option<String>,
 }
 
@@ -50,7 +49,6 @@ impl KnownLog {
 
 pub struct There {
     logs: Vec<Stamp>,
-    /// Writers whose last entry was read and is unchanged.
     read: HashSet<String>,
     objects: Vec<Stamp>,
 }
@@ -59,7 +57,6 @@ enum Value {
     Header,
     Bytes(Bytes),
     Declared(Declared),
-    /// The chain value of the content.
     Chain(Chain),
 }
 

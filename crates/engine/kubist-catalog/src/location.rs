@@ -16,7 +16,7 @@ use crate::error::store_error;
 use crate::files::{HALF_COPIED, HALF_DROPPED};
 use crate::look::{FirstLook, both};
 
-/// The place of a table: a location that names it, or a store that the caller already holds.
+/// A location that names a table, or a store that the caller already holds.
 pub enum TableLocation {
     Named(Arc<dyn StoreLocation>),
     Held(Arc<dyn Store>),
@@ -179,7 +179,6 @@ fn is_there(store: &dyn Store, name: &str) -> Result<bool> {
     }
 }
 
-/// True if there is a table, or a partly dropped or copied one.
 fn is_any_there(store: &dyn Store) -> Result<bool> {
     Ok(is_there(store, TABLE)? || is_there(store, DROPPED)? || is_there(store, UNFINISHED)?)
 }

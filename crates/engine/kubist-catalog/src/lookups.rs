@@ -18,11 +18,9 @@ pub struct Live {
     pub coverings: Vec<Arc<Covering>>,
 }
 
-/// Secondary indexes of the given runs.
 #[derive(Clone, Default)]
 pub struct Covering {
     pub lookups: Vec<Covered>,
-    /// Runs without a secondary index.
     pub others: Arc<Vec<Place>>,
     removed: usize,
 }
@@ -49,7 +47,6 @@ pub struct Covered {
     removed: usize,
 }
 
-/// The locations of the runs of an index.
 #[derive(Debug)]
 enum Found {
     /// The index and location of every run that was live when this was built, in ascending order.
@@ -72,7 +69,6 @@ pub struct Gathering {
 }
 
 impl Gathering {
-    /// Adds the next primary run.
     pub fn add(&mut self, run: &Run<Location>, at: At) {
         let Gathering { lookups, others, known } = self;
         let Some(lookup) = &run.payload.lookup else { return others.push(Place { run: run.id, at }) };
@@ -84,7 +80,6 @@ impl Gathering {
         lookups[number].runs.push((lookup.index_of(run.id) as u32, at));
     }
 
-    /// Adds a run without a secondary index.
     pub fn add_other(&mut self, run: RunId, at: At) {
         self.others.push(Place { run, at });
     }
@@ -160,13 +155,11 @@ impl Covering {
 }
 
 impl Covered {
-    /// Returns an index whose run locations are in a digest.
     pub fn of_table(table: Table) -> Covered {
         let entry = entry_of(table.run(0));
         Covered { lookup: table.lookup().clone(), entry, runs: Arc::new(Found::Table(table)), removed: 0 }
     }
 
-    /// True if it lists this run in memory.
     fn leads_to(&self, run: RunId) -> bool {
         let Found::Known(runs) = &*self.runs else { return false };
         let is_of = |index: u32| runs.binary_search_by_key(&index, |(index, _)| *index).is_ok();

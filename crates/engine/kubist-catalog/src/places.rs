@@ -14,7 +14,6 @@ use crate::fetch::Piece;
 /// The table of a digest that maps runs of an index to pages of a level.
 #[derive(Debug)]
 pub struct Table {
-    /// Positions in the pages of the base.
     pub pages: Range<usize>,
     segment: Arc<str>,
     /// The offset of the first block in the segment.

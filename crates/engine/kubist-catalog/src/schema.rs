@@ -1,7 +1,6 @@
 //! The columns of a table: as users see them, as runs store them, and the conversion between the two.
 //!
-//! A schema is one version of the columns; each alteration makes the next version. Invalid columns are
-//! refused here by name, before any row is read.
+//! A schema is one version of the columns; each alteration makes the next version.
 //!
 //! Stored columns have plain types: dictionaries and views are stored as values. Their order is: the columns
 //! of the creation, the hidden step column, the hidden identity columns (writer name and row counter, only in
@@ -39,7 +38,6 @@ pub const STEP: &str = "_kubist_step";
 pub const NO_STEP: i64 = i64::MIN;
 /// The name of the column that stores the priority threshold of subsampled steps.
 pub const KEPT_BELOW: &str = "kept_below";
-/// Hidden identity columns of a table without identity.
 const WRITER: &str = "_kubist_writer";
 const ROW: &str = "_kubist_row";
 
@@ -55,12 +53,10 @@ pub struct TableSchema {
     pub grids: Vec<Grid>,
     /// Stored columns that are hashed into the priority, in order.
     pub identity: Vec<usize>,
-    /// Stored columns with a secondary index.
     pub lookup: Vec<usize>,
     pub metadata: Metadata,
     /// Metadata of every column by name, including its unit.
     pub about: BTreeMap<String, Metadata>,
-    /// The error bound of every stored column that has one.
     pub accuracy: BTreeMap<usize, Accuracy>,
     /// The stored column with the priority threshold of subsampled steps. It is null in rows of complete
     /// steps, and 1 in rows that are always kept.
@@ -85,7 +81,6 @@ pub struct Grid {
 /// The value that rows of older runs have in an added column.
 #[derive(Clone, Debug)]
 struct Added {
-    /// A single row, in the stored type.
     default: ArrayRef,
     zone: Zone,
 }
@@ -600,7 +595,6 @@ impl TableSchema {
         Ok(self.user.field(column_index(&self.user, name)?).name())
     }
 
-    /// Returns the stored column with exactly this name; stored metadata uses exact names.
     fn exact_column(&self, name: &str) -> Result<usize> {
         let index = self.user.index_of(name);
         index.map(|index| self.stored_index[index]).map_err(|_| {

@@ -99,7 +99,7 @@ impl Tail {
         self.stale
     }
 
-    /// True if the joined alterations describe all columns and grids that joined runs are known to use.
+    /// True if the joined alterations describe all columns and grids of the joined runs.
     pub fn is_described(&self, files: &TableFiles) -> bool {
         let schema = self.schema(files);
         let newest = files.forest().trees().map(|tree| tree.grid()).max().unwrap_or(0);
@@ -229,7 +229,6 @@ impl Tail {
         self.stale = true;
     }
 
-    /// The changes of an entry that is joined next, if there is a view to update.
     fn gained(&self, runs: &[Arc<Run<Location>>], cutoffs: &[(CubeId, Threshold)]) -> Changes {
         match self.changes {
             Some(_) => Changes { added: runs.to_vec(), cutoffs: cutoffs.to_vec(), ..Changes::default() },

@@ -29,12 +29,11 @@ const VERSION: u64 = 1;
 pub struct SnapshotToken {
     /// The table's id, which distinguishes it from another table at its location.
     pub table: String,
-    /// The position up to which each log was read.
     pub positions: Vec<(String, u64)>,
     pub rewrites: u64,
     pub alterations: u64,
     pub declared: Option<Declared>,
-    /// If set, only steps up to this one are visible.
+    /// If set, the last visible step.
     pub step: Option<i64>,
     /// A hash of the chains of all entries up to the positions; another history has another value.
     pub chain: Chain,

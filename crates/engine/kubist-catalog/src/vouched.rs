@@ -29,7 +29,6 @@ use kubist_types::error::{Error, Result};
 #[derive(Clone, Debug)]
 struct Word {
     position: u64,
-    /// The commits and rows before that position.
     commits: u64,
     rows: u64,
     /// The file that proves it, as the subject of a sentence.
@@ -51,7 +50,6 @@ impl Vouched {
         }
     }
 
-    /// Stores the positions of `other` that are higher.
     pub fn join(&mut self, other: Vouched) {
         for (writer, word) in other.words {
             if word.position > self.position(&writer) {

@@ -98,7 +98,6 @@ type Level = (Option<String>, Vec<Leaf>, SpreadSet<RunId>);
 
 struct Since {
     view: Arc<View>,
-    /// The number of its first pages that are kept.
     kept: usize,
 }
 
@@ -131,7 +130,6 @@ fn since(core: &Core, view: &View, newest: &str, how: How, cancel: &Cancel) -> R
     Ok(stays.then_some(Since { view, kept }))
 }
 
-/// Encodes the runs of a view as the body of the checkpoint after the newest one.
 fn body(core: &Core, view: &View, number: u64, newest: Option<&String>, how: How, cancel: &Cancel) -> Result<Body> {
     let runs = view.runs.about();
     if view.runs.base.is_none() && runs <= INLINE && core.fits_in_memory(runs) {
@@ -210,7 +208,6 @@ pub fn write_anew(core: &Core, cancel: &Cancel) -> Result<bool> {
 /// When to write a checkpoint, and which pages it may keep.
 #[derive(Clone, Copy, PartialEq)]
 enum How {
-    /// Only if there are new entries.
     IfNew,
     Anew,
     /// Always, and rewrites all levels of pages without an intact digest.

@@ -32,12 +32,10 @@ const MOST_ROWS: u64 = 1 << 40;
 #[derive(Debug, Default)]
 pub struct Gaps {
     pub notes: Vec<String>,
-    /// Commits whose entries cannot be read, and their rows, as far as they can be counted.
     pub commits: u64,
     pub rows: u64,
     /// True if the loss may be larger than `commits` and `rows`.
     pub uncounted: bool,
-    /// Alterations whose content is unknown.
     pub alterations: u64,
 }
 

@@ -1,12 +1,10 @@
 //! Record of the readable pages of each run, for one repair.
 //!
 //! A repair reads a table several times: to count the loss, to search for lost rows elsewhere, and to copy
-//! intact rows. Separate decisions could report a page as lost and still copy it, or copy its rows twice
-//! (from the run and from a replica).
+//! intact rows. Separate decisions could report a page as lost and still copy it, or copy its rows twice.
 //!
 //! Therefore the first complete read of a run decides which of its pages are intact. Later reads skip the
-//! lost pages, and end the repair with an error if an intact page has become unreadable. A run with unread
-//! pages gets no decision.
+//! lost pages, and end the repair with an error if an intact page has become unreadable.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -38,8 +36,7 @@ impl PageLedger {
         Ok(sound)
     }
 
-    /// Removes the decision about a run, so that the next read decides again. Verification calls this for
-    /// intact runs that it does not need later, to save memory.
+    /// Removes the decision about an intact run that is not needed later, to save memory.
     pub fn forget(&mut self, run: &Run<Location>) {
         self.runs.remove(&run.payload.site());
     }

@@ -45,9 +45,7 @@ pub struct Unread {
 #[derive(Clone, Debug)]
 pub struct Lost {
     pub rows: u64,
-    /// The zones of the rows; `None` for the whole run.
     pub zones: Option<Range<usize>>,
-    /// Names the file, the offset and the cube.
     pub why: String,
 }
 
@@ -70,14 +68,12 @@ pub struct Extent {
 
 #[derive(Clone, Debug, PartialEq, serde::Serialize)]
 pub struct Loss {
-    /// Names the file, the offset and the cube.
     pub what: String,
     /// The cube of the run, in hexadecimal, and its level (0 for the root).
     pub cube: String,
     pub level: u32,
     pub rows: u64,
     pub extents: Vec<Extent>,
-    /// Number of replicas that copy some rows of the run.
     pub replicas: u64,
 }
 

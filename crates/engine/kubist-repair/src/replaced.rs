@@ -1,9 +1,8 @@
 //! Recovery of lost rows from the runs that a rewrite replaced.
 //!
 //! A rewrite copies the rows of the runs that it removes, except for retracted steps, and adds no others.
-//! Until the removed runs are cleaned away, they still hold the rows that a damaged new run has lost. The
-//! lost rows are the multiset difference: rows of the removed runs minus the readable rows of the new runs.
-//! `recover` does the same with replicas.
+//! Until the removed runs are cleaned away, they still hold the lost rows: rows of the removed runs minus the
+//! readable rows of the new runs.
 
 use kubist_store::StoreExt;
 use std::collections::{HashMap, HashSet};

@@ -3,14 +3,10 @@
 //! The metadata is read as far as possible (`gather`): an older checkpoint, the readable commits of a damaged
 //! log, and rewrites up to the first unreadable one. Any such choice is an earlier snapshot of the table, or
 //! one with fewer commits, so no row appears twice. Each run contributes its intact pages. Lost rows are
-//! taken from replaced runs and replicas where these hold them (`recover`).
+//! taken from replaced runs and replicas (`recover`).
 //!
 //! The new table has the same columns, grid, identity and seed, so its samples contain the same rows. Rows
 //! keep their steps; the writer `salvage` commits each step once.
-//!
-//! The first read of a run decides which pages are intact, and every later pass follows that decision
-//! (`ledger`). Failed reads are repeated (`patient`). If they still fail, the salvage ends with an error,
-//! because these rows may be intact.
 
 use std::collections::{BTreeSet, HashSet};
 use std::sync::Arc;
@@ -52,7 +48,6 @@ use crate::gather::Gaps;
 /// The result of [`salvage`]: saved and lost rows.
 #[derive(Clone, Debug, Default, serde::Serialize)]
 pub struct SalvageReport {
-    /// Rows in the new table.
     pub rows: u64,
     /// Rows of damaged runs that came from replicas or replaced runs; part of `rows`.
     pub rows_recovered: u64,
@@ -106,7 +101,6 @@ pub fn salvage(
     let to = vacant_for_copy(to, cancel)?;
     let from: Arc<dyn Store> = Patient::new(from, cancel);
     let saved = salvage_patiently(from, to, cancel, progress);
-    // After a cancellation `Patient` stops repeating, so the error comes from the last attempt.
     if saved.is_err() {
         cancel.check()?
     }
@@ -195,7 +189,6 @@ fn fill(
     Ok(())
 }
 
-/// Creates a table with the same header and a new table id.
 fn begin(to: Arc<dyn Store>, known: &Snapshot, options: &WriterOptions) -> Result<(Unfinished, Writer)> {
     let core = &known.core;
     let mut header = core.header.clone();

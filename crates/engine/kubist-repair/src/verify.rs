@@ -2,14 +2,14 @@
 //!
 //! The quick check reads the metadata: header, grid, logs, rewrites, checkpoints, zone maps and secondary
 //! indexes. It compares cutoffs with the entries that set them (I3), and the column bounds in each run's
-//! entry with its zone map. It also checks that the segment of each run exists and is long enough.
+//! entry with its zone map.
 //!
 //! The deep check also reads every page. From the values, it recomputes the cube, priority and zone of each
 //! row and all zone maps (I1, I2). It then compares each replica with the rows of its source runs inside its
 //! cube (I4), and each secondary index with the zones that contain a value.
 //!
 //! A finding is damage. A read that failed for another reason is repeated (`patient`). If it still fails, the
-//! report lists it separately, because those bytes may be intact. Nothing is changed.
+//! report lists it separately, because those bytes may be intact.
 
 mod entries;
 mod lookups;
@@ -57,19 +57,16 @@ impl VerifyOptions {
 
 #[derive(Clone, Debug, Default, serde::Serialize)]
 pub struct VerifyReport {
-    /// True if every page was to be read.
     pub deep: bool,
     /// Rows in live primary runs; after a deep check, only the rows that were read.
     pub rows: u64,
     pub runs: u64,
     pub replicas: u64,
     pub pages: u64,
-    /// Bytes read and checked.
     pub bytes: u64,
     /// Rows that are damaged, and how many of them replicas or replaced runs still hold (deep check only).
     pub rows_lost: u64,
     pub rows_recoverable: u64,
-    /// The loss at each damaged location.
     pub losses: Vec<Loss>,
     /// One line for each problem; empty if everything that could be read is intact.
     pub findings: Vec<String>,
@@ -96,8 +93,6 @@ impl VerifyReport {
         }
     }
 
-    /// Records rows that could not be read. Rows of a replica are not counted, because its source runs hold
-    /// them too.
     fn miss_rows(&mut self, run: &Run<Location>, unread: &Unread) {
         self.rows_unread += if run.is_replica() { 0 } else { unread.rows };
         self.miss(format!(

@@ -21,7 +21,6 @@ use crate::files::TableFiles;
 /// Pages of the first stretch; few, so that first results come early.
 const FIRST_PAGES: usize = 4;
 
-/// The pages that a query still has to read.
 pub struct Stretches {
     pages: VecDeque<usize>,
     at_once: usize,
@@ -29,7 +28,6 @@ pub struct Stretches {
     recent_is_left: bool,
 }
 
-/// A short form of a list of runs.
 pub struct Abridged {
     /// Stand-in runs, one for the primary runs of every page, with their common ranges and bounds. Removed
     /// runs may be included.

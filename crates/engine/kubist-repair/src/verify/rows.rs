@@ -20,11 +20,9 @@ use crate::verify::replicas::Ledger;
 use crate::verify::{VerifyReport, check_columns};
 
 pub struct Judged {
-    /// `None` if the run's zone map is unreadable or its grid is missing.
     frame: Option<Arc<Frame>>,
     /// The lowest and the highest priority per page, or a description of its damage.
     pages: Vec<std::result::Result<(u64, u64), String>>,
-    /// Sums for comparison with the secondary indexes.
     held: Vec<(u32, Sum)>,
 }
 

@@ -27,12 +27,10 @@ pub fn length(run: &Run<Location>, deep: bool) -> u64 {
     run.payload.map_length as u64 + if deep { run.payload.data_length } else { 0 }
 }
 
-/// Facts about all runs from the first pass.
 pub struct Seen {
     pub bytes: u64,
     pub lookups: BTreeMap<RunId, Arc<Lookup>>,
     pub replicas: Vec<Arc<Run<Location>>>,
-    /// Segments that do not exist.
     pub absent: HashSet<Arc<str>>,
 }
 
