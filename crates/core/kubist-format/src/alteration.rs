@@ -30,14 +30,11 @@ pub enum Alteration {
     KeptBelow {
         column: String,
     },
-    /// Sets metadata by key, of the table or a column. Null removes a key.
     Set {
         column: Option<String>,
         values: Metadata,
     },
-    /// Adds a grid, which places all rows from now on.
     Grid(NewGrid),
-    /// Sets the encodings that writers choose from.
     Compression {
         compression: Compression,
     },
@@ -47,7 +44,6 @@ pub enum Alteration {
 /// A declaration of other writers, with which a simulation continues from a checkpoint.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct NewWriters {
-    /// The step of the checkpoint.
     pub after: i64,
     pub writers: Declared,
     /// The number of rewrites at that time, one of which retracted the steps that others had written. A
@@ -59,10 +55,8 @@ pub struct NewWriters {
 /// A published grid after the first. It never changes.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct NewGrid {
-    /// Its number, from 1.
     pub grid: u32,
     pub dimensions: Vec<GridDimension>,
-    /// The reason for the grid, for people.
     pub reason: String,
     /// Time of creation, in milliseconds since 1970.
     pub unix_ms: u64,
@@ -72,7 +66,6 @@ pub struct NewGrid {
     pub token: String,
 }
 
-/// One dimension of a grid.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct GridDimension {
     pub column: String,

@@ -169,7 +169,6 @@ fn ones_of(bitmap: &[u8], indices: Range<usize>) -> usize {
     count
 }
 
-/// Bytes of `count` packed values.
 pub fn packed_len(count: usize, width: u32) -> usize {
     (count * width as usize).div_ceil(8)
 }
@@ -243,8 +242,8 @@ pub fn value(bytes: &[u8], width: u32, index: usize) -> u64 {
 /// Unpacking a block reads at most this many bytes after it, and ignores them.
 const REACH: usize = 16;
 
-/// Appends `base` plus each of the values at `indices`; `bytes` begins with value 0. Returns `None`, and
-/// appends nothing, if `bytes` is too short or the width is invalid.
+/// Appends `base` plus each of the values at `indices`. Returns `None`, and appends nothing, if `bytes` is
+/// too short or the width is invalid.
 pub fn unpack<W: Word>(bytes: &[u8], width: u32, indices: Range<usize>, base: W, out: &mut Vec<W>) -> Option<()> {
     if packed_len(indices.end, width) > bytes.len() || width > W::BITS {
         return None;
@@ -256,7 +255,6 @@ pub fn unpack<W: Word>(bytes: &[u8], width: u32, indices: Range<usize>, base: W,
     let (mut first, mut count) = (indices.start, indices.len());
     let skipped = first % 8;
     if skipped > 0 {
-        // The end of a block that begins before the range.
         let mut block = [MaybeUninit::uninit(); 8];
         unpack_last(&bytes[first / 8 * width as usize..], width, base, &mut block);
         let head = count.min(8 - skipped);

@@ -5,8 +5,8 @@
 //! changes nothing.
 //!
 //! The keys of floats are far apart around zero, and the keys of infinities, NaN and placeholders such as
-//! -9999 are far from all others. A scale may therefore have steps of equal values instead of equal keys, and
-//! a separate first and last step for outliers. The scale that separates the most bounds is chosen.
+//! -9999 are far from all others. A scale may therefore have steps of equal values, and a separate first and
+//! last step for outliers. The scale that separates the most bounds is chosen.
 
 use kubist_index::order::Keyed;
 
@@ -114,7 +114,6 @@ impl Steps {
         Some(Steps { low, high, inner, scale, ..self })
     }
 
-    /// Returns the steps that separate the most of these bounds.
     pub fn fitted(bounds: &[u64], (base, top): (u64, u64), most_bits: u32, values: Values) -> Steps {
         let whole = Steps::between(base, top, most_bits);
         if whole.scale == (Scale::Keys { shift: 0 }) || most_bits > MOST_FITTED_BITS {
@@ -153,7 +152,6 @@ impl Steps {
         best.0
     }
 
-    /// Returns whether all steps belong to the scale.
     fn is_plain(&self) -> bool {
         self.low == self.base && self.high == self.top
     }
@@ -328,7 +326,6 @@ impl Steps {
 }
 
 bits::vectorised! {
-    /// Returns the number of steps that contain at least one bound.
     fn told_apart(steps: &Steps, bounds: &[u64]) -> usize {
         let mut seen = [0u8; 1 << MOST_FITTED_BITS];
         steps.each_step(bounds, |step| seen[step as usize % seen.len()] = 1);
@@ -352,7 +349,6 @@ bits::vectorised! {
     }
 }
 
-/// Appends the lower and the upper bound per zone, all within the steps.
 pub fn put(bounds: &[u64], steps: Steps, out: &mut Vec<u8>) {
     steps.put(out);
     if steps.base == steps.top {

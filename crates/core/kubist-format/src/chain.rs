@@ -2,11 +2,8 @@
 //!
 //! A table has one chain for each writer's log, one for its rewrites and one for its alterations. An entry
 //! contains the value of its chain before it, and the value after it is the hash of the entry's bytes. So
-//! entries with the same value have the same history, back to the table's id. Different histories of equal
-//! length have different values, because a commit contains a random number.
-//!
-//! A handle compares these values when it continues to read. A snapshot's token contains a hash of all of
-//! them.
+//! entries with the same value have the same history, back to the table's id. A random number in each commit
+//! distinguishes histories of equal length.
 
 use std::fmt;
 
@@ -23,12 +20,10 @@ impl Chain {
         Chain::of_parts("log", table, writer)
     }
 
-    /// The value before the first rewrite.
     pub fn of_rewrites(table: &str) -> Chain {
         Chain::of_parts("rewrites", table, "")
     }
 
-    /// The value before the first alteration.
     pub fn of_alterations(table: &str) -> Chain {
         Chain::of_parts("alterations", table, "")
     }

@@ -54,7 +54,6 @@ impl Pick {
     }
 }
 
-/// Adds a zone with all its rows after all others.
 #[inline]
 pub fn pick_zone(picks: &mut Vec<Pick>, zone: usize) {
     match picks.last_mut() {
@@ -356,7 +355,6 @@ impl Column for BooleanColumn {
 struct OpaqueColumn {
     data_type: DataType,
     validity: Validity,
-    /// Used only for types of variable length.
     lengths: Vec<usize>,
     bytes: Vec<u8>,
 }

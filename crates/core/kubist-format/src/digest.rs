@@ -238,7 +238,6 @@ impl Digest {
         encode_page(Page { runs, cutoffs: Vec::new() }, forest)
     }
 
-    /// The parts of the digest, which are stored in this order.
     pub fn encode(mut self, forest: &Forest) -> [Vec<u8>; 4] {
         let abstracts = self.encode_abstracts(forest);
         let (places, blocks) = self.encode_places();

@@ -39,7 +39,6 @@ pub struct CommitEntry {
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Link {
-    /// The chain of the log before this entry.
     pub previous: Chain,
     /// A random number, which distinguishes commits of two copies of a table.
     pub salt: u64,
@@ -57,7 +56,6 @@ pub struct StepMark {
 /// One entry of the rewrite log.
 #[derive(Clone, Debug, PartialEq)]
 pub struct RewriteEntry {
-    /// The chain of the rewrites before this one.
     pub previous: Chain,
     pub rewrite: Rewrite<Location>,
     /// Retracts all later steps in commits before the positions in `rewrite.needs`.

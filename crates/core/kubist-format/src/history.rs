@@ -20,7 +20,6 @@ pub struct Progress {
     pub commits: u64,
     /// All rows ever committed. The count replaces a missing identity.
     pub rows: u64,
-    /// Rows of commits that were not retracted.
     pub live_rows: u64,
     /// The chain of the log after the last entry, and the position of that entry.
     pub chain: Chain,
@@ -38,7 +37,6 @@ struct Marked {
     sequence: u64,
     rows: u64,
     step: Option<StepMark>,
-    /// The totals of all records of a subsampled step.
     #[serde(default, with = "shared", skip_serializing_if = "Option::is_none")]
     thinned: Option<Arc<Thinned>>,
 }
@@ -72,7 +70,6 @@ impl fmt::Display for Declared {
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
 pub struct History {
     pub writers: BTreeMap<String, Progress>,
-    /// The declaration for all steps.
     pub declared: Option<Declared>,
     /// The chain after the last rewrite; 0 before the first.
     pub rewritten: Chain,
@@ -81,8 +78,8 @@ pub struct History {
     /// The chain after the last alteration; 0 before the first. Checkpoints contain no alterations.
     #[serde(skip)]
     pub altered: Chain,
-    /// Declarations for the steps after one, in the order of their alterations. The last declaration that
-    /// covers a step counts. Checkpoints contain no alterations.
+    /// Declarations for the steps after one, in the order of their alterations; the last one counts.
+    /// Checkpoints contain no alterations.
     #[serde(skip)]
     pub declared_anew: Vec<(i64, Declared)>,
 }
@@ -142,12 +139,10 @@ impl History {
         self.writers.values().find_map(|progress| progress.tokens.get(token)).map(|marked| marked.rows)
     }
 
-    /// The last step that a writer committed or abandoned.
     pub fn last_step(&self, writer: &str) -> Option<i64> {
         self.writers.get(writer)?.steps.last_key_value().map(|((step, _), _)| *step)
     }
 
-    /// All steps that some writer committed or abandoned.
     pub fn steps(&self) -> BTreeSet<i64> {
         self.writers.values().flat_map(|progress| progress.steps.keys().map(|(step, _)| *step)).collect()
     }
@@ -214,7 +209,7 @@ impl History {
 
     /// Returns joined totals of all records of the steps that `takes` selects and, with `stepless`, of
     /// records without a step. `None` if no such step was subsampled. There are no sums if some steps were
-    /// not subsampled, because their values were never added up.
+    /// not subsampled.
     pub fn whole(&self, takes: impl Fn(i64) -> bool, stepless: bool) -> Option<Thinned> {
         let all = || self.writers.values().flat_map(|progress| &progress.steps);
         let taken = || all().filter(|((step, _), _)| takes(*step)).map(|(_, marked)| marked);

@@ -31,7 +31,6 @@ pub struct Lookup {
 /// The postings of a column: blocks, their directory, and an index of the directory if it is large.
 #[derive(Clone, Debug, PartialEq)]
 pub struct OfColumn {
-    /// The stored column.
     pub column: u32,
     pub offset: u64,
     pub blocks_length: u64,
@@ -64,7 +63,6 @@ impl Lookup {
     }
 }
 
-/// The keys of values.
 pub fn keys(values: &dyn Array, seed: u64) -> Vec<u32> {
     priorities(&[values], values.len(), seed).into_iter().map(|hash| (hash >> 32) as u32).collect()
 }

@@ -1,10 +1,8 @@
 //! Names of a table's objects and segments.
 
-/// The header and the schema at creation.
 pub const TABLE: &str = "table";
 pub const GRID: &str = "grid";
 pub const WRITERS: &str = "writers";
-/// Marks a table that is being dropped.
 pub const DROPPED: &str = "dropped";
 
 /// Marks an unfinished copy or salvage: without a header, the other objects are incomplete.
@@ -21,7 +19,6 @@ pub const GARBAGE: &str = "garbage/";
 pub const LEASES: &str = "leases/";
 /// Claims of writers on work that must enter the table once.
 pub const CLAIMS: &str = "claims/";
-/// Notes of unused ranges of segments.
 pub const HOLES: &str = "holes/";
 
 /// Prefix of segments of pages. Their names end with their creation time.
@@ -29,7 +26,6 @@ pub const PAGES_SEGMENT: &str = "pages-";
 /// Prefix of segments of rewrites. Their names end with their creation time, so that no name is reused.
 pub const REWRITE_SEGMENT: &str = "rewrite-";
 
-/// The number in the name of a rewrite or an alteration.
 pub fn number_of(name: &str) -> u64 {
     name.rsplit_once('/').and_then(|(_, number)| number.parse().ok()).unwrap_or(0)
 }
@@ -38,7 +34,6 @@ pub fn rewrite_name(number: u64) -> String {
     format!("{REWRITES}{number:020}")
 }
 
-/// The file of a segment for messages.
 pub fn segment_file(location: &str, segment: &str) -> String {
     format!("{location}/segments/{segment}.seg")
 }

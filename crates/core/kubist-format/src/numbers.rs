@@ -111,7 +111,6 @@ enum Body<'a, W> {
 
 pub(crate) struct Chunk<'a, W> {
     pub(crate) rows: usize,
-    /// Number of omitted lowest bits.
     pub(crate) shift: u32,
     /// If set, keys are integers, and values are multiples of a power of two.
     pub(crate) steps: Option<Steps<W>>,
@@ -120,12 +119,10 @@ pub(crate) struct Chunk<'a, W> {
     body: Body<'a, W>,
 }
 
-/// Buffers and state of a decoder.
 pub(crate) struct Aside<W> {
     values: Vec<W>,
     /// For two frames: a number of leading rows, and how many of them are in the second frame.
     counted: (usize, usize),
-    /// Buffers of pco.
     scratch: Option<Box<DecompressorScratch>>,
 }
 

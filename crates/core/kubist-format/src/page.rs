@@ -1,4 +1,3 @@
-/// One column of a page.
 #[derive(Clone, Copy)]
 pub struct PageColumn<'a> {
     pub rows: usize,

@@ -1,9 +1,8 @@
 //! Ranges of columns that are not dimensions, for each run. A condition on such a column excludes whole runs
 //! before their zone maps are read.
 //!
-//! A commit and a rewrite store the minimum and maximum key per column in their entry next to the runs,
-//! and a page of a checkpoint for its runs. If a run has no range of a column, for example because the column
-//! was added later, its zone map decides. `verify` compares both.
+//! A commit and a rewrite store the minimum and maximum key per column in their entry, and a page of a
+//! checkpoint for its runs. If a run has no range of a column, its zone map decides.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -49,7 +48,6 @@ impl Ranges {
         Ok(Ranges { runs: runs as u32, columns: offsets.into(), packed })
     }
 
-    /// The last stored column with ranges.
     pub fn last_column(&self) -> Option<usize> {
         self.columns.last().map(|(column, _)| *column as usize)
     }
@@ -224,7 +222,6 @@ pub fn decode(body: &[u8], runs: usize) -> Result<Arc<Ranges>, Short> {
     Ok(Arc::new(Ranges::read(&columns, runs, reader.rest())?))
 }
 
-/// Appends the zones of a column.
 fn put_zones(column: &ColumnZones, out: &mut Vec<u8>) {
     out.push(!column.nulls.is_empty() as u8);
     out.extend_from_slice(&column.nulls);

@@ -3,7 +3,6 @@
 /// Maximum bytes of an Arrow IPC stream of a schema or of one row of one column.
 pub const MOST_STREAM_BYTES: u64 = 16 << 20;
 
-/// The bytes end before the field.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Short;
 

@@ -23,7 +23,6 @@ use crate::wire::{Reader, Short};
 pub const ZONES_PER_PAGE: usize = 32;
 const MOST_ZONE_ROWS: usize = 128;
 pub const MOST_PAGE_ROWS: usize = ZONES_PER_PAGE * MOST_ZONE_ROWS;
-/// Usual rows of a zone.
 const USUAL_ZONE_ROWS: usize = 32;
 /// Low bits of priorities that zone maps omit: they store the top 32 bits.
 const PRIORITY_SHIFT: u32 = 32;
@@ -88,7 +87,6 @@ impl From<Vec<PriorityRange>> for LazyPriorities {
     }
 }
 
-/// The location of a column of a page, from the start of the run's data.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct Chunk {
     pub offset: u64,
@@ -104,7 +102,6 @@ pub struct ZoneMap {
     pub columns: Vec<LazyZones>,
     /// Page by page, and column by column in each page.
     pub chunks: Vec<Chunk>,
-    /// The compression level of the run's writer.
     pub compression: Compression,
 }
 

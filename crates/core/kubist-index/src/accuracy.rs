@@ -24,7 +24,6 @@ use serde::{Deserialize, Serialize};
 
 use crate::order::Keyed;
 
-/// The error bound of a column.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(try_from = "String", into = "String")]
 pub enum Accuracy {
@@ -79,7 +78,6 @@ impl Accuracy {
         }
     }
 
-    /// Returns whether values of the type can be rounded.
     pub fn suits(data_type: &DataType) -> bool {
         data_type.is_integer() || data_type.is_floating()
     }
@@ -161,7 +159,6 @@ struct Float {
 }
 
 impl Float {
-    /// The bits of the nearest value that the rounding allows.
     #[inline(always)]
     fn round(self, bits: u64, rounding: Rounding) -> u64 {
         let Float { digits, exponents } = self;
@@ -219,7 +216,6 @@ fn round_integer(magnitude: u128, rounding: Rounding) -> u128 {
     }
 }
 
-/// The exponent of the largest power of two that is at most this positive, finite number.
 fn exponent(number: f64) -> i32 {
     let bits = number.to_bits();
     match (bits >> 52) as i32 {

@@ -1,11 +1,10 @@
 //! A common priority threshold for all writers of a step, which keeps the step within a budget.
 //!
-//! Each writer adds its records to a histogram of priorities. The histograms are summed, and every writer
-//! reads the same threshold from the sum: the upper edge of the last bin up to which the records fit. Bins
-//! are at most 1/128 of their priority wide, so for a budget of many records less than 1 % stays unused.
+//! Each writer adds its records to a histogram of priorities. Every writer reads the same threshold from the
+//! sum: the upper edge of the last bin up to which the records fit. Bins are at most 1/128 of their priority
+//! wide, so for a budget of many records less than 1 % stays unused.
 //!
-//! The records below the threshold are a uniform sample, as if the threshold had been fixed in advance. A
-//! kept record could have any priority below the threshold, and the threshold would be the same (Ting,
+//! The records below the threshold are a uniform sample, as if the threshold had been fixed in advance (Ting,
 //! "Adaptive threshold sampling and unbiased estimation", arXiv 1708.04970).
 
 use crate::priority::Threshold;
@@ -76,7 +75,6 @@ mod tests {
         }
     }
 
-    /// The threshold stays if a kept record has another priority below it.
     #[test]
     fn a_kept_record_does_not_move_the_threshold() {
         let mut random = SmallRng::seed_from_u64(4);

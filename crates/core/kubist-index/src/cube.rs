@@ -14,7 +14,6 @@ pub const KEY_BITS: u32 = 96;
 pub(crate) const CUBE_BITS: u32 = KEY_BITS + 8;
 /// The highest number of a grid. An id after its tree must still fit.
 pub const LAST_GRID: u32 = (1 << (128 - CUBE_BITS)) - 2;
-/// Maximum number of dimensions of a table.
 pub const MAX_DIMENSIONS: usize = 8;
 
 /// A point's position on the space-filling curve: `KEY_BITS` wide, right aligned.
@@ -41,7 +40,6 @@ impl CubeId {
         (self.0 >> CUBE_BITS) as u32
     }
 
-    /// The stored form of the id.
     pub fn to_u128(self) -> u128 {
         self.0
     }
@@ -55,7 +53,6 @@ impl CubeId {
     }
 }
 
-/// A closed range of coordinates in every dimension.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct GridBox {
     pub low: [u32; MAX_DIMENSIONS],
@@ -79,7 +76,6 @@ impl Geometry {
         self.grid
     }
 
-    /// The cube that contains all others.
     pub fn root(&self) -> CubeId {
         CubeId::root(self.grid)
     }
@@ -110,7 +106,6 @@ impl Geometry {
         KEY_BITS - level * self.dimensions
     }
 
-    /// The Morton key of a point with these coordinates.
     pub fn key(&self, coordinates: &[u32]) -> MortonKey {
         let mut key: u128 = 0;
         for bit in (0..self.bits).rev() {
@@ -179,13 +174,11 @@ impl Geometry {
         (0..count).map(move |child| geometry.named(cube.first_key() | child << free, level + 1))
     }
 
-    /// The ancestors from the root to the cube's parent.
     pub fn ancestors(&self, cube: CubeId) -> impl Iterator<Item = CubeId> + use<> {
         let geometry = *self;
         (0..cube.level()).map(move |level| geometry.cube_of(cube.first_key(), level))
     }
 
-    /// The last key inside the cube.
     pub fn last_key(&self, cube: CubeId) -> MortonKey {
         cube.first_key() | ((1u128 << self.free_bits(cube.level())) - 1)
     }

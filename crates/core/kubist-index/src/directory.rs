@@ -26,7 +26,6 @@ pub struct Directory<L> {
     pub(crate) copies: Blocks<L>,
     /// The cutoff of cubes without an entry.
     otherwise: Threshold,
-    /// Computed on first use.
     pub(crate) subtrees: OnceLock<Subtrees>,
 }
 
@@ -161,7 +160,6 @@ impl<L> Directory<L> {
         directory
     }
 
-    /// Returns whether it has all runs and cutoffs of a state.
     pub fn is_whole(&self) -> bool {
         self.otherwise == Threshold::ALL
     }
@@ -192,7 +190,6 @@ impl<L> Directory<L> {
         self.primaries.all()
     }
 
-    /// All live runs: first primaries, then replicas.
     pub fn all(&self) -> impl Iterator<Item = &Arc<Run<L>>> + Clone {
         self.runs().chain(self.replicas())
     }

@@ -22,7 +22,6 @@ const OUTGROWN: f64 = 1.3;
 /// One of this many values at either end is left to the tails of a new scale.
 const OUTLIERS: usize = 1024;
 
-/// A sample: `values[d][record]` for each dimension; NaN for missing numbers.
 pub type Sample = [Vec<f64>];
 
 pub fn examined(geometry: &Geometry, scales: &[Scale], sample: &Sample) -> f64 {

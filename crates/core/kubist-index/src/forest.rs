@@ -9,7 +9,6 @@ use std::collections::BTreeMap;
 
 use crate::cube::{CUBE_BITS, CubeId, Geometry, GridBox};
 
-/// The geometries of the known grids of a table, by number.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Forest(Vec<Geometry>);
 
@@ -83,7 +82,6 @@ impl Region {
         Region(forest.trees().map(|tree| (tree.grid(), tree.everything())).collect())
     }
 
-    /// A box in one grid, and nothing in the others.
     pub fn in_grid(grid: u32, grid_box: GridBox) -> Region {
         Region(BTreeMap::from([(grid, grid_box)]))
     }
@@ -92,7 +90,6 @@ impl Region {
         self.0.insert(grid, grid_box);
     }
 
-    /// Removes a grid, in which the region then has no part.
     pub fn remove(&mut self, grid: u32) {
         self.0.remove(&grid);
     }

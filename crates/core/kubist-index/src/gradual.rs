@@ -4,7 +4,6 @@ use std::convert::Infallible;
 use std::ops::Range;
 
 pub trait Stop {
-    /// The error of cancelled work.
     type Stopped;
 
     /// Checks for cancellation.
@@ -15,7 +14,6 @@ pub trait Stop {
     fn look(&self) -> Result<(), Self::Stopped>;
 }
 
-/// A switch that never cancels.
 pub struct Never;
 
 impl Stop for Never {

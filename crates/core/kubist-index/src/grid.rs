@@ -10,7 +10,6 @@
 use crate::order::Keyed;
 use serde::{Deserialize, Serialize};
 
-/// Values that are converted to coordinates at once.
 const AT_ONCE: usize = 64;
 /// Each tail has one of this many coordinates.
 const TAIL_SHARE: u64 = 64;
@@ -19,7 +18,6 @@ const TAIL_DOUBLINGS: f64 = 2200.0;
 /// Maximum number of knots of a quantile scale.
 pub const MAX_KNOTS: usize = 1024;
 
-/// The division of a dimension's domain.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Scale {

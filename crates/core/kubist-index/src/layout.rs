@@ -49,7 +49,6 @@ impl Capacity {
     }
 }
 
-/// The known properties of the cubes on the path of the rows.
 pub trait Known {
     fn cutoff(&self, cube: CubeId) -> Threshold;
     /// Returns whether the cube has rows of its own.
@@ -58,7 +57,6 @@ pub trait Known {
     fn ramps(&self, cube: CubeId) -> Vec<Ramp>;
 }
 
-/// An empty table.
 pub struct Nothing;
 
 impl Known for Nothing {

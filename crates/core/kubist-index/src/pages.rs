@@ -105,7 +105,6 @@ impl<L> Page<L> {
         self.cubes().next().map(CubeId::grid)
     }
 
-    /// The cubes of its runs and cutoffs.
     pub fn cubes(&self) -> impl Iterator<Item = CubeId> + '_ {
         self.runs.iter().map(|run| run.cube).chain(self.cutoffs.iter().map(|(cube, _)| *cube))
     }
@@ -145,7 +144,6 @@ impl<L> Page<L> {
     }
 }
 
-/// Maximum entries of a page, and of a subtree of the lower tier.
 #[derive(Clone, Copy, Debug)]
 pub struct Sizes {
     pub page: usize,

@@ -32,7 +32,6 @@ impl Start {
     }
 }
 
-/// The runs that are read above a cube, and their source.
 struct Above<'a, L> {
     source: CubeId,
     runs: Vec<&'a Arc<Run<L>>>,

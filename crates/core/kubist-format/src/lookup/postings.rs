@@ -19,7 +19,6 @@ pub use index::{Guide, Index, encode_index};
 const BLOCK_BYTES: usize = 1024;
 
 pub struct Encoded {
-    /// The blocks in order.
     pub blocks: Vec<Vec<u8>>,
     pub directory: Vec<u8>,
 }
@@ -123,7 +122,6 @@ fn encode_blocks(pairs: &[u64], keys: u32, zone_count: u32) -> Blocks {
     let mut blocks = Blocks::default();
     let (mut bits, mut count, mut first, mut last, mut zones) = (Writer::default(), 0u32, 0, 0, Vec::new());
     let mut of_keys = of_keys(pairs).peekable();
-    // Number of zone numbers in the block.
     let mut numbers = 0;
     while let Some(of_key) = of_keys.next() {
         let key = key_of(&of_key[0]);
@@ -275,7 +273,6 @@ impl Directory {
         let (mut bits, mut key, mut zones) = (Bits::new(body), self.blocks[block].first_key, Vec::new());
         let end = self.blocks.get(block + 1).map_or(u32::MAX, |next| next.first_key - 1);
         let mut left = MOST_ZONES;
-        // The wanted keys of this block.
         let wanted = wanted.map(|wanted| &wanted[..wanted.partition_point(|key| *key <= end)]);
         let last_wanted = wanted.map_or(u32::MAX, |wanted| wanted.last().copied().unwrap_or_default());
         let single = Single::new(gap_bits(self.keys), last_zone);
@@ -643,7 +640,6 @@ mod tests {
     }
 
     proptest! {
-        /// A directory of random bytes, and a block of random bytes after it.
         #[test]
         fn any_bytes_are_refused_or_read(
             runs in 0u32..4, listed in 0u32..3, keys in 0u32..9, zones in prop::collection::vec(0u8..9, 0..4),

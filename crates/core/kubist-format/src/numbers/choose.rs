@@ -12,7 +12,6 @@ use kubist_types::Compression;
 use super::{DICTIONARY, FRAME, TWO_FRAMES, ends};
 use crate::bits::{self, Word};
 
-/// Number of keys in a sample.
 const SAMPLED: usize = 128;
 /// An encoding other than a frame must save one byte in this many.
 const WORTH: usize = 32;
@@ -32,7 +31,6 @@ pub(super) enum Plan<W> {
     Dictionary(Vec<W>, Vec<W>),
 }
 
-/// A candidate encoding, before all keys are measured.
 enum Idea<W> {
     Above(W),
     Apart(W),
@@ -309,7 +307,6 @@ fn cut_in_two<W: Word>(keys: &[W], (low, high): Ends<W>, border: W) -> (usize, [
     bits_of_two(keys.len(), count as usize, [of_first, (least.plus(border.into()), high)])
 }
 
-/// Returns the bits and ends of two frames, where the first has one key only.
 #[inline(always)]
 fn two_frames<W: Word>(keys: &[W], common: W) -> (usize, [Ends<W>; 2]) {
     let (mut lowest, mut highest, mut count) = (W::MAX, W::default(), 0u32);

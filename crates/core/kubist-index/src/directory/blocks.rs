@@ -22,7 +22,6 @@ const LEAST_CUBES: usize = USUAL_CUBES / 4;
 /// Runs sorted by cube and id, with their cubes, because following each pointer would take longer.
 pub(super) type Sorted<L> = Vec<(CubeId, Arc<Run<L>>)>;
 
-/// The remaining items, sorted by cube.
 struct Ahead<T>(IntoIter<(CubeId, T)>);
 
 impl<T> Ahead<T> {
@@ -45,7 +44,6 @@ impl<T> Ahead<T> {
 }
 
 pub(super) struct Change<'a, L> {
-    /// Returns whether a run of a block stays.
     pub keeps: &'a dyn Fn(&Block<L>, usize) -> bool,
     /// Returns whether a replica may copy the run after the change.
     pub is_copied: &'a dyn Fn(RunId) -> bool,
@@ -57,7 +55,6 @@ pub(crate) struct Block<L> {
     pub cutoffs: Vec<Threshold>,
     /// `low[0..k], high[0..k]` per cube, where k is the number of dimensions of its tree.
     spans: Vec<u32>,
-    /// Index of the first run per cube.
     first_run: Vec<u32>,
     pub runs: Vec<Arc<Run<L>>>,
     pub ids: Vec<RunId>,

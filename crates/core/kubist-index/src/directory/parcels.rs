@@ -22,7 +22,6 @@ const MOST_ABOVE: f64 = 0.5;
 const MOST_GAP: f64 = 7.0;
 /// Maximum ratio of parcels along the edge of a box to wanted parcels.
 const MOST_AT_EDGE: usize = 3;
-/// A number that no entry has.
 const SEVERAL: u32 = u32::MAX;
 
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -37,7 +36,6 @@ pub struct Parcel {
 #[derive(Clone, Copy, Debug)]
 pub struct Bounds<'a> {
     pub grid_box: &'a GridBox,
-    /// For each dimension. Inside the coordinate of the box's end, values decide.
     pub is_bounded: &'a [bool],
 }
 
@@ -57,9 +55,7 @@ struct Node {
     /// Records in its runs; `rows` includes the runs below.
     own_rows: u64,
     rows: u64,
-    /// The node after its subtree.
     end: u32,
-    /// The lowest priority in its runs.
     lowest: u64,
     /// All priorities in its runs are below its cutoff.
     keeps: bool,
@@ -94,7 +90,6 @@ impl<L> Directory<L> {
         Some(self.subtrees.get_or_init(|| self.arranged(tree, placed)))
     }
 
-    /// Returns whether [`Directory::subtrees`] is already computed.
     pub fn knows_subtrees(&self) -> bool {
         self.subtrees.get().is_some()
     }
@@ -267,8 +262,6 @@ mod tests {
     /// The origin of runs that were copied unchanged.
     const COPIES: u64 = 2;
 
-    /// A table of some commits, each with rows near one point. With a `varied` history, some commits have two
-    /// parts, and one entry may copy all runs at the end.
     fn table(random: &mut SmallRng, tree: Geometry, commits: u64, most: usize, varied: bool) -> Directory<Rows> {
         let (mut state, forest) = (State::default(), Forest::of(tree));
         for number in 0..commits {

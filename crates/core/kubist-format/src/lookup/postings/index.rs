@@ -119,7 +119,6 @@ impl Index {
         is_sound.then_some(index)
     }
 
-    /// The position of the first block's entry in the directory.
     fn located(&self) -> Option<u32> {
         self.directory_length.checked_sub(self.blocks.checked_mul(LOCATED_BYTES as u32)?)
     }
@@ -132,7 +131,6 @@ impl Index {
         found
     }
 
-    /// The location of a chunk in the directory.
     pub fn chunk(&self, chunk: usize) -> Range<u64> {
         let first = self.located().unwrap_or(0) as u64;
         let end = ((chunk + 1) * CHUNK_BLOCKS).min(self.blocks as usize);
@@ -175,7 +173,6 @@ impl Index {
         found
     }
 
-    /// The location of a stretch in the directory.
     pub fn stretch(&self, stretch: usize) -> Range<u64> {
         let end = self.stretches.get(stretch + 1).map(|(_, begin, _)| *begin).or(self.located());
         self.stretches[stretch].1 as u64..end.unwrap_or(0) as u64
