@@ -1,9 +1,8 @@
 //! Budgets: the records of a step that all writers together keep.
 //!
 //! A record is kept if its priority is below a threshold that all writers of a step share. Each writer
-//! contributes a **share** to the decision: a histogram of its records' priorities, and the inputs of the
-//! conditions. The caller that connects the writers sums the shares, and every writer derives the same
-//! decision from the sum. Totals of all records are stored with the step.
+//! contributes a **share**: a histogram of its records' priorities, and the inputs of the conditions. The
+//! caller that connects the writers sums the shares, and every writer derives the same decision from the sum.
 
 use std::collections::BTreeMap;
 use std::hash::{DefaultHasher, Hash, Hasher};
@@ -57,7 +56,6 @@ pub struct BudgetOptions {
 pub struct Share {
     /// Summed over all writers.
     pub words: Vec<u64>,
-    /// The maximum over all writers is taken.
     pub largest: Vec<f64>,
 }
 
@@ -105,7 +103,6 @@ impl Share {
 pub enum Decision {
     /// Keep records below this priority, and the always-kept ones.
     Keep(Threshold),
-    /// Keep nothing; every writer abandons the step.
     Drop,
 }
 
@@ -124,7 +121,6 @@ enum Limit {
     InAll { bytes: u64, steps: u64 },
 }
 
-/// A writer's budget and its use so far.
 pub struct Budget {
     table: Table,
     /// The table's columns, with the units that conditions use.

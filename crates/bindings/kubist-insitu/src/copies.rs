@@ -1,8 +1,7 @@
 //! Reusable memory for copies of the solver's columns.
 //!
-//! The first write to new memory takes about as long as the copy itself, because the kernel provides it page
-//! by page. Buffers of committed steps are therefore reused. The pool never holds more than was in use at the
-//! same time.
+//! The first write to new memory takes about as long as the copy itself, so buffers of committed steps are
+//! reused. The pool never holds more than was in use at the same time.
 
 use std::sync::{Arc, Mutex, PoisonError};
 

@@ -2,7 +2,7 @@
 //! ended or abandoned it.
 //!
 //! A rank that dies in a step, closes in it, or skips it, stops the leader: the step is not written, because
-//! readers would take the partial step for the whole. The leader reports the error to all ranks and ends.
+//! readers would take the partial step for the whole.
 
 use std::collections::BTreeMap;
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -212,8 +212,6 @@ impl Serving {
     }
 }
 
-/// Returns the combined totals of a step, if a rank subsampled it. Sums are dropped if another rank did not
-/// compute them.
 fn joined(parts: &[Part]) -> Option<Thinned> {
     let mut all: Option<Thinned> = None;
     for thinned in parts.iter().filter_map(|part| part.thinned.as_ref()) {
@@ -339,7 +337,6 @@ impl Incoming {
         Ok(HEADER)
     }
 
-    /// Describes the loss of a rank that has ended without closing.
     fn loss(&mut self, ring: &Ring, look: bool) -> Option<String> {
         if self.process.is_none() {
             self.process = ring.producer(self.rank).map(Watched::new);

@@ -1,8 +1,7 @@
-//! The condition that decides whether a step is kept, on aggregates of all its records.
+//! The condition that decides whether a step is kept, on aggregates of all its records, such as
+//! `max(diameter) > 5e-5 AND count(deposited) >= 10`.
 //!
-//! For example, `max(diameter) > 5e-5 AND count(deposited) >= 10` uses two aggregates. Each writer computes
-//! them for its records. Shares combine the maxima and counts of all writers, so every writer gets the same
-//! result.
+//! Shares combine the maxima and counts of all writers, so every writer gets the same result.
 
 use std::sync::Arc;
 

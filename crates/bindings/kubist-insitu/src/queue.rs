@@ -326,7 +326,6 @@ impl Shared {
         }
     }
 
-    /// Returns the next step to commit, or `None` at the end.
     fn next(&self) -> Option<Ready> {
         let mut state = self.state();
         loop {

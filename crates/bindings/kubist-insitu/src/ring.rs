@@ -73,7 +73,6 @@ struct LaneHead {
 
 const _: () = assert!(size_of::<Head>() <= HEAD && size_of::<LaneHead>() <= LANE_HEAD);
 
-/// The shared memory, as one process sees it.
 #[derive(Clone, Copy)]
 pub struct Ring {
     base: *mut u8,
@@ -93,11 +92,9 @@ pub enum What {
     End,
     Abandon,
     Close,
-    /// A batch is complete; more rows may follow.
     Part,
     /// Totals of all records of the step.
     Thinned,
-    /// Discard a column whose call has failed.
     Void,
 }
 

@@ -226,7 +226,6 @@ impl StepWriter {
         sent
     }
 
-    /// Puts a batch column by column, and adds those that are complete to `there`.
     fn put_through_ring(&mut self, batch: &RecordBatch, there: &mut Vec<usize>, patience: &Patience) -> Result<()> {
         for (field, array) in batch.schema().fields().iter().zip(batch.columns()) {
             let bytes = bytes_of(field.name(), array)?;

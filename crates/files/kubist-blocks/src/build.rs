@@ -31,7 +31,6 @@ const GAP: u64 = 1 << 20;
 /// fraction f of all blocks changed, none of the checked ones changed with probability (1 - f)^512: 1 in 170
 /// for f = 1 %.
 const CHECKED: usize = 512;
-/// Maximum number of damaged blocks in the report.
 const MAX_REPORTED: usize = 100;
 /// Number of tasks whose sorted copies are in memory at once.
 const WAVE: usize = 16;
@@ -44,7 +43,6 @@ const HELD: u64 = 256 << 20;
 pub struct BuildOptions {
     /// Only these variables; `None`: those of an existing index, otherwise all.
     pub variables: Option<Vec<String>>,
-    /// `None`: as in an existing index, otherwise the default.
     pub block: Option<Block>,
     /// The fraction of blocks, those with the greatest gain, that get a sorted copy; `None`: as in an
     /// existing index, otherwise 0.
@@ -181,7 +179,6 @@ impl IndexBuild<'_> {
         Ok(Indexed { tiling: tiling.clone(), summaries, sorted: sorted.transpose()? })
     }
 
-    /// Summarizes the blocks of some tasks, with sorted copies of likely blocks if they are decoded.
     fn looked(&self, variable: &Variable, tiling: &Tiling, tasks: &[Vec<u64>]) -> Result<(Vec<BlockSample>, Copies)> {
         let run = |tasks: &[&Vec<u64>], sorted_copies: Option<&SortedCopies>| -> Result<Vec<BlockSample>> {
             let task = |index: usize| self.summaries(variable, tiling, tasks[index], sorted_copies);

@@ -28,7 +28,6 @@ enum At {
 
 struct Part {
     rect: Rect,
-    /// The position of the dense array's first element, and its shape.
     origin: Vec<u64>,
     dense: Vec<u64>,
     at: At,

@@ -29,7 +29,6 @@ const MOST_OPENING: usize = 16;
 /// Variables with fewer axes are kept in memory up to this size.
 const HELD: u64 = 8 << 20;
 
-/// A file, with its index if it has one.
 pub struct Member {
     pub path: PathBuf,
     pub index: Option<Index>,
@@ -103,7 +102,6 @@ impl Member {
         }
     }
 
-    /// The bounds of a variable's values in a rectangle.
     pub fn zone(&self, variable: usize, rect: &Rect, data_type: &DataType) -> Zone {
         let unknown = Zone { min: 0, max: u64::MAX, nulls: Nulls::Some };
         let known = match self.known(variable) {
@@ -206,7 +204,6 @@ fn is_as_asked(index: &Index, options: &BuildOptions) -> bool {
         && options.variables.as_ref().is_none_or(|names| names.iter().all(has))
 }
 
-/// Fills unset options from an existing index.
 fn completed(options: &BuildOptions, older: Option<&Index>) -> BuildOptions {
     let Some(older) = older else { return options.clone() };
     let all = older.variables.iter().all(Option::is_some);

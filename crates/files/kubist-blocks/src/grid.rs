@@ -18,7 +18,6 @@ use crate::shape::Rect;
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub struct Question {
-    /// A condition in SQL.
     #[serde(rename = "where")]
     pub filter: Option<String>,
     /// Ranges of positions: axis, first position, and the position after the last.
@@ -27,7 +26,6 @@ pub struct Question {
     #[serde(rename = "box", with = "bounds")]
     pub bounds: Vec<Bound>,
     pub columns: Option<Vec<String>>,
-    /// The fraction of positions to sample.
     pub sample: Option<f64>,
     /// Maximum number of records, those of lowest priority: a uniform sample.
     pub limit: Option<u64>,
@@ -39,10 +37,14 @@ pub struct Question {
 
 #[derive(Clone, Debug, PartialEq)]
 pub enum Column {
-    /// A variable, and its axes among those of the grid.
-    Variable { variable: usize, axes: Vec<usize> },
+    Variable {
+        variable: usize,
+        axes: Vec<usize>,
+    },
     /// Positions along an axis.
-    Index { axis: usize },
+    Index {
+        axis: usize,
+    },
 }
 
 /// A query, bound to the arrays of a file.
@@ -64,7 +66,6 @@ pub struct Grid {
 /// The column with the file per record, if there are several files.
 pub const FILE: &str = "file";
 
-/// The meaning of a column name before a grid is chosen.
 enum Name {
     Variable(usize),
     Index(String),
@@ -121,7 +122,6 @@ impl Grid {
         self.output.iter().map(|column| self.schema.field(*column).clone()).collect()
     }
 
-    /// Positions along an axis, for positions in a rectangle.
     pub fn index(rect: &Rect, axis: usize, places: &[u32]) -> ArrayRef {
         let below: u64 = rect.count[axis + 1..].iter().product();
         let at = |place: &u32| (rect.start[axis] + u64::from(*place) / below % rect.count[axis]) as i64;

@@ -13,7 +13,6 @@ use serde::{Deserialize, Serialize};
 use crate::pages;
 use crate::shape::{Tiling, block_shape, positions};
 
-/// The error is a message without the file's name.
 type Outcome<T> = std::result::Result<T, String>;
 
 /// Maximum number of blocks of an array; use larger blocks for more.
@@ -98,7 +97,6 @@ impl Number {
         }
     }
 
-    /// The unsigned type of the same width, for the attribute `_Unsigned`.
     pub fn unsigned(self) -> Number {
         match self {
             Number::I8 => Number::U8,
@@ -230,7 +228,6 @@ impl Layout {
         }
     }
 
-    /// Whether a variable holds the values along an axis of others.
     pub fn is_coordinate(&self, variable: &Variable) -> bool {
         let [axis] = variable.dimensions[..] else { return false };
         self.dimensions[axis].name == variable.name

@@ -9,7 +9,7 @@ use serde::{Deserialize, Serialize};
 /// Maximum bytes between two merged pieces: they are held in memory, and the measurement may be wrong.
 const MOST_GAP: u64 = 16 << 20;
 
-/// A storage device: a request takes `latency + bytes / bandwidth`, with `workers` concurrent requests.
+/// A request takes `latency + bytes / bandwidth`, with `workers` concurrent requests.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Device {
     pub latency: f64,
@@ -163,7 +163,6 @@ mod tests {
             }
             let cost = |bytes: u64, requests: u64| bytes + requests * gap;
             let ours = cost(requests.iter().map(|request| request.bytes).sum(), requests.len() as u64);
-            // Every other partition into runs of neighbours.
             for cuts in 0u32..1 << (pieces.len() - 1).min(12) {
                 let mut bytes = 0;
                 let mut count = 1;

@@ -40,13 +40,11 @@ const WAVE: usize = 256;
 /// The range of bytes of a cell's values. Cells without bytes of their own come last.
 type Extent = (u64, u64);
 
-/// A cell, with its file and range of bytes.
 type Placed = (usize, Extent, Cell);
 
 #[derive(Clone)]
 struct Cell {
     rect: Rect,
-    /// Every position is a result.
     all: bool,
     /// The part of its sorted copy to read: block, and keys of the values.
     sorted: Option<(u64, u64, u64)>,
@@ -194,7 +192,6 @@ fn share(mut tasks: Vec<Task>, part: u64, parts: u64) -> Vec<Task> {
     own
 }
 
-/// What gets a priority in the results.
 #[derive(Clone, Copy, PartialEq)]
 enum Drawn {
     Nothing,

@@ -1,6 +1,5 @@
 //! A bounds-checked reader for the bytes of an index.
 
-/// The error is a message without the file's name.
 type Outcome<T> = std::result::Result<T, String>;
 
 pub struct Reading<'a> {

@@ -65,7 +65,6 @@ impl Schedule {
     }
 }
 
-/// Busy time of the slowest and the fastest worker, in seconds.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize)]
 pub struct Balance {
     pub slowest: f64,

@@ -21,7 +21,6 @@ use crate::sorted::{Sorted, SortedBlock};
 use crate::source::Key;
 use crate::summary::{self, Summaries, Summary};
 
-/// The error is a message without the file's name.
 type Outcome<T> = std::result::Result<T, String>;
 
 const MAGIC: &[u8; 8] = b"KUBIX\r\n\x1a";
@@ -53,7 +52,6 @@ pub struct Index {
     pub variables: Vec<Option<Indexed>>,
     /// Messages about blocks that could not be read.
     pub damaged: Vec<String>,
-    /// Bytes of the index itself.
     pub bytes: u64,
     /// The path of the index, which has the sorted values.
     pub path: PathBuf,

@@ -1,6 +1,6 @@
 //! Sorted copies of a few blocks: their numbers in ascending order, with their positions in the block.
 //!
-//! A block with a wide range of values is hit by most queries and contains few of their results. A query
+//! A block with a wide range of values is hit by most queries and contains few of their results, so a query
 //! reads only the matching part of a sorted copy (section 4.3 of the paper). The copy has segments of
 //! [`SEGMENT`] entries, with a table of their first keys. A segment has its values, then its positions, so
 //! one request reads both.
@@ -19,7 +19,6 @@ use crate::fetch::Found;
 use crate::layout::Variable;
 use crate::reading::Reading;
 
-/// The error is a message without the file's name.
 type Outcome<T> = std::result::Result<T, String>;
 
 pub const SEGMENT: usize = 256;
@@ -126,7 +125,6 @@ impl Entries<'_> {
     }
 }
 
-/// Bits per step of the radix sort.
 const DIGIT: u32 = 11;
 /// Below this number of entries a comparison sort is faster.
 const FEW: usize = 1024;

@@ -24,7 +24,6 @@ pub struct Summary {
     /// Missing values, saturated at 32 bits.
     pub missing: u32,
     flags: u8,
-    /// Whether any value is not missing.
     any: bool,
 }
 

@@ -105,7 +105,6 @@ pub async fn replica_locations(link: &Link, store: Uuid, offsets: &[(&str, u64)]
     Ok(located)
 }
 
-/// Splits a range at partition ends, starting where a block may begin.
 fn in_buckets(range: &Range<u64>) -> impl Iterator<Item = Range<u64>> + use<> {
     let Range { start, end } = *range;
     let from = start / BLOCK * BLOCK;

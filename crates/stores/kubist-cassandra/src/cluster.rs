@@ -50,7 +50,6 @@ pub enum Agreed {
 pub struct Link {
     pub location: Arc<Location>,
     cluster: Arc<Cluster>,
-    /// Limits the concurrent blocks.
     pub limiter: Arc<Limiter>,
     process: u32,
 }
@@ -77,7 +76,6 @@ impl Decision {
 }
 
 impl Link {
-    /// Connects, unless this process is connected already.
     pub fn open(location: Location) -> Result<Link> {
         let process = here(&location)?;
         let slot = process.session(location.session_key());

@@ -1,5 +1,3 @@
-//! Selects the blocks that can contain results, and groups them into tasks.
-
 use kubist_expr::{Keys, Nulls, Verdict, Zone};
 use kubist_index::order::Keyed;
 use kubist_types::{Error, Result};
@@ -13,7 +11,6 @@ use crate::shape::{Rect, Tiling};
 use crate::sidecar::Indexed;
 use crate::summary::{self, Summary};
 
-/// Bytes of the first variable that a task reads.
 const TASK_BYTES: u64 = 4 << 20;
 /// Maximum range of bytes of a task: gaps are held in memory too.
 const SPAN: u64 = 64 << 20;

@@ -17,7 +17,6 @@ use crate::shape::{Rect, unravel};
 /// If blocks have at least this many positions of the sample on average, they are read completely and the positions
 /// are chosen afterwards.
 const MANY: f64 = 64.0;
-/// Blocks whose positions are chosen in one task.
 const TOGETHER: usize = 32;
 /// Minimum number of results for a usable estimate of the selectivity.
 const TRUSTED: u64 = 16;
@@ -152,7 +151,6 @@ impl Execution<'_> {
         if in_a_block > 1.0 { self.asked() } else { self.no_more_than_asked(share * WIDER) }
     }
 
-    /// The sample that the query requests.
     pub(super) fn asked(&self) -> Option<Threshold> {
         self.question.sample.map(Threshold::from_fraction)
     }
