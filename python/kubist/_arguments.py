@@ -104,6 +104,8 @@ class Read(TypedDict, total=False):
     delimiter: str | None
     names: Sequence[str] | None
     hdu: str | int | None
+    particles: Sequence[str | int] | None
+    crs: str | int | None
     strict: bool
     bad_rows: Literal["refuse", "skip"]
     max_record: int | None

@@ -61,6 +61,17 @@ def test_types_without_positions(tmp_path: Path) -> None:
         assert name in left_out
 
 
+def test_types_that_are_chosen(tmp_path: Path) -> None:
+    file = snapshot(tmp_path / "s.hdf5", [3, 2, 4])
+    with h5py.File(file, "r+") as changed:
+        changed["PartType1/OfOneType"] = np.zeros(2)
+    table, report = ingested(tmp_path, file, read={"particles": [0, "PartType2"]})
+    assert (len(table), report.left_out) == (7, {})
+    assert table.count(where="type = 2") == 4 and "OfOneType" not in table.columns
+    with pytest.raises(kubist.InvalidInput, match="'stars' is none of its types"):
+        kubist.ingest(tmp_path / "u.kubist", file, read={"particles": ["stars"]})
+
+
 def test_headers_that_disagree(tmp_path: Path) -> None:
     file = snapshot(tmp_path / "s.hdf5", [5])
     with h5py.File(file, "r+") as changed:
@@ -227,6 +238,8 @@ def test_random_binary_files(tmp_path: Path, seed: int) -> None:
         dense = np.full(total, np.nan)
         dense[kinds == 0] = blocks["RHO"]
         np.testing.assert_array_equal(rows["Density"].to_numpy(), dense[place])
+    chosen = kubist.ingest(tmp_path / "chosen.kubist", file, read={"particles": [1]})
+    assert chosen.rows == counts[1]
     file.write_bytes(data[:-2])
     with pytest.raises(
         kubist.InvalidInput, match=r"snapshot_001: the record from byte .* is cut off"

@@ -49,6 +49,55 @@ def marks(header: Any) -> dict[str, Any]:
     return {s.format_name(): s.no_data for s in structs}
 
 
+def tile(path: Path, code: int | None, x: float, y: float, scale: float = 0.01) -> Path:
+    """Three points from (x, y) on in a coordinate system of EPSG."""
+    pyproj = need("pyproj")
+    header = laspy.LasHeader(point_format=6, version="1.4")
+    header.scales, header.offsets = [scale, scale, 0.01], [round(x), round(y), 0]
+    if code is not None:
+        header.add_crs(pyproj.CRS.from_epsg(code))
+    made = laspy.LasData(header)
+    made.x, made.y = x + 1000 * scale * np.arange(3), np.full(3, y)
+    made.z = np.arange(3.0)
+    made.write(path)
+    return path
+
+
+def test_tiles_are_transformed_on_request(tmp_path: Path) -> None:
+    pyproj = need("pyproj")
+    here = tile(tmp_path / "a.laz", 25832, 700_000, 5_800_000)
+    there = tile(tmp_path / "b.laz", 25833, 300_000, 5_800_000)
+    globe = tile(tmp_path / "c.las", 4326, 12.0, 52.3, 1e-7)
+    table = tmp_path / "t.kubist"
+    with pytest.raises(kubist.InvalidInput, match="its coordinate system is .*read option crs"):
+        kubist.ingest(table, [here, there])
+    report = kubist.ingest(table, [here, there, globe], read={"crs": "EPSG:25832"})
+    assert report.rows == 9
+    assert report.notes == ["positions are transformed into ETRS89 / UTM zone 32N"]
+    found = kubist.open(table).query(order_by=["x", "y"]).to_arrow()
+    for code, file, most in ((25833, there, 0.0051), (4326, globe, 0.00051)):
+        las = laspy.read(file)
+        way = pyproj.Transformer.from_crs(code, 25832, always_xy=True)
+        x, y = way.transform(np.asarray(las.x), np.asarray(las.y))
+        for one, other in zip(x, y, strict=True):
+            near = np.hypot(found["x"].to_numpy() - one, found["y"].to_numpy() - other).min()
+            assert near <= 2**0.5 * most
+    kubist.open(table).query().write(tmp_path / "out.laz")
+    with laspy.open(tmp_path / "out.laz") as reader:
+        assert reader.header.parse_crs() == pyproj.CRS.from_epsg(25832)
+    # Into degrees, and a file that does not say where it is.
+    degrees = tmp_path / "u.kubist"
+    report = kubist.ingest(degrees, there, read={"crs": "EPSG:4326"})
+    assert report.notes == ["positions are transformed into WGS 84"]
+    kubist.open(degrees).query().write(tmp_path / "degrees.laz")
+    assert 11 < laspy.read(tmp_path / "degrees.laz").x[0] < 13
+    nowhere = tile(tmp_path / "d.las", None, 1, 1)
+    with pytest.raises(kubist.InvalidInput, match="does not say its coordinate system"):
+        kubist.ingest(tmp_path / "v.kubist", nowhere, read={"crs": "EPSG:4326"})
+    with pytest.raises(kubist.InvalidInput, match="'EPSG:1' is no coordinate system"):
+        kubist.ingest(tmp_path / "v.kubist", here, read={"crs": "EPSG:1"})
+
+
 def test_marks_for_no_data(tmp_path: Path) -> None:
     """`no_data` is a stored value, before scale and offset."""
     height = laspy.ExtraBytesParams("hag", "i2", scales=[0.01], offsets=[1.0], no_data=[-9999])

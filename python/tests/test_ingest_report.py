@@ -260,3 +260,37 @@ def test_attributes_of_arrays_are_in_the_metadata(tmp_path: Path) -> None:
         "groups": {"notes": {"by": "me"}},
         "variables": {"T": {"long_name": "temperature", "limit": "nan"}},
     }
+
+
+# Columns of a table that is there
+
+
+def test_dates_of_any_format_keep_their_digits(tmp_path: Path) -> None:
+    h5py = pytest.importorskip("h5py")
+    for name in ("fits", "csv"):
+        table = tmp_path / f"{name}.kubist"
+        start = {"x": np.zeros(1, "f4"), "JD": np.zeros(1, "f4")}
+        kubist.create(table, start, dimensions=["x"])
+        file = tmp_path / f"a.{name}"
+        if name == "csv":
+            file.write_text("x,JD\n1,2460000.123\n")
+        else:
+            file = tmp_path / "a.h5"
+            with h5py.File(file, "w") as out:
+                out["x"], out["JD"] = [1.0], [2460000.123]
+        with pytest.raises(kubist.InvalidInput, match="JD.*2460000.123 is a date"):
+            kubist.ingest(table, file)
+        assert len(kubist.open(table)) == 1
+
+
+def test_a_file_that_fails_adds_no_columns(tmp_path: Path) -> None:
+    table = tmp_path / "t.kubist"
+    kubist.ingest(table, dump(tmp_path / "a.lammpstrj", {0: ""}))
+    wrong = dump(tmp_path / "b.lammpstrj", {5: "vx"})
+    wrong.write_text(wrong.read_text().replace(".2 .2 .2", ".2 nan .2"))
+    with pytest.raises(kubist.InvalidInput, match="y is nan"):
+        kubist.ingest(table, wrong)
+    (tmp_path / "c.csv").write_text("id,x,y,z,step,new\n7,.1,.1,.1,9,1\n7,.1,.1,one,9,1\n")
+    with pytest.raises(kubist.InvalidInput, match="cannot read"):
+        kubist.ingest(table, tmp_path / "c.csv")
+    assert not {"vx", "new"} & set(kubist.open(table).columns)

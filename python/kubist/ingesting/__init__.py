@@ -78,7 +78,10 @@ def ingest(
         ``types`` overrides the types of columns of a new table. ``delimiter`` separates the fields
         of CSV: a character, ``"tab"``, or ``"space"`` for runs of blanks; by default as in the
         first line. ``names`` are the columns of CSV without a header line. ``hdu`` is the table of
-        a FITS file, by name or number. ``strict``: refuse a file if a part of it would be left out
+        a FITS file, by name or number. ``particles`` are the types of particles to read from a
+        snapshot of GADGET, AREPO or SWIFT: numbers, or names such as ``"PartType0"``. ``crs`` is
+        the coordinate system of the table for LAS, such as ``"EPSG:25832"``: positions of other
+        files are transformed into it with pyproj. ``strict``: refuse a file if a part of it would be left out
         of the table. ``bad_rows="skip"``: skip rows without a position, and count them in the
         report; by default such a row is an error, or is stored without a position (Parquet, Arrow,
         CSV and NPZ). ``max_record``, ``max_columns``, ``max_inflation`` and ``max_batch`` limit
@@ -144,6 +147,8 @@ def ingest(
             delimiter=reading.get("delimiter"),
             names=reading.get("names"),
             hdu=reading.get("hdu"),
+            particles=reading.get("particles"),
+            crs=reading.get("crs"),
             strict=bool(reading.get("strict")),
             bad_rows=reading.get("bad_rows") or "refuse",
             limits={name: reading[name] for name in LIMITS if reading.get(name) is not None},

@@ -17,7 +17,7 @@ from .._progress import Progress
 from .._table import Table
 from .._unopened import drop
 from .._writer import LaidOutBehind, Writer
-from . import formats, headers
+from . import dates, formats, headers
 from .paths import expanded, missing
 from .report import Asked, Plan, Report
 from .snapshots import report_missing
@@ -102,6 +102,8 @@ class Ingestion:
             types=asked.types,
             limits=asked.limits,
             hdu=asked.hdu,
+            particles=asked.particles,
+            crs=asked.crs,
             keep_going=self._takes_parts,
         )
         opened, found = [], []
@@ -298,6 +300,7 @@ class Ingestion:
         else:
             self._check_columns(self._table)
             self._check_joins(self._table.metadata, sources)
+            self.report.notes += dict.fromkeys(note for one in sources for note in one.notes)
         self._check_atoms(self._table, sources)
         self._types = types_of_all(sources)
         self._writer = self._table.writer(**self.asked.writer)
@@ -523,7 +526,28 @@ class Ingestion:
         return rows
 
     def _append(self, writer: Writer, source: Source, step: Step, begun: int) -> None:
-        """Appends the rows of a step, without its first rows that the table already has."""
+        """Appends the rows of a step, without its first rows that the table already has.
+
+        If the step has columns that the table lacks, its rows are read twice: columns cannot be
+        removed again, and a file that fails leaves nothing behind.
+        """
+        assert self._state is not None
+        next_frame, skipped = self._state.next_frame, dict(self.report.rows_skipped)
+        late = self._append_rows(writer, source, step, begun)
+        if not late:
+            return
+        self._leave_out(source)
+        writer.discard()
+        self._add_columns(late)
+        self._know_columns()
+        self._state.next_frame, self.report.rows_skipped = next_frame, skipped
+        self._append_rows(writer, source, step, begun)
+
+    def _append_rows(
+        self, writer: Writer, source: Source, step: Step, begun: int
+    ) -> list[pa.Field]:
+        """Appends the rows of a step without the columns that the table lacks, and returns these."""
+        late: dict[str, pa.Field] = {}
         assert self._schema is not None and self._table is not None and self._state is not None
         row = 0
         parts = step.read(self._state)
@@ -537,12 +561,17 @@ class Ingestion:
                 if there == part.num_rows > 0:
                     continue
                 part = part.slice(there)
+                if self.asked.columns is None:
+                    for field_ in part.schema:
+                        if field_.name not in self._schema.names:
+                            late.setdefault(field_.name, self._measured(field_, part, source))
                 append(self._fitted(part, source, step, row))
                 row += part.num_rows
                 self._tell(row - begun, source, step)
             behind.wait()
         finally:
             behind.close()
+        return list(late.values())
 
     def _tell(self, pending: int, source: Source, step: Step, *, committing: bool = False) -> None:
         rows, share = self.report.rows, None
@@ -571,10 +600,6 @@ class Ingestion:
                 part = part.append_column("time", pa.array([when] * part.num_rows, pa.float64()))
         if self.asked.bad_rows == "skip":
             part = self._with_positions(part, source)
-        late = [f for f in part.schema if f.name not in self._schema.names]
-        if late and self.asked.columns is None:
-            self._add_columns([self._measured(f, part, source) for f in late])
-            self._know_columns()
         columns, fields = [], []
         for field_ in self._schema:
             if field_.name not in part.column_names:
@@ -588,7 +613,8 @@ class Ingestion:
                     fields.append(field_)
                 continue
             column = cast(part.column(field_.name), field_, f"{step.label}: ")
-            field_ = self._measured(field_.with_type(column.type), part, source)
+            kept, field_ = field_, self._measured(field_.with_type(column.type), part, source)
+            dates.check(column, kept, _forms.unit_of(field_), row)
             checked = source.file is None and field_.name in self._dimensions
             if checked and pa.types.is_floating(column.type):
                 if column.null_count or pc.any(pc.is_nan(column)).as_py():

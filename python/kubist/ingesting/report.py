@@ -35,6 +35,8 @@ class Asked:
     delimiter: str | None = None
     names: Sequence[str] | None = None
     hdu: str | int | None = None
+    particles: Sequence[str | int] | None = None
+    crs: str | int | None = None
     strict: bool = False
     bad_rows: str = "refuse"
     limits: Mapping[str, int] = field(default_factory=dict)

@@ -32,6 +32,8 @@ class Options:
     types: Mapping[str, str] = field(default_factory=dict)
     limits: Mapping[str, int] = field(default_factory=dict)
     hdu: str | int | None = None
+    particles: Sequence[str | int] | None = None
+    crs: str | int | None = None
     keep_going: bool = False
 
 

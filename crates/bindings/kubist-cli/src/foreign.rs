@@ -30,6 +30,8 @@ pub fn is_wanted(command: &args::Ingest, reading: &Reading) -> bool {
         || reading.topology.is_some()
         || reading.time.is_some()
         || reading.hdu.is_some()
+        || reading.particles.is_some()
+        || reading.crs.is_some()
         || reading.strict
         || reading.bad_rows.is_some();
     asked

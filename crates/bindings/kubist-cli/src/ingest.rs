@@ -10,7 +10,7 @@ use std::fmt::Display;
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::mpsc::RecvTimeoutError;
+use std::sync::mpsc::{Receiver, RecvTimeoutError};
 use std::time::Duration;
 
 use arrow_array::RecordBatch;
@@ -296,8 +296,18 @@ impl Known {
     }
 }
 
+/// An error of the table about rows, with the name of their file.
+fn within(error: impl Into<Failure>, input: &Input) -> Failure {
+    let failure = error.into();
+    match failure.kind {
+        Kind::Usage => failure.within(input.path.display()),
+        _ => failure,
+    }
+}
+
 impl Ingestion<'_> {
-    /// Adds the columns of a file that the table does not have. Existing rows are null in them.
+    /// Adds the columns of a file that the table does not have. Existing rows are null in them. Reads the file
+    /// once before, because a column stays, and a file that fails leaves nothing behind.
     fn add_columns(&mut self, input: &Input) -> Result<()> {
         let is_here = |name: &String| input.fields.find(name).is_some();
         let missing = self
@@ -309,6 +319,9 @@ impl Ingestion<'_> {
         if missing.is_empty() {
             return Ok(());
         }
+        let checked = self.check(input, &missing);
+        self.writer.discard();
+        checked?;
         for field in missing {
             self.table.add_column(&NewColumn {
                 name: field.name().clone(),
@@ -322,6 +335,36 @@ impl Ingestion<'_> {
         }
         self.columns = Columns::of(self.table)?;
         Ok(())
+    }
+
+    /// Checks that the table takes the rows of a file, which become pending. `missing` are columns that it does not
+    /// have yet.
+    fn check(&mut self, input: &Input, missing: &[Arc<Field>]) -> Result<()> {
+        let known = self.columns.of_input(input);
+        let fields = known.fields().iter().chain(missing).cloned().collect::<Fields>();
+        let schema = fit::in_units_of(input, &Schema::new(fields), &self.stated);
+        let batches = input.read(schema.fields(), Arc::default());
+        let own: Vec<usize> = (0..known.fields().len()).collect();
+        let mut row = 0;
+        while let Some(batch) = self.next(&batches)? {
+            let batch = fit::fitted(&input.path, &batch, &schema, row + 1)?;
+            row += batch.num_rows() as u64;
+            let batch = batch.project(&own).map_err(|error| Failure::usage(error.to_string()))?;
+            self.writer.append(&batch).map_err(|error| within(error, input))?;
+        }
+        Ok(())
+    }
+
+    /// The next batch of a file; `None` at its end.
+    fn next(&self, batches: &Receiver<kubist_files::Result<RecordBatch>>) -> Result<Option<RecordBatch>> {
+        loop {
+            self.cancel.check()?;
+            match batches.recv_timeout(PATIENCE) {
+                Ok(batch) => return Ok(Some(batch?)),
+                Err(RecvTimeoutError::Timeout) => {}
+                Err(RecvTimeoutError::Disconnected) => return Ok(None),
+            }
+        }
     }
 
     fn take(&mut self, input: &Input) -> Result<()> {
@@ -349,21 +392,12 @@ impl Ingestion<'_> {
         let schema = fit::in_units_of(input, &schema, &self.stated);
         let batches = input.read(schema.fields(), consumed.clone());
         let mut row = 0;
-        loop {
-            self.cancel.check()?;
-            let batch = match batches.recv_timeout(PATIENCE) {
-                Ok(batch) => batch?,
-                Err(RecvTimeoutError::Timeout) => continue,
-                Err(RecvTimeoutError::Disconnected) => break,
-            };
+        while let Some(batch) = self.next(&batches)? {
             let batch = fit::fitted(&input.path, &batch, &schema, row + 1)?;
             let rows = batch.num_rows();
             let passed = usize::try_from(had.saturating_sub(row)).unwrap_or(usize::MAX).min(rows);
             row += rows as u64;
-            self.append(&batch.slice(passed, rows - passed), &known, row).map_err(|failure| match failure.kind {
-                Kind::Usage => failure.within(input.path.display()),
-                _ => failure,
-            })?;
+            self.append(&batch.slice(passed, rows - passed), &known, row).map_err(|error| within(error, input))?;
             self.show(consumed.load(Ordering::Relaxed).min(input.bytes));
         }
         self.commit(known.whole())?;

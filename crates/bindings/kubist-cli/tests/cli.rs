@@ -311,6 +311,21 @@ fn what_was_committed_of_a_file_is_not_taken_again() {
 }
 
 #[test]
+fn a_file_that_fails_adds_no_columns() {
+    let workdir = Workdir::new();
+    workdir.write("a.csv", "x\n1\n2\n");
+    workdir.run("ingest t a.csv --dimensions x").ok();
+    workdir.write("b.csv", "x,late\n3,4\n5,five\n");
+    workdir.run("ingest t b.csv --read columns=x,late").ok();
+    workdir.write("c.csv", "x,new\n".to_string() + &"1,1\n".repeat(100_000) + "6,seven\n");
+    workdir.run("ingest t c.csv").fails(2, &["c.csv: row 100001, column \"new\": cannot read \"seven\" as Int64"]);
+    let columns = workdir.run("info t --json").ok().json()["columns"].clone();
+    let names: Vec<_> = columns.as_array().unwrap().iter().map(|column| column["name"].clone()).collect();
+    assert_eq!(names, ["x", "late"]);
+    assert_eq!(workdir.run("query t --count").ok().out, "4\n");
+}
+
+#[test]
 fn columns_can_be_chosen_and_types_widen() {
     let workdir = Workdir::new();
     workdir.save("a.parquet", &particles(0, 100));

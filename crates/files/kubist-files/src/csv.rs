@@ -1,4 +1,4 @@
-//! Delimited text (CSV, TSV, blanks), optionally gzipped. The first line or an option has the column names.
+//! Delimited text (CSV, TSV, blanks), optionally compressed with gzip or Zstandard. The first line or an option has the column names.
 //!
 //! Fields are read as text and then converted to the requested type, so that an error names the row and
 //! column of the value. Types are inferred by the same rule: the narrowest type that reads every value of the
@@ -211,17 +211,18 @@ fn unplaced(error: ArrowError) -> Error {
 /// comment stays if it `may_have_names`.
 fn open(path: &Path, consumed: Arc<AtomicU64>, limits: &Limits, may_have_names: bool) -> Result<Bytes> {
     let failed = |error: std::io::Error| Error::io(path, error);
-    let gzipped = {
-        let mut magic = [0; 2];
-        let mut file = crate::source::open(path)?;
-        file.read_exact(&mut magic).is_ok() && magic == [0x1f, 0x8b]
-    };
+    let mut magic = Vec::with_capacity(4);
+    crate::source::open(path)?.take(4).read_to_end(&mut magic).map_err(failed)?;
     let file = Counted::open(path, consumed)?;
     let packed = file.length().map_err(failed)?;
     let file = BufReader::with_capacity(BUFFER, file);
-    let bytes: Box<dyn Read + Send> = match gzipped {
-        true => Box::new(Inflated { reader: MultiGzDecoder::new(file), packed, passed: 0, limits: *limits }),
-        false => Box::new(file),
+    let bytes: Box<dyn Read + Send> = if magic.starts_with(&GZIP) {
+        Box::new(Inflated { reader: MultiGzDecoder::new(file), packed, passed: 0, limits: *limits })
+    } else if magic == ZSTANDARD {
+        let reader = zstd::Decoder::with_buffer(file).map_err(failed)?;
+        Box::new(Inflated { reader, packed, passed: 0, limits: *limits })
+    } else {
+        Box::new(file)
     };
     let mut text = BufReader::with_capacity(BUFFER, bytes);
     if text.fill_buf().map_err(failed)?.starts_with(b"\xef\xbb\xbf") {
@@ -248,6 +249,9 @@ fn without_comments(mut text: Bytes, limits: &Limits, may_have_names: bool) -> s
         true => Ok(BufReader::with_capacity(BUFFER, Box::new(std::io::Cursor::new(comment).chain(text)))),
     }
 }
+
+const GZIP: [u8; 2] = [0x1f, 0x8b];
+const ZSTANDARD: [u8; 4] = [0x28, 0xb5, 0x2f, 0xfd];
 
 /// Inflated text, up to the inflation limit, whether or not it has records.
 struct Inflated<R> {
@@ -279,6 +283,9 @@ fn typed(text: &StringArray, field: &Field, first_row: usize) -> Result<ArrayRef
     let parsed = read_as(text, data_type).map_err(|error| error.within(format!("column {:?}", field.name())))?;
     if data_type.is_floating() {
         check_range(text, &parsed, field, first_row)?;
+    }
+    if *data_type == DataType::Float32 && is_date(field) {
+        check_date(text, &parsed, field, first_row)?;
     }
     if parsed.null_count() == text.null_count() {
         return Ok(parsed);
@@ -314,6 +321,36 @@ fn check_range(text: &StringArray, parsed: &ArrayRef, field: &Field, first_row: 
             field.name(),
             excerpt(text.value(row)),
             field.data_type(),
+        ))),
+    }
+}
+
+/// Whether a column of numbers has dates: by its unit or its name, such as `JD` and `date_obs`.
+fn is_date(field: &Field) -> bool {
+    let is_julian = |word: &str| matches!(word, "jd" | "mjd" | "bjd" | "hjd" | "tjd" | "btjd");
+    let name = field.name().to_ascii_lowercase();
+    let in_days = matches!(field.metadata().get("unit").map(String::as_str), Some("d" | "day" | "s"));
+    in_days || name == "time" || name.starts_with("date") || name.split('_').any(is_julian)
+}
+
+/// Refuses dates that 32 bits round: 2460000.123 would be 2460000. Smaller numbers are durations.
+fn check_date(text: &StringArray, parsed: &ArrayRef, field: &Field, first_row: usize) -> Result<()> {
+    const LATE: f64 = 10_000.0;
+    let read = read_as(text, &DataType::Float64)?;
+    let stored = cast_with_options(parsed, &DataType::Float64, &CastOptions::default()).map_err(Error::invalid)?;
+    let (read, stored) = (read.as_primitive::<Float64Type>(), stored.as_primitive::<Float64Type>());
+    let is_lost = |row: &usize| {
+        let value = read.value(*row);
+        read.is_valid(*row) && value.is_finite() && value.abs() >= LATE && value != stored.value(*row)
+    };
+    match (0..read.len()).find(is_lost) {
+        None => Ok(()),
+        Some(row) => Err(Error::invalid(format!(
+            "row {}, column {:?}: {} is a date, of which 32 bits keep {}: give the column the type float64",
+            first_row + row,
+            field.name(),
+            excerpt(text.value(row)),
+            stored.value(row),
         ))),
     }
 }
@@ -475,6 +512,29 @@ mod tests {
         gzip.write_all(b"a,b\n1,2\n3,4\n").unwrap();
         gzip.finish().unwrap();
         assert_eq!(read_all(&path, &Options::default()).unwrap().num_rows(), 2);
+        // Two frames, as `cat` and parallel programs write them.
+        let packed = [&b"a,b\n1,2\n"[..], b"3,4\n"].map(|text| zstd::encode_all(text, 3).unwrap()).concat();
+        let path = write(folder.path(), "e.CSV.zst", &packed);
+        assert_eq!(read_all(&path, &Options::default()).unwrap().num_rows(), 2);
+        let path = write(folder.path(), "cut.csv.zst", &packed[..packed.len() - 3]);
+        assert!(read_all(&path, &Options::default()).is_err());
+    }
+
+    #[test]
+    fn dates_keep_their_digits() {
+        let folder = tempfile::tempdir().unwrap();
+        let read = |name: &str, value: &str, data_type: DataType| {
+            let path = write(folder.path(), "a.csv", format!("{name}\n1\n{value}\n").as_bytes());
+            let input = Input::inspect(&path, &Options::default()).unwrap();
+            let field = Field::new(name, data_type, true);
+            input.read(&vec![field].into(), Arc::default()).into_iter().try_for_each(|batch| batch.map(drop))
+        };
+        let message = read("MJD_obs", "60000.123456", DataType::Float32).unwrap_err().to_string();
+        assert!(message.contains("row 2, column \"MJD_obs\": 60000.123456 is a date"), "{message}");
+        for (name, value) in [("MJD", "60000.5"), ("time", "0.123456789"), ("flux", "60000.123456")] {
+            read(name, value, DataType::Float32).unwrap();
+        }
+        read("JD", "2460000.123", DataType::Float64).unwrap();
     }
 
     #[test]

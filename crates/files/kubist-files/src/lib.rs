@@ -1,5 +1,5 @@
-//! Readers of record files, as Arrow batches: Parquet, Arrow IPC (files and streams), CSV (also gzipped) and
-//! NPZ.
+//! Readers of record files, as Arrow batches: Parquet, Arrow IPC (files and streams), CSV (also compressed
+//! with gzip or Zstandard) and NPZ.
 //!
 //! [`Input::inspect`] reads a file's head, [`Input::read`] its rows. Every reader holds one batch of rows in
 //! memory, however long the file is.
@@ -229,7 +229,7 @@ fn head(path: &Path, file: &mut File) -> Result<Vec<u8>> {
 /// By the first bytes; text by its name.
 fn magic(path: &Path, head: &[u8]) -> Option<Magic> {
     let name = path.file_name().unwrap_or_default().to_string_lossy().to_ascii_lowercase();
-    let plain = name.strip_suffix(".gz").unwrap_or(&name);
+    let plain = [".gz", ".zst"].iter().find_map(|ending| name.strip_suffix(ending)).unwrap_or(&name);
     let text = [".csv", ".tsv", ".txt", ".dat"].iter().any(|ending| plain.ends_with(ending));
     if head.starts_with(b"PAR1") {
         Some(Magic::Parquet)
@@ -262,7 +262,7 @@ fn detect(path: &Path, file: &mut File, options: &Options) -> Result<Format> {
             Ok(Format::Csv { delimiter })
         }
         None => Err(Error::invalid(format!(
-            "{}: not a file that can be read here: Parquet, Arrow IPC, NPZ, or text named .csv or .tsv (also .gz)",
+            "{}: not a file that can be read here: Parquet, Arrow IPC, NPZ, or text named .csv or .tsv (also .gz, .zst)",
             path.display()
         ))),
     }

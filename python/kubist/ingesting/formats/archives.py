@@ -134,18 +134,11 @@ def _catalogue(
     units = {f.name: (f.metadata or {}).get(b"unit", b"").decode() or None for f in schema}
     integers = {f.name: pa.types.is_integer(f.type) for f in schema}
 
-    def checked(state: State) -> Iterator[pa.Table]:
-        first = 0
-        for table in read(state):
-            catalogue.check_dates(table, units, state, first)
-            first += len(table)
-            yield table
-
     return Source(
         path=path,
         format=format,
         schema=schema,
-        steps=lambda _: [Step("rows", checked, part=path.name)],
+        steps=lambda _: [Step("rows", read, part=path.name)],
         dimensions=catalogue.positions(schema.names, units),
         identity=catalogue.identity(schema.names, integers),
         metadata={format: as_json(about)} if about else {},

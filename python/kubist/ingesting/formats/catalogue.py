@@ -4,13 +4,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Mapping, Sequence
-from typing import TYPE_CHECKING
-
-from ..._errors import InvalidInput
-from ..source import State
-
-if TYPE_CHECKING:
-    import pyarrow as pa
 
 # The text around `ra` and `dec`, or `de`, in names of positions, best first, in small letters.
 IN_THE_SKY = (
@@ -38,10 +31,6 @@ IDENTITIES = (
     "obj_id", "object_id", "id", "hip", "tic", "kic", "number",
 )  # fmt: skip
 """Best first, in small letters."""
-
-DATES = re.compile(r"(^|_)([mbht]|bt)?jd(_|$)|^time$|^date", re.IGNORECASE)
-LATE = 10_000.0
-"""Numbers of days and seconds from here on are dates, no durations."""
 
 
 def positions(names: Iterable[str], units: Mapping[str, str | None]) -> list[str]:
@@ -78,27 +67,3 @@ def identity(names: Iterable[str], is_integer: Mapping[str, bool]) -> Sequence[s
     """The column that numbers the sources; none if no name says so."""
     there = {name.lower(): name for name in names if is_integer.get(name, False)}
     return [there[name] for name in IDENTITIES if name in there][:1]
-
-
-def check_dates(table: pa.Table, units: Mapping[str, str | None], state: State, first: int) -> None:
-    """Raises InvalidInput: a date would lose digits in a column of 32-bit floats."""
-    import numpy as np
-    import pyarrow as pa
-
-    for field in state.schema or ():
-        if field.type != pa.float32() or field.name not in table.column_names:
-            continue
-        given = table.column(field.name)
-        said = (units.get(field.name) or "").strip()
-        if given.type != pa.float64() or not (
-            said in ("d", "day", "s") or DATES.search(field.name)
-        ):
-            continue
-        values = given.to_numpy()
-        lost = (np.abs(values) >= LATE) & (values.astype("f4").astype("f8") != values)
-        if lost.any():
-            row = int(np.argmax(lost))
-            raise InvalidInput(
-                f"column {field.name}, row {first + row}: {values[row]} is a date, of which 32 "
-                f"bits keep {np.float32(values[row])}: give the column the type float64"
-            )

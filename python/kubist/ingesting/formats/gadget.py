@@ -137,7 +137,10 @@ def look(path: Path, options: Options) -> Source:
         for name in file:
             if not name.startswith("PartType") and name not in ("Header", *GROUPS):
                 left_out[name] = "it is not of particles"
+        wanted = wanted_types(path, options, len(counts))
         for number, count in enumerate(counts):
+            if number not in wanted:
+                continue
             found = _kind(path, file, number, int(count), left_out)
             if found is None:
                 continue
@@ -239,6 +242,20 @@ def place_of(path: Path, header: Mapping[str, Any], rows: int, *words: str) -> P
     before, behind = parts[: places[-1]], parts[places[-1] + 1 :]
     names = tuple(".".join([*before, str(n), *behind]) for n in range(files))
     return Part(files, names, rows, total, LABEL)
+
+
+def wanted_types(path: Path, options: Options, count: int) -> set[int]:
+    """The numbers of the types of particles that the user wants; by default all."""
+    if options.particles is None:
+        return set(range(count))
+    known = {f"PartType{number}": number for number in range(count)}
+    known |= {str(number): number for number in range(count)}
+    for name in options.particles:
+        if str(name) not in known:
+            raise InvalidInput(
+                f"{path}: particles: {name!r} is none of its types, PartType0 to PartType{count - 1}"
+            )
+    return {known[str(name)] for name in options.particles}
 
 
 def _kind(path: Path, file: Any, number: int, count: int, left_out: dict[str, str]) -> _Kind | None:

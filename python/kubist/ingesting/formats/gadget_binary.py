@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 
 from ..._errors import InvalidInput
 from ..source import Options, Source, State, arrow_table, slices, split_columns, unit
-from .gadget import MASSES, clock_of, place_of, snapshot, units_of, with_all
+from .gadget import MASSES, clock_of, place_of, snapshot, units_of, wanted_types, with_all
 from .hdf5 import COMPONENTS
 
 if TYPE_CHECKING:
@@ -81,6 +81,7 @@ def look(path: Path, options: Options) -> Source:
     header, counts = _header(path, order, records[0])
     masses = {k: header["MassTable"][k] for k in range(6) if header["MassTable"][k] > 0}
     there = tuple(k for k in range(6) if counts[k])
+    wanted = wanted_types(path, options, len(counts))
     blocks = _blocks(path, order, records[1:], counts, there, masses, left_out)
     about = {"header": header}
     clock, units = clock_of(header, about), units_of(header, about)
@@ -88,17 +89,21 @@ def look(path: Path, options: Options) -> Source:
         raise InvalidInput(f"{path}: it has no block of positions")
     fields = {"type": pa.field("type", pa.int8())}
     for block in blocks.values():
+        if not wanted & set(block.kinds):
+            continue
         empty = np.empty((0, block.width) if block.width > 1 else 0, block.dtype)
         for column in split_columns(block.name, empty, COMPONENTS.get(block.name)):
             own = pa.field(column, pa.from_numpy_dtype(block.dtype.newbyteorder("=")))
             fields[column] = unit(own, units.of(column))
-    if any(k in masses for k in there):
+    if any(k in masses for k in there if k in wanted):
         fields.setdefault(MASSES, unit(pa.field(MASSES, pa.float64()), units.of(MASSES)))
     schema = pa.schema([*fields.values(), *clock.fields()])
 
     def read(state: State) -> Iterator[pa.Table]:
         with path.open("rb") as file:
             for kind in there:
+                if kind not in wanted:
+                    continue
                 for part in slices(counts[kind]):
                     many = part.stop - part.start
                     columns: dict[str, Any] = {"type": np.full(many, kind, np.int8)}
@@ -119,7 +124,8 @@ def look(path: Path, options: Options) -> Source:
                     yield arrow_table(columns, with_all(schema, state))
 
     part = place_of(path, header, sum(counts), "NumPart_Total", "NumPart_Total_HW")
-    return snapshot(path, part, about, schema, clock, read, sum(counts), left_out, options)
+    rows = sum(counts[k] for k in wanted)
+    return snapshot(path, part, about, schema, clock, read, rows, left_out, options)
 
 
 def _records(path: Path, file: Any, order: str) -> Iterator[tuple[str | None, int, int]]:

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 from ..._errors import InvalidInput
 from ..source import NOT_OF_FILES, ROWS_AT_ONCE, Options, Source, State, Step, unit
-from . import las_columns, laz
+from . import las_columns, laz, reprojection
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -76,6 +76,7 @@ def look(path: Path, options: Options) -> Source:
             about["crs"] = crs.to_wkt()
         if records := crs_records(header):
             about["crs_records"] = records
+        moved = None if options.crs is None else reprojection.into(path, about, options.crs, low, high)
         no_data = las_columns.marks(header)
         others, left_out = _records(header)
         if others:
@@ -99,6 +100,8 @@ def look(path: Path, options: Options) -> Source:
                 break
             found += len(points)
             made = las_columns.columns(points, no_data)
+            if moved is not None:
+                made = moved.table(made, found - len(points))
             absent = [f for f in state.schema or () if f.name not in made.column_names]
             for field in absent:
                 # Other point formats have it.
@@ -107,6 +110,9 @@ def look(path: Path, options: Options) -> Source:
         if found != rows:
             raise ValueError(f"{path}: its header says {rows} points, there are {found}")
 
+    notes = []
+    if moved is not None:
+        low, high, notes = moved.low, moved.high, moved.notes
     domains = {name: (low[i], high[i]) for i, name in enumerate("xyz") if low[i] < high[i]}
     return Source(
         path=path,
@@ -117,6 +123,7 @@ def look(path: Path, options: Options) -> Source:
         domains=domains,
         metadata={"las": about},
         rows=rows,
+        notes=notes,
         left_out=left_out,
         joins=lambda metadata: _joined(path, about, metadata.get("las")),
     )
@@ -139,7 +146,7 @@ def _joined(path: Path, about: dict[str, Any], here: dict[str, Any] | None) -> d
     if not _is_same_system(about, here):
         raise InvalidInput(
             f"{path}: its coordinate system is {_system(about)}, that of the table {_system(here)}: "
-            "give it a table of its own, or transform it first"
+            "give it a table of its own, or transform it (read option crs)"
         )
     joined = dict(here)
     if about["file_source_id"] != here.get("file_source_id"):

@@ -23,7 +23,7 @@ ARROW = (b"ARROW1", b"\xff\xff\xff\xff")
 
 def is_text(path: Path, head: bytes) -> bool:
     """Whether a file is called as text is, compressed or not."""
-    name = path.name.lower().removesuffix(".gz")
+    name = path.name.lower().removesuffix(".gz").removesuffix(".zst")
     return bool(head) and name.endswith(TEXTS)
 
 

@@ -50,6 +50,10 @@ Options of --read:
   topology=top.pdb   the topology of a trajectory: a file that MDAnalysis reads
   time=2.5           the time of files without one
   hdu=SOURCES        the table of a FITS file, by name or number [default: the first with positions]
+  particles=0,1      types of particles of a snapshot: numbers, or names such as PartType0
+                     [default: all]
+  crs=EPSG:25832     the coordinate system of the table for LAS: positions of other files are
+                     transformed into it
   strict             refuse a file if a column, keyword or table of it would be left out
   bad_rows=skip      skip rows without a position, and report their number [default: refuse]
   max_record=16MiB   largest record of a file: its line, or its values; this limit and the next three

@@ -168,6 +168,8 @@ pub struct Reading {
     pub delimiter: Option<Delimiter>,
     pub names: Option<Vec<String>>,
     pub hdu: Option<String>,
+    pub particles: Option<Vec<String>>,
+    pub crs: Option<String>,
     pub strict: bool,
     pub bad_rows: Option<String>,
     pub max_record: Option<usize>,
@@ -187,6 +189,8 @@ impl Group for Reading {
         "delimiter",
         "names",
         "hdu",
+        "particles",
+        "crs",
         "strict",
         "bad_rows",
         "max_record",
@@ -205,6 +209,8 @@ impl Group for Reading {
             "delimiter" => once(&mut self.delimiter, entry.parsed()?),
             "names" => once(&mut self.names, entry.names()?),
             "hdu" => once(&mut self.hdu, entry.parsed()?),
+            "particles" => once(&mut self.particles, entry.names()?),
+            "crs" => once(&mut self.crs, entry.parsed()?),
             "strict" => {
                 self.strict = entry.is_on()?;
                 Ok(())
@@ -232,6 +238,8 @@ impl Reading {
             "delimiter": self.delimiter.map(|delimiter| delimiter.to_string()),
             "names": self.names,
             "hdu": self.hdu.as_ref().map(|hdu| hdu.parse::<u64>().map_or_else(|_| json!(hdu), |number| json!(number))),
+            "particles": self.particles,
+            "crs": self.crs,
             "strict": self.strict,
             "bad_rows": self.bad_rows,
             "max_record": self.max_record,
