@@ -1,4 +1,4 @@
-"""Writes a LAS or LAZ file, with the header of the file that the table came from.
+"""Writes a LAS, LAZ or COPC file, with the header of the file that the table came from.
 
 Columns without a LAS field are extra bytes. Their nulls are the source's no-data value, or a number
 that no row has. The fields of every point cannot be null.
@@ -12,6 +12,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from . import _copc
 from ._errors import InvalidInput
 from ._fits import unused
 from ._libraries import need
@@ -33,6 +34,8 @@ OF_LAS = {
     "scan_angle": "i2", "point_source_id": "u2", "gps_time": "f8",
     "red": "u2", "green": "u2", "blue": "u2", "nir": "u2",
 }  # fmt: skip
+WKT = (2111, 2112)
+"""Numbers of the records that have the coordinate system as WKT."""
 FINE, COARSE = 0.006, 1.0
 """Degrees that a stored angle counts, in point formats from 6 on and before."""
 FEW = {"return_number": 7, "number_of_returns": 7, "classification": 31}
@@ -45,7 +48,9 @@ WAVES = frozenset(
 )
 
 
-def write(table: pa.Table, path: Path, metadata: Mapping[str, Any]) -> None:
+def write(
+    table: pa.Table, path: Path, metadata: Mapping[str, Any], *, is_copc: bool = False
+) -> None:
     """Writes all rows. If the table came from a LAS file, its scale, offset, coordinate system,
     source id, type of GPS times and records are kept, so positions are exact.
 
@@ -60,7 +65,7 @@ def write(table: pa.Table, path: Path, metadata: Mapping[str, Any]) -> None:
     for name in table.column_names:
         if name in OF_LAS or name in AXES:
             _without_nulls(name, columns[name])
-    kind = _point_format(columns, about)
+    kind = _point_format(columns, about, 6 if is_copc else 0)
     header = laspy.LasHeader(point_format=kind, version=_version(kind, about))
     positions = [columns[axis].to_numpy().astype(np.float64) for axis in AXES]
     for axis, values in zip(AXES, positions, strict=True):
@@ -69,7 +74,7 @@ def write(table: pa.Table, path: Path, metadata: Mapping[str, Any]) -> None:
                 f"column {axis}: LAS has no place for {values[~np.isfinite(values)][0]}"
             )
     header.scales, header.offsets = lattice(positions, about) if about else scaling(positions)
-    _describe(laspy, header, about)
+    _describe(laspy, header, about, only_wkt=is_copc)
     known = {*header.point_format.dimension_names, "scan_angle"}
     extra = {}
     for name, column in columns.items():
@@ -90,7 +95,10 @@ def write(table: pa.Table, path: Path, metadata: Mapping[str, Any]) -> None:
             out[field] = _angles(column.to_numpy(), FINE if kind >= 6 else COARSE)
         else:
             out[name] = _field(name, column.to_numpy(zero_copy_only=False), kind)
-    out.write(str(path))
+    if is_copc:
+        _copc.write(out, path)
+    else:
+        out.write(str(path))
 
 
 def _without_nulls(name: str, column: pa.ChunkedArray) -> None:
@@ -101,8 +109,10 @@ def _without_nulls(name: str, column: pa.ChunkedArray) -> None:
         )
 
 
-def _point_format(columns: Mapping[str, pa.ChunkedArray], about: Mapping[str, Any]) -> int:
-    """The source's format if it has all columns, otherwise the first that does."""
+def _point_format(
+    columns: Mapping[str, pa.ChunkedArray], about: Mapping[str, Any], least: int
+) -> int:
+    """The source's format if it has all columns, otherwise the first that does, from ``least`` on."""
     import numpy as np
     import pyarrow.compute as pc
     from laspy.point.format import PointFormat
@@ -119,7 +129,7 @@ def _point_format(columns: Mapping[str, pa.ChunkedArray], about: Mapping[str, An
     own = [] if kind is None else [int(kind)]
     for candidate in [*own, *(FORMATS if own and own[0] < 6 else FORMATS[2:])]:
         fields = {*PointFormat(candidate).dimension_names, "scan_angle"}
-        if names <= fields and not (fine and candidate < 6):
+        if names <= fields and candidate >= (6 if fine else least):
             return int(candidate)
     return 10 if names & WAVES else 8 if "nir" in names else 7
 
@@ -129,8 +139,12 @@ def _version(kind: int, about: Mapping[str, Any]) -> str:
     return said if kind < 6 and int(about.get("point_format", kind)) < 6 else "1.4"
 
 
-def _describe(laspy: Any, header: Any, about: Mapping[str, Any]) -> None:
-    """Copies the source's properties into the header."""
+def _describe(laspy: Any, header: Any, about: Mapping[str, Any], only_wkt: bool) -> None:
+    """Copies the source's properties into the header.
+
+    Args:
+        only_wkt: The coordinate system is written as WKT. Otherwise it stays as in the source.
+    """
     header.file_source_id = about.get("file_source_id", 0)
     if "system_identifier" in about:
         header.system_identifier = about["system_identifier"]
@@ -139,11 +153,18 @@ def _describe(laspy: Any, header: Any, about: Mapping[str, Any]) -> None:
     header.global_encoding.synthetic_return_numbers = bool(about.get("synthetic_return_numbers"))
     if about.get("gps_time_type") == "standard":
         header.global_encoding.gps_time_type = laspy.header.GpsTimeType.STANDARD
-    for record in about.get("crs_records", []):
-        # As in the source file.
+    systems = about.get("crs_records", [])
+    if only_wkt:
+        header.global_encoding.wkt = True
+        if "crs" in about and not any(record["record_id"] in WKT for record in systems):
+            pyproj = need("pyproj", "the coordinate system of COPC")
+            text = pyproj.CRS(about["crs"]).to_wkt("WKT1_GDAL").encode() + b"\0"
+            systems = [{"record_id": WKT[-1], "bytes": base64.b64encode(text).decode()}]
+        systems = [record for record in systems if record["record_id"] in WKT]
+    for record in systems:
         data = base64.b64decode(record["bytes"])
         header.vlrs.append(laspy.VLR("LASF_Projection", record["record_id"], record_data=data))
-        header.global_encoding.wkt |= record["record_id"] in (2111, 2112)
+        header.global_encoding.wkt |= record["record_id"] in WKT
     for record in about.get("records", []):
         header.vlrs.append(
             laspy.VLR(

@@ -1,4 +1,4 @@
-"""Records into files: Parquet, Arrow, CSV, LAS, LAZ, VTP, FITS, openPMD. By the file's ending.
+"""Records into files: Parquet, Arrow, CSV, LAS, LAZ, COPC, VTP, FITS, openPMD. By the file's ending.
 
 Also what `kubist query -o scan.laz` runs: then the records come as an Arrow stream on standard
 input. A file gets its name when it is whole.
@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
 AXES = ("x", "y", "z")
+COPC = ".copc.laz"
 ROW_GROUP = 1 << 20
 """Rows of a row group of Parquet."""
 BATCH = 1 << 16
@@ -37,14 +38,9 @@ def write(table: pa.Table, path: str | os.PathLike[str], metadata: Mapping[str, 
         ImportError: The library that writes it is missing; the message has the command.
     """
     target = Path(path)
-    ending = target.suffix.lower()
+    ending = COPC if target.name.lower().endswith(COPC) else target.suffix.lower()
     if ending not in WRITERS:
         raise InvalidInput(f"{target}: the ending must be one of {', '.join(WRITERS)}")
-    if target.name.lower().endswith(".copc.laz"):
-        raise InvalidInput(
-            f"{target}: COPC needs points in the order of an octree, which is not written: write a "
-            ".laz file, and make COPC of it with `pdal translate` or `untwine`"
-        )
     if not target.parent.is_dir():
         raise FileNotFoundError(f"{target}: there is no folder {target.parent}")
     missing = [axis for axis in AXES if axis not in table.column_names]
@@ -103,6 +99,11 @@ def csv(table: pa.Table, path: Path, metadata: Mapping[str, Any]) -> None:
 def las(table: pa.Table, path: Path, metadata: Mapping[str, Any]) -> None:
     """Points, also compressed (LAZ)."""
     _las.write(table, path, metadata)
+
+
+def copc(table: pa.Table, path: Path, metadata: Mapping[str, Any]) -> None:
+    """Points in the order of an octree, compressed."""
+    _las.write(table, path, metadata, is_copc=True)
 
 
 def _without_nulls(table: pa.Table, name: str, what: str) -> None:
@@ -234,6 +235,7 @@ WRITERS: dict[str, Callable[[pa.Table, Path, Mapping[str, Any]], None]] = {
     ".csv": csv,
     ".las": las,
     ".laz": las,
+    COPC: copc,
     ".vtp": vtp,
     ".fits": fits,
     ".h5": openpmd,

@@ -188,14 +188,51 @@ def test_scales_that_are_none(tmp_path: Path, scale: float) -> None:
         table_of(tmp_path, tmp_path / "a.las")
 
 
-def test_copc_is_refused_by_name(tmp_path: Path) -> None:
-    rows = {name: np.arange(9.0) for name in "xyz"}
-    table = kubist.create(tmp_path / "t.kubist", pa.table(rows), ["x", "y", "z"])
-    with pytest.raises(
-        kubist.InvalidInput, match=r"out\.copc\.laz: COPC needs points in the order"
-    ):
-        table.query().write(tmp_path / "out.copc.laz")
-    assert not list(tmp_path.glob("*.laz"))
+@pytest.mark.parametrize("count", [0, 1, 120_000])
+def test_copc(tmp_path: Path, count: int) -> None:
+    rng = np.random.default_rng(count)
+    header = laspy.LasHeader(point_format=7, version="1.4")
+    header.scales = [0.001] * 3
+    header.add_extra_dim(laspy.ExtraBytesParams("hag", "f4"))
+    made = laspy.LasData(header)
+    for axis, extent in (("x", 100), ("y", 50), ("z", 3)):
+        made[axis] = rng.uniform(0, extent, count)
+    # Many points at one place.
+    made.x[: count // 2] = made.y[: count // 2] = made.z[: count // 2] = 1.0
+    made.gps_time, made.hag = np.arange(float(count)), rng.normal(size=count)
+    made.red = rng.integers(0, 65_535, count)
+    made.write(tmp_path / "in.laz")
+    table, _ = table_of(tmp_path, tmp_path / "in.laz")
+    table.query().write(tmp_path / "out.copc.laz")
+    ours = laspy.read(tmp_path / "out.copc.laz")
+    order = np.argsort(np.asarray(ours.gps_time))
+    for name in ("X", "Y", "Z", "gps_time", "hag", "red"):
+        np.testing.assert_array_equal(np.asarray(ours[name])[order], np.asarray(made[name]), name)
+    assert ours.header.global_encoding.wkt
+    if not count:
+        return
+    with laspy.CopcReader.open(tmp_path / "out.copc.laz") as reader:
+        assert len(reader.query()) == count
+        near = laspy.copc.Bounds(np.array([20.0, 20.0]), np.array([40.0, 40.0]))
+        x, y = np.asarray(made.x), np.asarray(made.y)
+        inside = (x >= 20) & (x <= 40) & (y >= 20) & (y <= 40)
+        assert len(reader.query(near)) == inside.sum()
+        # A node of more points than it may have has other nodes below it.
+        assert (len(reader.query(level=0)) < count) == (count > 50_000)
+
+
+def test_copc_takes_old_points_and_refuses_waveforms(tmp_path: Path) -> None:
+    points(1, 4, gps_time=np.arange(4.0)).write(tmp_path / "a.las")
+    table, _ = table_of(tmp_path, tmp_path / "a.las")
+    table.query().write(tmp_path / "out.copc.laz")
+    with laspy.open(tmp_path / "out.copc.laz") as reader:
+        assert (reader.header.point_format.id, str(reader.header.version)) == (6, "1.4")
+    points(9).write(tmp_path / "b.las")
+    table, _ = table_of(tmp_path, tmp_path / "b.las")
+    with pytest.raises(kubist.InvalidInput, match="COPC has points of the formats 6, 7 and 8"):
+        table.query().write(tmp_path / "waves.copc.laz")
+    assert not list(tmp_path.glob("*waves*"))
+
 
 
 def random_file(rng: np.random.Generator, path: Path) -> Any:
