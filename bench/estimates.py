@@ -76,7 +76,7 @@ def page(rows: int, load: float, lines: list[str], parts: list[str]) -> str:
     return f"""# Estimates compared with exact aggregates
 
 `make bench-estimates ROWS={rows}` wrote this page. The data is {rows:,} rows of particles in
-random order. DuckDB {duckdb.__version__} computes each aggregate over a Parquet file of them (zstd, row
+random order. DuckDB {duckdb.__version__} computes each aggregate over the same rows in Parquet (zstd, row
 groups of its default size, footers cached). Kubist {kubist.__version__} estimates it, once until half
 of the 95 % interval is 1 % of the value, and once within half a second. Medians of
 {RUNS} warm runs in turns, on {time.strftime("%Y-%m-%d")}: {on["cpu"]}, {on["cores"]} cores,
