@@ -91,8 +91,7 @@ pub fn life(text: &str) -> Life {
 }
 
 pub(crate) fn unique() -> u64 {
-    // The standard library seeds `RandomState` from the system's randomness and then counts. The process
-    // number distinguishes forked children.
+    // `RandomState` is seeded from the system's randomness. The process number distinguishes forked children.
     RandomState::new().hash_one(std::process::id())
 }
 
@@ -108,8 +107,8 @@ fn machine() -> String {
     }
 }
 
-/// Returns whether a process for which [`began`] has no result has ended. A process that the system hides
-/// belongs to another user and may be alive.
+/// Returns whether a process for which [`began`] has no result has ended. A process of another user may be
+/// hidden and alive.
 fn is_gone(process: u32) -> bool {
     match fs::read_to_string(format!("/proc/{process}/stat")) {
         // A zombie.
@@ -129,8 +128,8 @@ fn began(process: u32) -> Option<String> {
     fields.nth(18).filter(|_| !matches!(state, "Z" | "X")).map(str::to_owned)
 }
 
-/// The holders of one process. A forked child creates its own set, because another thread may have held the
-/// lock of its parent's set.
+/// The holders of one process. A forked child creates its own set, because the lock of its parent's set may
+/// be taken.
 struct Holders {
     process: u32,
     texts: Mutex<HashSet<String>>,

@@ -119,7 +119,6 @@ impl LocalStore {
     /// As for [`LocalStore::create`].
     pub fn on_disk(disk: Arc<dyn Disk>, path: &Path) -> Result<LocalStore> {
         folders::create_with_parents(&*disk, path)?;
-        // The directory exists now, whether this machine sees it yet or not.
         let store = LocalStore::at(disk, path)?;
         let is_ours = store.is_of_this_machine()?;
         let is_new = || -> Result<bool> {
@@ -232,7 +231,6 @@ impl LocalStore {
 }
 
 impl LocalStore {
-    /// Reads from several segments, and returns whether any read waited.
     fn read_together(&self, wanted: &[(&str, &[Range<u64>])], watch: Watch<'_>) -> (Answers, bool) {
         let asked = Instant::now();
         let (present, mut waited) = match wanted.len() {

@@ -1,9 +1,9 @@
 //! Cancellation of calls that wait.
 //!
 //! A call on a store of several machines can wait for more than a minute
-//! ([`Capabilities::staleness`](crate::Capabilities)), and a service may not respond. A caller that can be
-//! cancelled installs its switch once, around all calls of its thread on the store. Worker threads take the
-//! switches along ([`switches`]).
+//! ([`Capabilities::staleness`](crate::Capabilities)), and a service may not respond. A caller installs its
+//! switch once, around all calls of its thread on the store. Worker threads take the switches along
+//! ([`switches`]).
 
 use std::cell::RefCell;
 use std::sync::Arc;

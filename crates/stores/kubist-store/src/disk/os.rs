@@ -1,7 +1,7 @@
 //! The operating system's disk, which follows no link below the store's directory.
 //!
-//! Each component of a path is opened relative to the folder before and never through a link. So replacing a
-//! folder by a link during the walk has no effect.
+//! Each component of a path is opened relative to the folder before, so replacing a folder by a link during
+//! the walk has no effect.
 
 use std::ffi::{OsStr, OsString};
 use std::fs::File;

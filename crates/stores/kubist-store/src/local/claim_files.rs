@@ -2,8 +2,7 @@
 //!
 //! A holder writes a file with its name, and renews the claim by a file with the next number. A process that
 //! wants the log waits until it has seen no new number for [`LAPSE`] by its own clock, and then writes the
-//! next number itself. If the holder is alive after all, one of the two finds the number taken, even if
-//! listings and names are stale.
+//! next number itself. One of the two finds the number taken, even if listings and names are stale.
 //!
 //! A claim is advisory (see [`claims`](crate::claims)); the fence in the log decides.
 
@@ -18,7 +17,6 @@ use crate::{Error, Result};
 use super::directory::StoreDirectory;
 use super::numbered::{self, CLAIMS};
 
-/// The number of older files to keep for machines with an old listing.
 const KEPT: u64 = 8;
 const CLAIM_CHECK_INTERVAL: Duration = Duration::from_secs(1);
 
@@ -126,8 +124,8 @@ impl Claims {
     }
 }
 
-/// Returns the newest number and its holder. The listing gives the start of the search. If its last number is
-/// gone, the listing is too old, and the result is `Busy` at once unless `waits`.
+/// Returns the newest number and its holder, searched from the listing. If the last listed number is gone,
+/// the listing is too old, and the result is `Busy` unless `waits`.
 fn newest(
     directory: &StoreDirectory,
     writer: &str,
@@ -203,7 +201,6 @@ impl Claim {
         Error::Refused { file, cause: "another owner has taken the log".into() }
     }
 
-    /// Releases the claim. If that fails, it lapses.
     pub fn give_back(&self) {
         let mut state = self.state();
         if !state.lost {

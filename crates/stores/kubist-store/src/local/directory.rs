@@ -31,7 +31,6 @@ pub(super) const STALENESS_VARIABLE: &str = "KUBIST_STALE_SECONDS";
 const FIRST_PAUSE: u32 = 256;
 const LONGEST_PAUSE: Duration = Duration::from_secs(1);
 const CANCEL_CHECK_INTERVAL: Duration = Duration::from_millis(200);
-/// Smallest first read of a file of unknown length.
 const GUESS_BYTES: usize = 64 << 10;
 /// Largest first read, whatever length the system reports.
 const MOST_GUESS_BYTES: usize = 16 << 20;
@@ -70,7 +69,6 @@ impl StoreDirectory {
         }
     }
 
-    /// Returns whether only this machine uses the file system.
     pub fn is_of_this_machine(&self) -> Result<bool> {
         if let Some(known) = self.is_ours.get() {
             return Ok(*known);

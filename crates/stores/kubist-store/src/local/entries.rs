@@ -28,7 +28,6 @@ use super::numbered::{self, ENTRIES, LOGS, SEAL};
 use super::temporary::First;
 use super::{LocalStore, logs};
 
-/// The number of missing files in a row that are reported one by one.
 const MOST_MISSING: usize = 1 << 16;
 
 /// A handle's knowledge of logs, which this machine may not see yet.
@@ -339,7 +338,6 @@ struct SharedLog {
     _renewal: Option<Arc<Renewal>>,
     health: HandleHealth,
     number: u64,
-    /// The end of the last entry.
     position: u64,
 }
 

@@ -1,7 +1,7 @@
 //! Directories whose names survive a crash.
 //!
-//! A file is only as durable as every directory above it, and another process may have created one without
-//! having synced its parent yet. So a handle syncs the path to a folder once before it writes there.
+//! A file is only durable if every directory above it is. So a handle syncs the path to a folder once before
+//! it writes there.
 //!
 //! A failed sync of a directory is remembered, because a second sync could succeed although the names of the
 //! first are not on disk.

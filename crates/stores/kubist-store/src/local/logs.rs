@@ -2,17 +2,15 @@
 //!
 //! After an entry is durable, its owner writes the log's length into a second file, the acknowledgement. This
 //! small write is not synced: it must be correct, but need not survive. It distinguishes damage from a torn
-//! tail. Bytes before the acknowledged length were durable once, so a broken entry there is damage. Bytes
-//! after it may be an append that is in progress or never finished.
+//! tail. A broken entry before the acknowledged length is damage. Bytes after it may be an append that is in
+//! progress or never finished.
 //!
-//! The acknowledged length never exceeds the durable length, because it is written after the sync. Its first
-//! version is durable before the log gets its first entry, and it fits one disk sector, so no crash makes it
-//! unreadable. So if the acknowledgement is missing, a log whose end is broken is damaged, not torn.
+//! The first version of the acknowledgement is durable before the log gets its first entry, and it fits one
+//! disk sector, so no crash makes it unreadable. So if it is missing, a log whose end is broken is damaged,
+//! not torn.
 //!
 //! Logs of a shared store (`entries`) continue where this one ends. An owner that finds the store shared
-//! after an append is refused, because the process that shared it may have read the log before. The same
-//! holds for an owner that finds another file, or none, at the log's path, because no reader would see the
-//! entry.
+//! after an append, or another file at the log's path, is refused, because readers may not see the entry.
 
 use std::io;
 use std::ops::Range;

@@ -1,8 +1,7 @@
 //! Objects: small files that appear under their name completely and never change.
 //!
 //! An object's bytes are synced before link(2) gives them their name, and of several links to one name
-//! exactly one succeeds. Each caller that learns that the name exists has synced the directory, because even
-//! the loser may build on the winner's object.
+//! exactly one succeeds. Each caller that learns that the name exists has synced the directory.
 
 use std::io;
 use std::path::Path;

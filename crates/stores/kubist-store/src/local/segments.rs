@@ -1,12 +1,12 @@
 //! Segments: large files that one owner writes from front to back and all processes read.
 //!
-//! Small appends are buffered, large ones are written directly. Every few megabytes the system is asked to
-//! start writing to the device, so the sync of a commit waits only for the last megabytes.
+//! Small appends are buffered. Every few megabytes the system is asked to start writing to the device, so the
+//! sync of a commit waits only for the last megabytes.
 //!
-//! In a shared store a sync also closes the file, because errors may appear only then and other machines may
-//! see nothing before. Readers reopen a file that seems too short or that another machine has deleted.
+//! In a shared store a sync also closes the file, because errors may appear only then. Readers reopen a file
+//! that seems too short or that another machine has deleted.
 //!
-//! Ranges that are no longer needed are freed as holes in the file, and readers and the owner continue.
+//! Ranges that are no longer needed are freed as holes in the file.
 
 use std::io;
 use std::ops::Range;
@@ -30,7 +30,7 @@ const SUFFIX: &str = ".seg";
 
 const BUFFER_BYTES: usize = 1 << 20;
 
-/// Parts of this size are written directly, because copying them would cost more than the system call saves.
+/// Parts of this size are written without a copy.
 const BIG_PART_BYTES: usize = 256 << 10;
 
 /// Number of written bytes after which write-back starts.

@@ -2,14 +2,12 @@
 //! to half a file.
 //!
 //! The next handle that creates a temporary file removes those of dead processes. On one machine a file's
-//! creator holds its lock, so an unlocked file has no creator any more. A file can be removed between its
-//! creation and its locking; its link then fails with `NotFound`, and it is created again. In a shared store,
-//! where locks of other machines are invisible, the file's name contains its creator, and each machine
-//! removes the files of its own dead processes.
+//! creator holds its lock. A file can be removed between its creation and its locking; its link then fails
+//! with `NotFound`, and it is created again. In a shared store, the file's name contains its creator, and
+//! each machine removes the files of its own dead processes.
 //!
-//! In a shared store a file is closed before it gets its name, because errors may appear only then. A
-//! response may also be lost on the network, so that a repeated link finds the name taken. A file with two
-//! names is therefore linked.
+//! In a shared store a file is closed before it gets its name, because errors may appear only then. A lost
+//! response may make a repeated link find the name taken; a file with two names is therefore linked.
 
 use std::io;
 use std::panic::resume_unwind;

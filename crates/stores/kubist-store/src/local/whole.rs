@@ -110,7 +110,6 @@ pub(super) fn erase(store: &LocalStore, objects: &[String]) -> Result<()> {
     let emptied: Vec<&str> = objects.iter().filter_map(|name| name.strip_suffix('/')).collect();
     let objects: Vec<&String> = objects.iter().filter(|name| here.contains(*name)).collect();
     let Some((last, others)) = objects.split_last() else { return remove_or_sync(store, &store.root) };
-    // Also folders whose objects are all gone, perhaps not durably before a sync.
     let mut folders: BTreeSet<_> =
         own.iter().filter(|folder| emptied.contains(&folder.as_str())).map(|folder| store.root.join(folder)).collect();
     for name in others {

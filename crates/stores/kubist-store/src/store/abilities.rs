@@ -1,8 +1,8 @@
 //! Optional operations of stores.
 //!
-//! Each ability is a trait, and [`Store::abilities`] lists those that a store has. [`StoreExt`], which every
-//! store has, uses an ability if it exists and otherwise does the same by the required calls. So callers
-//! never ask for an ability, and a new store needs none.
+//! Each ability is a trait, and [`Store::abilities`] lists those of a store. [`StoreExt`], which every store
+//! has, uses an ability if it exists and otherwise the required calls. So callers never ask for an ability,
+//! and a new store needs none.
 
 use std::ops::Range;
 use std::sync::Arc;
@@ -212,9 +212,8 @@ pub trait Spill {
 
 /// Operations on every store, by its abilities or by its required calls.
 pub trait StoreExt: Store {
-    /// A number that is unique to this store, if the engine has one. A store that is dropped and created
-    /// again at the same location gets another number. Bytes that were read from a segment of this identity
-    /// stay valid for ever.
+    /// A number that is unique to this store, if the engine has one. A store that is created again at the
+    /// same location gets another number. Bytes of a segment of this identity stay valid for ever.
     fn identity(&self) -> Option<u128> {
         self.abilities().service?.identity()
     }
@@ -252,7 +251,7 @@ pub trait StoreExt: Store {
     }
 
     /// Returns the version marks of log entries, given by writer and the position after the entry. The mark
-    /// may cover the entry or the whole log up to there. Network engines send all requests at once.
+    /// may cover the whole log up to there. Network engines send all requests at once.
     ///
     /// # Errors
     ///
@@ -275,7 +274,7 @@ pub trait StoreExt: Store {
     }
 
     /// Records that another process reported something in the store that may not be visible here yet, such as
-    /// the token of a snapshot. The handle tracks its own reads.
+    /// a snapshot's token.
     fn learn(&self) {
         if let Some(sharing) = self.abilities().sharing {
             sharing.learn();
@@ -362,7 +361,7 @@ pub trait StoreExt: Store {
 
     /// [`StoreExt::read_segments`] for callers that cache whole blocks. A range may extend past the bytes of
     /// a sync. An engine with an [`StoreExt::identity`] then returns the bytes up to there, if no others can
-    /// ever follow them; others may return an error.
+    /// follow them; others may return an error.
     ///
     /// # Errors
     ///
