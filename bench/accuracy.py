@@ -83,7 +83,6 @@ def check(who: str, given: np.ndarray, found: np.ndarray, bound: float) -> None:
 
 
 def agree(rows: pa.Table, found: pa.Table, columns: list[str], accuracy: float | str) -> None:
-    """Exits unless all stored values are within the bound."""
     def sorted_(table: pa.Table) -> pa.Table:
         return table.sort_by([(name, "ascending") for name in IDENTITY])
 

@@ -58,7 +58,6 @@ load {load_before:.1f} before.
 
 
 def timed(work: Work) -> tuple[float, int]:
-    """Seconds, and rows of the result, which is freed outside of the measured time."""
     begin = time.perf_counter()
     table = work()
     seconds = time.perf_counter() - begin
@@ -66,7 +65,6 @@ def timed(work: Work) -> tuple[float, int]:
 
 
 def in_turns(mine: Work, peer: Work, repeats: int) -> Times:
-    """The medians of both systems."""
     seconds: tuple[list[float], list[float]] = ([], [])
     rows = set()
     for turn in range(1 + repeats):
@@ -81,7 +79,6 @@ def in_turns(mine: Work, peer: Work, repeats: int) -> Times:
 
 
 def line(label: str, found: list[Times]) -> str:
-    """The medians over several queries."""
     mine, peer = (statistics.median(each[place] for each in found) * 1e3 for place in (0, 1))
     times = statistics.median(each[1] / each[0] for each in found)
     rows = statistics.median_low(each[2] for each in found)

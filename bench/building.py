@@ -29,7 +29,6 @@ MEMBER_ROWS = 25_000
 
 
 def drop(path: Path) -> None:
-    """Drops a file, or the files of a folder, from the page cache."""
     files = [path] if path.is_file() else [each for each in path.rglob("*") if each.is_file()]
     for file in files:
         with file.open("rb") as opened:
@@ -87,8 +86,6 @@ def seconds(work: Callable[[], object]) -> float:
 
 
 def processor_seconds(work: Callable[[], object]) -> float:
-    """Processor time of all threads of this process."""
-
     def now() -> float:
         used = resource.getrusage(resource.RUSAGE_SELF)
         return used.ru_utime + used.ru_stime

@@ -177,7 +177,6 @@ def _run(cost: Cost, answer: Answer | int) -> Figures:
 
 
 def answers(system: System, task: Figures) -> Figures:
-    """The results to compare: counts, checksums, and rows as hashes in files."""
     system.open()
     said = []
     for place, each in enumerate(task["questions"]):

@@ -46,8 +46,6 @@ _DROPLETS = pa.schema(
 
 @dataclass(frozen=True)
 class Dataset:
-    """A kind of rows, and their number."""
-
     kind: str
     rows: int
     cache: str
@@ -70,7 +68,6 @@ class Dataset:
 
     @property
     def row_bytes(self) -> int:
-        """Bytes per row of the raw columns; a boolean counts as one byte."""
         return sum(1 if pa.types.is_boolean(f.type) else f.type.byte_width for f in self.schema)
 
     @property
@@ -89,7 +86,6 @@ class Dataset:
         return pa.ipc.open_file(pa.memory_map(str(self.path)))
 
     def batches(self) -> Iterator[pa.RecordBatch]:
-        """All rows, by memory map."""
         for place in range(self._file.num_record_batches):
             yield self._file.get_batch(place)
 
@@ -97,7 +93,6 @@ class Dataset:
         return self._file.read_all()
 
     def make(self) -> None:
-        """Writes the file unless it exists."""
         if self.path.exists():
             return
         self.path.parent.mkdir(parents=True, exist_ok=True)

@@ -13,8 +13,6 @@ KUBIST = "kubist"
 
 @dataclass
 class Results:
-    """The result file of a suite."""
-
     values: dict[str, Any]
 
     @property
@@ -106,6 +104,5 @@ class Cell:
 
 
 def read(directory: Path) -> dict[str, Results]:
-    """All suites with results."""
     found = [Results(json.loads(path.read_text())) for path in sorted(directory.glob("*.json"))]
     return {each.name: each for each in found}

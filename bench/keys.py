@@ -31,7 +31,6 @@ def uniform(batch: pa.RecordBatch | pa.Table) -> np.ndarray:
 
 
 def column(batch: pa.RecordBatch | pa.Table, name: str) -> np.ndarray:
-    """One column as numpy, without a copy if it is contiguous."""
     values = batch.column(name)
     if isinstance(values, pa.ChunkedArray):
         values = values.combine_chunks() if values.num_chunks != 1 else values.chunk(0)
@@ -77,7 +76,6 @@ def _spread4(cells: np.ndarray) -> np.ndarray:
 
 
 def with_keys(batch: pa.RecordBatch, domain: dict[str, tuple[float, float]]) -> pa.RecordBatch:
-    """The batch with its uniform number ``r`` and its Morton key ``m``."""
     keys = [pa.array(uniform(batch)), pa.array(morton(batch, domain))]
     return pa.record_batch([*batch.columns, *keys], schema=keyed_schema(batch.schema))
 
@@ -92,7 +90,6 @@ def sorted_by_key(
 
 
 def keyed_schema(schema: pa.Schema) -> pa.Schema:
-    """The schema of `with_keys`."""
     return schema.append(pa.field("r", pa.float32())).append(pa.field("m", pa.uint64()))
 
 

@@ -40,7 +40,6 @@ def confined(memory_bytes: int | None) -> Iterator[None]:
 
 
 def _home(root: Path) -> Path:
-    """The control group of this process."""
     for line in Path("/proc/self/cgroup").read_text().splitlines():
         _, controllers, path = line.split(":", 2)
         if (root == _V1 and "memory" in controllers.split(",")) or (

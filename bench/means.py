@@ -33,8 +33,6 @@ MODEL_ROWS, MODEL_BLOCK = 2_000_000, "4KiB"
 
 @dataclass(frozen=True)
 class Piece:
-    """One request."""
-
     begin: int
     end: int
     is_sorted: bool
@@ -136,7 +134,6 @@ def line(folder: Path) -> list[dict[str, float]]:
 
 
 def draw(points: Sequence[dict[str, float]], path: Path) -> None:
-    """A plot of the model and the measurements, in the style of the paper."""
     import matplotlib
 
     matplotlib.use("Agg")

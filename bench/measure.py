@@ -91,7 +91,6 @@ def _peak(pid: int | str) -> int:
 
 
 def _tree(root: int | None) -> list[int]:
-    """A server and its children."""
     if root is None:
         return []
     try:

@@ -12,7 +12,6 @@ from .keys import sorted_by_key
 
 
 def size(rows: pa.Table, scratch: Path) -> int:
-    """Bytes with byte-stream-split floats and zstd."""
     file = scratch / "rows.parquet"
     floats = [field.name for field in rows.schema if pa.types.is_floating(field.type)]
     pq.write_table(

@@ -38,7 +38,6 @@ def targets(results: dict[str, Results]) -> str:
 
 
 def where(results: Results) -> str:
-    """The machine, date and command."""
     values, machine = results.values, results.values["machine"]
     loads = [" ".join(f"{load:.1f}" for load in values[at]) for at in ("load_before", "load_after")]
     differ = values["differences"]
@@ -53,7 +52,6 @@ def where(results: Results) -> str:
 
 
 def builds(results: Results) -> str:
-    """The cost of storing the rows."""
     lines = []
     for key, system in results.systems.items():
         found = results.build(key)
@@ -81,7 +79,6 @@ def builds(results: Results) -> str:
 
 
 def times(results: Results) -> str:
-    """Medians in milliseconds, and the ratio to Kubist."""
     lines = []
     for values in results.values["cells"]:
         cell = Cell(values)
@@ -101,7 +98,6 @@ def times(results: Results) -> str:
 
 
 def costs(results: Results) -> str:
-    """CPU milliseconds, megabytes read and peak megabytes per system."""
     lines = []
     for values in results.values["cells"]:
         cell = Cell(values)

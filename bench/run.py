@@ -264,7 +264,6 @@ def _end(process: subprocess.Popen[str]) -> None:
 
 
 def machine() -> dict[str, Any]:
-    """Describes the machine."""
     cpu = next(
         (line.split(":")[1].strip() for line in _lines("/proc/cpuinfo") if "model name" in line),
         platform.machine(),

@@ -33,8 +33,6 @@ WIDER = {pa.int32(): pa.int64(), pa.float32(): pa.float64()}
 
 @dataclass(frozen=True)
 class Rows:
-    """Rows to store, their domain, and the indexed columns."""
-
     name: str
     table: pa.Table
     domain: dict[str, tuple[float, float]]
@@ -46,14 +44,12 @@ def widened(rows: pa.Table) -> pa.Table:
 
 
 def by_place(rows: Rows) -> pa.Table:
-    """The rows in Morton order of the positions."""
     domain = {name: rows.domain[name] for name in ["x", "y", "z"]}
     whole = rows.table.combine_chunks()
     return whole.take(np.argsort(morton(whole.to_batches()[0], domain), kind="stable"))
 
 
 def stored(rows: Rows, compression: str, scratch: Path) -> float:
-    """Bytes per row of a table."""
     at = scratch / "table.kubist"
     dimensions, identity = list(rows.domain), ["pid", "time"]
     table = kubist.create(at, rows.table, dimensions, identity=identity, storage={"compression": compression})

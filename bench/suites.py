@@ -32,8 +32,6 @@ def number(name: str, default: int) -> int:
 
 @dataclass(frozen=True)
 class Suite:
-    """One data set, some systems, some work."""
-
     name: str
     title: str
     data: Dataset

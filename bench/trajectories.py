@@ -49,8 +49,6 @@ SECTION = "## Figures\n"
 
 @dataclass
 class Place:
-    """The folder of the run's files."""
-
     folder: Path
 
     @property
@@ -120,8 +118,6 @@ QUESTIONS: dict[str, tuple[Callable[[Any, str], Iterator[Array]], str, float]] =
 
 @dataclass
 class Spent:
-    """Elapsed seconds, and seconds of all processors."""
-
     wall: float
     processor: float
 
@@ -181,7 +177,6 @@ def prepared(place: Place) -> int:
             ts = universe.trajectory[frame]
             ts.time = float(number)
             out.write(universe.atoms)
-    # The first opening creates its frame index.
     place.universe("XTC")
     return int(universe.atoms.n_atoms)
 
@@ -221,7 +216,6 @@ def size(path: Path) -> int:
 
 
 def measured(place: Place) -> Iterator[str]:
-    """The lines of the report."""
     atoms = apart(prepared, place)
     how = drop_files(place.folder)
     yield (

@@ -107,7 +107,6 @@ def thesis_cells(boxes: Boxes, sizes: dict[str, int]) -> list[Cell]:
             ("ten", "10 %", {"share": 0.1}, "thinned"),
         ):
             asked = [Question(box=box, **more) for box in boxes.found[size]]
-            # Any rows are no sample: one state is enough to show the cost of sampling.
             states = ("warm",) if key == "any" else ("cold", "warm")
             cells.append(Cell(f"{name}-{key}", f"{said}, {label}", asked, "ask", states, target))
     return cells
@@ -132,7 +131,6 @@ def where_cells(data: Dataset, boxes: list[dict[str, tuple[float, float]]]) -> l
 
 
 def box_cells(data: Dataset, locations: int) -> list[Cell]:
-    """The box with 250 k of 4 M rows."""
     size = data.rows // 16
     boxes = Boxes(data, locations)
     boxes.find([size])
@@ -181,7 +179,6 @@ def droplet_cells(data: Dataset, locations: int) -> list[Cell]:
 
 
 def stream_cells(data: Dataset, locations: int) -> list[Cell]:
-    """Queries after many small commits."""
     size = min(100_000, data.rows // 20)
     boxes = Boxes(data, locations)
     boxes.find([size])
@@ -195,7 +192,6 @@ def stream_cells(data: Dataset, locations: int) -> list[Cell]:
 
 
 def particle_cells(data: Dataset, locations: int) -> list[Cell]:
-    """All rows of single particles."""
     most = -(-data.rows // 1000)
     pids = np.random.default_rng(6).integers(0, most, locations)
     asked = [Question(particle=int(pid)) for pid in pids]

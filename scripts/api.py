@@ -48,7 +48,6 @@ SECTION = re.compile(r"^(Parameters|Returns|Raises|Examples)\n-+$", re.MULTILINE
 
 
 def page() -> str:
-    """The whole page."""
     named = [name for chapter in CHAPTERS.values() for name in chapter]
     rest = [
         name
@@ -72,7 +71,6 @@ def page() -> str:
 
 
 def entry(name: str, seen: dict[object, str]) -> str:
-    """The section of a function, or of a class with its members."""
     value = getattr(kubist, name)
     if isinstance(value, FunctionType):
         return f"\n### {name}\n\n{signature(name, value)}\n\n{text(value)}"
@@ -187,7 +185,6 @@ def shown_type(function: FunctionType) -> str:
 
 
 def text(value: object) -> str:
-    """A docstring as Markdown."""
     doc = inspect.getdoc(value) or ""
     parts = SECTION.split(doc)
     lines = [prose(parts[0])]

@@ -54,7 +54,6 @@ def save(image: Image.Image, name: str) -> None:
 
 
 def ends(tile: pd.DataFrame) -> tuple[float, float]:
-    """The heights of the first and the last colour."""
     return float(tile.z.quantile(0.02)), float(tile.z.quantile(0.98))
 
 

@@ -25,8 +25,6 @@ PALE = {BLUE: "#dbe7f4", ORANGE: "#f8e6d2", GREEN: "#dbeee2", RED: "#f3dbd9"}
 
 @dataclass
 class Drawing:
-    """An SVG of fixed size to which shapes are added in order."""
-
     width: int
     height: int
     title: str

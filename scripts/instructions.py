@@ -43,7 +43,6 @@ def instructions(work: str, times: int) -> int:
 
 
 def main() -> int:
-    """Counts, prints, compares."""
     if not shutil.which("valgrind"):
         sys.exit("valgrind is not installed: apt-get install valgrind")
     compiler = subprocess.run(["rustc", "--version"], capture_output=True, text=True, check=True)

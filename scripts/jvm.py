@@ -55,7 +55,6 @@ def java_home() -> Path:
 
 
 def library() -> Path:
-    """The folder of the native library."""
     folder = Path(os.environ.get("KUBIST_LIBRARY_DIR", ROOT / "target/release")).resolve()
     if not any((folder / name).exists() for name in LIBRARIES):
         sys.exit(f"no native library in {folder}: run make build first")

@@ -61,7 +61,6 @@ class Graph:
         return sorted(found, key=lambda ring: (-len(ring), ring))
 
     def lines(self, ring: list[Name]) -> list[str]:
-        """The imports between the members of a ring, one per line."""
         depth = len(ring[0])
         members = set(ring)
         lines = []
@@ -454,7 +453,6 @@ def python_graph(folder: Path) -> Graph:
         graph.modules[name] = shown_file
         trees[name] = (shown_file, ast.parse(file.read_text()), file.name == "__init__.py")
 
-    # The names of `from x import y as z` in a module: z is (x, y).
     brought: dict[Name, dict[str, tuple[Name, str]]] = {}
 
     def origin(module: Name, node: ast.ImportFrom) -> Name:

@@ -76,7 +76,6 @@ def compiled(prefix: Path, folder: Path, flags: list[str]) -> Path:
 def measured(
     program: Path, folder: Path, ranks: int, particles: int, steps: int, work: str, *ways: str
 ) -> list[list[str]]:
-    """Runs the program; returns the lines of all ways."""
     output = folder / "output"
     output.mkdir()
     # Open MPI would bind a rank and its threads to one core, so that a queue cannot write in

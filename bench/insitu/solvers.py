@@ -44,7 +44,6 @@ ATOMS = "id type x y z vx vy vz"
 
 
 def size_of(*places: Path) -> tuple[int, int]:
-    """Bytes and files."""
     found = [f for place in places for f in (place.rglob("*") if place.is_dir() else [place])]
     files = [f.stat().st_size for f in found if f.is_file()]
     return sum(files), len(files)

@@ -65,7 +65,6 @@ def ask(task: Figures) -> Figures:
 
 
 def _import(system: str) -> None:
-    """Imports the library before the measurement."""
     if system == "kubist":
         import kubist  # noqa: F401
     elif system == "lance":
@@ -124,7 +123,6 @@ def commit(task: Figures) -> Figures:
 
 
 def _rows(rng: np.random.Generator, rows: int) -> pa.RecordBatch:
-    """Rows of 36 bytes, as in `bench.data`."""
     arrays = {"pid": pa.array(rng.integers(0, 1 << 40, rows))}
     for name in ("x", "y", "z", "vx", "vy", "vz", "time"):
         arrays[name] = pa.array(rng.random(rows, np.float32))

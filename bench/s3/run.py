@@ -66,7 +66,6 @@ def child(task: Figures, environment: dict[str, str] | None = None) -> Figures:
 
 @contextmanager
 def proxied() -> Iterator[int]:
-    """The port of the proxy, while it runs."""
     command = [sys.executable, "-m", "bench.s3.proxy", str(SERVER)]
     process = subprocess.Popen(command, cwd=ROOT, stdout=subprocess.PIPE, text=True)
     try:

@@ -20,7 +20,6 @@ KEY, SECRET, BUCKET = "test", "testsecret", "kubist-tests"
 
 
 def files(port: int) -> Any:
-    """The bucket's files, for pyarrow."""
     from pyarrow import fs
 
     return fs.S3FileSystem(

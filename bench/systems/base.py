@@ -110,7 +110,6 @@ class System(ABC):
 
 
 def stored_bytes(path: Path) -> int:
-    """The total size of all files below ``path``."""
     return sum(file.lstat().st_size for file in path.rglob("*") if file.is_file())
 
 
