@@ -216,3 +216,26 @@ def test_arrays_with_units(path: Path) -> None:
     xarray = need("xarray")
     table.append({"ra": xarray.DataArray([0.0], attrs={"units": "rad"}), "dec": [5.0]})
     assert len(table) == 4
+
+
+VOTABLE = """<?xml version="1.0"?>
+<VOTABLE version="1.4" xmlns="http://www.ivoa.net/xml/VOTable/v1.3">
+<COOSYS ID="c" system="ICRS" epoch="J2015.5"/>
+<RESOURCE type="results"><INFO name="QUERY_STATUS" value="{status}"/><PARAM name="limit" datatype="double" value="3"/>
+<TABLE name="t" nrows="{rows}"><DESCRIPTION>stars</DESCRIPTION>
+<FIELD name="ra" datatype="double" unit="deg" ucd="pos.eq.ra" ref="c"/><FIELD name="dec" datatype="double" unit="deg"/>
+<DATA><TABLEDATA><TR><TD>1</TD><TD>2</TD></TR></TABLEDATA></DATA></TABLE></RESOURCE></VOTABLE>"""
+
+
+@pytest.mark.parametrize(("rows", "status"), [(1, "OK"), (5, "OK"), (1, "OVERFLOW")])
+def test_votable_keeps_its_systems_and_reports_missing_rows(
+    tmp_path: Path, rows: int, status: str
+) -> None:
+    file = tmp_path / "a.vot"
+    file.write_text(VOTABLE.format(rows=rows, status=status))
+    report = kubist.ingest(tmp_path / "t.kubist", file)
+    assert [list(parts) for parts in report.left_out.values()] == [["rows"]] * (rows > 1 or status != "OK")
+    about = kubist.open(tmp_path / "t.kubist").metadata["votable"]
+    assert about["coordinate_systems"] == {"c": {"system": "ICRS", "epoch": "J2015.5"}}
+    assert (about["limit"], about["QUERY_STATUS"], about["description"]) == (3, status, "stars")
+    assert about["columns"] == {"ra": {"ucd": "pos.eq.ra", "ref": "c"}}

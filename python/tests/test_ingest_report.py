@@ -283,6 +283,24 @@ def test_dates_of_any_format_keep_their_digits(tmp_path: Path) -> None:
         assert len(kubist.open(table)) == 1
 
 
+@pytest.mark.parametrize(
+    ("kind", "values", "wrong"),
+    [("u4", [2**33], 2**33), ("u8", [3, -1], -1), ("i8", [2**64 - 1], 2**64 - 1), ("u4", [7], None)],
+)
+def test_integers_of_a_wider_type(
+    tmp_path: Path, kind: str, values: list[int], wrong: int | None
+) -> None:
+    table = tmp_path / "t.kubist"
+    kubist.create(table, {"x": np.zeros(1), "id": np.zeros(1, kind)}, dimensions=["x"])
+    file = tmp_path / "a.npz"
+    np.savez(file, x=np.zeros(len(values)), id=np.array(values))
+    if wrong is None:
+        assert kubist.ingest(table, file).rows == 1
+        return
+    with pytest.raises(kubist.InvalidInput, match=f"id, row .: {wrong} does not fit .* types=id="):
+        kubist.ingest(table, file)
+
+
 def test_a_file_that_fails_adds_no_columns(tmp_path: Path) -> None:
     table = tmp_path / "t.kubist"
     kubist.ingest(table, dump(tmp_path / "a.lammpstrj", {0: ""}))

@@ -17,7 +17,7 @@ from .._progress import Progress
 from .._table import Table
 from .._unopened import drop
 from .._writer import LaidOutBehind, Writer
-from . import dates, formats, headers
+from . import formats, headers, narrow
 from .paths import expanded, missing
 from .report import Asked, Plan, Report
 from .snapshots import report_missing
@@ -614,7 +614,10 @@ class Ingestion:
                 continue
             column = cast(part.column(field_.name), field_, f"{step.label}: ")
             kept, field_ = field_, self._measured(field_.with_type(column.type), part, source)
-            dates.check(column, kept, _forms.unit_of(field_), row)
+            measured = _forms.unit_of(field_)
+            narrow.check_dates(column, kept, measured, row)
+            if measured in (None, _forms.unit_of(kept)):
+                narrow.check_integers(column, kept, row)
             checked = source.file is None and field_.name in self._dimensions
             if checked and pa.types.is_floating(column.type):
                 if column.null_count or pc.any(pc.is_nan(column)).as_py():

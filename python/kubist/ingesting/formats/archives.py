@@ -6,7 +6,8 @@ rows below are CSV and are read in batches.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+import re
+from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -21,6 +22,8 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
 ECSV = b"# %ECSV"
+NROWS = re.compile(rb"""<TABLE(?:\s[^<>]*)?\snrows\s*=\s*["'](\d+)["']""")
+HEAD_BYTES = 1 << 20
 COMPRESSED = (b"\x1f\x8b", b"BZh", b"\xfd7zXZ")
 # Types of ECSV that Arrow calls by another name, or has no column for.
 TYPES = {"float128": None, "complex64": None, "complex128": None, "object": None, "json": None}
@@ -69,14 +72,52 @@ def look_at_votable(path: Path, options: Options) -> Source:
         if not tables:
             raise InvalidInput(f"{path}: there is no table in it")
         table = tables[0].to_table(use_names_over_ids=True)
-        about = {info.name: info.value for info in document.infos if info.name}
-        for parameter in (*document.params, *tables[0].params):
-            about[parameter.name or parameter.ID] = parameter.value
+        about = _about(document, tables[0])
+        infos = {info.name: info.value for info in document.iter_info() if info.name}
     left_out = {
         f"table {i} ({other.name or other.ID or 'unnamed'})": "one table of a file becomes rows"
         for i, other in enumerate(tables[1:], 1)
     }
+    said = _said_rows(path)
+    if said is not None and said != len(table):
+        left_out["rows"] = f"the header counts {said:,}, there are {len(table):,}"
+    elif infos.get("QUERY_STATUS") == "OVERFLOW":
+        left_out["rows"] = "the service gave a part of them (QUERY_STATUS is OVERFLOW)"
     return _source(path, "votable", table, options, about, left_out)
+
+
+def _about(document: Any, table: Any) -> dict[str, Any]:
+    """Infos, parameters, systems and descriptions of a document and of the table that is read."""
+    about: dict[str, Any] = {i.name: i.value for i in document.iter_info() if i.name}
+    resources = [r for r in document.resources if table in r.tables]
+    for parameter in (*document.params, *(p for r in resources for p in r.params), *table.params):
+        about[parameter.name or parameter.ID] = parameter.value
+    for name, systems, parts in (
+        ("coordinate_systems", document.iter_coosys(), ("system", "equinox", "epoch")),
+        ("time_systems", document.iter_timesys(), ("timeorigin", "timescale", "refposition")),
+    ):
+        if found := {str(system.ID): _present(system, parts) for system in systems}:
+            about[name] = found
+    texts = [item.description for item in (document, *resources, table) if item.description]
+    if texts:
+        about["description"] = "\n".join(str(text) for text in texts)
+    parts = ("ucd", "utype", "description", "ref")
+    if columns := {f.name: said for f in table.fields if (said := _present(f, parts))}:
+        about["columns"] = columns
+    return about
+
+
+def _present(item: Any, names: Iterable[str]) -> dict[str, str]:
+    """The attributes of an element that it has."""
+    found = {name: getattr(item, name, None) for name in names}
+    return {name: str(value) for name, value in found.items() if value}
+
+
+def _said_rows(path: Path) -> int | None:
+    """The number of rows in the head of the first table; astropy forgets it."""
+    with opened(path) as file:
+        found = NROWS.search(file.read(HEAD_BYTES))
+    return None if found is None else int(found[1])
 
 
 def look_at_ipac(path: Path, options: Options) -> Source:
@@ -125,7 +166,7 @@ def _catalogue(
     schema: pa.Schema,
     read: Any,
     about: Mapping[str, Any],
-    left_out: Mapping[str, str],
+    left_out: dict[str, str],
     rows: int | None,
 ) -> Source:
     """A file whose rows are sources in the sky, or points."""
@@ -166,6 +207,7 @@ def look_at_ecsv(path: Path, options: Options) -> Source:
     delimiter = header.get("delimiter", " ")
     wanted = None if options.columns is None else set(options.columns)
     left_out: dict[str, str] = {}
+    columns: dict[str, Any] = {}
     fields = []
     for column in header["datatype"]:
         name, kind = column["name"], column["datatype"]
@@ -176,7 +218,12 @@ def look_at_ecsv(path: Path, options: Options) -> Source:
             left_out[f"column {name}"] = f"its type {said} has no place in a table"
             continue
         fields.append(unit(pa.field(name, pa.type_for_alias(kind)), column.get("unit")))
+        if said := {key: column[key] for key in ("description", "meta") if key in column}:
+            columns[name] = said
     schema = pa.schema(fields)
+    about = dict(header.get("meta") or {})
+    if columns:
+        about["columns"] = columns
 
     def read(_: State) -> Iterator[pa.Table]:
         from pyarrow import csv
@@ -200,4 +247,4 @@ def look_at_ecsv(path: Path, options: Options) -> Source:
                 table = pa.Table.from_batches([batch]).select(schema.names)
                 yield table.cast(schema)
 
-    return _catalogue(path, "ecsv", schema, read, header.get("meta") or {}, left_out, None)
+    return _catalogue(path, "ecsv", schema, read, about, left_out, None)

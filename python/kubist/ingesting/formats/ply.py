@@ -31,7 +31,9 @@ def look(path: Path, options: Options) -> Source:
         for part in slices(len(found)):
             yield arrow_table({name: found[name][part] for name in plain})
 
-    comments = list(data.comments)
+    comments = [*data.comments, *(c for element in data for c in element.comments)]
+    about = {"comments": comments, "obj_info": list(data.obj_info)}
+    about = {name: lines for name, lines in about.items() if lines}
     lists = [p.name for p in vertices.properties if p.name not in plain]
     others = [f"{element.name} ({len(element):,})" for element in data if element is not vertices]
     left_out = {name: "it is a list, and a column has one value in a row" for name in lists}
@@ -42,7 +44,7 @@ def look(path: Path, options: Options) -> Source:
         schema=pa.schema(fields),
         steps=lambda _: [Step("vertex", read, part=path.name)],
         dimensions=[name for name in "xyz" if name in plain],
-        metadata={"ply": {"comments": comments}} if comments else {},
+        metadata={"ply": about} if about else {},
         rows=len(vertices),
         left_out=left_out,
     )
