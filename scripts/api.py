@@ -39,7 +39,8 @@ CHAPTERS: dict[str, list[str]] = {
         "View",
         "Split",
     ],
-    "Writing": ["Writer", "Commit", "ingest"],
+    "Saved answers": ["recompute", "history", "Recomputed", "History", "SavedAnswer"],
+    "Writing": ["Writer", "Commit", "ingest", "from_dask"],
     "Indexed files": ["index", "FileIndex"],
 }
 """All other names follow, as reports and errors."""

@@ -107,9 +107,11 @@ from ._table import Snapshot, Table
 from ._unopened import drop, salvage
 from ._view import View
 from ._writer import Writer
+from .dask import from_dask
 from .indexing import FileIndex, index
 from .ingesting import ingest
 from .many import Many, open_many
+from .recomputing import History, Recomputed, SavedAnswer, history, recompute
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -133,6 +135,7 @@ __all__ = [
     "Explanation",
     "Figure",
     "FileIndex",
+    "History",
     "Info",
     "InternalError",
     "InvalidInput",
@@ -143,6 +146,7 @@ __all__ = [
     "NotPermitted",
     "OptimizeReport",
     "Picture",
+    "Recomputed",
     "Refused",
     "Regridded",
     "RemoteSnapshot",
@@ -150,6 +154,7 @@ __all__ = [
     "Result",
     "Retraction",
     "SalvageReport",
+    "SavedAnswer",
     "Snapshot",
     "SnapshotExpired",
     "Split",
@@ -169,10 +174,13 @@ __all__ = [
     "connect",
     "create",
     "drop",
+    "from_dask",
+    "history",
     "index",
     "ingest",
     "open",
     "open_many",
+    "recompute",
     "salvage",
 ]
 

@@ -5,19 +5,24 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Generic, Literal, TypeVar, Unpack
+from typing import TYPE_CHECKING, Generic, Literal, TypeVar, Unpack, cast
 
 from . import _box, _kubist
-from ._asked import Part, Rest
+from ._asked import Part, Region, Rest
 from ._errors import InvalidInput
 from ._figures import Explanation
 from ._looks import Looks
 from ._options import checked_options
+from ._pushdown import both
 from ._shown import counted
 from ._split import Split
 
 if TYPE_CHECKING:
+    import dask.dataframe
+
     from ._arguments import Box, Domain
+
+Mapped = TypeVar("Mapped")
 
 # The type of an open table; the module of `Table` imports this one.
 Opened = TypeVar("Opened")
@@ -107,6 +112,95 @@ class InDirectory(Looks, Generic[Opened]):
             raise InvalidInput(f"by: expected 'space' or 'hosts', not {by!r}")
         return [Split(text) for text in self._pinned().splits(question, number, by == "hosts")]
 
+    @checked_options(Part)
+    def map(
+        self,
+        function: Callable[[Split], Mapped],
+        processes: int | None = None,
+        *,
+        splits: int | None = None,
+        box: Box | None = None,
+        progress: Callable[[int, int], object] | None = None,
+        **asked: Unpack[Part],
+    ) -> list[Mapped]:
+        """Calls a function with every part of a query, in several processes.
+
+        Parameters
+        ----------
+        function
+            Called with a `Split` in another process, where ``split.to_pandas()`` reads its rows. It
+            and its results are pickled. Functions of a notebook and lambdas need cloudpickle.
+        processes
+            The number of processes; None: one for each core.
+        splits
+            The number of parts; None: four for each process.
+        box, where, sample, window, steps, columns, inclusion
+            As for `query`.
+        progress
+            Called after each part with the number of rows done and in total, both approximate.
+
+        Returns
+        -------
+        list
+            The results, in the order of `splits`.
+
+        Raises
+        ------
+        InvalidInput
+            The function cannot be sent to a process; as for `query`.
+        StorageError
+            A process was killed.
+
+        Notes
+        -----
+        The first exception, or Ctrl-C, stops all processes. They import the main script, so its own
+        calls belong under ``if __name__ == "__main__":``.
+
+        Examples
+        --------
+        >>> def drops(part):
+        ...     return part.to_pandas()["deposited"].sum()
+        >>> sum(t.map(drops, processes=4, box={"x": (0.1, 0.2)}))
+        """
+        from ._map import map_parts
+
+        number = _box.count("processes", processes or os.cpu_count() or 1, least=1, most=4096)
+        parts = self.splits(4 * number if splits is None else splits, box=box, **asked)
+        return map_parts(function, parts, number, progress)
+
+    @checked_options(Part)
+    def to_dask(
+        self, partitions: int | None = None, *, box: Box | None = None, **asked: Unpack[Part]
+    ) -> dask.dataframe.DataFrame:
+        """Returns the rows of a query as a Dask DataFrame.
+
+        Each partition is a split, which a worker reads from the snapshot of this call. Dask pushes
+        down the columns that later operations use. Rows are selected by the parameters of this
+        call: filters of the frame are applied after reading. Columns of integers and booleans that
+        may be null have pandas' nullable types.
+
+        Parameters
+        ----------
+        partitions
+            The number of partitions; None: about a million rows each.
+        box, where, sample, window, steps, columns, inclusion
+            As for `query`.
+
+        Examples
+        --------
+        >>> df = t.to_dask(8, where="diameter > 2e-5", sample=0.1)
+        >>> df.groupby("deposited")["ux"].mean().compute()
+        """
+        from ._partitions import ROWS, frame
+
+        if partitions is None:
+            partitions = 1 + self.count(box, **_region(asked)) // ROWS
+        parts = self.splits(partitions, box=box, **asked)
+        nothing = both(asked.get("where"), "FALSE")
+        empty: Part = {**asked, "where": nothing}
+        found: dask.dataframe.DataFrame = frame(parts, self.query(box, **empty))
+        return found
+
     @checked_options()
     def copy_to(
         self,
@@ -160,6 +254,12 @@ class InDirectory(Looks, Generic[Opened]):
         except Exception as error:
             rows = f"{type(error).__name__}: {error}"
         return f"<kubist.{kind} {self.location!r}: {rows}>"
+
+
+def _region(asked: Part) -> Region:
+    """The parameters of a part that select rows."""
+    names = Region.__annotations__
+    return cast("Region", {name: value for name, value in asked.items() if name in names})
 
 
 def location_of(path: str | os.PathLike[str]) -> str:

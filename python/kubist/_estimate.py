@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import json
+import os
 from collections.abc import Iterable, Iterator
 from itertools import zip_longest
 from typing import TYPE_CHECKING, Any, Literal, TypedDict, cast
 
-from . import _box, _forms, _kubist
+from . import _box, _forms, _kubist, _saved
 from ._errors import InvalidInput
 from ._figures import Stats, parse
 from ._libraries import need
@@ -85,8 +86,9 @@ class Estimate:
     >>> e.stats.rows_read, e.fraction, e.stopped
     """
 
-    def __init__(self, figures: Figures) -> None:
+    def __init__(self, figures: Figures, origin: _saved.Origin | None = None) -> None:
         self._figures = figures
+        self._origin = origin
         self._about: About = json.loads(figures.about())
 
     def __reduce__(self) -> tuple[Any, ...]:
@@ -203,6 +205,29 @@ class Estimate:
         >>> {row["aggregate"]: row["value"] for row in t.estimate("mean(x), max(x)").to_dicts()}
         """
         return self._rows()
+
+    def save(self, path: str | os.PathLike[str]) -> None:
+        """Saves the estimate and its question, so that `recompute` can repeat and compare it.
+
+        Parameters
+        ----------
+        path
+            The file, such as ``"deposition.kubist"``.
+
+        Examples
+        --------
+        >>> t.estimate("share(deposited)", where="x > 0.1").save("deposition.kubist")
+        >>> kubist.recompute("deposition.kubist").same
+        True
+        """
+        _saved.write(path, self._origin, {"fraction": self.fraction, "figures": self._plain()})
+
+    def _plain(self) -> list[dict[str, Any]]:
+        """The aggregates and groups with their intervals, as in JSON."""
+        left_out = ("rows_read", "fraction", "confidence")
+        rows = [{k: v for k, v in row.items() if k not in left_out} for row in self._rows()]
+        plain: list[dict[str, Any]] = json.loads(json.dumps(rows, default=str))
+        return plain
 
     @property
     def stats(self) -> Stats:

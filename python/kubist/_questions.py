@@ -10,7 +10,7 @@ import json
 from collections.abc import Callable, Iterator, Sequence
 from typing import TYPE_CHECKING, Any, Literal, Unpack, cast, overload
 
-from . import _box, _estimate, _kubist
+from . import _box, _estimate, _kubist, _saved
 from ._asked import Region, Rest
 from ._errors import InvalidInput
 from ._estimate import Estimate
@@ -147,7 +147,8 @@ class Questions:
         """
         question = self._question(box=box, **asked)
         pinned, stream = self._asked(question)
-        return Result(stream, lambda: pinned.query(question), pinned.metadata)
+        origin = _saved.origin(pinned, "query", question)
+        return Result(stream, lambda: pinned.query(question), pinned.metadata, origin)
 
     @checked_options(Rest)
     def scan(
@@ -277,7 +278,8 @@ class Questions:
         def ask() -> _kubist.Stream:
             return pinned.trajectories(through, by, question)
 
-        return Result(ask(), ask, pinned.metadata)
+        asked = {"through": through, "by": by, "query": question}
+        return Result(ask(), ask, pinned.metadata, _saved.origin(pinned, "trajectories", asked))
 
     @staticmethod
     def _by(pinned: Pinned) -> str:
@@ -455,9 +457,10 @@ class Questions:
             confidence=confidence,
             tails=tails,
         )
+        pinned = self._pinned()
         if progressive:
-            return _estimate.steps(self._pinned().estimates(request))
-        return Estimate(self._pinned().estimate(request))
+            return _estimate.steps(pinned.estimates(request))
+        return Estimate(pinned.estimate(request), _saved.origin(pinned, "estimate", request))
 
     @checked_options(Region)
     def count(self, box: Box | None = None, **asked: Unpack[Region]) -> int:

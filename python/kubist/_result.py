@@ -8,7 +8,7 @@ import threading
 from collections.abc import Callable, Iterator, Mapping
 from typing import TYPE_CHECKING, Any
 
-from . import _forms, _kubist, _shown
+from . import _forms, _kubist, _saved, _shown
 from ._errors import InvalidInput, Refused
 from ._figures import Stats, parse
 from ._libraries import need
@@ -48,12 +48,14 @@ class Result:
         stream: _kubist.Stream,
         again: Callable[[], _kubist.Stream],
         metadata: Callable[[], str],
+        origin: _saved.Origin | None = None,
     ) -> None:
         # The first stream has the fraction and schema of all reads.
         self._first = stream
         self._latest = stream
         self._again = again
         self._metadata = metadata
+        self._origin = origin
         self._kept: tuple[_kubist.Batches, str] | None = None
         self._times_read = 0
         self._closed = False
@@ -237,6 +239,26 @@ class Result:
 
         need("pyarrow", "write()")
         write(self.to_arrow(), path, json.loads(self._metadata()) if metadata is None else metadata)
+
+    def save(self, path: str | os.PathLike[str]) -> None:
+        """Saves the query, so that `recompute` can repeat it and compare the rows.
+
+        The file has the location, the snapshot, the query, the version, and the number and a
+        digest of the rows, which are read for it. It does not have the rows: see `write`.
+
+        Parameters
+        ----------
+        path
+            The file, such as ``"deposition.kubist"``.
+
+        Examples
+        --------
+        >>> t.query(where="deposited").save("deposition.kubist")
+        >>> kubist.recompute("deposition.kubist").same
+        True
+        """
+        need("pyarrow", "save()")
+        _saved.write(path, self._origin, _saved.rows_answer(self, self.fraction))
 
     def __iter__(self) -> Iterator[pa.RecordBatch]:
         pa = need("pyarrow", "iteration")

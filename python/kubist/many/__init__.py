@@ -11,7 +11,7 @@ import os
 from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING, Any, Unpack
 
-from .. import _estimate
+from .. import _estimate, _saved
 from .._errors import InvalidInput
 from .._estimate import Estimate
 from .._goal import Goal
@@ -181,7 +181,8 @@ class Many(Looks):
             group_by,
             **{name: asked.get(name) for name in limits},
         )
-        return Estimate(self._pin.estimate_contrast(request, contrast))
+        origin = _saved.Origin(self._pin.source, "estimate", {**request, "contrast": contrast})
+        return Estimate(self._pin.estimate_contrast(request, contrast), origin)
 
     def __repr__(self) -> str:
         return f"<kubist.Many: {counted(len(self._runs), 'run')}, {counted(len(self), 'record')}>"

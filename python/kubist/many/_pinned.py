@@ -16,7 +16,7 @@ from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import fields
 from typing import TYPE_CHECKING, Any, cast
 
-from .. import _kubist
+from .. import _kubist, _saved
 from .._errors import InvalidInput, Refused
 from .._figures import Stats
 from .._libraries import need
@@ -44,6 +44,10 @@ class Pinned:
         self._union, self._runs = union, runs
         self._numbered = numbered
         """Whether the column of the run has its number, for a plot."""
+
+    def source(self) -> _saved.Source:
+        """The runs of a saved answer."""
+        return {"runs": [_saved.source(run.pinned) for run in self._runs], "run": self._union.key}
 
     def token(self) -> str:
         return json.dumps({run.name: run.pinned.token() for run in self._runs})

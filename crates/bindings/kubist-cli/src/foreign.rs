@@ -52,22 +52,26 @@ pub fn become_it(command: &args::Ingest, asked: &IngestGroups) -> Failure {
             "{file}: the Python package commits each step or file: leave out --commit-rows"
         ));
     }
-    match package(&file, "kubist.ingesting") {
+    become_module(&format!("{file}: this format"), "kubist.ingesting", &question(command, asked))
+}
+
+/// Replaces this process by a module of the package, with its arguments as JSON. Returns only if that fails.
+pub fn become_module(needs: &str, module: &str, asked: &Value) -> Failure {
+    match package(needs, module) {
         Err(failure) => failure,
         Ok((python, module)) => {
-            let error = Command::new(&python).args(["-m", &module, &question(command, asked).to_string()]).exec();
+            let error = Command::new(&python).args(["-m", &module, &asked.to_string()]).exec();
             Failure::io(&python, &error)
         }
     }
 }
 
-/// The Python interpreter that has a module of the package, and the module.
-fn package(file: &str, module: &str) -> Result<(PathBuf, String)> {
+/// The Python interpreter that has a module of the package, and the module. `needs` begins the message.
+fn package(needs: &str, module: &str) -> Result<(PathBuf, String)> {
     python::asked(&format!("import {module}; print('{module}')")).ok_or_else(|| Failure {
         kind: Kind::Existence,
         message: format!(
-            "{file}: this format needs the Python package, which is not installed next to this command: pip \
-             install kubist"
+            "{needs} needs the Python package, which is not installed next to this command: pip install kubist"
         ),
     })
 }
@@ -75,7 +79,7 @@ fn package(file: &str, module: &str) -> Result<(PathBuf, String)> {
 /// Sends rows to the package, which writes a file once it has all of them. Ctrl-C stops it at any time and
 /// leaves no partial file.
 pub fn export(path: &Path, metadata: &Metadata, stream: &mut QueryStream, cancel: &Cancel) -> Result<()> {
-    let (python, module) = package(&path.display().to_string(), "kubist.exporting")?;
+    let (python, module) = package(&format!("{}: this format", path.display()), "kubist.exporting")?;
     let about = json!({ "path": path, "metadata": metadata }).to_string();
     let mut command = Command::new(&python);
     command.args(["-m", &module, &about]).stdin(Stdio::piped()).stderr(Stdio::piped());

@@ -31,6 +31,7 @@ mod plot;
 mod progress;
 mod python;
 mod query;
+mod recompute;
 mod regrid;
 mod salvage;
 mod table;
@@ -106,6 +107,8 @@ fn run(command: &Command, cancel: &Cancel) -> Result<()> {
         Command::Optimize(command) => upkeep::optimize(command, cancel),
         Command::Clean(command) => upkeep::clean(command),
         Command::Tail(command) => tail::run(command, cancel),
+        Command::History(command) => Err(recompute::history(command)),
+        Command::Recompute(command) => Err(recompute::recompute(command)),
         Command::Alter(command) => alter::run(command, cancel),
         Command::Copy(command) => copy::run(command, cancel),
         Command::Regrid(command) => regrid::run(command, cancel),

@@ -12,7 +12,9 @@ use clap::{Parser, Subcommand};
 pub use self::files::Index;
 pub use self::model::{Advise, Fit, Model};
 pub use self::question::Question;
-pub use self::read::{Estimate, Explain, Format, Info, Output, Query, Salvage, Tail, Trajectories, Verify};
+pub use self::read::{
+    Estimate, Explain, Format, History, Info, Output, Query, Recompute, Salvage, Tail, Trajectories, Verify,
+};
 pub use self::show::{Plot, View};
 pub use self::write::{Alter, Cache, Clean, Copy, Drop, Ingest, Optimize, Regrid};
 
@@ -47,6 +49,8 @@ pub enum Command {
     Plot(Plot),
     Optimize(Optimize),
     Tail(Tail),
+    History(History),
+    Recompute(Recompute),
     Clean(Clean),
     Alter(Alter),
     Copy(Copy),

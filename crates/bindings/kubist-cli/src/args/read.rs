@@ -239,6 +239,48 @@ pub struct Tail {
     pub every: Option<std::time::Duration>,
 }
 
+/// List the commits of a table and the saved answers about it
+///
+/// A saved answer is a file from `Result.save` or `Estimate.save` in Python.
+#[derive(Debug, Args)]
+#[command(after_help = "\
+Examples:
+  kubist history airway.kubist
+  kubist history s3://bucket/airway --folder results
+
+Exit codes: see kubist --help")]
+pub struct History {
+    /// The table's directory, s3://bucket/prefix or cassandra://hosts/keyspace/table
+    pub table: Location,
+    /// The folder with the saved answers [default: this folder and the folder of the table]
+    #[arg(long, value_name = "FOLDER")]
+    pub folder: Option<PathBuf>,
+    /// Print JSON
+    #[arg(long)]
+    pub json: bool,
+}
+
+/// Repeat the question of a saved answer and compare the answers
+///
+/// The exit code is 1 if they differ.
+#[derive(Debug, Args)]
+#[command(after_help = "\
+Examples:
+  kubist recompute deposition.kubist
+  kubist recompute deposition.kubist --newest
+
+Exit codes: 1 if the answers differ; for others see kubist --help")]
+pub struct Recompute {
+    /// The file of the saved answer
+    pub file: PathBuf,
+    /// Ask the newest snapshot instead of the saved one
+    #[arg(long)]
+    pub newest: bool,
+    /// Print JSON
+    #[arg(long)]
+    pub json: bool,
+}
+
 /// Check a table for damage
 ///
 /// Reads the header, logs, rewrites, checkpoints and the bounds of all rows, and checks that every file
