@@ -8,7 +8,7 @@
 //! * through a [`ring`] in memory that the processes of a node share: a [`Leader`] in one of them commits the
 //!   steps of all.
 //!
-//! A [budget](BudgetOptions) keeps a sample of each step. All writers that sum their [shares](Share) keep the
+//! A [budget](BudgetOptions) keeps a sample per step. All writers that sum their [shares](Share) keep the
 //! same sample.
 //!
 //! Values are copied before a call returns. This crate does not use MPI; the caller provides the shared

@@ -12,7 +12,7 @@ use rustix::process::{Pid, getpid, test_kill_process};
 
 use crate::failure::{Failure, Result};
 
-/// Interval between checks of another process, each of which reads a file.
+/// Interval between checks of another process; each check reads a file.
 const LOOK: Duration = Duration::from_millis(20);
 
 /// Zero where the system does not provide a value.

@@ -1,7 +1,7 @@
 //! Waits for the writers of an earlier attempt when a simulation restarts from a checkpoint.
 //!
 //! A job names its writers `rank-0`, ... or `node-0`, .... A job that restarts with fewer writers, or with
-//! the other kind, does not open all of them, so a remaining old writer could still commit.
+//! the other kind, does not open all writers, so a remaining old writer could still commit.
 
 use kubist::Table;
 

@@ -1,6 +1,6 @@
 //! Colours for categorical values: booleans, and few integers.
 //!
-//! A pixel has the colour of the class that covers most of it, because classes have no average.
+//! A pixel has the colour of the class with the largest area, because classes have no average.
 
 use crate::colormap::Color;
 use crate::ticks::whole;

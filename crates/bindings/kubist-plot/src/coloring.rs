@@ -1,4 +1,4 @@
-//! The colour of each pixel, and the marks of the colour bar.
+//! Pixel colours, and the marks of the colour bar.
 
 use kubist_types::Cancel;
 use kubist_types::steps::{self, LEAST};

@@ -67,7 +67,7 @@ impl<'a> Stage<'a> {
         self.colors.settle(&splats, self.picture.fraction, &self.cancel)
     }
 
-    /// The plot of these points.
+    /// Draws the points.
     ///
     /// # Errors
     ///

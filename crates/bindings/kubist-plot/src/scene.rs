@@ -46,7 +46,7 @@ pub(crate) struct Layer {
 }
 
 impl Layer {
-    /// Column, row, colour and opacity of each covered pixel.
+    /// Column, row, colour and opacity of the covered pixels.
     pub(crate) fn pixels(&self) -> impl Iterator<Item = (usize, usize, Color, f32)> + '_ {
         let one = self.opacity;
         self.splats.pixels().map(move |(column, row, splat)| {

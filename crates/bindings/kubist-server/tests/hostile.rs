@@ -240,7 +240,7 @@ fn off_loopback_a_token_is_demanded() {
     assert_eq!((first.status, first.header("location")), (303, Some("/")));
     let cookie = first.header("set-cookie").unwrap().split(';').next().unwrap().to_string();
     assert_eq!(with(&format!("cookie: {cookie}")).status, 200);
-    // Ports share cookies: a browser with two servers of one machine sends both.
+    // Ports share cookies: a browser with two servers on the same machine sends both.
     let other = "fedcba9876543210".to_string();
     let beside = self::world(10, Options { token: Some(other.clone()), ..Options::default() });
     let second = beside.get(&format!("/?token={other}"));

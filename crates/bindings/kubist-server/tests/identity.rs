@@ -52,7 +52,7 @@ struct World {
     /// The sorted values of the table at each location; `None` without a table.
     places: [Option<Vec<f64>>; PLACES],
     backups: Vec<Vec<f64>>,
-    /// Versions that the server returned, with the values of each.
+    /// Versions that the server returned, with their values.
     versions: Vec<(usize, String, Vec<f64>)>,
     rows: u64,
     server: Server,

@@ -12,7 +12,7 @@ use regex::{Regex, RegexBuilder};
 /// Called with an upper bound of the next steps.
 pub(crate) type GoOn<'a> = dyn FnMut(usize) -> Result<(), ExprError> + 'a;
 
-/// Limit of the bytes of a pattern, because a search may compare all of it at each character.
+/// Limit of the bytes of a pattern, because a search may compare it at each character.
 const LONGEST: usize = 4096;
 
 /// Limit of the bytes of a compiled regular expression. Its time is linear in the text, times its size.
@@ -90,8 +90,9 @@ impl Pattern {
         Ok(Pattern { kind: Kind::Like(Like { segments, ignore_case }) })
     }
 
-    /// A regular expression that matches anywhere in a text. `options` are those of DuckDB: `i` ignores case,
-    /// `c` does not, `s` lets `.` match line ends, `m` lets `^` and `$` match at them, `l` takes it literally.
+    /// A regular expression that matches anywhere in a text. `options` are those of DuckDB: `i`
+    /// ignores case, `c` does not, `s` lets `.` match line ends, `m` lets `^` and `$` match at them,
+    /// `l` takes it literally.
     pub(crate) fn of_expression(expression: &str, options: &str) -> Result<Pattern, ExprError> {
         if expression.len() > LONGEST {
             return Err(ExprError::TooLarge { limit: format!("{LONGEST} bytes of a pattern") });

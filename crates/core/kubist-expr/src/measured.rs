@@ -1,7 +1,7 @@
 //! Units of operands: the unit of a result, and the conversion of operands with different units.
 //!
 //! A number without a unit takes the unit of the other side in sums and comparisons, and is a factor in
-//! products. Operands of one kind of unit are converted to the unit of the first. Different kinds are
+//! products. Operands with the same kind of unit are converted to the unit of the first. Different kinds are
 //! refused.
 
 use crate::bound::{Compute, Function, Kind, Operand, Step};
@@ -109,7 +109,7 @@ pub(crate) fn settled(
     }
 }
 
-/// Two factors, or a dividend and a divisor. The quotient of one kind of unit is a plain number: `time /
+/// Two factors, or a dividend and a divisor. A quotient of the same kind of unit is a plain number: `time /
 /// 1day` counts days.
 fn product(mut operands: Vec<Meaning>, divides: bool, units: &Arc<Units>) -> Result<(Vec<Meaning>, Of), ExprError> {
     let scales = operands.iter().any(scales);
@@ -157,8 +157,8 @@ pub(crate) fn branches(values: Vec<Meaning>, units: &Arc<Units>) -> Result<(Vec<
     alike(values, units, written)
 }
 
-/// Returns operands as numbers of the same unit, and that unit: of the first column or computed number, or else of
-/// the first literal.
+/// Returns operands as numbers of the same unit, and that unit: of the first column or computed number,
+/// or else of the first literal.
 fn alike(
     operands: Vec<Meaning>,
     units: &Arc<Units>,
@@ -237,8 +237,8 @@ fn whole(number: &Decimal) -> Option<i128> {
     (value.fract() == 0.0 && value.abs() < 1e15).then_some(value as i128)
 }
 
-/// Returns two compared operands as numbers of the same unit. The comparison is exact if one unit is an integer
-/// multiple of the other.
+/// Returns two compared operands as numbers of the same unit. The comparison is exact if one unit is an
+/// integer multiple of the other.
 pub(crate) fn comparable(left: Operand, right: Operand) -> Result<(Operand, Operand), ExprError> {
     let (Some(of_left), Some(of_right)) = (left.unit(), right.unit()) else { return Ok((left, right)) };
     if !is_number(&left) || !is_number(&right) {

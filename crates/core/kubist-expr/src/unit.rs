@@ -70,7 +70,7 @@ pub(crate) fn distance_in(text: &str, unit: &str, subject: &str, role: Role) -> 
 ///
 /// # Errors
 ///
-/// [`ExprError::Type`] if the units are of different kinds, or one of them is unknown.
+/// [`ExprError::Type`] if the units are of different kinds, or one is unknown.
 pub fn error_in(text: &str, unit: &str, subject: &str) -> Result<Option<f64>, ExprError> {
     distance_in(text, unit, subject, Role::Error)
 }
@@ -116,7 +116,7 @@ impl Units {
         Ok(known.relations.entry(pair).or_insert(relation).clone())
     }
 
-    /// A number of one scale on another; `None` if it cannot be converted.
+    /// A number on another scale; `None` if it cannot be converted.
     fn on_scale(&self, number: &Decimal, from: &str, to: &str) -> Result<Option<Number>, ExprError> {
         let mut known = self.known.lock().unwrap_or_else(PoisonError::into_inner);
         let asked = (number.to_string(), from.to_owned(), to.to_owned());

@@ -1,7 +1,7 @@
 //! Decisions of a predicate from the statistics of a zone, before rows are read.
 //!
-//! For every test, three bits say whether some row can be true, false or unknown. `NOT` swaps two of them
-//! exactly. Everything else is conservative: a needless bit costs a read, but no bit is missing.
+//! For every test, three bits say whether some row can be true, false or unknown. `NOT` swaps two exactly.
+//! Everything else is conservative: a needless bit costs a read, but no bit is missing.
 
 use crate::bound::{Column, Operand, Test};
 use crate::domain::Span;

@@ -235,7 +235,7 @@ fn bins_begin_at_round_numbers() {
     assert_eq!(single.as_primitive::<arrow_array::types::Float32Type>().values()[..2], [0.29, -0.5]);
     assert_eq!(wholes("bin(n, 5)").1[..2], [Some(5), Some(-10)]);
     assert_eq!(rows("bin(n, 5) = 5 AND bin(n, 2.5) = 5"), [0]);
-    // Edges that are closer than floats, and wider than any of them.
+    // Edges that are closer than floats, and wider than any float.
     assert_eq!(bins("bin(x * 0 + 1.7e308, 0.01)")[0], 1.7e308);
     assert_eq!(bins("bin(n, 1e100)")[0], 0.0);
     assert!(bins("bin(n, 1e100)")[1] < -0.99e100);

@@ -134,7 +134,7 @@ fn results_have_the_units_that_their_operands_make() {
         ("-1 * x", Some("m")),
         ("1 / t", Some("s^-1")),
         ("x * n * on", Some("m")),
-        // The quotient of one kind of unit is a plain number.
+        // A quotient of the same kind of unit is a plain number.
         ("t / 1day", None),
         ("x / y", None),
         ("(1 / t) * h", None),

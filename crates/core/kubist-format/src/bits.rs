@@ -28,7 +28,7 @@ pub trait Word: Copy + Default + Ord + Into<u64> + Send + Number + 'static {
     /// vector instructions. `values` must continue for eight values after the last one used.
     fn merge_fast(which: &[u8], values: &[Self], from: [usize; 2], out: &mut Vec<Self>) -> Option<usize>;
     /// Replaces each code by the value with that index, using only the low bits of the code. Does nothing and
-    /// returns false unless there are few values, a power of two of them, and vector instructions.
+    /// returns false unless there are few values, a power of two in number, and vector instructions.
     fn look_up_fast(values: &[Self], codes: &mut [Self]) -> bool;
     /// Appends the minimum and maximum of consecutive groups of keys with the sizes `counts`. Returns false,
     /// and does nothing, without vector instructions.
@@ -138,7 +138,7 @@ macro_rules! vectorised {
 }
 pub(crate) use vectorised;
 
-/// Counts the set bits of a bitmap in a range of indices, all of which exist.
+/// Counts the set bits of a bitmap in a range of existing indices.
 pub(crate) fn ones(bitmap: &[u8], indices: Range<usize>) -> usize {
     match indices.len() {
         ..=64 => ones_of(bitmap, indices),

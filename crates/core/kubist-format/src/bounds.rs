@@ -170,7 +170,7 @@ impl Steps {
         (key <= self.high).then_some(key)
     }
 
-    /// Calls `put` with the step of each bound. Writers wait for this, so the kind of scale is tested once.
+    /// Calls `put` with every bound's step. Writers wait for this, so the kind of scale is tested once.
     #[inline(always)]
     fn each_step(&self, bounds: &[u64], put: impl FnMut(u64)) {
         match self.scale {

@@ -194,7 +194,7 @@ struct Lacking<W> {
     steps: Option<Steps<W>>,
 }
 
-/// Appends the keys of some rows, and their validity.
+/// Appends keys of rows, and their validity.
 fn append_keys<W: Word>(
     page: &PageColumn<'_>,
     spans: &[Span],
@@ -289,7 +289,7 @@ where
     fn finish(self: Box<Self>) -> Result<ArrayRef, String> {
         let values = match size_of::<W>() == size_of::<T::Native>() {
             true => Buffer::from_vec(self.words),
-            // Keeps the low bytes of each word.
+            // Keeps every word's low bytes.
             false => {
                 // Arrow buffers are aligned for any type, also if empty, but the bytes of a vector are not.
                 let width = size_of::<T::Native>();

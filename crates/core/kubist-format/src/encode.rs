@@ -80,7 +80,7 @@ where
 }
 
 bits::vectorised! {
-    /// Appends the keys of some rows. Values are gathered first, so that several keys are computed at once.
+    /// Appends keys of rows. Values are gathered first, so that several keys are computed at once.
     fn put_keys<T: Keyed, W: Word>(values: &[T], rows: &[u32], gathered: &mut Vec<T>, keys: &mut Vec<W>) {
         let last = rows.iter().fold(0, |last, row| last.max(*row));
         assert!(rows.is_empty() || (last as usize) < values.len(), "row {last} of {}", values.len());
@@ -111,7 +111,7 @@ fn sign_of(data_type: &DataType) -> Option<u32> {
     }
 }
 
-/// Encodes a column of exact keys. `put_keys` appends the keys of some rows.
+/// Encodes a column of exact keys. `put_keys` appends keys of rows.
 fn encode_packed<W: Word>(of: &Rows<'_>, mut put_keys: impl FnMut(&[u32], &mut Vec<W>)) -> EncodedColumn {
     let Rows { array, order, zones, how } = *of;
     let sign = sign_of(array.data_type());

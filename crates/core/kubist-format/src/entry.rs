@@ -42,7 +42,7 @@ pub struct Link {
     pub previous: Chain,
     /// A random number, which distinguishes commits of two copies of a table.
     pub salt: u64,
-    /// Number of alterations that the writer knew. Readers report if one of them is missing later.
+    /// Number of alterations that the writer knew. Readers report if one is missing later.
     pub alterations: u64,
 }
 

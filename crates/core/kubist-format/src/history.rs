@@ -21,7 +21,7 @@ pub struct Progress {
     /// All rows ever committed. The count replaces a missing identity.
     pub rows: u64,
     pub live_rows: u64,
-    /// The chain of the log after the last entry, and the position of that entry.
+    /// The chain of the log after the last entry, and its position.
     pub chain: Chain,
     pub last: u64,
     tokens: BTreeMap<String, Marked>,

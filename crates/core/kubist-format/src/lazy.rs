@@ -1,4 +1,4 @@
-//! Values of zones that are unpacked on first use, because a query uses few of them.
+//! Values of zones that are unpacked on first use, because a query uses few.
 
 use std::ops::Deref;
 use std::sync::OnceLock;

@@ -104,7 +104,7 @@ enum Body<'a, W> {
     Frame(Packed<'a, W>),
     /// One bit for each row, and the values of the rows with bit 0 and with bit 1.
     Two(&'a [u8], [Packed<'a, W>; 2]),
-    /// The number of values, the values, and the index of each row's value.
+    /// The number of values, the values, and every row's index.
     Dictionary(usize, Packed<'a, W>, Packed<'a, W>),
     Binned(&'a [u8]),
 }
@@ -121,7 +121,7 @@ pub(crate) struct Chunk<'a, W> {
 
 pub(crate) struct Aside<W> {
     values: Vec<W>,
-    /// For two frames: a number of leading rows, and how many of them are in the second frame.
+    /// For two frames: a number of leading rows, and the number in the second frame.
     counted: (usize, usize),
     scratch: Option<Box<DecompressorScratch>>,
 }
@@ -179,7 +179,7 @@ impl<'a, W: Word> Chunk<'a, W> {
         matches!(self.body, Body::Nothing)
     }
 
-    /// Appends the keys of some rows, without their omitted bits.
+    /// Appends keys of rows, without their omitted bits.
     pub(crate) fn append(&self, spans: &[Span], keys: &mut Vec<W>, aside: &mut Aside<W>) -> Result<(), String> {
         aside.values.clear();
         match &self.body {

@@ -20,7 +20,7 @@ const SOME_NULLS: u8 = 1;
 const ALL_NULL: u8 = 2;
 const UNKNOWN: u8 = 3;
 
-/// The ranges of some runs, packed as stored. For each column, runs take the position of zones in a zone map.
+/// The packed ranges of runs, as stored. For each column, runs take the position of zones in a zone map.
 /// They exist as long as the runs, so they are never unpacked.
 #[derive(Debug)]
 pub struct Ranges {

@@ -200,7 +200,7 @@ impl ZoneMap {
         Steps::fitted(bounds, (min, max), COLUMN_BITS, self.columns[column].values)
     }
 
-    /// The bounds of a column's zones before rounding: lower and upper bound of each.
+    /// The bounds of a column's zones before rounding: lower and upper bound.
     fn bounds(&self, column: usize) -> Vec<u64> {
         let zones: &ColumnZones = &self.columns[column];
         if zones.nulls.is_empty() {

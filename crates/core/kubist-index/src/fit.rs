@@ -119,7 +119,7 @@ fn finite(values: &[f64]) -> Vec<f64> {
     finite
 }
 
-/// Returns whether data left its domain or fills little of it. This takes 1/1000 of the time of [`outgrown`],
+/// Returns whether data left its domain or fills a small part. This takes 1/1000 of the time of [`outgrown`],
 /// but does not see the distribution inside.
 pub fn has_left(scales: &[Scale], sample: &Sample) -> bool {
     scales.iter().zip(sample).any(|(scale, values)| {

@@ -1,7 +1,7 @@
 //! Placement of the rows of a commit, and the cutoffs that it requires.
 //!
 //! Rows move down from the root. A cube keeps the rows with a priority below its cutoff. The others go to the
-//! children, but only where enough of them go the same way to justify a run. The rest stays as overflow,
+//! children, but only where enough go the same way to justify a run. The rest stays as overflow,
 //! which later and larger moves push down.
 //!
 //! Cutoffs need no reads: the counts of a cube's runs give the number of rows below a priority (`ramps`). The

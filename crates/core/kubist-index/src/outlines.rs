@@ -17,7 +17,7 @@ pub struct Outlines {
 }
 
 impl Outlines {
-    /// The outlines of a page. All its entries are of one grid.
+    /// The outlines of a page. All its entries are in the same grid.
     pub fn of<L>(page: &Page<L>, forest: &Forest) -> Outlines {
         let Some(first) = page.cubes().next() else {
             return Outlines { grid: 0, dimensions: 1, priorities: Vec::new(), spans: Vec::new() };

@@ -1,6 +1,6 @@
 //! Replication: the number of levels below a cube that have copies of its records.
 //!
-//! A small box deep in the tree must read a little of every cube above it. Copies of those records in deeper
+//! A small box deep in the tree must read a little of every cube above it. Copies of the records in deeper
 //! cubes avoid that, for more storage. The number of levels with copies is the cube's *outlook*. The policies
 //! span the family of the thesis: its OutlookTree (section 4.4.1) is between a plain tree and the D8tree, in
 //! which every cube has the lowest priorities of its whole region.

@@ -1,6 +1,6 @@
 //! The directory of a large table, divided into pages of neighbouring runs.
 //!
-//! A list of all pages, with the box and the priorities of each, finds the pages that a query may need,
+//! A list of all pages, with their boxes and priorities, finds the pages that a query may need,
 //! regardless of the depth of the tree. For that a page must be compact in space. Pages of runs in
 //! depth-first order are compact, except where runs of large inner cubes come between, so those runs have
 //! separate pages. All runs of a page are of one tree, because its box is in the coordinates of one grid.
@@ -36,7 +36,7 @@ impl<L> Entry<L> {
     }
 }
 
-/// Runs and cutoffs of some cubes, in depth-first order.
+/// Runs and cutoffs of cubes, in depth-first order.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Page<L> {
     pub runs: Vec<Arc<Run<L>>>,
@@ -55,7 +55,7 @@ pub enum Tier {
     /// The subtree is larger than a page.
     Upper,
     Middle,
-    /// The subtree is small: all of it is on the page.
+    /// The subtree is small: it is all on the page.
     Lower,
 }
 

@@ -61,7 +61,7 @@ enum Rule {
     StartsRestrictAncestors,
     /// A query reads every tree that has runs.
     EveryTreeIsAsked,
-    /// It uses the box of each tree's own grid.
+    /// It uses the box in every tree's own grid.
     BoxesAreOfTheirGrid,
     /// A move removes the runs whose rows it places in another tree.
     MovesRemoveTheirSources,

@@ -129,8 +129,8 @@ impl Decoder {
         values.collect()
     }
 
-    /// Checks the lengths and offsets of a batch against its body and the limit. Returns the decompressed
-    /// length of each buffer.
+    /// Checks the lengths and offsets of a batch against its body and the limit. Returns the
+    /// decompressed length per buffer.
     fn check(&self, batch: &arrow_ipc::RecordBatch, body: &Buffer) -> Result<Vec<u64>> {
         // Columns of nulls need no bytes in the body, so the number of rows needs a limit of its own.
         self.check_bytes("a row for each byte", whole(batch.length(), "the number of rows")?)?;

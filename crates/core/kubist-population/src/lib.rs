@@ -94,7 +94,7 @@ impl Worth {
 /// Regions of space, each with an estimated number of records and typical values of columns.
 pub struct Parcels {
     pub rows: Vec<f64>,
-    /// Variance of that number, per record.
+    /// Variance of the number, per record.
     pub variances: Vec<f64>,
     /// For each column, [`LIKE`] representative values per region, between its minimum and maximum.
     pub like: Vec<ArrayRef>,
@@ -138,7 +138,7 @@ pub trait Population: Clone + Send + Sync + 'static {
     }
 
     /// Names the group of records that share a priority, as messages print it after a number: "of `pid`" or
-    /// "blocks". Records of one group are correlated.
+    /// "blocks". Records in the same group are correlated.
     fn identity(&self) -> Option<String>;
 
     /// Returns the mean number of records that share a priority.

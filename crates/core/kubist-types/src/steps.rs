@@ -304,7 +304,7 @@ mod tests {
         prop_oneof![prop::sample::select(&EXTREMES[..]), of_bits, -1e3..1e3f64, (-40i64..40).prop_map(|n| n as f64)]
     }
 
-    /// Two of them, ascending, often close to each other.
+    /// Two, ascending, often close to each other.
     fn ranges() -> impl Strategy<Value = (f64, f64)> {
         let near = (numbers(), 1u64..5).prop_map(|(low, ulps)| {
             let high = (0..ulps).fold(low, |high, _| high.next_up());

@@ -320,7 +320,7 @@ impl Runs {
         Ok(Live { coverings })
     }
 
-    /// Returns the locations of runs that secondary indexes cover: all of them, or those at ascending
+    /// Returns the locations of runs that secondary indexes cover: all, or those at ascending
     /// indices.
     ///
     /// # Errors

@@ -3,7 +3,7 @@
 //! A value is stored unchanged, or as an equal value of the column's type. Otherwise it is refused, and the
 //! error names the column, row and value. Only two conversions round:
 //!
-//! - A float with more digits than the column's type becomes the nearest float of that type. It is refused if
+//! - A float with more digits than the column's type becomes its nearest float. It is refused if
 //!   the result is infinite, or subnormal and not equal.
 //! - A float in another unit is converted and becomes the nearest float. Integers are converted if the result
 //!   is an integer.

@@ -1,7 +1,7 @@
 //! Writing of checkpoints: when one is due, and its contents.
 //!
-//! A checkpoint of a directory that does not fit in memory builds on the previous one. It lists the pages of
-//! that one, adds pages for the runs that came later, and lists the removed runs of older pages. It rewrites
+//! A checkpoint of a directory that does not fit in memory builds on the previous one. It lists its
+//! pages, adds pages for the runs that came later, and lists the removed runs of older pages. It rewrites
 //! some levels of pages (`kubist_index::levels`), and all levels once many runs were removed. On the
 //! optimizer's request it also rewrites levels without intact digests.
 //!

@@ -67,7 +67,7 @@ pub struct Values {
     wholes: Vec<Option<Wholes>>,
     /// By aggregate: hashes of the values for `count_distinct`, and the column for nulls.
     hashes: Vec<Option<(Vec<u64>, ArrayRef)>>,
-    /// The group key of each record; empty without `group_by`.
+    /// Every record's group key; empty without `group_by`.
     keys: Vec<u64>,
     labels: Vec<ArrayRef>,
     pub priorities: Vec<u64>,
@@ -165,7 +165,7 @@ impl Task {
         made.filter(|_| bound.properties.takes_certain).unwrap_or_default()
     }
 
-    /// The number of random groups. Fewer with `group_by`, because each group needs memory for all of them.
+    /// The number of random groups. Fewer with `group_by`, because each group needs memory for all.
     pub fn random_groups(&self) -> usize {
         if self.group_by.is_empty() { 1024 } else { 256 }
     }
@@ -253,7 +253,7 @@ impl PilotFindings {
     }
 }
 
-/// The number with half of its binary digits. Sums of it are exact, so values that are all 0 have the mean 0.
+/// The number with half of its binary digits. Its sums are exact, so values that are all 0 have the mean 0.
 fn short(number: f64) -> f64 {
     f64::from_bits(number.to_bits() & !((1 << 27) - 1))
 }

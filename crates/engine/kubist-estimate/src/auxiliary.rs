@@ -23,7 +23,7 @@ const EACH: f64 = 1.0 / LIKE as f64;
 
 pub struct Auxiliary {
     places: Arc<dyn Places>,
-    /// The first entry of each parcel, and the end.
+    /// Every parcel's first entry, and the end.
     firsts: Vec<u32>,
     groups: Vec<u32>,
     /// By entry: `width` features, over all aggregates.
@@ -34,7 +34,7 @@ pub struct Auxiliary {
     /// By group: the mean per feature over all records in parcels.
     centers: Vec<f64>,
     rows: f64,
-    /// The variance of that number, which the manifest knows only approximately.
+    /// The variance of the number, which the manifest knows only approximately.
     loose: f64,
     /// By group: its covariance with each feature's total about the mean. By group and aggregate: the
     /// covariances of these totals.

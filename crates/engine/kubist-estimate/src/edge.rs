@@ -111,7 +111,7 @@ impl Edge {
         let now = self.error().powi(2) / wanted;
         let serves = self.rate >= least && now <= MOST_PART;
         let without = if serves { figures(now).min(worth.unknown) } else { worth.unknown };
-        // Very few runs give no error, so more of them cannot be judged either.
+        // Very few runs give no error, so more runs cannot be judged either.
         let is_worth = ahead < WORTH * without;
         if !is_worth {
             return None;

@@ -4,7 +4,7 @@ use kubist_expr::error_in;
 use kubist_types::error::{Error, Result};
 use serde::Deserialize;
 
-/// An upper limit on half the width of each interval.
+/// An upper limit on half the width of every interval.
 #[derive(Clone, Debug, PartialEq, Deserialize)]
 #[serde(untagged)]
 pub enum Absolute {

@@ -1,10 +1,10 @@
 //! Values and their confidence intervals.
 //!
-//! Intervals use Student's t and a correction for skewness. The degrees of freedom are the number of nonempty
-//! random groups minus 1, or minus 3 for regression estimators. Variances use a logarithmic scale and
-//! correlations Fisher's z. Records of one identity form a cluster. A sample then can have few independent
-//! units although it has many records, so the degrees of freedom follow from the kurtosis of the error
-//! instead.
+//! Intervals use Student's t and a correction for skewness. The degrees of freedom are the number of
+//! nonempty random groups minus 1, or minus 3 for regression estimators. Variances use a logarithmic
+//! scale and correlations Fisher's z. Records with the same identity form a cluster. A sample then can
+//! have few independent units although it has many records, so the degrees of freedom follow from the
+//! kurtosis of the error instead.
 
 use std::borrow::Cow;
 
@@ -41,7 +41,7 @@ pub struct Conditions<'a> {
     pub rows: Option<Number>,
     /// The frame, if only its number of records is known.
     pub frame: Option<Frame<'a>>,
-    /// Records of one identity form clusters.
+    /// Records with the same identity form clusters.
     pub clustered: bool,
     /// Some records are in a certainty stratum.
     pub stratified: bool,

@@ -1,13 +1,14 @@
 //! Estimated totals and their variance.
 //!
-//! A record is in the sample if its priority is below p. Each identity is therefore included independently
-//! with probability p (Bernoulli sampling), and totals divided by p are unbiased (Horvitz and Thompson, JASA
-//! 47, 1952). Records of one identity form a cluster, so the variance is measured between identities. The
-//! lowest bits of the priority assign each identity to a random group. The variance between group totals
-//! gives the variance of any smooth function of totals (random groups and linearization: Wolter, Introduction
-//! to Variance Estimation, 2007, chapters 2 and 6). For the totals t_g of a linear combination in group g,
-//! the variance estimate is `(1 - p) / p^2 * sum (t_g - mean t)^2 * m / (m - 1)`, with m nonempty groups. Its
-//! expectation is that of the Horvitz-Thompson variance estimator over identities.
+//! A record is in the sample if its priority is below p. Each identity is therefore included
+//! independently with probability p (Bernoulli sampling), and totals divided by p are unbiased (Horvitz
+//! and Thompson, JASA 47, 1952). Records with the same identity form a cluster, so the variance is
+//! measured between identities. The lowest bits of the priority assign each identity to a random group.
+//! The variance between group totals gives the variance of any smooth function of totals (random groups
+//! and linearization: Wolter, Introduction to Variance Estimation, 2007, chapters 2 and 6). For the
+//! totals t_g of a linear combination in group g, the variance estimate is `(1 - p) / p^2 * sum (t_g -
+//! mean t)^2 * m / (m - 1)`, with m nonempty groups. Its expectation is that of the Horvitz-Thompson
+//! variance estimator over identities.
 
 use crate::control::Control;
 

@@ -204,7 +204,7 @@ impl Noise {
         words.collect()
     }
 
-    /// `count` ranges at different offsets, or at all of them.
+    /// `count` ranges at different offsets, or at all offsets.
     fn some_of(&mut self, begins: &[u64], count: usize, size: u64) -> Vec<Range<u64>> {
         let first = self.next() as usize;
         let step = begins.len() / count.min(begins.len());

@@ -77,7 +77,7 @@ pub struct Rewrite {
 pub enum Kind {
     /// Some runs of a cube, which are merged or pushed down.
     Own,
-    /// All runs of a subtree, whose rows go to new cubes of it.
+    /// All runs of a subtree, whose rows go to its new cubes.
     Whole,
     /// Neighbouring runs of an older tree, whose rows move to the newest.
     Move,

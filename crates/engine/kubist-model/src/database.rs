@@ -1,4 +1,4 @@
-//! Performance of one node: request time by size, and speedup by parallel requests.
+//! Performance of a single node: request time by size, and speedup by parallel requests.
 
 use serde::{Deserialize, Serialize};
 

@@ -94,12 +94,12 @@ impl Model {
     }
 }
 
-/// A client that selects the replica of each request. While the nodes serve their requests, it must select
+/// A client that selects every request's replica. While the nodes serve their requests, it must select
 /// and send as many new ones (section VII; thesis 2.12).
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 pub struct ReplicaSelection {
     pub in_flight: f64,
-    /// The time of each of them under this load, in milliseconds.
+    /// Their times under this load, in milliseconds.
     pub request_ms: f64,
 }
 

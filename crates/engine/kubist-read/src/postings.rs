@@ -72,7 +72,7 @@ struct Candidate<'a> {
 /// cannot be read: their result is `None`.
 pub fn look_up(snapshot: &Snapshot, lookups: &[&Arc<Lookup>], sought: &[Sought]) -> Result<(Vec<Answer>, Cost)> {
     match look_up_all(snapshot, lookups, sought) {
-        // All in one pass, unless one of them fails.
+        // All in one pass, unless one fails.
         Err(error) if is_unanswered(&error) => {}
         answered => return answered,
     }

@@ -41,7 +41,7 @@ impl PageLedger {
         self.runs.remove(&run.payload.site());
     }
 
-    /// Reads several runs in parallel and calls `make` with the index and the intact rows of each.
+    /// Reads several runs in parallel and calls `make` with each run's index and intact rows.
     ///
     /// # Errors
     ///

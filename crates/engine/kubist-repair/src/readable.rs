@@ -119,7 +119,7 @@ impl Sound {
 
 enum Page {
     Whole(RecordBatch),
-    /// The valid rows, and the problem of each invalid row.
+    /// The valid rows, and every invalid row's problem.
     Part(RecordBatch, BTreeMap<usize, String>),
 }
 

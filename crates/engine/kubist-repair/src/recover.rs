@@ -20,7 +20,7 @@ use kubist_format::location::Location;
 use kubist_types::cancel::Cancel;
 use kubist_types::error::{Error, Result};
 
-/// Position and hash of each row.
+/// Every row's position and hash.
 type Rows = Vec<(MortonKey, u64)>;
 
 /// Returns the rows of damaged runs that replicas or replaced runs still hold, each row once.

@@ -50,7 +50,7 @@ pub fn rows_of_replaced(
     }
     let runs: HashMap<RunId, Arc<Run<Location>>> =
         committed_runs(snapshot)?.into_iter().chain(known).map(|run| (run.id, run)).collect();
-    // A rewrite that only gives the same bytes a new id contains no earlier copy of them.
+    // A rewrite that only gives the same bytes a new id contains no earlier copy.
     let removed = |entry: &RewriteEntry| -> HashSet<Site> {
         entry.rewrite.removes.iter().filter_map(|id| runs.get(id)).map(|run| run.payload.site()).collect()
     };
@@ -65,7 +65,7 @@ pub fn rows_of_replaced(
         let mut is_certain = true;
         for run in entry.rewrite.runs.iter().filter(|run| !run.is_replica()) {
             let sound = read_what_is_there(snapshot, run, pages)?;
-            // If this run was replaced in turn, later rewrites may have moved rows out of it. With pages
+            // If this run was replaced in turn, later rewrites may have moved its rows. With pages
             // lost, these rows cannot be told from lost rows.
             is_certain &= live.contains(&run.payload.site()) || sound.lost.is_empty();
             let hashes = sound.batches().flat_map(row_hashes);

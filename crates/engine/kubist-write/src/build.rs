@@ -58,7 +58,7 @@ pub struct SortedRows {
     identity: Vec<Vec<u64>>,
     pub priorities: Vec<u64>,
     encoding: RunEncoding,
-    /// Number of rows outside the domain of some dimension.
+    /// Number of rows outside the domain in any dimension.
     pub outside: u64,
 }
 

@@ -58,7 +58,7 @@ impl Claim {
                 store.delete(&name).map_err(store_error)?;
             }
             drop(log);
-            // Makes the last commits of that writer visible.
+            // Makes its last commits visible.
             store.catch_up().map_err(store_error)?;
         }
         Ok(claim)

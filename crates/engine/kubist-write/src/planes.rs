@@ -11,7 +11,7 @@ use kubist_index::cube::{Geometry, MAX_DIMENSIONS, MortonKey};
 /// number of halvings.
 const ONE_IN: usize = 8;
 const HALVINGS: usize = 6;
-/// Rows that are sampled to find a plane, and how many of them must be near it.
+/// Rows that are sampled to find a plane, and the number that must be near it.
 const SAMPLED: usize = 32;
 const NEAR: usize = SAMPLED / ONE_IN;
 

@@ -5,11 +5,11 @@
 //!
 //! # Why no rewrite names a segment that cleaning deletes
 //!
-//! A rewriter does three things in this order: it reads the table and sees N - 1 rewrites, it checks that its
-//! segment exists and is not noted as garbage, and it takes number N. It may be stopped for any time between
-//! two of them. The cleaner does four things in this order: it notes a segment as garbage, it takes a number
-//! F by an empty entry (the *fence*), it reads the table up to F at least, and it deletes the segment if
-//! nothing there names it. Each number has one owner, so N is not F:
+//! A rewriter does three things in this order: it reads the table and sees N - 1 rewrites, it checks that
+//! its segment exists and is not noted as garbage, and it takes number N. It may be stopped for any time
+//! in between. The cleaner does four things in this order: it notes a segment as garbage, it takes a
+//! number F by an empty entry (the *fence*), it reads the table up to F at least, and it deletes the
+//! segment if nothing there names it. Each number has one owner, so N is not F:
 //!
 //! - N < F: the cleaner sees the rewrite, and the segment stays;
 //! - N > F: the rewriter had seen F when it read the table. The note is older than F, so the rewriter saw it
@@ -67,7 +67,7 @@ use kubist_types::error::{Error, Result};
 const PATIENCE: Duration = Duration::from_secs(5);
 
 /// On stores where changes become visible late: time after its creation during which a rewrite's segment is
-/// not noted as garbage. Its rewriter reserves it after half of that time.
+/// not noted as garbage. Its rewriter reserves it after half the time.
 pub const SHARED_REWRITE_TIME: Duration = Duration::from_secs(3600);
 
 /// Number of the last rewrites that cleaning keeps although a checkpoint contains them.

@@ -1,6 +1,6 @@
 //! Every long call stops soon after cancellation and leaves the table valid.
 //!
-//! A switch counts the checks and sets itself at one of them, so a seed needs no clock. Afterwards a call may
+//! A switch counts the checks and sets itself at some check, so a seed needs no clock. Afterwards a call may
 //! check a few more times: about once per thread.
 
 use std::sync::Arc;
@@ -21,7 +21,7 @@ use rand::rngs::SmallRng;
 use rand::{Rng, SeedableRng};
 
 const ROWS: i64 = 150_000;
-/// Records of one path share a priority.
+/// Records on the same path share a priority.
 const OF_PATH: i64 = 3;
 const LATE_LOOKS: u64 = 100;
 /// The most rows between two checks.

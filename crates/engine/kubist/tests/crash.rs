@@ -39,7 +39,7 @@ fn rows(commit: i64, count: i64) -> RecordBatch {
     RecordBatch::try_new(schema(), columns).unwrap()
 }
 
-/// The rows of each commit that must or may be in the table.
+/// The rows per commit that must or may be in the table.
 #[derive(Default)]
 struct Model {
     acknowledged: BTreeMap<i64, i64>,

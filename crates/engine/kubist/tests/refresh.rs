@@ -314,7 +314,7 @@ fn rewrites_that_were_cleaned_away_after_a_call_that_failed_are_noticed() {
             other.optimize(&OptimizeOptions::default(), &mut |_, _| {}).unwrap();
         }
         let _ = other.checkpoint().unwrap();
-        // The call has listed the rewrites and joins none of them.
+        // The call has listed the rewrites and joins none.
         let call = held(&gated, &table, Hold::Read, &Cancel::default());
         gated.open(Then::Fail);
         assert!(call.join().unwrap().is_err());

@@ -1,4 +1,4 @@
-//! A simulated cluster that reports locations: splits by host, and the time of each stage of a query.
+//! A simulated cluster that reports locations: splits by host, and the time per stage of a query.
 
 use std::collections::BTreeMap;
 use std::ops::Range;

@@ -1,4 +1,4 @@
-//! Locations lead to stores by scheme, and tables work on all of them.
+//! Locations lead to stores by scheme, and tables work on all.
 
 use std::sync::Arc;
 

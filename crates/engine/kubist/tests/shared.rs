@@ -333,7 +333,7 @@ fn a_rewriter_whose_segment_was_cleaned_away_gives_up() {
         let view = one.core().view(&Cancel::default()).unwrap();
         let answer = write_segment(one.core(), &view, |segment| {
             for part in 1..3 {
-                // The size of one write.
+                // The size of a write.
                 segment.append(&[&[part; 1 << 20]]).map_err(store_error)?;
                 for hours in (1..3).filter(|_| part == stands_still_at) {
                     other.core().store.catch_up().unwrap();

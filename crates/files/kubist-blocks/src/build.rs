@@ -25,7 +25,7 @@ use crate::summary::{Summaries, Summary};
 const TASK_BYTES: u64 = 1 << 20;
 /// The same for Parquet, where pages at the ends of tasks are decoded twice.
 const TASK_BYTES_OF_PAGES: u64 = 16 << 20;
-/// Pieces within this distance are one request: a build needs all of them.
+/// Pieces within this distance are one request: a build needs all.
 const GAP: u64 = 1 << 20;
 /// The number of random blocks of an older index that are read again before the others are trusted. If a
 /// fraction f of all blocks changed, none of the checked ones changed with probability (1 - f)^512: 1 in 170

@@ -136,7 +136,7 @@ fn checked(bytes: Cow<'_, [u8]>) -> Result<Cow<'_, [u8]>, String> {
     let Some(length) = bytes.len().checked_sub(4) else { return Err("its checksum is missing".into()) };
     let sum = fletcher32(&bytes[..length]);
     let stored = u32::from_le_bytes([bytes[length], bytes[length + 1], bytes[length + 2], bytes[length + 3]]);
-    // Some versions of the library wrote the bytes of each half swapped.
+    // Some versions of the library wrote the bytes in each half swapped.
     let swapped = (sum & 0x00ff_00ff) << 8 | (sum & 0xff00_ff00) >> 8;
     if stored != sum && stored != swapped {
         return Err("its checksum is wrong".into());

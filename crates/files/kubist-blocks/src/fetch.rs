@@ -17,7 +17,7 @@ use crate::pages;
 use crate::shape::{Rect, Tiling, positions, strides};
 use crate::source::{Reads, Source};
 
-/// Maximum bytes of one read call; longer requests use several.
+/// Maximum bytes per read call; longer requests use several.
 pub const LONGEST_READ: u64 = 8 << 20;
 
 enum At {

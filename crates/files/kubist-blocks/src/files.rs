@@ -1,6 +1,6 @@
 //! A set of files that is queried as one, each with or without an index.
 //!
-//! A file is opened when a block of it is read, so a selective query on a thousand files opens few.
+//! A file is opened when a block is read, so a selective query on a thousand files opens few.
 
 use std::collections::HashMap;
 use std::path::{Path, PathBuf};

@@ -1,6 +1,6 @@
 //! The columns of a query: the variables of a grid, which have the same axes.
 //!
-//! Variables with only some of these axes belong to it too: a coordinate, or a depth per location, has its
+//! Variables with fewer axes belong to it too: a coordinate, or a depth per location, has its
 //! value at every position. The positions themselves are the columns `AXIS_index`.
 
 use std::sync::Arc;

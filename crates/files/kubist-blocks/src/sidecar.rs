@@ -1,7 +1,7 @@
 //! The file of an index, `FILE.kubix`, with the bytes of FORMAT.md, chapter "Indices of files".
 //!
 //! An index may come from an untrusted source. Lengths are compared with the file's size, checksums are
-//! verified, and the layout is checked against the indexed file before any byte of that file is read.
+//! verified, and the layout is checked against the indexed file before any of its bytes is read.
 
 use std::borrow::Cow;
 use std::fs::File;

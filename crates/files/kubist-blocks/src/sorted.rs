@@ -101,7 +101,7 @@ struct Entries<'a> {
 }
 
 impl Entries<'_> {
-    /// Encodes the segments, and returns the checksum of each.
+    /// Encodes the segments, and returns their checksums.
     fn bytes<const N: usize>(&self, stored: &[u8]) -> (Vec<u8>, Vec<u32>) {
         let (cells, _) = stored.as_chunks::<N>();
         let mut bytes = Vec::with_capacity(self.places.len() * (N + self.place_bytes));

@@ -438,7 +438,7 @@ mod tests {
             assert_eq!(table.iter().filter(|page| page.rows == 100).count(), 25, "{with_index}");
             let ranges = [5..17, 950..1050, 2499..2500];
             let bytes = std::fs::read(&path).unwrap();
-            // Only the pages of these rows are present, with the dictionaries of their groups.
+            // Only the pages with these rows are present, with the dictionaries of their groups.
             let is_needed = |page: &&Page| {
                 page.rows == 0
                     || ranges.iter().any(|range| range.start < page.first_row + page.rows && page.first_row < range.end)

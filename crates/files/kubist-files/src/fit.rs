@@ -16,7 +16,7 @@ use arrow_schema::{DataType, Field, Fields, Schema, SchemaRef, TimeUnit};
 
 const UNIT: &str = "unit";
 
-/// The schema of a new table for all these files: the columns of all of them, in order of appearance, each wide
+/// The schema of a new table for all these files: all their columns, in order of appearance, each wide
 /// enough for every file. A column that a file lacks may be null. `types` overrides the types.
 ///
 /// # Errors
@@ -123,8 +123,8 @@ fn wider(one: &DataType, other: &DataType, from_text: bool) -> Option<DataType> 
 ///
 /// # Errors
 ///
-/// `Invalid` names the file and the column: one of another type, or one that the file lacks and that is `needed` or
-/// must not be null.
+/// `Invalid` names the file and the column: one of another type, or one that the file lacks and that is
+/// `needed` or must not be null.
 pub fn check(input: &Input, table: &Schema, needed: &[String]) -> Result<()> {
     for field in table.fields() {
         let Some((_, found)) = input.fields.find(field.name()) else {

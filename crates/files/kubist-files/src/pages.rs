@@ -66,7 +66,7 @@ fn children(footer: &[u8]) -> Result<Vec<i64>, Trouble> {
 
 fn check_tree(children: &[i64], limits: &Limits) -> Result<()> {
     limits.check_columns(children.len().saturating_sub(1))?;
-    // Remaining children of each enclosing element.
+    // Remaining children per enclosing element.
     let mut around: Vec<i64> = Vec::new();
     for (index, number) in children.iter().enumerate() {
         if let Some(left) = around.last_mut() {

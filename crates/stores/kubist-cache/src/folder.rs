@@ -11,8 +11,8 @@
 //! `v1`), a zero byte and the bytes. Copies are not synced: a power failure leaves a wrong checksum.
 //!
 //! Eviction: least recently used, by file modification time to a minute. A handle sweeps all files after it
-//! has written 1/64 of the capacity and then frees a tenth of it. It starts at a random point of that
-//! interval, so that many short processes sweep as often as one long process.
+//! has written 1/64 of the capacity and then frees a tenth. It starts at a random point of the interval,
+//! so that many short processes sweep as often as one long process.
 
 use std::collections::BTreeSet;
 use std::fs::{self, DirBuilder, File};
@@ -34,7 +34,7 @@ const HEAD_BYTES: usize = 12;
 const SAME_USE: Duration = Duration::from_secs(60);
 /// A temporary file of this age belongs to no process.
 const ABANDONED: Duration = Duration::from_secs(3600);
-/// A sweep starts after 1/64 of the capacity was written, and frees 1/10 of it.
+/// A sweep starts after 1/64 of the capacity was written, and frees a tenth.
 const SWEEP_SHARE: u64 = 64;
 const FREE_SHARE: u64 = 10;
 

@@ -181,7 +181,7 @@ pub async fn list_after(link: &Link, store: Uuid, prefix: &str, after: &str) -> 
     Ok(found)
 }
 
-/// Returns the objects of a folder after a name, or all of them.
+/// Returns the objects of a folder after a name, or all objects.
 async fn in_folder(link: &Link, store: Uuid, folder: &str, after: &str) -> Result<Vec<(String, u64)>> {
     type Row = (String, Option<Uuid>, Option<i64>, Option<i64>, Option<Bytes>);
     let found: Vec<Row> = match after {

@@ -22,7 +22,7 @@ use crate::location::{Location, PASSWORD_VARIABLE};
 use crate::tls;
 
 const CONNECT: Duration = Duration::from_secs(3);
-/// Timeout of one attempt; the nodes themselves give up earlier.
+/// Timeout per attempt; the nodes themselves give up earlier.
 const ATTEMPT: Duration = Duration::from_secs(6);
 /// Interval of checks whether the nodes agree on the schema.
 const AGREEMENT: Duration = Duration::from_millis(50);

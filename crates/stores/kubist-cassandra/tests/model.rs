@@ -41,7 +41,7 @@ enum Fault {
 
 type Row = (usize, usize, u32);
 
-/// A replica's part of each row: the head, the bytes, or both.
+/// A replica's part per row: the head, the bytes, or both.
 #[derive(Default)]
 struct Replica {
     heads: BTreeSet<Row>,

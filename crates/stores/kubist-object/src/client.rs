@@ -311,7 +311,7 @@ impl Link {
         (code(&said).is_some() && !is_absent(&said)).then_some(said)
     }
 
-    /// Returns all keys below a folder, or after a key of it, in order, with their sizes.
+    /// Returns all keys below a folder, or after one key, in order, with their sizes.
     ///
     /// # Errors
     ///

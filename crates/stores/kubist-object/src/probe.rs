@@ -14,7 +14,7 @@ use crate::failure::is_taken;
 
 const RACERS: u8 = 8;
 
-/// Refuses a service that lets two puts of one key win.
+/// Refuses a service that lets two puts to the same key win.
 ///
 /// # Errors
 ///

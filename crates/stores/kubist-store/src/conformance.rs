@@ -408,7 +408,7 @@ fn a_stopped_owner_is_refused(one: &dyn Store, other: &dyn Store, mut lapse: Box
 /// A released log can be taken at once, and the next owner sees every entry.
 fn logs_change_hands(one: &dyn Store, other: &dyn Store, mut lapse: Box<dyn FnMut(&str)>) {
     let mut expected: Vec<Vec<u8>> = Vec::new();
-    // The end of each entry when it was the last one, which later readers must see too.
+    // Every entry's end when it was the last one, which later readers must see too.
     let mut ends: Vec<u64> = Vec::new();
     for round in 0..12u8 {
         let store = if round % 2 == 0 { one } else { other };

@@ -342,7 +342,7 @@ pub(crate) fn read_range(file: &dyn DiskFile, offset: u64, length: usize) -> io:
     Ok(bytes)
 }
 
-/// Writes all bytes. After an error any part of them may be written.
+/// Writes all bytes. After an error any part may be written.
 pub(crate) fn write_all(file: &dyn DiskFile, mut bytes: &[u8], mut offset: u64) -> io::Result<()> {
     while !bytes.is_empty() {
         match file.write_at(bytes, offset) {

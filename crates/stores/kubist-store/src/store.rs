@@ -344,7 +344,7 @@ pub struct SoundLog {
 pub struct BrokenEntry {
     /// The position of its start.
     pub position: u64,
-    /// The remaining bytes, some of them wrong.
+    /// The remaining bytes, some wrong.
     pub bytes: Bytes,
 }
 

@@ -1,4 +1,4 @@
-//! Several processes on one directory, interleaved call by call, some of them killed.
+//! Several processes on one directory, interleaved call by call, some killed.
 
 use std::collections::BTreeMap;
 use std::path::Path;

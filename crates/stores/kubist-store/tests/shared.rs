@@ -191,8 +191,8 @@ fn a_name_is_won_by_one_process_of_all_machines() {
     for_seeds(100, |seed| puts(seed, &Rule::ALL, None).unwrap());
 }
 
-/// Owners on two machines, some killed or suspended. Acknowledged entries are there once and in order, and
-/// readers saw a prefix of them.
+/// Owners on two machines, some killed or suspended. Acknowledged entries are there once and in order,
+/// and readers saw a prefix.
 fn appends(seed: u64, rules: &[Rule], lie: Option<Lie>) -> std::result::Result<(), String> {
     let (server, mounts) = machines(seed, rules);
     let disk = |mount: &Arc<Mount>, process| -> Arc<dyn Disk> {
@@ -415,7 +415,7 @@ fn each_rule_breaks_a_store_that_does_not_reckon_with_it() {
     assert!((0..300).all(|seed| listed(seed).1), "an object was not found by its name");
 }
 
-/// A directory of one machine becomes shared while writers are active.
+/// A directory on one machine becomes shared while writers are active.
 #[test]
 fn a_store_becomes_shared_and_its_logs_go_on() {
     for_seeds(50, |seed| {
@@ -484,7 +484,7 @@ fn damage_of_an_entry_is_told() {
     assert!(matches!(fresh().own_log("w").map(|_| ()), Err(Error::Damaged { .. })));
 }
 
-/// A store of one machine, seen by another machine that mounts its directory.
+/// A store on one machine, seen by another machine that mounts its directory.
 #[test]
 fn a_store_of_one_machine_is_not_changed_through_a_network() {
     let server = SimDisk::new(1);

@@ -50,7 +50,7 @@ impl CachedFile {
         self.unsynced.push(Change::Truncate { bytes });
     }
 
-    /// Zeros whole blocks. A power failure may undo any part of it.
+    /// Zeros whole blocks. A power failure may undo any part.
     pub fn punch(&mut self, blocks: Range<usize>) {
         let blocks = blocks.start..blocks.end.min(self.seen.len());
         if !blocks.is_empty() {
@@ -153,7 +153,7 @@ pub(crate) type Node = usize;
 pub(crate) struct CachedDirectory {
     pub seen: BTreeMap<String, Node>,
     on_disk: BTreeMap<String, Node>,
-    /// The unsynced changes of each name, in order.
+    /// The unsynced changes per name, in order.
     unsynced: BTreeMap<String, Vec<Option<Node>>>,
 }
 

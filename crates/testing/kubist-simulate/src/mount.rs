@@ -1,7 +1,7 @@
 //! A machine that mounts a file server: its cache, and the view of its processes.
 //!
 //! As on real machines, its own changes are visible at once: creating, linking or deleting a name invalidates
-//! the cache of that name and its directory.
+//! the cache of the name and its directory.
 
 use std::collections::HashMap;
 use std::io::{self, ErrorKind, Result};

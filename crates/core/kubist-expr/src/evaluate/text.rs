@@ -102,7 +102,7 @@ fn substring(text: &str, start: i64, length: Option<i64>) -> &str {
     &text[at(from)..at(upto)]
 }
 
-/// Calls `put` with the text of each row, in no order.
+/// Calls `put` with every row's text, in no order.
 fn chosen(choice: &Choice, rows: &Rows<'_>, put: &mut dyn FnMut(usize, Option<Arc<str>>)) -> Result<(), ExprError> {
     rows.go_on()?;
     let mut choose = || {

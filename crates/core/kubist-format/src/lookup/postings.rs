@@ -209,7 +209,7 @@ impl Directory {
         begin..begin + self.blocks[block].length as u64
     }
 
-    /// Indices of the blocks that may contain one of some ascending keys.
+    /// Indices of the blocks that may contain any of the ascending keys.
     pub fn blocks_of(&self, keys: &[u32]) -> Vec<usize> {
         let mut blocks: Vec<usize> = keys.iter().filter_map(|key| self.block_of(*key)).collect();
         blocks.dedup();

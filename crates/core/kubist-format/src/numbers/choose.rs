@@ -27,7 +27,7 @@ pub(super) enum Plan<W> {
     Above(W, [Ends<W>; 2]),
     /// All keys except this one are in the second frame; the ends of both frames.
     Apart(W, [Ends<W>; 2]),
-    /// All distinct keys, ascending, and the index of each row's key.
+    /// All distinct keys, ascending, and every row's index.
     Dictionary(Vec<W>, Vec<W>),
 }
 
@@ -88,7 +88,7 @@ fn ideas<W: Word>(keys: &[W], sample: &[W], ends: Ends<W>) -> [(usize, Idea<W>);
     let (bits, border) = border(sample, ends);
     let above = (2 * head_bits::<W>() + of_all(bits), Idea::Above(border));
     let counted = Counted::of(sample);
-    // The bit per row must cost less than the bits of these rows.
+    // The bit per row must cost less than it saves.
     let apart = match counted.times * width(ends) > sample.len() {
         true => {
             let common = counted.common(sample);

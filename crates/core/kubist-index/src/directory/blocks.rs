@@ -1,4 +1,4 @@
-//! Runs by cube in depth-first order, in immutable blocks of some cubes.
+//! Runs by cube in depth-first order, in immutable blocks of cubes.
 //!
 //! A change costs the blocks in which runs are added or removed, and one step for each other block, which is
 //! shared.
@@ -108,7 +108,7 @@ impl<L> Block<L> {
 
 #[derive(Debug)]
 pub(crate) struct Blocks<L> {
-    /// The first cube of each block.
+    /// Every block's first cube.
     firsts: Vec<CubeId>,
     blocks: Vec<Arc<Block<L>>>,
     /// Numbers per cube for its span: twice the most dimensions of a tree, or 0.

@@ -1,7 +1,7 @@
 //! Parcels: regions of space with a number of records that is estimated from runs.
 //!
 //! A parcel is a cube with its subtree. Its runs contain those of its records with priorities at or above the
-//! cutoff of the parent cube (I2). They contain all records if no run above has any of them. That is so if
+//! cutoff of the parent cube (I2). They contain all records if no run above has any. That is so if
 //! the runs above keep only priorities below the cutoffs of their cubes. It is also so if one entry placed
 //! them together with all runs below; it then leaves records above only where it has no run below (`layout`).
 //! Priorities are uniform, so n records at or above a cutoff T stand for about n / (1 - T) in all.

@@ -1,6 +1,7 @@
-//! Reads of runs for the optimizer and for writers: all runs in cube order, or the entries of the given cubes.
+//! Reads of runs for the optimizer and for writers: all runs in cube order, or the entries of the given
+//! cubes.
 //!
-//! If the directory fits in memory, they get all of it. Otherwise only the needed entries, or some pages at a
+//! If the directory fits in memory, they get all. Otherwise only the needed entries, or some pages at a
 //! time, are in memory.
 
 use std::sync::Arc;

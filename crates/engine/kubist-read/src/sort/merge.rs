@@ -111,7 +111,7 @@ impl Merge {
     }
 }
 
-/// Collects rows, each given as a block and a row of it.
+/// Collects rows, each given as a block and its row.
 pub(super) fn gather(blocks: &[Vec<ArrayRef>], places: &[(usize, usize)]) -> Result<Vec<ArrayRef>> {
     let columns = blocks.first().map_or(0, Vec::len);
     let of_column = |column: usize| {

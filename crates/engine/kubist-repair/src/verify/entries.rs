@@ -1,6 +1,6 @@
 //! Checks the metadata that leads to the runs: header, grid, logs, rewrites and checkpoints.
 //!
-//! A fresh handle reads each of them from its beginning.
+//! A fresh handle reads each from its beginning.
 
 use kubist_store::StoreExt;
 use std::collections::{HashMap, HashSet};

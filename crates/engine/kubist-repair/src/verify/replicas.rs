@@ -93,7 +93,7 @@ impl Ledger {
         }
     }
 
-    /// Compares the sums of each replica whose rows and sources were all readable.
+    /// Compares the sums of the replicas whose rows and sources were all readable.
     pub fn close(&self, snapshot: &Snapshot, report: &mut VerifyReport) {
         for replica in &self.replicas {
             if self.lost.contains(&replica.id) || replica.copies.iter().any(|source| self.lost.contains(source)) {

@@ -188,7 +188,7 @@ impl StoreDirectory {
         }
     }
 
-    /// Opens a file, even if this machine has cached a deleted file of that name.
+    /// Opens a file, even if this machine has cached a deleted file with this name.
     pub fn open(&self, path: &Path, how: Open) -> io::Result<Box<dyn DiskFile>> {
         match self.disk.open(path, how) {
             Err(error) if is_stale(&error) => self.disk.open(path, how),

@@ -121,7 +121,7 @@ fn fence(store: &LocalStore, writer: &str) -> Result<(u64, u64)> {
         }
         next += 1;
     }
-    // All of these exist, even if this machine does not see them yet.
+    // These exist, even if this machine does not see them yet.
     store.learn();
     let record_type = |number| {
         let mut attempt = 0;

@@ -263,7 +263,7 @@ pub trait StoreExt: Store {
         }
     }
 
-    /// Turns a store of one machine into a shared store, for good. Current owners of logs are refused at
+    /// Turns a store on one machine into a shared store, for good. Current owners of logs are refused at
     /// their next entry and can take their logs again.
     ///
     /// # Errors

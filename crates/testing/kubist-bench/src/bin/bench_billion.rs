@@ -4,7 +4,7 @@
 //!     cargo run --release -p kubist-bench --bin bench_billion
 //!         [-- --rows 10000000,100000000,1000000000 --rewritten 100000000 --keep --at DIR]
 //!
-//! The rows are those of `bench`: 36 bytes, half of them in clusters, with a secondary index on the id. They
+//! The rows are those of `bench`: 36 bytes, half in clusters, with a secondary index on the id. They
 //! arrive in commits of 4 million rows while the optimizer runs and old files are cleaned. Each step runs in
 //! its own process, so that its peak memory is its own. Each table gets the same queries with equal result
 //! sizes. Medians over many locations include the first query, when the process has nothing of the table in

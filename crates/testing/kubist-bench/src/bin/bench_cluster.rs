@@ -63,7 +63,7 @@ async fn write_one_by_one(session: &Session, keyspace: &str, rows: usize) -> Res
     Ok(rows as f64 / begin.elapsed().as_secs_f64())
 }
 
-/// Reads all CQL rows and keeps 1 % of them. Returns seconds and the number kept.
+/// Reads all CQL rows and keeps 1 %. Returns seconds and the number kept.
 async fn read_and_filter(session: &Session, keyspace: &str) -> Result<(f64, u64), Failure> {
     let select = format!("SELECT id, x, y, z, a, b, c, d FROM {keyspace}.rows WHERE token(id) >= ? AND token(id) < ?");
     let select = session.prepare(select).await?;

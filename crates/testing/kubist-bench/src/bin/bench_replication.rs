@@ -1,4 +1,4 @@
-//! Costs and savings of each replication policy: one table per policy with the same rows, its storage, and
+//! Costs and savings per replication policy: one table per policy with the same rows, its storage, and
 //! the reads of boxes and samples.
 //!
 //!     cargo run --release -p kubist-bench --bin bench_replication [-- --rows 20000000 --at DIR]

@@ -3,7 +3,7 @@
 //!
 //!     cargo run --release -p kubist-bench --bin structures
 //!
-//! Points are two-dimensional, half of them uniform and half Zipf-distributed, as in figure 4.6 of the
+//! Points are two-dimensional, half uniform and half Zipf-distributed, as in figure 4.6 of the
 //! thesis. Its printed counts cannot be right (10,000 points at capacity 100 need at least 100 leaves), so
 //! these are our own.
 

@@ -137,7 +137,7 @@ impl Index {
         first + (chunk * CHUNK_BLOCKS * LOCATED_BYTES) as u64..first + (end * LOCATED_BYTES) as u64
     }
 
-    /// The directory of some ascending chunks with these bytes. It treats all runs together as one.
+    /// The directory of ascending chunks with these bytes. It treats all runs together as one.
     ///
     /// # Errors
     ///
@@ -210,7 +210,7 @@ impl Index {
     }
 }
 
-/// The directory or the index of some postings.
+/// The directory or the index of postings.
 #[derive(Debug)]
 pub enum Guide {
     Directory(Arc<Directory>),

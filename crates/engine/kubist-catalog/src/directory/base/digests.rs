@@ -267,7 +267,7 @@ impl Base {
         lookups.retain(|covered| left.get(&covered.run(0)).is_some_and(|(_, runs)| *runs > 0));
     }
 
-    /// Returns the locations of runs that secondary indexes cover: all of them, or those at ascending
+    /// Returns the locations of runs that secondary indexes cover: all, or those at ascending
     /// indices.
     ///
     /// # Errors
