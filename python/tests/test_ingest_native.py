@@ -288,3 +288,24 @@ def test_python_goes_on_with_a_file_of_which_the_command_took_a_part(
     assert kubist.ingest(tmp_path / "t", tmp_path / "a.csv").skipped == 1
     assert command("ingest", tmp_path / "t", tmp_path / "a.csv").returncode == 0
     assert table.count() == 60_000
+
+
+def test_columns_that_no_table_holds_do_not_block_a_file(tmp_path: Path) -> None:
+    rows = pa.table({"x": [1.0, 2.0], "l": [[1, 2], [3]], "s": [{"a": 1}, {"a": 2}]})
+    pq.write_table(rows, tmp_path / "a.parquet")
+    with pa.OSFile(str(tmp_path / "a.arrow"), "wb") as file, pa.ipc.new_file(file, rows.schema) as out:
+        out.write_table(rows)
+    arrays = {"x": np.zeros(2), "p": np.zeros((2, 2)), "c": np.zeros(2, "c16"), "o": np.zeros(5)}
+    np.savez(tmp_path / "a.npz", **arrays, one=np.float64(3))
+    odd = ["column l", "column s"]
+    for name, expected in (
+        ("a.parquet", odd),
+        ("a.arrow", odd),
+        ("a.npz", ["array c", "array o", "array one"]),
+    ):
+        table = tmp_path / f"{name}.kubist"
+        report = kubist.ingest(table, tmp_path / name, dimensions=["x"])
+        assert list(report.left_out[str(tmp_path / name)]) == expected
+        assert kubist.open(table).columns == (["x", "p_0", "p_1"] if name == "a.npz" else ["x"])
+        with pytest.raises(kubist.InvalidInput, match=f"{expected[0]} would be left out"):
+            kubist.ingest(tmp_path / "u", tmp_path / name, dimensions=["x"], read={"strict": True})

@@ -6,17 +6,21 @@ new, in types that all the files fit.
 
 from __future__ import annotations
 
+import zipfile
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import IO, TYPE_CHECKING, Any
 
 from ... import _kubist
 from ..._errors import InvalidInput
 from ..source import Options, Source, State, Step
 
 if TYPE_CHECKING:
+    import numpy as np
     import pyarrow as pa
 
+KINDS = "biufSUMm"
+"""Kinds of NumPy's types that columns have."""
 TEXTS = (".csv", ".tsv", ".txt", ".dat")
 ARROW = (b"ARROW1", b"\xff\xff\xff\xff")
 
@@ -35,18 +39,33 @@ def look(format: str) -> Callable[[Path, Options], Source]:
 def _look(format: str, path: Path, options: Options) -> Source:
     import pyarrow as pa
 
-    columns = options.columns
+    columns = None if options.columns is None else list(options.columns)
     if columns is not None and options.time is not None:
         # It need not be in the file.
         columns = [name for name in columns if name != "time"]
-    file = _kubist.File(
-        str(path),
-        columns=None if columns is None else list(columns),
-        delimiter=options.delimiter,
-        names=None if options.names is None else list(options.names),
-        text=format == "csv",
-        limits=dict(options.limits),
-    )
+
+    def opened(columns: list[str] | None) -> _kubist.File:
+        return _kubist.File(
+            str(path),
+            columns=columns,
+            delimiter=options.delimiter,
+            names=None if options.names is None else list(options.names),
+            text=format == "csv",
+            limits=dict(options.limits),
+        )
+
+    left_out: dict[str, str] = {}
+    try:
+        file = opened(columns)
+    except InvalidInput:
+        columns, left_out = _of_npz(path) if format == "npz" and columns is None else (None, {})
+        if not left_out or not columns:
+            raise
+        file = opened(columns)
+    if columns is None:
+        columns, left_out = _plain(pa.schema(file.schema()))
+        if left_out and columns:
+            file = opened(columns)
     schema = pa.schema(file.schema())
 
     def read(state: State) -> Iterator[pa.Table]:
@@ -67,7 +86,55 @@ def _look(format: str, path: Path, options: Options) -> Source:
         schema=schema,
         steps=lambda _: [Step("rows", read, part=path.name)],
         file=file,
+        left_out=left_out,
     )
+
+
+def _plain(schema: pa.Schema) -> tuple[list[str], dict[str, str]]:
+    """The columns of one value in a row, and the others with the reason."""
+    import pyarrow as pa
+
+    odd = {f.name: f.type for f in schema if pa.types.is_nested(f.type)}
+    columns = [name for name in schema.names if name not in odd]
+    return columns, {f"column {n}": f"its type {t} has no place in a table" for n, t in odd.items()}
+
+
+def _of_npz(path: Path) -> tuple[list[str], dict[str, str]]:
+    """The columns of the arrays that are rows, and the other arrays with the reason.
+
+    The rows are those of most arrays. A file that is no archive of arrays has none.
+    """
+    heads: dict[str, tuple[tuple[int, ...], np.dtype[Any]]] = {}
+    try:
+        with zipfile.ZipFile(path) as archive:
+            for name in archive.namelist():
+                with archive.open(name) as file:
+                    heads[name.removesuffix(".npy")] = _head(file)
+    except (OSError, EOFError, ValueError, zipfile.BadZipFile):
+        return [], {}
+    lengths = [shape[0] for shape, _ in heads.values() if shape]
+    rows = max(lengths, key=lengths.count, default=0)
+    columns, left_out = [], {}
+    for name, (shape, kind) in heads.items():
+        if shape[:1] != (rows,):
+            left_out[f"array {name}"] = f"its shape {shape} has no value for each of {rows:,} rows"
+        elif kind.kind not in KINDS or len(shape) > 2:
+            left_out[f"array {name}"] = f"its type {kind} and shape {shape} have no column"
+        else:
+            columns += [name] if len(shape) == 1 else [f"{name}_{i}" for i in range(shape[1])]
+    return columns, left_out
+
+
+def _head(file: IO[bytes]) -> tuple[tuple[int, ...], np.dtype[Any]]:
+    """Shape and type of an array in a file."""
+    from numpy.lib import format
+
+    read = {1: format.read_array_header_1_0, 2: format.read_array_header_2_0}
+    version = format.read_magic(file)[0]
+    if version not in read:
+        raise ValueError(f"version {version} of arrays is not known")
+    shape, _, kind = read[version](file)
+    return shape, kind
 
 
 def agree(sources: Sequence[Source], types: Mapping[str, str]) -> None:
