@@ -401,6 +401,18 @@ def test_a_difference_between_groups_of_runs(many: kubist.Many, frame: pd.DataFr
         assert row["value"] == pytest.approx(wanted)
 
 
+def test_groups_are_in_the_order_of_their_values(folder: Path) -> None:
+    turned = kubist.open_many([folder / f"case-{run}.kubist" for run in (2, 0, 1)])
+    name = "metadata.speed"
+    e = turned.estimate("mean(v)", group_by=name, sample=0.2)
+    assert [row[name] for row in e.to_dicts()] == list(SPEEDS)
+    e = turned.estimate("mean(v)", group_by=name, contrast=name, sample=0.2)
+    assert [row[name] for row in e.to_dicts()] == list(SPEEDS[1:])
+    e = turned.estimate("mean(v)", group_by="run", contrast="run", sample=0.2)
+    assert [row["run"] for row in e.to_dicts()] == ["case-0", "case-1"]
+    assert "difference to case-2" in repr(e)
+
+
 def test_names_tell_runs_apart(folder: Path, tmp_path: Path) -> None:
     (tmp_path / "a").mkdir()
     twin = other(tmp_path / "a" / "case-0.kubist", {"pid": [1], "x": [0.5]}, units={"x": "m"})

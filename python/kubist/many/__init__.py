@@ -155,9 +155,9 @@ class Many(Looks):
             ``"deposited"``. A group of several runs has counts, sums, means and proportions.
         contrast
             One of the groups that depend on runs, such as ``"run"``: return the difference of each
-            of its values to the first one. Runs with equal identity columns and seed sample the
-            same particles. The error of a difference then includes their covariance, and a note of
-            the result reports the gain.
+            of its values to the first run, or to the lowest value. Runs with equal identity columns
+            and seed sample the same particles. The error of a difference then includes their
+            covariance, and a note of the result reports the gain.
         error, sample, confidence, tails
             As for `Table.estimate`, for each run. With a contrast or a group of several runs, all
             runs use the largest fraction that one of them needs.

@@ -60,6 +60,8 @@ def estimate(
         _of_one_run({name: request[name] for name in goals if name in request}, len(parts)),
     )
     keys = _keys_of_runs(asked)
+    pairs = sorted(zip(keys, parts, strict=True), key=lambda pair: asked.rank(pair[0]))
+    keys, asked.parts = [key for key, _ in pairs], [part for _, part in pairs]
     if contrast is None and len(set(keys)) == len(parts):
         return _by_run(asked, keys)
     return together(asked, keys, contrast)

@@ -69,6 +69,15 @@ class Asked:
         request = cast("EstimateRequest", {**own, **goal, "aggregates": texts})
         return part.run.pinned.estimate(request)
 
+    def rank(self, key: Sequence[Any]) -> list[tuple[bool, Any]]:
+        """Orders the groups of runs: runs in their order, values ascending, null last."""
+        names = [name for name, of_runs in zip(self.names, self.of_runs, strict=True) if of_runs]
+        runs = self.union.of_run[self.union.key]
+        return [
+            (value is None, runs.index(value) if name == self.union.key else value)
+            for name, value in zip(names, key, strict=True)
+        ]
+
     def texts(self, part: Part) -> dict[str, str]:
         """The caller's aggregates by the text that the engine gets for a run."""
         own = (_of_run(part, text) for text in self.aggregates)

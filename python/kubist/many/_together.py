@@ -197,7 +197,9 @@ def together(asked: Asked, keys: Sequence[Key], contrast: str | None) -> Figures
         rows = _values(runs, members)
         notes: list[str] = []
     else:
-        rows, notes = _differences(runs, members, keys[0], _contrasted(asked, contrast))
+        at = _contrasted(asked, contrast)
+        first = min(keys, key=lambda key: asked.rank(key)[at])[at]
+        rows, notes = _differences(runs, members, first, at)
     units: dict[str, str] = {}
     for part, known in zip(asked.parts, runs.known, strict=True):
         units = asked.units(part, known.about["units"]) | units
@@ -227,15 +229,15 @@ def _values(runs: Together, members: dict[Key, list[int]]) -> list[dict[str, Any
 
 
 def _differences(
-    runs: Together, members: dict[Key, list[int]], first: Key, at: int
+    runs: Together, members: dict[Key, list[int]], first: Any, at: int
 ) -> tuple[list[dict[str, Any]], list[str]]:
-    """The difference of each group to the one with the first run's value of the contrast."""
+    """The difference of each group to the one with the first value of the contrast."""
     rows: list[dict[str, Any]] = []
     ratios: list[float] = []
     unpaired: dict[str, None] = {}
     for place, aggregate in enumerate(runs.aggregates):
         for key, group in members.items():
-            base = (*key[:at], first[at], *key[at + 1 :])
+            base = (*key[:at], first, *key[at + 1 :])
             if base == key or base not in members:
                 continue
             sampled = {runs.asked.parts[run].run.sampling for run in [*group, *members[base]]}
@@ -246,12 +248,12 @@ def _differences(
                 if own is None or other is None:
                     continue
                 found = difference(own, other, runs.fraction, runs.quantile, paired=paired)
-                label = f"{aggregate.text}, difference to {base[at]}"
+                label = f"{aggregate.text}, difference to {first}"
                 rows.append(_row(runs, label, aggregate, key, of_rows, found))
                 if found.ratio is not None:
                     ratios.append(found.ratio)
                 elif not paired:
-                    words = f"{base[at]} and {key[at]} have no common identity and seed"
+                    words = f"{first} and {key[at]} have no common identity and seed"
                     unpaired.setdefault(f"{words}: the error is that of independent samples")
                 elif not (own.exact or other.exact):
                     least = f"{LEAST_ROWS * GROUPS:,}"
