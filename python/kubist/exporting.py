@@ -7,6 +7,7 @@ input. A file gets its name when it is whole.
 from __future__ import annotations
 
 import json
+import math
 import os
 import re
 import shutil
@@ -131,27 +132,42 @@ def fits(table: pa.Table, path: Path, metadata: Mapping[str, Any]) -> None:
 
 # openPMD
 
-# A factor to SI and powers of base units: "1e-22 m kg s^-1".
-POWER = re.compile(r"(m|kg|s|A|K|mol|cd)(?:\^(-?\d+))?$")
+FACTOR = re.compile(r"([A-Za-z]+)(?:\^?(-?\d+))?$")
+"""A factor of a unit: a name and its power, as in `m s^-1` and `m.s-1`."""
 BASE = ("m", "kg", "s", "A", "K", "mol", "cd")
+MOST_ITERATIONS = 10_000
+PARSEC = 3.0856775814913673e16
+"""Metres."""
+ENERGY = {"kg": 1, "m": 2, "s": -2}
+UNITS: dict[str, tuple[float, dict[str, int]]] = {
+    **{name: (1.0, {name: 1}) for name in BASE},
+    "km": (1e3, {"m": 1}), "cm": (1e-2, {"m": 1}), "mm": (1e-3, {"m": 1}), "um": (1e-6, {"m": 1}),
+    "nm": (1e-9, {"m": 1}), "angstrom": (1e-10, {"m": 1}), "Angstrom": (1e-10, {"m": 1}),
+    "AU": (1.495978707e11, {"m": 1}), "pc": (PARSEC, {"m": 1}), "kpc": (1e3 * PARSEC, {"m": 1}),
+    "Mpc": (1e6 * PARSEC, {"m": 1}), "g": (1e-3, {"kg": 1}), "mg": (1e-6, {"kg": 1}),
+    "ms": (1e-3, {"s": 1}), "us": (1e-6, {"s": 1}), "ns": (1e-9, {"s": 1}), "ps": (1e-12, {"s": 1}),
+    "fs": (1e-15, {"s": 1}), "min": (60.0, {"s": 1}), "h": (3600.0, {"s": 1}), "d": (86400.0, {"s": 1}),
+    "Hz": (1.0, {"s": -1}), "N": (1.0, {"kg": 1, "m": 1, "s": -2}), "J": (1.0, ENERGY),
+    "eV": (1.602176634e-19, ENERGY), "keV": (1.602176634e-16, ENERGY),
+    "MeV": (1.602176634e-13, ENERGY), "GeV": (1.602176634e-10, ENERGY),
+    "W": (1.0, {"kg": 1, "m": 2, "s": -3}), "Pa": (1.0, {"kg": 1, "m": -1, "s": -2}),
+    "C": (1.0, {"A": 1, "s": 1}), "V": (1.0, {"kg": 1, "m": 2, "s": -3, "A": -1}),
+    "T": (1.0, {"kg": 1, "s": -2, "A": -1}), "rad": (1.0, {}), "deg": (math.pi / 180, {}),
+}  # fmt: skip
+"""Units that an openPMD series is written in: the factor to SI, and the powers of base units."""
 
 
 def openpmd(table: pa.Table, path: Path, metadata: Mapping[str, Any]) -> None:
     """A species for each value of ``species``, an iteration for each of ``iteration``; columns
     that end in _x, _y and _z are the components of a record."""
     io = need("openpmd_api", "an openPMD series")
-    import pyarrow.compute as pc
-
     series = io.Series(str(path), io.Access.create)
     try:
-        numbers = _values(table, "iteration") or [0]
-        for number in numbers:
-            rows = (
-                _where(table, "iteration", number) if "iteration" in table.column_names else table
-            )
+        for number, (time, rows) in _iterations(table).items():
             iteration = series.iterations[number]
-            if "time" in rows.column_names and rows.num_rows:
-                iteration.time, iteration.time_unit_SI = float(pc.min(rows["time"]).as_py()), 1.0
+            if time is not None:
+                factor, _ = _dimension("time", _forms.unit_of(rows.schema.field("time")))
+                iteration.time, iteration.time_unit_SI = time, factor
             names = _values(rows, "species") or ["particles"]
             for name in names:
                 of_one = _where(rows, "species", name) if "species" in rows.column_names else rows
@@ -159,6 +175,43 @@ def openpmd(table: pa.Table, path: Path, metadata: Mapping[str, Any]) -> None:
             iteration.close()
     finally:
         series.close()
+
+
+def _iterations(table: pa.Table) -> dict[int, tuple[float | None, pa.Table]]:
+    """Time and rows of each iteration. Without numbers of iterations each time is one.
+
+    Raises:
+        InvalidInput: An iteration has several times, or a row has none.
+    """
+    import pyarrow as pa
+
+    for name in ("iteration", "time", "species"):
+        if name in table.column_names:
+            _without_nulls(table, name, "openPMD")
+    if "time" in table.column_names:
+        kind = table.schema.field("time").type
+        if not (pa.types.is_integer(kind) or pa.types.is_floating(kind)):
+            raise InvalidInput(f"column time: openPMD has no place for {kind}")
+    if "iteration" not in table.column_names:
+        times = _values(table, "time")
+        if not times:
+            return {0: (None, table)}
+        if len(times) > MOST_ITERATIONS:
+            raise InvalidInput(
+                f"column time: openPMD has an iteration for each of its {len(times):,} values, at "
+                f"most {MOST_ITERATIONS:,} are written: leave out the column, or name it otherwise"
+            )
+        return {i: (float(time), _where(table, "time", time)) for i, time in enumerate(times)}
+    found: dict[int, tuple[float | None, pa.Table]] = {}
+    for number in _values(table, "iteration"):
+        rows = _where(table, "iteration", number)
+        times = _values(rows, "time")
+        if len(times) > 1:
+            raise InvalidInput(
+                f"column time: iteration {number} has {len(times):,} times, openPMD has a place for one"
+            )
+        found[number] = (float(times[0]) if times else None, rows)
+    return found or {0: (None, table)}
 
 
 def _values(table: pa.Table, name: str) -> list[Any]:
@@ -187,7 +240,7 @@ def _species(io: Any, series: Any, particles: Any, rows: pa.Table) -> None:
         if values.dtype.kind not in "iuf":
             raise InvalidInput(f"column {name}: openPMD has no place for {column.type}")
         record, component = _record(name, rows.column_names, io.Record_Component.SCALAR)
-        factor, powers = _dimension(_forms.unit_of(rows.schema.field(name)))
+        factor, powers = _dimension(name, _forms.unit_of(rows.schema.field(name)))
         place = particles[record][component]
         place.reset_dataset(io.Dataset(values.dtype, values.shape))
         place.store_chunk(values)
@@ -214,19 +267,35 @@ def _record(name: str, names: list[str], scalar: Any) -> tuple[str, Any]:
     return name, scalar
 
 
-def _dimension(unit: str | None) -> tuple[float, dict[str, int]]:
-    """What the unit is in SI; one that is not made of base units is left out."""
-    factor, powers = 1.0, {}
-    for word in (unit or "").split():
-        found = POWER.match(word)
-        if found is not None:
-            powers[found[1]] = int(found[2] or 1)
+def _dimension(name: str, unit: str | None) -> tuple[float, dict[str, int]]:
+    """A unit in SI: its factor, and the powers of base units.
+
+    Raises:
+        InvalidInput: The unit of column ``name`` is not one of `UNITS`, or a product of them.
+    """
+    factor, powers = 1.0, dict.fromkeys(BASE, 0)
+    sign = 1
+    for word in re.split(r"(/)|[ .*](?!\d)", unit or ""):
+        if not word or word == "/":
+            sign = -1 if word == "/" else sign
             continue
-        try:
-            factor = float(word)
-        except ValueError:
-            return 1.0, {}
-    return factor, powers
+        found = FACTOR.match(word)
+        if found is not None and found[1] in UNITS:
+            power = sign * int(found[2] or 1)
+            size, own = UNITS[found[1]]
+            factor *= size**power
+            for base, times in own.items():
+                powers[base] += power * times
+        else:
+            try:
+                factor *= float(word) ** sign
+            except ValueError:
+                raise InvalidInput(
+                    f"column {name}: openPMD has no place for the unit {unit!r}: convert the "
+                    "column to SI, or remove its unit (set_unit)"
+                ) from None
+        sign = 1
+    return factor, {base: power for base, power in powers.items() if power}
 
 
 WRITERS: dict[str, Callable[[pa.Table, Path, Mapping[str, Any]], None]] = {

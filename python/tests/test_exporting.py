@@ -172,3 +172,29 @@ def test_an_ending_that_names_no_format(tmp_path: Path) -> None:
         table.query().write(tmp_path / "out.xls")
     with pytest.raises(kubist.InvalidInput, match="there is no column z"):
         table.query(columns=["x", "y"]).write(tmp_path / "out.vtp")
+
+
+def test_openpmd_keeps_units_and_times(tmp_path: Path) -> None:
+    io = need("openpmd_api")
+    rows = {name: np.arange(3.0) for name in ("x", "y", "z", "e", "time")}
+    units = {"x": "mm", "y": "mm", "z": "mm", "e": "keV", "time": "ms"}
+    table = kubist.create(tmp_path / "t.kubist", rows, dimensions=["x", "y", "z"], units=units)
+    table.query().write(tmp_path / "a.h5")
+    series = io.Series(str(tmp_path / "a.h5"), io.Access.read_only)
+    # Without numbers of iterations each time is one.
+    times = [series.iterations[i].time * series.iterations[i].time_unit_SI for i in series.iterations]
+    assert times == [0, 0.001, 0.002]
+    particles = series.iterations[0].particles["particles"]
+    assert particles["position"]["x"].unit_SI == 0.001
+    assert list(particles["e"].unit_dimension)[:3] == [2, 1, -2]
+    series.close()
+    kubist.ingest(tmp_path / "back.kubist", tmp_path / "a.h5")
+    back = kubist.open(tmp_path / "back.kubist")
+    assert back.query(order_by="x").to_numpy()["x"].tolist() == [0, 0.001, 0.002]
+    table.set_unit("e", "furlong")
+    with pytest.raises(kubist.InvalidInput, match="column e: openPMD has no place for the unit 'furlong'"):
+        table.query().write(tmp_path / "b.h5")
+    mixed = {**rows, "iteration": np.zeros(3, "i8")}
+    other = kubist.create(tmp_path / "u.kubist", mixed, dimensions=["x", "y", "z"])
+    with pytest.raises(kubist.InvalidInput, match="iteration 0 has 3 times"):
+        other.query().write(tmp_path / "c.h5")
