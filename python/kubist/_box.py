@@ -80,18 +80,9 @@ def _flag(what: str, value: Any) -> bool:
 
 
 def _terms(text: str) -> list[str]:
-    """The terms of an order: text split at commas outside of quotes."""
-    terms, quote = [""], ""
-    for letter in text:
-        if letter == "," and not quote:
-            terms.append("")
-            continue
-        if letter == quote:
-            quote = ""
-        elif not quote and letter in '"`':
-            quote = letter
-        terms[-1] += letter
-    if not all(term.strip() for term in terms):
+    """The terms of an order: text split at commas outside of quotes and parentheses."""
+    terms = _kubist.terms(text)
+    if terms is None:
         raise InvalidInput(f"order_by: expected columns between commas, not {text!r}")
     return terms
 

@@ -96,7 +96,9 @@ class Questions:
             ascending order, which are a uniform sample of that size. It applies after ``sample``,
             ``window`` and ``per_cell``.
         columns
-            The columns to return, in this order; None: all.
+            The columns and expressions to return, in this order; None: all columns. ``AS`` names an
+            expression: ``["pid", "sqrt(ux*ux + uy*uy) AS speed"]``; without a name it has its own
+            text. ``"*"`` stands for all columns.
         where
             A condition in SQL over any columns: ``"diameter > 2e-5 AND NOT deposited"``. It may
             use comparisons, AND, OR, NOT, IN, BETWEEN, LIKE, IS NULL and arithmetic. Null and NaN
@@ -120,8 +122,9 @@ class Questions:
             only some of several rows of equal priority are in the result; leave those out of
             estimates. It is not available together with ``order_by`` and ``limit``.
         order_by
-            The order of the result: a column or several, in a list or separated by commas, each
-            with ``asc`` (the default) or ``desc``; or ``"priority"``. Quote a name that contains a
+            The order of the result: a column, an expression or several, in a list or separated by
+            commas, each with ``asc`` (the default) or ``desc``; or ``"priority"``. A name that
+            ``columns`` gives comes before a column of the table. Quote a name that contains a
             comma. NaN follows all numbers and null follows NaN, in both directions. Text is
             compared byte by byte. Equal rows follow each other by priority, so the order is the
             same on every machine. A sort that exceeds memory uses a scratch file in ``TMPDIR``.
@@ -392,14 +395,15 @@ class Questions:
             histogram2d(x, y, 64, 64)``; a histogram may end in ``log`` or ``round``. Arguments are
             columns or expressions: ``mean(sqrt(ux*ux + uy*uy))``; a condition counts as 1 or 0.
             Sums, counts, means and shares combine: ``sum(a*b)/sum(b)``. ``ratio`` is the sum of a
-            over the sum of b. Variances divide by n - 1.
+            over the sum of b. Variances divide by n - 1. ``AS`` gives an aggregate a name, by
+            which the result has it: ``"mean(ux) AS m"``.
         box, where, steps
             The rows to estimate, as for `query`.
         window
             The priorities that the sample may use. The result still refers to all rows.
         group_by
-            Columns and expressions to group by, such as ``bin(diameter, 1e-6)``. At most 10,000
-            groups.
+            Columns and expressions to group by, such as ``bin(diameter, 1e-6) AS size``. At most
+            10,000 groups.
         error
             Stop when half of every interval is at most this fraction of its value: 0.01 or
             ``"1%"``. Or an absolute error, for values near 0: ``"0.01 abs"`` in the value's unit,

@@ -71,20 +71,18 @@ class Source:
         chosen = (arguments.get("limit"), arguments.get("per_cell"))
         self.takes_conditions = chosen == (None, None)
         described = json.loads(snapshot.columns())
+        stored = [column["name"] for column in described]
         asked = arguments.get("columns")
-        if asked is None:
-            self.columns = [column["name"] for column in described]
-        else:
-            # The engine's rule for names: as written, or else ignoring letter case.
-            names = [column["name"] for column in described]
-            own = {name.lower(): name for name in names} | {name: name for name in names}
-            wanted = _box.names("columns", asked)
-            self.columns = [own.get(name, own.get(name.lower(), name)) for name in wanted]
-        self.kinds = {
-            name: kind for name, kind in kinds(described).items() if name in set(self.columns)
-        }
+        texts = stored if asked is None else _box.names("columns", asked)
+        if "*" not in stored:
+            texts = [each for text in texts for each in (stored if text == "*" else [text])]
         # Checks names and values before an engine reads.
-        snapshot.query(self._asked(limit=0))
+        names = snapshot.query(self._asked(limit=0)).names()
+        # By the name of each column of the result: the column or the expression.
+        self.columns = dict(zip(names, texts, strict=False))
+        # A column that is computed, or has the name of another one, cannot be pushed down.
+        own = {name for name, text in self.columns.items() if name.lower() == text.lower()}
+        self.kinds = {name: kind for name, kind in kinds(described).items() if name in own}
         nothing = both(arguments.get("where"), "FALSE")
         self.empty = self._result(self._asked(where=nothing))
 
@@ -100,7 +98,7 @@ class Source:
         changes: Asked = {}
         if columns is not None:
             wanted = set(columns)
-            changes["columns"] = [name for name in self.columns if name in wanted]
+            changes["columns"] = [text for name, text in self.columns.items() if name in wanted]
             if self.inclusion not in wanted:
                 changes["inclusion"] = None
         if where is None or not self.takes_conditions:

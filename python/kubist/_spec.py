@@ -58,7 +58,10 @@ class QuerySpec(TypedDict, total=False):
     """
 
     columns: Sequence[str]
-    """The columns to return, in this order; by default all."""
+    """The columns and expressions to return, in this order; without it all columns. `AS` names
+    an expression, as in `sqrt(vx*vx + vy*vy) AS speed`; without a name it has its own text.
+    `*` stands for all columns.
+    """
 
     inclusion: str
     """The name of an additional column with the probability that each record is selected,
@@ -240,7 +243,9 @@ class PointsRequest(CountRequest, total=False):
 class QueryRequest(QuerySpec, total=False):
     """Body of a query for rows.
 
-    `columns`: The columns to return, in this order; by default all. (at most 4096)
+    `columns`: The columns and expressions to return, in this order; without it all columns.
+    `AS` names an expression, as in `sqrt(vx*vx + vy*vy) AS speed`; without a name it has its
+    own text. `*` stands for all columns. (at most 4096)
 
     `limit`: The maximum number of records, applied after `sample`, `window` and `per_cell`.
     With `order_by` it keeps the first records in that order. Without it, it keeps the records
@@ -270,7 +275,10 @@ class TrajectoriesRequest(CountRequest, total=False):
     """The column that identifies a trajectory. A query returns at most a million trajectories."""
 
     columns: Sequence[str]
-    """The columns to return, in this order; by default all. (at most 4096)"""
+    """The columns and expressions to return, in this order; without it all columns. `AS` names
+    an expression, as in `sqrt(vx*vx + vy*vy) AS speed`; without a name it has its own text.
+    `*` stands for all columns. (at most 4096)
+    """
 
     format: Literal["arrow", "csv", "parquet"]
     """The format; by default an Arrow IPC stream."""

@@ -74,7 +74,7 @@ mod _kubist {
     #[pymodule_export]
     use crate::shown::{
         bin_in_words, duration, figure, figure_of_texts, fraction, number, printable, printable_lines, seconds, size,
-        unit_notes, without_password,
+        terms, unit_notes, without_password,
     };
     #[pymodule_export]
     use crate::steps::{Leader, StepWriter, failed_share, ring_bytes, ring_leave};

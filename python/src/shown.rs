@@ -22,6 +22,14 @@ pub fn unit_notes(units: Vec<(String, String)>) -> Vec<String> {
     kubist_expr::unit_notes(units.iter().map(|(column, unit)| (column.as_str(), unit.as_str())))
 }
 
+/// The terms between commas outside of quotes and parentheses; `None` if one is empty, or a quote or a
+/// parenthesis is not closed.
+#[pyfunction]
+pub fn terms(text: &str) -> Option<Vec<String>> {
+    let terms = kubist_expr::split(text).filter(|terms| !terms.is_empty())?;
+    Some(terms.into_iter().map(str::to_owned).collect())
+}
+
 /// A duration as text, in seconds.
 #[pyfunction]
 pub fn seconds(py: Python<'_>, text: &str) -> PyResult<f64> {

@@ -392,6 +392,28 @@ def test_groups_are_those_of_duckdb(table: kubist.Table, duck: Any) -> None:
         assert found == dict(expected), (ours, theirs)
 
 
+def test_columns_are_those_of_duckdb(table: kubist.Table, duck: Any) -> None:
+    grammar, kinds = Grammar(4), Counter[str]()
+    for _ in range(max(COUNT // 20, 20)):
+        make = [grammar.time, grammar.moved, lambda: grammar.number(2), lambda: grammar.integer(2)]
+        make += [lambda: grammar.condition(1), lambda: grammar.text(1)]
+        both = [pair for each in make if _reads((pair := each())[0])]
+        asked = [f"{ours} AS c{place}" for place, (ours, _) in enumerate(both)]
+        found = table.query(columns=["row", *asked], order_by="row").to_arrow()
+        for place, (ours, theirs) in enumerate(both):
+            expected = duck.execute(f"select {theirs} from t order by row").fetchall()
+            for mine, (value,) in zip(found[f"c{place}"].to_pylist(), expected, strict=True):
+                if isinstance(value, float) and math.isnan(value):
+                    same = mine is not None and math.isnan(mine)
+                elif isinstance(value, (str, bool)):
+                    same = mine == value and type(mine) is type(value)
+                else:
+                    same = near(mine, value)
+                assert same, (ours, theirs, mine, value)
+                kinds[type(value).__name__] += 1
+    assert all(kinds[kind] > 100 for kind in ("int", "float", "str", "bool", "datetime")), kinds
+
+
 def test_the_documented_differences_are_the_differences(table: kubist.Table, duck: Any) -> None:
     """The differences from DuckDB in docs/expressions.md."""
 

@@ -63,6 +63,7 @@ QUESTIONS = [
     {"limit": 0},
     {"box": {"x": (-np.inf, 0.5), "pid": (-(10**30), 2**64)}},
     {"box": {"code": (b"\x07\x00", b"\x09\xff"), "kind": (None, "x")}},
+    {"columns": ["*", "sqrt(x*x) + 1m AS far", "upper(kind)"], "order_by": "far, pid desc"},
     {"per_cell": (3, {"x": 0.1, "y": 0.25}), "where": "kind IS NULL"},
     {"per_cell": (2, {"y": 0.125}), "limit": 5, "columns": ["pid", "y"], "inclusion": "p"},
 ]

@@ -44,7 +44,10 @@ export interface QuerySpec {
    * bound, a single value, or a list of pairs.
    */
   box?: Record<string, Range | End | Range[]>;
-  /** The columns to return, in this order; by default all. */
+  /**
+   * The columns and expressions to return, in this order; without it all columns. `AS` names an expression, as in
+   * `sqrt(vx*vx + vy*vy) AS speed`; without a name it has its own text. `*` stands for all columns.
+   */
   columns?: string[];
   /**
    * The name of an additional column with the probability that each record is selected, independently of all others.
@@ -186,7 +189,10 @@ export interface QueryRequest extends QuerySpec {
    * readable until `clean` deletes its files.
    */
   version?: string;
-  /** The columns to return, in this order; by default all. (at most 4096) */
+  /**
+   * The columns and expressions to return, in this order; without it all columns. `AS` names an expression, as in
+   * `sqrt(vx*vx + vy*vy) AS speed`; without a name it has its own text. `*` stands for all columns. (at most 4096)
+   */
   columns?: string[];
   /**
    * The maximum number of records, applied after `sample`, `window` and `per_cell`. With `order_by` it keeps the
@@ -205,7 +211,10 @@ export interface QueryRequest extends QuerySpec {
 export interface TrajectoriesRequest extends CountRequest {
   /** The column that identifies a trajectory. A query returns at most a million trajectories. */
   by: string;
-  /** The columns to return, in this order; by default all. (at most 4096) */
+  /**
+   * The columns and expressions to return, in this order; without it all columns. `AS` names an expression, as in
+   * `sqrt(vx*vx + vy*vy) AS speed`; without a name it has its own text. `*` stands for all columns. (at most 4096)
+   */
   columns?: string[];
   /** The format; by default an Arrow IPC stream. */
   format?: "arrow" | "csv" | "parquet";

@@ -139,7 +139,7 @@ fn question(table: &Location, asked: &args::Question, files: &Files) -> Result<Q
     Ok(Question {
         filter: region.filter.clone(),
         bounds: parse::bounds(&region.ranges, &files.names())?,
-        columns: selection.columns.clone(),
+        columns: selection.columns.clone().map(|columns| columns.0),
         sample: region.sample,
         limit: selection.limit,
         ..Question::default()

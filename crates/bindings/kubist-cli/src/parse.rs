@@ -8,10 +8,10 @@ mod groups;
 mod region;
 
 pub use amounts::{Goal, bytes, fraction, goal, number_range, seconds, share, size, steps, window};
-pub use columns::{Bounds, ColumnText, Units, charts, entry, new_column};
+pub use columns::{Bounds, ColumnText, Units, charts, entry, named_table, new_column};
 pub use grid::{DimensionText, dimension, dimensions};
 pub use groups::{Aspect, Drawing, Entry, Group, IngestGroups, Reading, grouped};
-pub use region::{OrderBy, Ranges, bounds, column, order_by, per_cell, value};
+pub use region::{Columns, OrderBy, Ranges, bounds, column, columns, order_by, per_cell, value};
 
 /// Splits `a=1,b=2`. `shape` is the expected form of each part, for messages.
 fn parts(text: &str, shape: &str) -> Result<Vec<(String, String)>, String> {

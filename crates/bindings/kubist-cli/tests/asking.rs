@@ -39,6 +39,26 @@ fn records_come_in_the_order_asked_for() {
 }
 
 #[test]
+fn expressions_are_columns() {
+    let workdir = Workdir::new();
+    let batch = particles(0, 500);
+    workdir.table("t", &batch);
+    let asked = "pid, atan2(y, x) as phi, greatest(x, y)";
+    let found = workdir.run_of(&["query", "t", "--columns", asked, "--order-by", "phi desc,pid", "--format", "csv"]);
+    let csv = found.ok().out;
+    assert_eq!(csv.lines().next().unwrap(), "pid,phi,\"greatest(x, y)\"");
+    let phi = csv_column(&csv, "phi");
+    assert!(phi.len() == 500 && phi.is_sorted_by(|one, other| one >= other), "{phi:?}");
+    workdir.run_of(&["query", "t", "--columns", "x, y as x"]).fails(2, &["\"x\" is asked for twice"]);
+    workdir.run_of(&["query", "t", "--columns", "sqrt(speed)"]).fails(2, &["sqrt(speed): no column `speed`"]);
+    workdir.run_of(&["query", "t", "--columns", "x,,y"]).fails(2, &["expected columns separated by commas"]);
+    let named = ["estimate", "t", "mean(x) as m", "--group-by", "floor(x * 2) as half", "--sample", "1", "--json"];
+    let found = workdir.run_of(&named).ok().json();
+    let figure = &found["figures"][0];
+    assert_eq!((figure["aggregate"].as_str(), figure["group"]["half"].is_number()), (Some("m"), true), "{found}");
+}
+
+#[test]
 fn units_of_columns_are_understood() {
     let workdir = Workdir::new();
     let batch = particles(0, 5000);

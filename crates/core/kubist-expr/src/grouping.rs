@@ -1,7 +1,7 @@
 //! Keys to group records by: a value of any plain type for each row.
 
 use crate::bind;
-use crate::bound::{Column, Compute, Kind, Operand, Test, Text};
+use crate::bound::{Column, Compute, Kind, Operand, Step, Test, Text};
 use crate::error::ExprError;
 use crate::evaluate::compute::vector;
 use crate::evaluate::{self, text};
@@ -75,6 +75,22 @@ impl Grouping {
     /// scale 0).
     pub fn data_type(&self) -> &DataType {
         &self.data_type
+    }
+
+    /// True for integers that have neither the type of a column nor that of a cast.
+    pub(crate) fn is_plain_integer(&self) -> bool {
+        match &self.of {
+            Of::Number(Compute { stored: None, kind: Kind::Int, step, .. }) => !matches!(step, Step::Cast(..)),
+            _ => false,
+        }
+    }
+
+    /// The index of the column, if the expression is only a column.
+    pub(crate) fn column(&self) -> Option<usize> {
+        match &self.of {
+            Of::Column(column) => Some(column.index),
+            _ => None,
+        }
     }
 
     /// The schema indices of the columns that it reads, ascending.

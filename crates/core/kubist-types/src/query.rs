@@ -114,7 +114,9 @@ described! {
         /// and `limit`.
         #[serde(skip_serializing_if = "Option::is_none")]
         "per_cell": pub per_cell: Option<PerCell> = {"$ref": "#/components/schemas/PerCell"},
-        /// The columns to return, in this order; by default all.
+        /// The columns and expressions to return, in this order; without it all columns. `AS` names
+        /// an expression, as in `sqrt(vx*vx + vy*vy) AS speed`; without a name it has its own text.
+        /// `*` stands for all columns.
         #[serde(skip_serializing_if = "Option::is_none")]
         "columns": pub columns: Option<Vec<String>> = {"type": "array", "items": {"type": "string"}},
         /// An SQL condition over any columns.

@@ -20,11 +20,11 @@ mod variance;
 mod weighted_mean;
 
 use arrow_schema::Schema;
-use kubist_expr::nearest;
+use kubist_expr::{nearest, split};
 use kubist_types::error::{Error, Result};
 
 use crate::aggregate::{Bound, Definition};
-use crate::call::{Call, split};
+use crate::call::Call;
 
 const TABLE: [Definition; 13] = [
     count::DEFINITION,

@@ -20,12 +20,12 @@ use std::sync::Arc;
 use std::time::Instant;
 
 use arrow_schema::{Schema, SchemaRef};
+use kubist_expr::{named, several};
 use kubist_index::priority::{PriorityRange, Threshold};
 
 use crate::accumulate::{Accumulated, Asked, Brought, PilotFindings, Task, Values};
 use crate::aggregate::Bound;
 use crate::aggregates;
-use crate::call::several;
 use crate::figure::{Estimate, Figure, Stop, check_groups};
 use crate::group::GroupBy;
 use crate::options::{EstimateOptions, check};
@@ -181,9 +181,18 @@ impl<P: Population> Estimation<P> {
         }
         let visible = records.visible();
         let asked = options.aggregates.iter().flat_map(|text| several(text)).map(str::trim);
-        let aggregates = asked
-            .map(|text| Ok(Asked { name: text.to_owned(), bound: aggregates::bind(text, &visible)? }))
-            .collect::<Result<Vec<Asked>>>()?;
+        let asked = asked.map(|text| {
+            let (aggregate, name) = named(text);
+            (aggregate, name.unwrap_or_else(|| text.to_owned()))
+        });
+        let mut names = BTreeMap::new();
+        let aggregates = asked.map(|(aggregate, name)| {
+            if *names.entry(name.clone()).or_insert(aggregate) != aggregate {
+                return Err(Error::invalid(format!("two aggregates are named {name:?}: choose another name")));
+            }
+            Ok(Asked { name, bound: aggregates::bind(aggregate, &visible)? })
+        });
+        let aggregates = aggregates.collect::<Result<Vec<Asked>>>()?;
         if aggregates.len() > MOST_AGGREGATES {
             return Err(Error::invalid(format!(
                 "{} aggregates: one estimate has at most {MOST_AGGREGATES}",

@@ -1,4 +1,4 @@
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, HashSet};
 use std::fmt;
 use std::sync::Arc;
 
@@ -120,10 +120,15 @@ fn about(rows: u64) -> String {
 }
 
 pub fn check_groups(groups: &Schema) -> Result<()> {
-    match groups.fields().iter().find(|field| COLUMNS.contains(&field.name().as_str())) {
-        Some(field) => Err(Error::invalid(format!(
-            "group_by: the result already has a column {:?}; group by another column",
-            field.name()
+    let mut names = HashSet::new();
+    match groups
+        .fields()
+        .iter()
+        .map(|field| field.name())
+        .find(|name| COLUMNS.contains(&name.as_str()) || !names.insert(name.as_str()))
+    {
+        Some(name) => Err(Error::invalid(format!(
+            "group_by: the result already has a column {name:?}; give the group another name by AS"
         ))),
         None => Ok(()),
     }

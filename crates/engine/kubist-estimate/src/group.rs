@@ -6,7 +6,7 @@ use std::sync::Arc;
 use arrow_array::types::Decimal128Type;
 use arrow_array::{Array, ArrayRef, Int64Array, RecordBatch, cast::AsArray};
 use arrow_schema::{DataType, Field, Schema};
-use kubist_expr::{Expression, Grouping};
+use kubist_expr::{Expression, Grouping, named};
 use kubist_index::priority::is_identity_type;
 use kubist_population::Population;
 use kubist_types::Cancel;
@@ -14,7 +14,7 @@ use kubist_types::error::{Error, Result};
 use kubist_types::metadata::UNIT;
 
 pub struct GroupBy {
-    /// The stored column, or the text of the expression with the type of its labels.
+    /// Its name and the type of its labels. An expression without a name has its own text.
     pub field: Arc<Field>,
     of: Of,
 }
@@ -25,15 +25,21 @@ enum Of {
 }
 
 impl GroupBy {
-    /// Resolves a column name, or parses an expression over the columns of `visible`. Also returns the stored
-    /// columns that it reads.
+    /// Resolves a column name, or parses an expression over the columns of `visible`, each with a name behind
+    /// `AS` if it has one. Also returns the stored columns that it reads.
     pub fn bind(text: &str, of: &impl Population, visible: &Schema) -> Result<(GroupBy, Vec<usize>)> {
+        let (text, name) = match of.find(text) {
+            Ok(_) => (text, None),
+            Err(_) => named(text),
+        };
         let (group, columns) = match of.find(text) {
             Ok(column) => {
                 let field = of.stored().fields()[column].clone();
                 let unit = visible.field_with_name(field.name()).ok().and_then(|field| field.metadata().get(UNIT));
-                let field = in_unit(Field::clone(&field), unit.cloned());
-                (GroupBy { of: Of::Column(field.name().clone()), field }, vec![column])
+                let of = Of::Column(field.name().clone());
+                let shown = name.unwrap_or_else(|| field.name().clone());
+                let field = in_unit(Field::clone(&field).with_name(shown), unit.cloned());
+                (GroupBy { of, field }, vec![column])
             }
             Err(no_column) if is_name(text) => return Err(no_column),
             Err(_) => {
@@ -42,7 +48,10 @@ impl GroupBy {
                 let columns = grouping.columns().into_iter().map(|column| of.place(column)).collect();
                 // Only numeric labels have a unit.
                 let unit = Expression::parse(text, visible).ok().and_then(|number| number.unit().map(str::to_owned));
-                let field = in_unit(Field::new(text.trim(), grouping.data_type().clone(), true), unit);
+                let field = in_unit(
+                    Field::new(name.as_deref().unwrap_or(text.trim()), grouping.data_type().clone(), true),
+                    unit,
+                );
                 (GroupBy { of: Of::Expression(grouping), field }, columns)
             }
         };

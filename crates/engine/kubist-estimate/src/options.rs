@@ -14,7 +14,7 @@ use kubist_types::human;
 #[derive(Clone, Debug)]
 pub struct EstimateOptions {
     /// Calls such as `mean(ux)`, `p95(diameter)` or `histogram(x, 20)`; one text can hold several, separated
-    /// by commas. See docs/estimates.md.
+    /// by commas. `AS` names an aggregate. See docs/estimates.md.
     pub aggregates: Vec<String>,
     /// Columns and expressions to group by, such as `kind` or `bin(diameter, 1e-6)`; one text can hold
     /// several, separated by commas. See docs/expressions.md.

@@ -5,6 +5,7 @@
 
 mod cells;
 mod order;
+mod outputs;
 mod region;
 mod rows;
 
@@ -29,7 +30,8 @@ use kubist_types::error::{Error, Result};
 use kubist_types::query::{Bound, QuerySpec};
 #[cfg(test)]
 pub(crate) use order::Term;
-pub(crate) use order::{By, Order, of_paths};
+pub(crate) use order::{Order, of_paths};
+pub(crate) use outputs::{By, Output};
 pub use region::Region;
 
 pub struct BoundQuery {
@@ -45,8 +47,12 @@ pub struct BoundQuery {
     drawn: Option<PriorityRange>,
     /// All matching rows below this priority are requested and stored.
     pub(crate) fraction: f64,
-    pub(crate) columns: Vec<usize>,
+    /// The columns of the result.
+    pub(crate) outputs: Vec<Output>,
+    /// The stored columns to read, first those that the result needs.
     pub(crate) read: Vec<usize>,
+    /// The number of columns in `read` that the result needs.
+    pub(crate) needed: usize,
     pub(crate) order: Option<Order>,
     pub(crate) cells: Option<CellGrid>,
     /// The name of the inclusion probability column, and whether it is nullable.
@@ -95,10 +101,11 @@ impl BoundQuery {
         run.cancel.check()?;
         let grids = Arc::new(Grids::of(snapshot)?);
         let drawn = priority_range(spec)?;
-        let columns = answer_columns(snapshot, spec)?;
-        let mut read = columns.clone();
-        let order = Order::of(&snapshot.view.schema, spec, otherwise, &mut read)?;
-        let inclusion = inclusion_column(snapshot, spec)?;
+        let mut read = Vec::new();
+        let outputs = Output::all(&snapshot.view.schema, spec, &mut read)?;
+        let needed = read.len();
+        let order = Order::of(&snapshot.view.schema, spec, &outputs, otherwise, &mut read)?;
+        let inclusion = inclusion_column(snapshot, spec, &outputs)?;
         let kept_below = inclusion.as_ref().and(snapshot.view.schema.kept_below).map(|column| place(column, &mut read));
         let kept = snapshot.whole(spec.steps).map_or(1.0, |whole| whole.below);
         let mut query = BoundQuery {
@@ -110,8 +117,9 @@ impl BoundQuery {
             range: drawn,
             drawn,
             fraction: spec.sample.unwrap_or(1.0).min(spec.window.map_or(1.0, |window| window.1)).min(kept),
-            columns,
+            outputs,
             read,
+            needed,
             order,
             cells: spec.per_cell.as_ref().map(|cells| CellGrid::new(snapshot, &grids, cells)).transpose()?,
             grids,
@@ -317,22 +325,11 @@ fn priority_range(spec: &QuerySpec) -> Result<Option<PriorityRange>> {
     Ok(PriorityRange::between(low, high))
 }
 
-fn answer_columns(snapshot: &Snapshot, spec: &QuerySpec) -> Result<Vec<usize>> {
-    let schema = &snapshot.view.schema;
-    let Some(names) = &spec.columns else { return Ok(schema.visible().to_vec()) };
-    let mut columns = Vec::with_capacity(names.len());
-    for name in names {
-        let column = schema.column(name)?;
-        if columns.contains(&column) {
-            return Err(Error::invalid(format!("columns: {name:?} is asked for twice")));
-        }
-        columns.push(column);
-    }
-    Ok(columns)
-}
-
-fn inclusion_column(snapshot: &Snapshot, spec: &QuerySpec) -> Result<Option<(String, bool)>> {
+fn inclusion_column(snapshot: &Snapshot, spec: &QuerySpec, outputs: &[Output]) -> Result<Option<(String, bool)>> {
     let Some(name) = &spec.inclusion else { return Ok(None) };
+    if outputs.iter().any(|output| output.field.name() == name) {
+        return Err(Error::invalid(format!("inclusion: columns has {name:?} already; choose another name")));
+    }
     if snapshot.view.schema.user.index_of(name).is_ok() {
         return Err(Error::invalid(format!("inclusion: the table has a column {name:?} already; choose another name")));
     }

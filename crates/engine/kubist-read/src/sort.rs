@@ -69,7 +69,7 @@ pub(crate) fn ordered(
     for (piece, chosen) in places.chunks(BATCH_ROWS).enumerate() {
         cancel.check()?;
         let ranks: Vec<u64> = (0..chosen.len() as u64).map(|rank| (piece * BATCH_ROWS) as u64 + rank).collect();
-        keys.push(Keys::new(order, &gather(blocks, chosen)?, 0, &ranks)?);
+        keys.push(Keys::new(order, &gather(blocks, chosen)?, 0, &ranks, cancel)?);
     }
     let mut items: Vec<Item<'_>> = items(&keys).collect();
     gradual::sort(&mut items, cancel)?;
@@ -236,7 +236,9 @@ fn keyed(plan: &Arc<LogicalPlan>) -> Result<impl Iterator<Item = Result<(Block, 
     let with_keys = move |scanned: Scanned| {
         let Scanned { columns, priorities, stats, .. } = scanned;
         let keys = match &query.order {
-            Some(order) if !priorities.is_empty() => Keys::new(order, &columns, query.columns.len(), &priorities)?,
+            Some(order) if !priorities.is_empty() => {
+                Keys::new(order, &columns, query.needed, &priorities, &query.cancel)?
+            }
             _ => Keys::default(),
         };
         Ok((Block { columns, keys }, stats))

@@ -5,7 +5,7 @@ use clap::Args;
 use kubist::{PerCell, Query};
 
 use crate::failure::Result;
-use crate::parse::{self, OrderBy, Ranges};
+use crate::parse::{self, Columns, OrderBy, Ranges};
 
 /// The rows that a command reads.
 #[derive(Clone, Debug, Args)]
@@ -33,13 +33,15 @@ pub struct Region {
 /// Columns, number and order of the rows.
 #[derive(Clone, Debug, Args)]
 pub struct Selection {
-    /// The columns to return, in this order
-    #[arg(long, value_delimiter = ',')]
-    pub columns: Option<Vec<String>>,
+    /// The columns and expressions to return, in this order: 'pid, sqrt(vx*vx + vy*vy) as speed'
+    ///
+    /// An expression without a name gets its own text. * stands for all columns.
+    #[arg(long, value_name = "COLUMNS", value_parser = parse::columns)]
+    pub columns: Option<Columns>,
     /// Return at most this many rows: a uniform sample, or the first ones in the order of --order-by
     #[arg(long, value_name = "ROWS", value_parser = clap::value_parser!(u64).range(1..))]
     pub limit: Option<u64>,
-    /// The order of the rows: columns with asc or desc, or priority: 'diameter desc,pid'
+    /// The order of the rows: columns or expressions with asc or desc, or priority: 'diameter desc,pid'
     ///
     /// NaN and null come last.
     #[arg(long, value_name = "COLUMNS", value_parser = parse::order_by)]
@@ -79,7 +81,7 @@ impl Selection {
     /// `spec` with this selection.
     pub fn of(&self, spec: Query) -> Query {
         Query {
-            columns: self.columns.clone(),
+            columns: self.columns.clone().map(|columns| columns.0),
             limit: self.limit,
             order_by: self.order_by.clone().map(|order| order.0),
             ..spec

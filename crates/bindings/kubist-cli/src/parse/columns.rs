@@ -48,6 +48,16 @@ impl FromStr for Bounds {
     }
 }
 
+/// `NAME=LOCATION` of a table.
+pub fn named_table(text: &str) -> Result<(String, String), String> {
+    match text.split_once('=') {
+        Some((name, location)) if !name.trim().is_empty() && !location.is_empty() => {
+            Ok((name.trim().to_owned(), location.to_owned()))
+        }
+        _ => Err("expected NAME=LOCATION, like m=materials.kubist".to_string()),
+    }
+}
+
 /// `KEY=VALUE`; the value is JSON, or else text.
 pub fn entry(text: &str) -> Result<(String, serde_json::Value), String> {
     match text.split_once('=') {

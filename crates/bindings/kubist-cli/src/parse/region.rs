@@ -74,26 +74,24 @@ pub fn column<'a>(schema: &'a Schema, name: &str) -> Result<&'a Field> {
 #[derive(Clone, Debug, PartialEq)]
 pub struct OrderBy(pub Vec<String>);
 
-/// Splits at commas outside of quotes.
+/// Terms between commas outside of quotes and parentheses.
 pub fn order_by(text: &str) -> Result<OrderBy, String> {
-    let (mut terms, mut quote) = (vec![String::new()], None);
-    for letter in text.chars() {
-        match (letter, quote) {
-            (',', None) => {
-                terms.push(String::new());
-                continue;
-            }
-            ('"' | '`', None) => quote = Some(letter),
-            (_, Some(open)) if letter == open => quote = None,
-            _ => {}
-        }
-        if let Some(term) = terms.last_mut() {
-            term.push(letter);
-        }
-    }
-    match terms.iter().find(|term| term.trim().is_empty()) {
-        Some(_) => Err(format!("{text:?}: expected columns separated by commas, like 'diameter desc,pid'")),
-        None => Ok(OrderBy(terms)),
+    terms(text, "diameter desc,pid").map(OrderBy)
+}
+
+/// Columns and expressions, in the order of the result.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Columns(pub Vec<String>);
+
+/// Columns and expressions between commas outside of quotes and parentheses.
+pub fn columns(text: &str) -> Result<Columns, String> {
+    terms(text, "x,sqrt(vx*vx + vy*vy) AS speed").map(Columns)
+}
+
+fn terms(text: &str, like: &str) -> Result<Vec<String>, String> {
+    match kubist_expr::split(text) {
+        Some(terms) if !terms.is_empty() => Ok(terms.into_iter().map(str::to_owned).collect()),
+        _ => Err(format!("{text:?}: expected columns separated by commas, like '{like}'")),
     }
 }
 

@@ -11,12 +11,12 @@ use std::sync::Arc;
 
 use arrow_array::{ArrayRef, Float64Array, RecordBatch};
 use arrow_schema::{DataType, Field, Schema, SchemaRef};
-use kubist_expr::{ExprError, Expression, Shape, Steps, never};
+use kubist_expr::{ExprError, Expression, Shape, Steps, never, split, unquoted};
 use kubist_population::Number;
 
 use crate::aggregate::{Accumulator, Aggregate, Bound, Found, Pilot, Properties, Records, Rows, Shift, same};
 use crate::aggregates::share::NO_CONDITION;
-use crate::call::{Call, split, unquoted};
+use crate::call::Call;
 use crate::interval::{Conditions, Interval};
 use crate::sums::{Spread, Sums};
 

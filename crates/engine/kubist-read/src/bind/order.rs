@@ -1,8 +1,10 @@
 //! The order of a result: parses terms into columns and directions.
 
 use arrow_schema::{DataType, Field};
+use kubist_expr::Output as Parsed;
 use kubist_index::order;
 
+use super::outputs::{By, Computed, Output, is_name};
 use super::place;
 use kubist_catalog::schema::TableSchema;
 use kubist_types::error::{Error, Result};
@@ -25,25 +27,19 @@ pub(crate) struct Term {
     pub descending: bool,
 }
 
-#[derive(Clone, Copy, PartialEq)]
-pub(crate) enum By {
-    Priority,
-    /// Index into the columns that the query reads.
-    Column(usize),
-}
-
 impl Order {
     /// Returns the order of the result: the query's own with its `limit`, otherwise `otherwise`. Adds its
     /// columns to `read`.
     pub(super) fn of(
         schema: &TableSchema,
         spec: &QuerySpec,
+        outputs: &[Output],
         otherwise: Option<&[String]>,
         read: &mut Vec<usize>,
     ) -> Result<Option<Order>> {
-        let (names, first) = match (&spec.order_by, otherwise) {
-            (Some(names), _) => (&names[..], spec.limit),
-            (None, Some(names)) => (names, None),
+        let (names, outputs, first) = match (&spec.order_by, otherwise) {
+            (Some(names), _) => (&names[..], outputs, spec.limit),
+            (None, Some(names)) => (names, &[][..], None),
             (None, None) => return Ok(None),
         };
         if first.is_some() && spec.inclusion.is_some() {
@@ -56,8 +52,8 @@ impl Order {
         }
         let mut terms: Vec<Term> = Vec::with_capacity(names.len());
         for text in names {
-            let term = Term::parse(schema, text, read)?;
-            if terms.iter().any(|other| other.by == term.by) {
+            let term = Term::parse(schema, text, outputs, read)?;
+            if terms.iter().any(|other| other.by.is_same(&term.by)) {
                 return Err(Error::invalid(format!("order_by: {text:?} is given twice")));
             }
             terms.push(term);
@@ -67,8 +63,9 @@ impl Order {
 }
 
 impl Term {
-    /// Parses `diameter`, `diameter desc`, `"a name with spaces" asc` or `priority`.
-    fn parse(schema: &TableSchema, text: &str, read: &mut Vec<usize>) -> Result<Term> {
+    /// Parses `diameter`, `diameter desc`, `"a name with spaces" asc`, `sqrt(x * x + y * y)` or `priority`. As
+    /// in SQL, the names of the result come before the names of the table.
+    fn parse(schema: &TableSchema, text: &str, outputs: &[Output], read: &mut Vec<usize>) -> Result<Term> {
         let is_column = schema.user.index_of(text).is_ok();
         let (name, descending) = match text.trim().rsplit_once(char::is_whitespace) {
             _ if is_column => (text, false),
@@ -77,18 +74,32 @@ impl Term {
             _ => (text.trim(), false),
         };
         let quoted = if is_column { None } else { ['"', '`'].into_iter().find_map(|quote| unquoted(name, quote)) };
-        let column = match schema.column(quoted.as_deref().unwrap_or(name)) {
-            Ok(column) => column,
-            Err(_) if quoted.is_none() && name.eq_ignore_ascii_case(PRIORITY) => {
-                return Ok(Term { by: By::Priority, descending });
-            }
-            Err(error) => return Err(Error::invalid(format!("order_by: {error}"))),
+        let bare = quoted.as_deref().unwrap_or(name);
+        let by = match outputs.iter().find(|output| output.name() == bare) {
+            Some(output) => output.by(),
+            None => match schema.column(bare) {
+                Ok(column) => By::Column(place(column, read)),
+                Err(_) if quoted.is_none() && name.eq_ignore_ascii_case(PRIORITY) => By::Priority,
+                Err(error) if quoted.is_some() || is_name(name) => {
+                    return Err(Error::invalid(format!("order_by: {error}")));
+                }
+                Err(_) => {
+                    let of = schema.conditional();
+                    let parsed = Parsed::parse(name, &of)
+                        .map_err(|mistake| Error::invalid(format!("order_by: {name}: {mistake}")))?;
+                    By::Computed(Computed::new(schema, &of, parsed, read))
+                }
+            },
         };
-        let data_type = schema.stored.field(column).data_type();
-        if !has_order(data_type) {
-            return Err(Error::invalid(format!("order_by: column {name:?} of type {data_type} has no order")));
+        let data_type = match &by {
+            By::Priority => return Ok(Term { by, descending }),
+            By::Column(place) => schema.stored.field(read[*place]).data_type(),
+            By::Computed(computed) => computed.data_type(),
+        };
+        match has_order(data_type) {
+            true => Ok(Term { by, descending }),
+            false => Err(Error::invalid(format!("order_by: column {name:?} of type {data_type} has no order"))),
         }
-        Ok(Term { by: By::Column(place(column, read)), descending })
     }
 }
 

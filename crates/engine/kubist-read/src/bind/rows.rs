@@ -25,8 +25,8 @@ impl BoundQuery {
     ) -> Result<RecordBatch> {
         let schema = &self.snapshot.view.schema;
         let kept_below = self.kept_below.map(|place| columns[place].clone());
-        let columns = columns.into_iter().zip(&self.columns).map(|(array, column)| schema.to_user(*column, array));
-        let mut columns = columns.collect::<Result<Vec<ArrayRef>>>()?;
+        let values = self.outputs.iter().map(|output| output.values(schema, rows, &columns, &self.cancel));
+        let mut columns = values.collect::<Result<Vec<ArrayRef>>>()?;
         if self.inclusion.is_some() {
             let inclusion = inclusion();
             columns.push(Arc::new(match kept_below {
@@ -58,7 +58,7 @@ impl BoundQuery {
 
     pub(crate) fn schema(&self) -> SchemaRef {
         let schema = &self.snapshot.view.schema;
-        let mut fields: Vec<_> = self.columns.iter().map(|column| schema.user_field(*column).clone()).collect();
+        let mut fields: Vec<_> = self.outputs.iter().map(|output| output.field.clone()).collect();
         if let Some((name, nullable)) = &self.inclusion {
             fields.push(Arc::new(Field::new(name, DataType::Float64, *nullable)));
         }

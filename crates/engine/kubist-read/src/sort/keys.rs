@@ -12,6 +12,7 @@ use kubist_index::order;
 use kubist_index::priority::{is_identity_type, priorities};
 
 use crate::bind::{By, Order};
+use kubist_types::cancel::Cancel;
 use kubist_types::error::{Error, Result};
 
 /// Ranks of values: NaN and null come last in both directions.
@@ -28,13 +29,22 @@ pub(crate) struct Keys {
 impl Keys {
     /// Builds the keys of rows. `columns` are the columns that the query reads; the first `answered` are in
     /// the result.
-    pub fn new(order: &Order, columns: &[ArrayRef], answered: usize, priorities: &[u64]) -> Result<Keys> {
-        let terms = order.terms.iter().map(|term| match term.by {
-            By::Priority => Ok((Values::Exact(priorities.to_vec(), (0, u64::MAX)), None, term.descending)),
-            By::Column(place) => {
-                let array = &columns[place];
-                Ok((Values::of(array)?, array.nulls().cloned(), term.descending))
-            }
+    pub fn new(
+        order: &Order,
+        columns: &[ArrayRef],
+        answered: usize,
+        priorities: &[u64],
+        cancel: &Cancel,
+    ) -> Result<Keys> {
+        let arrays = order.terms.iter().map(|term| match &term.by {
+            By::Priority => Ok(None),
+            By::Column(place) => Ok(Some(columns[*place].clone())),
+            By::Computed(computed) => computed.values(priorities.len(), columns, cancel).map(Some),
+        });
+        let arrays = arrays.collect::<Result<Vec<Option<ArrayRef>>>>()?;
+        let terms = order.terms.iter().zip(&arrays).map(|(term, array)| match array {
+            None => Ok((Values::Exact(priorities.to_vec(), (0, u64::MAX)), None, term.descending)),
+            Some(array) => Ok((Values::of(array)?, array.nulls().cloned(), term.descending)),
         });
         let terms: Vec<_> = terms.collect::<Result<_>>()?;
         let ties = ties(&columns[..answered], priorities.len());
@@ -189,7 +199,7 @@ mod tests {
     fn ordered(array: ArrayRef, descending: bool) -> Vec<usize> {
         let order = Order { terms: vec![Term { by: By::Column(0), descending }], first: None };
         let priorities: Vec<u64> = (0..array.len() as u64).collect();
-        let keys = Keys::new(&order, &[array.clone()], 1, &priorities).unwrap();
+        let keys = Keys::new(&order, &[array.clone()], 1, &priorities, &Cancel::default()).unwrap();
         let mut written = vec![];
         keys.write(&mut written);
         written.push(7);

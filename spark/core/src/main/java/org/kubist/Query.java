@@ -114,7 +114,9 @@ public final class Query {
     }
 
     /**
-     * The columns to return, in this order; by default all.
+     * The columns and expressions to return, in this order; without it all columns. <code>AS</code> names
+     * an expression, as in <code>sqrt(vx*vx + vy*vy) AS speed</code>; without a name it has its own text.
+     * <code>*</code> stands for all columns.
      *
      * @param values in their order
      * @return this query
