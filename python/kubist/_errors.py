@@ -116,3 +116,17 @@ class InternalError(Error):
 for _name in __all__:
     globals()[_name].__module__ = "kubist"
 del _name
+
+
+def exit_code(error: BaseException) -> int:
+    """The exit code of a command that fails with this error, as `kubist --help` lists them."""
+    match error:
+        case KeyboardInterrupt():
+            return 130
+        case FileNotFoundError() | FileExistsError() | ImportError():
+            return 3
+        case InvalidInput():
+            return 2
+        case Damaged() | NewerFormat():
+            return 1
+    return 4

@@ -11,12 +11,12 @@ import json
 import sys
 from typing import Any
 
-from .. import _errors
+from .._errors import Error, exit_code
 from .._shown import counted
 from . import Plan, Report, ingest
 from .report import of_files
 
-USAGE, EXISTENCE, SYSTEM, UNSOUND, INTERRUPTED = 2, 3, 4, 1, 130
+USAGE = 2
 
 
 def main(text: str) -> int:
@@ -27,16 +27,10 @@ def main(text: str) -> int:
     asked["identity"] = asked["identity"] or None
     try:
         done = ingest(**asked)
-    except KeyboardInterrupt:
-        return _tell("interrupted", INTERRUPTED)
-    except (_errors.NotATable, _errors.TableExists, FileNotFoundError, ImportError) as error:
-        return _tell(str(error), EXISTENCE)
-    except _errors.InvalidInput as error:
-        return _tell(str(error), USAGE)
-    except (_errors.Damaged, _errors.NewerFormat) as error:
-        return _tell(str(error), UNSOUND)
-    except (_errors.Error, OSError) as error:
-        return _tell(str(error), SYSTEM)
+    except KeyboardInterrupt as error:
+        return _tell("interrupted", exit_code(error))
+    except (Error, OSError, ImportError) as error:
+        return _tell(str(error), exit_code(error))
     if as_json:
         print(json.dumps(dataclasses.asdict(done)))
     elif isinstance(done, Plan):

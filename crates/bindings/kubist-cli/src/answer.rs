@@ -3,6 +3,7 @@
 use std::io::IsTerminal;
 use std::path::Path;
 
+use arrow_schema::SchemaRef;
 use kubist::{Cancel, Metadata, QueryStream, Stats};
 use serde::Serialize;
 
@@ -10,14 +11,81 @@ use crate::args::{Format, Output};
 use crate::cost::cost;
 use crate::failure::{Failure, Kind, Result};
 use crate::foreign;
-use crate::output::{Encoding, Records, json, print, print_json, remark, remark_raw};
+use crate::output::{Batches, Encoding, Records, json, print, print_json, remark, remark_raw};
 use crate::table::Preview;
 
 /// Rows shown on a terminal without --limit.
 pub const PREVIEW_RECORDS: usize = 40;
 
+/// The output of a command with rows, checked before any row is read.
+pub struct Delivery<'a> {
+    asked: &'a Output,
+    limit: Option<u64>,
+    /// `None` for a file that the Python package writes.
+    format: Option<Format>,
+}
+
+/// The rows that were written: all, or those that fit a terminal.
+pub enum Shown {
+    All,
+    First(usize),
+}
+
+impl Delivery<'_> {
+    /// A terminal shows `limit` rows, or [`PREVIEW_RECORDS`] without a limit.
+    pub fn new(asked: &Output, limit: Option<u64>) -> Result<Delivery<'_>> {
+        let path = asked.path();
+        let is_foreign = asked.format.is_none() && path.is_some_and(is_of_others);
+        let format = if is_foreign { None } else { Some(format(asked, path)?) };
+        match (format.map(encoding), path) {
+            (Some(None), Some(path)) => Err(Failure::usage(format!(
+                "{}: --format table is for the terminal; use another format for a file",
+                path.display()
+            ))),
+            _ => Ok(Delivery { asked, limit, format }),
+        }
+    }
+
+    /// Writes the rows.
+    pub fn write(
+        &self,
+        schema: &SchemaRef,
+        batches: Batches<'_>,
+        metadata: &Metadata,
+        cancel: &Cancel,
+    ) -> Result<Shown> {
+        let path = self.asked.path();
+        let written = match (self.format.map(encoding), path) {
+            (None, Some(path)) => foreign::export(path, metadata, schema, batches, cancel).map(|()| Shown::All),
+            (Some(Some(encoding)), _) => written(path, encoding, schema, batches),
+            _ => self.preview(schema, batches),
+        };
+        written.map_err(|failure| match path {
+            Some(path) if failure.kind == Kind::Interrupted => {
+                failure.noting(format!("{} was not written", path.display()))
+            }
+            _ => failure,
+        })
+    }
+
+    fn preview(&self, schema: &SchemaRef, batches: Batches<'_>) -> Result<Shown> {
+        let most = self.limit.map_or(PREVIEW_RECORDS, |limit| usize::try_from(limit).unwrap_or(usize::MAX));
+        let mut preview = Preview::new(schema, most);
+        let mut shown = Shown::All;
+        for batch in batches {
+            let batch = batch?;
+            if preview.add(&batch).map_err(Failure::usage)? < batch.num_rows() {
+                shown = Shown::First(most);
+                break;
+            }
+        }
+        print(&preview.page())?;
+        Ok(shown)
+    }
+}
+
 /// Writes the rows of the query that `ask` starts, and reports its cost. Errors of the output options are
-/// reported before the query starts. A terminal shows `limit` rows, or [`PREVIEW_RECORDS`] without a limit.
+/// reported before the query starts.
 pub fn send(
     asked: &Output,
     limit: Option<u64>,
@@ -25,20 +93,21 @@ pub fn send(
     cancel: &Cancel,
     ask: impl FnOnce() -> kubist::Result<QueryStream>,
 ) -> Result<Stats> {
-    let path = asked.path();
-    let unwritten = |failure: Failure| match path {
-        Some(path) if failure.kind == Kind::Interrupted => {
-            failure.noting(format!("{} was not written", path.display()))
+    let delivery = Delivery::new(asked, limit)?;
+    let mut stream = ask()?;
+    let schema = stream.schema();
+    let mut batches = stream.by_ref().map(|batch| batch.map_err(Failure::from));
+    match delivery.write(&schema, &mut batches, metadata, cancel)? {
+        Shown::All => report_cost(asked, asked.path(), &stream),
+        Shown::First(rows) => {
+            let more = match stream.is_ordered() {
+                true => "--limit shows more, -o FILE writes all",
+                false => "without an order; --limit shows a uniform sample, --order-by sorts, -o FILE writes all",
+            };
+            remark(&format!("the first {rows} records; {more}"));
+            Ok(stream.stats())
         }
-        _ => failure,
-    };
-    if let Some(path) = path.filter(|path| asked.format.is_none() && is_of_others(path)) {
-        let mut stream = ask()?;
-        foreign::export(path, metadata, &mut stream, cancel).map_err(unwritten)?;
-        return report_cost(asked, Some(path), &stream);
     }
-    let format = format(asked, path)?;
-    written(asked, limit, path, format, ask()?).map_err(unwritten)
 }
 
 /// Returns whether the Python package writes files of this name.
@@ -88,49 +157,13 @@ pub fn encoding(format: Format) -> Option<Encoding> {
     }
 }
 
-fn written(
-    asked: &Output,
-    limit: Option<u64>,
-    path: Option<&Path>,
-    format: Format,
-    mut stream: QueryStream,
-) -> Result<Stats> {
-    let Some(encoding) = encoding(format) else { return preview(asked, limit, path, stream) };
-    let mut records = Records::create(path, encoding, &stream.schema())?;
-    for batch in &mut stream {
+fn written(path: Option<&Path>, encoding: Encoding, schema: &SchemaRef, batches: Batches<'_>) -> Result<Shown> {
+    let mut records = Records::create(path, encoding, schema)?;
+    for batch in batches {
         records.write(&batch?)?;
     }
     records.finish()?;
-    report_cost(asked, path, &stream)
-}
-
-fn preview(asked: &Output, limit: Option<u64>, path: Option<&Path>, mut stream: QueryStream) -> Result<Stats> {
-    if let Some(path) = path {
-        return Err(Failure::usage(format!(
-            "{}: --format table is for the terminal; use another format for a file",
-            path.display()
-        )));
-    }
-    let most = limit.map_or(PREVIEW_RECORDS, |limit| usize::try_from(limit).unwrap_or(usize::MAX));
-    let mut preview = Preview::new(&stream.schema(), most);
-    let mut cut = false;
-    for batch in &mut stream {
-        let batch = batch?;
-        cut = preview.add(&batch).map_err(Failure::usage)? < batch.num_rows();
-        if cut {
-            break;
-        }
-    }
-    print(&preview.page())?;
-    if cut {
-        let more = match stream.is_ordered() {
-            true => "--limit shows more, -o FILE writes all",
-            false => "without an order; --limit shows a uniform sample, --order-by sorts, -o FILE writes all",
-        };
-        remark(&format!("the first {most} records; {more}"));
-        return Ok(stream.stats());
-    }
-    report_cost(asked, None, &stream)
+    Ok(Shown::All)
 }
 
 /// The cost of a query, for scripts.

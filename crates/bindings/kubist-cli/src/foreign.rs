@@ -12,12 +12,14 @@ use std::process::{Child, ChildStdin, Command, Stdio};
 use std::time::{Duration, Instant};
 
 use arrow_ipc::writer::StreamWriter;
-use kubist::{Cancel, Metadata, QueryStream};
+use arrow_schema::Schema;
+use kubist::{Cancel, Metadata};
 use kubist_files::is_foreign;
 use serde_json::{Value, json};
 
 use crate::args;
 use crate::failure::{Failure, Kind, Result};
+use crate::output::Batches;
 use crate::parse::{IngestGroups, Reading};
 use crate::python;
 
@@ -67,7 +69,7 @@ pub fn become_module(needs: &str, module: &str, asked: &Value) -> Failure {
 }
 
 /// The Python interpreter that has a module of the package, and the module. `needs` begins the message.
-fn package(needs: &str, module: &str) -> Result<(PathBuf, String)> {
+pub fn package(needs: &str, module: &str) -> Result<(PathBuf, String)> {
     python::asked(&format!("import {module}; print('{module}')")).ok_or_else(|| Failure {
         kind: Kind::Existence,
         message: format!(
@@ -78,19 +80,21 @@ fn package(needs: &str, module: &str) -> Result<(PathBuf, String)> {
 
 /// Sends rows to the package, which writes a file once it has all of them. Ctrl-C stops it at any time and
 /// leaves no partial file.
-pub fn export(path: &Path, metadata: &Metadata, stream: &mut QueryStream, cancel: &Cancel) -> Result<()> {
+pub fn export(path: &Path, metadata: &Metadata, schema: &Schema, batches: Batches<'_>, cancel: &Cancel) -> Result<()> {
     let (python, module) = package(&format!("{}: this format", path.display()), "kubist.exporting")?;
+    let ended =
+        |child: Child| ended(child, &format!("{}: the Python package could not write this file", path.display()));
     let about = json!({ "path": path, "metadata": metadata }).to_string();
     let mut command = Command::new(&python);
     command.args(["-m", &module, &about]).stdin(Stdio::piped()).stderr(Stdio::piped());
     let mut child = command.spawn().map_err(|error| Failure::io(&python, &error))?;
-    let Some(mut input) = child.stdin.take() else { return Err(ended(path, child)) };
-    match feed(&mut input, stream) {
+    let Some(mut input) = child.stdin.take() else { return Err(ended(child)) };
+    match feed(&mut input, schema, batches) {
         Ok(()) => {
             drop(input);
             while !cancel.is_set() {
                 if !matches!(child.try_wait(), Ok(None)) {
-                    let failure = ended(path, child);
+                    let failure = ended(child);
                     return if failure.message.is_empty() { Ok(()) } else { Err(failure) };
                 }
                 std::thread::sleep(POLL);
@@ -99,7 +103,7 @@ pub fn export(path: &Path, metadata: &Metadata, stream: &mut QueryStream, cancel
             Err(Failure::from(kubist::Error::Cancelled))
         }
         // The package ended early; its own error explains the broken pipe.
-        Err(failure) if failure.kind == Kind::ReaderGone => Err(ended(path, child)),
+        Err(failure) if failure.kind == Kind::ReaderGone => Err(ended(child)),
         Err(failure) => {
             // Killed before the pipe closes, because the package would take that for the end of the rows.
             let _ = child.kill().and_then(|()| child.wait());
@@ -132,22 +136,22 @@ fn stop(path: &Path, mut child: Child) {
     let _ = if part.is_dir() { std::fs::remove_dir_all(part) } else { std::fs::remove_file(part) };
 }
 
-fn feed(input: &mut ChildStdin, stream: &mut QueryStream) -> Result<()> {
+fn feed(input: &mut ChildStdin, schema: &Schema, batches: Batches<'_>) -> Result<()> {
     let gone = |error: arrow_schema::ArrowError| match error {
         arrow_schema::ArrowError::IoError(message, error) => {
             Failure { message, ..Failure::io(Path::new("the package"), &error) }
         }
         other => Failure::usage(other),
     };
-    let mut writer = StreamWriter::try_new(input, &stream.schema()).map_err(gone)?;
-    for batch in stream {
+    let mut writer = StreamWriter::try_new(input, schema).map_err(gone)?;
+    for batch in batches {
         writer.write(&batch?).map_err(gone)?;
     }
     writer.finish().map_err(gone)
 }
 
-/// The package's error message; empty after success.
-fn ended(path: &Path, mut child: Child) -> Failure {
+/// The message of a program that ended, or `otherwise` if it printed none; empty after success.
+pub fn ended(mut child: Child, otherwise: &str) -> Failure {
     let mut said = String::new();
     if let Some(mut errors) = child.stderr.take() {
         // If standard error cannot be read, the exit status still reports the failure.
@@ -157,14 +161,12 @@ fn ended(path: &Path, mut child: Child) -> Failure {
         Ok(status) if status.success() => return Failure { kind: Kind::System, message: String::new() },
         Ok(status) if status.code() == Some(Kind::Usage as i32) => Kind::Usage,
         Ok(status) if status.code() == Some(Kind::Existence as i32) => Kind::Existence,
+        Ok(status) if status.code() == Some(Kind::Unsound as i32) => Kind::Unsound,
+        Ok(status) if status.code() == Some(Kind::Interrupted as i32) => return Failure::interrupted(),
         _ => Kind::System,
     };
     let said = said.trim();
-    let message = if said.is_empty() {
-        format!("{}: the Python package could not write this file", path.display())
-    } else {
-        said.to_owned()
-    };
+    let message = if said.is_empty() { otherwise.to_owned() } else { said.to_owned() };
     Failure { kind, message }
 }
 

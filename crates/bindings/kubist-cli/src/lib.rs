@@ -34,6 +34,7 @@ mod query;
 mod recompute;
 mod regrid;
 mod salvage;
+mod sql;
 mod table;
 mod tail;
 mod token;
@@ -97,6 +98,7 @@ fn run(command: &Command, cancel: &Cancel) -> Result<()> {
         Command::Ingest(command) => ingest::run(command, cancel),
         Command::Index(command) => index::run(command, cancel),
         Command::Query(command) => query::run(command, cancel),
+        Command::Sql(command) => sql::run(command, cancel),
         Command::Trajectories(command) => trajectories::run(command, cancel),
         Command::Estimate(command) => estimate::run(command, cancel),
         Command::Explain(command) => explain::run(command, cancel),

@@ -127,6 +127,9 @@ impl Drop for PendingFile {
     }
 }
 
+/// The rows of a result.
+pub type Batches<'a> = &'a mut dyn Iterator<Item = Result<RecordBatch>>;
+
 /// The format of the rows in the output.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Encoding {

@@ -621,6 +621,7 @@ fn help_has_examples_and_exit_codes() {
         "ingest",
         "index",
         "query",
+        "sql",
         "trajectories",
         "info",
         "verify",

@@ -13,7 +13,7 @@ pub use self::files::Index;
 pub use self::model::{Advise, Fit, Model};
 pub use self::question::Question;
 pub use self::read::{
-    Estimate, Explain, Format, History, Info, Output, Query, Recompute, Salvage, Tail, Trajectories, Verify,
+    Estimate, Explain, Format, History, Info, Output, Query, Recompute, Salvage, Sql, Tail, Trajectories, Verify,
 };
 pub use self::show::{Plot, View};
 pub use self::write::{Alter, Cache, Clean, Copy, Drop, Ingest, Optimize, Regrid};
@@ -40,6 +40,7 @@ pub enum Command {
     Ingest(Ingest),
     Index(Index),
     Query(Query),
+    Sql(Sql),
     Trajectories(Trajectories),
     Estimate(Estimate),
     Explain(Explain),

@@ -62,6 +62,49 @@ impl Output {
     }
 }
 
+/// Run one SELECT with Polars or DuckDB; the table is called self
+///
+/// Needs the Python package with the engine (pip install kubist polars duckdb). Only the columns and rows that
+/// the query needs are read.
+#[derive(Debug, Args)]
+#[command(after_help = "\
+Examples:
+  kubist sql airway.kubist 'SELECT deposited, count(*) FROM self WHERE x < 0.2 GROUP BY deposited'
+  kubist sql airway.kubist 'SELECT kind, median(x) FROM self JOIN m USING (pid) GROUP BY ALL' \\
+      --engine duckdb --table m=materials.kubist -o kinds.parquet
+
+Exit codes: see kubist --help")]
+pub struct Sql {
+    /// The table's directory, s3://bucket/prefix or cassandra://hosts/keyspace/table
+    pub table: Location,
+    /// One SELECT, in the dialect of the engine
+    pub query: String,
+    /// The library that runs the query
+    #[arg(long, value_enum, default_value_t = Engine::Polars)]
+    pub engine: Engine,
+    /// Another table, and its name in the query: m=materials.kubist (repeatable)
+    #[arg(long = "table", value_name = "NAME=LOCATION", value_parser = parse::named_table)]
+    pub others: Vec<(String, String)>,
+    #[command(flatten)]
+    pub output: Output,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, ValueEnum)]
+pub enum Engine {
+    Polars,
+    Duckdb,
+}
+
+impl Engine {
+    /// Its name in Python.
+    pub fn name(self) -> &'static str {
+        match self {
+            Engine::Polars => "polars",
+            Engine::Duckdb => "duckdb",
+        }
+    }
+}
+
 /// Return the complete trajectories that pass through a region
 ///
 /// A trajectory is returned if at least one of its rows is in the region. Trajectories follow one another,
@@ -153,12 +196,12 @@ pub struct Estimate {
     /// The table's directory, s3://bucket/prefix or cassandra://hosts/keyspace/table; or a file of arrays,
     /// followed by more files of the same kind
     pub table: Location,
-    /// The aggregates to estimate, like 'mean(x), max(y)'
+    /// The aggregates to estimate, like 'mean(x), max(y) as top'
     #[arg(required = true)]
     pub aggregates: Vec<String>,
     #[command(flatten)]
     pub region: Region,
-    /// Columns or expressions to group by, like 'kind, bin(x, 0.01)'
+    /// Columns or expressions to group by, like 'kind, bin(x, 0.01) as slice'
     #[arg(long, value_name = "EXPRESSIONS")]
     pub group_by: Vec<String>,
     /// Stop when half of each interval is at most this fraction of its value: 1% or 0.01
