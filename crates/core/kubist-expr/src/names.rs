@@ -21,6 +21,9 @@ const SCALED: &str = "unit of a multiple";
 
 const MOST_REGULAR: usize = 64;
 
+/// Lookups that search all names. Only a text with more of them makes maps, which cost more than a search.
+const SEARCHES: usize = 8;
+
 /// The number of column names that an error lists.
 const LISTED: usize = 20;
 
@@ -43,6 +46,8 @@ pub(crate) struct Names<'a> {
     /// Indices by name in lower case.
     folded: OnceCell<HashMap<String, Vec<usize>>>,
     mentioned: RefCell<HashMap<usize, Arc<Column>>>,
+    /// The number of lookups so far.
+    lookups: Cell<usize>,
     regular: Cell<usize>,
     /// Conversions between the units of this expression.
     pub(crate) units: Arc<Units>,
@@ -55,6 +60,7 @@ impl<'a> Names<'a> {
             exact: OnceCell::new(),
             folded: OnceCell::new(),
             mentioned: RefCell::default(),
+            lookups: Cell::default(),
             regular: Cell::default(),
             units: Arc::default(),
         }
@@ -62,7 +68,7 @@ impl<'a> Names<'a> {
 
     /// Letter case is ignored unless `exactly` is set or a column has exactly that name.
     pub(crate) fn column(&self, name: &str, exactly: bool) -> Result<Arc<Column>, ExprError> {
-        match self.indices(name, exactly) {
+        match &self.indices(name, exactly)[..] {
             [index] => Ok(self.at(*index)),
             [] => Err(unknown(self.schema, name, exactly)),
             several => {
@@ -87,17 +93,27 @@ impl<'a> Names<'a> {
         !self.indices(name, false).is_empty()
     }
 
-    fn indices(&self, name: &str, exactly: bool) -> &[usize] {
-        let fields = || self.schema.fields().iter().enumerate();
-        let exact = self.exact.get_or_init(|| by_name(fields().map(|(index, field)| (field.name().as_str(), index))));
-        match exact.get(name) {
-            Some(indices) => indices,
-            None if exactly => &[],
-            None => {
-                let folded = || by_name(fields().map(|(index, field)| (field.name().to_lowercase(), index)));
-                self.folded.get_or_init(folded).get(&name.to_lowercase()).map_or(&[], Vec::as_slice)
+    fn indices(&self, name: &str, exactly: bool) -> Vec<usize> {
+        let names = || self.schema.fields().iter().map(|field| field.name().as_str()).enumerate();
+        let lookups = self.lookups.get();
+        self.lookups.set(lookups + 1);
+        if lookups < SEARCHES {
+            let exact: Vec<usize> = names().filter(|(_, own)| *own == name).map(|(index, _)| index).collect();
+            if exactly || !exact.is_empty() {
+                return exact;
             }
+            let folded = name.to_lowercase();
+            return names().filter(|(_, own)| own.to_lowercase() == folded).map(|(index, _)| index).collect();
         }
+        let exact = self.exact.get_or_init(|| by_name(names().map(|(index, own)| (own, index))));
+        let indices = match exact.get(name) {
+            None if !exactly => {
+                let folded = || by_name(names().map(|(index, own)| (own.to_lowercase(), index)));
+                self.folded.get_or_init(folded).get(&name.to_lowercase())
+            }
+            exact => exact,
+        };
+        indices.cloned().unwrap_or_default()
     }
 
     fn at(&self, index: usize) -> Arc<Column> {

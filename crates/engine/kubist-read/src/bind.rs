@@ -80,7 +80,7 @@ impl BoundQuery {
     /// `Invalid` for a name, type or value that does not fit the table; `Forked`; `Cancelled`; a storage
     /// error if the grid cannot be read.
     pub fn new(snapshot: &Snapshot, request: &Request) -> Result<BoundQuery> {
-        BoundQuery::with(snapshot, request, None, |_| Ok(Predicate::always()))
+        BoundQuery::with(snapshot, request, None, None)
     }
 
     /// Like [`BoundQuery::new`], with one more condition on the visible columns, joined by AND. `otherwise`
@@ -93,7 +93,7 @@ impl BoundQuery {
         snapshot: &Snapshot,
         request: &Request,
         otherwise: Option<&[String]>,
-        condition: impl FnOnce(&Schema) -> Result<Predicate>,
+        condition: Option<&dyn Fn(&Schema) -> Result<Predicate>>,
     ) -> Result<BoundQuery> {
         let Request { spec, run } = request;
         let core = &snapshot.core;
@@ -110,7 +110,10 @@ impl BoundQuery {
         let kept = snapshot.whole(spec.steps).map_or(1.0, |whole| whole.below);
         let mut query = BoundQuery {
             snapshot: snapshot.clone(),
-            predicate: predicate(snapshot, spec)?.and(condition(&snapshot.view.schema.conditional())?),
+            predicate: match condition {
+                None => predicate(snapshot, spec)?,
+                Some(condition) => predicate(snapshot, spec)?.and(condition(&snapshot.view.schema.conditional())?),
+            },
             cancel: run.cancel.clone(),
             spec: spec.clone(),
             region: Region::everything(grids.clone()),
@@ -229,8 +232,12 @@ fn has_end(bound: &Bound) -> bool {
 }
 
 fn predicate(snapshot: &Snapshot, spec: &QuerySpec) -> Result<Predicate> {
-    let visible = snapshot.view.schema.conditional();
     let mut all = Predicate::always();
+    // Without conditions, many columns cost nothing.
+    let visible = match spec.bounds.is_empty() && spec.filter.is_none() {
+        true => Schema::empty(),
+        false => snapshot.view.schema.conditional(),
+    };
     for bound in &spec.bounds {
         if let Some(range) = of_bound(snapshot, &visible, bound)? {
             all = all.and(range);

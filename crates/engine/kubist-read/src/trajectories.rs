@@ -46,15 +46,15 @@ pub fn trajectories(snapshot: &Snapshot, through: &Request, by: &str, request: &
         return Err(Error::invalid("what passed through a region is not a matter of limit, per_cell or an order"));
     }
     let paths = of_paths(schema, column);
-    let bind = |condition: &dyn Fn(&Schema) -> Result<Predicate>| {
-        BoundQuery::with(snapshot, request, Some(&paths), |visible| condition(visible))
+    let bind = |condition: Option<&dyn Fn(&Schema) -> Result<Predicate>>| {
+        BoundQuery::with(snapshot, request, Some(&paths), condition)
     };
     // Errors of the second query are reported before the first one runs.
-    bind(&|_| Ok(Predicate::always()))?;
+    bind(None)?;
     let (values, spent) = distinct(snapshot, through, column)?;
     let cancel = &request.run.cancel;
     let among = |visible: &Schema| Ok(Predicate::among(visible, by, values.as_ref(), &|| cancel.is_set())?);
-    let plan = LogicalPlan::of(bind(&among)?);
+    let plan = LogicalPlan::of(bind(Some(&among))?);
     plan.spend(&spent);
     QueryStream::run(plan)
 }
