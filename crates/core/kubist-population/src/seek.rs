@@ -39,8 +39,14 @@ impl Reach {
         Reach { column, end, numbers, zeros: order::zero_keys(data_type), may_differ, best: Mutex::new(None) }
     }
 
+    /// The turned key of a number; `None` for other values.
+    pub fn number(&self, key: u64) -> Option<u64> {
+        let (first, last) = self.numbers;
+        (first..=last).contains(&key).then(|| self.settled(self.end.turned(key)))
+    }
+
     /// Replaces the key of -0.0 by the key of 0.0.
-    fn settled(&self, turned: u64) -> u64 {
+    pub fn settled(&self, turned: u64) -> u64 {
         match self.zeros {
             Some((negative, zero)) if self.end.turned(turned) == negative => self.end.turned(zero),
             _ => turned,

@@ -3,9 +3,8 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Instant;
 
 use arrow_schema::{Schema, SchemaRef};
-use kubist_catalog::schema::TableSchema;
 use kubist_catalog::snapshot::Snapshot;
-use kubist_expr::{Nulls, Zone};
+use kubist_expr::Nulls;
 use kubist_format::zone_map::ZoneMap;
 use kubist_index::order;
 use kubist_index::priority::PriorityRange;
@@ -16,6 +15,7 @@ use kubist_population::{Kept, Number, Parcels, Population, Scan, Scanned, Worth}
 use kubist_read::execute::{self, Skips, Wanted};
 use kubist_read::plan::{Listed, LogicalPlan, Pieces};
 use kubist_read::request::RunOptions;
+use kubist_read::runs::zone_of;
 use kubist_types::Cancel;
 use kubist_types::error::Result;
 use kubist_types::query::QuerySpec;
@@ -75,13 +75,6 @@ impl Records {
                 !of_zones.reads(|column| zone_of(&schema, map, zone, column))
             })),
         }
-    }
-}
-
-fn zone_of(schema: &TableSchema, map: &ZoneMap, zone: usize, column: usize) -> Zone {
-    match map.columns.get(column) {
-        Some(zones) => map.zone(zone, zones),
-        None => schema.zone_of_default(column),
     }
 }
 

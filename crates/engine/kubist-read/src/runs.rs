@@ -4,9 +4,11 @@ use std::sync::Arc;
 
 use arrow_array::{Array, ArrayRef, RecordBatch};
 use bytes::Bytes;
+use kubist_expr::Zone;
 use kubist_index::state::Run;
 
 use kubist_catalog::fetch::Piece;
+use kubist_catalog::schema::TableSchema;
 use kubist_catalog::snapshot::Snapshot;
 use kubist_format::decode::{self, Column};
 use kubist_format::location::Location;
@@ -141,6 +143,14 @@ fn append_chunk(
         return Err(snapshot.explained(run, damaged(what)));
     }
     builder.append(&map.page_column(page, bytes), spans).map_err(damaged)
+}
+
+/// The bounds of a column in a zone. A run that is older than the column has the default value.
+pub fn zone_of(schema: &TableSchema, map: &ZoneMap, zone: usize, column: usize) -> Zone {
+    match map.columns.get(column) {
+        Some(zones) => map.zone(zone, zones),
+        None => schema.zone_of_default(column),
+    }
 }
 
 /// A damage error with the file, the offset and the cube.

@@ -2,9 +2,11 @@
 //!
 //! Rows are scanned with keys that compare as bytes (`keys`). Rows that fit in memory are sorted there. More
 //! rows become sorted runs in a scratch file (`scratch`). These are merged (`merge`), as many at a time as
-//! memory has room for one block of each. With `first`, only rows that can still be among the first are kept.
+//! memory has room for one block of each. With `first`, only rows that can still be among the first are kept,
+//! and runs and zones without such rows are not read (`bar`).
 //! All steps can be cancelled.
 
+mod bar;
 mod keys;
 mod merge;
 mod scratch;
@@ -16,8 +18,9 @@ use arrow_array::{ArrayRef, Float64Array, RecordBatch};
 use arrow_schema::Schema;
 
 use crate::bind::Order;
-use crate::execute::{self, Scanned, Skips, Wanted};
+use crate::execute::{self, Scanned, Wanted};
 use crate::plan::LogicalPlan;
+use bar::Bar;
 use keys::Keys;
 use kubist_index::gradual;
 use kubist_types::cancel::Cancel;
@@ -233,8 +236,17 @@ fn block_rows(memory: usize, row_bytes: usize) -> usize {
 fn keyed(plan: &Arc<LogicalPlan>) -> Result<impl Iterator<Item = Result<(Block, Stats)>>> {
     let query = plan.query.clone();
     let wanted = Wanted { columns: query.read.clone(), priorities: true };
+    let bar = query.order.as_ref().and_then(|order| Bar::of(&query, order));
+    let skips = bar.as_ref().map(Bar::skips).unwrap_or_default();
+    let pieces = match &bar {
+        Some(bar) => plan.all_pieces()?.ranked(|run| bar.rank(run)),
+        None => plan.all_pieces()?,
+    };
     let with_keys = move |scanned: Scanned| {
         let Scanned { columns, priorities, stats, .. } = scanned;
+        if let Some(bar) = bar.as_ref().filter(|_| !priorities.is_empty()) {
+            bar.raise(&columns);
+        }
         let keys = match &query.order {
             Some(order) if !priorities.is_empty() => {
                 Keys::new(order, &columns, query.needed, &priorities, &query.cancel)?
@@ -243,7 +255,7 @@ fn keyed(plan: &Arc<LogicalPlan>) -> Result<impl Iterator<Item = Result<(Block, 
         };
         Ok((Block { columns, keys }, stats))
     };
-    Ok(execute::work(plan.all_pieces()?, wanted, Skips::default(), with_keys))
+    Ok(execute::work(pieces, wanted, skips, with_keys))
 }
 
 /// Keeps the rows of a block whose keys are at most `last`.

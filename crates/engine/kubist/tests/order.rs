@@ -178,6 +178,33 @@ fn any_order_is_that_of_a_sort_in_memory() {
 }
 
 #[test]
+fn the_first_of_an_order_are_found_in_few_runs() {
+    let rows = rows(5, 60_000);
+    let table = made(&rows, 60_000, &["id"]);
+    let snapshot = table.snapshot().unwrap();
+    let first = |query: Query| {
+        let mut stream = snapshot.query(query).unwrap();
+        let mut found = Vec::new();
+        while let Some(batch) = stream.next().transpose().unwrap() {
+            found.extend_from_slice(batch["id"].as_primitive::<Int64Type>().values());
+        }
+        (found, stream.stats().rows_read)
+    };
+    for (order, expected) in [("id", (0..10).collect::<Vec<i64>>()), ("id desc", (59_990..60_000).rev().collect())] {
+        let (found, read) = first(Query::new().order_by([order]).limit(10));
+        assert_eq!(found, expected, "{order}");
+        assert!(read < 12_000, "{order}: {read} rows read");
+    }
+    // Only matching rows set the bar.
+    let (found, _) = first(Query::new().order_by(["id"]).filter("id >= 40000").limit(3));
+    assert_eq!(found, [40_000, 40_001, 40_002]);
+    // All rows of the best value are candidates.
+    let terms = ["time DESC".to_string(), "id".to_string()];
+    let by_priority = ids(&snapshot, Query::new().limit(u64::MAX));
+    assert_eq!(first(Query::new().order_by(terms.clone()).limit(9)).0, sorted(&by_priority, &rows, &terms)[..9]);
+}
+
+#[test]
 fn trajectories_come_one_after_the_other_in_order_of_time() {
     let rows = rows(9, 20_000);
     for identity in [&["id"][..], &["id", "x"], &[]] {

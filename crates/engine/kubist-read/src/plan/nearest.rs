@@ -78,6 +78,15 @@ impl BoundQuery {
         Some(key.map_or(Promise::Nothing, |key| Promise::Key(reach.end.turned(key))))
     }
 
+    /// The best turned key of a run, or `None` inside if it has no numbers. `None` if only its zone map can
+    /// tell.
+    pub(crate) fn best_of(&self, run: &Run<Location>, reach: &Reach) -> Option<Option<u64>> {
+        self.promise(run, reach, None).map(|promise| match promise {
+            Promise::Key(key) => Some(key),
+            Promise::Nothing | Promise::Beyond => None,
+        })
+    }
+
     /// Returns the best key beyond the coordinate of `than`, in the grid of a run; both are turned keys.
     fn beyond(&self, run: &Run<Location>, reach: &Reach, than: u64) -> Option<u64> {
         let (frame, d) = self.dimension(run, reach.column)?;

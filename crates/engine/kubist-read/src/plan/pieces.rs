@@ -16,18 +16,44 @@ use kubist_types::stats::Stats;
 use super::{LogicalPlan, ReadPlan};
 use crate::visit::Visit;
 
+/// Rows of the runs that [`Pieces::ranked`] reads first.
+const FIRST_ROWS: u64 = 4_096;
+
 /// Read plans that together have each row once. It is a single plan unless that would take long to make.
 pub struct Pieces(Left);
 
 enum Left {
     Plan(Arc<ReadPlan>),
-    Stretches { plan: Arc<LogicalPlan>, range: PriorityRange, stretches: Stretches },
+    /// The runs that are read first, then the others.
+    Ranked(Arc<ReadPlan>, Arc<ReadPlan>),
+    Stretches {
+        plan: Arc<LogicalPlan>,
+        range: PriorityRange,
+        stretches: Stretches,
+    },
     Nothing,
 }
 
 impl Pieces {
     pub fn nothing() -> Pieces {
         Pieces(Left::Nothing)
+    }
+
+    /// Reads some runs of the lowest rank first. A directory that does not fit in memory keeps its order.
+    pub fn ranked(self, rank: impl Fn(&Run<Location>) -> u64) -> Pieces {
+        let Left::Plan(plan) = self.0 else { return self };
+        let mut visits = plan.visits.clone();
+        visits.sort_by_cached_key(|visit| rank(&visit.run));
+        let mut rows = 0;
+        let of_first = visits.iter().take_while(|visit| {
+            let before = rows;
+            rows += visit.run.rows;
+            before < FIRST_ROWS
+        });
+        let count = of_first.count();
+        let others = visits.split_off(count);
+        let of = |visits| Arc::new(ReadPlan { query: plan.query.clone(), range: plan.range, visits });
+        Pieces(Left::Ranked(of(visits), of(others)))
     }
 
     pub fn are_several(&self) -> bool {
@@ -55,6 +81,10 @@ impl Iterator for Pieces {
         match std::mem::replace(&mut self.0, Left::Nothing) {
             Left::Nothing => None,
             Left::Plan(plan) => Some(Ok(plan)),
+            Left::Ranked(first, others) => {
+                self.0 = Left::Plan(others);
+                Some(Ok(first))
+            }
             Left::Stretches { plan, range, mut stretches } => {
                 let next = plan.next_piece(&mut stretches, range).transpose()?;
                 if next.is_ok() {

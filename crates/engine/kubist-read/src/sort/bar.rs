@@ -1,0 +1,116 @@
+//! The bar of a query for the first rows of an order: runs and zones whose values are all behind it are not
+//! read.
+//!
+//! The bar is the n-th best value so far in the first column of the order, where n rows are wanted. Every
+//! matching row is seen once, so a worse value is not among the first n. Equal values may be, by the other
+//! columns of the order.
+
+use std::collections::BinaryHeap;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
+
+use arrow_array::{Array, ArrayRef};
+use kubist_format::location::Location;
+use kubist_format::zone_map::ZoneMap;
+use kubist_index::order;
+use kubist_index::state::Run;
+use kubist_population::seek::{End, Reach};
+
+use crate::bind::{BoundQuery, By, Order};
+use crate::execute::Skips;
+use crate::runs::zone_of;
+
+/// The largest number of rows that a bar keeps the values of.
+const MOST: u64 = 65_536;
+
+pub(super) struct Bar {
+    query: Arc<BoundQuery>,
+    reach: Reach,
+    /// The index of the column among those that the query reads.
+    place: usize,
+    rows: usize,
+    /// The best keys so far, as [`End::turned`] returns them; the worst of them is on top.
+    best: Mutex<BinaryHeap<u64>>,
+    /// The worst of `rows` keys, or the largest number before there are so many.
+    key: AtomicU64,
+}
+
+impl Bar {
+    /// The bar of an order; `None` if all rows are wanted, or the keys of the first column are not exact.
+    pub(super) fn of(query: &Arc<BoundQuery>, order: &Order) -> Option<Arc<Bar>> {
+        let rows = order.first.filter(|rows| (1..=MOST).contains(rows))?;
+        let first = order.terms.first()?;
+        let By::Column(place) = &first.by else { return None };
+        let column = query.read[*place];
+        let data_type = query.snapshot.view.schema.stored.field(column).data_type();
+        if !order::is_exact(data_type) {
+            return None;
+        }
+        let end = if first.descending { End::Most } else { End::Least };
+        Some(Arc::new(Bar {
+            query: query.clone(),
+            reach: Reach::new(column, end, data_type),
+            place: *place,
+            rows: rows as usize,
+            best: Mutex::default(),
+            key: AtomicU64::new(u64::MAX),
+        }))
+    }
+
+    /// Raises the bar by rows that match, as the query reads them.
+    pub(super) fn raise(&self, columns: &[ArrayRef]) {
+        let array = &columns[self.place];
+        let Some(keys) = order::keys(array.as_ref()) else { return };
+        let bar = self.key.load(Ordering::Relaxed);
+        let better = keys.into_iter().enumerate().filter(|(row, _)| array.is_valid(*row));
+        let better = better.filter_map(|(_, key)| self.reach.number(key)).filter(|turned| *turned < bar);
+        let better: Vec<u64> = better.collect();
+        if better.is_empty() {
+            return;
+        }
+        let mut best = self.best.lock().unwrap_or_else(PoisonError::into_inner);
+        for turned in better {
+            best.push(turned);
+            if best.len() > self.rows {
+                best.pop();
+            }
+        }
+        if let Some(worst) = best.peek().filter(|_| best.len() == self.rows) {
+            self.key.store(*worst, Ordering::Relaxed);
+        }
+    }
+
+    /// Skips the runs and zones behind the bar.
+    pub(super) fn skips(self: &Arc<Self>) -> Skips {
+        let (of_runs, of_zones) = (self.clone(), self.clone());
+        Skips {
+            runs: Some(Arc::new(move |run: &Run<Location>| {
+                of_runs.best_of(run).is_some_and(|best| of_runs.is_behind(best))
+            })),
+            zones: Some(Arc::new(move |map: &ZoneMap, zone: usize| {
+                of_zones.is_behind(of_zones.best_of_zone(map, zone))
+            })),
+        }
+    }
+
+    /// The rank of a run; runs with the best values have the lowest.
+    pub(super) fn rank(&self, run: &Run<Location>) -> u64 {
+        self.best_of(run).flatten().unwrap_or(u64::MAX)
+    }
+
+    /// The best key of a run; `None` if its zones must be examined.
+    fn best_of(&self, run: &Run<Location>) -> Option<Option<u64>> {
+        self.query.best_of(run, &self.reach)
+    }
+
+    fn best_of_zone(&self, map: &ZoneMap, zone: usize) -> Option<u64> {
+        self.reach.promise(&zone_of(&self.query.snapshot.view.schema, map, zone, self.reach.column))
+    }
+
+    /// True if a run or zone with this best key has no row that is wanted. Without numbers it has none, because
+    /// null and NaN come last.
+    fn is_behind(&self, best: Option<u64>) -> bool {
+        let bar = self.key.load(Ordering::Relaxed);
+        bar != u64::MAX && best.is_none_or(|best| self.reach.settled(best) > bar)
+    }
+}
