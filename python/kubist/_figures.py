@@ -6,7 +6,7 @@ import json
 from dataclasses import asdict, dataclass, field, fields
 from typing import Any, TypedDict, TypeVar
 
-from ._kubist import duration, number, printable, size
+from ._kubist import bound_in_words, duration, printable, size
 from ._shown import counted, html_notes, html_table
 
 T = TypeVar("T")
@@ -202,11 +202,14 @@ class Dimension:
     low: float | None
     """Lower end of the domain; None before the first commit."""
     high: float | None
+    data_type: str
+    """The Arrow type of the column, in whose unit the ends are."""
 
     def __str__(self) -> str:
         if self.low is None or self.high is None:
             return f"{printable(self.column)}: {self.scale}, not yet learned"
-        return f"{printable(self.column)}: {number(self.low)} to {number(self.high)} ({self.scale})"
+        low, high = (bound_in_words(bound, self.data_type) for bound in (self.low, self.high))
+        return f"{printable(self.column)}: {low} to {high} ({self.scale})"
 
 
 @dataclass(frozen=True, slots=True)
@@ -339,6 +342,13 @@ class DiskUse:
         return f"{size(self.total)}: {shown}"
 
 
+def _add_types(described: dict[str, Any]) -> None:
+    """Gives each dimension the type of its column."""
+    types = {column["name"]: column["data_type"] for column in described["columns"]}
+    for dimension in described["dimensions"]:
+        dimension["data_type"] = types[dimension["column"]]
+
+
 @dataclass(frozen=True, slots=True)
 class About:
     """The description of a table without its layout."""
@@ -353,6 +363,7 @@ class About:
     def parse(cls, text: str) -> About:
         values = json.loads(text)
         kinds = {"dimensions": Dimension, "columns": Column, "declared": DeclaredWriters}
+        _add_types(values)
         for name, kind in kinds.items():
             values[name] = [_of(kind, each) for each in values[name]]
         return _of(cls, values)
@@ -414,6 +425,7 @@ class Info:
     def parse(cls, text: str) -> Info:
         values = json.loads(text)
         kinds = {"dimensions": Dimension, "columns": Column, "writers": WriterInfo}
+        _add_types(values)
         for name, kind in (kinds | {"declared": DeclaredWriters}).items():
             values[name] = [_of(kind, each) for each in values[name]]
         values["disk"] = _of(DiskUse, values["disk"])

@@ -73,8 +73,8 @@ mod _kubist {
     use crate::query::Refine;
     #[pymodule_export]
     use crate::shown::{
-        bin_in_words, duration, figure, figure_of_texts, fraction, number, printable, printable_lines, seconds, size,
-        terms, unit_notes, without_password,
+        bin_in_words, bound_in_words, duration, figure, figure_of_texts, fraction, number, printable, printable_lines,
+        seconds, size, terms, unit_notes, without_password,
     };
     #[pymodule_export]
     use crate::steps::{Leader, StepWriter, failed_share, ring_bytes, ring_leave};

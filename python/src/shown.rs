@@ -80,6 +80,12 @@ pub fn bin_in_words(low: f64, high: f64, unit: Option<&str>) -> String {
     kubist_estimate::bin_in_words((low, high), unit)
 }
 
+/// A bound of a column of an Arrow type: times as times, other values as numbers.
+#[pyfunction]
+pub fn bound_in_words(value: f64, data_type: &str) -> String {
+    kubist_estimate::bound_in_words(value, &data_type.parse().unwrap_or(arrow_schema::DataType::Null))
+}
+
 /// A value and ends as texts with all digits; None is an unbounded end.
 #[pyfunction]
 #[pyo3(signature = (value, low, high, exact, unit))]

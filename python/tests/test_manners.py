@@ -137,6 +137,14 @@ def test_a_table_shows_itself(asked: Asked) -> None:
     assert "diameter: Float64 in m" in info
 
 
+def test_domains_of_times_are_times(path: Path) -> None:
+    times = np.arange("2023-07-02", "2023-07-12", dtype="datetime64[h]").astype("datetime64[us]")
+    t = kubist.create(path, {"pickup": times, "id": np.arange(len(times))}, dimensions=["pickup"])
+    assert re.search(r"pickup: 2023-0\d-\d\dT.* to 2023-0\d-\d\dT", str(t.info())), str(t.info())
+    shown = subprocess.run([str(COMMAND), "info", t.location], capture_output=True, text=True)
+    assert re.search(r"pickup +2023-0\d-\d\dT.* to 2023-0\d-\d\dT", shown.stdout), shown.stdout
+
+
 def test_head_is_a_sample(asked: Asked) -> None:
     head = asked.head()
     assert head.to_arrow().num_rows == 5 and len(repr(head).splitlines()) == 7

@@ -11,7 +11,8 @@ import { el } from "./widgets";
 const COUNTED_EVERY = 400;
 
 /** The drawn fraction of the rows in view; shorter on a narrow screen. */
-function shareShown({ shown, view, total, profile }: State): (Node | string)[] {
+function shareShown({ shown, view, total, profile }: State, points: number): (Node | string)[] {
+  if (points === 0 && total !== 0 && !shown.dense) return [shown.busy ? "loading" : "none is on the screen; zoom out or turn the view"];
   if (total === 0) return [profile!.info.rows === 0 ? "the table has no records yet" : "no record matches"];
   const [least, most] = shown.fraction;
   const range = most > 1.02 * least ? `${percent(least)} to ${percent(most)}` : percent(least);
@@ -71,7 +72,7 @@ export class Foot {
     }
     const { busy } = app.state.shown;
     const dot = el("span", { className: `dot${app.state.message ? " bad" : busy ? " busy" : ""}` });
-    this.readout.replaceChildren(dot, el("b", { textContent: counted(this.seen, "point") }), ": ", ...shareShown(app.state));
+    this.readout.replaceChildren(dot, el("b", { textContent: counted(this.seen, "point") }), ": ", ...shareShown(app.state, this.seen));
     const { player } = app;
     const { column, steps } = player;
     this.player.style.display = column ? "" : "none";

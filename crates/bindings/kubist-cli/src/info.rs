@@ -3,7 +3,9 @@
 use std::fmt::Write;
 use std::path::Path;
 
+use arrow_schema::DataType;
 use kubist::{Cancel, ColumnInfo, DeclaredWriters, DimensionInfo, Info, Table};
+use kubist_estimate::bound_in_words;
 use kubist_maintain::column_use::ColumnsUse;
 use kubist_maintain::disk_use::DiskUse;
 use kubist_model::Costs;
@@ -84,7 +86,11 @@ fn page(info: &Info) -> String {
         line("outside", outside(info.rows_outside, info.about.rows, "about "));
     }
     page.push('\n');
-    let dimensions = info.about.dimensions.iter().map(|dimension| vec![dimension.column.clone(), domain(dimension)]);
+    let dimensions = info.about.dimensions.iter().map(|dimension| {
+        let column = info.about.columns.iter().find(|column| column.name == dimension.column);
+        let data_type = column.and_then(|column| column.data_type.parse().ok()).unwrap_or(DataType::Null);
+        vec![dimension.column.clone(), domain(dimension, &data_type)]
+    });
     page += &table::aligned(&["dimension", "domain"], &[], &dimensions.collect::<Vec<_>>());
     page.push('\n');
     let columns = info.about.columns.iter().map(|column| {
@@ -204,9 +210,12 @@ fn disk(disk: &DiskUse) -> String {
     format!("{}: {}", human::bytes(disk.total), parts.join(", "))
 }
 
-fn domain(dimension: &DimensionInfo) -> String {
+fn domain(dimension: &DimensionInfo, data_type: &DataType) -> String {
     match (dimension.low, dimension.high) {
-        (Some(low), Some(high)) => format!("{} to {} ({})", human::number(low), human::number(high), dimension.scale),
+        (Some(low), Some(high)) => {
+            let [low, high] = [low, high].map(|bound| bound_in_words(bound, data_type));
+            format!("{low} to {high} ({})", dimension.scale)
+        }
         _ => format!("{}, not yet learned", dimension.scale),
     }
 }

@@ -35,4 +35,4 @@ pub use goal::Absolute;
 pub use options::EstimateOptions;
 pub use own::{Own, Told};
 pub use records::Records;
-pub use words::{bin_in_words, in_words, texts_in_words, values_in_words};
+pub use words::{bin_in_words, bound_in_words, in_words, texts_in_words, values_in_words};

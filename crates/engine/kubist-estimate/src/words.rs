@@ -8,6 +8,8 @@ use arrow_cast::display::array_value_to_string;
 use arrow_schema::{ArrowError, DataType};
 use kubist_types::human::{alike, grouped, number};
 
+use crate::own::Own;
+
 /// Text such as `3.02e-7 ± 0.26e-7 m`; both ends if the interval is asymmetric; the value alone if it is
 /// exact.
 pub fn in_words(value: Option<f64>, low: f64, high: f64, exact: bool, unit: Option<&str>) -> String {
@@ -47,6 +49,15 @@ pub fn texts_in_words([value, low, high]: [Option<&str>; 3], exact: bool, unit: 
     }
 }
 
+/// A bound of a column as text: times as times, other values as numbers.
+pub fn bound_in_words(value: f64, data_type: &DataType) -> String {
+    use DataType::{Date32, Date64, Time32, Time64, Timestamp};
+    let is_time = matches!(data_type, Date32 | Date64 | Timestamp(..) | Time32(_) | Time64(_));
+    let text = |own: Own| own.value.map(|value| own.text(value));
+    let time = is_time.then(|| Own::rounded(data_type, Some(value), value, value)).and_then(text);
+    time.unwrap_or_else(|| number(value))
+}
+
 /// Text such as `0.5:1 m`, or `below 0.5 m` for an outer bin with an unknown end.
 pub fn bin_in_words((low, high): (f64, f64), unit: Option<&str>) -> String {
     let ends = match (low.is_finite(), high.is_finite()) {
@@ -78,8 +89,17 @@ mod tests {
     use std::sync::Arc;
 
     use arrow_array::{Float32Array, Int64Array};
+    use arrow_schema::TimeUnit;
 
     use super::*;
+
+    #[test]
+    fn bounds_of_times_are_times() {
+        let micros = DataType::Timestamp(TimeUnit::Microsecond, None);
+        assert_eq!(bound_in_words(1.688_299e15, &micros), "2023-07-02T11:56:40");
+        assert_eq!(bound_in_words(19_000.0, &DataType::Date32), "2022-01-08");
+        assert_eq!(bound_in_words(1.688_299e15, &DataType::Int64), number(1.688_299e15));
+    }
 
     #[test]
     fn bins_have_ends_and_a_unit() {

@@ -58,7 +58,7 @@ impl Error {
         };
         let message = match kind {
             Kind::Missing => "no such file or directory".to_string(),
-            _ => error.to_string(),
+            _ => io_message(&error),
         };
         Error { kind, message, source: Some(error) }
     }
@@ -93,6 +93,17 @@ impl Error {
     }
 }
 
+/// The message of a failed read. The standard library says of a file that ends early that a buffer was not
+/// filled.
+pub(crate) fn io_message(error: &std::io::Error) -> String {
+    match error.kind() {
+        ErrorKind::UnexpectedEof if error.get_ref().is_none() => {
+            "the file is truncated: it ends before its last value".to_string()
+        }
+        _ => error.to_string(),
+    }
+}
+
 impl Display for Error {
     fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
         out.write_str(&self.message)
@@ -114,6 +125,8 @@ impl From<Error> for std::io::Error {
 
 #[cfg(test)]
 mod tests {
+    use std::io::Read;
+
     use super::*;
 
     #[test]
@@ -125,6 +138,13 @@ mod tests {
             (Kind::Missing, "no/such/file: no such file or directory")
         );
         assert!(std::error::Error::source(&error).is_some());
+    }
+
+    #[test]
+    fn a_truncated_file_is_named() {
+        let error = Error::io(Path::new("a.npy"), (&b"ab"[..]).read_exact(&mut [0; 3]).unwrap_err());
+        let message = "a.npy: the file is truncated: it ends before its last value";
+        assert_eq!((error.kind(), error.to_string().as_str()), (Kind::Invalid, message));
     }
 
     #[test]

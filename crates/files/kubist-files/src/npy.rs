@@ -11,6 +11,8 @@ use arrow_array::types::{
 use arrow_array::{ArrayRef, BooleanArray, Date32Array, PrimitiveArray, StringArray};
 use arrow_schema::{DataType, TimeUnit};
 
+use crate::error::io_message;
+
 #[derive(Clone, Debug, PartialEq)]
 pub struct Element {
     pub data_type: DataType,
@@ -39,7 +41,7 @@ impl Header {
     /// The fault of the header, or an unsupported type of elements.
     pub fn read(reader: &mut dyn Read) -> Result<Header, String> {
         let mut fixed = [0; 8];
-        let mut take = |bytes: &mut [u8]| reader.read_exact(bytes).map_err(|error| error.to_string());
+        let mut take = |bytes: &mut [u8]| reader.read_exact(bytes).map_err(|error| io_message(&error));
         take(&mut fixed)?;
         if !fixed.starts_with(b"\x93NUMPY") {
             return Err("it is not a NumPy array".to_string());
