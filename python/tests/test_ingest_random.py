@@ -1,11 +1,12 @@
 """Random files of particle codes, compared with the libraries that wrote them.
 
-H5Part, LAMMPS, openPMD, PLY, VTK, XYZ. The other formats have their random files in their own modules.
+GADGET in HDF5, H5Part, LAMMPS, OpenFOAM, openPMD, PLY, trajectories, VTK, XYZ. The other formats have their random files in their own modules.
 KUBIST_FORMAT_SEEDS random files, from KUBIST_FORMAT_FIRST on.
 """
 
 from __future__ import annotations
 
+import gzip
 import os
 from pathlib import Path
 from typing import Any
@@ -101,6 +102,14 @@ def test_random_vtk(tmp_path: Path, seed: int) -> None:
         array = np.asarray(theirs.point_data[name])
         for i, part in enumerate(array.T if array.ndim > 1 else [array]):
             same(ours[f"{name}_{i}" if array.ndim > 1 else name], part, name)
+    # Back out: all columns are point data of one component.
+    table = kubist.open(tmp_path / "t.kubist")
+    table.query(order_by="n").write(tmp_path / "back.vtp")
+    back = pyvista.read(tmp_path / "back.vtp")
+    for axis, name in enumerate("xyz"):
+        same(ours[name], back.points[:, axis], name)
+    for name in set(ours) - set("xyz"):
+        same(ours[name], back.point_data[name], name)
 
 
 @seeds
@@ -163,7 +172,6 @@ def test_random_lammps(tmp_path: Path, seed: int) -> None:
     body = ("\n".join(text) + "\n").encode()
     ours, report = {}, None
     if rng.random() < 0.3:
-        gzip = need("gzip")
         file = tmp_path / "a.lammpstrj.gz"
         body = gzip.compress(body)
     file.write_bytes(body)
@@ -243,3 +251,135 @@ def test_random_openpmd(tmp_path: Path, seed: int) -> None:
     for name in ("id", "x", "y", "z", *kinds):
         whole = [v for s in every for v in (s[name].tolist() if name in s else [None] * len(s["x"]))]
         same(ours.get(name, [None] * len(whole)), whole, name)
+
+
+@seeds
+def test_random_gadget(tmp_path: Path, seed: int) -> None:
+    h5py = need("h5py")
+    rng = np.random.default_rng(seed)
+    files, number = int(rng.integers(1, 4)), 0
+    kinds = {f"Field{i}": str(rng.choice(NUMBERS)) for i in range(3)}
+    ids = rng.permutation(1000).astype(str(rng.choice(["u4", "u8"])))
+    every: list[dict[str, Any]] = []
+    counts = rng.integers(0, 6, (files, 6))
+    counts[0, 0] += 1
+    for part in range(files):
+        with h5py.File(tmp_path / f"s.{part}.hdf5", "w") as out:
+            head = out.create_group("Header").attrs
+            head.update({"Time": 0.5, "NumFilesPerSnapshot": files, "MassTable": np.zeros(6)})
+            head["NumPart_ThisFile"], head["NumPart_Total"] = counts[part], counts.sum(axis=0)
+            for kind, count in enumerate(counts[part]):
+                if not count:
+                    continue
+                group = out.create_group(f"PartType{kind}")
+                own: dict[str, Array] = {"Coordinates": positions(rng, count)}
+                own["ParticleIDs"] = ids[number : number + count]
+                # A type has a field in all files or in none.
+                own |= {n: values(rng, k, count) for i, (n, k) in enumerate(kinds.items()) if i != kind % 4}
+                for name, array in own.items():
+                    group[name] = array
+                for row in range(count):
+                    found = {name: array[row] for name, array in own.items()}
+                    every.append({"type": kind, **found})
+                number += count
+    report = kubist.ingest(tmp_path / "t.kubist", [tmp_path / f"s.{i}.hdf5" for i in range(files)])
+    assert not report.left_out and report.rows == len(every)
+    ours = kubist.open(tmp_path / "t.kubist").query(order_by="ParticleIDs").to_arrow().to_pydict()
+    every.sort(key=lambda row: int(row["ParticleIDs"]))
+    for name in ("type", "ParticleIDs", *kinds):
+        expected = [np.asarray(row[name]).item() if name in row else None for row in every]
+        same(ours.get(name, [None] * len(every)), expected, name)
+    for axis, name in enumerate("xyz"):
+        same(ours[name], [row["Coordinates"][axis] for row in every], name)
+
+
+@seeds
+def test_random_trajectories(tmp_path: Path, seed: int) -> None:
+    mda = need("MDAnalysis")
+    rng = np.random.default_rng(seed)
+    atoms, frames = int(rng.integers(1, 30)), int(rng.integers(1, 5))
+    ending = str(rng.choice(["xtc", "trr", "dcd"]))
+    universe = mda.Universe.empty(atoms, trajectory=True, velocities=ending == "trr")
+    file = tmp_path / f"a.{ending}"
+    with mda.Writer(str(file), atoms) as out:
+        for _ in range(frames):
+            universe.atoms.positions = positions(rng, atoms).astype("f4")
+            if ending == "trr":
+                universe.atoms.velocities = positions(rng, atoms).astype("f4")
+            universe.dimensions = [*rng.uniform(30, 60, 3), 90, 90, 90]
+            out.write(universe.atoms)
+    theirs = mda.Universe(str(file), to_guess=())
+    ours, report = taken(tmp_path, file, ["frame", "atom"])
+    assert not report.left_out
+    every = [(ts.positions.copy(), ts.velocities.copy() if ending == "trr" else None) for ts in theirs.trajectory]
+    for axis, name in enumerate("xyz"):
+        same(ours[name], np.concatenate([place[:, axis] for place, _ in every]), name)
+        if ending == "trr":
+            same(ours[f"v{name}"], np.concatenate([speed[:, axis] for _, speed in every]), name)
+
+
+HEADER = 'FoamFile {{ version 2.0; format {}; arch "LSB;label={};scalar=64"; class {}; object a; }}\n'
+LISTS = {"label": 1, "scalar": 1, "vector": 3, "symmTensor": 6}
+"""Classes of fields, and the numbers of a value."""
+
+
+def foam(file: Path, kind: str, array: Array, is_binary: bool, is_packed: bool) -> None:
+    """Writes a list of OpenFOAM; positions have the number of a cell behind them."""
+    label = array.dtype if array.dtype.kind == "i" else np.dtype("i4")
+    name = "Cloud" if kind == "Cloud" else f"{kind}Field"
+    head = HEADER.format("binary" if is_binary else "ascii", 8 * label.itemsize, name).encode()
+    if is_binary and kind == "Cloud":
+        body = b"\n".join(b"(" + row.tobytes() + np.array(0, "i4").tobytes() + b")" for row in array)
+    elif is_binary:
+        body = array.tobytes()
+    else:
+        rows = [" ".join(map(repr, row)) for row in array.reshape(len(array), int(np.prod(array.shape[1:]))).tolist()]
+        if kind == "Cloud":
+            rows = [f"({row}) 0" for row in rows]
+        elif array.ndim > 1:
+            rows = [f"({row})" for row in rows]
+        body = "\n".join(rows).encode()
+    begin, end = (b"(", b")") if is_binary and kind != "Cloud" else (b"(\n", b"\n)")
+    data = head + f"{len(array)}\n".encode() + begin + body + end + b"\n"
+    if is_packed:
+        file.with_name(file.name + ".gz").write_bytes(gzip.compress(data))
+    else:
+        file.write_bytes(data)
+
+
+@seeds
+def test_random_openfoam(tmp_path: Path, seed: int) -> None:
+    rng = np.random.default_rng(seed)
+    case, ranks = tmp_path / "case", int(rng.integers(1, 4))
+    kinds = {f"f{i}": str(rng.choice(list(LISTS))) for i in range(3)}
+    every: list[dict[str, Any]] = []
+    for time in range(int(rng.integers(1, 4))):
+        there = [name for name in kinds if rng.random() < 0.7]
+        for rank in range(ranks):
+            folder = case if ranks == 1 else case / f"processor{rank}"
+            cloud = folder / f"{time * 0.5:g}" / "lagrangian" / "c"
+            cloud.mkdir(parents=True)
+            count = int(rng.integers(0, 6)) + (time == rank == 0)
+            is_binary, is_packed = bool(rng.random() < 0.5), bool(rng.random() < 0.3)
+            own: dict[str, Array] = {"place": positions(rng, count)}
+            own["origProcId"], own["origId"] = np.full(count, rank, "i4"), np.arange(count, dtype="i4")
+            foam(cloud / "positions", "Cloud", own["place"], is_binary, is_packed)
+            for name in ("origProcId", "origId"):
+                foam(cloud / name, "label", own[name], is_binary, is_packed)
+            for name in there:
+                kind = kinds[name]
+                width = LISTS[kind]
+                shape = (count,) if width == 1 else (count, width)
+                own[name] = values(rng, "i4" if kind == "label" else "f8", *shape)
+                foam(cloud / name, kind, own[name], is_binary, is_packed)
+            every += [{"time": time * 0.5, **{n: a[i] for n, a in own.items()}} for i in range(count)]
+    ours, report = taken(tmp_path, case, ["time", "origProcId", "origId"])
+    assert not report.left_out and report.rows == len(every)
+    for axis, name in enumerate("xyz"):
+        same(ours[name], [row["place"][axis] for row in every], name)
+    for name, kind in kinds.items():
+        width = LISTS[kind]
+        for i in range(width):
+            column = name if width == 1 else f"{name}_{'xyz'[i] if width == 3 else i}"
+            expected = [np.ravel(row[name])[i].item() if name in row else None for row in every]
+            same(ours.get(column, [None] * len(every)), expected, column)
