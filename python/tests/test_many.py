@@ -13,6 +13,7 @@ import pandas as pd
 import polars as pl
 import pyarrow as pa
 import pytest
+from servers import Server
 
 import kubist
 
@@ -425,3 +426,14 @@ def test_open_tables_and_snapshots_are_runs(folder: Path) -> None:
     table = kubist.open(folder / "case-0.kubist")
     snapshot = kubist.open(folder / "case-1.kubist").snapshot()
     assert kubist.open_many([table, snapshot]).runs == ["case-0", "case-1"]
+    named = kubist.open_many({"slow": table, "fast": folder / "case-2.kubist"})
+    assert named.runs == ["slow", "fast"] and named.count(where="run = 'slow'") == ROWS
+
+
+def test_a_remote_table_is_a_run(folder: Path) -> None:
+    with Server(folder / "case-0.kubist") as server:
+        many = kubist.open_many({"far": server.url, "near": folder / "case-1.kubist"})
+        assert many.count(where="run = 'far' AND x < 0.5") == (rows(0)["x"] < 0.5).sum()
+        far, near = many.estimate("mean(v)", group_by="run", sample=1).to_dicts()
+        assert far["value"] == pytest.approx(rows(0)["v"].mean())
+        assert near["value"] == pytest.approx(rows(1)["v"].mean())

@@ -87,7 +87,8 @@ def test_an_answer_of_many_runs(tmp_path: Path) -> None:
         kubist.create(
             tmp_path / f"r{run}.kubist", data(run), ["x"], identity=["pid"], metadata={"a": run}
         ).close()
-    many = kubist.open_many(tmp_path / "r*.kubist", run="case")
+    named = {f"case {run}": tmp_path / f"r{run}.kubist" for run in range(3)}
+    many = kubist.open_many(named, run="case")
     many.estimate("mean(v)", group_by="case", contrast="case").save(tmp_path / "answer.kubist")
     many.query(where="metadata.a > 0 AND x > 0.9").save(tmp_path / "rows.kubist")
     kubist.open(tmp_path / "r1.kubist").append(data(5))

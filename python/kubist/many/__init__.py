@@ -7,8 +7,7 @@ one run, `_part` has the query and rows of one run, `_pinned` joins them, `_esti
 
 from __future__ import annotations
 
-import os
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Unpack
 
 from .. import _estimate, _saved
@@ -20,7 +19,7 @@ from .._options import checked_options
 from .._shown import counted
 from ._columns import Union
 from ._pinned import Pinned
-from ._runs import Run, opened
+from ._runs import Item, Run, opened
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -31,7 +30,7 @@ if TYPE_CHECKING:
 
 @checked_options()
 def open_many(
-    locations: str | os.PathLike[str] | Iterable[str | os.PathLike[str] | Looks],
+    locations: Item | Iterable[Item] | Mapping[str, Item],
     *,
     run: str = "run",
 ) -> Many:
@@ -47,7 +46,8 @@ def open_many(
     locations
         A pattern such as ``"runs/*.kubist"``, or a list of locations on any stores, of addresses
         for `connect`, and of open tables and snapshots. The name of a run is the last part of its
-        location without ``.kubist``, with as many parts before it as make all names different.
+        location without ``.kubist``, with as many parts before it as make all names different. A
+        dict gives other names: ``{"slow": "runs/7.kubist", "fast": "runs/8.kubist"}``.
     run
         The name of the column with the name of the run.
 

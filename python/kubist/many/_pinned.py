@@ -47,7 +47,8 @@ class Pinned:
 
     def source(self) -> _saved.Source:
         """The runs of a saved answer."""
-        return {"runs": [_saved.source(run.pinned) for run in self._runs], "run": self._union.key}
+        runs = [{"name": run.name, **_saved.source(run.pinned)} for run in self._runs]
+        return {"runs": runs, "run": self._union.key}
 
     def token(self) -> str:
         return json.dumps({run.name: run.pinned.token() for run in self._runs})

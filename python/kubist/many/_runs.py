@@ -6,7 +6,7 @@ import contextlib
 import glob
 import json
 import os
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, TypeVar
@@ -61,18 +61,32 @@ def each(work: Callable[[T], U], items: Sequence[T]) -> list[U]:
         pool.shutdown(wait=True, cancel_futures=True)
 
 
-def opened(
-    given: str | os.PathLike[str] | Looks | Iterable[str | os.PathLike[str] | Looks],
-) -> list[Run]:
+Item = str | os.PathLike[str] | Looks
+"""A location, an address, or an open table."""
+
+
+def opened(given: Item | Iterable[Item] | Mapping[str, Item]) -> list[Run]:
     """All runs, in the order given; those of a pattern by name."""
-    listed = [given] if isinstance(given, (str, os.PathLike, Looks)) else list(given)
-    items: list[str | Looks] = []
-    for item in listed:
-        items += [item] if isinstance(item, Looks) else _found(location_of(item))
-    if not items:
+    if isinstance(given, Mapping):
+        for name in given:
+            if not isinstance(name, str):
+                raise InvalidInput(f"open_many: the name of a run must be text, not {name!r}")
+        named = {name: _plain(item) for name, item in given.items()}
+    else:
+        listed = [given] if isinstance(given, (str, os.PathLike, Looks)) else list(given)
+        items: list[str | Looks] = []
+        for item in listed:
+            plain = _plain(item)
+            items += _found(plain) if isinstance(plain, str) else [plain]
+        names = _names([item if isinstance(item, str) else _location(item) for item in items])
+        named = dict(zip(names, items, strict=True))
+    if not named:
         raise NotATable("open_many: there is no table to open")
-    names = _names([item if isinstance(item, str) else _location(item) for item in items])
-    return each(lambda pair: _run(*pair), list(zip(names, items, strict=True)))
+    return each(lambda pair: _run(*pair), list(named.items()))
+
+
+def _plain(item: Item) -> str | Looks:
+    return item if isinstance(item, Looks) else location_of(item)
 
 
 def _location(table: Looks) -> str:
@@ -121,12 +135,14 @@ def _names(locations: Sequence[str]) -> list[str]:
     """The last part of each location, with as many parts before it as make all names different."""
     parts = [[part for part in location.split("/") if part] for location in locations]
     ends = [part[-1].removesuffix(".kubist") if part else "" for part in parts]
-    deepest = max(map(len, parts))
+    deepest = max(map(len, parts), default=0)
     for length in range(1, deepest + 1):
         before = ["/".join(part[-length:-1]) for part in parts]
         names = [f"{path}/{end}" if path else end for path, end in zip(before, ends, strict=True)]
         if len(set(names)) == len(names):
             return names
+    if not locations:
+        return []
     twice = next(location for location in locations if locations.count(location) > 1)
     raise InvalidInput(f"open_many: {twice} is listed twice")
 

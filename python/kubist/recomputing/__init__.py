@@ -134,7 +134,7 @@ def recompute(path: str | os.PathLike[str], *, newest: bool = False) -> Recomput
 def _pinned(source: Mapping[str, Any], newest: bool) -> Pinned:
     """The snapshot of a saved answer, or the newest one."""
     if "runs" in source:
-        tables = [_at(run, newest) for run in source["runs"]]
+        tables = {run["name"]: _at(run, newest) for run in source["runs"]}
         return open_many(tables, run=source["run"])._pinned()
     return _at(source, newest)._pinned()
 
