@@ -339,7 +339,10 @@ fn what_cannot_be_ordered_is_refused_in_words() {
     };
     for (query, words) in [
         (Query::new().order_by(["tiem"]), "order_by: no column `tiem`; did you mean `time`?"),
-        (Query::new().order_by(["x descending"]), "no column `x descending`"),
+        (
+            Query::new().order_by(["x descending"]),
+            "order_by: x descending: at character 3: `descending` is not expected here",
+        ),
         (Query::new().order_by(["x", "X desc"]), "\"X desc\" is given twice"),
         (Query::new().order_by(Vec::<String>::new()), "it names no column"),
         (Query::new().order_by(["\"priority\""]), "no column `priority`"),
