@@ -437,3 +437,22 @@ def test_a_remote_table_is_a_run(folder: Path) -> None:
         far, near = many.estimate("mean(v)", group_by="run", sample=1).to_dicts()
         assert far["value"] == pytest.approx(rows(0)["v"].mean())
         assert near["value"] == pytest.approx(rows(1)["v"].mean())
+
+
+def test_computed_columns_and_names(many: kubist.Many, frame: pd.DataFrame) -> None:
+    columns = ["run", "pid", "v * 2 AS w", "metadata.speed + 1 AS s", "upper(kind)"]
+    columns.append("upper(run) AS u")
+    found = many.query(columns=columns, where="x < 0.5").to_pandas()
+    part = frame[frame["x"] < 0.5]
+    wanted = part[["run", "pid"]].assign(
+        w=part["v"] * 2, s=part["metadata.speed"] + 1, **{"upper(kind)": part["kind"].str.upper()}
+    )
+    wanted["u"] = part["run"].str.upper()
+    assert list(found.columns) == ["run", "pid", "w", "s", "upper(kind)", "u"]
+    compared(found, wanted)
+    group = ["metadata.speed > 2 AS fast", "kind AS k"]
+    for sample in (1, 0.5):
+        e = many.estimate("mean(v) AS m", group_by=group, sample=sample).to_dicts()
+        assert {row["aggregate"] for row in e} == {"m"} and {"fast", "k"} <= e[0].keys()
+    own = many.estimate("median(v) AS m", group_by=["run AS r"], sample=1).to_dicts()
+    assert [(row["aggregate"], row["r"]) for row in own] == [("m", name) for name in many.runs]

@@ -48,13 +48,14 @@ def estimate(
     region: dict[str, Any] = {
         name: request[name] for name in ("box", "where", "window", "steps") if name in request
     }
-    groups = request.get("group_by", [])
+    aggregates = [_text.named(text) for text in request["aggregates"]]
+    groups = [_text.named(text)[0] for text in request.get("group_by", [])]
     asked = Asked(
         union,
         parts,
         region,
-        request["aggregates"],
-        shown[0],
+        [text for text, _ in aggregates],
+        [name or text for (_, name), text in zip(aggregates, shown[0], strict=True)],
         groups,
         [_shown_name(union, *pair) for pair in zip(groups, shown[1], strict=True)],
         _of_one_run({name: request[name] for name in goals if name in request}, len(parts)),
@@ -79,7 +80,9 @@ def _of_one_run(goal: dict[str, Any], runs: int) -> dict[str, Any]:
 
 
 def _shown_name(union: Union, group: str, shown: str) -> str:
-    """The name of a column, or the text of an expression."""
+    """The name of a column, or the name or the text of an expression."""
+    if (name := _text.named(shown)[1]) is not None:
+        return name
     column = union.names.find(_text.plain(group))
     return column if column is not None and _text.quoted(column) == group.strip() else shown
 
@@ -89,8 +92,8 @@ def _keys_of_runs(asked: Asked) -> list[Key]:
     places = [at for at in range(len(asked.groups)) if asked.of_runs[at]]
     values: dict[int, list[Any]] = {part.number: [] for part in asked.parts}
     for at in places:
-        column = asked.union.names.find(asked.names[at])
-        if column is not None:
+        column = asked.union.names.find(_text.plain(asked.groups[at]))
+        if column is not None and _text.quoted(column) == asked.groups[at].strip():
             for number, key in values.items():
                 key.append(asked.union.of_run[column][number])
             continue

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from .._errors import InvalidInput
@@ -10,9 +11,23 @@ from .._libraries import need
 from . import _text
 from ._columns import Union
 from ._runs import Run
+from ._text import Names
 
 if TYPE_CHECKING:
     import pyarrow as pa
+
+
+@dataclass(frozen=True, slots=True)
+class Outputs:
+    """The columns of a result."""
+
+    schema: pa.Schema
+    computed: dict[str, str]
+    """The expressions of computed columns, by name."""
+
+    def with_columns(self, fields: Sequence[pa.Field]) -> Outputs:
+        pa = need("pyarrow", "open_many()")
+        return Outputs(pa.schema([*self.schema, *fields]), self.computed)
 
 
 class Part:
@@ -61,12 +76,34 @@ class Part:
             own["box"] = self.box(own["box"])
         return own
 
-    def arranged(self, batch: pa.RecordBatch, wanted: pa.Schema) -> pa.RecordBatch:
+    def nothing(self) -> str:
+        """A null that differs by row for the engine, which refuses some constants."""
+        first = _text.quoted(self.run.about["columns"][0]["name"])
+        return f"(CASE WHEN {first} IS NULL AND {first} IS NOT NULL THEN 1.0 END)"
+
+    def columns(self, outputs: Outputs) -> list[str]:
+        """The columns of a result that this run has, and the computed ones."""
+        texts = []
+        for name in outputs.schema.names:
+            if name in outputs.computed:
+                text = self.expression(outputs.computed[name], self.nothing())
+                if not _text.columns(outputs.computed[name], Names(self.union.rows.names)):
+                    text = f"CASE WHEN {self.nothing()} IS NULL THEN {text} END"
+                texts.append(f"{text} AS {_text.quoted(name)}")
+            elif self.has(name):
+                texts.append(name)
+        # A query has at least one column, which gives the number of rows.
+        return texts or [self.run.about["columns"][0]["name"]]
+
+    def arranged(self, batch: pa.RecordBatch, outputs: Outputs) -> pa.RecordBatch:
         """A batch of this run with the columns, types and units of all runs."""
         pa = need("pyarrow", "open_many()")
         arrays = []
+        wanted = outputs.schema
         for field in wanted:
-            if field.name in self.values:
+            if field.name in outputs.computed:
+                arrays.append(batch.column(field.name).cast(field.type))
+            elif field.name in self.values:
                 arrays.append(self._constant(pa, field, batch.num_rows))
             elif (place := batch.schema.get_field_index(field.name)) < 0:
                 arrays.append(pa.nulls(batch.num_rows, field.type))

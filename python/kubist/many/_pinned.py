@@ -7,13 +7,13 @@ remote table works with many runs.
 
 from __future__ import annotations
 
+import dataclasses
 import json
 import math
 import time
 from collections import deque
 from collections.abc import Iterator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
-from dataclasses import fields
 from typing import TYPE_CHECKING, Any, cast
 
 from .. import _kubist, _saved
@@ -24,7 +24,7 @@ from .._pinned import Estimates, Refinement
 from . import _text
 from ._columns import NUMBER, Union
 from ._estimating import estimate
-from ._part import Part
+from ._part import Outputs, Part
 from ._runs import Run, each
 
 if TYPE_CHECKING:
@@ -54,7 +54,7 @@ class Pinned:
         return json.dumps({run.name: run.pinned.token() for run in self._runs})
 
     def schema(self) -> ArrowSchema:
-        return cast("ArrowSchema", self._shown(None, None))
+        return cast("ArrowSchema", self._outputs({}).schema)
 
     def columns(self) -> str:
         return self._union.shape._pinned().columns()
@@ -77,7 +77,7 @@ class Pinned:
         asked = self._checked(query)
         if "per_cell" in asked:
             raise InvalidInput("per_cell: query one run: many.run(name).query(per_cell=...)")
-        fields = self._shown(asked.get("columns"), asked.get("inclusion"))
+        fields = self._outputs(asked)
         parts = self._parts(asked)
         order = asked.pop("order_by", None)
         limit = asked.pop("limit", None)
@@ -92,13 +92,13 @@ class Pinned:
             low = _window(asked)[0]
             asked["window"] = (low, low + cutoff)
             fraction = cutoff
-        return _wire(*self._batches(parts, asked, fields), fields, fraction)
+        return _wire(*self._batches(parts, asked, fields), fields.schema, fraction)
 
     def _first(
         self,
         parts: Sequence[Part],
         asked: dict[str, Any],
-        fields: pa.Schema,
+        fields: Outputs,
         limit: int,
         fraction: float,
     ) -> _kubist.Stream:
@@ -115,13 +115,13 @@ class Pinned:
                 if left == 0:
                     return
 
-        return _wire(batches(), costs, fields, fraction)
+        return _wire(batches(), costs, fields.schema, fraction)
 
     def _ordered(
         self,
         parts: Sequence[Part],
         asked: dict[str, Any],
-        fields: pa.Schema,
+        fields: Outputs,
         order: Sequence[str],
         limit: int | None,
         fraction: float,
@@ -129,8 +129,9 @@ class Pinned:
         """All rows in memory, sorted; with a limit only the first rows of each run."""
         pa = need("pyarrow", "open_many()")
         keys = [self._key(term) for term in order]
-        added = [name for name, _ in keys if name not in fields.names]
-        all_fields = pa.schema([*fields, *(self._shown([name], None).field(0) for name in added)])
+        names = fields.schema.names
+        added = [self._union.schema.field(name) for name, _ in keys if name not in names]
+        all_fields = fields.with_columns(added)
         own = dict(asked)
         if limit is not None:
             of_rows = [
@@ -142,14 +143,14 @@ class Pinned:
             if of_rows:
                 own["order_by"] = of_rows
         batches, costs = self._batches(parts, own, all_fields)
-        table = pa.Table.from_batches(list(batches), all_fields)
+        table = pa.Table.from_batches(list(batches), all_fields.schema)
         codes = {name: self._text_key(table, name) for name, _ in keys}
         sorting = pa.table({f"k{at}": codes[name] for at, (name, _) in enumerate(keys)})
         by = [(f"k{at}", direction) for at, (_, direction) in enumerate(keys)]
         table = table.take(need("pyarrow.compute", "").compute.sort_indices(sorting, by))
-        table = table.select(fields.names)[: len(table) if limit is None else limit]
+        table = table.select(names)[: len(table) if limit is None else limit]
         rows = table.combine_chunks().to_batches()
-        return _wire(iter(rows), costs, fields, fraction)
+        return _wire(iter(rows), costs, fields.schema, fraction)
 
     def _text_key(self, table: pa.Table, name: str) -> Any:
         """A column to sort by; the name of the run as text."""
@@ -217,11 +218,20 @@ class Pinned:
                     raise InvalidInput(f"no column {name!r}; the columns are {known}")
             return _text.rewritten(text, union.names, lambda _: None)
 
+        def output(text: str) -> str:
+            """A column, or an expression with the name that it has in a table."""
+            if union.names.find(text) is not None:
+                return text
+            named = _text.named(text)[1] is not None
+            return written(text) + ("" if named else f" AS {_text.quoted(text.strip())}")
+
         if "where" in asked:
             asked["where"] = written(asked["where"])
         for name in ("aggregates", "group_by"):
             if name in asked:
                 asked[name] = [written(text) for text in asked[name]]
+        if "columns" in asked:
+            asked["columns"] = [output(text) for text in asked["columns"]]
         plain = {name: asked[name] for name in _OF_ROWS if name in asked}
         if "order_by" in asked:
             plain["order_by"] = [_quoted_term(*self._key(term)) for term in asked["order_by"]]
@@ -230,20 +240,29 @@ class Pinned:
             union.shape._pinned().estimate(cast("EstimateRequest", asked | {"max_rows": 1}))
         if "box" in asked:
             asked["box"] = {union.names.find(name): ends for name, ends in asked["box"].items()}
-        if "columns" in asked:
-            asked["columns"] = [union.names.find(name) for name in asked["columns"]]
         return asked
 
-    def _shown(self, columns: Sequence[str] | None, inclusion: str | None) -> pa.Schema:
+    def _outputs(self, asked: dict[str, Any]) -> Outputs:
+        """The columns of a query that was checked."""
         pa = need("pyarrow", "open_many()")
-        schema = self._union.schema
+        union = self._union
+        schema = union.schema
         if self._numbered:
-            place = schema.get_field_index(self._union.key)
-            schema = schema.set(place, pa.field(self._union.key, pa.int32()))
-        fields = [schema.field(name) for name in (schema.names if columns is None else columns)]
-        if inclusion is not None:
-            fields.append(pa.field(inclusion, pa.float64()))
-        return pa.schema(fields)
+            place = schema.get_field_index(union.key)
+            schema = schema.set(place, pa.field(union.key, pa.int32()))
+        fields, computed = list(schema), {}
+        if (texts := asked.get("columns")) is not None:
+            # The engine names computed columns and gives them their types.
+            spec = cast("QuerySpec", {"columns": texts, "limit": 0})
+            fields = list(pa.schema(union.shape._pinned().query(spec).schema()))
+            for at, text in enumerate(texts):
+                if (column := union.names.find(text)) is not None:
+                    fields[at] = schema.field(column)
+                else:
+                    computed[fields[at].name] = _text.named(text)[0]
+        if asked.get("inclusion") is not None:
+            fields.append(pa.field(asked["inclusion"], pa.float64()))
+        return Outputs(pa.schema(fields), computed)
 
     def _parts(self, asked: dict[str, Any]) -> list[Part]:
         """The runs that the conditions on names and metadata leave; these conditions are done."""
@@ -307,19 +326,16 @@ class Pinned:
         self,
         parts: Sequence[Part],
         asked: dict[str, Any],
-        fields: pa.Schema,
+        fields: Outputs,
         costs: Costs | None = None,
     ) -> tuple[Iterator[pa.RecordBatch], Costs]:
         """The rows of one run after the other, and their cost."""
         pa = need("pyarrow", "open_many()")
-        names = set(fields.names)
         costs = costs or Costs()
 
         def begun(part: Part) -> tuple[_kubist.Stream, _kubist.Batch | None]:
             own = part.question(asked)
-            wanted = [name for name in names if part.has(name)]
-            # A query has at least one column, which gives the number of rows.
-            own["columns"] = wanted or [part.run.about["columns"][0]["name"]]
+            own["columns"] = part.columns(fields)
             stream = part.run.pinned.query(cast("QuerySpec", own))
             return stream, stream.next_batch()
 
@@ -351,7 +367,7 @@ class Costs:
 
     def __init__(self) -> None:
         self._begin = time.perf_counter()
-        self._sums: dict[str, float] | None = {field.name: 0 for field in fields(Stats)}
+        self._sums: dict[str, float] | None = {field.name: 0 for field in dataclasses.fields(Stats)}
 
     def add(self, stream: _kubist.Stream) -> None:
         try:

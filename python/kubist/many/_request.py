@@ -61,11 +61,13 @@ class Asked:
         if own is None:
             own = part.question(self.region)
             groups = zip(self.groups, self.of_runs, strict=True)
-            own["group_by"] = [_of_run(part, text) for text, of_runs in groups if not of_runs]
+            own["group_by"] = [
+                part.expression(text, part.nothing()) for text, of_runs in groups if not of_runs
+            ]
             if not own["group_by"]:
                 del own["group_by"]
             self._own[part.number] = own
-        texts = [_of_run(part, text) for text in aggregates]
+        texts = [part.expression(text, part.nothing()) for text in aggregates]
         request = cast("EstimateRequest", {**own, **goal, "aggregates": texts})
         return part.run.pinned.estimate(request)
 
@@ -80,20 +82,13 @@ class Asked:
 
     def texts(self, part: Part) -> dict[str, str]:
         """The caller's aggregates by the text that the engine gets for a run."""
-        own = (_of_run(part, text) for text in self.aggregates)
+        own = (part.expression(text, part.nothing()) for text in self.aggregates)
         return dict(zip(own, self.shown, strict=True))
 
     def units(self, part: Part, of_texts: dict[str, Any]) -> dict[str, Any]:
         """Units by the caller's aggregates."""
         texts = self.texts(part)
         return {texts.get(text, text): unit for text, unit in of_texts.items()}
-
-
-def _of_run(part: Part, text: str) -> str:
-    first = _text.quoted(part.run.about["columns"][0]["name"])
-    # A plain NULL would be refused, as the same for every row.
-    nothing = f"(CASE WHEN {first} IS NULL AND {first} IS NOT NULL THEN 1.0 END)"
-    return part.expression(text, nothing)
 
 
 def group_columns(names: Iterable[str]) -> list[str]:

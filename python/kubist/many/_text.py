@@ -129,6 +129,16 @@ def call(text: str) -> tuple[str, str] | None:
     return tokens[0].text.lower(), inside.strip()
 
 
+def named(text: str) -> tuple[str, str | None]:
+    """An expression, and its name after AS."""
+    dense = [token for token in _tokens(text) if token.kind != "space"]
+    if len(dense) < 3 or dense[-2].word != "AS" or dense[-1].kind != "name":
+        return text, None
+    name = dense[-1].text
+    before = text.rstrip()[: -len(name)].rstrip()
+    return before[: -len("AS")].rstrip(), plain(name)
+
+
 def literal(value: object) -> str:
     """A value of a run's metadata as a literal."""
     if value is None:
