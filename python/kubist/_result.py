@@ -223,7 +223,7 @@ class Result:
         ----------
         path
             The file; its suffix selects the format: .parquet, .arrow, .csv, .fits, .las, .laz,
-            .vtp, or .h5 and .bp for openPMD.
+            .copc.laz, .vtp, or .h5 and .bp for openPMD.
         metadata
             Metadata for the format; None: the table's. The scale and offset of a LAS file restore
             its positions exactly.

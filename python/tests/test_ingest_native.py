@@ -309,3 +309,22 @@ def test_columns_that_no_table_holds_do_not_block_a_file(tmp_path: Path) -> None
         assert kubist.open(table).columns == (["x", "p_0", "p_1"] if name == "a.npz" else ["x"])
         with pytest.raises(kubist.InvalidInput, match=f"{expected[0]} would be left out"):
             kubist.ingest(tmp_path / "u", tmp_path / name, dimensions=["x"], read={"strict": True})
+
+
+def test_metadata_and_comments_of_files_are_kept(tmp_path: Path) -> None:
+    rows = pa.table({"x": [1.0, 2.0]}).replace_schema_metadata({"epoch": "2016", "pandas": "{}"})
+    pq.write_table(rows, tmp_path / "a.parquet")
+    with pa.OSFile(str(tmp_path / "a.arrow"), "wb") as file, pa.ipc.new_file(file, rows.schema) as out:
+        out.write_table(rows)
+    with pa.OSFile(str(tmp_path / "a.arrows"), "wb") as file, pa.ipc.new_stream(file, rows.schema) as out:
+        out.write_table(rows)
+    with pa.output_stream(str(tmp_path / "a.csv.zst"), compression="zstd") as file:
+        file.write(b"# epoch 2016\nx\n1\n")
+    for name, format, said in (
+        ("a.parquet", "parquet", {"epoch": "2016"}),
+        ("a.arrow", "arrow", {"epoch": "2016"}),
+        ("a.arrows", "arrow", {"epoch": "2016"}),
+        ("a.csv.zst", "csv", {"comments": "# epoch 2016"}),
+    ):
+        kubist.ingest(tmp_path / f"{name}.kubist", tmp_path / name, dimensions=["x"])
+        assert kubist.open(tmp_path / f"{name}.kubist").metadata == {"format": format, format: said}

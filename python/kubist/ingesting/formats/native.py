@@ -6,6 +6,7 @@ new, in types that all the files fit.
 
 from __future__ import annotations
 
+import itertools
 import zipfile
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
@@ -19,6 +20,10 @@ if TYPE_CHECKING:
     import numpy as np
     import pyarrow as pa
 
+OF_SCHEMA = ("ARROW:", "pandas", "org.apache.spark.")
+"""Metadata of programs that say the types of columns once more."""
+MOST_BYTES = 1 << 16
+"""Of the metadata of a file."""
 KINDS = "biufSUMm"
 """Kinds of NumPy's types that columns have."""
 TEXTS = (".csv", ".tsv", ".txt", ".dat")
@@ -86,8 +91,43 @@ def _look(format: str, path: Path, options: Options) -> Source:
         schema=schema,
         steps=lambda _: [Step("rows", read, part=path.name)],
         file=file,
+        metadata=_said(format, path, left_out),
         left_out=left_out,
     )
+
+
+def _said(format: str, path: Path, left_out: dict[str, str]) -> dict[str, Any]:
+    """Metadata of Parquet and Arrow, and comments of CSV, under the name of the format."""
+    import pyarrow as pa
+    from pyarrow import parquet
+
+    said: dict[str, str] = {}
+    try:
+        if format == "parquet":
+            said = _texts(parquet.read_schema(path).metadata)
+        elif format == "arrow":
+            with path.open("rb") as file:
+                read = pa.ipc.open_file if file.read(6) == b"ARROW1" else pa.ipc.open_stream
+                file.seek(0)
+                said = _texts(read(file).schema.metadata)
+        elif format == "csv":
+            with pa.input_stream(str(path)) as stream:
+                lines = stream.read(MOST_BYTES).decode("utf-8", "replace").splitlines()
+            begin = (line.removeprefix("\ufeff") for line in lines)
+            comments = list(itertools.takewhile(lambda line: line[:1] == "#", begin))
+            said = {"comments": "\n".join(comments)} if comments else {}
+    except (OSError, pa.ArrowException):
+        # The reader of the rows says what is wrong, and reads more kinds of files.
+        return {}
+    if sum(len(name) + len(value) for name, value in said.items()) > MOST_BYTES:
+        left_out["metadata"] = "they are too long for the metadata of a table"
+        return {}
+    return {format: said} if said else {}
+
+
+def _texts(metadata: dict[bytes, bytes] | None) -> dict[str, str]:
+    pairs = ((n.decode("utf-8", "replace"), v) for n, v in (metadata or {}).items())
+    return {n: v.decode("utf-8", "replace") for n, v in pairs if not n.startswith(OF_SCHEMA)}
 
 
 def _plain(schema: pa.Schema) -> tuple[list[str], dict[str, str]]:
