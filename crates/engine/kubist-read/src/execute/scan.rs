@@ -31,6 +31,8 @@ use kubist_types::stats::Stats;
 
 /// Zones of a run between two checks for cancellation.
 const ZONES_A_LOOK: usize = 1024;
+/// Rows that are rarely fewer than those between the picked rows of a page.
+const ROWS_BETWEEN: usize = 2048;
 
 /// Picked zones of a run, ascending; no pick spans two pages.
 struct RunPicks {
@@ -265,14 +267,13 @@ impl Reading<'_> {
     /// Reads in one request the columns that are certainly or probably needed: the wanted columns of complete
     /// zones, and of open zones too if most have a matching row.
     fn load_ahead(&mut self, whole: &[RunPicks], wanted: &[usize], open: &[RunPicks], judged: &Judged) -> Result<()> {
-        match judged.found_in_most {
-            true => {
-                let mut columns = judged.columns.clone();
-                columns.extend(wanted.iter().filter(|column| !judged.columns.contains(column)));
-                self.load(&[(whole, wanted), (open, &columns)])
-            }
-            false => self.load(&[(whole, wanted), (open, &judged.columns)]),
-        }
+        let ascending = |columns: BTreeSet<usize>| columns.into_iter().collect::<Vec<_>>();
+        let of_whole = ascending(wanted.iter().copied().collect());
+        let of_open = match judged.found_in_most {
+            true => &ascending(wanted.iter().chain(&judged.columns).copied().collect()),
+            false => &judged.columns,
+        };
+        self.load(&[(whole, &of_whole), (open, of_open)])
     }
 
     /// Returns the matching rows of open zones.
@@ -373,7 +374,9 @@ impl Reading<'_> {
         let schema = &self.query.snapshot.view.schema;
         let rows = self.rows_in(picks);
         let types = columns.iter().map(|column| schema.stored.field(*column).data_type());
-        let mut builders: Vec<_> = types.map(|data_type| decode::column(data_type, rows)).collect();
+        // Decoding of the last page's rows also needs memory for the rows between them.
+        let room = rows + rows.min(ROWS_BETWEEN);
+        let mut builders: Vec<_> = types.map(|data_type| decode::column(data_type, room)).collect();
         let decoded_pages = &self.query.snapshot.core.decoded_pages;
         let (mut copied, mut copied_bytes) = (0, 0);
         let mut pages =
@@ -458,7 +461,7 @@ impl Reading<'_> {
             }
         }
         if !missing.is_sorted_by(|a, b| a < b) {
-            // Each set is ascending, so the stable sort merges them.
+            // Each set ascends, so the stable sort merges them.
             missing.sort();
             missing.dedup();
         }

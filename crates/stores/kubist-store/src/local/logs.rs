@@ -19,7 +19,7 @@ use std::sync::Arc;
 
 use bytes::Bytes;
 
-use crate::disk::{Disk, DiskFile, Open, read_up_to, write_all};
+use crate::disk::{Disk, DiskFile, Open, read_range, read_up_to, write_all};
 use crate::format::{self, HEADER_BYTES, Kind};
 use crate::frame::{FRAME_HEAD_BYTES, Frames, Pieces, Rest, frame, frames, pieces};
 use crate::{BrokenEntry, Error, LogEntry, LogOwner, LogTail, Result, SoundLog, Stamp, names};
@@ -399,9 +399,8 @@ fn length(file: &dyn DiskFile, path: &Path) -> Result<u64> {
 }
 
 fn bytes_of(file: &dyn DiskFile, path: &Path, range: Range<u64>) -> Result<Bytes> {
-    let mut bytes = vec![0; range.end.saturating_sub(range.start) as usize];
-    let got = read_up_to(file, &mut bytes, range.start).map_err(|error| Error::io("read", path, error))?;
-    bytes.truncate(got);
+    let length = range.end.saturating_sub(range.start) as usize;
+    let bytes = read_range(file, range.start, length).map_err(|error| Error::io("read", path, error))?;
     Ok(bytes.into())
 }
 
