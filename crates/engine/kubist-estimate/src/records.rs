@@ -1,5 +1,7 @@
-use std::sync::Arc;
+//! The rows of a table as a population for estimates.
+
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Instant;
 
 use arrow_schema::{Schema, SchemaRef};
@@ -12,12 +14,13 @@ use kubist_index::spread::SpreadSet;
 use kubist_index::state::RunId;
 use kubist_population::seek::Seek;
 use kubist_population::{Kept, Number, Parcels, Population, Scan, Scanned, Worth};
+use kubist_read::bind::BoundQuery;
 use kubist_read::execute::{self, Skips, Wanted};
-use kubist_read::plan::{Listed, LogicalPlan, Pieces};
+use kubist_read::plan::{Listed, Pieces, Planner};
 use kubist_read::request::RunOptions;
 use kubist_read::runs::zone_of;
 use kubist_types::Cancel;
-use kubist_types::error::Result;
+use kubist_types::error::{Error, Result};
 use kubist_types::query::QuerySpec;
 use kubist_types::stats::Stats;
 use xxhash_rust::xxh3::xxh3_64_with_seed;
@@ -46,28 +49,36 @@ pub struct Records {
     snapshot: Snapshot,
     run: RunOptions,
     spec: QuerySpec,
-    plan: Arc<LogicalPlan>,
+    query: Arc<BoundQuery>,
+    /// Clones share what was planned.
+    planner: Arc<Mutex<Planner>>,
 }
 
 impl Records {
     /// # Errors
     ///
-    /// As [`LogicalPlan::new`].
+    /// As [`Planner::new`].
     pub fn new(snapshot: &Snapshot, spec: &QuerySpec, run: &RunOptions) -> Result<Records> {
         let spec = QuerySpec { sample: None, columns: Some(vec![]), ..spec.clone() };
-        let plan = Arc::new(LogicalPlan::new(snapshot, &run.clone().of(spec.clone()))?);
-        Ok(Records { snapshot: snapshot.clone(), run: run.clone(), spec, plan })
+        let planner = Planner::new(snapshot, &run.clone().of(spec.clone()))?;
+        let (query, snapshot, run) = (planner.logical.query.clone(), snapshot.clone(), run.clone());
+        Ok(Records { snapshot, run, spec, query, planner: Arc::new(Mutex::new(planner)) })
+    }
+
+    /// Ignores a poisoned lock: a planner is consistent after every statement.
+    fn planner(&self) -> MutexGuard<'_, Planner> {
+        self.planner.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// True if reading the manifest takes longer than examining `most` records.
     fn is_long(&self, most: u64) -> bool {
-        !self.plan.query.predicate.is_always() && self.plan.unheld_runs().saturating_mul(UNHELD_RUN) > most
+        !self.query.predicate.is_always() && self.planner().logical.unheld_runs().saturating_mul(UNHELD_RUN) > most
     }
 
     /// What a search for extremes skips: runs that were read or cannot improve the result, and zones that
     /// cannot.
     fn skipping(&self, seek: &Arc<Seek>, done: SpreadSet<RunId>) -> Skips {
-        let (schema, query) = (self.snapshot.view.schema.clone(), self.plan.query.clone());
+        let (schema, query) = (self.snapshot.view.schema.clone(), self.query.clone());
         let (of_runs, of_zones) = (seek.clone(), seek.clone());
         Skips {
             runs: Some(Arc::new(move |run| done.contains(&run.id) || !query.may_gain(run, &of_runs))),
@@ -107,23 +118,24 @@ impl Population for Records {
     }
 
     fn cancel(&self) -> Cancel {
-        self.plan.query.cancel.clone()
+        self.query.cancel.clone()
     }
 
     fn rough_rows(&self) -> Result<f64> {
-        match self.plan.query.range() {
-            Some(_) => self.plan.rough_rows(),
+        match self.query.range() {
+            Some(_) => self.planner().rough_rows(&mut Stats::default()),
             None => Ok(0.0),
         }
     }
 
     fn counted(&self, most: u64, deadline: Option<Instant>) -> Result<Option<(u64, Stats)>> {
         // A condition on other columns could require a full scan.
-        if !self.plan.query.only_dimensions() || self.is_long(most) {
+        if !self.query.only_dimensions() || self.is_long(most) {
             return Ok(None);
         }
-        let Some(listed) = self.plan.by_list(most, deadline)? else { return Ok(None) };
-        let (mut rows, mut stats) = (listed.inside, self.plan.take_cost());
+        let mut stats = Stats::default();
+        let Some(listed) = self.planner().by_list(most, deadline, &mut stats)? else { return Ok(None) };
+        let mut rows = listed.inside;
         for scanned in execute::scan(listed.open, Wanted::default()).until(deadline) {
             let scanned = scanned?;
             rows += scanned.rows as u64;
@@ -137,10 +149,9 @@ impl Population for Records {
         if self.is_long(most) {
             return Ok((None, Stats::default()));
         }
-        let Some(Listed { inside, open, expected }) = self.plan.by_list(u64::MAX, deadline)? else {
-            return Ok((None, self.plan.take_cost()));
-        };
-        let (seed, mut stats) = (self.snapshot.core.header.seed, self.plan.take_cost());
+        let (seed, mut stats) = (self.snapshot.core.header.seed, Stats::default());
+        let listed = self.planner().by_list(u64::MAX, deadline, &mut stats)?;
+        let Some(Listed { inside, open, expected }) = listed else { return Ok((None, stats)) };
         let mut edge = Edge::new(
             inside,
             open.visits.iter().zip(expected).map(|(visit, expected)| {
@@ -165,7 +176,7 @@ impl Population for Records {
     }
 
     fn located_by(&self) -> Option<Vec<usize>> {
-        self.plan.located_by().map(<[usize]>::to_vec)
+        self.planner().logical.located_by().map(<[usize]>::to_vec)
     }
 
     fn parcels(&self, columns: &[usize], most: u64) -> Result<Option<Parcels>> {
@@ -173,7 +184,7 @@ impl Population for Records {
         if wanted < LEAST_PARCELS {
             return Ok(None);
         }
-        let Some(parcels) = self.plan.parcels(wanted as usize, most / RUN_ROWS)? else {
+        let Some(parcels) = self.planner().logical.parcels(wanted as usize, most / RUN_ROWS)? else {
             return Ok(None);
         };
         let stored = &self.snapshot.view.schema.stored;
@@ -190,15 +201,16 @@ impl Population for Records {
     }
 
     fn is_complete(&self, column: usize, deadline: Option<Instant>) -> Result<bool> {
-        if let Some(known) = self.plan.all_have(column, deadline)? {
+        let mut stats = Stats::default();
+        if let Some(known) = self.planner().all_have(column, deadline, &mut stats)? {
             return Ok(known);
         }
         // Runs older than the column have no statistics. Reading the zone maps of very many runs is not worth
         // it.
-        if self.plan.unheld_runs() > 0 {
+        if self.planner().logical.unheld_runs() > 0 {
             return Ok(false);
         }
-        let (schema, query) = (self.snapshot.view.schema.clone(), self.plan.query.clone());
+        let (schema, query) = (self.snapshot.view.schema.clone(), self.query.clone());
         let (first, last) = order::number_keys(schema.stored.field(column).data_type());
         let is_complete = Arc::new(AtomicBool::new(true));
         let all = is_complete.clone();
@@ -212,7 +224,8 @@ impl Population for Records {
                 true
             })),
         };
-        let looked_at = execute::work(self.plan.pieces(PriorityRange::ALL)?, Wanted::default(), skips, Ok);
+        let pieces = self.planner().pieces(PriorityRange::ALL, &mut stats)?;
+        let mut looked_at = execute::work(pieces, Wanted::default(), skips, Ok);
         for scanned in looked_at.until(deadline) {
             scanned?;
             if !is_complete.load(Ordering::Relaxed) {
@@ -248,25 +261,29 @@ impl Population for Records {
         each: impl Fn(Scanned) -> Result<T> + Send + Sync + 'static,
         take: &mut dyn FnMut(T) -> Result<()>,
     ) -> Result<Stats> {
-        let each = Arc::new(each);
-        let mut read = |pieces: Pieces, skips: Skips| {
+        let (each, mut stats) = (Arc::new(each), Stats::default());
+        let mut read = |pieces: Pieces, skips: Skips, stats: &mut Stats| {
             let each = each.clone();
-            let found = execute::work(pieces, scan.wanted.clone(), skips, move |scanned| each(scanned));
-            found.until(scan.deadline).try_for_each(|found| take(found?))
+            let mut found = execute::work(pieces, scan.wanted.clone(), skips, move |scanned| each(scanned));
+            found.until(scan.deadline).try_for_each(|found| take(found?))?;
+            stats.add(&found.planning);
+            Ok::<_, Error>(())
         };
         let mut skips = Skips::default();
         if let Some(seek) = &scan.seek {
             let mut done = SpreadSet::default();
-            for nearest in self.plan.nearest(seek, scan.deadline)? {
-                read(nearest.plan.clone().into(), self.skipping(seek, done.clone()))?;
+            let nearest = self.planner().nearest(seek, scan.deadline, &mut stats)?;
+            for nearest in nearest {
+                read(nearest.plan.clone().into(), self.skipping(seek, done.clone()), &mut stats)?;
                 if nearest.is_enough(seek) {
-                    return Ok(self.plan.take_cost());
+                    return Ok(stats);
                 }
                 done.extend(nearest.plan.visits.iter().map(|visit| visit.run.id));
             }
             skips = self.skipping(seek, done);
         }
-        read(self.plan.pieces(scan.range)?, skips)?;
-        Ok(self.plan.take_cost())
+        let pieces = self.planner().pieces(scan.range, &mut stats)?;
+        read(pieces, skips, &mut stats)?;
+        Ok(stats)
     }
 }

@@ -1,29 +1,28 @@
 //! Row counts of queries, and reads of all stored rows.
 
-use std::sync::Arc;
-
 use arrow_array::RecordBatch;
 use kubist_types::query::QuerySpec;
 
 use crate::execute::{self, Wanted};
-use crate::plan::{LogicalPlan, Method};
+use crate::plan::{Method, Planner};
 use crate::request::{Request, RunOptions};
 use crate::stream::QueryStream;
 use kubist_catalog::snapshot::Snapshot;
 use kubist_types::cancel::Cancel;
 use kubist_types::error::{Error, Result};
+use kubist_types::stats::Stats;
 
 /// Returns all rows of a snapshot with all stored columns, also hidden ones.
 ///
 /// # Errors
 ///
-/// The errors of [`LogicalPlan::read_plan`]. Each batch may be `Damaged`, `SnapshotExpired`, `Cancelled` or a
+/// The errors of [`Planner::read_plan`]. Each batch may be `Damaged`, `SnapshotExpired`, `Cancelled` or a
 /// storage error.
 pub fn stored_rows(snapshot: &Snapshot, cancel: &Cancel) -> Result<impl Iterator<Item = Result<RecordBatch>>> {
-    let plan = Arc::new(LogicalPlan::new(snapshot, &RunOptions::with_cancel(cancel).of(QuerySpec::default()))?);
+    let mut planner = Planner::new(snapshot, &RunOptions::with_cancel(cancel).of(QuerySpec::default()))?;
     let stored = snapshot.view.schema.stored.clone();
     let wanted = Wanted { columns: (0..stored.fields().len()).collect(), priorities: false };
-    let found = execute::scan(plan.all_pieces()?, wanted)
+    let found = execute::scan(planner.all_pieces(&mut Stats::default())?, wanted)
         .filter(|scanned| scanned.as_ref().map_or(true, |scanned| scanned.rows > 0));
     Ok(found.map(move |scanned| RecordBatch::try_new(stored.clone(), scanned?.columns).map_err(Error::kernel)))
 }
@@ -50,11 +49,11 @@ pub fn rows(snapshot: &Snapshot) -> Result<u64> {
 /// The errors of [`QueryStream::of`] and of reading.
 pub fn count(snapshot: &Snapshot, mut request: Request) -> Result<u64> {
     request.spec.columns = Some(vec![]);
-    let plan = Arc::new(LogicalPlan::new(snapshot, &request)?);
-    let query = &plan.query;
-    let most = match plan.method {
+    let (mut planner, mut stats) = (Planner::new(snapshot, &request)?, Stats::default());
+    let query = &planner.logical.query;
+    let most = match planner.logical.method {
         Method::Nothing => return Ok(0),
-        Method::LowestInCells { .. } => return counted_in_cells(plan),
+        Method::LowestInCells { .. } => return counted_in_cells(planner),
         Method::Lowest { rows } => rows,
         Method::Scan => request.spec.limit.unwrap_or(u64::MAX),
     };
@@ -64,10 +63,10 @@ pub fn count(snapshot: &Snapshot, mut request: Request) -> Result<u64> {
     }
     // For other conditions, the manifest leaves most runs open, and the list would hold them all in memory.
     let is_by_ends = query.only_dimensions() && !query.ends().is_empty();
-    let listed = if is_by_ends { plan.by_list(u64::MAX, None)? } else { None };
+    let listed = if is_by_ends { planner.by_list(u64::MAX, None, &mut stats)? } else { None };
     let (mut rows, pieces) = match listed {
         Some(listed) => (listed.inside, listed.open.into()),
-        None => (0, plan.all_pieces()?),
+        None => (0, planner.all_pieces(&mut stats)?),
     };
     let mut scanned = execute::scan(pieces, Wanted::default());
     while rows < most
@@ -78,9 +77,9 @@ pub fn count(snapshot: &Snapshot, mut request: Request) -> Result<u64> {
     Ok(rows.min(most))
 }
 
-fn counted_in_cells(plan: Arc<LogicalPlan>) -> Result<u64> {
+fn counted_in_cells(planner: Planner) -> Result<u64> {
     let mut rows = 0;
-    for batch in QueryStream::run(plan)? {
+    for batch in QueryStream::run(planner, Stats::default())? {
         rows += batch?.num_rows() as u64;
     }
     Ok(rows)

@@ -1,7 +1,8 @@
 //! Planning: how the rows of a bound query are chosen, and which runs are read for them.
 //!
-//! A [`LogicalPlan`] has the method of choosing rows. For a range of priorities it makes a [`ReadPlan`], the
-//! runs to read, from metadata alone. Neither reads rows.
+//! A [`LogicalPlan`] has the method of choosing rows. For a range of priorities, a [`Planner`] makes a
+//! [`ReadPlan`], the runs to read, from metadata alone. Both plans are values; only the planner reads, and it
+//! reads no rows.
 //!
 //! Methods with windows of increasing priority (`limit`, `per_cell`, estimates) make one read plan per
 //! window. If the plan of all priorities exists, a window's plan is cut from it. Otherwise the tree is walked
@@ -15,7 +16,7 @@ mod pieces;
 mod windows;
 
 use std::collections::HashMap;
-use std::sync::{Arc, Mutex, OnceLock, PoisonError};
+use std::sync::Arc;
 use std::time::Instant;
 
 use kubist_expr::{Nulls, Verdict, Zone};
@@ -70,19 +71,27 @@ pub enum Method {
 }
 
 /// A bound query and the method that chooses its rows.
+#[derive(Clone)]
 pub struct LogicalPlan {
     pub query: Arc<BoundQuery>,
     pub method: Method,
     /// True if a condition uses columns that are no dimensions.
     by_values: bool,
-    windows: OnceLock<Windows>,
-    whole: OnceLock<Arc<ReadPlan>>,
+}
+
+/// Makes the read plans of a query from metadata, which it reads. It keeps plans and results of indexes that
+/// later windows can use. Methods that read add their cost to `stats`.
+#[derive(Clone)]
+pub struct Planner {
+    pub logical: LogicalPlan,
+    /// The initial windows, once chosen.
+    windows: Option<Windows>,
+    /// The plan of all priorities, once made.
+    whole: Option<Arc<ReadPlan>>,
     /// The plan of the first window, if it was made before reading.
-    first: OnceLock<Arc<ReadPlan>>,
-    /// The cost of planning since it was last taken.
-    spent: Mutex<Stats>,
+    first: Option<Arc<ReadPlan>>,
     /// The results of secondary indexes; each is searched once for all windows.
-    answers: Mutex<HashMap<Key, Arc<Answer>>>,
+    answers: HashMap<Key, Arc<Answer>>,
 }
 
 /// The matching rows, as far as the manifest decides.
@@ -154,20 +163,51 @@ impl LogicalPlan {
         let is_dimension = |column: &usize| schema.dimensions.contains(&schema.stored_index[*column]);
         // Runs of older grids have ranges for columns that are dimensions now.
         let by_values = schema.newest_grid() > 0 || !query.predicate.columns().iter().all(is_dimension);
-        LogicalPlan {
-            query: Arc::new(query.linked()),
-            method,
-            by_values,
-            windows: OnceLock::new(),
-            whole: OnceLock::new(),
-            first: OnceLock::new(),
-            spent: Mutex::default(),
-            answers: Mutex::default(),
-        }
+        LogicalPlan { query: Arc::new(query.linked()), method, by_values }
     }
 
-    pub fn take_cost(&self) -> Stats {
-        std::mem::take(&mut self.spent.lock().unwrap_or_else(PoisonError::into_inner))
+    /// True if the bounds and ranges of a run, or of a stand-in run, allow matching rows.
+    fn is_wanted(&self, run: &Run<Location>) -> bool {
+        self.query.region.meets(run) && self.may_match(run)
+    }
+
+    /// True if the ranges of a run allow matching rows.
+    fn may_match(&self, run: &Run<Location>) -> bool {
+        !self.by_values || self.verdict(run, |_| None) != Verdict::None
+    }
+
+    /// The verdict on all rows of a run, from its ranges and the `known` zones of columns.
+    fn verdict(&self, run: &Run<Location>, known: impl Fn(usize) -> Option<Zone>) -> Verdict {
+        let (schema, ranges) = (&self.query.snapshot.view.schema, run.payload.ranges.as_ref());
+        let of_column = |column: usize| {
+            let of_run = || ranges.and_then(|ranges| ranges.zone(schema.stored_index[column]));
+            known(column).or_else(of_run).unwrap_or(ANYTHING)
+        };
+        self.query.predicate.verdict(&of_column)
+    }
+
+    /// The number of runs to read for the query's region, if the directory does not fit in memory; otherwise
+    /// 0.
+    pub fn unheld_runs(&self) -> u64 {
+        let query = &self.query;
+        query.snapshot.view.runs.unheld(&query.snapshot.core, &query.region.boxes)
+    }
+}
+
+impl From<LogicalPlan> for Planner {
+    fn from(logical: LogicalPlan) -> Planner {
+        Planner { logical, windows: None, whole: None, first: None, answers: HashMap::new() }
+    }
+}
+
+impl Planner {
+    /// Binds a query to a snapshot.
+    ///
+    /// # Errors
+    ///
+    /// The errors of [`BoundQuery::new`].
+    pub fn new(snapshot: &Snapshot, request: &Request) -> Result<Planner> {
+        Ok(LogicalPlan::new(snapshot, request)?.into())
     }
 
     /// Returns the runs that may hold rows of the query with priorities in `range`.
@@ -176,19 +216,19 @@ impl LogicalPlan {
     ///
     /// `Cancelled`; `Damaged`, `SnapshotExpired` or a storage error if pages of the directory or postings
     /// cannot be read; `Invalid` for a ring part if the store is not a cluster.
-    pub fn read_plan(&self, range: PriorityRange) -> Result<Arc<ReadPlan>> {
+    pub fn read_plan(&mut self, range: PriorityRange, stats: &mut Stats) -> Result<Arc<ReadPlan>> {
         match self.known_plan(range)? {
             Some(known) => Ok(known),
-            None => Ok(self.planned(range)?.into()),
+            None => Ok(self.planned(range, stats)?.into()),
         }
     }
 
     fn known_plan(&self, range: PriorityRange) -> Result<Option<Arc<ReadPlan>>> {
-        if let Some(first) = self.first.get().filter(|first| first.range == range) {
+        if let Some(first) = self.first.as_ref().filter(|first| first.range == range) {
             return Ok(Some(first.clone()));
         }
         let holds = |whole: &&Arc<ReadPlan>| whole.range.first <= range.first && range.last <= whole.range.last;
-        match self.whole.get().filter(holds) {
+        match self.whole.as_ref().filter(holds) {
             Some(whole) if whole.range == range => Ok(Some(whole.clone())),
             Some(whole) => Ok(Some(whole.narrowed(range)?.into())),
             None => Ok(None),
@@ -199,16 +239,17 @@ impl LogicalPlan {
     ///
     /// # Errors
     ///
-    /// The errors of [`LogicalPlan::read_plan`].
-    pub fn whole(&self) -> Result<Arc<ReadPlan>> {
-        if let Some(whole) = self.whole.get() {
+    /// The errors of [`Planner::read_plan`].
+    pub fn whole(&mut self, stats: &mut Stats) -> Result<Arc<ReadPlan>> {
+        if let Some(whole) = &self.whole {
             return Ok(whole.clone());
         }
-        let whole = match self.query.range() {
-            Some(range) => self.planned(range)?,
-            None => ReadPlan { query: self.query.clone(), range: PriorityRange::ALL, visits: Vec::new() },
+        let query = &self.logical.query;
+        let whole = match query.range() {
+            Some(range) => self.planned(range, stats)?,
+            None => ReadPlan { query: query.clone(), range: PriorityRange::ALL, visits: Vec::new() },
         };
-        Ok(self.whole.get_or_init(|| Arc::new(whole)).clone())
+        Ok(self.whole.insert(Arc::new(whole)).clone())
     }
 
     /// Estimates the number of matching rows, for all priorities of the query. Each run counts by the
@@ -217,16 +258,17 @@ impl LogicalPlan {
     ///
     /// # Errors
     ///
-    /// The errors of [`LogicalPlan::read_plan`].
-    pub fn expected_rows(&self) -> Result<f64> {
-        match (self.query.is_everywhere(), self.query.range()) {
+    /// The errors of [`Planner::read_plan`].
+    pub fn expected_rows(&mut self, stats: &mut Stats) -> Result<f64> {
+        let LogicalPlan { query, method, .. } = &self.logical;
+        match (query.is_everywhere(), query.range()) {
             (_, None) => Ok(0.0),
-            (true, Some(range)) => Ok(self.query.snapshot.view.rows() as f64 * share(range)),
+            (true, Some(range)) => Ok(query.snapshot.view.rows() as f64 * share(range)),
             (false, Some(range)) => {
-                let long = self.method != Method::Scan && self.unheld_runs() > FEW_RUNS;
-                match if long { self.sampled_rows(share(range))? } else { None } {
+                let long = *method != Method::Scan && self.logical.unheld_runs() > FEW_RUNS;
+                match if long { self.sampled_rows(share(range), stats)? } else { None } {
                     Some(rows) => Ok(rows * share(range)),
-                    None => Ok(self.whole()?.expected_rows()),
+                    None => Ok(self.whole(stats)?.expected_rows()),
                 }
             }
         }
@@ -236,21 +278,21 @@ impl LogicalPlan {
     ///
     /// # Errors
     ///
-    /// The errors of [`LogicalPlan::read_plan`].
-    pub fn rough_rows(&self) -> Result<f64> {
-        if self.query.is_everywhere() {
-            return Ok(self.query.snapshot.view.rows() as f64);
+    /// The errors of [`Planner::read_plan`].
+    pub fn rough_rows(&mut self, stats: &mut Stats) -> Result<f64> {
+        if self.logical.query.is_everywhere() {
+            return Ok(self.logical.query.snapshot.view.rows() as f64);
         }
-        match self.sampled_rows(1.0)? {
+        match self.sampled_rows(1.0, stats)? {
             Some(rows) => Ok(rows),
-            None => Ok(self.read_plan(PriorityRange::ALL)?.expected_rows()),
+            None => Ok(self.read_plan(PriorityRange::ALL, stats)?.expected_rows()),
         }
     }
 
     /// Estimates it from rows of low priority, well below the fraction `below`, because these are in few
     /// runs. `None` if there are too few such rows.
-    fn sampled_rows(&self, below: f64) -> Result<Option<f64>> {
-        let query = &self.query;
+    fn sampled_rows(&mut self, below: f64, stats: &mut Stats) -> Result<Option<f64>> {
+        let query = &self.logical.query;
         if !query.sought.is_empty() || query.part.is_some() {
             return Ok(None);
         }
@@ -260,7 +302,7 @@ impl LogicalPlan {
         let most = below / 16.0;
         while share < most {
             let range = PriorityRange { first: 0, last: (u64::MAX as f64 * share) as u64 };
-            let rows = self.read_plan(range)?.expected_rows();
+            let rows = self.read_plan(range, stats)?.expected_rows();
             if rows >= ROUGH_ROWS {
                 return Ok(Some(rows / share));
             }
@@ -278,9 +320,9 @@ impl LogicalPlan {
     ///
     /// # Errors
     ///
-    /// The errors of [`LogicalPlan::read_plan`]; `Cancelled` after the deadline.
-    pub fn by_list(&self, most: u64, deadline: Option<Instant>) -> Result<Option<Listed>> {
-        let query = &self.query;
+    /// The errors of [`Planner::read_plan`]; `Cancelled` after the deadline.
+    pub fn by_list(&self, most: u64, deadline: Option<Instant>, stats: &mut Stats) -> Result<Option<Listed>> {
+        let query = &self.logical.query;
         // Without its grid, a damaged table has no known positions of rows.
         if !query.grids.are_known()
             || query.part.is_some()
@@ -301,9 +343,9 @@ impl LogicalPlan {
         let known = |column: usize| ends.get(&column).copied();
         // If the box alone decides, the ranges of runs are not needed.
         let only_box = query.predicate.verdict(&|column| known(column).unwrap_or(ANYTHING)) == Verdict::All;
-        let is_decided = self.each_primary(everything, deadline, |run| {
+        let is_decided = self.each_primary(everything, deadline, stats, |run| {
             let in_box = query.region.holds(run, &bounded);
-            let by_values = if only_box { Verdict::All } else { self.verdict(run, known) };
+            let by_values = if only_box { Verdict::All } else { self.logical.verdict(run, known) };
             if by_values == Verdict::None {
                 return true;
             }
@@ -320,50 +362,28 @@ impl LogicalPlan {
         Ok(is_decided.then_some(listed))
     }
 
-    /// The number of runs to read for the query's region, if the directory does not fit in memory; otherwise
-    /// 0.
-    pub fn unheld_runs(&self) -> u64 {
-        let query = &self.query;
-        query.snapshot.view.runs.unheld(&query.snapshot.core, &query.region.boxes)
-    }
-
-    pub(crate) fn spend(&self, stats: &Stats) {
-        self.spent.lock().unwrap_or_else(PoisonError::into_inner).add(stats);
-    }
-
-    fn planned(&self, range: PriorityRange) -> Result<ReadPlan> {
-        let query = &self.query;
-        let (visits, stats) = trace::of_plan(query.trace.as_ref(), || match self.looked_up(range)? {
+    fn planned(&mut self, range: PriorityRange, stats: &mut Stats) -> Result<ReadPlan> {
+        let query = self.logical.query.clone();
+        let visits = trace::of_plan(query.trace.as_ref(), || match self.looked_up(range, stats)? {
             Some(found) => Ok(found),
-            None => self.walked(range),
+            None => self.walked(range, stats),
         })?;
-        self.spend(&stats);
-        Ok(ReadPlan { query: query.clone(), range, visits: self.of_part(visits)? })
+        Ok(ReadPlan { visits: of_part(&query, visits)?, query, range })
     }
 
-    /// Limits visits to the requested part.
-    fn of_part(&self, visits: Vec<Visit>) -> Result<Vec<Visit>> {
-        let query = &self.query;
-        let Some(part) = &query.part else { return Ok(visits) };
-        let tree = query.grids.tree(part.grid);
-        let tree = tree.ok_or_else(|| Error::invalid(format!("the table has no grid {}", part.grid)))?;
-        let (grid_box, visits) = (part.grid_box(), on_ring(query, part, visits)?);
-        Ok(visits.into_iter().filter_map(|visit| visit.inside(&grid_box, &tree)).collect())
-    }
-
-    fn walked(&self, range: PriorityRange) -> Result<(Vec<Visit>, Stats)> {
-        let query = &self.query;
-        let (core, mut stats) = (&query.snapshot.core, Stats::default());
+    /// The visits of a walk down the tree.
+    fn walked(&mut self, range: PriorityRange, stats: &mut Stats) -> Result<Vec<Visit>> {
+        let (logical, query) = (&self.logical, &self.logical.query);
         query.cancel.check()?;
-        let boxes = &query.region.boxes;
-        let directory = query.snapshot.view.runs.near(core, boxes, range, &mut stats, &query.cancel)?;
+        let (core, boxes) = (&query.snapshot.core, &query.region.boxes);
+        let directory = query.snapshot.view.runs.near(core, boxes, range, stats, &query.cancel)?;
         let plan = match query.part.as_ref().is_some_and(|part| part.tokens.is_some()) {
             // Each row is in one primary run. Replicas may be anywhere on the ring, so they are not read.
             true => directory.plan_primaries(boxes, range, &query.cancel)?,
             false => directory.plan(boxes, range, &query.cancel)?,
         };
         query.cancel.check()?;
-        let wanted = |visit: &&plan::Visit<'_, Location>| query.region.meets(visit.run) && self.may_match(visit.run);
+        let wanted = |visit: &&plan::Visit<'_, Location>| logical.is_wanted(visit.run);
         let mut visits = Vec::new();
         for piece in gradual::pieces(plan.visits.len(), &query.cancel) {
             visits.extend(plan.visits[piece?].iter().filter(wanted).map(|visit| {
@@ -375,24 +395,18 @@ impl LogicalPlan {
                 Visit { run: visit.run.clone(), within: visit.within.iter().map(boxes).collect(), zones: None }
             }));
         }
-        stats.cubes_visited = plan.cubes_visited;
-        Ok((self.narrowed_by_lookups(visits, &mut stats)?, stats))
+        stats.cubes_visited += plan.cubes_visited;
+        self.narrowed_by_lookups(visits, stats)
     }
+}
 
-    /// True if the ranges of a run allow matching rows.
-    fn may_match(&self, run: &Run<Location>) -> bool {
-        !self.by_values || self.verdict(run, |_| None) != Verdict::None
-    }
-
-    /// The verdict on all rows of a run, from its ranges and the `known` zones of columns.
-    fn verdict(&self, run: &Run<Location>, known: impl Fn(usize) -> Option<Zone>) -> Verdict {
-        let (schema, ranges) = (&self.query.snapshot.view.schema, run.payload.ranges.as_ref());
-        let of_column = |column: usize| {
-            let of_run = || ranges.and_then(|ranges| ranges.zone(schema.stored_index[column]));
-            known(column).or_else(of_run).unwrap_or(ANYTHING)
-        };
-        self.query.predicate.verdict(&of_column)
-    }
+/// Limits visits to the requested part.
+fn of_part(query: &BoundQuery, visits: Vec<Visit>) -> Result<Vec<Visit>> {
+    let Some(part) = &query.part else { return Ok(visits) };
+    let tree = query.grids.tree(part.grid);
+    let tree = tree.ok_or_else(|| Error::invalid(format!("the table has no grid {}", part.grid)))?;
+    let (grid_box, visits) = (part.grid_box(), on_ring(query, part, visits)?);
+    Ok(visits.into_iter().filter_map(|visit| visit.inside(&grid_box, &tree)).collect())
 }
 
 /// Returns the locations of runs in a cluster: the replicas of their first bytes.

@@ -13,13 +13,12 @@ mod cells;
 mod delivery;
 
 use std::collections::VecDeque;
-use std::sync::Arc;
 
 use kubist_index::priority::Threshold;
 
 use crate::bind::BoundQuery;
 use crate::execute;
-use crate::plan::LogicalPlan;
+use crate::plan::Planner;
 use crate::sort;
 use candidates::{ALWAYS_HELD, BATCH_ROWS, Candidate, Found, gather, wanted};
 use cells::lowest_in_cells;
@@ -27,16 +26,16 @@ pub use delivery::Delivery;
 use kubist_index::gradual;
 use kubist_types::{Result, Stats};
 
-pub fn select(plan: &Arc<LogicalPlan>, limit: u64) -> Result<Delivery> {
-    let mut spent = Stats::default();
+/// Selects the rows of lowest priority, overall or in each cell, at most `limit`.
+pub fn select(mut planner: Planner, limit: u64) -> Result<Delivery> {
+    let (query, mut spent) = (planner.logical.query.clone(), Stats::default());
     for with_ties in [false, true] {
-        let found = match &plan.query.cells {
-            None => lowest(plan, limit, with_ties)?,
-            Some(grid) => lowest_in_cells(plan, grid, with_ties)?,
+        let found = match &query.cells {
+            None => lowest(&mut planner, limit, with_ties)?,
+            Some(grid) => lowest_in_cells(&mut planner, grid, with_ties)?,
         };
         spent.add(&found.stats);
-        spent.add(&plan.take_cost());
-        if let Some(delivery) = deliver(&plan.query, found, limit, with_ties)? {
+        if let Some(delivery) = deliver(&query, found, limit, with_ties)? {
             return Ok(Delivery { stats: spent, ..delivery });
         }
     }
@@ -44,13 +43,15 @@ pub fn select(plan: &Arc<LogicalPlan>, limit: u64) -> Result<Delivery> {
 }
 
 /// Finds at least the `limit + 1` rows of lowest priority, if so many match.
-fn lowest(plan: &Arc<LogicalPlan>, limit: u64, with_ties: bool) -> Result<Found> {
-    let query = &plan.query;
+fn lowest(planner: &mut Planner, limit: u64, with_ties: bool) -> Result<Found> {
+    let query = &*planner.logical.query.clone();
     let mut found = Found::default();
     let enough = limit.saturating_add(1);
-    let mut windows = plan.windows()?;
+    let mut windows = planner.windows(&mut found.stats)?;
     loop {
-        for scanned in execute::scan(plan.pieces(windows.current())?, wanted(query, with_ties)) {
+        let pieces = planner.pieces(windows.current(), &mut found.stats)?;
+        let mut work = execute::scan(pieces, wanted(query, with_ties));
+        for scanned in &mut work {
             let scanned = scanned?;
             if scanned.rows == 0 {
                 found.stats.add(&scanned.stats);
@@ -65,6 +66,7 @@ fn lowest(plan: &Arc<LogicalPlan>, limit: u64, with_ties: bool) -> Result<Found>
                 found.compact(&query.cancel)?;
             }
         }
+        found.stats.add(&work.planning);
         if windows.is_last() || found.candidates.len() as u64 >= enough {
             return Ok(found);
         }

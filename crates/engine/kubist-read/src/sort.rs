@@ -18,8 +18,8 @@ use arrow_array::{ArrayRef, Float64Array, RecordBatch};
 use arrow_schema::Schema;
 
 use crate::bind::Order;
-use crate::execute::{self, Scanned, Wanted};
-use crate::plan::LogicalPlan;
+use crate::execute::{self, Scanned, Wanted, Work};
+use crate::plan::Planner;
 use bar::Bar;
 use keys::Keys;
 use kubist_index::gradual;
@@ -42,8 +42,8 @@ pub struct Sorted {
 }
 
 /// Sends the rows of a query in order; stops if the receiver is gone.
-pub(crate) fn send(plan: &Arc<LogicalPlan>, sender: &SyncSender<Result<Sorted>>) {
-    let (query, mut stats) = (&plan.query, Stats::default());
+pub(crate) fn send(planner: Planner, sender: &SyncSender<Result<Sorted>>) {
+    let (query, mut stats) = (planner.logical.query.clone(), Stats::default());
     let mut give = |block: Block, stats: &mut Stats| {
         let rows = block.keys.len();
         let inclusion = || Float64Array::from(vec![query.probability(None); rows]);
@@ -51,7 +51,7 @@ pub(crate) fn send(plan: &Arc<LogicalPlan>, sender: &SyncSender<Result<Sorted>>)
         Ok(sender.send(Ok(Sorted { batch: Some(batch), stats: std::mem::take(stats) })).is_ok())
     };
     let Some(order) = &query.order else { return };
-    let end = match sorted(plan, order, &mut stats, &mut give) {
+    let end = match sorted(planner, order, &mut stats, &mut give) {
         Ok(true) => Ok(Sorted { batch: None, stats }),
         Ok(false) => return,
         Err(error) => Err(error),
@@ -147,12 +147,12 @@ fn bytes_of(block: &Block) -> usize {
 }
 
 fn sorted(
-    plan: &Arc<LogicalPlan>,
+    mut planner: Planner,
     order: &Order,
     stats: &mut Stats,
     give: &mut dyn FnMut(Block, &mut Stats) -> Result<bool>,
 ) -> Result<bool> {
-    let (query, most) = (&plan.query, order.first.unwrap_or(u64::MAX));
+    let (query, most) = (planner.logical.query.clone(), order.first.unwrap_or(u64::MAX));
     let (cancel, memory) = (&query.cancel, query.memory_bytes.unwrap_or(DEFAULT_MEMORY));
     let stored = &query.snapshot.view.schema.stored;
     let schema = Schema::new(query.read.iter().map(|column| stored.fields()[*column].clone()).collect::<Vec<_>>());
@@ -160,7 +160,8 @@ fn sorted(
     let (mut held, mut runs, mut row_bytes) = (Held::default(), Vec::<Run>::new(), 64);
     // The largest key that can still be among the first.
     let mut last: Option<Vec<u8>> = None;
-    for scanned in keyed(plan)? {
+    let mut work = keyed(&mut planner, stats)?;
+    for scanned in &mut work {
         let (block, of_task) = scanned?;
         stats.add(&of_task);
         cancel.check()?;
@@ -197,7 +198,7 @@ fn sorted(
         })?;
         runs.push(run);
     }
-    stats.add(&plan.take_cost());
+    stats.add(&work.planning);
     let batch_rows = (memory / 8 / row_bytes.max(1)).clamp(BLOCK_ROWS.0, BATCH_ROWS);
     if runs.is_empty() {
         return held.in_order(most, batch_rows, cancel, &mut |block| give(block, stats));
@@ -233,14 +234,14 @@ fn block_rows(memory: usize, row_bytes: usize) -> usize {
 }
 
 /// Returns the matching rows with their keys, built on the threads that read them.
-fn keyed(plan: &Arc<LogicalPlan>) -> Result<impl Iterator<Item = Result<(Block, Stats)>>> {
-    let query = plan.query.clone();
+fn keyed(planner: &mut Planner, stats: &mut Stats) -> Result<Work<(Block, Stats)>> {
+    let query = planner.logical.query.clone();
     let wanted = Wanted { columns: query.read.clone(), priorities: true };
     let bar = query.order.as_ref().and_then(|order| Bar::of(&query, order));
     let skips = bar.as_ref().map(Bar::skips).unwrap_or_default();
     let pieces = match &bar {
-        Some(bar) => plan.all_pieces()?.ranked(|run| bar.rank(run)),
-        None => plan.all_pieces()?,
+        Some(bar) => planner.all_pieces(stats)?.ranked(|run| bar.rank(run)),
+        None => planner.all_pieces(stats)?,
     };
     let with_keys = move |scanned: Scanned| {
         let Scanned { columns, priorities, stats, .. } = scanned;

@@ -16,7 +16,7 @@ use kubist_store::{Locality, ReplicaLocation};
 use serde::{Deserialize, Serialize};
 
 use crate::bind::BoundQuery;
-use crate::plan::{LogicalPlan, replica_locations};
+use crate::plan::{Planner, replica_locations};
 use crate::request::{Part, Request, RunOptions};
 use crate::ring::{self, Share};
 use crate::stream::QueryStream;
@@ -29,6 +29,7 @@ use kubist_index::gradual;
 use kubist_types::cancel::Cancel;
 use kubist_types::error::{Error, Result};
 use kubist_types::query::QuerySpec;
+use kubist_types::stats::Stats;
 
 /// Sampled rows per part; part sizes then differ by some percent.
 const SAMPLED: u64 = 512;
@@ -96,14 +97,15 @@ impl Split {
 /// `Invalid` with `limit`, `per_cell` or `order_by`, with 0 or too many parts, or for an impossible query;
 /// `SnapshotExpired`; `Damaged`; `Cancelled`; a storage error.
 pub fn splits(snapshot: &Snapshot, request: &Request, parts: usize) -> Result<Vec<Split>> {
-    let plan = to_be_cut(snapshot, request, parts)?;
-    let geometry = newest(&plan.query)?;
-    let (mut sample, rows) = sample(snapshot, &plan.query, request, parts)?;
+    let planner = to_be_cut(snapshot, request, parts)?;
+    let query = planner.logical.query.clone();
+    let geometry = newest(&query)?;
+    let (mut sample, rows) = sample(snapshot, &query, request, parts)?;
     let everything = everything(&geometry);
     let mut cut = Vec::with_capacity(parts);
     halve(&geometry, &mut sample, everything, parts, &mut cut, &request.run.cancel)?;
     let known = sample.len().max(1) as f64;
-    let lying = lying(&plan)?;
+    let lying = lying(planner)?;
     let cut_out = |(part, sampled): (Part, usize)| {
         request.run.cancel.check()?;
         let meets = |run: &Run<Location>| {
@@ -126,12 +128,12 @@ pub fn splits(snapshot: &Snapshot, request: &Request, parts: usize) -> Result<Ve
 ///
 /// The errors of [`splits`].
 pub fn splits_by_host(snapshot: &Snapshot, request: &Request, parts: usize) -> Result<Vec<Split>> {
-    let plan = to_be_cut(snapshot, request, parts)?;
+    let planner = to_be_cut(snapshot, request, parts)?;
     if snapshot.core.store.capabilities().locality == Locality::Here {
         return splits(snapshot, request, parts);
     }
-    let lying = lying(&plan)?.into_iter().map(|(_, home, rows)| (home, rows)).collect();
-    let everything = everything(&newest(&plan.query)?);
+    let everything = everything(&newest(&planner.logical.query)?);
+    let lying = lying(planner)?.into_iter().map(|(_, home, rows)| (home, rows)).collect();
     let split = |share: Share| {
         let part = Part { tokens: Some(share.tokens), ..everything.clone() };
         split(snapshot, &request.spec, part, share.rows, share.hosts)
@@ -140,7 +142,7 @@ pub fn splits_by_host(snapshot: &Snapshot, request: &Request, parts: usize) -> R
 }
 
 /// Plans a query that can be divided.
-fn to_be_cut(snapshot: &Snapshot, request: &Request, parts: usize) -> Result<LogicalPlan> {
+fn to_be_cut(snapshot: &Snapshot, request: &Request, parts: usize) -> Result<Planner> {
     if parts == 0 || parts > MOST_PARTS {
         return Err(Error::invalid(format!("a query is cut into 1 to {MOST_PARTS} parts, not {parts}")));
     }
@@ -154,7 +156,7 @@ fn to_be_cut(snapshot: &Snapshot, request: &Request, parts: usize) -> Result<Log
             "a query with order_by cannot be cut: its parts are read side by side, and have no order",
         ));
     }
-    LogicalPlan::new(snapshot, request)
+    Planner::new(snapshot, request)
 }
 
 fn split(snapshot: &Snapshot, query: &QuerySpec, part: Part, rows: f64, preferred_hosts: Vec<String>) -> Split {
@@ -171,13 +173,13 @@ fn split(snapshot: &Snapshot, query: &QuerySpec, part: Part, rows: f64, preferre
 
 /// Returns the runs of a query, their locations in a cluster, and their expected rows; empty without a
 /// cluster.
-fn lying(plan: &LogicalPlan) -> Result<Vec<(Arc<Run<Location>>, ReplicaLocation, f64)>> {
-    let query = &plan.query;
+fn lying(mut planner: Planner) -> Result<Vec<(Arc<Run<Location>>, ReplicaLocation, f64)>> {
+    let query = planner.logical.query.clone();
     if query.snapshot.core.store.capabilities().locality != Locality::Hosts {
         return Ok(Vec::new());
     }
-    let read = plan.whole()?;
-    let homes = replica_locations(query, &read.visits)?;
+    let read = planner.whole(&mut Stats::default())?;
+    let homes = replica_locations(&query, &read.visits)?;
     let lying =
         |(visit, home): (&Visit, ReplicaLocation)| (visit.run.clone(), home, visit.rows(&query.region, read.range));
     Ok(read.visits.iter().zip(homes).map(lying).collect())

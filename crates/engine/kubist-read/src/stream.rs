@@ -8,7 +8,7 @@ use arrow_schema::SchemaRef;
 
 use crate::bind::BoundQuery;
 use crate::execute::{self, Scanned, Wanted, Work};
-use crate::plan::{LogicalPlan, Method};
+use crate::plan::{Method, Planner};
 use crate::request::Request;
 use crate::select::{self, Delivery};
 use crate::sort::{self, Sorted};
@@ -29,7 +29,7 @@ pub struct QueryStream {
 }
 
 enum Source {
-    Scan(Work<Scanned>, Arc<LogicalPlan>),
+    Scan(Work<Scanned>),
     /// Rows that another thread selects by priority.
     Selected(Receiver<Result<Delivery>>),
     /// Rows in the requested order, from another thread.
@@ -43,41 +43,41 @@ impl QueryStream {
     ///
     /// # Errors
     ///
-    /// The errors of [`BoundQuery::new`] and of [`LogicalPlan::read_plan`] if runs are planned immediately.
+    /// The errors of [`BoundQuery::new`] and of [`Planner::read_plan`] if runs are planned immediately.
     /// Errors of reading come from [`QueryStream::next_within`].
     pub fn of(snapshot: &Snapshot, request: &Request) -> Result<QueryStream> {
-        QueryStream::run(LogicalPlan::new(snapshot, request)?)
+        QueryStream::run(Planner::new(snapshot, request)?, Stats::default())
     }
 
-    /// Returns the rows that a plan chooses.
+    /// Returns the rows that a plan chooses; `stats` is its cost so far.
     ///
     /// # Errors
     ///
-    /// The errors of [`LogicalPlan::read_plan`].
-    pub fn run(plan: impl Into<Arc<LogicalPlan>>) -> Result<QueryStream> {
-        let (begin, plan) = (Instant::now(), plan.into());
-        let query = plan.query.clone();
-        let source = match plan.method {
+    /// The errors of [`Planner::read_plan`].
+    pub fn run(planner: impl Into<Planner>, mut stats: Stats) -> Result<QueryStream> {
+        let (begin, mut planner) = (Instant::now(), planner.into());
+        let query = planner.logical.query.clone();
+        let source = match planner.logical.method {
             Method::Nothing => Source::Done,
             Method::Scan if query.order.is_some() => {
                 let (sender, receiver) = sync_channel(1);
-                workers::spawn(move || sort::send(&plan, &sender));
+                workers::spawn(move || sort::send(planner, &sender));
                 Source::Sorted(receiver)
             }
             Method::Scan => {
                 let wanted = Wanted { columns: query.read.clone(), priorities: false };
-                Source::Scan(execute::scan(plan.all_pieces()?, wanted), plan)
+                Source::Scan(execute::scan(planner.all_pieces(&mut stats)?, wanted))
             }
             Method::Lowest { rows } | Method::LowestInCells { rows } => {
                 let (sender, receiver) = sync_channel(1);
                 workers::spawn(move || {
-                    let _ = sender.send(select::select(&plan, rows));
+                    let _ = sender.send(select::select(planner, rows));
                 });
                 Source::Selected(receiver)
             }
         };
         let (schema, fraction) = (query.schema(), query.fraction);
-        Ok(QueryStream { query, schema, source, stats: Stats::default(), fraction, begin, finished: false })
+        Ok(QueryStream { query, schema, source, stats, fraction, begin, finished: false })
     }
 
     pub fn schema(&self) -> SchemaRef {
@@ -143,24 +143,20 @@ impl QueryStream {
     fn step(&mut self, patience: Duration) -> Result<Step> {
         match &mut self.source {
             Source::Done => Ok(Step::End),
-            Source::Scan(work, plan) => match work.next_within(patience) {
-                None => Ok(Step::Late),
-                Some(None) => {
-                    self.stats.add(&plan.take_cost());
-                    Ok(Step::End)
+            Source::Scan(work) => {
+                let next = work.next_within(patience);
+                self.stats.add(&std::mem::take(&mut work.planning));
+                let Some(next) = next else { return Ok(Step::Late) };
+                let Some(scanned) = next else { return Ok(Step::End) };
+                let scanned = scanned?;
+                self.stats.add(&scanned.stats);
+                if scanned.rows == 0 {
+                    return Ok(Step::Nothing);
                 }
-                Some(Some(scanned)) => {
-                    let scanned = scanned?;
-                    self.stats.add(&scanned.stats);
-                    self.stats.add(&plan.take_cost());
-                    if scanned.rows == 0 {
-                        return Ok(Step::Nothing);
-                    }
-                    let rows = scanned.rows;
-                    let inclusion = || Float64Array::from(vec![self.query.probability(None); rows]);
-                    Ok(Step::Batch(self.query.batch(rows, scanned.columns, inclusion)?))
-                }
-            },
+                let rows = scanned.rows;
+                let inclusion = || Float64Array::from(vec![self.query.probability(None); rows]);
+                Ok(Step::Batch(self.query.batch(rows, scanned.columns, inclusion)?))
+            }
             Source::Selected(receiver) => match receiver.recv_timeout(patience) {
                 Err(error) => unanswered(error),
                 Ok(delivery) => {

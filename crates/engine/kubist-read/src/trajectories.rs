@@ -5,7 +5,6 @@
 //! secondary index on the column is used if it exists.
 
 use std::collections::HashSet;
-use std::sync::Arc;
 
 use arrow_array::{Array, ArrayRef, UInt64Array};
 use arrow_schema::Schema;
@@ -17,7 +16,7 @@ use kubist_index::priority::{is_identity_type, priorities};
 
 use crate::bind::{BoundQuery, of_paths};
 use crate::execute::{self, Wanted};
-use crate::plan::LogicalPlan;
+use crate::plan::{LogicalPlan, Planner};
 use crate::request::Request;
 use crate::stream::QueryStream;
 use kubist_catalog::snapshot::Snapshot;
@@ -54,18 +53,18 @@ pub fn trajectories(snapshot: &Snapshot, through: &Request, by: &str, request: &
     let (values, spent) = distinct(snapshot, through, column)?;
     let cancel = &request.run.cancel;
     let among = |visible: &Schema| Ok(Predicate::among(visible, by, values.as_ref(), &|| cancel.is_set())?);
-    let plan = LogicalPlan::of(bind(Some(&among))?);
-    plan.spend(&spent);
-    QueryStream::run(plan)
+    QueryStream::run(LogicalPlan::of(bind(Some(&among))?), spent)
 }
 
 /// Returns the distinct values of a stored column in the rows of a query, and the cost.
 fn distinct(snapshot: &Snapshot, through: &Request, column: usize) -> Result<(ArrayRef, Stats)> {
-    let plan = Arc::new(LogicalPlan::new(snapshot, through)?);
+    let mut planner = Planner::new(snapshot, through)?;
     let data_type = snapshot.view.schema.stored.field(column).data_type();
     let (mut seen, mut found): (HashSet<(u64, u64)>, Vec<ArrayRef>) = (HashSet::new(), Vec::new());
     let mut spent = Stats::default();
-    for scanned in execute::scan(plan.all_pieces()?, Wanted { columns: vec![column], priorities: false }) {
+    let wanted = Wanted { columns: vec![column], priorities: false };
+    let mut work = execute::scan(planner.all_pieces(&mut spent)?, wanted);
+    for scanned in &mut work {
         let scanned = scanned?;
         through.run.cancel.check()?;
         spent.add(&scanned.stats);
@@ -82,7 +81,7 @@ fn distinct(snapshot: &Snapshot, through: &Request, column: usize) -> Result<(Ar
             found.push(take(array, &fresh, None).map_err(Error::kernel)?);
         }
     }
-    spent.add(&plan.take_cost());
+    spent.add(&work.planning);
     let found: Vec<&dyn Array> = found.iter().map(|array| array.as_ref()).collect();
     let values = if found.is_empty() {
         arrow_array::new_empty_array(data_type)

@@ -12,7 +12,7 @@ use serde::Serialize;
 use kubist_catalog::snapshot::Snapshot;
 use kubist_catalog::trace::Trace;
 use kubist_model::Fitted;
-use kubist_read::plan::{LogicalPlan, PlanOutline};
+use kubist_read::plan::{PlanOutline, Planner};
 use kubist_read::request::{Request, RunOptions};
 use kubist_read::stream::QueryStream;
 use kubist_types::error::Result;
@@ -129,8 +129,10 @@ pub struct Predicted {
 
 /// A planned query that has read no row yet. Its `Display` form shows the plan.
 pub struct Plan {
-    logical: Arc<LogicalPlan>,
+    planner: Planner,
     outline: PlanOutline,
+    /// The cost of planning.
+    spent: Stats,
     store: Arc<dyn Store>,
     trace: Trace,
     begin: Instant,
@@ -147,9 +149,10 @@ impl Plan {
     pub(crate) fn new(snapshot: &Snapshot, request: Request) -> Result<Plan> {
         let (trace, begin) = (Trace::default(), Instant::now());
         let request = RunOptions { trace: Some(trace.clone()), ..request.run }.of(request.spec);
-        let logical = Arc::new(LogicalPlan::new(snapshot, &request)?);
-        let outline = logical.outline()?;
-        Ok(Plan { logical, outline, store: snapshot.core.store.clone(), trace, begin, planned: begin.elapsed() })
+        let (mut planner, mut spent) = (Planner::new(snapshot, &request)?, Stats::default());
+        let outline = planner.outline(&mut spent)?;
+        let (store, planned) = (snapshot.core.store.clone(), begin.elapsed());
+        Ok(Plan { planner, outline, spent, store, trace, begin, planned })
     }
 
     /// Returns the plan.
@@ -164,9 +167,9 @@ impl Plan {
     ///
     /// Errors of reading: `Damaged`, `SnapshotExpired`, `Cancelled`, or a storage error.
     pub fn explain(self, fitted: Option<&Fitted>) -> Result<Explanation> {
-        let Plan { logical, outline, store, trace, begin, planned } = self;
+        let Plan { planner, outline, spent, store, trace, begin, planned } = self;
         let resumed = Instant::now();
-        let mut stream = QueryStream::run(logical)?;
+        let mut stream = QueryStream::run(planner, spent)?;
         for batch in &mut stream {
             batch?;
         }

@@ -8,10 +8,10 @@ use arrow_array::cast::AsArray;
 use arrow_array::types::Int64Type;
 use arrow_array::{ArrayRef, Float32Array, Int64Array, RecordBatch};
 use kubist::store::MemoryStore;
-use kubist::{OptimizeOptions, Query, Table, Value, WriterOptions};
+use kubist::{OptimizeOptions, Query, Stats, Table, Value, WriterOptions};
 use kubist_index::priority::PriorityRange;
 use kubist_read::execute::{self, Wanted};
-use kubist_read::plan::LogicalPlan;
+use kubist_read::plan::Planner;
 use proptest::prelude::*;
 
 const ROWS: i64 = 20_000;
@@ -37,10 +37,10 @@ fn table() -> Table {
     table
 }
 
-fn found(plan: &LogicalPlan, range: PriorityRange) -> Vec<i64> {
+fn found(planner: &mut Planner, range: PriorityRange) -> Vec<i64> {
     let wanted = Wanted { columns: vec![0], priorities: false };
     let mut ids = Vec::new();
-    for scanned in execute::scan(plan.read_plan(range).unwrap(), wanted) {
+    for scanned in execute::scan(planner.read_plan(range, &mut Stats::default()).unwrap(), wanted) {
         let scanned = scanned.unwrap();
         if let Some(column) = scanned.columns.first().filter(|_| scanned.rows > 0) {
             ids.extend_from_slice(column.as_primitive::<Int64Type>().values());
@@ -64,16 +64,14 @@ fn windows_of_one_plan_share_out_its_records() {
     let config = ProptestConfig { cases: 40, ..ProptestConfig::default() };
     proptest!(config, |((x, y, cuts) in cases)| {
         let request = boxed(x, y).into();
-        let (fresh, whole) = (
-            LogicalPlan::new(snapshot.pinned(), &request).unwrap(),
-            LogicalPlan::new(snapshot.pinned(), &request).unwrap(),
-        );
-        whole.whole().unwrap();
+        let planner = || Planner::new(snapshot.pinned(), &request).unwrap();
+        let (mut fresh, mut whole) = (planner(), planner());
+        whole.whole(&mut Stats::default()).unwrap();
         let (mut first, mut all) = (0, Vec::new());
         let ends: BTreeSet<u64> = cuts.into_iter().chain([u64::MAX]).collect();
         for last in ends {
             let range = PriorityRange { first, last };
-            let (mut walked, mut narrowed) = (found(&fresh, range), found(&whole, range));
+            let (mut walked, mut narrowed) = (found(&mut fresh, range), found(&mut whole, range));
             walked.sort_unstable();
             narrowed.sort_unstable();
             // A narrowed plan and a new walk find the same records.

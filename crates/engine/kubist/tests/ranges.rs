@@ -20,7 +20,7 @@ use kubist::VerifyOptions;
 use kubist::{Dimension, Domain, Query, Stats, TableOptions, Value, WriterOptions};
 use kubist_format::location::Location;
 use kubist_format::ranges::{RunRanges, decode, encode};
-use kubist_read::plan::LogicalPlan;
+use kubist_read::plan::Planner;
 use kubist_read::runs::read_run;
 use kubist_write::publish::{Replacement, publish};
 
@@ -98,8 +98,8 @@ fn ids(table: &Table, filter: &str) -> (Vec<i64>, Stats) {
 /// The number of runs read for a condition.
 fn visited(table: &Table, filter: &str) -> usize {
     let query = Query { filter: Some(filter.into()), ..Query::default() };
-    let plan = LogicalPlan::new(table.snapshot().unwrap().pinned(), &query.into()).unwrap();
-    plan.read_plan(PriorityRange::ALL).unwrap().visits.len()
+    let mut planner = Planner::new(table.snapshot().unwrap().pinned(), &query.into()).unwrap();
+    planner.read_plan(PriorityRange::ALL, &mut Stats::default()).unwrap().visits.len()
 }
 
 type Holds = fn(i64) -> bool;

@@ -2,6 +2,7 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use kubist_types::error::{Error, Result};
+use kubist_types::stats::Stats;
 
 use super::pipeline::Pipeline;
 use crate::plan::{Pieces, ReadPlan};
@@ -13,11 +14,13 @@ pub struct Work<T> {
     pieces: Pieces,
     begin: Box<Begin<T>>,
     current: Option<Pipeline<T>>,
+    /// The cost of planning the pieces so far; the reader takes it.
+    pub planning: Stats,
 }
 
 impl<T: Send + 'static> Work<T> {
     pub(super) fn new(pieces: Pieces, begin: impl Fn(Arc<ReadPlan>) -> Pipeline<T> + Send + 'static) -> Work<T> {
-        Work { pieces, begin: Box::new(begin), current: None }
+        Work { pieces, begin: Box::new(begin), current: None, planning: Stats::default() }
     }
 
     /// Returns the next result: `Some(None)` at the end, `None` after `patience`.
@@ -31,7 +34,7 @@ impl<T: Send + 'static> Work<T> {
                     return None;
                 }
                 is_first = false;
-                match self.pieces.next() {
+                match self.pieces.next(&mut self.planning) {
                     None => return Some(None),
                     Some(Err(error)) => return Some(Some(Err(error))),
                     Some(Ok(plan)) => self.current = Some((self.begin)(plan)),
@@ -57,7 +60,7 @@ impl<T: Send + 'static> Work<T> {
     }
 
     /// Returns the results before `deadline`, then [`Error::Cancelled`]. Running tasks are not waited for.
-    pub fn until(mut self, deadline: Option<Instant>) -> impl Iterator<Item = Result<T>> {
+    pub fn until(&mut self, deadline: Option<Instant>) -> impl Iterator<Item = Result<T>> {
         std::iter::from_fn(move || {
             let Some(deadline) = deadline else { return self.next() };
             let left = deadline.saturating_duration_since(Instant::now());

@@ -5,12 +5,12 @@
 //! maps.
 
 use std::collections::HashMap;
-use std::sync::{Arc, PoisonError};
+use std::sync::Arc;
 
 use kubist_index::priority::PriorityRange;
 use kubist_index::state::RunId;
 
-use super::{LogicalPlan, meets};
+use super::{Planner, meets};
 use crate::postings::{Answer, look_up};
 use crate::visit::Visit;
 use kubist_catalog::stop::stoppable;
@@ -19,25 +19,25 @@ use kubist_index::gradual;
 use kubist_types::error::Result;
 use kubist_types::stats::Stats;
 
-impl LogicalPlan {
+impl Planner {
     /// True if secondary indexes alone lead to the rows.
     pub(super) fn is_looked_up(&self) -> bool {
-        let query = &self.query;
+        let query = &self.logical.query;
         !query.sought.is_empty() && query.part.is_none() && query.region.is_everything()
     }
 
     /// Plans with secondary indexes, and with zone maps for runs without one. `None` if the query has no
     /// indexed values, or has a box too. Primary runs hold each row once (I1), so no walk over cubes is
     /// needed.
-    pub(super) fn looked_up(&self, range: PriorityRange) -> Result<Option<(Vec<Visit>, Stats)>> {
-        let query = &self.query;
+    pub(super) fn looked_up(&mut self, range: PriorityRange, stats: &mut Stats) -> Result<Option<Vec<Visit>>> {
         if !self.is_looked_up() {
             return Ok(None);
         }
-        let (view, core, mut stats) = (&query.snapshot.view, &query.snapshot.core, Stats::default());
-        let live = view.lookups(core, &mut stats, &query.cancel)?;
+        let query = self.logical.query.clone();
+        let (view, core) = (&query.snapshot.view, &query.snapshot.core);
+        let live = view.lookups(core, stats, &query.cancel)?;
         let covered = || live.coverings.iter().flat_map(|covering| &covering.lookups);
-        let answers = self.answers(covered().map(|covered| &covered.lookup).collect(), &mut stats)?;
+        let answers = self.answers(covered().map(|covered| &covered.lookup).collect(), stats)?;
         let mut zones: HashMap<RunId, &Arc<[u32]>> = HashMap::new();
         let mut wanted = Vec::with_capacity(answers.len());
         for (covered, answer) in covered().zip(&answers) {
@@ -50,22 +50,23 @@ impl LogicalPlan {
             });
             wanted.push((covered, indices));
         }
-        let mut places = view.runs.places(core, &wanted, &mut stats, &query.cancel)?;
+        let mut places = view.runs.places(core, &wanted, stats, &query.cancel)?;
         places.extend(live.coverings.iter().flat_map(|covering| covering.others.iter().cloned()));
-        let mut found = view.runs.at(core, places, &mut stats, &query.cancel)?;
+        let mut found = view.runs.at(core, places, stats, &query.cancel)?;
         found.sort_unstable_by_key(|run| (run.cube, run.id));
-        let visits = found.into_iter().filter(|run| meets(run, range) && self.may_match(run)).map(|run| {
+        let visits = found.into_iter().filter(|run| meets(run, range) && self.logical.may_match(run)).map(|run| {
             let zones = zones.get(&run.id).map(|zones| (*zones).clone());
             Visit { run, within: Vec::new(), zones }
         });
         let visits: Vec<Visit> = visits.collect();
-        stats.cubes_visited = visits.chunk_by(|a, b| a.run.cube == b.run.cube).count() as u64;
-        Ok(Some((visits, stats)))
+        stats.cubes_visited += visits.chunk_by(|a, b| a.run.cube == b.run.cube).count() as u64;
+        Ok(Some(visits))
     }
 
     /// Limits visits to the zones that indexes return, if the query has indexed values.
-    pub(super) fn narrowed_by_lookups(&self, visits: Vec<Visit>, stats: &mut Stats) -> Result<Vec<Visit>> {
-        if self.query.sought.is_empty() {
+    pub(super) fn narrowed_by_lookups(&mut self, visits: Vec<Visit>, stats: &mut Stats) -> Result<Vec<Visit>> {
+        let query = self.logical.query.clone();
+        if query.sought.is_empty() {
             return Ok(visits);
         }
         let mut lookups: Vec<&Arc<Lookup>> =
@@ -77,7 +78,7 @@ impl LogicalPlan {
         let mut narrowed = Vec::new();
         for (number, visit) in visits.iter().enumerate() {
             if number % gradual::PIECE == 0 {
-                self.query.cancel.check()?;
+                query.cancel.check()?;
             }
             let of_run = visit.run.payload.lookup.as_ref().and_then(|lookup| {
                 let answer = &answers[keys.binary_search(&lookup.key()).ok()?];
@@ -95,12 +96,11 @@ impl LogicalPlan {
     }
 
     /// Returns the result of every index, searched once for all windows of a query.
-    fn answers(&self, lookups: Vec<&Arc<Lookup>>, stats: &mut Stats) -> Result<Vec<Arc<Answer>>> {
-        self.query.cancel.check()?;
-        let mut known = self.answers.lock().unwrap_or_else(PoisonError::into_inner);
+    fn answers(&mut self, lookups: Vec<&Arc<Lookup>>, stats: &mut Stats) -> Result<Vec<Arc<Answer>>> {
+        let (query, known) = (&self.logical.query, &mut self.answers);
+        query.cancel.check()?;
         let open: Vec<&Arc<Lookup>> =
             lookups.iter().filter(|lookup| !known.contains_key(&lookup.key())).copied().collect();
-        let query = &self.query;
         let (answered, cost) = stoppable(&query.cancel, || look_up(&query.snapshot, &open, &query.sought))?;
         stats.spend(cost);
         known.extend(open.into_iter().map(|lookup| lookup.key()).zip(answered.into_iter().map(Arc::new)));

@@ -17,10 +17,10 @@ use kubist_index::order;
 use kubist_index::priority::PriorityRange;
 use kubist_index::state::{Run, RunId};
 use kubist_population::seek::{End, Reach, Seek};
-use kubist_types::Result;
+use kubist_types::{Result, Stats};
 
 use super::pieces::Short;
-use super::{LogicalPlan, ReadPlan};
+use super::{LogicalPlan, Planner, ReadPlan};
 use crate::bind::BoundQuery;
 use crate::visit::Visit;
 
@@ -139,20 +139,20 @@ fn best_key(frame: &Frame, d: usize, data_type: &DataType, end: End, place: u32)
     }
 }
 
-impl LogicalPlan {
+impl Planner {
     /// Returns plans of the runs with the best bounds: first the best run of every extreme, then others. Empty
     /// if metadata does not decide, or the query is limited to a part or to indexed values.
     ///
     /// # Errors
     ///
-    /// The errors of [`LogicalPlan::read_plan`]; `Cancelled` after the deadline.
-    pub fn nearest(&self, seek: &Seek, deadline: Option<Instant>) -> Result<Vec<Nearest>> {
-        let query = &self.query;
+    /// The errors of [`Planner::read_plan`]; `Cancelled` after the deadline.
+    pub fn nearest(&self, seek: &Seek, deadline: Option<Instant>, stats: &mut Stats) -> Result<Vec<Nearest>> {
+        let query = &self.logical.query;
         if !query.sought.is_empty() || query.part.is_some() {
             return Ok(Vec::new());
         }
         let mut search = Search::new(seek);
-        if !self.search(&mut search, deadline)? {
+        if !self.search(&mut search, deadline, stats)? {
             return Ok(Vec::new());
         }
         let Search { found, others, .. } = search;
@@ -175,18 +175,19 @@ impl LogicalPlan {
     }
 
     /// Searches the best runs of every extreme; returns false if some runs have no bounds.
-    fn search(&self, search: &mut Search<'_>, deadline: Option<Instant>) -> Result<bool> {
-        let Some(mut short) = self.abridged(deadline)? else {
-            return self.each_primary(PriorityRange::ALL, deadline, |run| search.take(self, run));
+    fn search(&self, search: &mut Search<'_>, deadline: Option<Instant>, stats: &mut Stats) -> Result<bool> {
+        let logical = &self.logical;
+        let Some(mut short) = self.abridged(deadline, stats)? else {
+            return self.each_primary(PriorityRange::ALL, deadline, stats, |run| search.take(logical, run));
         };
-        if !short.each_recent(|run| search.take(self, run))? {
+        if !short.each_recent(|run| search.take(logical, run))? {
             return Ok(false);
         }
         // The bound of every page for each extreme: at least as good as all of its runs, including removed
         // ones.
         let pages = 0..short.len();
-        let wanted: Vec<bool> = pages.clone().map(|page| self.is_wanted(short.page(page))).collect();
-        let promise = |reach: &Reach, page: usize| match self.query.promise(short.page(page), reach, None) {
+        let wanted: Vec<bool> = pages.clone().map(|page| logical.is_wanted(short.page(page))).collect();
+        let promise = |reach: &Reach, page: usize| match logical.query.promise(short.page(page), reach, None) {
             None => Some(0),
             Some(Promise::Nothing | Promise::Beyond) => None,
             Some(Promise::Key(key)) => Some(key),
@@ -204,7 +205,7 @@ impl LogicalPlan {
                 let some: Vec<usize> = left.drain(..at_once.min(left.len())).map(|(_, page)| page).collect();
                 at_once = (2 * at_once).min(PAGES_AT_ONCE);
                 some.iter().for_each(|page| is_read[*page] = true);
-                if !short.each(&some, |run| search.take(self, run))? {
+                if !short.each(&some, stats, |run| search.take(logical, run))? {
                     return Ok(false);
                 }
             }
@@ -221,14 +222,16 @@ impl LogicalPlan {
     ///
     /// # Errors
     ///
-    /// The errors of [`LogicalPlan::read_plan`]; `Cancelled` after the deadline.
-    pub fn all_have(&self, column: usize, deadline: Option<Instant>) -> Result<Option<bool>> {
-        let field = self.query.snapshot.view.schema.stored.field(column);
+    /// The errors of [`Planner::read_plan`]; `Cancelled` after the deadline.
+    pub fn all_have(&self, column: usize, deadline: Option<Instant>, stats: &mut Stats) -> Result<Option<bool>> {
+        let logical = &self.logical;
+        let field = logical.query.snapshot.view.schema.stored.field(column);
         if !field.is_nullable() && !field.data_type().is_floating() {
             return Ok(Some(true));
         }
-        let has_values =
-            |run: &Run<Location>| if self.is_wanted(run) { self.query.has_values(run, column) } else { Some(true) };
+        let has_values = |run: &Run<Location>| {
+            if logical.is_wanted(run) { logical.query.has_values(run, column) } else { Some(true) }
+        };
         let mut all_tell = true;
         let mut goes_on = |run: &Arc<Run<Location>>| {
             let has_values = has_values(run);
@@ -238,15 +241,15 @@ impl LogicalPlan {
         // If one page does not decide, many pages do not.
         let of_pages =
             |short: &Short<'_>| (0..short.len()).map(|page| has_values(short.page(page))).collect::<Option<Vec<_>>>();
-        let short = self.abridged(deadline)?.map(|short| (of_pages(&short), short));
+        let short = self.abridged(deadline, stats)?.map(|short| (of_pages(&short), short));
         let is_complete = match short {
-            Some((None, _)) if self.unheld_runs() > 0 => return Ok(None),
-            None | Some((None, _)) => self.each_primary(PriorityRange::ALL, deadline, goes_on)?,
+            Some((None, _)) if logical.unheld_runs() > 0 => return Ok(None),
+            None | Some((None, _)) => self.each_primary(PriorityRange::ALL, deadline, stats, goes_on)?,
             Some((Some(of_pages), mut short)) => {
                 let open: Vec<usize> = (0..of_pages.len()).filter(|page| !of_pages[*page]).collect();
                 let mut is_complete = short.each_recent(&mut goes_on)?;
                 for some in open.chunks(PAGES_AT_ONCE) {
-                    is_complete = is_complete && short.each(some, &mut goes_on)?;
+                    is_complete = is_complete && short.each(some, stats, &mut goes_on)?;
                 }
                 is_complete
             }

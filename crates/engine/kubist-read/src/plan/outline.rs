@@ -1,14 +1,14 @@
 //! The outline of a plan for `explain`: how rows are chosen, where they can be, and the expected reads.
 
 use std::fmt;
-use std::sync::Arc;
 
 use serde::Serialize;
 
-use super::{LogicalPlan, Method, ReadPlan};
+use super::{LogicalPlan, Method, Planner, ReadPlan};
 use kubist_index::priority::{PriorityRange, Threshold};
 use kubist_types::error::Result;
 use kubist_types::shown::printable;
+use kubist_types::stats::Stats;
 
 /// The expected reads of a query, before any row is read.
 #[derive(Clone, Debug, Default, PartialEq, Serialize)]
@@ -47,35 +47,40 @@ pub struct PlanOutline {
     pub cubes_visited: u64,
 }
 
-impl LogicalPlan {
-    /// Plans the first window and returns its outline; reads only metadata.
+impl Planner {
+    /// Plans the first window and returns its outline; reads only metadata. The execution of the plan does not
+    /// repeat this work, except for pieces.
     ///
     /// # Errors
     ///
-    /// The errors of [`LogicalPlan::read_plan`].
-    pub fn outline(self: &Arc<Self>) -> Result<PlanOutline> {
-        let query = &self.query;
+    /// The errors of [`Planner::read_plan`].
+    pub fn outline(&mut self, stats: &mut Stats) -> Result<PlanOutline> {
+        let LogicalPlan { query, method: chosen, .. } = self.logical.clone();
         let schema = &query.snapshot.view.schema;
-        let (method, rows) = match self.method {
+        let (method, rows) = match chosen {
             Method::Nothing => ("nothing", None),
             Method::Scan => ("scan", None),
             Method::Lowest { rows } => ("lowest", Some(rows)),
             Method::LowestInCells { .. } => ("lowest in cells", query.cells.as_ref().map(|cells| cells.rows)),
         };
-        let mut read = Outlined::default();
-        match self.method {
+        let (mut read, mut spent) = (Outlined::default(), Stats::default());
+        match chosen {
             Method::Nothing => {}
-            Method::Scan => self.all_pieces()?.try_for_each(|plan| plan.map(|plan| read.add(&plan)))?,
+            Method::Scan => {
+                let mut pieces = self.all_pieces(&mut spent)?;
+                while let Some(plan) = pieces.next(&mut spent) {
+                    read.add(&*plan?);
+                }
+            }
             Method::Lowest { .. } | Method::LowestInCells { .. } => {
-                let first = self.read_plan(self.windows()?.current())?;
-                read.add(self.first.get_or_init(|| first));
+                let window = self.windows(&mut spent)?.current();
+                let first = self.read_plan(window, &mut spent)?;
+                read.add(self.first.get_or_insert(first));
             }
         }
-        let spent = self.take_cost();
-        // The execution of this plan will report this cost. Pieces are planned again, so their cost is not
-        // kept.
-        if self.method != Method::Scan || self.whole.get().is_some() {
-            self.spend(&spent);
+        // Pieces are planned again when they are read.
+        if chosen != Method::Scan || self.whole.is_some() {
+            stats.add(&spent);
         }
         let name = |column: &usize| schema.user_field(*column).name().clone();
         Ok(PlanOutline {

@@ -13,7 +13,7 @@ use kubist_index::state::Run;
 use kubist_types::error::{Error, Result};
 use kubist_types::stats::Stats;
 
-use super::{LogicalPlan, ReadPlan};
+use super::{Planner, ReadPlan, of_part};
 use crate::visit::Visit;
 
 /// Rows of the runs that [`Pieces::ranked`] reads first.
@@ -27,7 +27,7 @@ enum Left {
     /// The runs that are read first, then the others.
     Ranked(Arc<ReadPlan>, Arc<ReadPlan>),
     Stretches {
-        plan: Arc<LogicalPlan>,
+        planner: Box<Planner>,
         range: PriorityRange,
         stretches: Stretches,
     },
@@ -59,6 +59,25 @@ impl Pieces {
     pub fn are_several(&self) -> bool {
         matches!(self.0, Left::Stretches { .. })
     }
+
+    /// Returns the next plan, and adds the cost of making it to `stats`. After an error nothing is left.
+    pub fn next(&mut self, stats: &mut Stats) -> Option<Result<Arc<ReadPlan>>> {
+        match std::mem::replace(&mut self.0, Left::Nothing) {
+            Left::Nothing => None,
+            Left::Plan(plan) => Some(Ok(plan)),
+            Left::Ranked(first, others) => {
+                self.0 = Left::Plan(others);
+                Some(Ok(first))
+            }
+            Left::Stretches { mut planner, range, mut stretches } => {
+                let next = planner.next_piece(&mut stretches, range, stats).transpose()?;
+                if next.is_ok() {
+                    self.0 = Left::Stretches { planner, range, stretches };
+                }
+                Some(next)
+            }
+        }
+    }
 }
 
 impl From<Arc<ReadPlan>> for Pieces {
@@ -73,43 +92,20 @@ impl From<ReadPlan> for Pieces {
     }
 }
 
-impl Iterator for Pieces {
-    type Item = Result<Arc<ReadPlan>>;
-
-    fn next(&mut self) -> Option<Result<Arc<ReadPlan>>> {
-        // After an error nothing is left.
-        match std::mem::replace(&mut self.0, Left::Nothing) {
-            Left::Nothing => None,
-            Left::Plan(plan) => Some(Ok(plan)),
-            Left::Ranked(first, others) => {
-                self.0 = Left::Plan(others);
-                Some(Ok(first))
-            }
-            Left::Stretches { plan, range, mut stretches } => {
-                let next = plan.next_piece(&mut stretches, range).transpose()?;
-                if next.is_ok() {
-                    self.0 = Left::Stretches { plan, range, stretches };
-                }
-                Some(next)
-            }
-        }
-    }
-}
-
-impl LogicalPlan {
+impl Planner {
     /// Returns the runs that may hold rows with priorities in `range`, piece by piece.
     ///
     /// # Errors
     ///
-    /// The errors of [`LogicalPlan::read_plan`], now or with a piece.
-    pub fn pieces(self: &Arc<Self>, range: PriorityRange) -> Result<Pieces> {
+    /// The errors of [`Planner::read_plan`], now or with a piece.
+    pub fn pieces(&mut self, range: PriorityRange, stats: &mut Stats) -> Result<Pieces> {
         if let Some(known) = self.known_plan(range)? {
             return Ok(known.into());
         }
-        Ok(match self.stretches(range)? {
-            Some(stretches) => Pieces(Left::Stretches { plan: self.clone(), range, stretches }),
-            None if self.query.range() == Some(range) => self.whole()?.into(),
-            None => self.read_plan(range)?.into(),
+        Ok(match self.stretches(range, stats)? {
+            Some(stretches) => Pieces(Left::Stretches { planner: Box::new(self.clone()), range, stretches }),
+            None if self.logical.query.range() == Some(range) => self.whole(stats)?.into(),
+            None => self.read_plan(range, stats)?.into(),
         })
     }
 
@@ -117,49 +113,45 @@ impl LogicalPlan {
     ///
     /// # Errors
     ///
-    /// The errors of [`LogicalPlan::pieces`].
-    pub fn all_pieces(self: &Arc<Self>) -> Result<Pieces> {
-        match self.query.range() {
-            Some(range) => self.pieces(range),
-            None => Ok(self.whole()?.into()),
+    /// The errors of [`Planner::pieces`].
+    pub fn all_pieces(&mut self, stats: &mut Stats) -> Result<Pieces> {
+        match self.logical.query.range() {
+            Some(range) => self.pieces(range, stats),
+            None => Ok(self.whole(stats)?.into()),
         }
     }
 
-    fn next_piece(&self, stretches: &mut Stretches, range: PriorityRange) -> Result<Option<Arc<ReadPlan>>> {
-        let query = &self.query;
-        let (visits, stats) = trace::of_plan(query.trace.as_ref(), || self.of_stretch(stretches, range))?;
-        self.spend(&stats);
+    fn next_piece(
+        &mut self,
+        stretches: &mut Stretches,
+        range: PriorityRange,
+        stats: &mut Stats,
+    ) -> Result<Option<Arc<ReadPlan>>> {
+        let query = self.logical.query.clone();
+        let visits = trace::of_plan(query.trace.as_ref(), || self.of_stretch(stretches, range, stats))?;
         let Some(visits) = visits else { return Ok(None) };
-        Ok(Some(Arc::new(ReadPlan { query: query.clone(), range, visits: self.of_part(visits)? })))
+        Ok(Some(Arc::new(ReadPlan { visits: of_part(&query, visits)?, query, range })))
     }
 
-    fn stretches(&self, range: PriorityRange) -> Result<Option<Stretches>> {
-        let (query, core) = (&self.query, &self.query.snapshot.core);
+    fn stretches(&self, range: PriorityRange, stats: &mut Stats) -> Result<Option<Stretches>> {
+        let query = &self.logical.query;
         if self.is_looked_up() {
             return Ok(None);
         }
-        let runs = &query.snapshot.view.runs;
+        let (core, runs) = (&query.snapshot.core, &query.snapshot.view.runs);
         let mut stretches = runs.stretches(core, &query.region.boxes, range);
-        if let Some(stretches) = stretches.as_mut().filter(|_| self.by_values) {
-            let mut stats = Stats::default();
-            stretches.retain(runs, core, &mut stats, &query.cancel, |page| self.is_wanted(page))?;
-            self.spend(&stats);
+        if let Some(stretches) = stretches.as_mut().filter(|_| self.logical.by_values) {
+            stretches.retain(runs, core, stats, &query.cancel, |page| self.logical.is_wanted(page))?;
         }
         Ok(stretches)
     }
 
-    /// True if the bounds and ranges of a run, or of a stand-in run, allow matching rows.
-    pub(super) fn is_wanted(&self, run: &Run<Location>) -> bool {
-        self.query.region.meets(run) && self.may_match(run)
-    }
-
     /// Returns the stand-in runs of pages in the query's region, if that is cheaper than reading all pages.
-    pub(super) fn abridged(&self, deadline: Option<Instant>) -> Result<Option<Short<'_>>> {
-        let (query, mut stats) = (&self.query, Stats::default());
+    pub(super) fn abridged(&self, deadline: Option<Instant>, stats: &mut Stats) -> Result<Option<Short<'_>>> {
+        let query = &self.logical.query;
         let runs = &query.snapshot.view.runs;
-        let abridged = runs.abridged(&query.snapshot.core, &query.region.boxes, &mut stats, &query.cancel)?;
-        self.spend(&stats);
-        Ok(abridged.map(|abridged| Short { plan: self, abridged, deadline }))
+        let abridged = runs.abridged(&query.snapshot.core, &query.region.boxes, stats, &query.cancel)?;
+        Ok(abridged.map(|abridged| Short { planner: self, abridged, deadline }))
     }
 
     /// Calls `work` with the runs that meet the query's region until it returns false; returns whether all
@@ -172,26 +164,31 @@ impl LogicalPlan {
     ) -> Result<bool> {
         for (number, run) in runs.into_iter().enumerate() {
             if number % gradual::PIECE == 0 {
-                self.query.cancel.check()?;
+                self.logical.query.cancel.check()?;
                 if deadline.is_some_and(|deadline| Instant::now() >= deadline) {
                     return Err(Error::Cancelled);
                 }
             }
-            if self.query.region.meets(run) && !work(run) {
+            if self.logical.query.region.meets(run) && !work(run) {
                 return Ok(false);
             }
         }
         Ok(true)
     }
 
-    fn of_stretch(&self, stretches: &mut Stretches, range: PriorityRange) -> Result<(Option<Vec<Visit>>, Stats)> {
-        let (query, mut stats) = (&self.query, Stats::default());
+    fn of_stretch(
+        &mut self,
+        stretches: &mut Stretches,
+        range: PriorityRange,
+        stats: &mut Stats,
+    ) -> Result<Option<Vec<Visit>>> {
+        let query = &self.logical.query;
         let (core, boxes) = (&query.snapshot.core, &query.region.boxes);
-        let runs = query.snapshot.view.runs.next_primaries(core, stretches, boxes, range, &mut stats, &query.cancel)?;
-        let Some(runs) = runs else { return Ok((None, stats)) };
-        stats.cubes_visited = runs.chunk_by(|a, b| a.cube == b.cube).count() as u64;
-        let wanted = runs.into_iter().filter(|run| self.is_wanted(run));
-        Ok((Some(self.narrowed_by_lookups(wanted.map(Visit::whole).collect(), &mut stats)?), stats))
+        let runs = query.snapshot.view.runs.next_primaries(core, stretches, boxes, range, stats, &query.cancel)?;
+        let Some(runs) = runs else { return Ok(None) };
+        stats.cubes_visited += runs.chunk_by(|a, b| a.cube == b.cube).count() as u64;
+        let wanted = runs.into_iter().filter(|run| self.logical.is_wanted(run)).map(Visit::whole).collect();
+        self.narrowed_by_lookups(wanted, stats).map(Some)
     }
 
     /// Calls `work` with each primary run that meets the query's region and `range` until it returns false;
@@ -200,33 +197,33 @@ impl LogicalPlan {
         &self,
         range: PriorityRange,
         deadline: Option<Instant>,
+        stats: &mut Stats,
         mut work: impl FnMut(&Arc<Run<Location>>) -> bool,
     ) -> Result<bool> {
-        let (query, mut stats) = (&self.query, Stats::default());
+        let query = &self.logical.query;
         let (core, boxes, cancel) = (&query.snapshot.core, &query.region.boxes, &query.cancel);
         let all = &query.snapshot.view.runs;
         let mut goes_on = true;
         match all.stretches(core, boxes, range) {
             None => {
-                let near = all.near(core, boxes, range, &mut stats, cancel)?;
+                let near = all.near(core, boxes, range, stats, cancel)?;
                 goes_on = self.each_of(near.runs(), deadline, &mut work)?;
             }
             Some(mut stretches) => {
                 while goes_on
-                    && let Some(runs) = all.next_primaries(core, &mut stretches, boxes, range, &mut stats, cancel)?
+                    && let Some(runs) = all.next_primaries(core, &mut stretches, boxes, range, stats, cancel)?
                 {
                     goes_on = self.each_of(&runs, deadline, &mut work)?;
                 }
             }
         }
-        self.spend(&stats);
         Ok(goes_on)
     }
 }
 
 /// A short form of the directory: a stand-in for the primary runs of every page, and these runs on request.
 pub(super) struct Short<'a> {
-    plan: &'a LogicalPlan,
+    planner: &'a Planner,
     abridged: Abridged,
     deadline: Option<Instant>,
 }
@@ -241,21 +238,25 @@ impl Short<'_> {
         &self.abridged.runs[page]
     }
 
-    /// Calls `work` with the primary runs of the given pages, like [`LogicalPlan::each_primary`].
-    pub fn each(&mut self, pages: &[usize], work: impl FnMut(&Arc<Run<Location>>) -> bool) -> Result<bool> {
-        let (query, mut stats) = (&self.plan.query, Stats::default());
+    /// Calls `work` with the primary runs of the given pages, like [`Planner::each_primary`].
+    pub fn each(
+        &mut self,
+        pages: &[usize],
+        stats: &mut Stats,
+        work: impl FnMut(&Arc<Run<Location>>) -> bool,
+    ) -> Result<bool> {
+        let query = &self.planner.logical.query;
         let (core, boxes) = (&query.snapshot.core, &query.region.boxes);
         let of = (&mut self.abridged, pages);
-        let runs = query.snapshot.view.runs.unabridged(core, of, boxes, &mut stats, &query.cancel)?;
-        self.plan.spend(&stats);
-        self.plan.each_of(&runs, self.deadline, work)
+        let runs = query.snapshot.view.runs.unabridged(core, of, boxes, stats, &query.cancel)?;
+        self.planner.each_of(&runs, self.deadline, work)
     }
 
     /// Calls `work` with the runs that are on no page.
     pub fn each_recent(&self, work: impl FnMut(&Arc<Run<Location>>) -> bool) -> Result<bool> {
-        let query = &self.plan.query;
+        let query = &self.planner.logical.query;
         let all = &query.snapshot.view.runs;
         let runs = all.recent_primaries(&query.snapshot.core, &query.region.boxes, PriorityRange::ALL);
-        self.plan.each_of(&runs, self.deadline, work)
+        self.planner.each_of(&runs, self.deadline, work)
     }
 }

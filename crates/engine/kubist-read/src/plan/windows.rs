@@ -1,7 +1,8 @@
 use kubist_index::priority::PriorityRange;
 
-use super::{LogicalPlan, Method};
+use super::{Method, Planner};
 use kubist_types::error::Result;
+use kubist_types::stats::Stats;
 
 /// Approximate rows in the first window of `per_cell`, where the number of matching rows per cell cannot be
 /// estimated.
@@ -37,23 +38,25 @@ impl Windows {
     }
 }
 
-impl LogicalPlan {
+impl Planner {
     /// Returns the windows of the method; a single one if everything is read anyway.
     ///
     /// # Errors
     ///
-    /// The errors of [`LogicalPlan::read_plan`], because the number of rows is planned.
-    pub fn windows(&self) -> Result<Windows> {
-        if let Some(windows) = self.windows.get() {
-            return Ok(windows.clone());
+    /// The errors of [`Planner::read_plan`], because the number of rows is planned.
+    pub fn windows(&mut self, stats: &mut Stats) -> Result<Windows> {
+        match &self.windows {
+            Some(windows) => Ok(windows.clone()),
+            None => {
+                let windows = self.find_windows(stats)?;
+                Ok(self.windows.insert(windows).clone())
+            }
         }
-        let windows = self.find_windows()?;
-        Ok(self.windows.get_or_init(|| windows).clone())
     }
 
-    fn find_windows(&self) -> Result<Windows> {
-        let range = self.query.range().unwrap_or(PriorityRange::ALL);
-        let first_rows = match self.method {
+    fn find_windows(&mut self, stats: &mut Stats) -> Result<Windows> {
+        let range = self.logical.query.range().unwrap_or(PriorityRange::ALL);
+        let first_rows = match self.logical.method {
             Method::Nothing | Method::Scan => None,
             // With this expected number, too few rows are rare. One row more than the limit defines the
             // cutoff of the result.
@@ -64,17 +67,17 @@ impl LogicalPlan {
             Method::LowestInCells { .. } => Some(FIRST_ROWS_OF_CELLS),
         };
         let share = match first_rows {
-            Some(rows) => rows / self.expected_rows()?.max(1.0),
+            Some(rows) => rows / self.expected_rows(stats)?.max(1.0),
             None => 1.0,
         };
         let mut windows = Windows { range, low: range.first, share };
-        let roughly = !self.query.is_everywhere() && self.whole.get().is_none() && share < 1.0;
+        let roughly = !self.logical.query.is_everywhere() && self.whole.is_none() && share < 1.0;
         if let Some(rows) = first_rows.filter(|_| roughly) {
             // The plan of the window itself gives a better estimate.
-            let first = self.read_plan(windows.current())?;
+            let first = self.read_plan(windows.current(), stats)?;
             let factor = (rows / first.expected_rows().max(1.0)).clamp(0.25, 4.0);
             match (0.5..=1.0).contains(&factor) {
-                true => drop(self.first.set(first)),
+                true => self.first = Some(first),
                 false => windows.share *= factor,
             }
         }

@@ -11,7 +11,7 @@ use kubist_index::order;
 use super::candidates::{ALWAYS_HELD, Candidate, Found, wanted};
 use crate::bind::{Axis, CellGrid};
 use crate::execute::{self, Skips};
-use crate::plan::LogicalPlan;
+use crate::plan::Planner;
 use kubist_catalog::schema::TableSchema;
 use kubist_format::zone_map::ZoneMap;
 use kubist_index::gradual;
@@ -117,23 +117,24 @@ fn tied_at_top(heap: &BinaryHeap<Candidate>) -> bool {
 
 /// Selects the lowest rows of every cell. For inclusion probabilities it selects one more: the first row that
 /// a cell leaves out defines the inclusion probability of the others.
-pub(super) fn lowest_in_cells(plan: &Arc<LogicalPlan>, grid: &CellGrid, with_ties: bool) -> Result<Found> {
-    let query = &plan.query;
+pub(super) fn lowest_in_cells(planner: &mut Planner, grid: &CellGrid, with_ties: bool) -> Result<Found> {
+    let query = &*planner.logical.query.clone();
     let (axes, cancel) = (&grid.axes, &query.cancel);
     let first_out = usize::from(query.inclusion.is_some());
     let rows = usize::try_from(grid.rows).unwrap_or(usize::MAX).saturating_add(first_out).min(usize::MAX - 1);
     let (mut cells, mut found) = (Cells::default(), Found::default());
     let mut wanted = wanted(query, with_ties);
     wanted.columns.extend(axes.iter().map(|axis| axis.column));
-    let mut windows = plan.windows()?;
+    let mut windows = planner.windows(&mut found.stats)?;
     let mut cell = vec![0; axes.len()];
     loop {
-        let pieces = plan.pieces(windows.current())?;
+        let pieces = planner.pieces(windows.current(), &mut found.stats)?;
         let full = cells.full(rows, cancel)?;
         let (axes_of_zones, schema) = (axes.clone(), query.snapshot.core.created.clone());
         let skip = move |map: &ZoneMap, zone: usize| all_full(&full, &axes_of_zones, &schema, map, zone);
         let skips = Skips { zones: Some(Arc::new(skip)), ..Skips::default() };
-        for scanned in execute::work(pieces, wanted.clone(), skips, Ok) {
+        let mut work = execute::work(pieces, wanted.clone(), skips, Ok);
+        for scanned in &mut work {
             let mut scanned = scanned?;
             cancel.check()?;
             if scanned.rows == 0 {
@@ -163,6 +164,7 @@ pub(super) fn lowest_in_cells(plan: &Arc<LogicalPlan>, grid: &CellGrid, with_tie
                 cells.put_back(&of_cells, &found, cancel)?;
             }
         }
+        found.stats.add(&work.planning);
         let of_cells = cells.let_go(&mut found, cancel)?;
         if windows.is_last() {
             if query.inclusion.is_some() {
