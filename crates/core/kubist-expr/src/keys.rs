@@ -7,6 +7,7 @@ use crate::cell::Cell;
 use crate::domain::{Point, Span, value_type};
 use crate::error::ExprError;
 use crate::names::Names;
+use crate::zone::{Nulls, Verdict, Zone, verdict};
 use arrow_array::cast::AsArray;
 use arrow_array::types::{Decimal128Type, Decimal256Type};
 use arrow_array::{Array, ArrowPrimitiveType};
@@ -50,7 +51,22 @@ impl Keys {
 impl Predicate {
     /// A superset of the values of selected rows in the column with this schema index.
     pub fn keys_of(&self, column: usize) -> Keys {
-        keys(&self.test, column)
+        let keys = keys(&self.test, column);
+        if !self.computes() {
+            return keys;
+        }
+        let mut found = None;
+        self.test.each_column(&mut |one| {
+            if one.index == column && found.is_none() {
+                found = Some(one.numbers);
+            }
+        });
+        found.map_or(keys, |numbers| contracted(&self.test, column, keys, numbers))
+    }
+
+    /// Returns whether a condition computes numbers from columns.
+    pub fn computes(&self) -> bool {
+        computes(&self.test)
     }
 
     /// The predicate that `column` is in `values`, which may be millions. Null and NaN equal nothing.
@@ -107,6 +123,55 @@ impl Stop for Asked<'_> {
     fn look(&self) -> Result<(), ExprError> {
         if (self.0)() { Err(ExprError::Stopped) } else { Ok(()) }
     }
+}
+
+fn computes(test: &Test) -> bool {
+    let is_computed = |operand: &Operand| matches!(operand, Operand::Compute(_));
+    match test {
+        Test::Within { operand, .. }
+        | Test::Among { operand, .. }
+        | Test::Like { operand, .. }
+        | Test::IsFinite { operand, .. }
+        | Test::IsNull(operand)
+        | Test::IsNan(operand) => is_computed(operand),
+        Test::Compare { .. } | Test::Once(..) => true,
+        Test::IsTruth(test, _) | Test::Not(test) => computes(test),
+        Test::Same(test, others) => computes(test) || others.iter().any(computes),
+        Test::And(tests) | Test::Or(tests) => tests.iter().any(computes),
+        Test::Constant(_) => false,
+    }
+}
+
+/// Removes values from both ends of a column's range for which no row can match, whatever the other columns
+/// are. This gives a formula such as that of a sphere its bounding box. `numbers` are the keys that are not
+/// NaN.
+fn contracted(test: &Test, column: usize, keys: Keys, numbers: (u64, u64)) -> Keys {
+    let anything = Zone { min: 0, max: u64::MAX, nulls: Nulls::Some };
+    let can_be = |zone: Zone| {
+        let of_column = |other: usize| if other == column { zone } else { anything };
+        verdict(test, &of_column) != Verdict::None
+    };
+    let can_match = |min: u64, max: u64| can_be(Zone { min, max, nulls: Nulls::None });
+    let is_nan = || numbers.1 < u64::MAX && can_match(u64::MAX, u64::MAX);
+    let others = keys.others && (can_be(Zone { nulls: Nulls::All, ..anything }) || is_nan());
+    let Some((first, last)) = keys.numbers.map(|(low, high)| (low.max(numbers.0), high.min(numbers.1))) else {
+        return Keys { others, ..keys };
+    };
+    if first > last || !can_match(first, last) {
+        return Keys { numbers: None, others };
+    }
+    // All below `low`, and all above `high`, was shown to be impossible.
+    let (mut low, mut end) = (first, last);
+    while low < end {
+        let middle = low + (end - low) / 2;
+        if can_match(first, middle) { end = middle } else { low = middle + 1 }
+    }
+    let (mut begin, mut high) = (low, last);
+    while begin < high {
+        let middle = begin + (high - begin).div_ceil(2);
+        if can_match(middle, last) { begin = middle } else { high = middle - 1 }
+    }
+    Keys { numbers: Some((low, high)), others }
 }
 
 fn keys(test: &Test, column: usize) -> Keys {

@@ -79,6 +79,7 @@ mod error;
 mod evaluate;
 mod expression;
 mod grouping;
+mod interval;
 mod keys;
 mod lex;
 mod like;

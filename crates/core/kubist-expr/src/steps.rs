@@ -153,7 +153,7 @@ fn outermost(compute: &Compute) -> Option<(Option<Stage>, &Compute)> {
     sound.then_some((Some(Stage::With { function, constant, first }), of))
 }
 
-fn constant(compute: &Compute) -> Option<f64> {
+pub(crate) fn constant(compute: &Compute) -> Option<f64> {
     match compute.step {
         Step::Int(value) => Some(value as f64),
         Step::Float(value) => Some(value),

@@ -3,8 +3,11 @@
 //! For every test, three bits say whether some row can be true, false or unknown. `NOT` swaps two exactly.
 //! Everything else is conservative: a needless bit costs a read, but no bit is missing.
 
-use crate::bound::{Column, Operand, Test};
-use crate::domain::Span;
+use crate::bound::{Column, Operand, Sides, Test};
+use crate::domain::{Range, Span};
+use crate::interval::{InZone, Interval, interval};
+use crate::syntax::Op;
+use arrow_buffer::i256;
 
 /// Statistics of a column over the rows of a zone. A wider range and `Nulls::Some` are always valid. A
 /// column without order keys or without statistics has the range from 0 to `u64::MAX`.
@@ -85,19 +88,85 @@ impl Numbers {
     }
 }
 
+impl Interval {
+    /// The truth values of a test that is true for the numbers in a range.
+    fn within(self, range: &Range) -> Answers {
+        let (low, high) = match range {
+            Range::Float(low, high) => (*low, *high),
+            Range::Whole(low, high) => (float(*low), float(*high)),
+            Range::Empty => (f64::INFINITY, f64::NEG_INFINITY),
+            Range::Bytes(..) => return ANY,
+        };
+        if self.is_empty() {
+            return Answers { yes: false, no: false, unknown: self.others };
+        }
+        // Large integers are rounded, so a bound next to an end decides nothing.
+        let is_near = |one: f64, other: f64| {
+            one.is_finite() && one.abs() >= EXACT && (one - other).abs() <= 4.0 * f64::EPSILON * one.abs()
+        };
+        let meets = (self.low <= high || is_near(self.low, high)) && (low <= self.high || is_near(low, self.high));
+        let misses = self.low < low || self.high > high || is_near(self.low, low) || is_near(self.high, high);
+        Answers { yes: meets && low <= high, no: misses, unknown: self.others }
+    }
+
+    /// The truth values of a comparison of two numbers of each row.
+    fn compared(self, op: Op, other: Interval) -> Answers {
+        let unknown = self.others || other.others;
+        if self.is_empty() || other.is_empty() {
+            return Answers { yes: false, no: false, unknown };
+        }
+        let (below, above) = (self.high < other.low, self.low > other.high);
+        let (never_above, never_below) = (self.high <= other.low, self.low >= other.high);
+        let is_one = never_above && never_below;
+        let (yes, no) = match op {
+            Op::Lt => (!never_below, !below),
+            Op::Le => (!above, !never_above),
+            Op::Gt => (!never_above, !above),
+            Op::Ge => (!below, !never_below),
+            Op::Eq => (!below && !above, !is_one),
+            Op::Ne => (!is_one, !below && !above),
+        };
+        Answers { yes, no, unknown }
+    }
+}
+
+/// Integers beyond this are rounded as floats.
+const EXACT: f64 = 9_007_199_254_740_992.0;
+
+fn float(whole: i256) -> f64 {
+    match whole.to_i128() {
+        Some(whole) => whole as f64,
+        None if whole < i256::ZERO => f64::NEG_INFINITY,
+        None => f64::INFINITY,
+    }
+}
+
 fn answers(test: &Test, zone: &dyn Fn(usize) -> Zone) -> Answers {
     let numbers = |operand: &Operand| operand.column().map(|column| Numbers::of(column, zone));
+    let in_zone = |column: &Column| {
+        let Numbers { keys, nan, nulls } = Numbers::of(column, zone);
+        InZone { keys, others: nan || nulls != Nulls::None }
+    };
+    let computed = |operand: &Operand| match operand {
+        Operand::Compute(compute) => Some(interval(compute, &in_zone)),
+        _ => None,
+    };
     match test {
         Test::Constant(answer) => {
             Answers { yes: *answer == Some(true), no: *answer == Some(false), unknown: answer.is_none() }
         }
-        Test::Within { operand, span, .. } => match numbers(operand) {
-            Some(numbers) => numbers.within(span.as_ref()),
-            None => ANY,
+        Test::Within { operand, range, span } => match (numbers(operand), computed(operand)) {
+            (Some(numbers), _) => numbers.within(span.as_ref()),
+            (_, Some(interval)) => interval.within(range),
+            _ => ANY,
         },
-        Test::Among { operand, points, null } => match numbers(operand) {
-            Some(numbers) => among(&numbers, &points.spans, *null),
-            None => ANY,
+        Test::Among { operand, points, null } => match (numbers(operand), computed(operand)) {
+            (Some(numbers), _) => among(&numbers, &points.spans, *null),
+            (_, Some(interval)) => {
+                let ranges = points.points.ranges();
+                Answers { yes: ranges.iter().any(|range| interval.within(range).yes), ..ANY }
+            }
+            _ => ANY,
         },
         Test::Like { operand, span, .. } => match (numbers(operand), span) {
             (Some(numbers), Some(_)) => Answers { no: numbers.keys.is_some(), ..numbers.within(span.as_ref()) },
@@ -122,7 +191,14 @@ fn answers(test: &Test, zone: &dyn Fn(usize) -> Zone) -> Answers {
             }
             None => ANY,
         },
-        Test::Compare { .. } => ANY,
+        Test::Compare { op, sides } => match &**sides {
+            Sides::Float { left, right } => interval(left, &in_zone).compared(*op, interval(right, &in_zone)),
+            Sides::Int { left, left_factor, right, right_factor } => {
+                let of = |side, factor: i128| interval(side, &in_zone).times_integer(factor);
+                of(left, *left_factor).compared(*op, of(right, *right_factor))
+            }
+            _ => ANY,
+        },
         Test::IsTruth(test, truth) => {
             let Answers { yes, no, unknown } = answers(test, zone);
             let (yes, no) = match truth {

@@ -3,6 +3,7 @@
 mod oracle;
 
 mod expressions;
+mod formulas;
 mod language;
 mod robust;
 mod rows;

@@ -9,7 +9,7 @@ use kubist_index::order;
 use kubist_index::priority::{is_identity_type, priorities};
 use std::cmp::Ordering;
 
-fn zones(batch: &RecordBatch) -> Vec<Zone> {
+pub fn zones(batch: &RecordBatch) -> Vec<Zone> {
     let zone = |array: &dyn Array| {
         let valid = |row: usize| array.logical_nulls().is_none_or(|nulls| nulls.is_valid(row));
         let keys = order::keys(array).expect("every type here has keys");

@@ -75,8 +75,10 @@ pub enum Method {
 pub struct LogicalPlan {
     pub query: Arc<BoundQuery>,
     pub method: Method,
-    /// True if a condition uses columns that are no dimensions.
+    /// True if a condition uses columns that are no dimensions, or a formula.
     by_values: bool,
+    /// True if a condition has a formula.
+    computes: bool,
 }
 
 /// Makes the read plans of a query from metadata, which it reads. It keeps plans and results of indexes that
@@ -161,9 +163,12 @@ impl LogicalPlan {
         };
         let schema = &query.snapshot.view.schema;
         let is_dimension = |column: &usize| schema.dimensions.contains(&schema.stored_index[*column]);
-        // Runs of older grids have ranges for columns that are dimensions now.
-        let by_values = schema.newest_grid() > 0 || !query.predicate.columns().iter().all(is_dimension);
-        LogicalPlan { query: Arc::new(query.linked()), method, by_values }
+        // A box contains all conditions on dimensions, except formulas. Runs of older grids have ranges for
+        // columns that are dimensions now.
+        let computes = query.predicate.computes();
+        let is_in_box = !computes && query.predicate.columns().iter().all(is_dimension);
+        let by_values = schema.newest_grid() > 0 || !is_in_box;
+        LogicalPlan { query: Arc::new(query.linked()), method, by_values, computes }
     }
 
     /// True if the bounds and ranges of a run, or of a stand-in run, allow matching rows.
@@ -180,8 +185,10 @@ impl LogicalPlan {
     fn verdict(&self, run: &Run<Location>, known: impl Fn(usize) -> Option<Zone>) -> Verdict {
         let (schema, ranges) = (&self.query.snapshot.view.schema, run.payload.ranges.as_ref());
         let of_column = |column: usize| {
-            let of_run = || ranges.and_then(|ranges| ranges.zone(schema.stored_index[column]));
-            known(column).or_else(of_run).unwrap_or(ANYTHING)
+            let stored = schema.stored_index[column];
+            let of_run = || ranges.and_then(|ranges| ranges.zone(stored));
+            let in_grid = || self.computes.then(|| self.query.zone_in_grid(run, stored)).flatten();
+            known(column).or_else(of_run).or_else(in_grid).unwrap_or(ANYTHING)
         };
         self.query.predicate.verdict(&of_column)
     }

@@ -11,7 +11,7 @@ use std::time::Instant;
 
 use arrow_schema::DataType;
 use kubist_catalog::frame::Frame;
-use kubist_expr::Nulls;
+use kubist_expr::{Nulls, Zone};
 use kubist_format::location::Location;
 use kubist_index::order;
 use kubist_index::priority::PriorityRange;
@@ -99,6 +99,20 @@ impl BoundQuery {
     fn dimension(&self, run: &Run<Location>, column: usize) -> Option<(&Frame, usize)> {
         let frame = self.grids.frame(run.cube.grid())?;
         Some((frame, frame.dimensions.iter().position(|dimension| *dimension == column)?))
+    }
+
+    /// Bounds of the values of a dimension in a run, from its coordinates; `None` if some values may be null or
+    /// NaN.
+    pub(super) fn zone_in_grid(&self, run: &Run<Location>, column: usize) -> Option<Zone> {
+        let (frame, d) = self.dimension(run, column)?;
+        let data_type = self.snapshot.view.schema.stored.field(column).data_type();
+        let (low, high) = (run.payload.low[d], run.payload.high[d]);
+        if high == frame.geometry.last_coordinate() {
+            return None;
+        }
+        let min = frame.first_key(d, data_type, low)?;
+        let max = frame.first_key(d, data_type, high + 1)?.checked_sub(1)?;
+        Some(Zone { min, max, nulls: Nulls::None })
     }
 
     /// True if a run may hold a better value than the known ones.
