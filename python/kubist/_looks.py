@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import re
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Literal, Unpack, cast
 
@@ -12,7 +11,6 @@ from ._arguments import Style
 from ._asked import Rest
 from ._errors import InvalidInput
 from ._goal import Goal
-from ._libraries import need
 from ._options import checked_options, group
 from ._questions import Questions
 from ._result import Result
@@ -24,6 +22,7 @@ if TYPE_CHECKING:
     from ._arguments import Box, Steps
     from ._describe import Description
     from ._picture import Picture
+    from ._sql import Relation, SqlTable
 
 _HEAD = 5
 """Rows that a notebook shows of a table."""
@@ -171,7 +170,7 @@ class Looks(Questions):
         query: str,
         *,
         engine: Literal["polars", "duckdb"] = "polars",
-        tables: Mapping[str, Looks] | None = None,
+        tables: Mapping[str, SqlTable] | None = None,
         **asked: Unpack[Rest],
     ) -> pl.DataFrame:
         """Runs an SQL query with Polars or DuckDB; the table is called ``self``.
@@ -187,7 +186,7 @@ class Looks(Questions):
             ``"polars"`` or ``"duckdb"``. DuckDB reads the table through `to_dataset` and has all of
             its SQL. It has integers of 128 bits for sums.
         tables
-            Other tables and snapshots by the name that they have in the query.
+            Other tables, snapshots and file indexes by the name that they have in the query.
         where, sample, window, steps, columns, inclusion, limit, order_by, per_cell
             The rows of ``self``, as for `scan`.
 
@@ -197,64 +196,18 @@ class Looks(Questions):
         >>> t.sql("SELECT kind, median(x) FROM self JOIN m USING (pid) GROUP BY ALL",
         ...     engine="duckdb", tables={"m": materials})
         """
-        polars = need("polars", "sql()")
-        if not isinstance(query, str):
-            raise InvalidInput(f"sql: expected text like 'SELECT x FROM self', not {query!r}")
-        if engine not in ("polars", "duckdb"):
-            raise InvalidInput(f"engine: expected 'polars' or 'duckdb', not {engine!r}")
-        others = _others(tables)
-        if engine == "duckdb":
-            from ._sql import by_duckdb
+        from . import _sql
 
-            datasets = {name: table.to_dataset() for name, table in others.items()}
-            return by_duckdb(query, {"self": self.to_dataset(**asked), **datasets})
-        try:
-            frame = self._executed(query, others, asked)
-        except polars.exceptions.PolarsError as error:
-            raise InvalidInput(f"sql: {_message(error)}") from error
-        return frame
+        relations = _sql.others(tables)
+        return _sql.run(query, engine, {"self": self._relation(asked), **relations})
 
-    def _executed(self, query: str, others: Mapping[str, Looks], asked: Rest) -> pl.DataFrame:
-        from ._scan import lazy_frame
-        from ._sql import collected
+    def _relation(self, asked: Rest) -> Relation:
+        """The table in an SQL query."""
+        from ._sql import Relation
 
-        polars = need("polars", "sql()")
-        source = self._source({"box": None, **asked}, None)
-        sources = {name: table._source({"box": None}, None) for name, table in others.items()}
-        sources["self"] = source
-        if not _MAY_WRAP.search(query):
-            context = polars.SQLContext({name: lazy_frame(one) for name, one in sources.items()})
-            return collected(context.execute(query))
-        for one in sources.values():
-            self._refuse_long_sums(query, lazy_frame(one))
-        # Polars adds in the type of the column, which can overflow: the query runs on wider
-        # integers.
-        empty = {name: one.empty.to_polars().lazy() for name, one in sources.items()}
-        plain = polars.SQLContext(empty)
-        types = plain.execute(query).collect_schema()
-        frames = {name: lazy_frame(one, wide=True) for name, one in sources.items()}
-        wide = polars.SQLContext(frames)
-        frame = collected(wide.execute(query))
-        return frame.with_columns(
-            frame[name].cast(kind)
-            for name, kind in types.items()
-            if kind.is_integer() and kind != frame[name].dtype and _fits(frame[name], kind)
+        return Relation(
+            lambda: self._source({"box": None, **asked}, None), lambda: self.to_dataset(**asked)
         )
-
-    def _refuse_long_sums(self, query: str, frame: pl.LazyFrame) -> None:
-        """Raises `InvalidInput` if a sum of durations may exceed the 64 bits that Polars has."""
-        from ._sql import collected
-
-        polars = need("polars", "sql()")
-        for name, kind in frame.collect_schema().items():
-            if kind != polars.Duration or name.lower() not in query.lower():
-                continue
-            ticks = polars.col(name).to_physical().cast(polars.Int128).abs().sum()
-            if collected(frame.select(ticks)).item() >= 2**63:
-                raise InvalidInput(
-                    f"sql: a sum of {name} may exceed a duration of 64 bits: sum its ticks with "
-                    f"CAST({name} AS HUGEINT)"
-                )
 
     def _repr_html_(self) -> str:
         title = html_notes([repr(self)])
@@ -262,39 +215,3 @@ class Looks(Questions):
             return title + self.head(_HEAD)._repr_html_()
         except Exception as error:  # a notebook shows the handle despite errors
             return title + html_notes([f"{type(error).__name__}: {error}"])
-
-
-def _others(tables: Mapping[str, Looks] | None) -> Mapping[str, Looks]:
-    """Other tables of a query by name."""
-    if tables is None:
-        return {}
-    if not isinstance(tables, Mapping) or not all(
-        isinstance(name, str) and isinstance(table, Looks) for name, table in tables.items()
-    ):
-        raise InvalidInput(
-            f"tables: expected tables by name, as {{'m': materials}}, not {tables!r}"
-        )
-    if "self" in tables:
-        raise InvalidInput("tables: self is the table of this call: use another name")
-    return tables
-
-
-_MAY_WRAP = re.compile(
-    r"""\b(?:sum|pow|power)\s*\(|[\w)"'`.]\s*(?:[-+]|\*(?!\s*from\b))\s*[\w("'`]""", re.IGNORECASE
-)
-"""Sums, powers and arithmetic."""
-
-
-def _fits(values: pl.Series, kind: pl.DataType) -> bool:
-    """Whether all integers fit into a type."""
-    return bool(values.cast(kind, strict=False).null_count() == values.null_count())
-
-
-def _message(error: Exception) -> str:
-    """The first line of an error of Polars, without its plan."""
-    text = str(error).partition("\n\nResolved plan")[0]
-    line = " ".join(text.split())
-    return f"{line}; the table is called self" if _NO_RELATION.search(line) else line
-
-
-_NO_RELATION = re.compile(r"relation '.*' was not found")

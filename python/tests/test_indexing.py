@@ -6,7 +6,7 @@ import json
 import os
 import subprocess
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 import pytest
@@ -502,3 +502,20 @@ def test_a_lazy_frame_of_files_pushes_down(tmp_path: Path) -> None:
     assert pl.SQLContext(f=frame).execute("SELECT sum(v) FROM f WHERE v < 3").collect().item() == 3
     with pytest.raises(kubist.InvalidInput, match="nothing"):
         files.scan(where="nothing > 1")
+
+
+@pytest.mark.parametrize("engine", ["polars", "duckdb"])
+def test_sql_joins_files_and_tables(tmp_path: Path, engine: Literal["polars", "duckdb"]) -> None:
+    pytest.importorskip(engine)
+    np.save(tmp_path / "v.npy", np.arange(10_000, dtype="f8"))
+    files = kubist.index(tmp_path / "v.npy", block="4KiB")
+    names = kubist.create(
+        tmp_path / "t.kubist", {"x": np.array([3.0, 7.0]), "kind": np.array(["a", "b"])}, ["x"]
+    )
+    query = "SELECT kind FROM self JOIN t ON self.v = t.x ORDER BY kind"
+    assert files.sql(query, engine=engine, tables={"t": names})["kind"].to_list() == ["a", "b"]
+    back = "SELECT count(*) AS n FROM self JOIN f ON self.x = f.v"
+    assert names.sql(back, engine=engine, tables={"f": files}).item() == 2
+    assert files.sql("SELECT sum(v) AS s FROM self", engine=engine, where="v < 3").item() == 3
+    with pytest.raises(kubist.InvalidInput, match="self"):
+        files.sql("SELECT v FROM elsewhere", engine=engine)

@@ -14,7 +14,7 @@ import glob
 import json
 import os
 import sys
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, Unpack, cast, overload
@@ -41,6 +41,7 @@ if TYPE_CHECKING:
     import pyarrow.dataset
 
     from .._picture import Picture
+    from .._sql import Relation, SqlTable
 
 _ESTIMATE_OPTIONS = ["aggregates", "group_by", *Goal.__annotations__, "progressive"]
 
@@ -449,6 +450,42 @@ class FileIndex:
 
         question = _question.question(box, **asked)
         return Dataset(_Source(self, question))  # type: ignore[arg-type]
+
+    @checked_options(Part)
+    def sql(
+        self,
+        query: str,
+        *,
+        engine: Literal["polars", "duckdb"] = "polars",
+        tables: Mapping[str, SqlTable] | None = None,
+        **asked: Unpack[Part],
+    ) -> pl.DataFrame:
+        """Runs an SQL query with Polars or DuckDB; the rows of the files are called ``self``.
+
+        Parameters
+        ----------
+        query, engine, tables
+            As for `kubist.Table.sql`.
+        where, isel, columns, sample
+            The rows of ``self``, as for `query`.
+
+        Examples
+        --------
+        >>> kubist.index("woa.nc").sql("SELECT depth, avg(temperature) FROM self GROUP BY depth")
+        """
+        from .. import _sql
+
+        relations = _sql.others(tables)
+        return _sql.run(query, engine, {"self": self._relation(asked), **relations})
+
+    def _relation(self, asked: Part) -> Relation:
+        """The rows in an SQL query."""
+        from .._sql import Relation
+
+        return Relation(
+            lambda: _Source(self, _question.question(None, **asked)),
+            lambda: self.to_dataset(**asked),
+        )
 
     def _ask(self, question: dict[str, Any]) -> FileResult:
         batches, costs = self._files.query(json.dumps(question), "{}")

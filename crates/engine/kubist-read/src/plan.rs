@@ -15,6 +15,7 @@ mod parcels;
 mod pieces;
 mod windows;
 
+use std::cell::RefCell;
 use std::collections::HashMap;
 use std::sync::Arc;
 use std::time::Instant;
@@ -184,11 +185,21 @@ impl LogicalPlan {
     /// The verdict on all rows of a run, from its ranges and the `known` zones of columns.
     fn verdict(&self, run: &Run<Location>, known: impl Fn(usize) -> Option<Zone>) -> Verdict {
         let (schema, ranges) = (&self.query.snapshot.view.schema, run.payload.ranges.as_ref());
+        let of_run = |column: usize| ranges.and_then(|ranges| ranges.zone(schema.stored_index[column]));
+        if !self.computes {
+            let of_column = |column: usize| known(column).or_else(|| of_run(column)).unwrap_or(ANYTHING);
+            return self.query.predicate.verdict(&of_column);
+        }
+        // A formula may name a column several times.
+        let seen = RefCell::new(Vec::new());
+        let in_grid = |column: usize| self.query.zone_in_grid(run, schema.stored_index[column]);
         let of_column = |column: usize| {
-            let stored = schema.stored_index[column];
-            let of_run = || ranges.and_then(|ranges| ranges.zone(stored));
-            let in_grid = || self.computes.then(|| self.query.zone_in_grid(run, stored)).flatten();
-            known(column).or_else(of_run).or_else(in_grid).unwrap_or(ANYTHING)
+            if let Some((_, zone)) = seen.borrow().iter().find(|(other, _)| *other == column) {
+                return *zone;
+            }
+            let zone = of_run(column).or_else(|| in_grid(column)).or_else(|| known(column)).unwrap_or(ANYTHING);
+            seen.borrow_mut().push((column, zone));
+            zone
         };
         self.query.predicate.verdict(&of_column)
     }
