@@ -154,7 +154,8 @@ def collected(frame: pl.LazyFrame) -> pl.DataFrame:
 
 
 def _received(query: InProcessQuery) -> None:
-    with suppress(Exception):
+    # Its panic is no `Exception`.
+    with suppress(BaseException):
         query.fetch_blocking()
 
 

@@ -4,8 +4,11 @@
 //! Each step computes the ends of its result from the ends of its operands, and moves them outward by more
 //! than the rounding error of the evaluation. A wide interval costs a read; a narrow one would lose rows.
 
+use std::cell::{Cell, RefCell};
+use std::collections::HashMap;
 use std::f64::consts::{FRAC_PI_2, PI};
 use std::ops::Neg;
+use std::sync::Arc;
 
 use arrow_schema::DataType;
 use kubist_index::order;
@@ -21,8 +24,7 @@ const MOST_INTEGER: f64 = 1e38;
 const MOST_ANGLE: f64 = 1e6;
 /// Distance, in units of the last place, between a bound and the results of functions such as `sin`.
 const LOOSE: i32 = 8;
-/// Steps of an expression that are bounded; more make it unbounded. References to one number are followed
-/// each time, so an expression may have more steps than its text.
+/// Steps of all expressions of a condition that are bounded; later ones are unbounded.
 const MOST_STEPS: u32 = 4096;
 
 /// The numbers that an expression can have.
@@ -219,19 +221,21 @@ fn corners(a: Interval, b: Interval) -> [(f64, f64); 4] {
     [(a.low, b.low), (a.low, b.high), (a.high, b.low), (a.high, b.high)]
 }
 
-/// The numbers that an expression can have, given those of its columns in a zone.
-pub(crate) fn interval(compute: &Compute, zone: &dyn Fn(&Column) -> InZone) -> Interval {
-    let steps = std::cell::Cell::new(0);
-    Bounding { zone, steps: &steps }.of(compute)
-}
-
-struct Bounding<'a> {
+/// Bounds of the expressions of a condition in a zone.
+pub(crate) struct Bounds<'a> {
     zone: &'a dyn Fn(&Column) -> InZone,
-    steps: &'a std::cell::Cell<u32>,
+    steps: Cell<u32>,
+    /// Numbers that several expressions refer to.
+    known: RefCell<HashMap<*const Compute, Interval>>,
 }
 
-impl Bounding<'_> {
-    fn of(&self, compute: &Compute) -> Interval {
+impl<'a> Bounds<'a> {
+    pub fn new(zone: &'a dyn Fn(&Column) -> InZone) -> Bounds<'a> {
+        Bounds { zone, steps: Cell::new(0), known: RefCell::default() }
+    }
+
+    /// The numbers that an expression can have.
+    pub fn of(&self, compute: &Compute) -> Interval {
         self.steps.set(self.steps.get() + 1);
         if self.steps.get() > MOST_STEPS {
             return Interval::ANY;
@@ -247,7 +251,7 @@ impl Bounding<'_> {
                 _ => Interval::new(*value, *value, false),
             },
             Step::Column(column) => self.column(column, compute.kind),
-            Step::Known(Known(number)) => self.of(number),
+            Step::Known(Known(number)) => self.known(number),
             Step::Once(_, of) => self.of(of),
             Step::Call(function, operands) => self.call(compute.kind, *function, operands),
             Step::Cast(of, Cast::Float) => self.of(of).in_kind(compute.kind),
@@ -264,6 +268,16 @@ impl Bounding<'_> {
             Step::Length(_) => Interval { low: 0.0, ..Interval::ANY },
             Step::Cast(..) => Interval::ANY,
         }
+    }
+
+    fn known(&self, number: &Arc<Compute>) -> Interval {
+        let place = Arc::as_ptr(number);
+        if let Some(known) = self.known.borrow().get(&place) {
+            return *known;
+        }
+        let found = self.of(number);
+        self.known.borrow_mut().insert(place, found);
+        found
     }
 
     fn column(&self, column: &Column, kind: Kind) -> Interval {

@@ -5,7 +5,7 @@
 
 use crate::bound::{Column, Operand, Sides, Test};
 use crate::domain::{Range, Span};
-use crate::interval::{InZone, Interval, interval};
+use crate::interval::{Bounds, InZone, Interval};
 use crate::syntax::Op;
 use arrow_buffer::i256;
 
@@ -52,7 +52,11 @@ struct Answers {
 const ANY: Answers = Answers { yes: true, no: true, unknown: true };
 
 pub(crate) fn verdict(test: &Test, zone: &dyn Fn(usize) -> Zone) -> Verdict {
-    match answers(test, zone) {
+    let in_zone = |column: &Column| {
+        let Numbers { keys, nan, nulls } = Numbers::of(column, zone);
+        InZone { keys, others: nan || nulls != Nulls::None }
+    };
+    match answers(test, &Statistics { zone, bounds: Bounds::new(&in_zone) }) {
         Answers { yes: false, .. } => Verdict::None,
         Answers { no: false, unknown: false, .. } => Verdict::All,
         _ => Verdict::Some,
@@ -141,14 +145,16 @@ fn float(whole: i256) -> f64 {
     }
 }
 
-fn answers(test: &Test, zone: &dyn Fn(usize) -> Zone) -> Answers {
-    let numbers = |operand: &Operand| operand.column().map(|column| Numbers::of(column, zone));
-    let in_zone = |column: &Column| {
-        let Numbers { keys, nan, nulls } = Numbers::of(column, zone);
-        InZone { keys, others: nan || nulls != Nulls::None }
-    };
+/// The statistics of a zone, and what follows for computed numbers.
+struct Statistics<'a> {
+    zone: &'a dyn Fn(usize) -> Zone,
+    bounds: Bounds<'a>,
+}
+
+fn answers(test: &Test, zone: &Statistics<'_>) -> Answers {
+    let numbers = |operand: &Operand| operand.column().map(|column| Numbers::of(column, zone.zone));
     let computed = |operand: &Operand| match operand {
-        Operand::Compute(compute) => Some(interval(compute, &in_zone)),
+        Operand::Compute(compute) => Some(zone.bounds.of(compute)),
         _ => None,
     };
     match test {
@@ -192,9 +198,9 @@ fn answers(test: &Test, zone: &dyn Fn(usize) -> Zone) -> Answers {
             None => ANY,
         },
         Test::Compare { op, sides } => match &**sides {
-            Sides::Float { left, right } => interval(left, &in_zone).compared(*op, interval(right, &in_zone)),
+            Sides::Float { left, right } => zone.bounds.of(left).compared(*op, zone.bounds.of(right)),
             Sides::Int { left, left_factor, right, right_factor } => {
-                let of = |side, factor: i128| interval(side, &in_zone).times_integer(factor);
+                let of = |side, factor: i128| zone.bounds.of(side).times_integer(factor);
                 of(left, *left_factor).compared(*op, of(right, *right_factor))
             }
             _ => ANY,
