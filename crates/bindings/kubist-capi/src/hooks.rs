@@ -38,6 +38,7 @@ unsafe impl Send for KubistHooks {}
 #[derive(Clone, Default)]
 pub struct Hooks(Arc<Mutex<Option<KubistHooks>>>);
 
+/// The stop flag and the progress of a call.
 #[derive(Default)]
 pub struct Call {
     stop: Arc<AtomicBool>,
@@ -52,6 +53,7 @@ impl Call {
         Call { stop: stop.clone(), ..Call::default() }
     }
 
+    /// A cancel switch of the engine for this call.
     pub fn cancel(&self) -> Cancel {
         cancel(&self.stop)
     }
@@ -70,6 +72,7 @@ impl Call {
     }
 }
 
+/// A cancel switch of the engine that follows the flag.
 pub fn cancel(stop: &Arc<AtomicBool>) -> Cancel {
     let stop = stop.clone();
     Cancel::asking(move || stop.load(Ordering::Relaxed))

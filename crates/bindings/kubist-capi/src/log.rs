@@ -1,3 +1,5 @@
+//! Reports background events to the solver's log.
+
 use std::ffi::{c_char, c_void, CString};
 use std::sync::{Mutex, PoisonError};
 
@@ -30,6 +32,7 @@ pub unsafe extern "C" fn kubist_set_log(callback: KubistLog, user: *mut c_void) 
     *LISTENER.lock().unwrap_or_else(PoisonError::into_inner) = Listener(callback, user);
 }
 
+/// Reports events to the callback, if there is one.
 pub fn tell(events: Vec<(Level, String)>) {
     let Listener(callback, user) = *LISTENER.lock().unwrap_or_else(PoisonError::into_inner);
     let Some(callback) = callback else { return };

@@ -352,6 +352,7 @@ impl Optimizing {
     }
 }
 
+/// A query and further options in one JSON object.
 pub struct Asked<T> {
     pub spec: Query,
     pub rest: T,

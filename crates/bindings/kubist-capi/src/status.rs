@@ -74,6 +74,7 @@ fn keep(message: &mut Vec<u8>, text: &str) {
     message.push(0);
 }
 
+/// Stores the message of an error for this thread, and returns its status.
 pub fn failed(failure: &Failure) -> KubistStatus {
     let text = failure.message.replace('\0', " ");
     // While a thread ends, its message may already be gone; nobody can read it then.

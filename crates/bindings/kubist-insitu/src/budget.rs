@@ -49,6 +49,7 @@ pub struct BudgetOptions {
     /// Keep whole paths: an identity that is kept in one step is kept in all earlier steps. The default is
     /// true with a limit, unless one of several identity columns is a dimension.
     pub whole_paths: Option<bool>,
+    /// Other writers write the same steps, and share the budget.
     pub shared: bool,
 }
 
@@ -103,9 +104,11 @@ impl Share {
 pub enum Decision {
     /// Keep records below this priority, and the always-kept ones.
     Keep(Threshold),
+    /// Keep nothing; every writer abandons the step.
     Drop,
 }
 
+/// The records of a batch with the inputs of the decision.
 pub struct Offer {
     pub batch: RecordBatch,
     pub priorities: Vec<u64>,
@@ -140,6 +143,7 @@ pub struct Budget {
     decision: Option<Decision>,
 }
 
+/// The use of the budget by a step. A repeated step counts once.
 struct Charge {
     below: Threshold,
     bytes: u64,

@@ -58,6 +58,7 @@ impl Lane {
         }
     }
 
+    /// The free bytes of the lane, and its size.
     pub fn space(&self) -> (usize, usize) {
         (self.free(), self.ring.lane_bytes())
     }
@@ -84,6 +85,7 @@ impl Lane {
         self.room(self.beginning() + bytes, when_full)
     }
 
+    /// Bytes of messages that must be sent first.
     fn beginning(&self) -> usize {
         self.begun.map_or(0, |_| HEADER) + self.owed.filling + self.owed.void.len() * HEADER
     }
@@ -132,6 +134,7 @@ impl Lane {
         })
     }
 
+    /// Writes the remaining bytes as space becomes free; `copy` fills each range.
     fn write(&self, left: &mut usize, patience: &Patience, mut copy: impl FnMut(&mut [u8])) -> Result<()> {
         while *left > 0 {
             let some = self.wait_for_room(1, patience)?.min(*left);

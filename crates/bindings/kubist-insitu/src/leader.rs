@@ -36,6 +36,7 @@ const LOOKS: u32 = 200;
 /// Bytes of a rank to read before the next rank's turn.
 const TURN_BYTES: usize = 4 << 20;
 
+/// Commits the steps of a ring, on its own threads.
 pub struct Leader {
     ring: Ring,
     stop: Arc<AtomicBool>,
@@ -212,6 +213,8 @@ impl Serving {
     }
 }
 
+/// The combined totals of a step, if a rank subsampled it. Sums are dropped if another rank did not compute
+/// them.
 fn joined(parts: &[Part]) -> Option<Thinned> {
     let mut all: Option<Thinned> = None;
     for thinned in parts.iter().filter_map(|part| part.thinned.as_ref()) {
@@ -241,6 +244,7 @@ impl Incoming {
         Incoming { rank, staged: None, column: None, thinned: None, ended: None, closed: false, process: None }
     }
 
+    /// Reads available bytes, up to the end of a step; true if there were any.
     fn receive(&mut self, ring: &Ring, layout: &mut Layout) -> Result<bool> {
         let mut taken = 0;
         while self.ended.is_none() && !self.closed && taken < TURN_BYTES {

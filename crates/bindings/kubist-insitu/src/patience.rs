@@ -1,3 +1,5 @@
+//! Timeout and cancellation of a waiting call.
+
 use std::time::{Duration, Instant};
 
 use kubist::ErrorKind;
@@ -20,6 +22,7 @@ impl<'a> Patience<'a> {
         Patience { timeout, deadline: Instant::now().checked_add(timeout), stop }
     }
 
+    /// Remaining time; one hour if there is no deadline.
     pub fn left(&self) -> Duration {
         self.deadline.map_or(Duration::from_secs(3600), |end| end.saturating_duration_since(Instant::now()))
     }

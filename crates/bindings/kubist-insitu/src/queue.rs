@@ -106,6 +106,7 @@ impl State {
         self.check_up_to(i64::MAX)
     }
 
+    /// Returns the error if a step up to this one failed; step numbers increase.
     fn check_up_to(&self, step: i64) -> Result<()> {
         self.failed.as_ref().filter(|(at, _)| *at <= step).map_or(Ok(()), |(_, failure)| Err(failure.clone()))
     }
@@ -222,6 +223,7 @@ impl Queue {
         waited
     }
 
+    /// Lets a later drop return without waiting for a running commit, after a timeout.
     pub fn let_go(&self) {
         self.let_go.store(true, Ordering::Relaxed);
     }
@@ -326,6 +328,7 @@ impl Shared {
         }
     }
 
+    /// The next step to commit; `None` at the end.
     fn next(&self) -> Option<Ready> {
         let mut state = self.state();
         loop {

@@ -27,6 +27,7 @@ const MAGIC: u64 = u64::from_le_bytes(*b"KUBRING4");
 const MESSAGE: usize = 1024;
 const HEAD: usize = 2048;
 const LANE_HEAD: usize = 256;
+/// Smallest lane; it holds several messages.
 const SMALLEST_LANE: usize = 4096;
 pub const HEADER: usize = 32;
 
@@ -92,6 +93,7 @@ pub enum What {
     End,
     Abandon,
     Close,
+    /// A batch is complete; more rows may follow.
     Part,
     /// Totals of all records of the step.
     Thinned,
@@ -316,6 +318,7 @@ impl Ring {
         self.head().state.load(Ordering::Acquire) == CLOSED
     }
 
+    /// The error that stopped the leader, if there is one.
     pub fn failure(&self) -> Option<Failure> {
         let head = self.head();
         if head.state.load(Ordering::Acquire) != FAILED {
@@ -344,6 +347,7 @@ impl Ring {
         Ok(())
     }
 
+    /// Marks a rank as ended without closing.
     pub fn lose(&self, rank: u32) {
         self.lane(rank).end.store(LOST, Ordering::Release);
     }
@@ -374,6 +378,7 @@ impl Ring {
         self.lane(rank).end.store(LEFT, Ordering::Release);
     }
 
+    /// True if a rank sends no more messages.
     pub fn has_ended(&self, rank: u32) -> bool {
         self.lane(rank).end.load(Ordering::Acquire) != 0
     }
@@ -387,10 +392,12 @@ impl Ring {
         }
     }
 
+    /// True if a step and all earlier ones are durable.
     pub fn is_durable(&self, step: i64) -> bool {
         self.head().durable.load(Ordering::Acquire) >= step
     }
 
+    /// The capacity of a lane in bytes.
     pub fn lane_bytes(&self) -> usize {
         self.lane_bytes
     }

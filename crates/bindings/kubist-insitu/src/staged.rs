@@ -95,6 +95,7 @@ impl Staged {
         }
     }
 
+    /// Discards the columns so far, before those of further rows.
     pub fn begin_part(&mut self) {
         self.rows = None;
         self.given.clear();

@@ -1,3 +1,5 @@
+//! Options and reports of steps.
+
 use std::fmt;
 use std::time::Duration;
 

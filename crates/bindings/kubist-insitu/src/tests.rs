@@ -1,3 +1,5 @@
+//! Ranks and their leader in one process: waiting, errors, and the rows that are written.
+
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -102,6 +104,7 @@ fn a_column_that_found_no_room_is_put_again() {
     assert_eq!(rows(&table), 400);
 }
 
+/// Both ranks write step 1. Then rank 0 ends step 2, and rank 1 does `other`.
 fn one_of_two(name: &str, other: impl FnOnce(StepWriter), told: &[&str]) {
     let (table, ring) = (table(name), ring(2, 1 << 16));
     let mut leader = lead(&table, ring);

@@ -54,6 +54,7 @@ impl Kind {
         }
     }
 
+    /// The kind of a column type, if it is one of these.
     pub fn of(data_type: &DataType) -> Option<Kind> {
         Kind::ALL.into_iter().find(|kind| kind.data_type() == *data_type)
     }

@@ -17,6 +17,7 @@ pub fn out() -> i64 {
     OUT.load(Ordering::Relaxed)
 }
 
+/// Exports a batch: the address of a struct array, for `Native.release`.
 pub fn hand_out(batch: RecordBatch) -> jlong {
     let array = Box::new(FFI_ArrowArray::new(&StructArray::from(batch).into_data()));
     OUT.fetch_add(1, Ordering::Relaxed);

@@ -1,3 +1,5 @@
+//! Conversion between Java and Rust: byte arrays, JSON, and errors as exceptions.
+
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
 use jni_sys::{JNIEnv, jbyteArray, jclass, jint, jvalue};
@@ -5,6 +7,7 @@ use kubist::{Error, ErrorKind};
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 
+/// The virtual machine, as seen from the calling thread.
 pub type Env = *mut JNIEnv;
 
 macro_rules! vm {
@@ -13,6 +16,7 @@ macro_rules! vm {
     };
 }
 
+/// The error of a call: its kind and a message.
 #[derive(Debug)]
 pub struct Failure {
     /// The ordinal of the kind in Java's `KubistException.Kind`.
@@ -190,4 +194,5 @@ pub unsafe fn json<T: DeserializeOwned>(env: Env, what: &str, array: jbyteArray)
     serde_json::from_str(&text).map_err(|error| Failure::invalid(format!("{what}: {error}")))
 }
 
+/// The class of the native method; unused.
 pub type Class = jclass;

@@ -58,6 +58,7 @@ pub fn plain(stored: &DataType) -> Option<Plain> {
 #[derive(Serialize)]
 pub struct Column {
     pub name: String,
+    /// The plain type; null if it is not supported.
     #[serde(rename = "type")]
     pub plain: Option<String>,
     pub stored: String,

@@ -1,3 +1,5 @@
+//! Tables and snapshots: create, open, describe.
+
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 

@@ -1,3 +1,5 @@
+//! Writers: append, and commit with a token.
+
 use std::sync::Mutex;
 
 use arrow_array::RecordBatch;
@@ -11,6 +13,7 @@ use crate::handles::{held, hold, lock};
 use crate::jvm::{Class, Env, Failure, Result, ended, hand_json_out, json};
 use crate::plain::plain_schema;
 
+/// A writer, and its table's columns in plain types.
 pub struct Open {
     /// `None` once it is closed. The writer's name is then free, even if handles remain.
     writer: Mutex<Option<Writer>>,

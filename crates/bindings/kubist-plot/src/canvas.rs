@@ -17,6 +17,7 @@ pub struct Canvas {
     pixels: Vec<Color>,
 }
 
+/// A rectangle of whole pixels; x grows to the right and y down.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(crate) struct Rect {
     pub x: i64,

@@ -21,6 +21,7 @@ pub(crate) struct Colors {
     pub beyond: (bool, bool),
     ramp: Ramp,
     pub classes: Option<Classes>,
+    /// `None` if colours show values.
     density: Option<Density>,
 }
 

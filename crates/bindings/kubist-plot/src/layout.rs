@@ -30,6 +30,7 @@ pub(crate) struct Layout {
     pub x_ticks: Ticks,
     pub y: Ends,
     pub y_ticks: Ticks,
+    /// Distance from the plot's left side to the label of the y axis.
     pub label_distance: f64,
 }
 

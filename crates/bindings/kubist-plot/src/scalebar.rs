@@ -1,3 +1,5 @@
+//! Length and position of a scale bar.
+
 use kubist_types::steps::{MARKS, Step};
 
 use crate::layout::{LABEL_TEXT, Layout, MARK_TEXT};
@@ -6,6 +8,7 @@ use crate::text::Typeface;
 use crate::ticks::shown;
 
 pub(crate) struct ScaleBar {
+    /// The first pixel column, and the length in pixels.
     pub left: i64,
     pub length: i64,
     pub text: String,

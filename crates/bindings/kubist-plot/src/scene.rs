@@ -42,6 +42,7 @@ pub(crate) struct Layer {
     pub splats: Splats,
     pub colors: Colors,
     pub opacity: f32,
+    /// Colour of points without a value.
     pub missing: Color,
 }
 

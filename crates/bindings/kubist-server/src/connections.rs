@@ -71,6 +71,7 @@ impl Connections {
         self.open.lock().unwrap_or_else(|poisoned| poisoned.into_inner())
     }
 
+    /// Admits a client at this address. Another connection may be closed for it.
     pub fn admit(self: &Arc<Self>, address: IpAddr) -> Result<Admitted, Full> {
         let address = client_of(address);
         let mut open = self.open();
@@ -89,6 +90,7 @@ impl Connections {
         Ok(Admitted { connections: self.clone(), number, connection })
     }
 
+    /// Waits until a connection ends.
     pub async fn one_left(&self) {
         self.left.notified().await;
     }
@@ -128,6 +130,7 @@ impl Connection {
         self.waits.lock().unwrap_or_else(|poisoned| poisoned.into_inner())
     }
 
+    /// The whole request has arrived; the client waits for the response.
     pub fn is_answered(&self) {
         self.waits().silent_since = None;
     }
@@ -153,6 +156,7 @@ impl Connection {
         self.waits().unread_since.filter(|since| since.elapsed() >= SLOW)
     }
 
+    /// Waits until the connection must close for another one.
     pub async fn gives_way(&self) {
         self.gives_way.notified().await;
     }

@@ -15,8 +15,10 @@ use crate::problem::{Problem, Result};
 const FETCH_SITE: HeaderName = HeaderName::from_static("sec-fetch-site");
 const FETCH_DEST: HeaderName = HeaderName::from_static("sec-fetch-dest");
 
+/// The checks that a request must pass.
 #[derive(Clone, Debug)]
 pub struct Guard {
+    /// Whether the server listens on loopback only.
     pub loopback: bool,
     pub token: Option<String>,
 }

@@ -51,6 +51,7 @@ impl Question {
     }
 }
 
+/// The slot of a request. Dropping it frees the slot.
 struct Taken {
     slots: QuestionSlots,
     question: Arc<Question>,
@@ -128,12 +129,14 @@ pub struct Out {
 }
 
 impl Out {
+    /// Adds a header. Call it before the first byte is sent.
     pub fn header(&mut self, name: &'static str, value: &str) {
         if let Some(headers) = &mut self.headers {
             headers.push((name, value.to_string()));
         }
     }
 
+    /// Sends the bytes written so far.
     pub fn hand_over(&mut self) -> std::io::Result<()> {
         if let Some(headers) = self.headers.take() {
             self.send(Message::Begin(headers))?;
@@ -244,6 +247,7 @@ pub async fn stream(
     }
 }
 
+/// Runs `work` on its own thread and responds with the JSON that it returns.
 pub async fn json(
     limits: &Work,
     work: impl FnOnce(&Cancel) -> Result<serde_json::Value> + Send + 'static,

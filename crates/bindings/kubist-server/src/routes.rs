@@ -1,3 +1,5 @@
+//! Routes each request to its handler.
+
 use std::sync::Arc;
 use std::time::Duration;
 

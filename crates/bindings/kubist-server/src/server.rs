@@ -87,6 +87,7 @@ const CHECK_CONNECTIONS: Duration = Duration::from_millis(250);
 const TOO_MANY: &[u8] =
     b"HTTP/1.1 503 Service Unavailable\r\nretry-after: 1\r\ncontent-length: 0\r\nconnection: close\r\n\r\n";
 
+/// A running server. Dropping it stops it.
 pub struct Server {
     address: SocketAddr,
     tables: Vec<String>,

@@ -34,6 +34,7 @@ impl StallTimeout {
         StallTimeout { stream, connection, patience, timer: Box::pin(sleep(patience)), waiting: false }
     }
 
+    /// The outcome of a write; an error if it has waited too long.
     fn judge<T>(&mut self, written: Poll<Result<T>>, context: &mut Context<'_>) -> Poll<Result<T>> {
         if self.waiting == written.is_ready() {
             self.waiting = written.is_pending();

@@ -66,6 +66,7 @@ const KNOWN_FUNCTIONS: &str = "abs, acos, asin, atan, atan2, bin, ceil, coalesce
                                length, ln, log10, log2, lower, nullif, pi, power, radians, regexp_matches, round, sign, \
                                sin, sqrt, starts_with, substr, tan, upper, xor, and the parts of a time such as hour";
 
+/// Binds an operator or a function. `units` are the units of the expression.
 pub(crate) fn call(name: &str, mut operands: Vec<Meaning>, units: &Arc<Units>) -> Result<Meaning, ExprError> {
     let lower = name.to_ascii_lowercase();
     if lower == "isnan" || lower == "isfinite" {
@@ -242,6 +243,7 @@ fn arithmetic(
     if constant { folded(&compute) } else { Ok(Operand::Compute(compute).into()) }
 }
 
+/// An operand of arithmetic converted to this kind; `None` for null.
 pub(crate) fn step(operand: Numeric, kind: Kind) -> Option<Compute> {
     match operand {
         Numeric::Null => None,

@@ -44,6 +44,7 @@ pub(crate) fn bind(syntax: Syntax, schema: &Schema) -> Result<Meaning, ExprError
     Ok(meaning)
 }
 
+/// Binds an expression that must be a condition.
 pub(crate) fn condition(syntax: Syntax, schema: &Schema) -> Result<Test, ExprError> {
     as_test(bind(syntax, schema)?)
 }
@@ -444,6 +445,7 @@ fn among(operand: Meaning, items: Vec<Meaning>) -> Result<Meaning, ExprError> {
     Ok(once(number, any(tests)).into())
 }
 
+/// A test that a condition equals one of the items, which must be conditions.
 fn same_as_one(test: Test, items: Vec<Meaning>) -> Result<Test, ExprError> {
     let mut others = Vec::with_capacity(items.len());
     let mut listed = Vec::new();

@@ -1,3 +1,5 @@
+//! Native values of fixed-width columns in ranges, comparisons and arithmetic.
+
 use crate::error::ExprError;
 use arrow_buffer::i256;
 use arrow_schema::DataType;

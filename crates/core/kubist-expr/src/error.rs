@@ -7,6 +7,7 @@
 use arrow_schema::DataType;
 use std::borrow::Cow;
 
+/// The reason why an expression cannot be parsed, bound or evaluated.
 #[derive(Clone, Debug, PartialEq, thiserror::Error)]
 pub enum ExprError {
     /// A syntax error. `position` counts characters from 1.
@@ -25,6 +26,7 @@ pub enum ExprError {
     #[error("the expression is nested too deeply (more than {limit} levels)")]
     TooDeep { limit: usize },
 
+    /// The expression is too large. `limit` names the limit.
     #[error("the expression is too large: more than {limit}")]
     TooLarge { limit: String },
 

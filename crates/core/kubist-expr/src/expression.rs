@@ -23,6 +23,7 @@ use arrow_buffer::{NullBuffer, i256};
 use arrow_schema::{DataType, Schema};
 use std::collections::HashMap;
 
+/// A number for each row of a table, bound to its schema.
 #[derive(Clone, Debug)]
 pub struct Expression {
     of: Of,
@@ -66,6 +67,7 @@ impl Expression {
         Expression { of: Of::Number(compute) }
     }
 
+    /// The computation, unless the expression is a condition.
     pub(crate) fn number(&self) -> Option<&Compute> {
         match &self.of {
             Of::Number(compute) => Some(compute),
@@ -229,6 +231,7 @@ pub struct Wholes {
 }
 
 impl Wholes {
+    /// The number of a row; `None` if it is null or unknown.
     pub fn get(&self, row: usize) -> Option<i128> {
         if self.missing.get(row).copied().unwrap_or(false) { None } else { self.values.get(row).copied() }
     }
@@ -248,6 +251,7 @@ fn of_column(array: &dyn Array) -> Result<Vector, ExprError> {
     Ok(Vector { values: Values::Int(values), nulls: wide.nulls().cloned() })
 }
 
+/// Reads a column directly as doubles. Arithmetic keeps its kind until the result.
 fn in_doubles(operand: Operand) -> Compute {
     match operand {
         Operand::Column(column) => Compute { kind: Kind::F64, ..computed(Operand::Column(column)) },
@@ -272,6 +276,7 @@ mod tests {
         .unwrap()
     }
 
+    /// The values, with `None` for missing ones.
     fn of(sql: &str) -> Vec<Option<f64>> {
         let batch = rows();
         let values = Expression::parse(sql, &batch.schema()).unwrap().evaluate(&batch, &crate::never).unwrap();

@@ -19,6 +19,7 @@ use arrow_select::concat::concat;
 use kubist_index::with_exact_primitive;
 use std::sync::Arc;
 
+/// Maximum bytes of a text in a `CASE` that is used as a group. Each row may get one.
 const LONGEST_TEXT: usize = 1_024;
 
 /// A value for each row of a table, bound to its schema.
@@ -158,6 +159,7 @@ impl Grouping {
     }
 }
 
+/// Integers as values of a column of the type. Each must fit.
 fn stored(values: &[i128], nulls: Option<NullBuffer>, data_type: &DataType) -> Result<ArrayRef, ExprError> {
     use crate::cell::Cell;
     with_exact_primitive!(data_type, T => {

@@ -149,6 +149,7 @@ impl<'a> Lexer<'a> {
         Ok(Token::Number(number))
     }
 
+    /// The text between two `quote`s. A doubled quote stands for one.
     fn quoted(&mut self, quote: char) -> Result<String, ExprError> {
         let start = self.at;
         let mut content = String::new();

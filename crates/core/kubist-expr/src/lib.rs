@@ -133,6 +133,7 @@ pub fn never() -> bool {
     false
 }
 
+/// A condition on the rows of a table, bound to its schema.
 #[derive(Clone, Debug)]
 pub struct Predicate {
     test: Test,

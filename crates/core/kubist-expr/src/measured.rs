@@ -39,6 +39,7 @@ fn quantity(meaning: &Meaning) -> Option<Quantity> {
     }
 }
 
+/// Returns whether it is a number, so that its unit is the unit of its values.
 fn is_number(operand: &Operand) -> bool {
     matches!(family(operand), Family::Int { .. } | Family::Decimal { .. } | Family::Float(_))
 }

@@ -613,6 +613,7 @@ impl Parser<'_> {
         call(&name, operands)
     }
 
+    /// A column name. Dots are part of it.
     fn name(&mut self) -> Parsed {
         let mut name = String::new();
         let mut quoted = false;

@@ -126,6 +126,7 @@ mod tests {
         ])
     }
 
+    /// The values as text, or `None`.
     fn values(sql: &str, column: usize) -> Option<String> {
         let schema = schema();
         let found = Predicate::parse(sql, &schema).unwrap().values_of(column, schema.field(column).data_type())?;

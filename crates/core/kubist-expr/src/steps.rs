@@ -93,6 +93,7 @@ fn computed(function: Function, operands: Vec<Compute>) -> f64 {
 }
 
 impl Expression {
+    /// The behaviour of the expression under small changes of its inputs.
     pub fn shape(&self) -> Shape {
         self.number().map_or(Shape::Broken, shape)
     }

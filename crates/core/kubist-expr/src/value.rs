@@ -1,3 +1,5 @@
+//! Untyped literals that a user writes or passes.
+
 use crate::error::shortened;
 use crate::moment::Moment;
 use crate::number::{Decimal, Number};

@@ -31,6 +31,7 @@ pub enum Nulls {
     All,
 }
 
+/// The rows of a zone that a predicate selects.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Verdict {
     /// Certainly no row: skip the zone.
@@ -256,6 +257,7 @@ fn any(parts: impl Iterator<Item = Answers>) -> Answers {
     any
 }
 
+/// The condition on one column: ascending ranges of its order keys.
 #[derive(Clone, Copy, Debug)]
 pub struct KeyRanges<'a> {
     /// The column's index in the schema.

@@ -55,6 +55,7 @@ pub struct NewWriters {
 /// A published grid after the first. It never changes.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct NewGrid {
+    /// Its number, from 1.
     pub grid: u32,
     pub dimensions: Vec<GridDimension>,
     pub reason: String,

@@ -173,6 +173,7 @@ pub fn packed_len(count: usize, width: u32) -> usize {
     (count * width as usize).div_ceil(8)
 }
 
+/// The number of bits for values up to `largest`.
 pub fn width_of(largest: u64) -> u32 {
     64 - largest.leading_zeros()
 }

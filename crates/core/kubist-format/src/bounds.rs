@@ -71,6 +71,7 @@ enum Scale {
     },
 }
 
+/// The steps that bounds are rounded to.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Steps {
     base: u64,
@@ -114,6 +115,7 @@ impl Steps {
         Some(Steps { low, high, inner, scale, ..self })
     }
 
+    /// The steps that separate the most of these bounds.
     pub fn fitted(bounds: &[u64], (base, top): (u64, u64), most_bits: u32, values: Values) -> Steps {
         let whole = Steps::between(base, top, most_bits);
         if whole.scale == (Scale::Keys { shift: 0 }) || most_bits > MOST_FITTED_BITS {
@@ -349,6 +351,7 @@ bits::vectorised! {
     }
 }
 
+/// Appends the lower and the upper bound of each zone. No bound is outside the ends of the steps.
 pub fn put(bounds: &[u64], steps: Steps, out: &mut Vec<u8>) {
     steps.put(out);
     if steps.base == steps.top {

@@ -42,6 +42,7 @@ pub fn split(bytes: &[u8]) -> std::result::Result<(Head, &[u8]), EntryError> {
     Ok((serde_json::from_slice(head).map_err(|error| EntryError::Bad(error.to_string()))?, reader.rest()))
 }
 
+/// The runs of a checkpoint, or the locations of their pages.
 pub enum Body<'a> {
     Runs(&'a [u8]),
     /// The pages per level, oldest level first, and removed runs on them.

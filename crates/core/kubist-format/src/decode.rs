@@ -54,6 +54,7 @@ impl Pick {
     }
 }
 
+/// Adds a zone with all its rows after all others.
 #[inline]
 pub fn pick_zone(picks: &mut Vec<Pick>, zone: usize) {
     match picks.last_mut() {

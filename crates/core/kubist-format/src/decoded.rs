@@ -1,3 +1,5 @@
+//! A decoded page of a column.
+
 use arrow_buffer::Buffer;
 
 /// A decoded page in few memory blocks, because each pointer to follow would be a cache miss for every use.
@@ -10,6 +12,7 @@ pub struct DecodedPage {
 }
 
 impl DecodedPage {
+    /// A page of values as column builders use them, with their validity.
     pub fn new(values: Buffer, valid: Option<Box<[u8]>>) -> DecodedPage {
         DecodedPage { values, valid }
     }

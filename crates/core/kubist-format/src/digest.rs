@@ -85,6 +85,7 @@ pub fn decode_abstracts(
     }
 }
 
+/// The page of each primary run in a level, by the lookup that covers the run.
 #[derive(Debug, PartialEq)]
 pub struct Places {
     pub lookups: Vec<OfLookup>,
@@ -238,6 +239,7 @@ impl Digest {
         encode_page(Page { runs, cutoffs: Vec::new() }, forest)
     }
 
+    /// The parts of the digest, which are stored in this order.
     pub fn encode(mut self, forest: &Forest) -> [Vec<u8>; 4] {
         let abstracts = self.encode_abstracts(forest);
         let (places, blocks) = self.encode_places();

@@ -35,12 +35,14 @@ impl RunEncoding {
     }
 }
 
+/// Options for encoding one column; see [`RunEncoding`].
 #[derive(Clone, Copy, Debug, Default)]
 pub struct ColumnEncoding {
     pub compression: Compression,
     pub step: Option<i32>,
 }
 
+/// The chunks of a column, one for each page, and its zones.
 pub struct EncodedColumn {
     pub chunks: Vec<Vec<u8>>,
     pub zones: ColumnZones,

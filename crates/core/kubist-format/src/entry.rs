@@ -1,3 +1,9 @@
+//! The binary form of log entries and of pages of checkpoints.
+//!
+//! A commit entry lists the runs that it adds, with the data that a planner needs and the location of their
+//! bytes, and restates cutoffs. A reader skips sections with unknown odd tags, and refuses the entry if an
+//! unknown tag is even.
+
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
@@ -37,6 +43,7 @@ pub struct CommitEntry {
     pub commit: Commit<Location>,
 }
 
+/// The position of a commit in the history of its table.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Link {
     pub previous: Chain,

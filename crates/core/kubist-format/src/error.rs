@@ -1,3 +1,5 @@
+//! Errors of stored bytes.
+
 use crate::wire::Short;
 
 #[derive(Clone, Debug, PartialEq)]

@@ -16,6 +16,7 @@ use crate::wire::{MOST_STREAM_BYTES, Reader};
 /// The format version of new tables. Tables of a higher version are refused.
 pub const FORMAT_VERSION: u32 = 1;
 
+/// Properties of a table that are fixed at creation.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Header {
     pub format_version: u32,

@@ -139,6 +139,7 @@ impl History {
         self.writers.values().find_map(|progress| progress.tokens.get(token)).map(|marked| marked.rows)
     }
 
+    /// The last step that a writer committed or abandoned.
     pub fn last_step(&self, writer: &str) -> Option<i64> {
         self.writers.get(writer)?.steps.last_key_value().map(|((step, _), _)| *step)
     }

@@ -1,3 +1,5 @@
+//! The location of a run's bytes, and further data of its entry.
+
 use std::sync::Arc;
 
 use kubist_index::cube::MAX_DIMENSIONS;
@@ -28,6 +30,7 @@ pub struct Location {
 pub type Site = (Arc<str>, u64);
 
 impl Location {
+    /// The site of the run's bytes, independent of its id.
     pub fn site(&self) -> Site {
         (self.segment.clone(), self.map_offset)
     }

@@ -17,6 +17,7 @@ pub struct LookupBytes {
 }
 
 impl LookupBytes {
+    /// Adds the bytes of the run's lookup, if it was not added before.
     pub fn add(&mut self, run: &Run<Location>) {
         let Some(lookup) = &run.payload.lookup else { return };
         if self.seen.insert(first_run(run, lookup)) {

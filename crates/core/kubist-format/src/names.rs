@@ -26,6 +26,7 @@ pub const PAGES_SEGMENT: &str = "pages-";
 /// Prefix of segments of rewrites. Their names end with their creation time, so that no name is reused.
 pub const REWRITE_SEGMENT: &str = "rewrite-";
 
+/// The number in the name of a rewrite or an alteration.
 pub fn number_of(name: &str) -> u64 {
     name.rsplit_once('/').and_then(|(_, number)| number.parse().ok()).unwrap_or(0)
 }

@@ -37,6 +37,7 @@ const SOME_NULL: u8 = 1 << 7;
 /// Gaps of at most this many rows between wanted rows are decoded too, because starting again takes as long.
 const FAR_APART: usize = 64;
 
+/// The name of the encoding of a chunk of a column.
 pub fn encoding(data_type: &DataType, bytes: &[u8]) -> &'static str {
     if !is_exact(data_type) {
         return "lz4";
@@ -244,6 +245,7 @@ impl<'a, W: Word> Chunk<'a, W> {
     }
 }
 
+/// Keeps only the keys that spans want. `keys[before..]` are the keys of the rows from `first` on.
 fn keep<W: Copy>(spans: &[Span], first: usize, before: usize, keys: &mut Vec<W>) {
     let mut at = before;
     for span in spans {
@@ -321,6 +323,7 @@ fn merge<W: Word>(which: &[u8], rows: Range<usize>, both: &mut Vec<W>, zeros: us
 /// Known properties of a column for encoding.
 #[derive(Clone, Copy, Debug)]
 pub struct Put {
+    /// The sign bit in the keys of floats. In the key of a negative value, unused low bits are ones.
     pub sign: Option<u32>,
     /// The exponent of the power of two of which most values are multiples, for floats of the keys' width.
     pub step: Option<i32>,

@@ -92,12 +92,14 @@ impl PartialEq for RunRanges {
     }
 }
 
+/// Collects the ranges of runs that are being written.
 #[derive(Default)]
 pub struct Gathered {
     columns: Vec<(usize, ColumnZones)>,
 }
 
 impl Gathered {
+    /// Adds a run. Each run must have the same stored columns, ascending.
     pub fn add(&mut self, of_run: impl Iterator<Item = (usize, Zone)>) {
         let is_first = self.columns.is_empty();
         for (index, (column, zone)) in of_run.enumerate() {
@@ -108,6 +110,7 @@ impl Gathered {
         }
     }
 
+    /// The ranges of the added runs in their order.
     pub fn finish(self, runs: usize) -> Vec<RunRanges> {
         let columns: Vec<u32> = self.columns.iter().map(|(column, _)| *column as u32).collect();
         let mut packed = Vec::new();
@@ -175,6 +178,7 @@ fn push(zones: &mut ColumnZones, zone: Option<Zone>) {
     zones.nulls.push(nulls);
 }
 
+/// Appends a column. The nulls are omitted if there are none.
 fn put(mut zones: ColumnZones, out: &mut Vec<u8>) {
     if zones.nulls.iter().all(|nulls| *nulls == NO_NULLS) {
         zones.nulls.clear();

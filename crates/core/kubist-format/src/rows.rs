@@ -41,6 +41,7 @@ impl Span {
     }
 }
 
+/// Calls `each` with every row whose bit is set.
 #[inline]
 pub fn for_rows(rows: Rows, mut each: impl FnMut(usize)) {
     for (first, mut half) in [(0, rows as u64), (64, (rows >> 64) as u64)] {

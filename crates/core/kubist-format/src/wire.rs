@@ -3,6 +3,7 @@
 /// Maximum bytes of an Arrow IPC stream of a schema or of one row of one column.
 pub const MOST_STREAM_BYTES: u64 = 16 << 20;
 
+/// The bytes end before the field.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Short;
 
@@ -52,6 +53,7 @@ impl<'a> Reader<'a> {
         std::str::from_utf8(self.bytes(length)?).map_err(|_| Short)
     }
 
+    /// The bytes that were not read yet.
     pub fn rest(&self) -> &'a [u8] {
         self.bytes
     }
@@ -61,6 +63,7 @@ impl<'a> Reader<'a> {
     }
 }
 
+/// Appends the length of a text, and the text.
 pub fn put_text(text: &str, out: &mut Vec<u8>) {
     out.extend_from_slice(&(text.len() as u32).to_le_bytes());
     out.extend_from_slice(text.as_bytes());

@@ -60,6 +60,7 @@ pub struct LazyZones {
 }
 
 impl LazyZones {
+    /// The zones of a column whose keys have this meaning.
     pub fn new(unpacked: ColumnZones, values: Values) -> LazyZones {
         LazyZones { zones: Lazy::unpacked(unpacked), values, whole: OnceLock::new() }
     }
@@ -87,6 +88,7 @@ impl From<Vec<PriorityRange>> for LazyPriorities {
     }
 }
 
+/// The location of one column of one page, from the start of the run's data.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct Chunk {
     pub offset: u64,
@@ -169,6 +171,7 @@ impl ZoneMap {
         })
     }
 
+    /// The statistics of a column in a zone, in the form for predicates.
     #[inline]
     pub fn zone(&self, zone: usize, zones: &ColumnZones) -> Zone {
         let nulls = match zones.nulls_of(zone) {

@@ -78,6 +78,7 @@ impl Accuracy {
         }
     }
 
+    /// Returns whether values of the type can be rounded.
     pub fn suits(data_type: &DataType) -> bool {
         data_type.is_integer() || data_type.is_floating()
     }

@@ -36,6 +36,7 @@ impl CubeId {
         CubeId((grid as u128) << CUBE_BITS)
     }
 
+    /// The number of the grid in whose tree it is.
     pub fn grid(self) -> u32 {
         (self.0 >> CUBE_BITS) as u32
     }
@@ -44,6 +45,7 @@ impl CubeId {
         self.0
     }
 
+    /// The level of the cube; the root has level 0.
     pub fn level(self) -> u32 {
         (self.0 & 0xff) as u32
     }
@@ -84,6 +86,7 @@ impl Geometry {
         self.dimensions as usize
     }
 
+    /// Bits of a coordinate, which is also the deepest level.
     pub fn bits(&self) -> u32 {
         self.bits
     }
@@ -106,6 +109,7 @@ impl Geometry {
         KEY_BITS - level * self.dimensions
     }
 
+    /// The Morton key of a point with these coordinates.
     pub fn key(&self, coordinates: &[u32]) -> MortonKey {
         let mut key: u128 = 0;
         for bit in (0..self.bits).rev() {
@@ -145,6 +149,7 @@ impl Geometry {
         coordinates
     }
 
+    /// The cube of this level that contains a key.
     pub fn cube_of(&self, key: MortonKey, level: u32) -> CubeId {
         let free = self.free_bits(level);
         // The shift is less than 128, because the field is narrower than u128.
@@ -174,6 +179,7 @@ impl Geometry {
         (0..count).map(move |child| geometry.named(cube.first_key() | child << free, level + 1))
     }
 
+    /// The ancestors from the root to the cube's parent.
     pub fn ancestors(&self, cube: CubeId) -> impl Iterator<Item = CubeId> + use<> {
         let geometry = *self;
         (0..cube.level()).map(move |level| geometry.cube_of(cube.first_key(), level))
@@ -187,6 +193,7 @@ impl Geometry {
         (key ^ cube.first_key()) >> self.free_bits(cube.level()) == 0
     }
 
+    /// Returns whether `inner` is the cube or one of its descendants.
     pub fn contains(&self, cube: CubeId, inner: CubeId) -> bool {
         inner.level() >= cube.level() && inner.grid() == cube.grid() && self.contains_key(cube, inner.first_key())
     }

@@ -17,6 +17,7 @@ use crate::state::{Run, RunId, State};
 use blocks::{Block, Blocks, Change, Making, Sorted};
 use parcels::Subtrees;
 
+/// The live runs of a snapshot, arranged for planning.
 #[derive(Debug)]
 pub struct Directory<L> {
     forest: Forest,
@@ -160,6 +161,7 @@ impl<L> Directory<L> {
         directory
     }
 
+    /// Returns whether it has all runs and cutoffs of a state.
     pub fn is_whole(&self) -> bool {
         self.otherwise == Threshold::ALL
     }
@@ -207,6 +209,7 @@ impl<L> Directory<L> {
         self.primaries.iter().flat_map(|block| block.cubes.iter().copied())
     }
 
+    /// Number of cubes with at least one primary run.
     pub fn occupied_cubes(&self) -> usize {
         let occupied =
             |block: &Arc<Block<L>>| (0..block.cubes.len()).filter(|cube| !block.of_cube(*cube).is_empty()).count();

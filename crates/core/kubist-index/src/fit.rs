@@ -22,8 +22,10 @@ const OUTGROWN: f64 = 1.3;
 /// One of this many values at either end is left to the tails of a new scale.
 const OUTLIERS: usize = 1024;
 
+/// A sample: `values[d][record]` for each dimension; NaN for missing numbers.
 pub type Sample = [Vec<f64>];
 
+/// Records that boxes examine for each record that they return.
 pub fn examined(geometry: &Geometry, scales: &[Scale], sample: &Sample) -> f64 {
     let records = sample.first().map_or(0, Vec::len);
     let columns: Vec<Vec<u32>> =

@@ -9,6 +9,7 @@ use std::collections::BTreeMap;
 
 use crate::cube::{CUBE_BITS, CubeId, Geometry, GridBox};
 
+/// The geometries of the known grids of a table, by number.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Forest(Vec<Geometry>);
 
@@ -45,6 +46,7 @@ impl Forest {
         }
     }
 
+    /// The tree of a grid, if it is known.
     pub fn tree(&self, grid: u32) -> Option<Geometry> {
         self.0.binary_search_by_key(&grid, Geometry::grid).ok().map(|index| self.0[index])
     }
@@ -82,6 +84,7 @@ impl Region {
         Region(forest.trees().map(|tree| (tree.grid(), tree.everything())).collect())
     }
 
+    /// A box in one grid, and nothing in the others.
     pub fn in_grid(grid: u32, grid_box: GridBox) -> Region {
         Region(BTreeMap::from([(grid, grid_box)]))
     }
@@ -90,10 +93,12 @@ impl Region {
         self.0.insert(grid, grid_box);
     }
 
+    /// Removes a grid: the region then has no part in it.
     pub fn remove(&mut self, grid: u32) {
         self.0.remove(&grid);
     }
 
+    /// The box in a grid; `None` if the region has no part in it.
     pub fn in_tree(&self, grid: u32) -> Option<&GridBox> {
         self.0.get(&grid)
     }

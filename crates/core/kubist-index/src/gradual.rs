@@ -14,6 +14,7 @@ pub trait Stop {
     fn look(&self) -> Result<(), Self::Stopped>;
 }
 
+/// A switch that never cancels.
 pub struct Never;
 
 impl Stop for Never {

@@ -13,6 +13,7 @@ use crate::forest::Forest;
 const LATE_RUNS: usize = 256;
 const LATE_SHARE: usize = 8;
 
+/// A directory, and the changes since it was arranged.
 #[derive(Debug)]
 pub struct Layers<L> {
     arranged: Arc<Directory<L>>,

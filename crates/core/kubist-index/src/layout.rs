@@ -42,6 +42,7 @@ impl Capacity {
         Capacity::adding(rows, 0.5)
     }
 
+    /// The same, with another fraction of the capacity that justifies a run.
     pub fn adding(rows: u32, share: f64) -> Capacity {
         let usual = Capacity::new(rows);
         let worth_adding = ((rows as f64 * share) as usize).clamp(usual.worth_pushing, usual.worth_distributing.max(1));
@@ -49,6 +50,7 @@ impl Capacity {
     }
 }
 
+/// The known properties of the cubes on the path of the rows.
 pub trait Known {
     fn cutoff(&self, cube: CubeId) -> Threshold;
     /// Returns whether the cube has rows of its own.

@@ -6,6 +6,7 @@ use crate::forest::{Forest, Region};
 use crate::pages::Page;
 use crate::priority::PriorityRange;
 
+/// The priorities and the cubes of a page's entries.
 #[derive(Debug)]
 pub struct Outlines {
     grid: u32,
@@ -58,6 +59,7 @@ impl Outlines {
         }
     }
 
+    /// Maximum bytes of memory for a page.
     pub fn memory(runs: usize, entries: usize) -> usize {
         size_of::<Outlines>() + runs * 16 + entries * MAX_DIMENSIONS * 8
     }

@@ -21,6 +21,7 @@ use crate::forest::{Forest, Region};
 use crate::priority::{PriorityRange, Threshold};
 use crate::state::Run;
 
+/// An entry of a directory: a run or a cutoff of a cube.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Entry<L> {
     Run(Arc<Run<L>>),
@@ -63,6 +64,7 @@ impl Tier {
     pub const ALL: [Tier; 3] = [Tier::Upper, Tier::Middle, Tier::Lower];
 }
 
+/// The description of a page in the list of pages.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Summary {
     pub tier: Tier,
@@ -101,6 +103,7 @@ impl<L> Page<L> {
         self.len() == 0
     }
 
+    /// The grid of its entries; `None` if it is empty.
     fn grid(&self) -> Option<u32> {
         self.cubes().next().map(CubeId::grid)
     }
@@ -144,6 +147,7 @@ impl<L> Page<L> {
     }
 }
 
+/// Maximum entries of a page, and of a subtree of the lower tier.
 #[derive(Clone, Copy, Debug)]
 pub struct Sizes {
     pub page: usize,

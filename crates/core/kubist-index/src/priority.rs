@@ -15,6 +15,7 @@ use arrow_schema::{DataType, TimeUnit};
 use half::f16;
 use xxhash_rust::xxh3::{xxh3_64, xxh3_64_with_seed};
 
+/// An inclusive range of priorities.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct PriorityRange {
     pub first: u64,
@@ -29,6 +30,7 @@ impl Threshold {
     pub const NONE: Threshold = Threshold(0);
     pub const ALL: Threshold = Threshold(1 << 64);
 
+    /// The threshold of an integer, clamped to 2^64.
     pub fn new(value: u128) -> Threshold {
         Threshold(value.min(1 << 64))
     }
@@ -66,6 +68,7 @@ impl PriorityRange {
         (low < high).then(|| PriorityRange { first: low.0 as u64, last: (high.0 - 1) as u64 })
     }
 
+    /// The intersection; `None` if it is empty.
     pub fn intersect(self, other: PriorityRange) -> Option<PriorityRange> {
         let range = PriorityRange { first: self.first.max(other.first), last: self.last.min(other.last) };
         (range.first <= range.last).then_some(range)

@@ -12,11 +12,13 @@ pub struct Ramp {
 }
 
 impl Ramp {
+    /// The ramp of a run with these lowest and highest priorities.
     pub fn of_run(rows: u64, (first, last): (u64, u64)) -> Ramp {
         let fraction = |priority: u64| priority as f64 / 18_446_744_073_709_551_616.0;
         Ramp { first: fraction(first), last: fraction(last), rows: rows as f64 }
     }
 
+    /// Number of rows below a fraction.
     pub fn below(&self, fraction: f64) -> f64 {
         match (fraction <= self.first, fraction >= self.last) {
             (true, _) => 0.0,

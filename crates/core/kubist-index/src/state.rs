@@ -204,6 +204,7 @@ impl<L> State<L> {
         self.rewrites = self.rewrites.max(other.rewrites);
     }
 
+    /// W(cube): [`Threshold::ALL`] until an entry lowers it.
     pub fn cutoff(&self, cube: CubeId) -> Threshold {
         self.cutoffs.get(&cube).copied().unwrap_or(Threshold::ALL)
     }
@@ -212,6 +213,7 @@ impl<L> State<L> {
         self.cutoffs.iter().map(|(cube, cutoff)| (*cube, *cutoff))
     }
 
+    /// The position up to which a writer's log is joined.
     pub fn position(&self, writer: &str) -> u64 {
         self.positions.get(writer).copied().unwrap_or(0)
     }
@@ -238,6 +240,7 @@ impl<L> State<L> {
         self.removed.iter().copied().filter(|run| !self.indices.contains_key(run))
     }
 
+    /// Number of runs it has, also removed ones.
     pub fn added(&self) -> usize {
         self.added.len()
     }

@@ -1,3 +1,5 @@
+//! Decoder of Arrow IPC messages into record batches.
+
 use std::collections::HashMap;
 use std::sync::Arc;
 
@@ -48,6 +50,7 @@ impl Decoder {
         &self.schema
     }
 
+    /// Decodes only the columns at these indices.
     pub fn take_only(&mut self, columns: Vec<usize>) {
         self.columns = Some(columns);
     }

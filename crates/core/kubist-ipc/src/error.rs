@@ -1,3 +1,5 @@
+//! Errors of reading a message.
+
 use std::fmt;
 
 use arrow_schema::ArrowError;

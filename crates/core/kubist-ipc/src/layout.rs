@@ -21,6 +21,7 @@ pub struct Layout<'a> {
 }
 
 impl<'a> Layout<'a> {
+    /// The layout of a batch with buffers of these lengths.
     pub fn new(batch: &arrow_ipc::RecordBatch, version: MetadataVersion, lengths: &'a [u64]) -> Layout<'a> {
         let mut variadic: Vec<i64> = batch.variadicBufferCounts().into_iter().flatten().collect();
         variadic.reverse();

@@ -1,3 +1,5 @@
+//! Reader of a stream of messages.
+
 use std::io::{ErrorKind, Read};
 
 use arrow_array::RecordBatch;
@@ -40,6 +42,7 @@ impl<R: Read> Stream<R> {
         self.decoder.schema()
     }
 
+    /// Decodes only the columns at these indices.
     pub fn take_only(&mut self, columns: Vec<usize>) {
         self.decoder.take_only(columns);
     }

@@ -86,6 +86,7 @@ impl Worth {
         part <= MOST_PART && self.known / (1.0 - part) <= self.unknown
     }
 
+    /// The number's fraction of the standard error of the results.
     pub fn part(&self, number: Number) -> f64 {
         if number.is_exact() { 0.0 } else { number.error / number.rows.max(1.0) / self.error }
     }

@@ -19,6 +19,7 @@ impl End {
     }
 }
 
+/// Search for the minimum or the maximum of one stored column.
 #[derive(Debug)]
 pub struct Reach {
     pub column: usize,

@@ -1,3 +1,5 @@
+//! Compression levels of a table.
+
 use std::fmt;
 use std::str::FromStr;
 
@@ -35,6 +37,7 @@ impl fmt::Display for Compression {
     }
 }
 
+/// The error for a name that is not a compression level.
 #[derive(Clone, Debug, PartialEq)]
 pub struct NoCompression(String);
 

@@ -51,6 +51,7 @@ pub enum ErrorKind {
 }
 
 impl ErrorKind {
+    /// The kind of a failed operation of the operating system on a file that should exist.
     pub fn of_io(error: &io::Error) -> ErrorKind {
         use io::ErrorKind as Io;
         match error.kind() {
@@ -82,6 +83,7 @@ pub enum Error {
     Expression(#[source] ExprError),
     #[error("{location} is not a Kubist table: {why}")]
     NotATable { location: String, why: String },
+    /// Nothing exists at this location. `hint` suggests another location, or is empty.
     #[error("{location} does not exist{hint}")]
     Missing { location: String, hint: String },
     #[error("{location} already exists: {why}")]
@@ -100,6 +102,7 @@ pub enum Error {
     /// Another table is at the location, or another history of the same table: open it again.
     #[error("the table at {location} was replaced by another: {why}; open it again")]
     Replaced { location: String, why: String },
+    /// The call was cancelled. The table is unchanged.
     #[error("cancelled")]
     Cancelled,
     /// A handle was used in a forked process.

@@ -14,6 +14,7 @@ pub fn count(number: u64) -> String {
     grouped
 }
 
+/// `1 row`, `2 rows`.
 pub fn counted(number: u64, noun: &str) -> String {
     format!("{} {noun}{}", count(number), if number == 1 { "" } else { "s" })
 }
@@ -105,6 +106,7 @@ fn exponent(value: f64) -> i32 {
     text.split_once('e').filter(|_| value != 0.0).and_then(|(_, power)| power.parse().ok()).unwrap_or(i32::MIN)
 }
 
+/// Inserts commas between groups of three digits before the decimal point.
 pub fn grouped(number: &str) -> String {
     let (sign, digits) = number.split_at(usize::from(number.starts_with('-')));
     let (whole, rest) = digits.split_at(digits.find('.').unwrap_or(digits.len()));
@@ -148,6 +150,7 @@ fn over(value: f64, power: i32) -> f64 {
     }
 }
 
+/// A number with a fixed number of decimals. Zeros have no sign.
 fn fixed(value: f64, decimals: usize) -> String {
     let text = format!("{value:.decimals$}");
     match text.strip_prefix('-') {

@@ -1,3 +1,5 @@
+//! The description of a column for people.
+
 use crate::metadata::Metadata;
 
 #[derive(Clone, Debug, serde::Serialize)]

@@ -1,5 +1,6 @@
 use std::collections::BTreeMap;
 
+/// Metadata of a table or a column, by key.
 pub type Metadata = BTreeMap<String, serde_json::Value>;
 
 /// The key of a column's unit.

@@ -16,6 +16,7 @@ pub struct Dimension {
 }
 
 impl Dimension {
+    /// A dimension whose domain is learned from the first commit.
     pub fn learned(column: impl Into<String>) -> Dimension {
         Dimension { column: column.into(), domain: Domain::Learned }
     }
@@ -58,6 +59,7 @@ pub struct TableOptions {
     /// Units of columns, such as `m/s`. Arrow metadata stores them under `unit`, and a unit that is already
     /// there also counts.
     pub units: Vec<(String, String)>,
+    /// The table's metadata, such as the run, the code and the geometry.
     pub metadata: Metadata,
     /// Open an existing table if it agrees with these options. It may have more columns, and it keeps its
     /// metadata.
@@ -79,6 +81,7 @@ pub struct WriterOptions {
     pub cancel: Cancel,
 }
 
+/// Properties of a commit in addition to its rows.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct CommitOptions {
     /// The simulation step of these rows; it increases with each commit.

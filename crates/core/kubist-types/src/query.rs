@@ -24,6 +24,7 @@ pub use self::words::bounds;
 pub(crate) use self::words::end;
 use crate::options::Value;
 
+/// Version of the JSON form. Other versions are refused.
 const VERSION: u32 = 1;
 
 /// A closed range, compared in the column's type. `None` is an open bound. NaN and null are in no range that
@@ -149,6 +150,7 @@ impl QuerySpec {
         ]
     }
 
+    /// A query for all records, which the methods below restrict.
     pub fn new() -> QuerySpec {
         QuerySpec::default()
     }
@@ -174,6 +176,7 @@ impl QuerySpec {
         self
     }
 
+    /// Only records with a priority below this fraction.
     pub fn sample(self, fraction: f64) -> QuerySpec {
         QuerySpec { sample: Some(fraction), ..self }
     }
@@ -193,6 +196,7 @@ impl QuerySpec {
         QuerySpec { order_by: Some(terms.into_iter().map(Into::into).collect()), ..self }
     }
 
+    /// Only the records of lowest priority in every cell of a grid with these widths.
     pub fn per_cell<W: Into<Width>>(self, rows: u64, widths: Vec<(String, W)>) -> QuerySpec {
         let widths = widths.into_iter().map(|(column, width)| (column, width.into())).collect();
         QuerySpec { per_cell: Some(PerCell { rows, widths }), ..self }
@@ -202,6 +206,7 @@ impl QuerySpec {
         QuerySpec { columns: Some(names.into_iter().map(Into::into).collect()), ..self }
     }
 
+    /// Only rows of complete steps in a closed range.
     pub fn steps(self, low: impl Into<Option<i64>>, high: impl Into<Option<i64>>) -> QuerySpec {
         QuerySpec { steps: Some((low.into(), high.into())), ..self }
     }
@@ -217,6 +222,7 @@ impl QuerySpec {
     }
 }
 
+/// The version of the JSON form. There is only one.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(try_from = "u32", into = "u32")]
 pub struct SpecVersion;

@@ -1,3 +1,5 @@
+//! Costs of reads and queries.
+
 use std::ops::AddAssign;
 
 #[derive(Clone, Copy, Debug, Default)]

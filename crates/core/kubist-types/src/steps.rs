@@ -94,6 +94,7 @@ impl Step {
         format!("{sign}{before}.{after}")
     }
 
+    /// The digits without trailing zeros, and the power of ten that they count.
     pub fn shortest(self) -> (u8, i32) {
         if self.digits % 10 == 0 { (self.digits / 10, self.power + 1) } else { (self.digits, self.power) }
     }
@@ -250,6 +251,7 @@ pub fn widths(low: f64, high: f64, width: f64, most: usize) -> (Vec<f64>, bool) 
     (ascending(edges), parts > most as f64)
 }
 
+/// A power of ten, clamped to positive finite floats.
 pub fn power_of_ten(power: i32) -> f64 {
     format!("1e{power}").parse().unwrap_or(1.0f64).clamp(LEAST, f64::MAX)
 }

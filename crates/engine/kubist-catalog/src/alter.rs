@@ -98,6 +98,7 @@ fn check_entry(key: &str, value: &serde_json::Value, of_column: bool) -> Result<
     }
 }
 
+/// Returns the grid after the newest one of a schema, with these dimensions.
 pub fn next_grid(schema: &TableSchema, dimensions: Vec<GridDimension>, rows: u64, reason: &str) -> NewGrid {
     let token = format!("{:016x}", RandomState::new().hash_one(unix_ms()));
     NewGrid { grid: schema.newest_grid() + 1, dimensions, reason: reason.into(), unix_ms: unix_ms(), rows, token }
@@ -253,6 +254,7 @@ impl Core {
         }
     }
 
+    /// Publishes an alteration with the number after a view's; returns `false` if that number is taken.
     fn put_alteration(&self, view: &View, alteration: &Alteration) -> Result<bool> {
         let schema = &view.schema;
         schema.altered(alteration)?;

@@ -15,6 +15,7 @@ use kubist_index::outlines::Outlines;
 use kubist_index::spread::SpreadMap;
 use kubist_index::state::Run;
 
+/// The capacity of the cache of zone maps, both generations together.
 pub const ZONE_MAP_BYTES: usize = 128 << 20;
 /// For a billion distinct values, directories take 60 MB. A query reads all guides, so a generation should
 /// hold them.
@@ -37,6 +38,7 @@ impl Held for Guide {
     }
 }
 
+/// A checkpoint page, and the outlines of its entries once a query needed them.
 pub struct KnownPage {
     pub page: Page,
     outlines: OnceLock<Outlines>,

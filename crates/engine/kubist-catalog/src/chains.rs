@@ -8,9 +8,11 @@ use kubist_store::Stamp;
 
 use crate::files::TableFiles;
 
+/// The stamps of the last comparison with the store.
 #[derive(Default)]
 pub struct Seen {
     pub objects: HashMap<String, Stamp>,
+    /// By writer: the position that the stamp belongs to, and the stamp.
     pub logs: HashMap<String, (u64, Stamp)>,
 }
 

@@ -52,9 +52,11 @@ impl Deref for Core {
     }
 }
 
+/// The progress of following. Its lock is held briefly and never during I/O.
 struct Followed {
     /// `None` while a refresh has it.
     tail: Option<Tail>,
+    /// The number of refreshes that have started; they are numbered from 1.
     begun: u64,
     /// The last view, and the number of the refresh that produced it.
     last: Option<(u64, Arc<View>)>,
@@ -62,6 +64,7 @@ struct Followed {
     checkpointed: Joined,
 }
 
+/// A running refresh. Dropping it lets the next one start.
 struct Refresh<'a> {
     core: &'a Core,
     number: u64,
@@ -353,6 +356,7 @@ impl Core {
         stoppable(cancel, || follow::to_token(self, token, cancel))
     }
 
+    /// The entries since the last checkpoint, the runs in them, and the live runs, in the last view.
     pub fn since_checkpoint(&self) -> (u64, u64, u64) {
         let Some(view) = self.last_view() else { return (0, 0, 0) };
         let (joined, held) = (view.joined, self.followed().checkpointed);
@@ -360,11 +364,13 @@ impl Core {
         (since(joined.entries, held.entries), since(joined.runs, held.runs), view.runs.about())
     }
 
+    /// Records that a checkpoint of this view was written.
     pub fn checkpointed(&self, view: &View) {
         let mut followed = self.followed();
         followed.checkpointed = followed.checkpointed.max(view.joined);
     }
 
+    /// The part of run ids that identifies the writer.
     pub fn origin(writer: &str) -> u64 {
         priority::name_hash(writer)
     }

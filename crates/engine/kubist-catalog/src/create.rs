@@ -147,6 +147,7 @@ impl Plan {
     }
 }
 
+/// Returns the options with column names spelled as in the schema; unknown names stay unchanged.
 fn in_own_names(schema: &SchemaRef, options: &TableOptions) -> TableOptions {
     let mut options = options.clone();
     let own = |name: &mut String| {

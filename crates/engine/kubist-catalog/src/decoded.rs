@@ -42,6 +42,7 @@ pub struct DecodedPages {
 #[derive(Clone, Copy)]
 pub struct QuestionId(u32);
 
+/// A query that may store pages, with its admission rate.
 #[derive(Clone, Copy)]
 pub struct Keeper {
     question: QuestionId,
@@ -81,6 +82,7 @@ impl DecodedPages {
         QuestionId((self.questions.fetch_add(1, Relaxed) % (u32::MAX >> 1) + 1) << 1)
     }
 
+    /// Returns the admission of a query that may read up to `bytes`.
     pub fn keeper(&self, question: QuestionId, bytes: usize) -> Keeper {
         Keeper { question, one_in: if bytes <= self.bound / SMALL { FEW_OF_SMALL } else { FEW } }
     }
@@ -211,6 +213,7 @@ mod tests {
         DecodedPage::new(Int64Array::from(vec![number as i64; PAGE / 8]).values().inner().clone(), None)
     }
 
+    /// Reads a run of one page as a query would; returns whether it was cached.
     fn read(pages: &DecodedPages, run: u128) -> bool {
         let question = pages.question();
         let kept = pages.of_runs(std::iter::once((RunId(run), 1))).remove(0);

@@ -129,6 +129,7 @@ impl Runs {
         self.recent.joined()
     }
 
+    /// The removed runs that are still on pages of the base.
     pub fn removed(&self) -> impl Iterator<Item = RunId> + '_ {
         self.base.iter().flat_map(|base| &base.removed).chain(self.removed.iter()).copied()
     }
@@ -172,6 +173,7 @@ impl Runs {
         Ok(Arc::new(Directory::of(files.forest(), live.into_iter(), cutoffs.into_iter(), cancel)?))
     }
 
+    /// Returns all runs; `None` if they do not fit in memory.
     fn held(&self, files: &TableFiles, stats: &mut Stats, cancel: &Cancel) -> Result<Option<&Layers>> {
         let Some(base) = &self.base else { return Ok(Some(&self.recent)) };
         if self.whole.get().is_none() {

@@ -4,6 +4,7 @@ use kubist_format::alteration::name_of;
 use kubist_format::error::EntryError;
 use kubist_types::{Error, ErrorKind};
 
+/// Converts a store's error; keeps it as the source if that adds information.
 pub fn store_error(error: kubist_store::Error) -> Error {
     use kubist_store::Error as Store;
     match error {
@@ -43,6 +44,7 @@ pub fn bad_entry(location: &str, name: &str, offset: u64, error: EntryError) -> 
     }
 }
 
+/// An error for a missing alteration that must exist.
 pub fn missing_alteration(location: &str, number: u64) -> Error {
     let what = "the file is missing, and columns or metadata with it (salvage saves the rest)".into();
     Error::Damaged { file: format!("{location}/{}", name_of(number)), offset: 0, what }

@@ -38,6 +38,7 @@ struct Merged {
 }
 
 impl Merged {
+    /// Adds a piece. Pieces are added in order of their offsets.
     fn push(&mut self, index: usize, piece: &Piece) {
         let end = piece.offset + piece.length;
         match self.ranges.last_mut() {

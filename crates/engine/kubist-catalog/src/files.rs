@@ -51,6 +51,7 @@ pub struct TableFiles {
     /// The columns of the creation. A view has the columns of its snapshot.
     pub created: Arc<TableSchema>,
     pub zone_map_cache: Cache<RunId, ZoneMap>,
+    /// Guides of secondary indexes, by segment and offset of the postings.
     pub guide_cache: Cache<(Arc<str>, u64), Guide>,
     pub page_cache: Cache<(Arc<str>, u64), KnownPage>,
     pub decoded_pages: DecodedPages,
@@ -64,6 +65,7 @@ pub struct TableFiles {
     settled: AtomicU64,
 }
 
+/// The known grids of the table. A grid never changes.
 struct Grids {
     forest: Forest,
     frames: BTreeMap<u32, Arc<Frame>>,
@@ -114,6 +116,7 @@ impl TableFiles {
         self.unfinished.store(unfinished, Ordering::Relaxed);
     }
 
+    /// Sets the largest number of runs of a directory in memory.
     pub fn limit_runs_in_memory(&self, runs: u64) {
         self.runs_in_memory.store(runs, Ordering::Relaxed);
     }
@@ -210,6 +213,7 @@ impl TableFiles {
         }
     }
 
+    /// True if a directory of `runs` runs is held in memory.
     pub fn fits_in_memory(&self, runs: u64) -> bool {
         runs <= self.runs_in_memory()
     }

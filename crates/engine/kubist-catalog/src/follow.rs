@@ -26,6 +26,7 @@ use crate::token::SnapshotToken;
 use crate::view::View;
 use crate::vouched;
 
+/// The number of logs that are read in one request. Cancellation is checked between requests.
 const LOGS_AT_ONCE: usize = 256;
 const REWRITES_AT_ONCE: usize = 16;
 /// Largest size of the checkpoint's pages, in bytes, that are prefetched when the table is opened on a remote
@@ -554,6 +555,7 @@ fn follow_logs(
     Ok(true)
 }
 
+/// Joins new rewrites; returns `false` if one was cleaned.
 fn follow_rewrites(files: &TableFiles, tail: &mut Tail, new: &[Found], cancel: &Cancel) -> Result<bool> {
     for some in new.chunks(REWRITES_AT_ONCE) {
         cancel.check()?;

@@ -34,6 +34,8 @@ pub struct Positions {
 }
 
 impl Frame {
+    /// Returns the frame of a grid. `dimensions` and `identity` are stored columns; `identity` decides the
+    /// priority.
     pub fn new(
         geometry: Geometry,
         scales: Vec<Scale>,
@@ -49,6 +51,7 @@ impl Frame {
         Frame { geometry, scales, dimensions, domains, interleaver: Interleaver::new(geometry), identity, seed }
     }
 
+    /// Returns the order keys of the identity columns of stored rows; 0 for null.
     pub fn identity_keys(&self, batch: &RecordBatch) -> Vec<Vec<u64>> {
         let keys_of = |column: &usize| {
             let array = batch.column(*column);

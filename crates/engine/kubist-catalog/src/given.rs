@@ -30,6 +30,7 @@ const NO_UNITS: [&str; 5] = ["", "1", "-", "none", "dimensionless"];
 /// The longest value that an error message repeats, in characters.
 const MOST_CHARACTERS: usize = 60;
 
+/// A column of a user's batch that is to be stored.
 pub struct Given<'a> {
     /// The field in the user's data, with its unit.
     pub field: &'a Field,
@@ -77,6 +78,7 @@ impl Given<'_> {
         }
     }
 
+    /// The conversion from the data's unit to the column's; `None` if none is needed.
     fn conversion(&self, column: &Field, types: [&DataType; 2]) -> Result<Option<Conversion>> {
         let unit = |field: &Field| field.metadata().get(UNIT).map(|unit| unit.trim().to_owned());
         let is_unit = |unit: &String| !NO_UNITS.contains(&unit.as_str());
@@ -239,6 +241,7 @@ fn nearest<T: ArrowPrimitiveType>(
     Ok(Arc::new(stored.finish()))
 }
 
+/// The conversion from one type to another; `None` if it is refused.
 fn way(found: &DataType, wanted: &DataType) -> Option<Way> {
     use DataType::*;
     let whole = |data_type: &DataType| data_type.is_integer() || data_type.is_decimal();

@@ -21,6 +21,7 @@ pub struct Live {
 #[derive(Clone, Default)]
 pub struct Covering {
     pub lookups: Vec<Covered>,
+    /// Runs without a secondary index.
     pub others: Arc<Vec<Place>>,
     removed: usize,
 }
@@ -80,6 +81,7 @@ impl Gathering {
         lookups[number].runs.push((lookup.index_of(run.id) as u32, at));
     }
 
+    /// Adds a run without a secondary index.
     pub fn add_other(&mut self, run: RunId, at: At) {
         self.others.push(Place { run, at });
     }
@@ -100,6 +102,7 @@ fn entry_of(run: RunId) -> u128 {
 }
 
 impl Live {
+    /// True if more than half of the runs in memory were removed after the indexes were collected.
     pub fn is_worn(&self) -> bool {
         self.coverings.first().is_some_and(|in_memory| {
             let known: usize = in_memory.lookups.iter().map(Covered::len).sum();
@@ -155,6 +158,7 @@ impl Covering {
 }
 
 impl Covered {
+    /// Returns an index whose run locations are in a digest.
     pub fn of_table(table: Table) -> Covered {
         let entry = entry_of(table.run(0));
         Covered { lookup: table.lookup().clone(), entry, runs: Arc::new(Found::Table(table)), removed: 0 }

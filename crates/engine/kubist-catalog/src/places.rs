@@ -33,6 +33,7 @@ impl Table {
         &self.of.lookup
     }
 
+    /// The number of the index's runs on pages of the level.
     pub fn len(&self) -> usize {
         self.of.runs as usize
     }
@@ -84,6 +85,7 @@ impl Table {
         pages.iter().all(|(_, page)| (*page as usize) < self.pages.len()).then_some(pages)
     }
 
+    /// True if the map was read from the pages.
     pub fn is_found(&self) -> bool {
         self.found.get().is_some()
     }

@@ -43,8 +43,12 @@ const ROW: &str = "_kubist_row";
 
 #[derive(Clone, Debug)]
 pub struct TableSchema {
+    /// The columns that users see: those of the creation, then the added ones.
     pub user: SchemaRef,
+    /// The stored columns: those of the creation, the hidden ones, then the added ones.
     pub stored: SchemaRef,
+    /// The columns that predicates are bound to, in their stored types: the user's columns in order, then the
+    /// hidden ones. `stored_index` maps each to its stored column.
     pub asked: Schema,
     pub stored_index: Vec<usize>,
     /// Stored columns that are dimensions of the newest grid, in grid order.
@@ -57,6 +61,7 @@ pub struct TableSchema {
     pub metadata: Metadata,
     /// Metadata of every column by name, including its unit.
     pub about: BTreeMap<String, Metadata>,
+    /// The error bound of every stored column that has one.
     pub accuracy: BTreeMap<usize, Accuracy>,
     /// The stored column with the priority threshold of subsampled steps. It is null in rows of complete
     /// steps, and 1 in rows that are always kept.
@@ -560,6 +565,8 @@ impl TableSchema {
         &self.stored_index[..self.user.fields().len()]
     }
 
+    /// The columns that conditions and expressions are bound to: the visible columns in their stored types,
+    /// with their units.
     pub fn conditional(&self) -> Schema {
         let fields = self.asked.fields()[..self.user.fields().len()].iter();
         Schema::new(fields.map(|field| self.measured(field)).collect::<Vec<_>>())
@@ -595,6 +602,7 @@ impl TableSchema {
         Ok(self.user.field(column_index(&self.user, name)?).name())
     }
 
+    /// Returns the stored column with exactly this name; stored metadata uses exact names.
     fn exact_column(&self, name: &str) -> Result<usize> {
         let index = self.user.index_of(name);
         index.map(|index| self.stored_index[index]).map_err(|_| {
@@ -632,6 +640,7 @@ fn as_stored(field: &Field) -> Arc<Field> {
     Arc::new(field.clone().with_data_type(stored_type(field.data_type())))
 }
 
+/// Inserts the values; a null removes its key.
 fn merge(metadata: &mut Metadata, values: &Metadata) {
     for (key, value) in values {
         match value.is_null() {

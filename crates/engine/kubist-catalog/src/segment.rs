@@ -1,3 +1,5 @@
+//! Segments of rewrites and checkpoints, which belong to no writer.
+
 use std::error::Error as _;
 use std::io::ErrorKind::StaleNetworkFileHandle;
 use std::time::{SystemTime, UNIX_EPOCH};

@@ -1,3 +1,5 @@
+//! `Snapshot`: an immutable state of a table that queries read.
+
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
@@ -13,6 +15,7 @@ use crate::view::View;
 pub struct Snapshot {
     pub core: Arc<Core>,
     pub view: Arc<View>,
+    /// If set, only steps up to this one are visible.
     pub step: Option<i64>,
     /// For repair: alterations may be missing, and values of unknown columns are skipped.
     is_partial: bool,

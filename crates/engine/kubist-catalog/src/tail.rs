@@ -32,6 +32,7 @@ use crate::vouched::{self, Vouched};
 pub struct Tail {
     /// True once following started, from a checkpoint or from the beginning of all logs.
     pub begun: bool,
+    /// The name of the checkpoint that following started from.
     pub checkpoint: Option<String>,
     pub base: Option<Arc<Base>>,
     pub state: State<Location>,
@@ -42,10 +43,12 @@ pub struct Tail {
     needs_columns: usize,
     /// The runs of the base that the state removes, for views.
     removed: Arc<SpreadSet<RunId>>,
+    /// `None` means the columns of the creation.
     schema: Option<Arc<TableSchema>>,
     view: Option<Arc<View>>,
     /// True if the state changed after the view was built, also after an error.
     stale: bool,
+    /// The changes since the view; `None` without a view.
     changes: Option<Changes>,
     /// The entries joined so far, and how many a checkpoint already covers.
     joined: Joined,
@@ -61,6 +64,7 @@ pub struct Tail {
     pub first_look: Option<FirstLook>,
     /// The logs that existed when they were last followed.
     pub logs: Vec<String>,
+    /// The stamps of joined objects and logs when they were last seen.
     pub seen: Seen,
     /// True if the last error was an entry that does not follow the joined ones, perhaps of another history.
     pub is_misfit: bool,
@@ -75,11 +79,13 @@ fn columns_of<'a>(runs: impl Iterator<Item = &'a Arc<Run<Location>>>) -> usize {
 }
 
 impl Tail {
+    /// Forgets the joined entries, but not the proven log positions.
     pub fn forget(&mut self) {
         let vouched = std::mem::take(&mut self.vouched);
         *self = Tail { vouched, joined: self.joined, checkpointed: self.joined, ..Tail::default() };
     }
 
+    /// Restarts, from a checkpoint if there is one.
     pub fn begin(&mut self, held: Option<Held>) {
         self.forget();
         (self.begun, self.stale) = (true, true);
@@ -95,6 +101,7 @@ impl Tail {
         self.joined
     }
 
+    /// True if the state changed after the view was built.
     pub fn is_stale(&self) -> bool {
         self.stale
     }

@@ -29,6 +29,7 @@ const VERSION: u64 = 1;
 pub struct SnapshotToken {
     /// The table's id, which distinguishes it from another table at its location.
     pub table: String,
+    /// The position up to which each log was read.
     pub positions: Vec<(String, u64)>,
     pub rewrites: u64,
     pub alterations: u64,

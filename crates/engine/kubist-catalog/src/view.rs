@@ -1,3 +1,5 @@
+//! `View`: an immutable state of a table, arranged for reading.
+
 use std::sync::{Arc, OnceLock};
 
 use kubist_format::history::History;
@@ -21,6 +23,7 @@ pub struct View {
     pub schema: Arc<TableSchema>,
     pub runs: Runs,
     pub history: History,
+    /// The position up to which each log was read.
     pub positions: Vec<(String, u64)>,
     pub rewrites: u64,
     /// The entries joined when it was built; 0 for a view that no handle follows.

@@ -58,6 +58,7 @@ impl Vouched {
         }
     }
 
+    /// The position that the log must reach.
     pub fn position(&self, writer: &str) -> u64 {
         self.words.get(writer).map_or(0, |word| word.position)
     }

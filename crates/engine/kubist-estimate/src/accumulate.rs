@@ -31,6 +31,7 @@ pub struct Asked {
     pub bound: Bound,
 }
 
+/// The aggregates and grouping keys to evaluate for each record.
 pub struct Task {
     pub aggregates: Vec<Asked>,
     pub group_by: Vec<GroupBy>,

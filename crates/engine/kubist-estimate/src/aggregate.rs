@@ -26,6 +26,7 @@ pub struct Definition {
     pub bind: fn(&Call) -> Result<Bound, String>,
 }
 
+/// An aggregate bound to the columns of a table.
 #[derive(Debug)]
 pub struct Bound {
     pub aggregate: Box<dyn Aggregate>,
@@ -162,6 +163,7 @@ pub struct Pilot<'a> {
 pub struct Records<'a> {
     /// The aggregate's features, by column.
     pub features: Vec<&'a [f64]>,
+    /// The exact integers of the first argument, if the aggregate uses them.
     pub wholes: Option<&'a Wholes>,
     /// Hashes of the values to count as distinct, and their column.
     pub distinct: Option<(&'a [u64], &'a dyn Array)>,

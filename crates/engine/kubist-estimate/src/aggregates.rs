@@ -42,6 +42,7 @@ const TABLE: [Definition; 13] = [
     weighted_mean::DEFINITION,
 ];
 
+/// Parses an aggregate and binds it to the columns of `schema`.
 pub fn bind(text: &str, schema: &Schema) -> Result<Bound> {
     let at_fault = |what: String| Error::invalid(format!("{text}: {what}"));
     let known = || TABLE.map(|definition| definition.listed).join(", ");

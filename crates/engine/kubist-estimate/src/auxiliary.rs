@@ -45,6 +45,7 @@ pub struct Auxiliary {
 
 /// Representative records of parcels that meet the condition, at most [`LIKE`] of each.
 pub struct Like<'a> {
+    /// Their numbers, ascending; parcel i has [`LIKE`] numbers from i * LIKE.
     pub numbers: &'a [u64],
     pub features: Vec<Vec<Vec<f64>>>,
     pub keys: Vec<u64>,

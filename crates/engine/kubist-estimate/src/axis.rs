@@ -1,3 +1,5 @@
+//! The bins of a histogram in one dimension: their specification and their edges.
+
 use crate::aggregate::Pilot;
 use crate::call::Call;
 use kubist_expr::Meant;
@@ -81,6 +83,7 @@ impl Bins {
         Ok(Bins { count: bins.round() as usize, width: None, range, form })
     }
 
+    /// Chooses the edges, if necessary from the range of the pilot.
     pub fn axis(&self, pilot: &Pilot, argument: usize) -> Axis {
         let known = pilot.ends.get(argument).copied().flatten();
         let positive = pilot.positive.get(argument).copied().flatten();
@@ -136,6 +139,7 @@ impl Axis {
         self.edges.partition_point(|edge| *edge <= value).saturating_sub(1).min(self.bins() - 1)
     }
 
+    /// The ends of a bin, extended to `all` for outer bins.
     pub fn ends(&self, bin: usize, all: (f64, f64)) -> (f64, f64) {
         let (low, high) = (self.edges[bin], self.edges[bin + 1]);
         let low = if bin == 0 { low.min(all.0) } else { low };

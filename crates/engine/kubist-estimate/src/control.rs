@@ -24,6 +24,7 @@ pub struct Control<'a> {
 
 #[cfg(test)]
 impl<'a> Control<'a> {
+    /// A control variate of two features; only the number of records is uncertain.
     pub fn of_test(cells: &'a [f64], centers: &'a [f64], inside: &'a [f64], rows: f64) -> Control<'a> {
         let (loose_features, loose_pairs) = (&[0.0, 3.0], &[0.0, 0.0, 0.0, 50.0]);
         Control { cells, width: 2, first: 0, centers, loose: 1000.0, loose_features, loose_pairs, inside, rows }

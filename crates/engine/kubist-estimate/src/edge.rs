@@ -37,6 +37,7 @@ pub struct Crossing {
     pub hash: u64,
 }
 
+/// Boundary runs of a region, some of them counted.
 pub struct Edge {
     inside: f64,
     runs: Vec<Run>,
@@ -134,6 +135,7 @@ impl Edge {
         drawn.runs.into_iter().zip(rows).for_each(|(run, rows)| self.runs[run].counted = Some(rows as f64));
     }
 
+    /// The estimated number of records in the region; its error is infinite until enough runs were counted.
     pub fn number(&self) -> Number {
         if self.rate.is_infinite() {
             let counted = self.runs.iter().filter_map(|run| run.counted);
@@ -188,6 +190,7 @@ mod tests {
     use rand::rngs::SmallRng;
     use rand::{Rng, SeedableRng};
 
+    /// Runs with their true counts. Half of them are denser inside the region, half outside.
     fn runs(random: &mut SmallRng, count: usize, uneven: f64) -> Vec<(Crossing, u64)> {
         let run = |number: usize| {
             let (rows, share): (u64, f64) = (random.random_range(50..2000), random.random_range(0.02..0.98));

@@ -315,6 +315,7 @@ impl<P: Population> Question<P> {
         self.deadline.is_some_and(|deadline| Instant::now() >= deadline)
     }
 
+    /// Runs `work`; `None` if the deadline passed.
     fn in_time<T>(&self, work: impl FnOnce() -> Result<T>) -> Result<Option<T>> {
         if self.late() {
             return Ok(None);
@@ -408,6 +409,7 @@ impl<P: Population> Question<P> {
         Ok((parts, stats))
     }
 
+    /// The scan of priorities in [low, high); `None` if the range is empty.
     fn scan(&self, wanted: Wanted, low: f64, high: f64) -> Option<Scan> {
         range(low, high).map(|range| Scan { wanted, range, seek: None, deadline: self.deadline })
     }

@@ -1,3 +1,5 @@
+//! The result of an estimate: one figure for each aggregate and group, with the cost.
+
 use std::collections::{BTreeMap, HashSet};
 use std::fmt;
 use std::sync::Arc;
@@ -73,6 +75,7 @@ pub enum Stop {
     Exact,
 }
 
+/// Figures with their intervals, at one sample fraction.
 #[derive(Clone, Debug)]
 pub struct Estimate {
     pub figures: Vec<Figure>,
@@ -119,6 +122,7 @@ fn about(rows: u64) -> String {
     format!("about {}", count((rows + unit / 2) / unit * unit))
 }
 
+/// Refuses grouping columns that have a name of a result column.
 pub fn check_groups(groups: &Schema) -> Result<()> {
     let mut names = HashSet::new();
     match groups

@@ -36,6 +36,7 @@ pub struct Interval {
 
 #[derive(Clone, Copy, Debug)]
 pub struct Conditions<'a> {
+    /// The fraction of identities that was sampled.
     pub p: f64,
     pub alpha: f64,
     pub rows: Option<Number>,
@@ -134,6 +135,7 @@ impl Interval {
         Interval { value: Some(value), low: to(found.low), high: to(found.high), ..found }
     }
 
+    /// Multiplies value and ends by `factor`, which is above 0.
     pub fn times(self, factor: f64) -> Interval {
         let value = self.value.map(|value| value * factor);
         Interval { value, low: self.low * factor, high: self.high * factor, ..self }

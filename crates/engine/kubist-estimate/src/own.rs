@@ -13,6 +13,7 @@ use arrow_schema::{DataType, TimeUnit};
 
 use kubist_types::error::{Error, Result};
 
+/// Integers of up to 128 bits.
 pub const HUGE: DataType = DataType::Decimal128(38, 0);
 
 /// A value and the ends of its interval; `None` if unknown or unbounded.
@@ -91,6 +92,7 @@ impl Own {
     }
 }
 
+/// The type in which figures are exact: durations become integers in their unit.
 pub fn of(data_type: DataType) -> DataType {
     if matches!(data_type, DataType::Duration(_)) { HUGE } else { data_type }
 }
@@ -104,6 +106,7 @@ pub fn is_integer(data_type: &DataType) -> bool {
     data_type.is_integer() || *data_type == HUGE
 }
 
+/// The number of units in 1.
 pub fn unit(data_type: &DataType) -> f64 {
     match data_type {
         DataType::Decimal32(_, scale)
@@ -114,6 +117,7 @@ pub fn unit(data_type: &DataType) -> f64 {
     }
 }
 
+/// The type of sums; `None` for times, which have no sums.
 pub fn of_sums(data_type: &DataType) -> Option<DataType> {
     match data_type {
         kind if is_integer(kind) => Some(HUGE),

@@ -44,6 +44,7 @@ const PART_FOR_PARCELS: u64 = 4;
 const LEAST_PARCELS: u64 = 64;
 const MOST_PARCELS: u64 = 1 << 14;
 
+/// The records that a query selects, at all priorities.
 #[derive(Clone)]
 pub struct Records {
     snapshot: Snapshot,

@@ -68,11 +68,13 @@ impl Corrected {
     }
 }
 
+/// The standard error of an estimate and its distribution.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct Spread {
     pub error: f64,
     /// The approximate number of sampled identities.
     pub identities: f64,
+    /// Degrees of freedom: nonempty random groups minus 1, or minus 3 after regression.
     pub degrees: f64,
     /// The same from the groups' fourth moment; lower if a few groups dominate. It is 2 V^2 / var V for an
     /// estimated variance V (Satterthwaite, Biometrics Bulletin 2, 1946), and depends on the kurtosis of the
@@ -99,6 +101,7 @@ impl Spread {
 }
 
 impl Sums {
+    /// `groups` must be a power of two.
     pub fn new(width: usize, groups: usize) -> Sums {
         Sums { width, groups, cells: Vec::new(), certain: vec![0.0; width], corrected: None }
     }
@@ -153,6 +156,7 @@ impl Sums {
         self.certain[0]
     }
 
+    /// Totals of the records that were read, without regression.
     pub fn read(&self) -> Vec<f64> {
         self.totals_of(&self.cells, 1.0)
     }
@@ -181,6 +185,7 @@ impl Sums {
         self.corrected.is_some()
     }
 
+    /// The same without regression.
     pub fn as_drawn(&self) -> Sums {
         Sums { corrected: None, ..self.clone() }
     }
@@ -232,6 +237,7 @@ impl Sums {
         Some(Sums { corrected: Some(Corrected { cells, spread, loose, with_rows, slopes }), ..self.clone() })
     }
 
+    /// The number of stored numbers, once records were sampled.
     pub fn numbers(&self) -> usize {
         self.width * self.groups
     }

@@ -19,6 +19,7 @@ use kubist_population::{Population, Scan, Scanned, Wanted};
 use kubist_types::error::Result;
 use kubist_types::stats::Stats;
 
+/// The value type of a column; for a dictionary, the type of its values.
 fn plain(data_type: &DataType) -> &DataType {
     match data_type {
         DataType::Dictionary(_, values) => plain(values),

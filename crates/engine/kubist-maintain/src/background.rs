@@ -127,6 +127,8 @@ impl Behind for CommitOptimizer {
         Ok(())
     }
 
+    /// Counts a commit. Until the next plan, all of its rows count as debt, and each commit as a run of the
+    /// same cube.
     fn committed(&self, rows: u64) {
         let mut load = self.shared.load();
         load.rows += rows;
@@ -184,6 +186,7 @@ pub struct ReadOptimizer {
     thread: Option<JoinHandle<()>>,
 }
 
+/// Starts a thread that optimizes the subtrees that were expensive for queries of this process.
 pub fn optimize_reads(core: &Arc<Core>) -> ReadOptimizer {
     let cancel = Cancel::default();
     let (core, switch) = (core.clone(), cancel.clone());

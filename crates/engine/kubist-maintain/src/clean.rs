@@ -52,7 +52,9 @@ pub struct Cleaning {
     pub segments_deleted: u64,
     pub bytes_deleted: u64,
     pub segments_waiting: u64,
+    /// Bytes of holes that this call gave back, in segments that stay.
     pub bytes_released: u64,
+    /// Bytes of holes that wait for a later call.
     pub bytes_waiting: u64,
 }
 
@@ -118,6 +120,7 @@ impl Round<'_> {
         Ok(Needed { pages, live })
     }
 
+    /// The newest view, and the ranges of its live runs; cached until the table changes.
     fn live(&mut self) -> Result<(Arc<View>, Arc<LiveParts>)> {
         let now = self.core.view(self.cancel)?;
         let same = |view: &View| view.rewrites == now.rewrites && view.positions == now.positions;
@@ -427,6 +430,7 @@ impl Round<'_> {
     }
 }
 
+/// Returns the holes of a note; none if it is damaged.
 fn read_note(core: &Core, name: &str) -> Result<Vec<Holes>> {
     match core.store.get(name).map_err(store_error) {
         Err(error) if is_damage(&error) => Ok(Vec::new()),

@@ -1,3 +1,5 @@
+//! Stored size, encodings and decoding speed of the columns of a table.
+
 use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -18,6 +20,7 @@ const LOOKED_INTO: usize = 512;
 #[derive(Clone, Debug, Default, PartialEq, serde::Serialize)]
 pub struct ColumnUse {
     pub name: String,
+    /// Error bound of the stored values, as in `ColumnInfo`.
     pub accuracy: Option<String>,
     pub bytes_per_row: f64,
     pub encodings: BTreeMap<String, f64>,

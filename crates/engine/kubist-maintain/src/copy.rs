@@ -134,6 +134,7 @@ fn plan_copy(snapshot: &Snapshot, options: &CopyOptions) -> Result<Plan> {
     Ok(plan)
 }
 
+/// Plans a copy with the schema of the table's creation; `copy_alterations` copies its later grids.
 fn plan_same(snapshot: &Snapshot, options: &CopyOptions) -> Result<Plan> {
     let core = &snapshot.core;
     let mut header = core.header.clone();

@@ -1,3 +1,5 @@
+//! Sizes of a table's files by purpose.
+
 use kubist_store::Kept;
 
 use kubist_catalog::core::Core;

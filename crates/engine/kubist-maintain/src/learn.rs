@@ -23,6 +23,7 @@ impl ScaleKind {
         }
     }
 
+    /// The division of a domain that is to be learned.
     pub fn to_learn(domain: &Domain) -> ScaleKind {
         match domain {
             Domain::Quantile => ScaleKind::Quantile,

@@ -66,6 +66,7 @@ struct Turn {
 
 /// Speed limit of the optimizer, and the callbacks of its progress.
 pub struct Pace<'a> {
+    /// The fraction of a core that it may use now.
     pub core_share: &'a dyn Fn() -> f64,
     /// Called after each plan.
     pub planned: &'a dyn Fn(&Debt),

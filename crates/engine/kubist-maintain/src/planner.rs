@@ -35,6 +35,7 @@ const RUNS_AT_ONCE: usize = 1 << 18;
 /// A cube with more runs than this merges those of similar size.
 const MANY_RUNS: u64 = 16;
 
+/// The debt of a table, and the rewrites to reduce it.
 pub struct Plan {
     pub debt: Debt,
     /// Disjoint rewrites. While older trees have runs, these are moves; otherwise compactions, first where

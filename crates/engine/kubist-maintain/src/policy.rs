@@ -1,3 +1,5 @@
+//! Options of the optimizer: thresholds and limits.
+
 use kubist_types::{Cancel, Replication};
 
 const BYTES_AT_ONCE: u64 = 512 << 20;
@@ -44,6 +46,7 @@ impl Default for OptimizeOptions {
 }
 
 impl OptimizeOptions {
+    /// Whether a rewrite or copy of this size fits in memory.
     pub fn fits(&self, rows: u64, bytes: u64) -> bool {
         rows <= self.rows_at_once && bytes <= BYTES_AT_ONCE
     }

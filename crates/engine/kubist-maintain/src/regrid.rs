@@ -25,6 +25,7 @@ pub struct GridOptions {
     /// Its dimensions, any columns that can be dimensions. Missing domains are learned from a sample of all
     /// rows. `None`: the columns and kinds of scale of the newest grid, with learned domains.
     pub dimensions: Option<Vec<Dimension>>,
+    /// Fraction of a core that the move of rows may use, as in [`OptimizeOptions`].
     pub core_share: f64,
     /// Stops the work. Rows that have moved stay in the new grid.
     pub cancel: Cancel,

@@ -19,6 +19,7 @@ const AS_GOOD: f64 = 0.95;
 /// The client's cost is measured with at least this many requests in flight, when the client does not wait.
 const BUSY: u32 = 4;
 
+/// A measurement: requests of one size, with a fixed number in flight.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Measured {
     pub size: f64,

@@ -1,3 +1,5 @@
+//! A query's time from client, nodes and results, and the limit of a single client.
+
 use serde::{Deserialize, Serialize};
 
 use crate::balance::most_loaded;
@@ -7,7 +9,9 @@ use crate::database::{Line, RequestTime, Speedup};
 /// fit.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Model {
+    /// Formula 6.
     pub request: RequestTime,
+    /// Formula 7.
     pub speedup: Speedup,
     /// Client time per request in milliseconds: `time_msg` of formula 3.
     pub send_ms: f64,

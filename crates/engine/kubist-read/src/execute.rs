@@ -47,6 +47,7 @@ pub type Skip = Arc<dyn Fn(&ZoneMap, usize) -> bool + Send + Sync>;
 /// Selects runs that a caller does not need; evaluated just before they are read.
 pub type SkipRuns = Arc<dyn Fn(&Run<Location>) -> bool + Send + Sync>;
 
+/// The runs and zones that a caller does not need.
 #[derive(Clone, Default)]
 pub struct Skips {
     pub runs: Option<SkipRuns>,
@@ -84,6 +85,7 @@ pub fn counts(plan: ReadPlan) -> Work<(u64, Stats)> {
     })
 }
 
+/// Starts to read a plan in tasks; `ends` are the visits at which tasks end.
 fn begin<T: Send + 'static>(
     plan: Arc<ReadPlan>,
     ends: Vec<usize>,

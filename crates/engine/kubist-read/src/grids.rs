@@ -64,6 +64,7 @@ impl Grids {
         self.forest.tree(grid)
     }
 
+    /// True if no grid is missing.
     pub fn are_known(&self) -> bool {
         self.forest.trees().all(|tree| tree.grid() > self.newest || self.frames.contains_key(&tree.grid()))
     }

@@ -37,6 +37,7 @@ pub struct RunOptions {
     pub most_scratch: Option<u64>,
     /// Records where the time goes; see `Snapshot::explain`.
     pub trace: Option<Trace>,
+    /// Set it from another thread to stop the query.
     pub cancel: Cancel,
 }
 

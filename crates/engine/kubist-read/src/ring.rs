@@ -96,6 +96,7 @@ pub fn nearest<'a>(lying: impl Iterator<Item = (&'a Arc<[String]>, f64)>) -> Vec
     most.into_iter().map(|(host, _)| host.clone()).collect()
 }
 
+/// True if a token is in the sorted ranges.
 pub fn holds(tokens: &[(i64, i64)], token: i64) -> bool {
     let after = tokens.partition_point(|(first, _)| *first <= token);
     after > 0 && token <= tokens[after - 1].1

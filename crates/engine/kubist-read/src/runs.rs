@@ -1,3 +1,5 @@
+//! Reads whole pages and runs: checks every chunk and decodes every column.
+
 use std::collections::BTreeMap;
 use std::ops::Range;
 use std::sync::Arc;
@@ -123,6 +125,7 @@ pub fn decode_sound_rows(
     Ok((batch.map_err(|error| damaged(snapshot, run, start, error.to_string()))?, bad))
 }
 
+/// Appends rows of a column chunk. `data` has the page's bytes and begins at offset `start` of the run.
 #[allow(clippy::too_many_arguments)]
 fn append_chunk(
     snapshot: &Snapshot,

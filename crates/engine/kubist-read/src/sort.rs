@@ -36,6 +36,7 @@ const MERGED_RUNS: usize = 64;
 /// The least and largest number of rows of a block.
 const BLOCK_ROWS: (usize, usize) = (16, 8192);
 
+/// A batch of the result, or its end, with the cost since the previous one.
 pub struct Sorted {
     pub batch: Option<RecordBatch>,
     pub stats: Stats,
@@ -146,6 +147,7 @@ fn bytes_of(block: &Block) -> usize {
     block.columns.iter().map(|array| array.get_array_memory_size()).sum::<usize>() + block.keys.size()
 }
 
+/// Scans and sorts the rows, and passes sorted blocks to `give`; returns false if `give` does.
 fn sorted(
     mut planner: Planner,
     order: &Order,

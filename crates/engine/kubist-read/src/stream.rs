@@ -1,3 +1,5 @@
+//! The result of a query, in batches while it is read.
+
 use std::collections::VecDeque;
 use std::sync::Arc;
 use std::sync::mpsc::{Receiver, RecvTimeoutError, sync_channel};

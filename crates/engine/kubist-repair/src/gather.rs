@@ -32,6 +32,7 @@ const MOST_ROWS: u64 = 1 << 40;
 #[derive(Debug, Default)]
 pub struct Gaps {
     pub notes: Vec<String>,
+    /// Commits whose entries cannot be read, and their rows, as far as they can be counted.
     pub commits: u64,
     pub rows: u64,
     /// True if the loss may be larger than `commits` and `rows`.
@@ -123,6 +124,7 @@ fn read_alteration(core: &Core, name: &str) -> Result<std::result::Result<Altera
     })
 }
 
+/// Reads an object that must exist. `Ok(Err(_))` describes damage or that it is missing.
 fn object(core: &Core, name: &str) -> Result<std::result::Result<Bytes, String>> {
     match core.store.get(name).map_err(store_error) {
         Ok(Some(bytes)) => Ok(Ok(bytes)),

@@ -18,6 +18,7 @@ use rayon::prelude::*;
 
 use crate::readable::{Decided, Sound, read_decided, read_sound};
 
+/// The intact and lost pages of each run that this repair has read.
 #[derive(Debug, Default)]
 pub struct PageLedger {
     /// Keyed by location, because the same bytes may have several run ids over time.

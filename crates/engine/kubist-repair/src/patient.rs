@@ -27,6 +27,7 @@ const LOOK: u64 = 10;
 /// Number of reads that fail for good before repeating stops.
 const MOST_FAILED: u32 = 8;
 
+/// Wraps a store; writes pass through unchanged.
 #[derive(Debug)]
 pub struct Patient {
     store: Arc<dyn Store>,
@@ -61,6 +62,7 @@ impl Patient {
         }
     }
 
+    /// Waits `left` milliseconds; returns `false` if the call was cancelled.
     fn wait(&self, mut left: u64) -> bool {
         while left > 0 && !self.cancel.is_set() {
             let some = left.min(LOOK);

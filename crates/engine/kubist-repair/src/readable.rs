@@ -45,10 +45,12 @@ pub struct Unread {
 #[derive(Clone, Debug)]
 pub struct Lost {
     pub rows: u64,
+    /// The zones of the rows; `None` for the whole run.
     pub zones: Option<Range<usize>>,
     pub why: String,
 }
 
+/// The result of the first complete read of a run.
 #[derive(Debug, Default)]
 pub struct Decided {
     /// True if the zone map is damaged, so that the whole run is lost.
@@ -74,6 +76,7 @@ pub struct Loss {
     pub level: u32,
     pub rows: u64,
     pub extents: Vec<Extent>,
+    /// Number of replicas that copy some rows of the run.
     pub replicas: u64,
 }
 
@@ -107,6 +110,7 @@ pub fn row_hashes(batch: &RecordBatch) -> Vec<u64> {
 }
 
 impl Sound {
+    /// The result for a run whose segment was cleaned away.
     pub fn gone(run: &Run<Location>) -> Sound {
         let lost = Lost { rows: run.rows, zones: None, why: "it was cleaned away".into() };
         Sound { lost: vec![lost], ..Sound::default() }

@@ -57,6 +57,7 @@ impl VerifyOptions {
 
 #[derive(Clone, Debug, Default, serde::Serialize)]
 pub struct VerifyReport {
+    /// True if every page was to be read.
     pub deep: bool,
     /// Rows in live primary runs; after a deep check, only the rows that were read.
     pub rows: u64,
@@ -83,6 +84,7 @@ const MOST_UNREAD: usize = 100;
 const NOT_LOOKED_AT: &str = "the rest was not looked at";
 
 impl VerifyReport {
+    /// True if everything could be read and there are no findings.
     pub fn is_sound(&self) -> bool {
         self.findings.is_empty() && self.unread.is_empty()
     }
@@ -93,6 +95,8 @@ impl VerifyReport {
         }
     }
 
+    /// Records rows that could not be read. Rows of a replica are not counted, because its source runs hold
+    /// them too.
     fn miss_rows(&mut self, run: &Run<Location>, unread: &Unread) {
         self.rows_unread += if run.is_replica() { 0 } else { unread.rows };
         self.miss(format!(

@@ -47,6 +47,7 @@ const OVERFLOW_STRATUM_ROWS: usize = 48;
 const ONE_OF_MANY: (usize, usize) = (usize::MAX, 4);
 const MOST_STRATA: usize = 16;
 
+/// Rows in memory, sorted along the space-filling curve.
 pub struct SortedRows {
     frame: Arc<Frame>,
     dimensions: Dimensions,
@@ -73,6 +74,7 @@ pub struct EncodedRun {
     pub map: Vec<u8>,
     pub zones: u32,
     pub ranges: Vec<Zone>,
+    /// The postings of each column with a secondary index.
     pub postings: Vec<Vec<u64>>,
 }
 
@@ -113,6 +115,7 @@ impl SortedRows {
         Ok(SortedRows { frame, dimensions, batch, buckets, order, keys, identity, priorities, encoding, outside })
     }
 
+    /// The grid by which they are sorted.
     pub fn frame(&self) -> &Arc<Frame> {
         &self.frame
     }
@@ -144,6 +147,7 @@ impl SortedRows {
         take_record_batch(&self.batch, &UInt32Array::from_iter_values(rows)).map_err(Error::kernel)
     }
 
+    /// The rows inside a cube, by their indices in key order.
     pub fn inside(&self, geometry: &Geometry, cube: CubeId) -> Range<u32> {
         let first = self.keys.partition_point(|key| *key < cube.first_key());
         let last = geometry.last_key(cube);
@@ -332,6 +336,7 @@ fn merged(a: Vec<u32>, b: Vec<u32>) -> Vec<u32> {
 /// Fewer rows are processed on one core.
 const ONE_CORE: usize = 1 << 16;
 
+/// Maps a function over items in parallel; results are in the order of the items.
 fn each<T: Sync, R: Send>(of: &[T], made: impl Fn(&T) -> R + Sync + Send) -> Vec<R> {
     match of.len() < ONE_CORE {
         true => of.iter().map(made).collect(),

@@ -1,3 +1,5 @@
+//! Keys of rows for secondary indexes.
+
 use arrow_array::{Array, RecordBatch};
 use arrow_buffer::NullBuffer;
 use kubist_format::lookup::keys;
@@ -16,6 +18,7 @@ pub struct LookupColumns {
 pub struct Keys(Vec<(Vec<u32>, Option<NullBuffer>)>);
 
 impl LookupColumns {
+    /// Computes the keys of the rows of a stored batch.
     pub fn keys(&self, batch: &RecordBatch) -> Keys {
         let keys = self.columns.iter().map(|column| {
             let array = batch.column(*column);

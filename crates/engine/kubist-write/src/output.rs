@@ -48,6 +48,7 @@ impl<'a> Output<'a> {
         Output { segment, cancel, runs: Vec::new(), bytes: 0, lookup, ranges, dimensions }
     }
 
+    /// The columns with a secondary index, for encoding runs.
     pub fn lookup_columns(&self) -> LookupColumns {
         self.lookup.columns.clone()
     }

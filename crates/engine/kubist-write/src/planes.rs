@@ -89,6 +89,7 @@ impl Plane {
     }
 }
 
+/// Splits rows at several planes; see [`Plane::part`].
 pub fn part(planes: &[Plane], rows: Vec<u32>, least: usize, key: impl Fn(u32) -> MortonKey) -> Vec<Vec<u32>> {
     planes
         .iter()

@@ -25,6 +25,7 @@ const PARTS: usize = 256;
 /// Smaller parts are joined with the next, so that blocks are full.
 const PART_ROWS: usize = 1 << 14;
 
+/// The postings of runs that were not written yet.
 pub struct Gathered {
     pub columns: LookupColumns,
     pairs: Vec<Pairs>,
@@ -50,6 +51,7 @@ impl Gathered {
         Gathered { columns, pairs, zones: Vec::new(), next_zone: 0, enough }
     }
 
+    /// Adds the postings of a run with `zones` zones.
     pub fn add(&mut self, postings: Vec<Vec<u64>>, zones: u32) {
         for (pairs, postings) in self.pairs.iter_mut().zip(postings) {
             pairs.count += postings.len();

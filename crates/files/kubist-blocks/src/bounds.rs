@@ -16,6 +16,7 @@ pub struct KeyBounds {
     pub has_nan: bool,
 }
 
+/// Returns the bounds of the numbers in these bytes.
 pub fn of(variable: &Variable, bytes: &[u8]) -> KeyBounds {
     #[cfg(target_arch = "x86_64")]
     if is_x86_feature_detected!("avx2") {

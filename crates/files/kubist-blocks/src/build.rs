@@ -43,6 +43,7 @@ const HELD: u64 = 256 << 20;
 pub struct BuildOptions {
     /// Only these variables; `None`: those of an existing index, otherwise all.
     pub variables: Option<Vec<String>>,
+    /// `None`: as in an existing index, otherwise the default.
     pub block: Option<Block>,
     /// The fraction of blocks, those with the greatest gain, that get a sorted copy; `None`: as in an
     /// existing index, otherwise 0.
@@ -56,10 +57,12 @@ impl Default for BuildOptions {
     }
 }
 
+/// The number of threads that this machine runs in parallel.
 pub fn workers() -> usize {
     std::thread::available_parallelism().map_or(4, usize::from)
 }
 
+/// Progress callback: bytes of the file that are done, and all bytes.
 pub type Progress<'a> = &'a (dyn Fn(u64, u64) + Sync);
 
 /// Indexes a file and writes the index to `path`. Summaries of unchanged blocks are taken from an older

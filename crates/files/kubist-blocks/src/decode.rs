@@ -48,6 +48,7 @@ pub fn unfilter(
     }
 }
 
+/// One call, so that the output serves as the window.
 fn inflate(bytes: &[u8], most: usize) -> Result<Vec<u8>, String> {
     // Deflate expands by at most a factor of 1,032.
     let mut out = Vec::with_capacity((most + 1).min(bytes.len().saturating_mul(1032).saturating_add(64)));

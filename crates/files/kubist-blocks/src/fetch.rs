@@ -22,6 +22,7 @@ pub const LONGEST_READ: u64 = 8 << 20;
 
 enum At {
     File(u64),
+    /// In a chunk that must be decoded.
     Chunk(u64),
     Fill(u64),
 }
@@ -33,6 +34,7 @@ struct Part {
     at: At,
 }
 
+/// The data that was read for some rectangles of a variable.
 pub struct Fetched<'a> {
     source: &'a Source,
     variable: &'a Variable,
@@ -44,6 +46,7 @@ pub struct Fetched<'a> {
     rows: Option<(Vec<Range<u64>>, ArrayRef)>,
 }
 
+/// Values of a rectangle, in the order of their positions.
 pub enum Found<'a> {
     Stored(Cow<'a, [u8]>),
     Array(ArrayRef),
@@ -225,6 +228,7 @@ impl Source {
     }
 }
 
+/// The rows of rectangles along one axis, ascending; adjacent ranges are joined.
 fn ranges(rects: &[Rect]) -> Vec<Range<u64>> {
     let mut all: Vec<Range<u64>> = rects.iter().map(|rect| rect.start[0]..rect.start[0] + rect.count[0]).collect();
     all.sort_unstable_by_key(|range| range.start);

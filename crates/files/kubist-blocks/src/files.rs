@@ -29,6 +29,7 @@ const MOST_OPENING: usize = 16;
 /// Variables with fewer axes are kept in memory up to this size.
 const HELD: u64 = 8 << 20;
 
+/// A file, with its index if it has one.
 pub struct Member {
     pub path: PathBuf,
     pub index: Option<Index>,
@@ -102,6 +103,7 @@ impl Member {
         }
     }
 
+    /// The bounds of a variable's values in a rectangle.
     pub fn zone(&self, variable: usize, rect: &Rect, data_type: &DataType) -> Zone {
         let unknown = Zone { min: 0, max: u64::MAX, nulls: Nulls::Some };
         let known = match self.known(variable) {
@@ -135,6 +137,7 @@ impl Member {
     }
 }
 
+/// Serializes a path for JSON; its bytes need not be valid text.
 fn shown<S: serde::Serializer>(path: &Path, to: S) -> std::result::Result<S::Ok, S::Error> {
     to.collect_str(&path.display())
 }
@@ -292,6 +295,8 @@ impl Files {
     }
 }
 
+/// Number of threads that open files. For many files it exceeds the number of cores, because most threads
+/// wait for a disk or a network.
 fn opening(files: usize) -> usize {
     build::workers().max((files / FILES_EACH).min(MOST_OPENING))
 }

@@ -26,6 +26,7 @@ pub struct Question {
     #[serde(rename = "box", with = "bounds")]
     pub bounds: Vec<Bound>,
     pub columns: Option<Vec<String>>,
+    /// The fraction of positions to sample.
     pub sample: Option<f64>,
     /// Maximum number of records, those of lowest priority: a uniform sample.
     pub limit: Option<u64>,
@@ -118,10 +119,12 @@ impl Grid {
         Ok(Grid { driver, dimensions, schema, columns, predicate, read, output, names_files, region })
     }
 
+    /// The columns of the result, without the file's.
     pub fn fields(&self) -> Vec<Field> {
         self.output.iter().map(|column| self.schema.field(*column).clone()).collect()
     }
 
+    /// Positions along an axis, for positions in a rectangle.
     pub fn index(rect: &Rect, axis: usize, places: &[u32]) -> ArrayRef {
         let below: u64 = rect.count[axis + 1..].iter().product();
         let at = |place: &u32| (rect.start[axis] + u64::from(*place) / below % rect.count[axis]) as i64;

@@ -64,6 +64,7 @@ impl Number {
         }
     }
 
+    /// The number type of an Arrow type; `None` if it is not numeric.
     pub fn of(data_type: &DataType) -> Option<Number> {
         Some(match data_type {
             DataType::Int8 => Number::I8,
@@ -97,6 +98,7 @@ impl Number {
         }
     }
 
+    /// The unsigned type of the same width, for the attribute `_Unsigned`.
     pub fn unsigned(self) -> Number {
         match self {
             Number::I8 => Number::U8,
@@ -221,6 +223,7 @@ impl Layout {
         variable.dimensions.iter().map(|axis| self.dimensions[*axis].length).collect()
     }
 
+    /// The shape of the chunks that contain blocks of a variable: the whole array if it has none.
     pub fn chunk(&self, variable: &Variable) -> Vec<u64> {
         match &variable.storage {
             Storage::Chunks { shape, .. } => shape.clone(),
@@ -228,6 +231,7 @@ impl Layout {
         }
     }
 
+    /// Whether a variable holds the values along an axis of others.
     pub fn is_coordinate(&self, variable: &Variable) -> bool {
         let [axis] = variable.dimensions[..] else { return false };
         self.dimensions[axis].name == variable.name
@@ -420,6 +424,7 @@ pub fn calendar(unit: Option<&str>, said: Option<String>) -> Option<String> {
 }
 
 impl Variable {
+    /// The type of its values: double precision if they are packed.
     pub fn data_type(&self) -> DataType {
         if self.packing.is_packed() { DataType::Float64 } else { self.number.data_type() }
     }
@@ -432,6 +437,7 @@ impl Variable {
         }
     }
 
+    /// The bytes of the file that store an array of this many positions.
     pub fn stored_bytes(&self, positions: u64) -> u64 {
         match &self.storage {
             Storage::Chunks { table, .. } => table.iter().map(|chunk| chunk.bytes).sum(),

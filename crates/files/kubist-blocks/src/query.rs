@@ -182,6 +182,7 @@ impl Files {
     }
 }
 
+/// The tasks of one part. Every process derives the same plan from the index.
 fn share(mut tasks: Vec<Task>, part: u64, parts: u64) -> Vec<Task> {
     let all = tasks.len() as u128;
     let at = |part: u64| (all * u128::from(part) / u128::from(parts.max(1))) as usize;
@@ -219,6 +220,7 @@ struct Execution<'a> {
 }
 
 impl<'a> Execution<'a> {
+    /// A query for all rows of these grids; nothing is read yet.
     fn new(
         files: &'a Files,
         grids: &'a [Grid],

@@ -53,6 +53,7 @@ impl Schedule {
         self.dealt.get(worker).cloned().unwrap_or(0..0)
     }
 
+    /// The next run of the remaining tasks; empty at the end.
     pub fn next(&self) -> Range<usize> {
         let mut left = self.left.lock().unwrap_or_else(PoisonError::into_inner);
         let run = match self.policy {
@@ -65,6 +66,7 @@ impl Schedule {
     }
 }
 
+/// Busy time of the slowest and the fastest worker, in seconds.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize)]
 pub struct Balance {
     pub slowest: f64,

@@ -8,6 +8,7 @@ use kubist_types::{Error, Result};
 
 const MOST_POSITIONS: u64 = 1 << 56;
 
+/// A rectangle: on each axis `count` positions from `start`.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct Rect {
     pub start: Vec<u64>,
@@ -27,6 +28,7 @@ impl Rect {
         self.count.contains(&0)
     }
 
+    /// The intersection; `None` if it is empty.
     pub fn intersect(&self, other: &Rect) -> Option<Rect> {
         let mut both = self.clone();
         for axis in 0..self.start.len() {
@@ -152,6 +154,7 @@ impl Tiling {
         self.inner.iter().product()
     }
 
+    /// The number of blocks, including empty ones of chunks at the edge.
     pub fn blocks(&self) -> u64 {
         self.chunks() * self.blocks_in_chunk()
     }
@@ -174,6 +177,7 @@ impl Tiling {
         self.clipped(start, &self.chunk)
     }
 
+    /// The positions of a block within the array, perhaps none.
     pub fn rect(&self, block: u64) -> Rect {
         let chunk = self.chunk_rect(self.chunk_of(block));
         let at = unravel(block % self.blocks_in_chunk(), &self.inner);

@@ -81,6 +81,7 @@ pub fn path_of(file: &Path, into: Option<&Path>) -> PathBuf {
     into.map_or_else(|| file.with_file_name(&name), |into| into.join(&name))
 }
 
+/// An index that is being written. Sorted values are written first, as they are made.
 pub struct Writing {
     file: BufWriter<File>,
     temporary: PathBuf,

@@ -28,6 +28,7 @@ pub struct Sorted {
     pub blocks: Vec<(u64, SortedBlock)>,
 }
 
+/// The location of a block's sorted copy.
 #[derive(Clone, Debug)]
 pub struct SortedBlock {
     pub offset: u64,
@@ -77,6 +78,7 @@ pub fn encode(variable: &Variable, found: &Found<'_>) -> Option<(SortedBlock, Ve
     Some((block, bytes))
 }
 
+/// The positions of numbers in key order; positions of equal keys ascend.
 fn in_order(keys: &[u64], values: &ArrayRef) -> Option<Vec<u32>> {
     let count = u32::try_from(keys.len()).ok()?;
     let (low, high) = order::number_keys(values.data_type());

@@ -34,6 +34,7 @@ pub struct Key {
     pub hash: u64,
 }
 
+/// Counters of reads by all threads of a query.
 #[derive(Debug, Default)]
 pub struct Reads {
     pub requests: AtomicU64,

@@ -15,6 +15,7 @@ use crate::summary::Summary;
 
 const SAMPLED: usize = 64;
 
+/// Keys of some numbers of a block, evenly spaced.
 pub fn sampled(variable: &Variable, found: &Found<'_>) -> Vec<u64> {
     let width = variable.number.bytes() as usize;
     let count = match found {
@@ -40,8 +41,10 @@ fn numbers(values: &ArrayRef) -> Vec<u64> {
     keys.into_iter().enumerate().filter(is_number).map(|(_, key)| key).collect()
 }
 
+/// A block, its summary, and keys of some of its values.
 pub type BlockSample = (u64, Summary, Vec<u64>);
 
+/// The distribution of an array's values, from a sample and the bounds of blocks.
 pub struct ValueDistribution {
     sample: Vec<u64>,
     least: Vec<u64>,
@@ -50,6 +53,7 @@ pub struct ValueDistribution {
 }
 
 impl ValueDistribution {
+    /// The distribution of blocks with `values` values in total.
     pub fn of(blocks: &[BlockSample], values: u64) -> ValueDistribution {
         let ordered = |keys: &mut dyn Iterator<Item = u64>| {
             let mut keys: Vec<u64> = keys.collect();

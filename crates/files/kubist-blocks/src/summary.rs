@@ -207,6 +207,7 @@ pub struct Summaries {
 }
 
 impl Summaries {
+    /// Empty summaries for the written chunks of an array.
     pub fn new(variable: &Variable, tiling: &Tiling) -> Summaries {
         let written = written(variable, tiling);
         let chunks = written.as_ref().map_or(tiling.chunks(), |written| written.len() as u64);
@@ -215,6 +216,7 @@ impl Summaries {
         Summaries { written, blocks_in_chunk, own, fill: of_fill(variable).unwrap_or_else(Summary::unknown) }
     }
 
+    /// The blocks with their own summaries, ascending.
     pub fn blocks(&self) -> impl Iterator<Item = u64> {
         let chunk = |place: u64| self.written.as_ref().map_or(place, |written| written[place as usize]);
         let each = self.blocks_in_chunk.max(1);

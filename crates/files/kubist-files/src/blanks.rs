@@ -30,6 +30,7 @@ impl<R> Blanks<R> {
         Blanks { text, state: State::Begin, pending: None }
     }
 
+    /// Processes a byte. Returns whether to write a blank before it, and whether to write the byte.
     fn pass(&mut self, byte: u8) -> (bool, bool) {
         let is_blank = matches!(byte, b' ' | b'\t');
         let ends_line = matches!(byte, b'\r' | b'\n');

@@ -53,6 +53,7 @@ pub fn batches(
     Ok(Box::new(std::iter::from_fn(move || reader.next().map_err(|error| error.within(shown.display())).transpose())))
 }
 
+/// Batches of a file, one by one. Errors do not name the file.
 enum Reader {
     Listed(Listed),
     Stream(Stream<BufReader<Counted>>),
@@ -172,6 +173,7 @@ impl Listed {
     }
 }
 
+/// Reads a range of a file, which must be within it.
 fn bytes_at(file: &mut BufReader<Counted>, file_bytes: u64, offset: u64, length: u64) -> Result<Buffer> {
     if offset.checked_add(length).is_none_or(|end| end > file_bytes) {
         return Err(damaged(format!("{length} bytes at {offset} are not in the file, which has {file_bytes}")));

@@ -89,6 +89,7 @@ fn check_tree(children: &[i64], limits: &Limits) -> Result<()> {
     Ok(())
 }
 
+/// Sizes of a column's pages in a row group.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct Pages {
     /// Inflated bytes of the largest page and the dictionary.

@@ -103,6 +103,7 @@ fn numbers(range: &Range<u64>) -> Range<u64> {
     range.start / BLOCK_BYTES..range.end.div_ceil(BLOCK_BYTES)
 }
 
+/// Ranges of the missing blocks; adjacent blocks form one range.
 fn missing(blocks: &Blocks) -> Vec<Range<u64>> {
     let mut ranges: Vec<Range<u64>> = Vec::new();
     for (number, _) in blocks.iter().filter(|(_, block)| block.is_none()) {

@@ -33,6 +33,7 @@ pub const MOST_SENT: usize = 96;
 /// Concurrent blocks are within this number of partitions.
 const ON_THE_WAY: i32 = 4;
 
+/// Returns the offset where a block that begins at `start` must end.
 pub fn end_of_block(start: u64) -> u64 {
     (start / BLOCK + 1) * BLOCK
 }

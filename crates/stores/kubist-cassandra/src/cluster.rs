@@ -76,6 +76,7 @@ impl Decision {
 }
 
 impl Link {
+    /// Connects, unless this process is connected already.
     pub fn open(location: Location) -> Result<Link> {
         let process = here(&location)?;
         let slot = process.session(location.session_key());
@@ -154,6 +155,7 @@ impl Link {
         }
     }
 
+    /// Runs a statement without a result, such as a write.
     pub async fn run(&self, cql: &'static str, values: Values<'_>) -> Result<()> {
         self.ask(cql, values, Agreed::Enough, None, PagingState::start()).await.map(drop)
     }
@@ -329,6 +331,7 @@ impl Pauses {
         Pauses { end: Instant::now() + patience, next: FIRST_PAUSE }
     }
 
+    /// Waits; `false` if no time is left.
     async fn next(&mut self) -> bool {
         if Instant::now() + self.next > self.end {
             return false;

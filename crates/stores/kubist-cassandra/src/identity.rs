@@ -18,6 +18,7 @@ pub async fn find(link: &Link) -> Result<Option<Uuid>> {
     Ok(found.and_then(|(id,)| id))
 }
 
+/// Returns the id of the name, and binds the name if necessary.
 pub async fn bind(link: &Link) -> Result<Uuid> {
     match find(link).await? {
         Some(id) => Ok(id),
@@ -25,6 +26,7 @@ pub async fn bind(link: &Link) -> Result<Uuid> {
     }
 }
 
+/// Binds the name to `id` if it has none. Returns its id.
 async fn bind_to(link: &Link, id: Uuid) -> Result<Uuid> {
     let decision = link.decide(BIND, &(&link.location.table, id)).await?;
     Ok(if decision.applied { id } else { decision.uuid("id").unwrap_or(id) })

@@ -21,6 +21,7 @@ const PATIENCE: Duration = Duration::from_secs(10);
 /// Initial number of concurrent blocks.
 const PARALLEL: usize = 32;
 
+/// The location of a table, and the settings of its cluster.
 #[derive(Clone, PartialEq, Eq)]
 pub struct Location {
     pub hosts: Vec<String>,

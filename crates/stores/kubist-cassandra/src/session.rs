@@ -27,6 +27,7 @@ const ATTEMPT: Duration = Duration::from_secs(6);
 /// Interval of checks whether the nodes agree on the schema.
 const AGREEMENT: Duration = Duration::from_millis(50);
 
+/// Connections to the nodes of a cluster, and their prepared statements.
 pub struct Cluster {
     pub session: Session,
     pub statements: RwLock<HashMap<&'static str, PreparedStatement>>,

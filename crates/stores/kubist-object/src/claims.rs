@@ -59,6 +59,7 @@ struct Seen {
 #[derive(Debug, Default)]
 pub struct Claims(Mutex<HashMap<String, Seen>>);
 
+/// A claim that this process holds. Dropping it releases it.
 pub struct Claim {
     link: Link,
     writer: String,
@@ -172,6 +173,7 @@ async fn newest(link: &Link, writer: &str) -> Result<Option<Newest>> {
 }
 
 impl Claim {
+    /// A number of the log that was taken when the claim was put.
     pub fn hint(&self) -> u64 {
         self.hint.load(Ordering::Relaxed)
     }
@@ -180,6 +182,7 @@ impl Claim {
         self.hint.store(number, Ordering::Relaxed);
     }
 
+    /// Marks the claim as lost: it will not be released.
     pub fn lose(&self) {
         self.lost.store(true, Ordering::Relaxed);
     }

@@ -162,6 +162,7 @@ impl Link {
         self.process == std::process::id()
     }
 
+    /// Marks the store as erased: claims are no longer released.
     pub fn end(&self) {
         self.ended.store(true, Ordering::Relaxed);
     }

@@ -23,6 +23,7 @@ const ANSWERING: Duration = Duration::from_secs(10);
 /// The minimum timeout of a request, so that a handle that gave up notices when the service is back.
 const AT_LEAST: Duration = Duration::from_secs(1);
 
+/// Creates clients that give up on a service that never responded.
 #[derive(Debug, Default)]
 pub struct FirstContact(Arc<Known>);
 

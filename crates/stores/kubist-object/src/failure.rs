@@ -60,6 +60,7 @@ pub fn is_behind(error: &object_store::Error) -> bool {
     code(error).as_deref() == Some("InvalidRange") || error.to_string().contains("416 Range Not Satisfiable")
 }
 
+/// Whether the service refused without a reason.
 pub fn is_unexplained(error: &object_store::Error) -> bool {
     code(error).is_none() && error.to_string().contains("non-2xx status code: 4")
 }

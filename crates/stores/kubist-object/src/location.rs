@@ -14,6 +14,7 @@ const PATIENCE: Duration = Duration::from_secs(30);
 /// Maximum number of concurrent requests.
 const PARALLEL: usize = 64;
 
+/// The location of a store, and the settings of its service.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Location {
     pub bucket: String,

@@ -217,6 +217,7 @@ struct Growing {
 }
 
 impl Growing {
+    /// Runs `act`, unless an earlier call failed.
     fn unless_failed<T>(&mut self, act: impl FnOnce(&mut Self) -> Result<T>) -> Result<T> {
         if let Some(cause) = &self.failed {
             return Err(Error::Refused { file: file(&self.link, &self.name), cause: cause.clone() });

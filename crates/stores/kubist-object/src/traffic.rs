@@ -1,3 +1,5 @@
+//! Counters of requests, bytes and round trips.
+
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Mutex, PoisonError};
 use std::time::Instant;

@@ -314,6 +314,7 @@ pub trait DiskFile: Send + Sync + fmt::Debug {
     fn try_lock(&self) -> io::Result<bool>;
 }
 
+/// Reads until the buffer is full or the file ends. Returns the number of bytes.
 pub(crate) fn read_up_to(file: &dyn DiskFile, buffer: &mut [u8], offset: u64) -> io::Result<usize> {
     let mut done = 0;
     while done < buffer.len() {

@@ -189,6 +189,7 @@ pub(crate) fn numbered_value(bytes: &Bytes, file: &str) -> Result<(RecordType, u
     }
 }
 
+/// The integer at `at`. The caller has checked the length.
 pub(crate) fn u32_at(bytes: &[u8], at: usize) -> u32 {
     let mut word = [0; 4];
     word.copy_from_slice(&bytes[at..at + 4]);

@@ -21,6 +21,7 @@ pub(crate) const FRAME_HEAD_BYTES: usize = 12;
 /// Limit of the bytes that [`next_whole`] examines, as a multiple of the log's length.
 const LOOKS: usize = 64;
 
+/// The frame of `payload` at `position`, or `None` if the payload is too long.
 pub(crate) fn frame(position: u64, payload: &[u8]) -> Option<Vec<u8>> {
     let length = u32::try_from(payload.len()).ok()?;
     let payload_checksum = crc32c::crc32c(payload);

@@ -231,6 +231,7 @@ impl LocalStore {
 }
 
 impl LocalStore {
+    /// Reads from some segments. Also returns whether any read waited.
     fn read_together(&self, wanted: &[(&str, &[Range<u64>])], watch: Watch<'_>) -> (Answers, bool) {
         let asked = Instant::now();
         let (present, mut waited) = match wanted.len() {

@@ -25,6 +25,7 @@ impl Chance {
         }
     }
 
+    /// True with probability 1 / `times`.
     pub fn once_in(&mut self, times: usize) -> bool {
         self.below(times) == 0
     }

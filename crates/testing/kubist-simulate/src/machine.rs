@@ -106,6 +106,7 @@ impl Machine {
         self.call(process, Call::Find, |state, _| state.node(path).map(|node| state.names_of(node)))
     }
 
+    /// Waits in small steps, so that others run in between.
     pub fn pause(&self, process: ProcessId, time: Duration) {
         if !self.turns.takes_part(process) {
             return self.state().pass(time);

@@ -83,6 +83,7 @@ impl Mount {
         }
     }
 
+    /// The cached file of a name, unless it has expired. If a folder is absent, everything below it is.
     fn name(&self, path: &Path) -> Option<Option<Node>> {
         let now = self.server().clock();
         let memory = self.memory();

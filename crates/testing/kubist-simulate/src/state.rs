@@ -208,6 +208,7 @@ impl State {
         matches!(self.processes.get(&process), Some(Life::Long | Life::CallsLeft(_)))
     }
 
+    /// The number of names of a file, as processes see them.
     pub fn names_of(&self, node: Node) -> u64 {
         let of = |inode: &Inode| match inode {
             Inode::Directory(directory) => directory.seen.values().filter(|named| **named == node).count() as u64,
@@ -337,6 +338,7 @@ impl State {
         Ok(node)
     }
 
+    /// The directory of `path`, and the name in it.
     pub fn parent<'a>(&self, path: &'a Path) -> io::Result<(Node, &'a str)> {
         let name = parts(path)?.pop().ok_or(io::ErrorKind::AlreadyExists)?;
         Ok((self.folder(path.parent().unwrap_or(Path::new("")))?, name))
@@ -392,6 +394,7 @@ impl State {
     }
 }
 
+/// The components of `path`; relative paths start at the root.
 fn parts(path: &Path) -> io::Result<Vec<&str>> {
     let mut parts = Vec::new();
     for component in path.components() {

@@ -1,3 +1,5 @@
+//! Texts that are computed for each row.
+
 use super::compute::vector;
 use super::untold;
 use crate::bound::{Choice, Text, TextCall, TextFunction};
@@ -49,6 +51,7 @@ pub(crate) fn called(call: &TextCall, rows: &Rows<'_>) -> Result<ArrayRef, ExprE
     })
 }
 
+/// A function from a row to its text; `None` for null.
 pub(super) type Strings<'a> = Box<dyn Fn(usize) -> Option<&'a str> + 'a>;
 
 pub(super) fn strings(array: &dyn Array) -> Result<Strings<'_>, ExprError> {

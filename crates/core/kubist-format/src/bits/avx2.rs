@@ -34,6 +34,7 @@ pub fn unpack_u32(bytes: &[u8], width: u32, base: u32, out: &mut [MaybeUninit<u3
     true
 }
 
+/// The same for wider words. Returns false for widths that do not fit in eight bytes.
 pub fn unpack_u64(bytes: &[u8], width: u32, base: u64, out: &mut [MaybeUninit<u64>]) -> bool {
     if width > WIDE || !is_x86_feature_detected!("avx2") {
         return false;

@@ -18,6 +18,7 @@ pub use index::{Guide, Index, encode_index};
 /// A block ends with the key that fills this many bytes, so that few keys are decoded to find one.
 const BLOCK_BYTES: usize = 1024;
 
+/// The postings of some runs: blocks and their directory.
 pub struct Encoded {
     pub blocks: Vec<Vec<u8>>,
     pub directory: Vec<u8>,
@@ -203,6 +204,7 @@ impl Directory {
         self.blocks.is_empty()
     }
 
+    /// The location of a block, from the first block.
     pub fn place(&self, block: usize) -> Range<u64> {
         let before = self.blocks[block / STRIDE * STRIDE..block].iter();
         let begin = self.begins[block / STRIDE] + before.map(|block| block.length as u64).sum::<u64>();
@@ -535,6 +537,7 @@ mod tests {
     use proptest::prelude::*;
     use std::collections::BTreeMap;
 
+    /// Encodes in `parts` parts. Returns the joined blocks and their directory.
     pub(super) fn encoded(parts: u64, pairs: &[u64], zones: &[u32]) -> (Vec<u8>, Vec<u8>) {
         let mut of_parts = vec![Vec::new(); parts as usize];
         for pair in pairs.iter().rev().chain(pairs) {

@@ -179,6 +179,7 @@ impl Counted {
         Counted { bits, times: times.into(), different: different.into(), once: once.into() }
     }
 
+    /// The most common key of the sample; of several, the first.
     fn common<W: Word>(&self, sample: &[W]) -> W {
         let mut of_hash = vec![0; 1 << self.bits];
         let mut is_common = |key: &&W| {

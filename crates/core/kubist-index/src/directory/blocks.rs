@@ -143,6 +143,7 @@ impl<L> Blocks<L> {
         }
     }
 
+    /// The position of a cube, if it is there.
     pub fn find(&self, cube: CubeId) -> Option<(&Block<L>, usize)> {
         let (block, index) = self.seek(cube);
         let block = self.blocks.get(block)?;
@@ -242,6 +243,7 @@ impl<'a, L> Making<'a, L> {
         Making { most_cubes: usize::MAX, ..self }
     }
 
+    /// Sets the cutoff of new cubes without an entry.
     pub fn otherwise(self, otherwise: Threshold) -> Making<'a, L> {
         Making { otherwise, ..self }
     }

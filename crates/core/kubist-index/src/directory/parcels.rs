@@ -24,6 +24,7 @@ const MOST_GAP: f64 = 7.0;
 const MOST_AT_EDGE: usize = 3;
 const SEVERAL: u32 = u32::MAX;
 
+/// A region of space with its number of records.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Parcel {
     pub cube: CubeId,
@@ -33,12 +34,15 @@ pub struct Parcel {
     pub cutoff: f64,
 }
 
+/// A box in a tree, and its bounded dimensions.
 #[derive(Clone, Copy, Debug)]
 pub struct Bounds<'a> {
     pub grid_box: &'a GridBox,
+    /// For each dimension. Inside the coordinate of the box's end, values decide.
     pub is_bounded: &'a [bool],
 }
 
+/// The cubes of a tree that have primary runs, with the totals of their subtrees.
 #[derive(Debug)]
 pub struct Subtrees {
     tree: Geometry,
@@ -262,6 +266,8 @@ mod tests {
     /// The origin of runs that were copied unchanged.
     const COPIES: u64 = 2;
 
+    /// A table of some commits, each with rows near one point. With a `varied` history, some commits have two
+    /// parts, and one entry may copy all runs at the end.
     fn table(random: &mut SmallRng, tree: Geometry, commits: u64, most: usize, varied: bool) -> Directory<Rows> {
         let (mut state, forest) = (State::default(), Forest::of(tree));
         for number in 0..commits {

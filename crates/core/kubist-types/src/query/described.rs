@@ -44,11 +44,13 @@ macro_rules! described {
 
 pub(crate) use described;
 
+/// The schema of a field with its comment as description.
 pub fn field(said: &[&str], mut schema: Value) -> Value {
     schema["description"] = text(said).into();
     schema
 }
 
+/// The schema of an object with exactly these fields.
 pub fn object<const COUNT: usize>(said: &[&str], required: Value, fields: [(&str, Value); COUNT]) -> Value {
     let properties: Map<String, Value> = fields.map(|(name, schema)| (name.to_string(), schema)).into_iter().collect();
     json!({

@@ -18,6 +18,7 @@ pub mod end {
         })
     }
 
+    /// The schema of an end that plain JSON cannot express.
     pub fn other_schema() -> Json {
         let text = |about: &str| json!({"type": "string", "description": about});
         json!({
@@ -177,6 +178,7 @@ pub mod bounds {
     }
 }
 
+/// Widths of cells as an object: dimension to width.
 pub mod widths {
     use std::fmt;
 

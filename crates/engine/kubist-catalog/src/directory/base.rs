@@ -42,6 +42,7 @@ pub(super) enum Caching {
 pub struct Base {
     /// The pages of all levels, oldest level first.
     pub pages: Vec<Leaf>,
+    /// Runs on these pages that were removed before the checkpoint.
     pub removed: SpreadSet<RunId>,
     runs: u64,
     pub(super) asked: AtomicUsize,

@@ -21,6 +21,7 @@ use crate::files::TableFiles;
 /// Pages of the first stretch; few, so that first results come early.
 const FIRST_PAGES: usize = 4;
 
+/// The pages that a query still has to read.
 pub struct Stretches {
     pages: VecDeque<usize>,
     at_once: usize,
@@ -94,6 +95,7 @@ impl Runs {
         Ok(Some(self.primaries_of(files, base, &known, region, range)))
     }
 
+    /// The primary runs after the base that meet a region and a range.
     pub fn recent_primaries(
         &self,
         files: &TableFiles,

@@ -31,6 +31,7 @@ pub const DEFINITION: Definition = Definition {
     },
 };
 
+/// Binds the number of distinct values of a column.
 pub fn of(name: &str, call: &Call) -> Result<Bound, String> {
     let fields = call.schema.fields();
     let plain = name.strip_prefix('"').and_then(|name| name.strip_suffix('"')).unwrap_or(name);

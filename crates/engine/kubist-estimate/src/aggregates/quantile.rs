@@ -269,6 +269,7 @@ impl<T: Ranked> Ordered<T> {
         self.at((self.records() - 1.0) * share.clamp(0.0, 1.0))
     }
 
+    /// The value at a rank from 0; `None` if it was discarded.
     fn at(&mut self, rank: f64) -> Option<T> {
         let rank = rank - self.below.iter().sum::<f64>();
         let last = self.values.len().checked_sub(1)? as f64;

@@ -16,6 +16,7 @@ use kubist_types::query::{PerCell, Width};
 /// The largest absolute cell index. The extreme 64-bit integers represent nulls, NaN and infinities.
 const LAST_INDEX: f64 = 9e18;
 
+/// A regular grid of cells, and the number of rows per cell.
 pub struct CellGrid {
     pub rows: u64,
     pub axes: Vec<Axis>,

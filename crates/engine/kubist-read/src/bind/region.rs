@@ -30,12 +30,14 @@ impl Region {
         self.grids.tree(run.cube.grid()).zip(self.boxes.in_tree(run.cube.grid()))
     }
 
+    /// True if the region meets the bounding box of a run.
     pub fn meets(&self, run: &Run<Location>) -> bool {
         let Some((tree, asked)) = self.around(run) else { return false };
         let location = &run.payload;
         (0..tree.dimensions()).all(|d| location.low[d] <= asked.high[d] && location.high[d] >= asked.low[d])
     }
 
+    /// The fraction of a run's bounding box inside the region.
     pub fn share_of(&self, run: &Run<Location>) -> f64 {
         let Some((tree, asked)) = self.around(run) else { return 0.0 };
         let location = &run.payload;

@@ -1,3 +1,5 @@
+//! Row operations of a bound query: priorities, and batches of the result.
+
 use std::sync::Arc;
 
 use arrow_array::cast::AsArray;

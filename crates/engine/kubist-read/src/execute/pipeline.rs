@@ -10,6 +10,7 @@ use kubist_types::error::{Error, Result};
 
 type Work<T> = dyn Fn(usize) -> Result<T> + Send + Sync;
 
+/// The results of `work(0)`, `work(1)`, … in this order.
 pub struct Pipeline<T> {
     shared: Arc<Shared<T>>,
 }

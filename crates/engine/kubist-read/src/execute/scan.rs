@@ -70,6 +70,7 @@ struct Reading<'a> {
     visits: &'a [Visit],
     maps: Vec<Arc<ZoneMap>>,
     keeper: Option<Keeper>,
+    /// The cached decoded pages of every run; empty if the query caches none.
     kept: Vec<Arc<DecodedRun>>,
     loaded: Vec<Loaded>,
     pieces: Vec<Bytes>,
@@ -127,6 +128,7 @@ pub fn scan(
     Ok(scanned)
 }
 
+/// Merges two sets of picks by run and zone; no zone is in both.
 fn merge(a: Vec<RunPicks>, b: Vec<RunPicks>) -> Vec<RunPicks> {
     let mut merged: Vec<RunPicks> = Vec::new();
     let mut all: Vec<RunPicks> = a.into_iter().chain(b).collect();

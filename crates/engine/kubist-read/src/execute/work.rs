@@ -1,3 +1,5 @@
+//! The results of plans that are made piece by piece, in order.
+
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 

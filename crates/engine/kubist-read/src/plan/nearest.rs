@@ -38,6 +38,7 @@ pub struct Nearest {
 }
 
 impl Nearest {
+    /// True if no other run can hold a better value.
     pub fn is_enough(&self, seek: &Seek) -> bool {
         let gains = |(reach, others): (&Reach, &Option<u64>)| others.is_some_and(|others| reach.may_gain(others));
         !seek.reaches.iter().zip(&self.others).any(gains)

@@ -39,6 +39,7 @@ pub struct PlanOutline {
     pub runs: u64,
     /// The number of replicas among the runs.
     pub replicas: u64,
+    /// The number of runs that a secondary index narrows to zones.
     pub looked_up: u64,
     /// The number of rows in these runs.
     pub rows_there: u64,

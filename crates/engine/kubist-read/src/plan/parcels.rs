@@ -17,6 +17,7 @@ use kubist_types::error::Result;
 
 use super::{ANYTHING, LogicalPlan};
 
+/// Disjoint parts of space that are completely inside the query's box.
 pub struct Parcels {
     pub parcels: Vec<Parcel>,
     /// The runs of every subregion's own cube. They hold its rows of lowest priority, which are a

@@ -1,3 +1,5 @@
+//! Windows of increasing priority: the part of all priorities that a method reads at once.
+
 use kubist_index::priority::PriorityRange;
 
 use super::{Method, Planner};

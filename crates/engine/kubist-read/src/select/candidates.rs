@@ -59,6 +59,7 @@ impl Found {
         candidates
     }
 
+    /// Keeps only the rows of candidates, in their order.
     pub fn compact(&mut self, cancel: &Cancel) -> Result<()> {
         let mut parts = Vec::with_capacity(self.candidates.len().div_ceil(BATCH_ROWS));
         for chosen in self.candidates.chunks_mut(BATCH_ROWS) {

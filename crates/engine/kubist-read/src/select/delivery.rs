@@ -1,3 +1,5 @@
+//! The message of a selecting thread to its stream.
+
 use std::collections::VecDeque;
 
 use arrow_array::RecordBatch;

@@ -81,6 +81,7 @@ impl Keys {
         self.ends.len()
     }
 
+    /// Size in memory, in bytes.
     pub fn size(&self) -> usize {
         self.bytes.capacity() + 4 * self.ends.capacity()
     }

@@ -1,3 +1,5 @@
+//! Merging of sorted runs.
+
 use std::collections::VecDeque;
 
 use arrow_array::{Array, ArrayRef};
@@ -50,6 +52,7 @@ impl Merge {
         Ok(merge)
     }
 
+    /// Returns the next rows; `None` at the end.
     pub fn next(&mut self, spilled: &Spilled, cancel: &Cancel) -> Result<Option<Block>> {
         cancel.check()?;
         let (mut places, mut keys) = (Vec::new(), Keys::default());

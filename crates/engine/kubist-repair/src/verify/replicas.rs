@@ -23,6 +23,7 @@ struct Sum {
     hashes: u64,
 }
 
+/// The expected and the actual rows of each replica.
 pub struct Ledger {
     replicas: Vec<Arc<Run<Location>>>,
     /// The replicas that copy each run.
@@ -61,6 +62,7 @@ impl Ledger {
         Ledger { replicas, named_by, expected: HashMap::new(), found: HashMap::new(), lost: HashSet::new() }
     }
 
+    /// Returns whether a run is a replica or a source of one.
     pub fn concerns(&self, run: &Run<Location>) -> bool {
         run.is_replica() || self.named_by.contains_key(&run.id)
     }
@@ -69,6 +71,7 @@ impl Ledger {
         self.lost.insert(run);
     }
 
+    /// Adds rows of a source or of a replica to the sums.
     pub fn count(&mut self, run: &Arc<Run<Location>>, frame: &Frame, batch: &RecordBatch) {
         let replicas = self.named_by.get(&run.id);
         if replicas.is_none() && !run.is_replica() {

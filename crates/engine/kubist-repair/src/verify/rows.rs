@@ -19,7 +19,9 @@ use crate::verify::lookups::{self, Postings, Sum};
 use crate::verify::replicas::Ledger;
 use crate::verify::{VerifyReport, check_columns};
 
+/// The result of checking the rows of one run alone.
 pub struct Judged {
+    /// `None` if the run's zone map is unreadable or its grid is missing.
     frame: Option<Arc<Frame>>,
     /// The lowest and the highest priority per page, or a description of its damage.
     pages: Vec<std::result::Result<(u64, u64), String>>,
@@ -45,6 +47,7 @@ pub fn judge(
     Ok(Judged { frame: Some(frame), pages, held })
 }
 
+/// Adds the findings and the unread rows of a run to the report.
 pub fn note(
     snapshot: &Snapshot,
     run: &Arc<Run<Location>>,

@@ -23,6 +23,7 @@ const MAPS_AT_ONCE: usize = 256;
 /// Rows to read in parallel.
 const ROWS_AT_ONCE: u64 = 1 << 18;
 
+/// Returns the number of bytes of a run that the check reads.
 pub fn length(run: &Run<Location>, deep: bool) -> u64 {
     run.payload.map_length as u64 + if deep { run.payload.data_length } else { 0 }
 }

@@ -1,3 +1,5 @@
+//! Evaluates the blocks of a task.
+
 use std::fs::File;
 use std::sync::atomic::Ordering;
 use std::sync::{Arc, PoisonError};

@@ -10,6 +10,7 @@ use crate::grid::Question;
 
 #[derive(Clone, Copy, Debug, Serialize)]
 pub struct Hit {
+    /// Index of the file, from 0.
     pub file: usize,
     /// In the file, or in a sorted copy in its index.
     pub offset: u64,

@@ -1,3 +1,5 @@
+//! Collects results: all as they come, or those of lowest priority at the end.
+
 use std::collections::HashMap;
 
 use arrow_array::{RecordBatch, UInt32Array};
@@ -36,6 +38,7 @@ impl Kept {
         }
     }
 
+    /// Keeps the `limit` results of lowest priority; of equal ones the first.
     fn cut(&mut self, limit: usize) -> Result<()> {
         let mut all: Vec<(u64, usize, u32)> = Vec::with_capacity(self.rows);
         for (at, (_, priorities)) in self.held.iter().enumerate() {

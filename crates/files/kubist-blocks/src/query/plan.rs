@@ -1,3 +1,5 @@
+//! Selects the blocks that can contain results, and groups them into tasks.
+
 use kubist_expr::{Keys, Nulls, Verdict, Zone};
 use kubist_index::order::Keyed;
 use kubist_types::{Error, Result};

@@ -1,3 +1,5 @@
+//! Options and costs of a query.
+
 use serde::Serialize;
 
 use crate::model::Expected;
@@ -9,6 +11,7 @@ pub struct Report {
     pub rows: u64,
     pub files: usize,
     pub files_read: usize,
+    /// Files without an index.
     pub files_scanned: usize,
     pub positions: u64,
     pub blocks: u64,

@@ -1,3 +1,5 @@
+//! Values of columns in the blocks of a task, read once.
+
 use std::collections::{HashMap, HashSet};
 
 use arrow_array::{ArrayRef, UInt64Array};

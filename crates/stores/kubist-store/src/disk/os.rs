@@ -277,6 +277,7 @@ impl OsFile {
     }
 }
 
+/// Gives the system a hint about a range; errors are ignored.
 #[cfg(target_os = "linux")]
 fn advise(file: &File, range: Range<u64>, advice: rustix::fs::Advice) {
     let bytes = std::num::NonZeroU64::new(range.end.saturating_sub(range.start));

@@ -45,6 +45,7 @@ struct Seen {
     renewed: bool,
 }
 
+/// A handle's own claims, and its observations of others' claims.
 #[derive(Debug, Default)]
 pub struct Claims {
     others: Mutex<HashMap<String, Seen>>,
@@ -201,6 +202,7 @@ impl Claim {
         Error::Refused { file, cause: "another owner has taken the log".into() }
     }
 
+    /// Releases the claim, unless it was lost. If that fails, it lapses.
     pub fn give_back(&self) {
         let mut state = self.state();
         if !state.lost {
@@ -224,6 +226,7 @@ fn holds(directory: &StoreDirectory, folder: &str, number: u64, holder: &str) ->
     Ok(found.is_some_and(|(record_type, payload)| record_type == RecordType::Held && payload == holder))
 }
 
+/// The thread that renews the claims of a handle. It ends with the last claim.
 #[derive(Debug, Default)]
 pub struct Renewal {
     shared: Arc<Kept>,

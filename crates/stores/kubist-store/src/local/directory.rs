@@ -69,6 +69,7 @@ impl StoreDirectory {
         }
     }
 
+    /// Returns whether only this machine uses the file system.
     pub fn is_of_this_machine(&self) -> Result<bool> {
         if let Some(known) = self.is_ours.get() {
             return Ok(*known);
@@ -161,6 +162,7 @@ impl StoreDirectory {
         if self.is_shared() { self.pause(self.patience()) } else { Ok(()) }
     }
 
+    /// Waits, unless the call is cancelled.
     pub fn pause(&self, mut left: Duration) -> Result<()> {
         while !left.is_zero() {
             check_stopped(&self.location)?;

@@ -19,6 +19,7 @@ impl HandleHealth {
         HandleHealth { file, process: disk.process(), first_failure: None }
     }
 
+    /// Returns an error if an earlier operation failed.
     pub fn check(&self, disk: &dyn Disk) -> Result<()> {
         let refused = |cause: &str| Err(Error::Refused { file: self.file.clone(), cause: cause.to_owned() });
         if let Some(cause) = &self.first_failure {
@@ -30,6 +31,7 @@ impl HandleHealth {
         Ok(())
     }
 
+    /// Returns whether this is the process that created the handle.
     pub fn is_own(&self, disk: &dyn Disk) -> bool {
         self.process == disk.process()
     }

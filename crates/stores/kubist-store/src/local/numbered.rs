@@ -99,6 +99,7 @@ pub(super) fn is_marked(directory: &StoreDirectory) -> Result<bool> {
     }
 }
 
+/// Writes a file that has a fixed name; `false` if it exists.
 pub(super) fn put_alone(directory: &StoreDirectory, name: &str, record_type: RecordType, number: u64) -> Result<bool> {
     let folder = directory.folders.ensure(LOGS)?;
     let won = temporary::publish(directory, &numbered(record_type, number, b""), &folder.join(name))?;
@@ -109,6 +110,7 @@ pub(super) fn put_alone(directory: &StoreDirectory, name: &str, record_type: Rec
     Ok(won)
 }
 
+/// Returns the number in a file that has a fixed name; `None` if there is no such file.
 pub(super) fn get_alone(directory: &StoreDirectory, name: &str, record_type: RecordType) -> Result<Option<u64>> {
     let path = directory.root.join(LOGS).join(name);
     directory.retry_while_stale(|| match read(directory, &path)? {

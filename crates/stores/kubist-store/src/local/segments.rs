@@ -44,6 +44,7 @@ struct LocalSegment {
     /// `None` after a sync of a shared store.
     file: Option<Box<dyn DiskFile>>,
     health: HandleHealth,
+    /// Bytes written to the file. The buffer comes after them.
     written: u64,
     buffer: Vec<u8>,
     writeback_begun: u64,

@@ -182,6 +182,7 @@ fn name(number: u64) -> String {
     format!("{number:016x}")
 }
 
+/// Returns whether it is the name of a temporary file. Other files in the folder are foreign.
 pub(super) fn is_name(name: &str) -> bool {
     let (maker, number) = name.rsplit_once('-').map_or((None, name), |(maker, number)| (Some(maker), number));
     let is_number = u64::from_str_radix(number, 16).is_ok_and(|found| self::name(found) == number);

@@ -18,6 +18,7 @@ pub(crate) struct LocalScratch {
 }
 
 impl LocalScratch {
+    /// `path` is used in messages only.
     pub fn new(file: Box<dyn DiskFile>, path: PathBuf) -> LocalScratch {
         LocalScratch { file, path, length: Mutex::new(0) }
     }

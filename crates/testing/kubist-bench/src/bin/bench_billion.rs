@@ -29,6 +29,7 @@ const STEPS: [&str; 8] = ["ingest", "settle", "fresh", "ask", "verify", "info", 
 /// Rows of a small commit.
 const FEW_ROWS: usize = 1000;
 
+/// One line of a report; the parent process compares it with those of other tables.
 fn line(label: &str, value: f64, unit: &str) {
     println!("{label}\t{value}\t{unit}");
     std::io::stdout().flush().expect("an open pipe");

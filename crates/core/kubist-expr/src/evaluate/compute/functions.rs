@@ -1,3 +1,5 @@
+//! Operators and functions over vectors of one kind.
+
 use super::buckets::{Edges, beginning};
 use super::calendar;
 use crate::bound::Function;

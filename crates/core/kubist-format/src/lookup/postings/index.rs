@@ -17,6 +17,7 @@ const LOCATED_BYTES: usize = 12;
 /// Bytes of the directory before the zones of its runs.
 const HEAD_BYTES: usize = 16;
 
+/// The index of a large directory: the parts of it for some keys, and for the runs of some zones.
 #[derive(Debug, PartialEq)]
 pub struct Index {
     keys: u32,
@@ -166,6 +167,7 @@ impl Index {
         Ok(Directory { firsts: vec![0, self.zones], keys: self.keys, blocks, begins })
     }
 
+    /// The stretches of runs with ascending zones.
     pub fn stretches_of(&self, zones: &[u32]) -> Vec<usize> {
         let stretch = |zone: &u32| self.stretches.partition_point(|(first, ..)| first <= zone).checked_sub(1);
         let mut found: Vec<usize> = zones.iter().filter_map(stretch).collect();
