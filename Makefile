@@ -58,6 +58,9 @@
 # make bench-sizes   bytes by compression beside Parquet, of droplets and of made sets; DATA=file.parquet
 # make bench-estimates   estimates to 1 % beside exact aggregates of DuckDB; ROWS=100000000
 # make bench-files   an index beside files of arrays beside what else finds values in them; ROWS=n, STORES=folder
+# make bench-regions   spheres and cones as formulas, beside DuckDB, Polars and a k-d tree; ROWS=n
+# make bench-runs   100 runs of a million rows as one table, beside pandas over Parquet; RUNS=n, ROWS=n
+# make bench-interrupts   the delay of Ctrl-C in calls that take long
 # make bench-boxes   exact boxes beside DuckDB's own table, scans beside a numpy copy; ROWS=n, STORES=folder
 # make instructions   instructions of five small works beside those kept; UPDATE=1 keeps today's
 # make coverage    how often intervals hold the truth, over 2,000 seeds, into docs/coverage.md
@@ -86,7 +89,7 @@ export PIP_DISABLE_PIP_VERSION_CHECK := 1
 # The integration tests, one program for each crate; its modules are chosen by their names.
 IT := cargo test --release --locked --target-dir target --test it
 
-.PHONY: build compile docs docs-serve drawings install header page wheel demo check test test-all test-formats stress-formats test-index bench-files test-openfoam openfoam pictures bench bench-view bench-frames bench-insitu bench-billion bench-live bench-grids bench-replication bench-lookup bench-directory bench-cluster bench-peers bench-estimates bench-boxes bench-accuracy bench-sizes instructions coverage structures crash stress stress-simulations stress-budget hostile generate golden fuzz clean test-widget gallery bench-md spark test-spark stress-spark bench-spark demo-insitu test-insitu-cluster \
+.PHONY: build compile docs docs-serve drawings install header page wheel demo check test test-all test-formats stress-formats test-index bench-files test-openfoam openfoam pictures bench bench-view bench-frames bench-insitu bench-billion bench-live bench-grids bench-replication bench-lookup bench-directory bench-cluster bench-peers bench-estimates bench-regions bench-runs bench-interrupts bench-boxes bench-accuracy bench-sizes instructions coverage structures crash stress stress-simulations stress-budget hostile generate golden fuzz clean test-widget gallery bench-md spark test-spark stress-spark bench-spark demo-insitu test-insitu-cluster \
         test-mounts stress-mounts \
         cassandra-index cassandra-index-test cassandra-index-campaign bench-cql-index \
         cassandra-up cassandra-down cassandra-chaos s3-up s3-down test-s3 bench-s3
@@ -303,6 +306,17 @@ bench-files: build bench/.venv/.ready
 # STORES=folder says on which disk; the figures go to docs/for-mdanalysis.md.
 bench-md: build $(VENV)/.for-formats
 	STORES='$(STORES)' FRAMES='$(FRAMES)' REPEATS='$(REPEATS)' PYTHONPATH=python $(BIN)/python -m bench.trajectories
+
+# ROWS=n; the figures stand in docs/expressions.md.
+bench-regions: build $(VENV)/.for-test
+	PYTHONPATH=python $(BIN)/python -m bench.regions $(ROWS)
+
+# RUNS=n and ROWS=n
+bench-runs: build $(VENV)/.for-test
+	PYTHONPATH=python $(BIN)/python -m bench.runs $(if $(RUNS),$(RUNS) $(ROWS))
+
+bench-interrupts: build $(VENV)/.for-test
+	PYTHONPATH=python $(BIN)/python -m bench.interrupts
 
 bench-estimates: build bench/.venv/.ready
 	PYTHONPATH=python $(BENCH)/python -m bench.estimates
