@@ -10,14 +10,15 @@ use std::f64::consts::{FRAC_PI_2, PI};
 use std::ops::Neg;
 use std::sync::Arc;
 
+use arrow_buffer::i256;
 use arrow_schema::DataType;
 use kubist_index::order;
 
 use crate::bound::{Cast, Column, Compute, Function, Kind, Known, Step};
 use crate::steps::constant;
 
-/// Beyond this, neighbouring floats of 64 bits are more than 1 apart.
-const EXACT: f64 = 9_007_199_254_740_992.0;
+/// Integers below this have an exact float of 64 bits.
+pub(crate) const EXACT: f64 = 9_007_199_254_740_992.0;
 /// Results beyond this may not fit an integer of 128 bits.
 const MOST_INTEGER: f64 = 1e38;
 /// Angles beyond this have too few digits after the point to find their turn.
@@ -131,14 +132,14 @@ impl Interval {
     }
 
     fn plus(self, other: Interval) -> Interval {
-        let is_infinite = |of: Interval| of.low == f64::NEG_INFINITY || of.high == f64::INFINITY;
-        let others = self.others || other.others || (is_infinite(self) && is_infinite(other));
+        // The sum of opposite infinities is NaN.
+        let others = self.others || other.others || !(self.is_finite() || other.is_finite());
         Interval::new(self.low + other.low, self.high + other.high, others)
     }
 
     fn times(self, other: Interval) -> Interval {
-        let is_infinite = |of: Interval| !of.is_finite();
-        let undefined = (self.has(0.0) && is_infinite(other)) || (other.has(0.0) && is_infinite(self));
+        // Zero times infinity is NaN.
+        let undefined = (self.has(0.0) && !other.is_finite()) || (other.has(0.0) && !self.is_finite());
         let product = |a: f64, b: f64| if a == 0.0 || b == 0.0 { 0.0 } else { a * b };
         let ends = corners(self, other).map(|(a, b)| product(a, b));
         Interval::around(ends, self.others || other.others || undefined)
@@ -171,10 +172,10 @@ impl Interval {
         if power > 0.0 && power.fract() == 0.0 {
             return Interval { others, ..self.rising(raised) };
         }
-        match (self.low > 0.0, power > 0.0) {
-            (true, true) => Interval { others, ..self.rising(raised) },
-            (true, false) => Interval::new(raised(self.high), raised(self.low), others),
-            (false, _) => Interval::ANY,
+        match power > 0.0 {
+            true if self.low >= 0.0 => Interval { others, ..self.rising(raised) },
+            false if self.low > 0.0 => Interval::new(raised(self.high), raised(self.low), others),
+            _ => Interval::ANY,
         }
     }
 
@@ -213,6 +214,15 @@ impl Neg for Interval {
 
     fn neg(self) -> Interval {
         Interval { low: -self.high, high: -self.low, ..self }
+    }
+}
+
+/// The nearest float of an integer. Larger integers have no smaller floats.
+pub(crate) fn float(whole: i256) -> f64 {
+    match whole.to_i128() {
+        Some(whole) => whole as f64,
+        None if whole < i256::ZERO => f64::NEG_INFINITY,
+        None => f64::INFINITY,
     }
 }
 

@@ -2,7 +2,7 @@
 //! zones.
 
 use crate::Predicate;
-use crate::bound::{Operand, PointList, Points, Test};
+use crate::bound::{Operand, PointList, Points, Sides, Test};
 use crate::cell::Cell;
 use crate::domain::{Point, Span, value_type};
 use crate::error::ExprError;
@@ -137,7 +137,8 @@ fn computes(test: &Test) -> bool {
         | Test::IsFinite { operand, .. }
         | Test::IsNull(operand)
         | Test::IsNan(operand) => is_computed(operand),
-        Test::Compare { .. } | Test::Once(..) => true,
+        Test::Compare { sides, .. } => matches!(**sides, Sides::Int { .. } | Sides::Float { .. }),
+        Test::Once(..) => true,
         Test::IsTruth(test, _) | Test::Not(test) => computes(test),
         Test::Same(test, others) => computes(test) || others.iter().any(computes),
         Test::And(tests) | Test::Or(tests) => tests.iter().any(computes),

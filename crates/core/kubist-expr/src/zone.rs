@@ -3,11 +3,10 @@
 //! For every test, three bits say whether some row can be true, false or unknown. `NOT` swaps two exactly.
 //! Everything else is conservative: a needless bit costs a read, but no bit is missing.
 
-use crate::bound::{Column, Operand, Sides, Test};
+use crate::bound::{Column, Operand, PointList, Sides, Test};
 use crate::domain::{Range, Span};
-use crate::interval::{Bounds, InZone, Interval};
+use crate::interval::{Bounds, EXACT, InZone, Interval, float};
 use crate::syntax::Op;
-use arrow_buffer::i256;
 
 /// Statistics of a column over the rows of a zone. A wider range and `Nulls::Some` are always valid. A
 /// column without order keys or without statistics has the range from 0 to `u64::MAX`.
@@ -105,13 +104,28 @@ impl Interval {
         if self.is_empty() {
             return Answers { yes: false, no: false, unknown: self.others };
         }
-        // Large integers are rounded, so a bound next to an end decides nothing.
-        let is_near = |one: f64, other: f64| {
-            one.is_finite() && one.abs() >= EXACT && (one - other).abs() <= 4.0 * f64::EPSILON * one.abs()
-        };
-        let meets = (self.low <= high || is_near(self.low, high)) && (low <= self.high || is_near(low, self.high));
-        let misses = self.low < low || self.high > high || is_near(self.low, low) || is_near(self.high, high);
-        Answers { yes: meets && low <= high, no: misses, unknown: self.others }
+        let yes = low <= high && self.low <= high && low <= self.high;
+        // A large integer is rounded, so a number that equals the float may be outside.
+        let is_rounded = |end: f64| end.is_finite() && end.abs() >= EXACT;
+        let is_at = |end: f64| is_rounded(end) && (self.low == end || self.high == end);
+        let no = self.low < low || self.high > high || is_at(low) || is_at(high);
+        Answers { yes, no, unknown: self.others }
+    }
+
+    /// True if one of the points may be inside.
+    fn meets(self, points: &PointList) -> bool {
+        // Points ascend, and so do their floats.
+        match points {
+            PointList::Whole(points) => {
+                let next = points.get(points.partition_point(|point| float(*point) < self.low));
+                next.is_some_and(|point| float(*point) <= self.high)
+            }
+            PointList::Float(points) => {
+                let next = points.get(points.partition_point(|point| *point < self.low));
+                next.is_some_and(|point| *point <= self.high)
+            }
+            PointList::Bytes(_) => true,
+        }
     }
 
     /// The truth values of a comparison of two numbers of each row.
@@ -132,17 +146,6 @@ impl Interval {
             Op::Ne => (!is_one, !below && !above),
         };
         Answers { yes, no, unknown }
-    }
-}
-
-/// Integers beyond this are rounded as floats.
-const EXACT: f64 = 9_007_199_254_740_992.0;
-
-fn float(whole: i256) -> f64 {
-    match whole.to_i128() {
-        Some(whole) => whole as f64,
-        None if whole < i256::ZERO => f64::NEG_INFINITY,
-        None => f64::INFINITY,
     }
 }
 
@@ -169,10 +172,7 @@ fn answers(test: &Test, zone: &Statistics<'_>) -> Answers {
         },
         Test::Among { operand, points, null } => match (numbers(operand), computed(operand)) {
             (Some(numbers), _) => among(&numbers, &points.spans, *null),
-            (_, Some(interval)) => {
-                let ranges = points.points.ranges();
-                Answers { yes: ranges.iter().any(|range| interval.within(range).yes), ..ANY }
-            }
+            (_, Some(interval)) => Answers { yes: interval.meets(&points.points), ..ANY },
             _ => ANY,
         },
         Test::Like { operand, span, .. } => match (numbers(operand), span) {
