@@ -9,6 +9,7 @@ use std::io::Read;
 use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
 use std::process::{Child, ChildStdin, Command, Stdio};
+use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
 use arrow_ipc::writer::StreamWriter;
@@ -82,12 +83,15 @@ pub fn package(needs: &str, module: &str) -> Result<(PathBuf, String)> {
 /// leaves no partial file.
 pub fn export(path: &Path, metadata: &Metadata, schema: &Schema, batches: Batches<'_>, cancel: &Cancel) -> Result<()> {
     let (python, module) = package(&format!("{}: this format", path.display()), "kubist.exporting")?;
-    let ended =
-        |child: Child| ended(child, &format!("{}: the Python package could not write this file", path.display()));
     let about = json!({ "path": path, "metadata": metadata }).to_string();
     let mut command = Command::new(&python);
     command.args(["-m", &module, &about]).stdin(Stdio::piped()).stderr(Stdio::piped());
     let mut child = command.spawn().map_err(|error| Failure::io(&python, &error))?;
+    let errors = errors_of(&mut child);
+    let ended = |child: Child| {
+        let otherwise = format!("{}: the Python package could not write this file", path.display());
+        ended(child, errors, &otherwise)
+    };
     let Some(mut input) = child.stdin.take() else { return Err(ended(child)) };
     match feed(&mut input, schema, batches) {
         Ok(()) => {
@@ -150,13 +154,19 @@ fn feed(input: &mut ChildStdin, schema: &Schema, batches: Batches<'_>) -> Result
     writer.finish().map_err(gone)
 }
 
+/// Reads what a program writes to standard error, so that a full pipe does not stop it.
+pub fn errors_of(child: &mut Child) -> JoinHandle<String> {
+    let errors = child.stderr.take();
+    std::thread::spawn(move || {
+        let mut said = String::new();
+        // If it cannot be read, the exit status still reports the failure.
+        let _ = errors.map(|mut errors| errors.read_to_string(&mut said));
+        said
+    })
+}
+
 /// The message of a program that ended, or `otherwise` if it printed none; empty after success.
-pub fn ended(mut child: Child, otherwise: &str) -> Failure {
-    let mut said = String::new();
-    if let Some(mut errors) = child.stderr.take() {
-        // If standard error cannot be read, the exit status still reports the failure.
-        let _ = errors.read_to_string(&mut said);
-    }
+pub fn ended(mut child: Child, errors: JoinHandle<String>, otherwise: &str) -> Failure {
     let kind = match child.wait() {
         Ok(status) if status.success() => return Failure { kind: Kind::System, message: String::new() },
         Ok(status) if status.code() == Some(Kind::Usage as i32) => Kind::Usage,
@@ -165,6 +175,7 @@ pub fn ended(mut child: Child, otherwise: &str) -> Failure {
         Ok(status) if status.code() == Some(Kind::Interrupted as i32) => return Failure::interrupted(),
         _ => Kind::System,
     };
+    let said = errors.join().unwrap_or_default();
     let said = said.trim();
     let message = if said.is_empty() { otherwise.to_owned() } else { said.to_owned() };
     Failure { kind, message }

@@ -6,6 +6,7 @@
 use std::io::BufReader;
 use std::process::{Child, Command, Stdio};
 use std::sync::mpsc::{Receiver, RecvTimeoutError, sync_channel};
+use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
 use arrow_array::RecordBatch;
@@ -17,7 +18,7 @@ use serde_json::json;
 use crate::answer::{Delivery, Shown};
 use crate::args;
 use crate::failure::{Failure, Result};
-use crate::foreign::{ended, package};
+use crate::foreign::{ended, errors_of, package};
 use crate::output::{print_json, remark, remark_raw};
 use kubist_types::human;
 
@@ -37,7 +38,9 @@ pub fn run(command: &args::Sql, cancel: &Cancel) -> Result<()> {
     });
     let mut started = Command::new(&python);
     started.args(["-m", &module, &asked.to_string()]).stdout(Stdio::piped()).stderr(Stdio::piped());
-    let mut running = Running { child: Some(started.spawn().map_err(|error| Failure::io(&python, &error))?) };
+    let mut child = started.spawn().map_err(|error| Failure::io(&python, &error))?;
+    let errors = errors_of(&mut child);
+    let mut running = Running { child: Some((child, errors)) };
     let (schema, receiver) = match running.begin(cancel)? {
         Some(begun) => begun,
         None => return Err(running.failure()),
@@ -71,13 +74,13 @@ enum Sent {
 
 /// The program that runs the query. It is killed if this value is dropped.
 struct Running {
-    child: Option<Child>,
+    child: Option<(Child, JoinHandle<String>)>,
 }
 
 impl Running {
     /// The columns of the result, when they are known; `None` if the program ended without a result.
     fn begin(&mut self, cancel: &Cancel) -> Result<Option<(SchemaRef, Receiver<Result<Sent, ArrowError>>)>> {
-        let Some(output) = self.child.as_mut().and_then(|child| child.stdout.take()) else { return Ok(None) };
+        let Some(output) = self.child.as_mut().and_then(|(child, _)| child.stdout.take()) else { return Ok(None) };
         let (sender, receiver) = sync_channel(2);
         // Reading blocks, and Ctrl-C must end it.
         std::thread::spawn(move || match StreamReader::try_new(BufReader::new(output), None) {
@@ -109,7 +112,7 @@ impl Running {
     /// The message of the program, which has ended; empty after success.
     fn failure(&mut self) -> Failure {
         match self.child.take() {
-            Some(child) => ended(child, "the Python package could not run this query"),
+            Some((child, errors)) => ended(child, errors, "the Python package could not run this query"),
             None => Failure::usage(""),
         }
     }
@@ -117,7 +120,7 @@ impl Running {
 
 impl Drop for Running {
     fn drop(&mut self) {
-        if let Some(mut child) = self.child.take() {
+        if let Some((mut child, _)) = self.child.take() {
             // A program that has ended already does no harm.
             let _ = child.kill().and_then(|()| child.wait());
         }
