@@ -198,8 +198,7 @@ class Looks(Questions):
         """
         from . import _sql
 
-        relations = _sql.others(tables)
-        return _sql.run(query, engine, {"self": self._relation(asked), **relations})
+        return _sql.run(query, engine, self._relation(asked), tables)
 
     def _relation(self, asked: Rest) -> Relation:
         """The table in an SQL query."""

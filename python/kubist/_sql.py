@@ -33,14 +33,7 @@ class SqlTable(Protocol):
     def _relation(self, asked: Any) -> Relation: ...
 
 
-def others(tables: Mapping[str, SqlTable] | None) -> dict[str, Relation]:
-    """The tables and file indexes of a query, in addition to the one that is asked.
-
-    Raises
-    ------
-    InvalidInput
-        One is of another type, or is called ``self``.
-    """
+def _others(tables: Mapping[str, SqlTable] | None) -> dict[str, Relation]:
     if tables is None:
         return {}
     if not isinstance(tables, Mapping) or not all(
@@ -54,19 +47,22 @@ def others(tables: Mapping[str, SqlTable] | None) -> dict[str, Relation]:
     return {name: table._relation({}) for name, table in tables.items()}
 
 
-def run(query: str, engine: str, relations: Mapping[str, Relation]) -> pl.DataFrame:
-    """The result of one SELECT.
+def run(
+    query: str, engine: str, own: Relation, tables: Mapping[str, SqlTable] | None
+) -> pl.DataFrame:
+    """The result of one SELECT over ``own``, which is called ``self``, and other tables.
 
     Raises
     ------
     InvalidInput
-        The query or the engine is not possible.
+        The query, the engine or a table is not possible.
     """
     polars = need("polars", "sql()")
     if not isinstance(query, str):
         raise InvalidInput(f"sql: expected text like 'SELECT x FROM self', not {query!r}")
     if engine not in ("polars", "duckdb"):
         raise InvalidInput(f"engine: expected 'polars' or 'duckdb', not {engine!r}")
+    relations = {"self": own, **_others(tables)}
     if engine == "duckdb":
         return by_duckdb(query, {name: one.dataset() for name, one in relations.items()})
     try:

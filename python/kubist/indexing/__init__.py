@@ -475,8 +475,7 @@ class FileIndex:
         """
         from .. import _sql
 
-        relations = _sql.others(tables)
-        return _sql.run(query, engine, {"self": self._relation(asked), **relations})
+        return _sql.run(query, engine, self._relation(asked), tables)
 
     def _relation(self, asked: Part) -> Relation:
         """The rows in an SQL query."""
