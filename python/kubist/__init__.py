@@ -78,29 +78,31 @@ from ._errors import (
 )
 from ._estimate import Estimate
 from ._figures import (
-    Cleaning,
     Column,
     Commit,
     Costs,
     DeclaredWriters,
     Dimension,
     DiskUse,
-    Dropped,
     Explanation,
     Info,
-    OptimizeReport,
-    Regridded,
-    Retraction,
-    SalvageReport,
     Stages,
     Stats,
     ThinnedSteps,
-    VerifyReport,
     WriterInfo,
 )
 from ._kubist import VERSION as __version__
 from ._picture import Picture
 from ._remote import RemoteSnapshot, RemoteTable, connect
+from ._reports import (
+    Cleaning,
+    Dropped,
+    OptimizeReport,
+    Regridded,
+    Retraction,
+    SalvageReport,
+    VerifyReport,
+)
 from ._result import Result
 from ._split import Split
 from ._table import Snapshot, Table

@@ -11,17 +11,10 @@ from . import _box, _kubist
 from ._data import Data
 from ._directory import InDirectory
 from ._errors import InvalidInput, Refused
-from ._figures import (
-    Cleaning,
-    Commit,
-    OptimizeReport,
-    Regridded,
-    Retraction,
-    VerifyReport,
-    parse,
-)
+from ._figures import Commit, parse
 from ._libraries import is_a, need
 from ._options import checked_options
+from ._reports import Cleaning, OptimizeReport, Regridded, Retraction, VerifyReport
 from ._tunnel import Tunnel
 from ._view import View
 from ._writer import Writer, append

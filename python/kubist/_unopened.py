@@ -6,7 +6,8 @@ import os
 
 from . import _kubist
 from ._directory import location_of
-from ._figures import Dropped, SalvageReport, parse
+from ._figures import parse
+from ._reports import Dropped, SalvageReport
 
 
 def drop(path: str | os.PathLike[str], *, force: bool = False) -> Dropped:

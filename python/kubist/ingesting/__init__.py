@@ -81,8 +81,8 @@ def ingest(
         a FITS file, by name or number. ``particles`` are the types of particles to read from a
         snapshot of GADGET, AREPO or SWIFT: numbers, or names such as ``"PartType0"``. ``crs`` is
         the coordinate system of the table for LAS, such as ``"EPSG:25832"``: positions of other
-        files are transformed into it with pyproj. ``strict``: refuse a file if a part of it would be left out
-        of the table. ``bad_rows="skip"``: skip rows without a position, and count them in the
+        files are transformed into it with pyproj. ``strict``: refuse a file if a part of it would
+        be left out of the table. ``bad_rows="skip"``: skip rows without a position, and count them in the
         report; by default such a row is an error, or is stored without a position (Parquet, Arrow,
         CSV and NPZ). ``max_record``, ``max_columns``, ``max_inflation`` and ``max_batch`` limit
         files of Parquet, Arrow, CSV and NPZ: bytes of a row, columns, bytes of rows for each byte

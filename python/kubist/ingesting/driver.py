@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import os
 import time as clock
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -21,7 +21,7 @@ from . import formats, headers, narrow
 from .paths import expanded, missing
 from .report import Asked, Plan, Report
 from .snapshots import report_missing
-from .source import NOT_OF_FILES, Options, Source, State, Step, cast, fingerprint
+from .source import NOT_OF_FILES, Options, Source, State, Step, cast, fingerprint, named, next_item
 from .union import domain, types_of_all, union
 
 if TYPE_CHECKING:
@@ -157,7 +157,7 @@ class Ingestion:
         self.report.left_out[str(source.path)] = dict(source.left_out)
 
     def _fail(self, path: Path, error: BaseException) -> None:
-        message = _told(path, error)
+        message = named(path, error)
         if not self.keep_going:
             raise error if isinstance(error, Busy) else InvalidInput(message) from error
         self.report.failed[str(path)] = message
@@ -454,7 +454,7 @@ class Ingestion:
         writer, taken = self._writer, 0
         assert writer is not None and self._state is not None
         steps = iter(source.steps(_under(key, self._committed)))
-        while (step := _next(steps, source.path)) is not None:
+        while (step := next_item(steps, source.path)) is not None:
             if step.time is not None:
                 other = seen.setdefault((step.time, step.part), source)
                 if other is not source:
@@ -555,7 +555,7 @@ class Ingestion:
         behind = LaidOutBehind(writer)
         append = behind.append if source.in_order else writer.append
         try:
-            while (part := _next(parts, where)) is not None:
+            while (part := next_item(parts, where)) is not None:
                 there = min(max(begun - row, 0), part.num_rows)
                 row += there
                 if there == part.num_rows > 0:
@@ -671,22 +671,6 @@ class Ingestion:
 def _under(key: str, committed: Callable[[str], int | None]) -> Callable[[str], int | None]:
     """Returns the number of rows that were committed under a label of this source."""
     return lambda label: committed(f"{key}/{label}")
-
-
-def _next(items: Iterator[Any], where: Path | str) -> Any:
-    """The next item, or None. An exception of a format's library means a damaged file."""
-    try:
-        return next(items, None)
-    except NOT_OF_FILES:
-        raise
-    except BaseException as error:
-        raise InvalidInput(_told(where, error)) from error
-
-
-def _told(path: Path | str, error: BaseException) -> str:
-    """One line with the location and the message; messages of libraries may have several lines."""
-    text = " ".join(str(error).split()) or type(error).__name__
-    return text if str(path) in text else f"{path}: {text}"
 
 
 def checked(asked: Asked) -> Asked:

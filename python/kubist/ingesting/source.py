@@ -277,3 +277,19 @@ def fingerprint(path: Path) -> str:
     """A short hash of a file or a folder: of all bytes, or of many parts of a large file."""
     files = sorted(p for p in path.rglob("*") if p.is_file()) if path.is_dir() else [path]
     return _kubist.fingerprint([str(file) for file in files])
+
+
+def next_item(items: Iterator[Any], where: Path | str) -> Any:
+    """The next item, or None. An exception of a format's library means a damaged file."""
+    try:
+        return next(items, None)
+    except NOT_OF_FILES:
+        raise
+    except BaseException as error:
+        raise InvalidInput(named(where, error)) from error
+
+
+def named(path: Path | str, error: BaseException) -> str:
+    """One line with the location and the message; messages of libraries may have several lines."""
+    text = " ".join(str(error).split()) or type(error).__name__
+    return text if str(path) in text else f"{path}: {text}"

@@ -46,7 +46,7 @@ pub struct BudgetOptions {
     pub always_keep: Option<String>,
     /// A condition on aggregates of all records. A step that does not meet it is not kept.
     pub persist_when: Option<String>,
-    /// Keep whole paths: an identity that is kept in one step is kept in all earlier steps. The default is
+    /// Keep whole paths: if a step keeps an identity, all earlier steps keep it too. The default is
     /// true with a limit, unless one of several identity columns is a dimension.
     pub whole_paths: Option<bool>,
     /// Other writers write the same steps, and share the budget.

@@ -1,0 +1,208 @@
+"""Reports of verification, repair, optimization and deletion."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass, field
+from typing import TypedDict
+
+from ._figures import _of
+from ._kubist import printable, size
+from ._shown import counted, html_notes, html_table
+
+
+class Extent(TypedDict):
+    """The range of rows along a dimension, in its unit."""
+
+    column: str
+    low: float
+    high: float
+
+
+class Loss(TypedDict):
+    """The loss at one damaged location."""
+
+    what: str
+    """The file, the offset in it and the cube."""
+    cube: str
+    """In hexadecimal."""
+    level: int
+    """Level of the cube; the root is 0."""
+    rows: int
+    extents: list[Extent]
+    """A bounding box of the rows."""
+    replicas: int
+    """Cubes with a replica that has copies of some of the rows."""
+
+
+@dataclass(frozen=True, slots=True)
+class VerifyReport:
+    """The result of ``verify()``."""
+
+    rows: int
+    runs: int
+    pages: int
+    """Read with ``deep=True`` only."""
+    bytes: int
+    findings: list[str]
+    """One line per defect; empty for an intact table."""
+    deep: bool = False
+    replicas: int = 0
+    rows_lost: int = 0
+    """Rows that cannot be read."""
+    rows_recoverable: int = 0
+    """Lost rows that replicas have, from which `kubist.salvage` copies them."""
+    losses: list[Loss] = field(default_factory=list)
+    """One for each damaged location."""
+    rows_unread: int = 0
+    """Rows that the storage failed to read; they may be intact."""
+    unread: list[str] = field(default_factory=list)
+    """One line per location that could not be read. This is not damage: try again."""
+
+    @property
+    def ok(self) -> bool:
+        """Whether everything was read and is intact."""
+        return not self.findings and not self.unread
+
+    def _verdict(self) -> str:
+        wrong = [counted(len(self.findings), "finding")] if self.findings else []
+        wrong += [f"{len(self.unread)} could not be read"] if self.unread else []
+        read = f"{counted(self.rows, 'record')}, {self.pages:,} pages, {size(self.bytes)}"
+        return f"{', '.join(wrong) or 'intact'}: {read}"
+
+    def __repr__(self) -> str:
+        lines = [*self.findings, *(f"could not be read: {line}" for line in self.unread)]
+        head = f"<kubist.VerifyReport {self._verdict()}>"
+        return "\n".join([head, *(f"  {printable(line)}" for line in lines)])
+
+    def _repr_html_(self) -> str:
+        found: list[list[str | None]] = [["wrong", line] for line in self.findings]
+        found += [["could not be read", line] for line in self.unread]
+        lost = counted(self.rows_lost, "record")
+        cost = [f"{lost} lost, of which replicas hold {self.rows_recoverable:,}"]
+        notes = [self._verdict(), *(cost if self.rows_lost else [])]
+        return html_table(["", "what"], found, notes) if found else html_notes(notes)
+
+
+@dataclass(frozen=True, slots=True)
+class SalvageReport:
+    """The result of `kubist.salvage`."""
+
+    rows: int
+    """Rows in the new table."""
+    rows_recovered: int
+    """Rows of damaged files that came from replicas, or from the files that the damaged ones
+    replaced.
+    """
+    rows_lost: int
+    """Rows that were committed and are not in the new table."""
+    losses: list[Loss]
+    """The loss at each damaged location before the use of replicas, as in `VerifyReport.losses`."""
+    notes: list[str]
+    """Other damage, and losses that cannot be counted because of it."""
+    commits_lost: int = 0
+    """Commits whose log entry cannot be read."""
+    uncounted: bool = False
+    """Whether more rows may be lost than were counted; ``notes`` has the reason."""
+    alterations_lost: int = 0
+    """Alterations that cannot be read, or that follow an unreadable one. The new table lacks their
+    columns (with all values), units and metadata.
+    """
+
+    @property
+    def ok(self) -> bool:
+        """Whether nothing was damaged."""
+        return not self.losses and not self.notes
+
+    def __repr__(self) -> str:
+        least = "at least " if self.uncounted else ""
+        saved = f"{counted(self.rows, 'record')} saved, {least}{self.rows_lost:,} lost"
+        head = f"<kubist.SalvageReport {saved}>"
+        lines = [*self.notes, *(loss["what"] for loss in self.losses)]
+        return "\n".join([head, *(f"  {printable(line)}" for line in lines)])
+
+
+@dataclass(frozen=True, slots=True)
+class OptimizeReport:
+    """The result of `Table.optimize`."""
+
+    rewrites: int
+    rows_rewritten: int
+    rows_moved: int
+    """Rows that moved from an older grid to the newest."""
+    rows_copied: int
+    """Rows of new replicas."""
+    lookups_merged: int
+    """Parts of secondary indexes that were merged into larger ones."""
+    bytes_written: int
+    new_grid: bool
+    """Whether it made a new grid because the data had outgrown the previous one."""
+    conflicts: int
+    """Rewrites that another optimizer made unnecessary."""
+    left_to_others: int
+    """Parts of the tree that it skipped because another optimizer was working on them."""
+    debt_before: int
+    """Rows that a fresh build would put elsewhere, before the call."""
+    debt_after: int
+    """The same, after the call."""
+
+
+@dataclass(frozen=True, slots=True)
+class Regridded:
+    """The result of `Table.regrid`."""
+
+    grid: int
+    """Number of the new grid."""
+    optimized: OptimizeReport
+    """The optimizer's report."""
+
+    @classmethod
+    def parse(cls, text: str) -> Regridded:
+        values = json.loads(text)
+        return cls(values["grid"], _of(OptimizeReport, values["optimized"]))
+
+
+@dataclass(frozen=True, slots=True)
+class Retraction:
+    """The result of `Table.retract`."""
+
+    rows: int
+    runs_removed: int
+    runs_rewritten: int
+
+
+@dataclass(frozen=True, slots=True)
+class Cleaning:
+    """The result of `Table.clean`."""
+
+    segments_deleted: int
+    bytes_deleted: int
+    segments_waiting: int
+    """Unused segments, which a call after the retention time deletes."""
+    bytes_released: int
+    """Unused parts of other files that were released."""
+    bytes_waiting: int
+    """Unused parts that a call after the retention time releases."""
+
+
+@dataclass(frozen=True, slots=True)
+class Dropped:
+    """The result of `kubist.drop`."""
+
+    files: int
+    bytes: int
+    files_left: int
+    """Files of other programs, which were not deleted."""
+
+
+for _kind in (
+    VerifyReport,
+    SalvageReport,
+    Cleaning,
+    OptimizeReport,
+    Regridded,
+    Retraction,
+    Dropped,
+):
+    _kind.__module__ = "kubist"
+del _kind
