@@ -285,3 +285,16 @@ def _from_pandas(frame: Any) -> pa.Table:
     except (pa.ArrowException, TypeError, ValueError) as error:
         raise InvalidInput(f"the DataFrame does not fit into columns: {error}") from error
     return table.replace_schema_metadata(None)
+
+
+def one_column(name: str, type: Any, nullable: bool) -> _kubist.Schema:
+    """A schema of one column; its type is a name, a `numpy.dtype` or a `pyarrow.DataType`."""
+    if isinstance(type, str):
+        return _kubist.Schema.of_column(name, type, nullable)
+    if is_a(type, "numpy", "dtype"):
+        return _kubist.Schema.of_column(name, type.name, nullable)
+    pa = need("pyarrow", "a column of a type that is not text")
+    try:
+        return _kubist.Schema(pa.schema([pa.field(name, type, nullable=nullable)]))
+    except (TypeError, ValueError) as error:
+        raise InvalidInput(f"column {name}: {type!r} is not a type: {error}") from None

@@ -5,10 +5,11 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Generic, Literal, TypeVar, Unpack, cast
+from typing import TYPE_CHECKING, Any, Generic, Literal, TypeVar, Unpack, cast
 
 from . import _box, _kubist
 from ._asked import Part, Region, Rest
+from ._data import one_column
 from ._errors import InvalidInput
 from ._figures import Explanation
 from ._looks import Looks
@@ -19,6 +20,8 @@ from ._split import Split
 
 if TYPE_CHECKING:
     import dask.dataframe
+    import numpy as np
+    import pyarrow as pa
 
     from ._arguments import Box, Domain
 
@@ -208,6 +211,7 @@ class InDirectory(Looks, Generic[Opened]):
         *,
         dimensions: Mapping[str, Domain] | Sequence[str] | None = None,
         capacity: int | None = None,
+        types: Mapping[str, pa.DataType | np.dtype[Any] | str] | None = None,
         progress: Callable[[int, int], object] | None = None,
     ) -> Opened:
         """Copies all rows into a new table at ``path``.
@@ -227,6 +231,9 @@ class InDirectory(Looks, Generic[Opened]):
             None: the same grid.
         capacity
             About how many rows a cube keeps; None: the same.
+        types
+            Wider types of columns: integers or floats that hold every value of the column's type.
+            Later files and appends with such values then fit.
         progress
             Called repeatedly with the number of rows done and in total.
 
@@ -238,12 +245,14 @@ class InDirectory(Looks, Generic[Opened]):
         Examples
         --------
         >>> t.copy_to("better.kubist", dimensions={"x": (0, 0.2), "z": "quantile"})
+        >>> wide = t.copy_to("wide.kubist", types={"id": "uint64"})
         """
         location = location_of(path)
         self._pinned().copy_to(
             location,
             dimensions=None if dimensions is None else _box.dimensions(dimensions),
             capacity=None if capacity is None else _box.count("capacity", capacity, most=2**32 - 1),
+            types=[one_column(name, kind, True) for name, kind in (types or {}).items()],
             progress=progress,
         )
         return self._open(location)

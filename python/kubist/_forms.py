@@ -235,6 +235,9 @@ def to_pyvista(table: pa.Table, x: str, y: str, z: str | None) -> pyvista.PolyDa
         # PyVista would convert them to float32.
         columns = [_wide(values, name) for values, name in zip(columns, [*axes, "z"], strict=False)]
     mesh = pyvista_.PolyData(np.stack(columns, axis=1))
+    units = {name: unit_of(table.schema.field(name)) for name in table.column_names}
+    if len({units[name] for name in axes}) == 1:
+        _label(mesh.GetPoints().GetData(), units[axes[0]])
     for name in table.column_names:
         if name in axes:
             continue
@@ -244,4 +247,12 @@ def to_pyvista(table: pa.Table, x: str, y: str, z: str | None) -> pyvista.PolyDa
         elif values.dtype.kind in "mM":
             values = values.astype("int64")
         mesh.point_data[name] = values
+        _label(mesh.GetPointData().GetAbstractArray(name), units[name])
     return mesh
+
+
+def _label(array: Any, unit: str | None) -> None:
+    """Gives an array of VTK its unit, in VTK's own place for it."""
+    if unit:
+        vtk = need("vtk", "to_pyvista()")
+        array.GetInformation().Set(vtk.vtkDataArray.UNITS_LABEL(), unit)

@@ -159,6 +159,7 @@ class Snapshot:
         *,
         dimensions: list[tuple[str, str, _Plain, _Plain]] | None,
         capacity: int | None,
+        types: list[Schema],
         progress: Callable[[int, int], object] | None,
     ) -> str: ...
     def at_step(self, step: int) -> Snapshot: ...

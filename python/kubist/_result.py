@@ -217,7 +217,7 @@ class Result:
     def write(
         self, path: str | os.PathLike[str], metadata: Mapping[str, Any] | None = None
     ) -> None:
-        """Writes all rows to a file: Parquet, Arrow, CSV, FITS, LAS, LAZ, VTP or openPMD.
+        """Writes all rows to a file: Parquet, Arrow, CSV, ECSV, FITS, LAS, LAZ, VTP or openPMD.
 
         Parameters
         ----------

@@ -8,11 +8,10 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from . import _box, _kubist
-from ._data import Data
+from ._data import Data, one_column
 from ._directory import InDirectory
 from ._errors import InvalidInput, Refused
 from ._figures import Commit, parse
-from ._libraries import is_a, need
 from ._options import checked_options
 from ._reports import Cleaning, OptimizeReport, Regridded, Retraction, VerifyReport
 from ._tunnel import Tunnel
@@ -275,7 +274,7 @@ class Table(InDirectory["Table"]):
         value = _box.plain(f"column {name}", default)
         if unit is not None:
             _box.units({name: unit})
-        column = _one_column(name, type, bool(nullable))
+        column = one_column(name, type, bool(nullable))
         bound = None if accuracy is None else _box.bound(name, accuracy)
         self._table.add_column(column, default=value, unit=unit, accuracy=bound)
 
@@ -643,18 +642,6 @@ def _engine_snapshot(location: str, token: str) -> _kubist.Snapshot:
 copyreg.pickle(
     _kubist.Snapshot, lambda pinned: (_engine_snapshot, (pinned.location(), pinned.token()))
 )
-
-
-def _one_column(name: str, type: Any, nullable: bool) -> _kubist.Schema:
-    if isinstance(type, str):
-        return _kubist.Schema.of_column(name, type, nullable)
-    if is_a(type, "numpy", "dtype"):
-        return _kubist.Schema.of_column(name, type.name, nullable)
-    pa = need("pyarrow", "a column of a type that is not text")
-    try:
-        return _kubist.Schema(pa.schema([pa.field(name, type, nullable=nullable)]))
-    except (TypeError, ValueError) as error:
-        raise InvalidInput(f"column {name}: {type!r} is not a type: {error}") from None
 
 
 for _public in (Table, Snapshot):

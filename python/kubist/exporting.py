@@ -1,4 +1,6 @@
-"""Records into files: Parquet, Arrow, CSV, LAS, LAZ, COPC, VTP, FITS, openPMD. By the file's ending.
+"""Records into files: Parquet, Arrow, CSV, ECSV, LAS, LAZ, COPC, VTP, FITS, openPMD.
+
+The ending of the file's name is the format.
 
 Also what `kubist query -o scan.laz` runs: then the records come as an Arrow stream on standard
 input. A file gets its name when it is whole.
@@ -16,7 +18,7 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from . import _fits, _forms, _las
+from . import _ecsv, _fits, _forms, _las
 from ._errors import InvalidInput
 from ._libraries import need
 
@@ -86,12 +88,17 @@ def arrow(table: pa.Table, path: Path, metadata: Mapping[str, Any]) -> None:
 
 
 def csv(table: pa.Table, path: Path, metadata: Mapping[str, Any]) -> None:
-    """With a line of names; CSV has no units."""
+    """With a line of names. CSV has no units; ECSV has."""
     from pyarrow.csv import CSVWriter
 
     with CSVWriter(path, table.schema) as file:
         for batch in table.to_batches(max_chunksize=BATCH):
             file.write_batch(batch)
+
+
+def ecsv(table: pa.Table, path: Path, metadata: Mapping[str, Any]) -> None:
+    """CSV with types and units in its comments."""
+    _ecsv.write(table, path)
 
 
 # LAS, VTP and FITS
@@ -116,7 +123,15 @@ def _without_nulls(table: pa.Table, name: str, what: str) -> None:
 
 
 def vtp(table: pa.Table, path: Path, metadata: Mapping[str, Any]) -> None:
-    """Points with all other columns as their data."""
+    """Points with all other columns as their data. VTK's label of units has the units.
+
+    Raises:
+        InvalidInput: The axes have different units, but points have one.
+    """
+    units = {axis: _forms.unit_of(table.schema.field(axis)) for axis in AXES}
+    if len(set(units.values())) > 1:
+        said = ", ".join(f"{axis} in {unit or 'no unit'}" for axis, unit in units.items())
+        raise InvalidInput(f"columns {said}: VTP has one unit for all axes (see set_unit)")
     for field in table.schema:
         _without_nulls(table, field.name, "VTP")
         kind = str(field.type)
@@ -302,6 +317,7 @@ WRITERS: dict[str, Callable[[pa.Table, Path, Mapping[str, Any]], None]] = {
     ".parquet": parquet,
     ".arrow": arrow,
     ".csv": csv,
+    ".ecsv": ecsv,
     ".las": las,
     ".laz": las,
     COPC: copc,
@@ -314,7 +330,7 @@ WRITERS: dict[str, Callable[[pa.Table, Path, Mapping[str, Any]], None]] = {
 }
 
 
-TABLES = (".parquet", ".arrow", ".csv", ".fits")
+TABLES = (".parquet", ".arrow", ".csv", ".ecsv", ".fits")
 """What records without positions can be written to."""
 
 

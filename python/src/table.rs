@@ -456,17 +456,20 @@ impl Snapshot {
     }
 
     /// Copies all rows into a new table; `progress(done, total)` in rows. Returns the report as JSON.
-    #[pyo3(signature = (location, *, dimensions, capacity, progress))]
+    #[pyo3(signature = (location, *, dimensions, capacity, types, progress))]
     fn copy_to(
         &self,
         py: Python<'_>,
         location: &str,
         dimensions: Option<Vec<(String, String, End, End)>>,
         capacity: Option<u32>,
+        types: Vec<PyRef<'_, Schema>>,
         progress: Option<Py<PyAny>>,
     ) -> PyResult<String> {
         let (dimensions, cancel) = (dimensions.map(with_domains), Cancel::default());
-        let options = CopyOptions { dimensions, capacity, cancel: cancel.clone(), ..CopyOptions::default() };
+        let columns = types.iter().flat_map(|column| column.0.fields());
+        let types = columns.map(|field| (field.name().clone(), field.data_type().clone())).collect();
+        let options = CopyOptions { dimensions, capacity, types, cancel: cancel.clone(), ..CopyOptions::default() };
         as_json(run_with_progress(py, &cancel, progress, |tell| self.0.get()?.copy_to(location, &options, tell))?)
     }
 

@@ -166,6 +166,58 @@ def test_tables_there_and_back(tmp_path: Path, ending: str) -> None:
     assert back.equals(ours, check_metadata=ending != "csv")
 
 
+@pytest.mark.parametrize("ending", ["vtp", "ecsv"])
+def test_units_there_and_back(tmp_path: Path, ending: str) -> None:
+    need("pyvista" if ending == "vtp" else "astropy")
+    table = points(tmp_path / "t.kubist", v=RNG.normal(size=500), label=["a b", "c"] * 250)
+    table.set_unit("v", "km.s-1")
+    out, again = tmp_path / f"out.{ending}", tmp_path / "u.kubist"
+    table.query().write(out)
+    kubist.ingest(again, out, dimensions=["x", "y", "z"])
+    back = kubist.open(again)
+    assert back.units == {"x": "m", "y": "m", "z": "m", "v": "km.s-1"}
+    ours, theirs = (t.query(order_by="id").to_arrow() for t in (table, back))
+    for name in ours.column_names:
+        assert theirs.column(name).to_pylist() == ours.column(name).to_pylist(), name
+
+
+def test_ecsv_of_every_type(tmp_path: Path) -> None:
+    ascii = need("astropy.io.ascii")
+    columns = {
+        "x": pa.array([0.1, float("nan"), float("inf")]),
+        "f": pa.array([0.1, None, -2.5], pa.float32()),
+        "i": pa.array([2**62 + 1, None, -1]),
+        "u": pa.array([0, 2**64 - 1, None], pa.uint64()),
+        "b": pa.array([True, None, False]),
+        "s": pa.array(['a, "b"', None, "é\nf"]),
+        "d": pa.array(["p", "q", "p"]).dictionary_encode(),
+    }
+    path = tmp_path / "t.kubist"
+    with pytest.warns(UserWarning, match="is not known"):
+        table = kubist.create(
+            path, pa.table(columns), dimensions={"x": (0, 1)}, units={"f": 'odd "1"'}
+        )
+    table.query().write(tmp_path / "out.ecsv")
+    back, ours = ascii.read(tmp_path / "out.ecsv"), table.query().to_arrow()
+    assert str(back["f"].unit) == 'odd "1"'
+    for name, kind in (("f", "f4"), ("i", "i8"), ("u", "u8"), ("b", "?")):
+        assert back[name].dtype == kind
+    for name in columns:
+        found = back[name].tolist()
+        assert [str(v) for v in found] == [str(v) for v in ours.column(name).to_pylist()], name
+    table.add_column("odd", pa.duration("s"))
+    with pytest.raises(kubist.InvalidInput, match="column odd: ECSV has no place for duration"):
+        table.query().write(tmp_path / "out.ecsv")
+
+
+def test_vtp_has_one_unit_for_all_axes(tmp_path: Path) -> None:
+    need("pyvista")
+    table = points(tmp_path / "t.kubist")
+    table.set_unit("z", "mm")
+    with pytest.raises(kubist.InvalidInput, match="x in m, y in m, z in mm: VTP has one unit"):
+        table.query().write(tmp_path / "out.vtp")
+
+
 def test_an_ending_that_names_no_format(tmp_path: Path) -> None:
     table = points(tmp_path / "t.kubist")
     with pytest.raises(kubist.InvalidInput, match=r"out\.xls: the ending must be one of \.parquet"):

@@ -374,3 +374,16 @@ def assert_as_astropy(file: Path, found: dict[str, list[Any]]) -> None:
                     assert (mine or "") == wanted.rstrip(" ")
                 else:
                     assert mine == wanted, column.name
+
+
+def test_the_report_names_columns_that_are_rounded(tmp_path: Path) -> None:
+    from astropy.table import Table
+
+    for name, kind in (("a", "f4"), ("b", "f8")):
+        columns = {axis: np.array([0.5, 0.25], kind) for axis in ("x", "y", "z")}
+        Table({**columns, "q": np.array([0.1, 1 / 3], kind)}).write(tmp_path / f"{name}.fits")
+    assert kubist.ingest(tmp_path / "t", tmp_path / "a.fits").notes == []
+    [note] = kubist.ingest(tmp_path / "t", tmp_path / "b.fits").notes
+    assert note.startswith("values were rounded to the narrower floats of the table: q (a copy")
+    asked = {"types": {"q": "float32"}}
+    assert kubist.ingest(tmp_path / "u", tmp_path / "b.fits", read=asked).notes == []

@@ -34,6 +34,7 @@ def test_a_box_that_changes(tmp_path: Path) -> None:
         element(group, "box/edges", [0, 2], [[9.0, 9, 9], [12, 9, 9]])
         group["box"].attrs["dimension"] = 3
         group["box"].attrs["boundary"] = [b"periodic"] * 3
+        element(group, "force", [0, 5, 7], np.ones((3, 2, 3)))
         group["species"] = np.array([b"Si", b"O"])
         group["pairs"] = np.zeros((5, 2))
         group["solid"] = np.array([True, False])
@@ -49,6 +50,7 @@ def test_a_box_that_changes(tmp_path: Path) -> None:
     (left_out,) = report.left_out.values()
     for name in ("particles/a/pairs", "particles/walls", "observables"):
         assert name in left_out
+    assert left_out["particles/a/force of 2 steps"] == "there are no positions of step 5"
 
 
 @pytest.mark.parametrize("seed", range(FIRST, FIRST + SEEDS))

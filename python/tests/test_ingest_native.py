@@ -212,6 +212,49 @@ def test_columns_that_come_later(tmp_path: Path, by: str) -> None:
         kubist.ingest(tmp_path / "together", tmp_path / "d.parquet")
 
 
+def test_a_copy_with_wider_types_takes_wider_files(tmp_path: Path) -> None:
+    mass = pa.array([0.1], pa.float32())
+    narrow = {"x": pa.array([0.1]), "id": pa.array([1], pa.uint32()), "mass": mass}
+    wide = {"x": [0.2], "id": pa.array([2**40], pa.uint64()), "mass": [0.1]}
+    for name, columns in (("a", narrow), ("b", wide)):
+        pq.write_table(pa.table(columns), tmp_path / f"{name}.parquet")
+    kubist.ingest(tmp_path / "t", tmp_path / "a.parquet", dimensions=["x"], identity=["id"])
+    with pytest.raises(kubist.InvalidInput, match="kubist copy --types mass=float64"):
+        kubist.ingest(tmp_path / "t", tmp_path / "b.parquet")
+    with kubist.open(tmp_path / "t") as table:
+        with pytest.raises(kubist.InvalidInput, match="1099511627776.*kubist copy --types"):
+            table.append({**wide, "x": np.array([0.2])})
+        copy = table.copy_to(tmp_path / "u", types={"id": "uint64", "mass": pa.float64()})
+    done = command("copy", tmp_path / "t", tmp_path / "v", "--types", "id=uint64,mass=float64")
+    assert done.returncode == 0, done.stderr
+    assert copy.schema.equals(kubist.open(tmp_path / "v").schema)
+    kubist.ingest(tmp_path / "u", tmp_path / "b.parquet")
+    found = copy.query(order_by="x").to_arrow().select(["id", "mass"])
+    assert found.schema.types == [pa.uint64(), pa.float64()]
+    assert found.to_pydict() == {"id": [1, 2**40], "mass": [*mass.to_pylist(), 0.1]}
+    with pytest.raises(kubist.InvalidInput, match='"id" has the type UInt64, and Int64 is no wide'):
+        copy.copy_to(tmp_path / "w", types={"id": "int64"})
+
+
+def test_nested_columns_are_left_out_by_name(tmp_path: Path) -> None:
+    """The command reports them as Python does."""
+    columns = {"x": [0.1, 0.2], "tags": [[1], []], "at": [{"a": 1}, None]}
+    pq.write_table(pa.table(columns), tmp_path / "a.parquet")
+    ingest = ("ingest", tmp_path / "t", tmp_path / "a.parquet", "--dimensions", "x")
+    done = command(*ingest, "--read", "columns=x,tags")
+    assert done.returncode == 2 and '"tags" has the type List' in done.stderr
+    done = command(*ingest, "--read", "strict")
+    assert done.returncode == 2 and "column tags would be left out" in done.stderr
+    done = command(*ingest)
+    assert done.returncode == 0 and "left out: column tags: its type List" in done.stderr
+    assert kubist.open(tmp_path / "t").schema.names == ["x"]
+    done = command(*ingest, "--again", "--json")
+    left_out = json.loads(done.stdout)["left_out"][str(tmp_path / "a.parquet")]
+    assert {*left_out} == {"column at", "column tags"}
+    report = kubist.ingest(tmp_path / "u", tmp_path / "a.parquet", dimensions=["x"])
+    assert {*report.left_out[str(tmp_path / "a.parquet")]} == {"column at", "column tags"}
+
+
 def test_rows_without_a_position_are_skipped_on_request(tmp_path: Path) -> None:
     write_rows = pa.table({"x": [0.1, None, float("nan")], "id": [1, 2, 3]})
     pq.write_table(write_rows, tmp_path / "a.parquet")

@@ -64,6 +64,8 @@ class Ingestion:
         # The tokens of steps that were committed or counted as known: files are examined
         # repeatedly.
         self._met: set[str] = set()
+        # Columns that are narrower floats than in the files, in the order of their appearance.
+        self._rounded: dict[str, None] = {}
         # The file and label of each solver step: a repeated step is reported.
         self._numbers: dict[tuple[int, str], str] = {}
         self._begin = clock.monotonic()
@@ -71,6 +73,12 @@ class Ingestion:
     def close(self) -> None:
         self.progress.close()
         self.report.seconds = clock.monotonic() - self._begin
+        if names := ", ".join(self._rounded):
+            self.report.notes.append(
+                f"values were rounded to the narrower floats of the table: {names} (a copy of the "
+                "table takes all digits: copy_to(types=...), kubist copy --types)"
+            )
+            self._rounded.clear()
         if self._writer is not None:
             self._writer.close()
         if self._table is not None:
@@ -618,6 +626,9 @@ class Ingestion:
             narrow.check_dates(column, kept, measured, row)
             if measured in (None, _forms.unit_of(kept)):
                 narrow.check_integers(column, kept, row)
+            if field_.name not in (*self._rounded, *self.asked.types):
+                if narrow.is_rounded(column, kept):
+                    self._rounded[field_.name] = None
             checked = source.file is None and field_.name in self._dimensions
             if checked and pa.types.is_floating(column.type):
                 if column.null_count or pc.any(pc.is_nan(column)).as_py():

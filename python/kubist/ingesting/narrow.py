@@ -26,6 +26,7 @@ def check_integers(given: pa.ChunkedArray, column: pa.Field, first: int) -> None
     Raises:
         InvalidInput: An integer does not fit.
     """
+    import numpy as np
     import pyarrow as pa
     import pyarrow.compute as pc
 
@@ -39,11 +40,26 @@ def check_integers(given: pa.ChunkedArray, column: pa.Field, first: int) -> None
     is_same = pc.equal(pc.cast(fitted, given.type, safe=False), given)
     wrong = pc.index(pc.and_(is_same, pc.equal(*signs)), False).as_py()
     if wrong >= 0:
+        both = np.promote_types(given.type.to_pandas_dtype(), column.type.to_pandas_dtype())
+        way = f"a copy of the table takes it (kubist copy --types {column.name}={both}), or "
         raise InvalidInput(
             f"column {column.name}, row {first + wrong}: {given[wrong].as_py()} does not fit into "
-            f"{column.type}, the type of the table. A new table of all files takes it, or one with "
-            f"read option types={column.name}={given.type}"
+            f"{column.type}, the type of the table: {way if both.kind in 'iu' else ''}a new table "
+            f"of all files, or one with read option types={column.name}={given.type}"
         )
+
+
+def is_rounded(given: pa.ChunkedArray, column: pa.Field) -> bool:
+    """Whether the table keeps fewer digits of floats than a file has."""
+    import numpy as np
+    import pyarrow as pa
+
+    if given.type != pa.float64() or column.type not in (pa.float32(), pa.float16()):
+        return False
+    values = given.to_numpy()
+    with np.errstate(over="ignore"):
+        rounded = values.astype(column.type.to_pandas_dtype()).astype("f8")
+    return bool(((rounded != values) & (values == values)).any())
 
 
 def check_dates(given: pa.ChunkedArray, column: pa.Field, unit: str | None, first: int) -> None:

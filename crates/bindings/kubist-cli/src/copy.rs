@@ -19,6 +19,7 @@ pub fn run(command: &args::Copy, cancel: &Cancel) -> Result<()> {
             given => Some(parse::dimensions(given, &snapshot.schema())?),
         },
         capacity: command.capacity,
+        types: command.types.clone().map_or(Vec::new(), |types| types.0),
         memory_bytes: command.memory,
         cancel: cancel.clone(),
     };

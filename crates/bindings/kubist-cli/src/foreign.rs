@@ -25,7 +25,7 @@ use crate::parse::{IngestGroups, Reading};
 use crate::python;
 
 /// Extensions of files that the package writes.
-pub const ENDINGS: [&str; 8] = ["las", "laz", "vtp", "fits", "h5", "bp", "bp4", "bp5"];
+pub const ENDINGS: [&str; 9] = ["las", "laz", "vtp", "fits", "ecsv", "h5", "bp", "bp4", "bp5"];
 
 /// Returns whether the Python package does this ingest.
 pub fn is_wanted(command: &args::Ingest, reading: &Reading) -> bool {

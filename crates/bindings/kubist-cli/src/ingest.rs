@@ -21,6 +21,7 @@ use serde::Serialize;
 
 use crate::args;
 use crate::failure::{Failure, Kind, Result, absent};
+use crate::left_out::LeftOut;
 use crate::location::Location;
 use crate::output::{print_json, remark, tell_units};
 use crate::parse::IngestGroups;
@@ -57,7 +58,8 @@ pub fn run(command: &args::Ingest, cancel: &Cancel) -> Result<()> {
             _ => Ok(Input::inspect(path, &options)?),
         }
     };
-    let inputs: Vec<Input> = command.files.iter().map(look).collect::<Result<_>>()?;
+    let mut inputs: Vec<Input> = command.files.iter().map(look).collect::<Result<_>>()?;
+    let left_out = LeftOut::of(&mut inputs, reading.columns.is_some());
     let (table, created) = open_or_create(command, &asked, &inputs)?;
     let columns = Columns::of(&table)?;
     inputs.iter().try_for_each(|input| fit::check(input, &columns.of_input(input), &columns.needed))?;
@@ -83,6 +85,7 @@ pub fn run(command: &args::Ingest, cancel: &Cancel) -> Result<()> {
         skipped: 0,
         new,
         columns_added: Vec::new(),
+        left_out,
         bytes_written: 0,
         rows_outside: 0,
     };
@@ -277,6 +280,7 @@ struct Ingestion<'a> {
     /// files.
     new: SchemaRef,
     columns_added: Vec<String>,
+    left_out: LeftOut,
     bytes_written: u64,
     rows_outside: u64,
 }
@@ -494,6 +498,7 @@ impl Ingestion<'_> {
                 "files": self.done,
                 "skipped": self.skipped,
                 "columns_added": self.columns_added,
+                "left_out": self.left_out,
                 "rows": rows,
                 "bytes_read": self.bytes_total,
                 "bytes_written": self.bytes_written,
@@ -501,6 +506,7 @@ impl Ingestion<'_> {
                 "seconds": seconds,
             }));
         }
+        self.left_out.tell();
         let mut told = match self.done.is_empty() {
             true => format!("{}: nothing new in {}", command.table, human::duration(seconds)),
             false => format!(

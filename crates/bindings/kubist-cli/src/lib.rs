@@ -20,6 +20,7 @@ mod index;
 mod info;
 mod ingest;
 mod interrupt;
+mod left_out;
 mod location;
 mod model;
 mod output;

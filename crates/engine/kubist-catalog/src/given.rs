@@ -193,8 +193,15 @@ impl Given<'_> {
         let value = array_value_to_string(values, row).unwrap_or_default();
         let value: String = value.chars().take(MOST_CHARACTERS).collect();
         let among = if stored.is_empty() { String::new() } else { format!(" in{stored}") };
+        let wider = match is_contained(column.data_type(), self.values.data_type()) {
+            true => format!(
+                ": a copy of the table holds it, with the type {} (copy_to(types=...), kubist copy --types)",
+                self.values.data_type().to_string().to_lowercase()
+            ),
+            false => String::new(),
+        };
         Error::invalid(format!(
-            "column {:?}, row {} of the batch: {value}{given} is no {} of the table{among}, and is not changed to one",
+            "column {:?}, row {} of the batch: {value}{given} is no {} of the table{among}, and is not changed to one{wider}",
             column.name(),
             self.first_row + row,
             column.data_type()
@@ -242,6 +249,21 @@ fn nearest<T: ArrowPrimitiveType>(
 }
 
 /// The conversion from one type to another; `None` if it is refused.
+/// Returns whether `wide` is a number type that has an equal value for each value of the number type `narrow`.
+pub fn is_contained(narrow: &DataType, wide: &DataType) -> bool {
+    let is_number = |data_type: &DataType| data_type.is_integer() || data_type.is_floating();
+    is_number(narrow) && is_number(wide) && (narrow == wide || matches!(way(narrow, wide), Some(Way::Equal)))
+}
+
+/// Returns the values in a type that contains them.
+///
+/// # Errors
+///
+/// `Internal` if it does not.
+pub fn wider(values: &ArrayRef, wide: &DataType) -> Result<ArrayRef> {
+    if values.data_type() == wide { Ok(values.clone()) } else { strictly(values, wide).map_err(Error::kernel) }
+}
+
 fn way(found: &DataType, wanted: &DataType) -> Option<Way> {
     use DataType::*;
     let whole = |data_type: &DataType| data_type.is_integer() || data_type.is_decimal();

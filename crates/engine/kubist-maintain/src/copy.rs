@@ -14,6 +14,7 @@ use std::time::Instant;
 
 use arrow_array::cast::AsArray;
 use arrow_array::types::Int64Type;
+use arrow_schema::DataType;
 use kubist_index::grid::Scale;
 
 use kubist_catalog::core::Core;
@@ -30,6 +31,7 @@ use kubist_write::writer::Writer;
 
 use crate::drop::{drop_table, vacant_for_copy};
 use crate::learn::{ScaleKind, sample};
+use crate::widen::Widening;
 use kubist_catalog::schema::{NO_STEP, TableSchema};
 use kubist_catalog::segment::unix_ms;
 use kubist_catalog::snapshot::Snapshot;
@@ -42,6 +44,8 @@ pub struct CopyOptions {
     /// from a sample of all rows. `None`: the grids of the table.
     pub dimensions: Option<Vec<Dimension>>,
     pub capacity: Option<u32>,
+    /// Wider types of columns: integers and floats that hold every value of the column's type.
+    pub types: Vec<(String, DataType)>,
     pub memory_bytes: Option<usize>,
     pub cancel: Cancel,
 }
@@ -66,7 +70,8 @@ pub fn copy_to(
     options: &CopyOptions,
     progress: &mut dyn FnMut(u64, u64),
 ) -> Result<Copied> {
-    let plan = plan_copy(snapshot, options)?;
+    let widening = Widening::new(&options.types, &snapshot.view.schema)?;
+    let plan = plan_copy(snapshot, &widening, options)?;
     let store = vacant_for_copy(location, &options.cancel)?;
     let writer = WriterOptions {
         name: Some(COPY.into()),
@@ -78,7 +83,7 @@ pub fn copy_to(
     let (unfinished, writer) = Unfinished::begin(store.clone(), header, schema, &writer)?;
     let copied = scales
         .map_or(Ok(()), |scales| unfinished.core.publish_grid(&scales).map(drop))
-        .and_then(|()| copy_rows(snapshot, writer, &unfinished.core, options, progress))
+        .and_then(|()| copy_rows(snapshot, writer, &unfinished.core, &widening, options, progress))
         .and_then(|copied| unfinished.finish().map(|_| copied));
     if copied.is_err() {
         // If the deletion fails, the remaining files are no table.
@@ -87,9 +92,9 @@ pub fn copy_to(
     copied
 }
 
-fn plan_copy(snapshot: &Snapshot, options: &CopyOptions) -> Result<Plan> {
+fn plan_copy(snapshot: &Snapshot, widening: &Widening, options: &CopyOptions) -> Result<Plan> {
     let (core, schema) = (&snapshot.core, &snapshot.view.schema);
-    let Some(dimensions) = &options.dimensions else { return plan_same(snapshot, options) };
+    let Some(dimensions) = &options.dimensions else { return plan_same(snapshot, widening, options) };
     let is_added = |name: &&String| core.created.user.index_of(name).is_err() && schema.user.index_of(name).is_ok();
     if let Some(name) = dimensions.iter().map(|dimension| &dimension.column).find(is_added) {
         return Err(Error::invalid(format!(
@@ -114,7 +119,7 @@ fn plan_copy(snapshot: &Snapshot, options: &CopyOptions) -> Result<Plan> {
         metadata: core.header.metadata.clone(),
         ..TableOptions::default()
     };
-    let mut plan = Plan::new(&core.created.user, &asked)?;
+    let mut plan = Plan::new(&widening.schema(&core.created.user), &asked)?;
     if plan.header.identity.is_empty() {
         plan.header.writer_tag = format!("{}:", unix_ms());
     }
@@ -135,7 +140,7 @@ fn plan_copy(snapshot: &Snapshot, options: &CopyOptions) -> Result<Plan> {
 }
 
 /// Plans a copy with the schema of the table's creation; `copy_alterations` copies its later grids.
-fn plan_same(snapshot: &Snapshot, options: &CopyOptions) -> Result<Plan> {
+fn plan_same(snapshot: &Snapshot, widening: &Widening, options: &CopyOptions) -> Result<Plan> {
     let core = &snapshot.core;
     let mut header = core.header.clone();
     header.id = fresh_id();
@@ -147,13 +152,14 @@ fn plan_same(snapshot: &Snapshot, options: &CopyOptions) -> Result<Plan> {
         header.writer_tag = format!("{}:", unix_ms());
     }
     let names: Vec<&str> = header.dimensions.iter().map(|dimension| dimension.column.as_str()).collect();
-    let schema = TableSchema::from_names(&core.created.user, &names, &header.identity, &header.lookup)?;
+    let created = widening.schema(&core.created.user);
+    let schema = TableSchema::from_names(&created, &names, &header.identity, &header.lookup)?;
     let first = core.frame(&snapshot.view.schema, 0)?;
     Ok(Plan { header, schema, scales: first.map(|frame| frame.scales.clone()), shared: false })
 }
 
 /// Copies the alterations of the table; those of grids only if the copy has the same grids.
-fn copy_alterations(snapshot: &Snapshot, table: &Core, options: &CopyOptions) -> Result<()> {
+fn copy_alterations(snapshot: &Snapshot, table: &Core, widening: &Widening, options: &CopyOptions) -> Result<()> {
     let (mut copied, mut chain) = (0, Chain::of_alterations(&table.header.id));
     for number in 1..=snapshot.view.schema.version {
         let name = name_of(number);
@@ -169,7 +175,7 @@ fn copy_alterations(snapshot: &Snapshot, table: &Core, options: &CopyOptions) ->
         };
         if stays {
             copied += 1;
-            let bytes = alteration.encode(chain)?;
+            let bytes = widening.alteration(alteration)?.encode(chain)?;
             chain = Chain::behind(&bytes);
             table.store.put_if_absent(&name_of(copied), &bytes).map_err(store_error)?;
         }
@@ -181,11 +187,12 @@ fn copy_rows(
     snapshot: &Snapshot,
     mut writer: Writer,
     table: &Arc<Core>,
+    widening: &Widening,
     options: &CopyOptions,
     progress: &mut dyn FnMut(u64, u64),
 ) -> Result<Copied> {
     let (begin, schema) = (Instant::now(), &snapshot.view.schema);
-    copy_alterations(snapshot, table, options)?;
+    copy_alterations(snapshot, table, widening, options)?;
     let history = &snapshot.view.history;
     let seen = |step: &i64| snapshot.step.is_none_or(|last| *step <= last) && history.is_complete(*step);
     let mut steps: BTreeMap<i64, u64> = history.steps().into_iter().filter(seen).map(|step| (step, 0)).collect();
@@ -198,7 +205,7 @@ fn copy_rows(
             *steps.entry(same[0]).or_default() += same.len() as u64;
         }
         done += batch.num_rows() as u64;
-        writer.keep(batch)?;
+        writer.keep(widening.rows(batch)?)?;
         progress(done, all);
     }
     let mut bytes_written = 0;

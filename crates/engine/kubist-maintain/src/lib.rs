@@ -20,3 +20,4 @@ pub mod recompress;
 pub mod regrid;
 pub mod replicate;
 pub mod retract;
+pub mod widen;

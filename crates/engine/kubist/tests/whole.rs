@@ -6,9 +6,9 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use arrow_array::cast::AsArray;
-use arrow_array::types::{Float64Type, Int64Type};
+use arrow_array::types::{Float64Type, Int64Type, UInt64Type};
 use arrow_array::{ArrayRef, Float64Array, Int64Array, RecordBatch};
-use arrow_schema::{DataType, Field, Schema};
+use arrow_schema::{DataType, Field, Schema, SchemaRef};
 use kubist::store::{LocalStore, MemoryStore, Store};
 use kubist::{
     Bound, Cancel, CommitOptions, CopyOptions, Declared, Dimension, Domain, Error, Metadata, NewColumn,
@@ -216,6 +216,86 @@ fn a_copy_can_have_another_grid() {
         let error = snapshot.copy_to(Arc::new(MemoryStore::new("no")), &options, &mut |_, _| {}).unwrap_err();
         assert!(error.to_string().contains(part), "{error}");
     }
+}
+
+#[test]
+fn a_copy_can_widen_columns() {
+    let table = Table::create(Arc::new(MemoryStore::new("one")), narrow(), &options(&["id"])).unwrap();
+    let batch = |first: i64, wide: &SchemaRef| {
+        let ids = Int64Array::from_iter_values(first..first + 500);
+        let numbers = Float64Array::from_iter_values((0..500).map(|row| row as f64 / 8.0));
+        let columns: Vec<ArrayRef> = wide
+            .fields()
+            .iter()
+            .map(|field| match field.name().as_str() {
+                "id" => arrow_cast::cast(&ids, field.data_type()).unwrap(),
+                _ => arrow_cast::cast(&numbers, field.data_type()).unwrap(),
+            })
+            .collect();
+        RecordBatch::try_new(wide.clone(), columns).unwrap()
+    };
+    let mut one = writer(&table, "one");
+    one.append(&batch(0, &narrow())).unwrap();
+    one.commit().unwrap();
+    let column = |name: &str, data_type, default| NewColumn {
+        name: name.into(),
+        data_type,
+        nullable: true,
+        default,
+        unit: None,
+        accuracy: None,
+    };
+    table.add_column(&column("kind", DataType::Int8, Value::Int(7))).unwrap();
+    let snapshot = table.snapshot().unwrap();
+    let types = |types: &[(&str, DataType)]| CopyOptions {
+        types: types.iter().map(|(name, wide)| (name.to_string(), wide.clone())).collect(),
+        ..Default::default()
+    };
+    let store = Arc::new(MemoryStore::new("wide"));
+    let wider = [("id", DataType::UInt64), ("x", DataType::Float64), ("kind", DataType::Int32)];
+    snapshot.copy_to(store.clone(), &types(&wider), &mut |_, _| {}).unwrap();
+    let copy = Table::open(store).unwrap();
+    sound(&copy);
+    for (name, wide) in &wider {
+        assert_eq!(copy.schema().unwrap().field_with_name(name).unwrap().data_type(), wide);
+    }
+    // The identity is hashed as a number, so samples stay the same.
+    let half = Query { sample: Some(0.5), ..Default::default() };
+    let of_copy = copy.snapshot().unwrap();
+    let wide_ids = |snapshot: &Snapshot| {
+        let batches = snapshot.query(&half).unwrap().map(Result::unwrap);
+        let ids = batches.map(|batch| arrow_cast::cast(&batch["id"], &DataType::UInt64).unwrap());
+        let mut ids: Vec<u64> = ids.flat_map(|ids| ids.as_primitive::<UInt64Type>().values().to_vec()).collect();
+        ids.sort_unstable();
+        ids
+    };
+    assert_eq!(wide_ids(&snapshot), wide_ids(&of_copy));
+    let wide = Arc::new(Schema::new(vec![
+        Field::new("x", DataType::Float64, false),
+        Field::new("id", DataType::UInt64, false),
+    ]));
+    let refused = one.append(&batch(1 << 40, &wide)).unwrap_err().to_string();
+    assert!(refused.contains("kubist copy --types") && refused.contains("with the type uint64"), "{refused}");
+    let mut two = writer(&copy, "two");
+    two.append(&batch(1 << 40, &wide)).unwrap();
+    two.commit().unwrap();
+    let kinds = Query { filter: Some("kind = 7 AND id >= 1099511627776".into()), ..Default::default() };
+    assert_eq!(copy.snapshot().unwrap().count(&kinds).unwrap(), 500);
+    sound(&copy);
+    for (narrower, part) in [
+        (("id", DataType::Int16), "no wider number"),
+        (("id", DataType::Float64), "is of the identity"),
+        (("x", DataType::Utf8), "no wider number"),
+        (("y", DataType::Int64), "no column"),
+    ] {
+        let error = snapshot.copy_to(Arc::new(MemoryStore::new("no")), &types(&[narrower]), &mut |_, _| {});
+        let error = error.unwrap_err().to_string();
+        assert!(error.contains(part), "{error}");
+    }
+}
+
+fn narrow() -> SchemaRef {
+    Arc::new(Schema::new(vec![Field::new("x", DataType::Float32, false), Field::new("id", DataType::UInt32, false)]))
 }
 
 #[test]

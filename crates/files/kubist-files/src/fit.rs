@@ -141,8 +141,12 @@ pub fn check(input: &Input, table: &Schema, needed: &[String]) -> Result<()> {
         };
         let (one, other) = (found.data_type(), field.data_type());
         if input.typed && !widens(one, other) && !(one.is_integer() && other.is_integer()) {
+            let wider = match widens(other, one) && one.is_floating() {
+                true => format!(": a copy of the table takes it, by kubist copy --types {}=float64", field.name()),
+                false => String::new(),
+            };
             return Err(Error::invalid(format!(
-                "{}: column {:?} is {one}, which does not fit the table's {other} without loss",
+                "{}: column {:?} is {one}, which does not fit the table's {other} without loss{wider}",
                 input.path.display(),
                 field.name(),
             )));

@@ -148,6 +148,18 @@ impl Input {
         })
     }
 
+    /// Leaves out the columns of lists, structures and maps, and returns them: a table has one value in a row.
+    /// A file without other columns keeps them.
+    pub fn leave_out_nested(&mut self) -> Vec<Arc<Field>> {
+        let (nested, plain): (Vec<_>, Vec<_>) =
+            self.fields.iter().cloned().partition(|field| field.data_type().is_nested());
+        if plain.is_empty() {
+            return Vec::new();
+        }
+        self.fields = plain.into();
+        nested
+    }
+
     /// Starts reading those columns in `wanted` that the file has (text is read in their types). `consumed` follows
     /// the number of bytes read from the file. An error is the last item.
     pub fn read(&self, wanted: &Fields, consumed: Arc<AtomicU64>) -> Receiver<Result<RecordBatch>> {

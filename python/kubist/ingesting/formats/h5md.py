@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from ..._shown import counted
 from ..source import Options, Source, State, Step, arrow_table, split_columns, unit
 from .hdf5 import COMPONENTS, POSITION, attributes, check_sources, holds, text
 
@@ -104,15 +105,30 @@ def _looked_at(path: str, group: Any, left_out: dict[str, str]) -> _Group:
         if why is not None:
             left_out[f"{path}/{name}"] = why
             continue
+        _leave_out_steps(f"{path}/{name}", element, steps, left_out)
         elements[name] = _unit_of(values)
         kind = _kind(element)
         sample = _sample(element, values)
         for column in split_columns(name, sample, COMPONENTS.get(name)):
             fields.append(unit(pa.field(column, kind), elements[name]))
     box, edges = _box(group)
+    if edges:
+        _leave_out_steps(f"{path}/box/edges", group["box/edges"], steps, left_out)
     for column in edges:
         fields.append(unit(pa.field(column, pa.float64()), _unit_of(group["box/edges/value"])))
     return _Group(steps, _times(position), count, elements, edges, box, pa.schema(fields))
+
+
+def _leave_out_steps(path: str, element: Any, steps: Any, left_out: dict[str, str]) -> None:
+    """Reports values of steps that have no positions."""
+    import numpy as np
+
+    if not _is_timed(element):
+        return
+    without = np.setdiff1d(_steps(element), steps)
+    if without.size:
+        label = f"{path} of {counted(without.size, 'step')}"
+        left_out[label] = f"there are no positions of step {without[0]}"
 
 
 def _values(element: Any) -> Any:

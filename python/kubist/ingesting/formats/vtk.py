@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from ..._errors import InvalidInput
-from ..source import Options, Source, State, Step, arrow_table, slices, split_columns
+from ..source import Options, Source, State, Step, arrow_table, slices, split_columns, unit
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -136,20 +136,38 @@ def _leave_out_cells(mesh: Any, left_out: dict[str, str]) -> None:
         left_out[f"cell data {name}"] = why
 
 
+def _unit(array: Any) -> str | None:
+    """The unit of an array in VTK's own place for it."""
+    import vtk
+
+    key = vtk.vtkDataArray.UNITS_LABEL()
+    about = array.GetInformation() if array is not None and array.HasInformation() else None
+    return about.Get(key) if about is not None and about.Has(key) else None
+
+
 def _columns(mesh: Any, part: slice, of_step: dict[str, Any], left_out: dict[str, str]) -> pa.Table:
     import numpy as np
+    import pyarrow as pa
 
     columns: dict[str, Any] = split_columns("point", mesh.points[part], VECTOR)
     count = len(columns["x"])
+    has_points = mesh.IsA("vtkPointSet") and mesh.GetPoints() is not None
+    units = dict.fromkeys(VECTOR, _unit(mesh.GetPoints().GetData()) if has_points else None)
     for name in mesh.point_data:
         values = mesh.point_data[name][part]
         if values.dtype.kind not in "iufbU":
             left_out[f"point data {name}"] = f"its type {values.dtype} has no place in a table"
             continue
-        columns |= _apart(columns, split_columns(name, values))
+        new = _apart(columns, split_columns(name, values))
+        units |= dict.fromkeys(new, _unit(mesh.GetPointData().GetAbstractArray(name)))
+        columns |= new
     for name, value in of_step.items():
-        columns |= _apart(columns, {name: np.full(count, value)})
-    return arrow_table(columns)
+        new = _apart(columns, {name: np.full(count, value)})
+        units |= dict.fromkeys(new, _unit(mesh.GetFieldData().GetAbstractArray(name)))
+        columns |= new
+    table = arrow_table(columns)
+    fields = [unit(field, units.get(field.name)) for field in table.schema]
+    return table.cast(pa.schema(fields))
 
 
 def _apart(taken: dict[str, Any], columns: dict[str, Any]) -> dict[str, Any]:

@@ -44,7 +44,7 @@ pub struct Query {
 #[derive(Debug, Args)]
 pub struct Output {
     /// The output: a .parquet, .arrow, .arrows or .csv file, or - for standard output; with the Python
-    /// package also .las, .laz, .vtp, .fits, and openPMD as .h5 or .bp
+    /// package also .las, .laz, .vtp, .fits, .ecsv, and openPMD as .h5 or .bp
     #[arg(short, long, value_name = "FILE", default_value = "-", hide_default_value = true)]
     pub output: PathBuf,
     /// The output format, if the file name does not give it

@@ -179,7 +179,7 @@ pub struct Alter {
 /// Copy all rows into a new table, optionally with another grid
 ///
 /// The copy is of one snapshot, while others may write, and becomes visible as a whole. It keeps columns,
-/// identity, samples, steps, units and metadata. It does not keep the history of commits or the declared
+/// identity, samples, steps, units and metadata. `--types` widens columns for later files. It does not keep the history of commits or the declared
 /// writers of steps.
 #[derive(Debug, Args)]
 #[command(after_help = "\
@@ -187,6 +187,7 @@ Examples:
   kubist copy airway.kubist backup.kubist
   kubist copy airway.kubist better.kubist --dimensions x=0:0.2,y,z=quantile --capacity 4096
   kubist copy airway.kubist by_time.kubist --dimensions time,x,y,z
+  kubist copy halos.kubist wide.kubist --types id=uint64,mass=float64
 
 Exit codes: see kubist --help")]
 pub struct Copy {
@@ -202,6 +203,9 @@ pub struct Copy {
     /// The number of rows that a cube keeps [default: the same]
     #[arg(long, value_name = "ROWS")]
     pub capacity: Option<u32>,
+    /// Wider types of columns: integers or floats that hold every value of the column
+    #[arg(long, value_name = "COLUMN=TYPE,...")]
+    pub types: Option<parse::Types>,
     /// Copy only up to this step of the simulation, which must be complete
     #[arg(long, allow_hyphen_values = true)]
     pub step: Option<i64>,
