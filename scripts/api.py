@@ -42,6 +42,7 @@ CHAPTERS: dict[str, list[str]] = {
     "Saved answers": ["recompute", "history", "Recomputed", "History", "SavedAnswer"],
     "Writing": ["Writer", "Commit", "ingest", "from_dask"],
     "Indexed files": ["index", "FileIndex"],
+    "Advice": ["advise", "Advice", "Advised", "Design"],
 }
 """All other names follow, as reports and errors."""
 

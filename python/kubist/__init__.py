@@ -109,6 +109,7 @@ from ._table import Snapshot, Table
 from ._unopened import drop, salvage
 from ._view import View
 from ._writer import Writer
+from .advising import Advice, Advised, Design, advise
 from .dask import from_dask
 from .indexing import FileIndex, index
 from .ingesting import ingest
@@ -120,6 +121,8 @@ if TYPE_CHECKING:
     from ._widget import Widget as Widget
 
 __all__ = [
+    "Advice",
+    "Advised",
     "Busy",
     "Cancelled",
     "Cleaning",
@@ -129,6 +132,7 @@ __all__ = [
     "Damaged",
     "DeclaredWriters",
     "Description",
+    "Design",
     "Dimension",
     "DiskUse",
     "Dropped",
@@ -173,6 +177,7 @@ __all__ = [
     "Writer",
     "WriterInfo",
     "__version__",
+    "advise",
     "connect",
     "create",
     "drop",

@@ -11,6 +11,7 @@ mod browser;
 mod cache;
 mod copy;
 mod cost;
+mod design;
 mod drop;
 mod estimate;
 mod explain;
@@ -116,6 +117,8 @@ fn run(command: &Command, cancel: &Cancel) -> Result<()> {
         Command::Copy(command) => copy::run(command, cancel),
         Command::Regrid(command) => regrid::run(command, cancel),
         Command::Drop(command) => drop::run(command, cancel),
+        Command::Advise(command) => Err(design::advise(command)),
+        Command::Workload(command) => Err(design::workload(command)),
         Command::Model(args::Model::Fit(command)) => model::fit(command, cancel),
         Command::Model(args::Model::Advise(command)) => model::advise(command, cancel),
         Command::ParaviewPath => paraview::run(),

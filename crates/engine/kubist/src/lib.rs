@@ -47,6 +47,7 @@
 mod explain;
 mod info;
 mod location;
+mod recording;
 mod snapshot;
 mod table;
 

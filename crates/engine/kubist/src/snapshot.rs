@@ -12,11 +12,12 @@ use kubist_read::request::Request;
 use kubist_read::splits::{self, Split};
 use kubist_read::stream::QueryStream;
 use kubist_read::{count, trajectories};
-use kubist_types::{Cancel, ColumnInfo, Metadata, Result, Thinned};
+use kubist_types::{Cancel, ColumnInfo, Metadata, QuerySpec, Result, Thinned};
 
 use crate::explain::Plan;
 use crate::info::{self, About, Info};
 use crate::location::Location;
+use crate::recording::record;
 
 /// An immutable view of a table: later commits do not change its results.
 ///
@@ -151,7 +152,9 @@ impl Snapshot {
     /// `Invalid` if the query does not fit this table, `SnapshotExpired` if its files were cleaned away,
     /// `Damaged` if needed data is damaged.
     pub fn query(&self, query: impl Into<Request>) -> Result<QueryStream> {
-        QueryStream::of(&self.pinned, &query.into())
+        let request = query.into();
+        self.record("query", &request.spec);
+        QueryStream::of(&self.pinned, &request)
     }
 
     /// Returns the number of rows of the query and reads the least data for it.
@@ -160,7 +163,9 @@ impl Snapshot {
     ///
     /// The errors of [`Snapshot::query`].
     pub fn count(&self, query: impl Into<Request>) -> Result<u64> {
-        count::count(&self.pinned, query.into())
+        let request = query.into();
+        self.record("count", &request.spec);
+        count::count(&self.pinned, request)
     }
 
     /// Streams the rows of the query from coarse to fine, each row once. The first stream has priorities in
@@ -220,6 +225,7 @@ impl Snapshot {
     ///
     /// `Invalid` for invalid aggregates or goals; the errors of [`Snapshot::query`].
     pub fn estimate(&self, options: &EstimateOptions, progress: &mut dyn FnMut(&Estimate)) -> Result<Estimate> {
+        self.record_estimate(options);
         kubist_estimate::estimate(&self.pinned, options, progress)
     }
 
@@ -230,7 +236,17 @@ impl Snapshot {
     ///
     /// The errors of [`Snapshot::estimate`].
     pub fn estimates(&self, options: &EstimateOptions) -> Result<Estimation> {
+        self.record_estimate(options);
         kubist_estimate::estimates(&self.pinned, options)
+    }
+
+    fn record(&self, verb: &str, spec: &QuerySpec) {
+        record(self.pinned.core.store.location(), verb, spec, &[], &[]);
+    }
+
+    fn record_estimate(&self, options: &EstimateOptions) {
+        let location = self.pinned.core.store.location();
+        record(location, "estimate", &options.query, &options.aggregates, &options.group_by);
     }
 
     /// Plans a query without reading rows. The plan can be printed, and run to measure each stage.

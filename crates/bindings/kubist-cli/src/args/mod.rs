@@ -1,5 +1,6 @@
 //! Definition of the command line: names, options and help. It runs nothing.
 
+mod design;
 mod files;
 mod model;
 mod question;
@@ -9,6 +10,7 @@ mod write;
 
 use clap::{Parser, Subcommand};
 
+pub use self::design::{Designs, Workload};
 pub use self::files::Index;
 pub use self::model::{Advise, Fit, Model};
 pub use self::question::Question;
@@ -59,6 +61,9 @@ pub enum Command {
     Drop(Drop),
     View(View),
     Cache(Cache),
+    Advise(Designs),
+    #[command(subcommand)]
+    Workload(Workload),
     #[command(subcommand)]
     Model(Model),
     /// Print the path of the ParaView plug-in, for Tools > Manage Plugins > Load New

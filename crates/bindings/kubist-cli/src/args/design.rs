@@ -1,0 +1,90 @@
+//! Commands that choose the design of a table.
+
+use std::ffi::OsString;
+use std::path::PathBuf;
+
+use clap::{Args, Subcommand};
+
+/// Find the dimensions, indexes and settings that suit data and its queries
+///
+/// Builds designs from a sample of the data, measures the queries of a workload on them, and predicts times,
+/// bytes and costs for all data. Prints the designs, the best first, and the command that creates it.
+/// docs/workloads.md describes the file.
+#[derive(Debug, Args)]
+#[command(after_help = "\
+Examples:
+  kubist advise taxi.parquet
+  kubist advise snapshots/ --queries questions.toml
+  kubist advise airway.kubist --queries recorded.jsonl
+
+Exit codes: see kubist --help")]
+pub struct Designs {
+    /// A table, a file, a folder of files or a pattern, in any format of kubist ingest
+    pub data: PathBuf,
+    /// The workload: a TOML file, or a record of questions [default: proposed from the columns]
+    #[arg(long, value_name = "FILE")]
+    pub queries: Option<PathBuf>,
+    /// The seconds that the search may take
+    #[arg(long, value_name = "SECONDS", default_value_t = 90.0)]
+    pub seconds: f64,
+    /// The largest number of rows to measure with
+    #[arg(long, default_value_t = 400_000)]
+    pub rows: u64,
+    /// Print JSON
+    #[arg(long)]
+    pub json: bool,
+}
+
+/// Play a workload on tables and other systems, or record real questions
+#[derive(Debug, Subcommand)]
+pub enum Workload {
+    Run(WorkloadRun),
+    Record(WorkloadRecord),
+}
+
+/// Play a workload, and print throughput and latencies of each query
+///
+/// With a rate in the file, questions arrive at random times and latencies include the wait for earlier
+/// questions. Without it, each client asks again once it has its answer. docs/workloads.md describes the file.
+#[derive(Debug, Args)]
+#[command(after_help = "\
+Examples:
+  kubist workload run questions.toml airway.kubist
+  kubist workload run questions.toml airway.kubist duckdb:airway.parquet --keep runs.kubist
+
+Exit codes: see kubist --help")]
+pub struct WorkloadRun {
+    /// The workload: a TOML file, or a record of questions
+    pub workload: PathBuf,
+    /// Tables, servers (http://), Parquet files (read by DuckDB), duckdb:FILE.parquet (in its memory)
+    #[arg(required = true)]
+    pub targets: Vec<String>,
+    /// Runs with the same seed ask the same questions
+    #[arg(long, default_value_t = 0)]
+    pub seed: u64,
+    /// A table that gets a row for each request, to compare runs over time
+    #[arg(long, value_name = "TABLE")]
+    pub keep: Option<PathBuf>,
+    /// Print JSON
+    #[arg(long)]
+    pub json: bool,
+}
+
+/// Run a program, and record the questions that it asks of tables
+///
+/// Each question is a line of JSON with its time, its table and its parameters; no rows are recorded. The
+/// file grows to at most 64 MiB. The environment variable KUBIST_RECORD does the same.
+#[derive(Debug, Args)]
+#[command(after_help = "\
+Examples:
+  kubist workload record questions.jsonl -- python analysis.py
+  kubist workload record questions.jsonl -- kubist view airway.kubist
+
+Exit codes: those of the program")]
+pub struct WorkloadRecord {
+    /// The file, to which lines are appended
+    pub file: PathBuf,
+    /// The program and its arguments
+    #[arg(required = true, last = true, value_name = "PROGRAM")]
+    pub program: Vec<OsString>,
+}

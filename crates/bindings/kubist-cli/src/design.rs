@@ -1,0 +1,45 @@
+//! `kubist advise` and `kubist workload`, which the Python package does.
+
+use std::os::unix::process::CommandExt;
+use std::process::Command;
+
+use serde_json::json;
+
+use crate::args;
+use crate::failure::Failure;
+use crate::foreign;
+
+/// Returns only if the package cannot be started.
+pub fn advise(command: &args::Designs) -> Failure {
+    let asked = json!({
+        "data": command.data,
+        "workload": command.queries,
+        "seconds": command.seconds,
+        "rows": command.rows,
+        "json": command.json,
+    });
+    foreign::become_module("advice", "kubist.advising", &asked)
+}
+
+/// Returns only if the package or the program cannot be started.
+pub fn workload(command: &args::Workload) -> Failure {
+    match command {
+        args::Workload::Run(command) => {
+            let asked = json!({
+                "workload": command.workload,
+                "targets": command.targets,
+                "seed": command.seed,
+                "keep": command.keep,
+                "json": command.json,
+            });
+            foreign::become_module("a workload", "kubist.workloads", &asked)
+        }
+        args::Workload::Record(command) => {
+            let Some((program, arguments)) = command.program.split_first() else {
+                return Failure::usage("there is no program to record");
+            };
+            let error = Command::new(program).args(arguments).env("KUBIST_RECORD", &command.file).exec();
+            Failure::io(program.as_ref(), &error)
+        }
+    }
+}

@@ -1,0 +1,51 @@
+//! A record of the questions of this process: one line of JSON for each, in the file that the environment
+//! variable `KUBIST_RECORD` names. Without it, nothing is recorded.
+//!
+//! A line has the time, the table's location and the question; it has no rows. `kubist.workloads.load` reads the file as
+//! a workload, so that `kubist advise` finds the design that suits real questions.
+
+use std::fs::{File, OpenOptions};
+use std::io::Write;
+use std::sync::{Mutex, OnceLock};
+use std::time::{SystemTime, UNIX_EPOCH};
+
+use kubist_types::QuerySpec;
+use serde::Serialize;
+
+/// The environment variable that names the file.
+const RECORD: &str = "KUBIST_RECORD";
+
+/// The largest size of the file: later questions are not recorded.
+const MOST_BYTES: u64 = 64 << 20;
+
+#[derive(Serialize)]
+struct Line<'a> {
+    /// Seconds since 1970.
+    at: f64,
+    table: &'a str,
+    verb: &'a str,
+    question: &'a QuerySpec,
+    #[serde(skip_serializing_if = "<[String]>::is_empty")]
+    aggregates: &'a [String],
+    #[serde(skip_serializing_if = "<[String]>::is_empty")]
+    group_by: &'a [String],
+}
+
+/// Records a question, if the user wants that. A file that cannot be written does not stop the question.
+pub fn record(table: &str, verb: &str, question: &QuerySpec, aggregates: &[String], group_by: &[String]) {
+    static RECORDER: OnceLock<Option<Mutex<File>>> = OnceLock::new();
+    let recorder = RECORDER.get_or_init(|| {
+        let path = std::env::var_os(RECORD).filter(|path| !path.is_empty())?;
+        OpenOptions::new().create(true).append(true).open(path).ok().map(Mutex::new)
+    });
+    let Some(Ok(mut file)) = recorder.as_ref().map(Mutex::lock) else { return };
+    let at = SystemTime::now().duration_since(UNIX_EPOCH).map_or(0.0, |since| since.as_secs_f64());
+    let line = Line { at, table, verb, question, aggregates, group_by };
+    let Ok(mut text) = serde_json::to_vec(&line) else { return };
+    text.push(b'\n');
+    let has_room = file.metadata().is_ok_and(|known| known.len() + text.len() as u64 <= MOST_BYTES);
+    if has_room {
+        // Several processes append to one file: one write for each line keeps the lines whole.
+        let _ = file.write_all(&text);
+    }
+}

@@ -1,0 +1,114 @@
+"""Workloads: files of weighted queries with random parameters, and a generator of load.
+
+A workload is a TOML file (docs/workloads.md). `run` plays it on a table, a server or another
+system, and reports throughput and latencies; `kubist.advise` finds the design that suits it.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Sequence
+
+from .. import _box, _create
+from .._directory import location_of
+from .._errors import NotATable
+from .._options import checked_options
+from .._progress import Callback, Display
+from .draws import Draws, Question
+from .files import load
+from .playing import Measured, Played, compared, play
+from .spec import Place, Query, Range, Value, Workload, Writes, parse, to_toml
+from .targets import Answered, Target, opened
+
+__all__ = [
+    "Answered",
+    "Draws",
+    "Measured",
+    "Place",
+    "Played",
+    "Query",
+    "Question",
+    "Range",
+    "Target",
+    "Value",
+    "Workload",
+    "Writes",
+    "compared",
+    "load",
+    "parse",
+    "play",
+    "run",
+    "to_toml",
+]
+
+
+@checked_options()
+def run(
+    workload: str | os.PathLike[str] | Workload,
+    targets: str | os.PathLike[str] | Sequence[str | os.PathLike[str]],
+    *,
+    seed: int = 0,
+    keep: str | os.PathLike[str] | None = None,
+    progress: Callable[[str], object] | None = None,
+) -> list[Played]:
+    """Plays a workload on one or several systems, one after the other.
+
+    Parameters
+    ----------
+    workload
+        A TOML file (docs/workloads.md), or a `Workload`.
+    targets
+        Tables; servers (``http://host:8080``); Parquet files, which DuckDB reads;
+        ``duckdb:FILE.parquet``, which DuckDB loads into its memory first.
+    seed
+        Runs with the same seed ask the same questions of the same data.
+    keep
+        A table that gets a row for each request, to compare runs over time. It is made if it does
+        not exist.
+    progress
+        Called repeatedly with a line of text. None: shown on a terminal.
+
+    Returns
+    -------
+    list of Played
+        The measurements of each system. ``print(kubist.workloads.compared(runs))`` shows them side
+        by side.
+
+    Raises
+    ------
+    InvalidInput
+        The file has an error, a column is missing, or no question was answered.
+    """
+    of = workload if isinstance(workload, Workload) else load(workload)
+    locations = [targets] if isinstance(targets, (str, os.PathLike)) else list(targets)
+    shown = Display() if progress is None else Callback(progress)
+    played = []
+    try:
+        for location in locations:
+            target = opened(os.fspath(location))
+            try:
+                played.append(play(of, target, seed=_box.count("seed", seed), tell=shown))
+            finally:
+                target.close()
+    finally:
+        shown.close()
+    if keep is not None:
+        _keep(keep, played)
+    return played
+
+
+def _keep(location: str | os.PathLike[str], played: Sequence[Played]) -> None:
+    """Appends the requests of runs to a table."""
+    for one in played:
+        rows = one.to_arrow()
+        try:
+            table = _create.open(location_of(location))
+        except NotATable:
+            table = _create.create(
+                location,
+                rows.schema,
+                {"at": (0.0, max(one.seconds, 1e-3)), "latency": None},
+                units={"at": "s", "latency": "s", "service": "s"},
+            )
+        with table:
+            table.append(rows)

@@ -1,0 +1,376 @@
+"""Plays a workload: clients in threads, open or closed loop, with writers at the same time."""
+
+from __future__ import annotations
+
+import os
+import platform
+import resource
+import threading
+import time
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import asdict, dataclass, field, fields
+from typing import TYPE_CHECKING, Any
+
+from .._errors import Error, InvalidInput
+from .._shown import html_table, text_table
+from .draws import Draws, Question
+from .spec import Workload, Writes
+from .targets import Target
+
+if TYPE_CHECKING:
+    import numpy as np
+    import pyarrow as pa
+
+SAMPLE = 20_000
+"""Rows from which parameters are drawn."""
+WARM_UP = 0.1
+"""The first part of a run, whose questions are not counted."""
+ERRORS = 5
+"""Distinct messages that a report keeps."""
+
+
+@dataclass(frozen=True, slots=True)
+class Measured:
+    """The questions of one query.
+
+    Times are in seconds. In an open loop they begin when the question was due, so a system that
+    stops for a while has the waiting questions in its percentiles (no coordinated omission).
+    """
+
+    query: str
+    asked: int
+    failed: int
+    per_second: float
+    median: float
+    p95: float
+    p99: float
+    most: float
+    rows: float
+    """Mean of the returned rows."""
+    read: float | None
+    """Mean of the rows that were decoded; None: the system does not tell it."""
+    bytes: float
+    """Mean of the bytes that were read."""
+
+
+@dataclass(frozen=True, slots=True)
+class Played:
+    """The result of playing a workload on one system."""
+
+    target: str
+    workload: str
+    seconds: float
+    clients: int
+    rate: float | None
+    queries: list[Measured]
+    """One for each query, and one for all of them, called ``all``."""
+    commits: int
+    """Of the writers."""
+    load: float
+    """Processor time of this process as a share of one core, in an embedded system with the
+    system's own."""
+    memory: int
+    """The largest resident memory of this process, in bytes."""
+    errors: list[str] = field(default_factory=list)
+    started: float = 0.0
+    """Seconds since 1970."""
+    requests: Mapping[str, Any] = field(default_factory=dict, repr=False)
+    """Arrays with an element for each request: ``at`` (seconds from the start), ``latency``,
+    ``service`` (seconds), ``query``, ``rows``, ``read``, ``bytes``, ``failed``."""
+
+    def _lines(self) -> tuple[list[str], list[list[str | None]], list[str]]:
+        head = ["query", "asked", "1/s", "median", "p95", "p99", "max", "rows", "read each", "MB"]
+        rows: list[list[str | None]] = []
+        for one in self.queries:
+            each = None if one.read is None or not one.rows else f"{one.read / one.rows:.2f}"
+            times: list[str | None] = [
+                f"{1e3 * t:.2f} ms" for t in (one.median, one.p95, one.p99, one.most)
+            ]
+            mega = f"{one.bytes / 1e6:.2f}"
+            head_of = [one.query, f"{one.asked:,}", f"{one.per_second:.1f}"]
+            rows.append([*head_of, *times, f"{one.rows:,.0f}", each or "", mega])
+        loop = "closed loop" if self.rate is None else f"{self.rate:g} questions/s due"
+        notes = [
+            f"{self.target}: {self.clients} clients, {loop}, {self.seconds:.1f} s; "
+            f"{self.load:.2f} cores, {self.memory / 1e6:.0f} MB"
+        ]
+        if self.commits:
+            notes.append(f"{self.commits:,} commits by the writers")
+        notes += [f"failed: {text}" for text in self.errors]
+        return head, rows, notes
+
+    def __str__(self) -> str:
+        return text_table(*self._lines())
+
+    def __repr__(self) -> str:
+        every = self.queries[-1]
+        return (
+            f"<kubist.Played {self.workload} on {self.target}: {every.asked:,} questions, "
+            f"median {1e3 * every.median:.2f} ms, p99 {1e3 * every.p99:.2f} ms>"
+        )
+
+    def _repr_html_(self) -> str:
+        return html_table(*self._lines())
+
+    def figures(self) -> dict[str, Any]:
+        """Returns all figures as plain values, without the single requests."""
+        names = [item.name for item in fields(self) if item.name not in ("requests", "queries")]
+        return {name: getattr(self, name) for name in names} | {
+            "queries": [asdict(one) for one in self.queries]
+        }
+
+    def to_arrow(self) -> pa.Table:
+        """Returns a row for each request, to be kept in a table and compared over time."""
+        import pyarrow as pa
+
+        count = len(self.requests["at"])
+        said = {"run": f"{self.started:.3f}", "target": self.target, "workload": self.workload}
+        columns = {
+            name: pa.array([text] * count).dictionary_encode() for name, text in said.items()
+        }
+        columns |= {"machine": pa.array([platform.node()] * count).dictionary_encode()}
+        names = pa.array(self.requests["query"]).dictionary_encode()
+        numbers = {name: pa.array(of) for name, of in self.requests.items() if name != "query"}
+        return pa.table(columns | {"query": names} | numbers)
+
+
+class _Requests:
+    """What the threads measured."""
+
+    def __init__(self) -> None:
+        self.lines: list[tuple[float, float, float, str, int, int, int, bool]] = []
+        self.errors: dict[str, int] = {}
+        self.commits = 0
+
+
+def play(
+    workload: Workload,
+    target: Target,
+    *,
+    seed: int = 0,
+    tell: Callable[[str, float], object] = lambda _text, _share: None,
+    rows: pa.Table | None = None,
+) -> Played:
+    """Asks the questions of a workload for its duration, and measures each answer.
+
+    Questions are drawn before they are due, so that drawing costs no time of an answer.
+    """
+    rows = target.sample(SAMPLE) if rows is None else rows
+    Draws(workload, rows, seed).next()
+    found = _Requests()
+    begin = time.perf_counter()
+    end = begin + workload.seconds
+    stop = threading.Event()
+    schedule = _Schedule(workload, begin, seed)
+    threads = [
+        threading.Thread(
+            target=_client,
+            args=(target, Draws(workload, rows, seed + 1 + number), schedule, found, stop),
+            daemon=True,
+        )
+        for number in range(workload.clients)
+    ]
+    threads += [
+        threading.Thread(
+            target=_writer, args=(target, writes, rows, seed, end, found, stop), daemon=True
+        )
+        for writes in workload.writers
+    ]
+    started, used = time.time(), time.process_time()
+    try:
+        for thread in threads:
+            thread.start()
+        while time.perf_counter() < end and not stop.is_set():
+            share = (time.perf_counter() - begin) / workload.seconds
+            tell(f"{target.name}: {len(found.lines):,} questions", min(share, 1.0))
+            stop.wait(min(0.1, max(end - time.perf_counter(), 0)))
+    finally:
+        stop.set()
+        for thread in threads:
+            thread.join()
+    took = time.perf_counter() - begin
+    if not found.lines:
+        raise InvalidInput(f"{target.name}: no question was answered in {workload.seconds:g} s")
+    return _summary(workload, target, found, took, started, time.process_time() - used)
+
+
+class _Schedule:
+    """When questions are due, in seconds of the clock; in a closed loop at once."""
+
+    def __init__(self, workload: Workload, begin: float, seed: int) -> None:
+        import numpy as np
+
+        self.end = begin + workload.seconds
+        self._rate, self.think = workload.rate, workload.think
+        self._next = begin
+        self._random = np.random.default_rng(seed)
+        self._lock = threading.Lock()
+
+    def due(self) -> float | None:
+        """The next time, by a Poisson process; None: the run has ended."""
+        now = time.perf_counter()
+        if self._rate is None:
+            return now if now < self.end else None
+        with self._lock:
+            self._next += self._random.exponential(1 / self._rate)
+            return self._next if self._next < self.end else None
+
+
+def _client(
+    target: Target, draws: Draws, schedule: _Schedule, found: _Requests, stop: threading.Event
+) -> None:
+    while not stop.is_set():
+        question = draws.next()
+        if (due := schedule.due()) is None:
+            return
+        if (wait := due - time.perf_counter()) > 0 and stop.wait(wait):
+            return
+        start = time.perf_counter()
+        try:
+            answered = target.ask(question)
+            cost = (answered.rows, -1 if answered.read is None else answered.read, answered.bytes)
+            failed = False
+        except Exception as error:
+            _note(found, question, error)
+            cost, failed = (0, -1, 0), True
+        done = time.perf_counter()
+        found.lines.append((due, done - due, done - start, question.name, *cost, failed))
+        if schedule.think and stop.wait(schedule.think):
+            return
+
+
+def _note(found: _Requests, question: Question, error: Exception) -> None:
+    text = f"{question.name}: {' '.join(str(error).split()) or type(error).__name__}"
+    found.errors[text] = found.errors.get(text, 0) + 1
+
+
+def _writer(
+    target: Target,
+    writes: Writes,
+    rows: pa.Table,
+    seed: int,
+    end: float,
+    found: _Requests,
+    stop: threading.Event,
+) -> None:
+    import numpy as np
+
+    random = np.random.default_rng(seed)
+    due = time.perf_counter()
+    while not stop.is_set() and due < end:
+        chosen = rows.take(random.integers(rows.num_rows, size=writes.rows))
+        start = time.perf_counter()
+        failed = False
+        try:
+            target.append(chosen)
+            found.commits += 1
+        except Error as error:
+            failed = True
+            text = f"{writes.name}: {error}"
+            found.errors[text] = found.errors.get(text, 0) + 1
+        done = time.perf_counter()
+        name = f"commit of {writes.name}"
+        found.lines.append((due, done - due, done - start, name, writes.rows, -1, 0, failed))
+        due += writes.every
+        if stop.wait(max(due - time.perf_counter(), 0)):
+            return
+
+
+def _summary(
+    workload: Workload,
+    target: Target,
+    found: _Requests,
+    took: float,
+    started: float,
+    used: float,
+) -> Played:
+    import numpy as np
+
+    begin = min(line[0] for line in found.lines)
+    lines = sorted(found.lines)
+    kinds = ("f8", "f8", "f8", object, "i8", "i8", "i8", bool)
+    names = ("at", "latency", "service", "query", "rows", "read", "bytes", "failed")
+    arrays = {
+        name: np.array([line[at] for line in lines], dtype=kind)
+        for at, (name, kind) in enumerate(zip(names, kinds, strict=True))
+    }
+    arrays["at"] -= begin
+    counted = arrays["at"] >= WARM_UP * workload.seconds
+    if not counted.any():
+        counted[:] = True
+    window = workload.seconds * (1 - WARM_UP)
+    known = [query.name for query in workload.queries]
+    known += [f"commit of {writes.name}" for writes in workload.writers]
+    measured = [
+        _measured(name, arrays, counted & (arrays["query"] == name), window)
+        for name in known
+        if (counted & (arrays["query"] == name)).any()
+    ]
+    is_query = np.isin(arrays["query"], [query.name for query in workload.queries])
+    measured.append(_measured("all", arrays, counted & is_query, window))
+    errors = sorted(found.errors.items(), key=lambda item: -item[1])
+    return Played(
+        target=target.name,
+        workload=workload.name,
+        seconds=took,
+        clients=workload.clients,
+        rate=workload.rate,
+        queries=measured,
+        commits=found.commits,
+        load=used / took,
+        memory=resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+        * (1 if os.uname().sysname == "Darwin" else 1024),
+        errors=[f"{text} ({count:,} times)" for text, count in errors[:ERRORS]],
+        started=started,
+        requests=arrays,
+    )
+
+
+def _measured(
+    name: str, arrays: Mapping[str, Any], chosen: np.ndarray[Any, Any], seconds: float
+) -> Measured:
+    import numpy as np
+
+    good = chosen & ~arrays["failed"]
+    latency = arrays["latency"][good]
+    if not len(latency):
+        latency = np.array([np.nan])
+    median, p95, p99 = np.percentile(latency, [50, 95, 99])
+    read = arrays["read"][good]
+    tells = len(read) and (read >= 0).all()
+
+    def mean(of: str) -> float:
+        values = arrays[of][good]
+        return float(values.mean()) if len(values) else 0.0
+
+    return Measured(
+        query=name,
+        asked=int(chosen.sum()),
+        failed=int((chosen & arrays["failed"]).sum()),
+        per_second=float(good.sum() / seconds),
+        median=float(median),
+        p95=float(p95),
+        p99=float(p99),
+        most=float(latency.max()),
+        rows=mean("rows"),
+        read=mean("read") if tells else None,
+        bytes=mean("bytes"),
+    )
+
+
+def compared(played: Sequence[Played]) -> str:
+    """Several systems side by side: medians and p99 of each query, and throughput."""
+    names = list(dict.fromkeys(one.query for run in played for one in run.queries))
+    head = ["query", *(f"{run.target}{what}" for run in played for what in (" median", " p99"))]
+    rows: list[list[str | None]] = []
+    for name in names:
+        cells: list[str | None] = [name]
+        for run in played:
+            one = next((one for one in run.queries if one.query == name), None)
+            times = ("", "") if one is None else (one.median, one.p99)
+            cells += [t if isinstance(t, str) else f"{1e3 * t:.2f} ms" for t in times]
+        rows.append(cells)
+    rate: list[str | None] = ["answers per second"]
+    for run in played:
+        rate += [f"{run.queries[-1].per_second:.1f}", ""]
+    return text_table(head, [*rows, rate], [])

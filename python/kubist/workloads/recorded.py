@@ -1,0 +1,104 @@
+"""Workloads of recorded questions: the file of ``kubist workload record`` or ``KUBIST_RECORD``."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from .._errors import InvalidInput
+from .spec import Query, Workload
+
+REPLAYED = ("where", "sample", "window", "steps", "limit", "order_by", "columns", "per_cell")
+"""Parameters of a question that are asked again as they are, next to ``box``."""
+SHOWN = 60
+"""Characters of a name."""
+
+
+def recorded(path: Path) -> Workload:
+    """Groups the questions of a record by their form; each group is a query of the workload."""
+    groups: dict[tuple[Any, ...], list[dict[str, Any]]] = {}
+    try:
+        lines = path.read_text().splitlines()
+    except FileNotFoundError:
+        raise InvalidInput(f"{path}: there is no such file") from None
+    for number, line in enumerate(lines, 1):
+        try:
+            said = json.loads(line)
+            verb, asked = said["verb"], _asked(said)
+        except (json.JSONDecodeError, KeyError, TypeError, AttributeError):
+            if number == len(lines):
+                # A process that was killed leaves a part of its last line.
+                continue
+            raise InvalidInput(f"{path}: line {number} is no recorded question") from None
+        groups.setdefault(_form(verb, asked), []).append({"verb": verb, **asked})
+    if not groups:
+        raise InvalidInput(f"{path}: there are no recorded questions")
+    queries = []
+    for (verb, *form), questions in groups.items():
+        replay = tuple({k: v for k, v in one.items() if k != "verb"} for one in questions)
+        name = _name(verb, form, {query.name for query in queries})
+        queries.append(Query(name, float(len(questions)), verb, replay=replay))
+    return Workload(tuple(queries), name=path.stem)
+
+
+def _asked(said: Mapping[str, Any]) -> dict[str, Any]:
+    question = said["question"]
+    asked = {name: question[name] for name in REPLAYED if name in question}
+    if box := question.get("box"):
+        asked["box"] = {name: _ends(ends) for name, ends in box.items()}
+    for name in ("aggregates", "group_by"):
+        if said.get(name):
+            asked[name] = said[name]
+    if said["verb"] == "estimate":
+        # The goal is not in the record.
+        asked["error"] = 0.01
+    return asked
+
+
+def _ends(ends: Any) -> Any:
+    """A range, or the range around several ones."""
+    if isinstance(ends, list) and ends and isinstance(ends[0], list):
+        return min(low for low, _ in ends), max(high for _, high in ends)
+    return tuple(ends) if isinstance(ends, list) else ends
+
+
+def _form(verb: str, asked: Mapping[str, Any]) -> tuple[Any, ...]:
+    """What questions of one query have in common: all but their numbers and texts."""
+    where = re.sub(r"'[^']*'|\b\d[\w.+-]*", "?", asked.get("where") or "")
+    rest = sorted(name for name in asked if name not in ("box", "where"))
+    single = [n for n, ends in asked.get("box", {}).items() if _is_single(ends)]
+    return verb, tuple(asked.get("box", ())), tuple(single), where, tuple(rest)
+
+
+def _is_single(ends: Any) -> bool:
+    return not isinstance(ends, tuple) or ends[0] == ends[1]
+
+
+def _name(verb: str, form: list[Any], taken: set[str]) -> str:
+    box, _, where, rest = form
+    parts = [verb]
+    if box:
+        parts.append(f"box of {', '.join(box)}")
+    if where:
+        parts.append(f"where {where}")
+    parts += [name for name in rest if name not in ("error", "columns")]
+    name = base = " ".join(parts)[:SHOWN]
+    number = 1
+    while name in taken:
+        number += 1
+        name = f"{base} ({number})"
+    return name
+
+
+def constrained(asked: Mapping[str, Any]) -> tuple[set[str], set[str]]:
+    """The columns that a recorded question limits by a range, and to one value."""
+    ranges = {name for name, ends in asked.get("box", {}).items() if not _is_single(ends)}
+    values = set(asked.get("box", {})) - ranges
+    for _, name, sign in re.findall(
+        r'("?)([A-Za-z_]\w*)\1\s*(=|<=?|>=?|BETWEEN|IN)', asked.get("where") or "", re.IGNORECASE
+    ):
+        (values if sign.upper() in ("=", "IN") else ranges).add(name)
+    return ranges, values - ranges

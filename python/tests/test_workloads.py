@@ -1,0 +1,359 @@
+"""Workloads: files, draws of parameters, the generator of load, records of questions."""
+
+from __future__ import annotations
+
+import datetime as dt
+import json
+import os
+import subprocess
+import sys
+import threading
+import time
+import tomllib
+from collections import Counter
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import kubist
+from kubist import workloads
+from kubist.workloads import Answered, Draws, Question, Target
+
+pa = pytest.importorskip("pyarrow")
+COMMAND = Path(sys.executable).parent / "kubist"
+
+TEXT = """
+clients = 3
+seconds = 0.5
+
+[queries.box]
+weight = 3
+box = { x = "2 %", y = { width = 0.1, place = "gaussian", mean = 0.2, deviation = 0.01 } }
+columns = ["x", "pid"]
+
+[queries."one particle"]
+where = "pid = {pid} and kind <> {kind}"
+values = { pid = { place = "zipf", exponent = 1.5 }, kind = ["a", "b"] }
+
+[queries.mean]
+verb = "estimate"
+aggregates = "mean(x)"
+error = 0.05
+box = { x = [0.25, 0.5] }
+
+[queries.number]
+verb = "count"
+place = "uniform"
+box = { when = "10 %", pid = { width = 0 } }
+"""
+
+
+def rows(count: int = 4_000) -> pa.Table:
+    random = np.random.default_rng(7)
+    begin = np.datetime64("2026-01-01", "s")
+    return pa.table(
+        {
+            "x": random.random(count),
+            "y": random.random(count),
+            "pid": pa.array(random.zipf(1.5, count) % 50, pa.int32()),
+            "kind": pa.array(random.choice(["a", "b", "c"], count)),
+            "when": begin + random.integers(0, 86_400, count).astype("m8[s]"),
+        }
+    )
+
+
+def parsed(text: str = TEXT) -> workloads.Workload:
+    return workloads.parse(tomllib.loads(text), "test")
+
+
+@pytest.fixture
+def table(path: Path) -> kubist.Table:
+    return kubist.create(path, rows(), dimensions=["x", "y"], lookup=["pid"])
+
+
+# Files
+
+
+def test_a_workload_is_written_and_read_again(tmp_path: Path) -> None:
+    file = tmp_path / "test.toml"
+    file.write_text(workloads.to_toml(parsed()))
+    assert workloads.load(file) == parsed()
+
+
+@pytest.mark.parametrize(
+    ("text", "facts"),
+    [
+        ("", ["no queries"]),
+        ("[queries.a]\nboxes = 1", ["'a'", "'boxes'", "box"]),
+        ("[queries.a]\nverb = 'scan'", ["'a'", "'scan'", "count"]),
+        ("[queries.a]\nverb = 'estimate'", ["'a'", "aggregates"]),
+        ("[queries.a]\nweight = 0", ["'a'", "weight", "0"]),
+        ("[queries.a]\nbox = { x = '200 %' }", ["'a'", "x", "'200 %'"]),
+        ("[queries.a]\nbox = { x = 'wide' }", ["'a'", "x", "'wide'"]),
+        ("[queries.a]\nbox = { x = -1 }", ["'a'", "x", "-1"]),
+        ("[queries.a]\nbox = { x = nan }", ["'a'", "x", "nan"]),
+        ("[queries.a]\nbox = { x = [1, 2, 3] }", ["'a'", "x", "[1, 2, 3]"]),
+        ("[queries.a]\nplace = 'near'", ["'a'", "'near'", "zipf"]),
+        ("[queries.a]\nwhere = 'pid = 1'\nvalues = { pid = 'rows' }", ["'a'", "{pid}"]),
+        ("[queries.a]\nwhere = 'p = {p}'\nvalues = { p = [] }", ["'a'", "p"]),
+        ("clients = 0.5\n[queries.a]", ["clients", "0.5"]),
+        ("rate = -3\n[queries.a]", ["rate", "-3"]),
+        ("[queries.a]\n[writers.w]\nevery = '1 parsec'", ["'w'", "every", "parsec"]),
+        ("[queries", ["TOML"]),
+    ],
+)
+def test_an_error_names_the_query_the_option_and_the_value(
+    tmp_path: Path, text: str, facts: list[str]
+) -> None:
+    file = tmp_path / "bad.toml"
+    file.write_text(text)
+    with pytest.raises(kubist.InvalidInput) as raised:
+        workloads.load(file)
+    assert all(fact in str(raised.value) for fact in [str(file), *facts]), str(raised.value)
+
+
+def test_a_file_or_column_that_does_not_exist_is_named(tmp_path: Path) -> None:
+    with pytest.raises(kubist.InvalidInput, match=r"none\.toml"):
+        workloads.load(tmp_path / "none.toml")
+    with pytest.raises(kubist.InvalidInput, match="'q'.*x, y, pid"):
+        Draws(parsed("[queries.a]\nbox = { q = '1 %' }"), rows())
+
+
+# Draws
+
+
+def draws(text: str, data: pa.Table | None = None, count: int = 300) -> list[Question]:
+    workload = parsed(text)
+    drawn = Draws(workload, rows() if data is None else data, seed=3)
+    return [drawn.of(workload.queries[0]) for _ in range(count)]
+
+
+def test_a_range_has_its_width_and_stays_in_the_domain() -> None:
+    data = rows()
+    low, high = np.min(data["x"]), np.max(data["x"])
+    for question in draws("[queries.a]\nbox = { x = '20 %' }", data):
+        first, last = question.asked["box"]["x"]
+        assert last - first == pytest.approx(0.2 * (high - low))
+        assert low <= first and last <= high + 1e-12
+
+
+def test_ranges_around_one_row_contain_that_row() -> None:
+    data = rows(200)
+    points = set(zip(data["x"].to_pylist(), data["y"].to_pylist(), strict=True))
+    for question in draws("[queries.a]\nbox = { x = 0, y = 0 }", data):
+        (x, _), (y, _) = question.asked["box"]["x"], question.asked["box"]["y"]
+        assert (x, y) in points
+
+
+def test_integers_and_times_are_whole_and_have_their_types() -> None:
+    text = "[queries.a]\nbox = { pid = { width = 3 }, when = '50 %' }"
+    for question in draws(text):
+        low, high = question.asked["box"]["pid"]
+        assert isinstance(low, int) and high - low == 2
+        first, last = question.asked["box"]["when"]
+        assert isinstance(first, dt.datetime)
+        assert abs((last - first).total_seconds() - 43_200) < 60
+
+
+def test_places_follow_their_distributions() -> None:
+    zipf = draws("[queries.a]\nwhere = '{pid}'\nvalues = { pid = { place = 'zipf' } }")
+    asked = Counter(int(question.asked["where"]) for question in zipf)
+    often = Counter(rows()["pid"].to_pylist()).most_common(1)[0][0]
+    assert asked.most_common(1)[0][0] == often
+    # By Zipf's law with exponent 1 and 50 ranks, the first has a probability of 0.22.
+    assert 0.15 < asked[often] / 300 < 0.3
+    normal = "{ width = 0, place = 'gaussian', mean = 0.3, deviation = 0.02 }"
+    near = [q.asked["box"]["x"][0] for q in draws(f"[queries.a]\nbox = {{ x = {normal} }}")]
+    assert abs(np.mean(near) - 0.3) < 0.01 and 0.015 < np.std(near) < 0.025
+    uniform = "[queries.a]\nplace = 'uniform'\nbox = { x = 0 }"
+    counts, _ = np.histogram([q.asked["box"]["x"][0] for q in draws(uniform)], 4, (0, 1))
+    assert counts.min() > 50
+
+
+def test_rows_without_a_value_give_no_place() -> None:
+    data = pa.table({"x": [None, 1.0, float("nan"), 2.0] * 20})
+    places = {q.asked["box"]["x"][0] for q in draws("[queries.a]\nbox = { x = 0 }", data)}
+    assert places == {1.0, 2.0}
+    with pytest.raises(kubist.InvalidInput, match="'x'"):
+        draws("[queries.a]\nbox = { x = 0 }", pa.table({"x": pa.array([None, None], pa.float64())}))
+
+
+def test_texts_are_quoted() -> None:
+    data = pa.table({"name": ["it's", "it's"]})
+    (question,) = draws("[queries.a]\nwhere = 'name = {name}'\nvalues = { name = 'rows' }", data, 1)
+    assert question.asked["where"] == "name = 'it''s'"
+
+
+def test_queries_come_by_their_weights() -> None:
+    drawn = Draws(parsed(), rows(), seed=1)
+    names = Counter(drawn.next().name for _ in range(1_200))
+    assert 500 < names["box"] < 700
+    assert all(120 < names[name] < 280 for name in ("one particle", "mean", "number"))
+
+
+# Runs
+
+
+class Stalling(Target):
+    """A system that answers at once, apart from one stop of half a second."""
+
+    name = "stalling"
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._answers = 0
+
+    def ask(self, question: Question) -> Answered:
+        with self._lock:
+            self._answers += 1
+            if self._answers == 20:
+                time.sleep(0.5)
+        return Answered(1)
+
+    def append(self, rows: pa.Table) -> None:
+        raise kubist.InvalidInput("full")
+
+    def sample(self, count: int) -> pa.Table:
+        return rows(100)
+
+    def close(self) -> None: ...
+
+
+def test_an_open_loop_counts_the_wait_of_questions_that_were_due() -> None:
+    text = "clients = 2\nseconds = 1.5\n{}\n[queries.a]\nbox = {{ x = '1 %' }}"
+    opened = workloads.play(parsed(text.format("rate = 200")), Stalling())
+    closed = workloads.play(parsed(text.format("think = 0.005")), Stalling())
+    # About a third of the questions were due in the stop. A closed loop asked none of them.
+    assert opened.queries[-1].p95 > 0.1
+    assert closed.queries[-1].p95 < 0.1
+    service = opened.requests["service"]
+    assert (service <= opened.requests["latency"] + 1e-6).all()
+    assert np.median(service) < 0.1
+
+
+def test_a_rate_is_kept_and_errors_are_counted() -> None:
+    text = "rate = 300\nseconds = 1\n[queries.a]\n[writers.w]\nevery = 0.2"
+    played = workloads.play(parsed(text), Stalling())
+    assert 200 < len([n for n in played.requests["query"] if n == "a"]) < 400
+    commits = next(one for one in played.queries if one.query == "commit of w")
+    assert commits.failed == commits.asked > 0
+    assert played.errors[0].startswith("w: full")
+
+
+def test_a_run_reads_writes_and_keeps_its_requests(table: kubist.Table, tmp_path: Path) -> None:
+    before = len(table)
+    workload = parsed(TEXT + "\n[writers.simulation]\nrows = 100\nevery = 0.1")
+    kept = tmp_path / "runs.kubist"
+    (played,) = workloads.run(workload, table.location, keep=kept, progress=lambda _: None)
+    assert not played.errors
+    assert played.commits > 0
+    assert len(table) == before + 100 * played.commits
+    assert {one.query for one in played.queries} >= {"box", "mean", "number", "all"}
+    box = next(one for one in played.queries if one.query == "box")
+    assert box.read is not None and box.read >= box.rows
+    workloads.run(workload, table.location, keep=kept, progress=lambda _: None)
+    with kubist.open(kept) as runs:
+        assert runs.estimate("count()", group_by="run").to_arrow().num_rows == 2
+    assert "closed loop" in str(played) and "p99" in played._repr_html_()
+
+
+def test_duckdb_gives_the_same_rows(table: kubist.Table, tmp_path: Path) -> None:
+    pytest.importorskip("duckdb")
+    from pyarrow import parquet
+
+    file = tmp_path / "rows.parquet"
+    parquet.write_table(rows(), file)
+    workload = parsed()
+    drawn = Draws(workload, rows(), seed=5)
+    ours = workloads.targets.opened(table.location)
+    others = [workloads.targets.opened(name) for name in (str(file), f"duckdb:{file}")]
+    for _ in range(60):
+        question = drawn.next()
+        expected = ours.ask(question).rows
+        assert [other.ask(question).rows for other in others] == [expected, expected], question
+    with pytest.raises(kubist.InvalidInput, match="Parquet"):
+        others[0].append(rows(10))
+    others[1].append(rows(10))
+    everything = Question("all", "query", {})
+    assert others[1].ask(everything).rows == rows().num_rows + 10
+
+
+def test_a_server_is_played(table: kubist.Table) -> None:
+    with table.view(open=False) as view:
+        text = "seconds = 0.5\n[queries.a]\nbox = { x = '5 %' }"
+        (played,) = workloads.run(parsed(text), view.url, progress=lambda _: None)
+    assert not played.errors
+    assert played.queries[0].rows > 0
+
+
+# Records
+
+
+def record(file: Path, program: str) -> list[dict[str, object]]:
+    environment = os.environ | {"KUBIST_RECORD": str(file)}
+    subprocess.run([sys.executable, "-c", program], env=environment, check=True)
+    return [json.loads(line) for line in file.read_text().splitlines()]
+
+
+def test_questions_of_a_process_are_recorded_and_played(
+    table: kubist.Table, tmp_path: Path
+) -> None:
+    file = tmp_path / "questions.jsonl"
+    program = f"""
+import kubist
+t = kubist.open({table.location!r})
+for i in range(3):
+    t.query(box={{"x": (i / 10, i / 10 + 0.1)}}, where=f"pid = {{i}}", sample=0.5).to_arrow()
+t.count(box={{"y": (0.5, 0.5)}})
+t.estimate("mean(x)", where="kind = 'a'", error=0.2)
+"""
+    lines = record(file, program)
+    assert [line["verb"] for line in lines] == ["query"] * 3 + ["count", "estimate"]
+    assert all(
+        str(line["table"]) in (table.location, str(Path(table.location).absolute()))
+        for line in lines
+    )
+    workload = workloads.load(file)
+    assert [query.weight for query in workload.queries] == [3, 1, 1]
+    assert {question["where"] for question in workload.queries[0].replay} == {
+        f"pid = {i}" for i in range(3)
+    }
+    (played,) = workloads.run(
+        workloads.Workload(workload.queries, seconds=0.3), table.location, progress=lambda _: None
+    )
+    assert not played.errors
+    # A process that is killed leaves a part of a line.
+    with file.open("a") as out:
+        out.write('{"at": 1, "ver')
+    assert len(workloads.load(file).queries) == 3
+    file.write_text('{"at": 1}\n{"at": 2}\n')
+    with pytest.raises(kubist.InvalidInput, match="line 1"):
+        workloads.load(file)
+
+
+def test_the_command_records_and_plays(table: kubist.Table, tmp_path: Path) -> None:
+    file = tmp_path / "questions.jsonl"
+    asked = [COMMAND, "query", table.location, "--box", "x=0.1:0.2", "--format", "csv"]
+    done = subprocess.run(
+        [COMMAND, "workload", "record", file, "--", *asked],
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    assert done.stdout.count("\n") == table.count(box={"x": (0.1, 0.2)}) + 1
+    assert len(file.read_text().splitlines()) == 1
+    toml = tmp_path / "test.toml"
+    toml.write_text("seconds = 0.3\n[queries.a]\nbox = { x = '5 %' }")
+    played = subprocess.run(
+        [COMMAND, "workload", "run", toml, table.location, "--json"], capture_output=True, text=True
+    )
+    assert played.returncode == 0, played.stderr
+    (figures,) = json.loads(played.stdout)
+    assert figures["queries"][-1]["asked"] > 0
+    bad = subprocess.run(
+        [COMMAND, "workload", "run", tmp_path / "no.toml", table.location],
+        capture_output=True,
+        text=True,
+    )
+    assert bad.returncode == 2 and "no.toml" in bad.stderr
