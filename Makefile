@@ -9,6 +9,8 @@
 # make test-index     indices beside 9,000 random files, against numpy and pyarrow; SEEDS=n, FIRST=seed
 # make demo-insitu   droplets that are looked at while they are computed: OpenFOAM where it is installed;
 #                    SHORT=1 for seconds, NO_BROWSER=1
+# make test-hecuba   Hecuba's own tests over dictionaries, 10,000 random histories and as many filters; HISTORIES=n,
+#                     HECUBA=repository
 # make test-openfoam   OpenFOAM writes its droplets into tables; gets it from Debian's packages (120 MB)
 # make spark   the jars for Java and Spark, in spark/*/target/; needs a JDK 17 and Maven
 # make test-spark   all lines of Spark, thousands of random questions, and Spark from Python (1 GB); QUESTIONS=n
@@ -90,7 +92,7 @@ export PIP_DISABLE_PIP_VERSION_CHECK := 1
 # The integration tests, one program for each crate; its modules are chosen by their names.
 IT := cargo test --release --locked --target-dir target --test it
 
-.PHONY: build compile docs docs-serve drawings install header page wheel demo check test test-all test-formats stress-formats test-index bench-files test-openfoam openfoam pictures bench bench-view bench-frames bench-insitu bench-billion bench-live bench-grids bench-replication bench-lookup bench-directory bench-cluster bench-peers bench-estimates bench-regions bench-runs bench-advising bench-interrupts bench-boxes bench-accuracy bench-sizes instructions coverage structures crash stress stress-simulations stress-budget hostile generate golden fuzz clean test-widget gallery bench-md spark test-spark stress-spark bench-spark demo-insitu test-insitu-cluster \
+.PHONY: build compile docs docs-serve drawings install header page wheel demo check test test-all test-formats stress-formats test-index bench-files test-openfoam openfoam test-hecuba pictures bench bench-view bench-frames bench-insitu bench-billion bench-live bench-grids bench-replication bench-lookup bench-directory bench-cluster bench-peers bench-estimates bench-regions bench-runs bench-advising bench-interrupts bench-boxes bench-accuracy bench-sizes instructions coverage structures crash stress stress-simulations stress-budget hostile generate golden fuzz clean test-widget gallery bench-md spark test-spark stress-spark bench-spark demo-insitu test-insitu-cluster \
         test-mounts stress-mounts \
         cassandra-index cassandra-index-test cassandra-index-campaign bench-cql-index \
         cassandra-up cassandra-down cassandra-chaos s3-up s3-down test-s3 bench-s3
@@ -192,6 +194,12 @@ stress-formats: build $(VENV)/.for-test $(VENV)/.for-formats
 test-index: build $(VENV)/.for-test $(VENV)/.for-formats
 	KUBIST_INDEX_SEEDS=$(or $(SEEDS),1000) KUBIST_INDEX_FIRST=$(or $(FIRST),0) $(BIN)/python -m pytest -q \
 	  python/tests/test_indexing.py python/tests/test_indexing_samples.py python/tests/test_indexing_parquet.py
+
+# The histories and filters are those of the usual tests, and more.
+test-hecuba: build $(VENV)/.for-test
+	PYTHONPATH=python $(BIN)/python -m bench.hecuba
+	KUBIST_HISTORIES=$(or $(HISTORIES),10000) KUBIST_FILTERS=$(or $(HISTORIES),10000) $(BIN)/python -m pytest -q -k random \
+	  python/tests/test_dictionaries.py python/tests/test_dictionary_filters.py
 
 # Where OpenFOAM is not installed it comes from Debian's packages, whose headers come from their source.
 test-openfoam: build $(VENV)/.for-test openfoam

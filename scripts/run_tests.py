@@ -139,6 +139,7 @@ STEPS = [
     campaign("1,000 seeds of indices", "test-index"),
     campaign("2,000 files of each format", "stress-formats"),
     campaign("OpenFOAM", "test-openfoam"),
+    campaign("Hecuba, 10,000 histories", "test-hecuba"),
     campaign("all versions of Spark", "test-spark"),
     campaign("notebook", "test-widget"),
     campaign("two mounts", "test-mounts"),

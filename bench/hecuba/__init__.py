@@ -1,0 +1,1 @@
+"""Hecuba's own tests against `kubist.hecuba`."""

@@ -1,0 +1,2 @@
+def disconnectCassandra() -> None:
+    """There is no connection."""

@@ -1,0 +1,3 @@
+from .IStorage import build_remotely
+
+__all__ = ["build_remotely"]

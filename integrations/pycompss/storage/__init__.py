@@ -1,0 +1,1 @@
+"""The storage package that PyCOMPSs imports; see docs/dictionaries.md."""

@@ -1,0 +1,287 @@
+"""The table of a dictionary: its rows, the newest of each key, and the writes that wait.
+
+A table only grows, so a key that is written again has several rows. ``_version`` counts commits:
+each commit takes a number above those that it can see. The row of the highest version is the
+current one; ``_writer``, a random number of each writer, decides between two commits that did not
+see each other. A removed key has a current row that says ``_removed``.
+
+The identity of a row is its key, so all rows of a key have the same priority. A sample has all of
+them or none.
+"""
+
+from __future__ import annotations
+
+import os
+import threading
+import weakref
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from .. import _create
+from .._errors import NotATable, TableExists
+from .._pushdown import quoted
+from .._split import Split
+from .._table import Snapshot, Table
+from .._unopened import drop
+from ._conditions import literal
+from ._config import location_of
+from ._spec import REMOVED, VERSION, WRITER, Spec
+from ._writes import Key, Values, Writes, named, schema_of
+
+SMALL_TABLE = 200_000
+"""The current rows of smaller tables are found by reading the keys of all rows."""
+
+SMALL_RESULT = 20_000
+"""So are those of larger results. Of smaller ones, the keys are looked up."""
+
+AT_ONCE = 500
+"""The number of keys in one lookup."""
+
+
+class SchemaMismatch(RuntimeError):
+    """A dictionary of this name has other keys, values or indexed columns."""
+
+
+@dataclass(frozen=True)
+class Current:
+    """The keys of a snapshot that have several rows, with the version of the newest one."""
+
+    token: str
+    newest: dict[Any, tuple[int, int]]
+    rows: int
+
+
+class Rows:
+    """The rows of one dictionary; handles of one name in a process share it."""
+
+    def __init__(
+        self, name: str, location: str, table: Table, spec: Spec, before: Callable[[], None]
+    ) -> None:
+        self.name = name
+        self.location = location
+        self.table = table
+        self.spec = spec
+        self.writes = Writes(table, spec, before)
+        self.dropped = False
+        self._current: Current | None = None
+        # After the last handle is gone, and at the end of the process.
+        weakref.finalize(self, self.writes.commit)
+
+    def put(self, key: Key, values: Values | None) -> None:
+        """Sets the values of a key, with the next commit; None removes it."""
+        self._check()
+        self.writes.put(key, values)
+
+    def get(self, key: Key) -> Values | None:
+        """Returns the values of a key; None if there is none."""
+        self._check()
+        with self.writes.lock:
+            if key in self.writes.waiting:
+                return self.writes.waiting[key]
+        wanted = [leaf.name for leaf in self.spec.column_leaves]
+        found = self.table.query(
+            where=f"{quoted(self.spec.key_column)} = {literal(named(self.spec, key))}",
+            columns=[VERSION, WRITER, REMOVED, *wanted],
+        )
+        best: Any = None
+        for batch in found:
+            columns = [column.to_pylist() for column in batch.columns]
+            for row in zip(*columns, strict=True):
+                if best is None or row[:2] > best[:2]:
+                    best = row
+        return None if best is None or best[2] else list(best[3:])
+
+    def snapshot(self) -> Snapshot:
+        """Commits, and pins the newest snapshot."""
+        self._check()
+        self.writes.commit()
+        return self.table.snapshot()
+
+    def count(self, snapshot: Snapshot) -> int:
+        """Returns the number of keys of a snapshot."""
+        return self._of(snapshot).rows
+
+    def scan(
+        self, snapshot: Snapshot, where: str | None = None, sample: float | None = None
+    ) -> Iterator[tuple[Key, Values]]:
+        """Yields the keys that have a current row under the condition, with its values."""
+        asked = snapshot.query(where=where, sample=sample, columns=self.writes.schema.names)
+        return self._decoded(self._kept(snapshot, iter(asked), whole=where is None))
+
+    def scan_part(self, snapshot: Snapshot, part: Split) -> Iterator[tuple[Key, Values]]:
+        """Yields the keys whose current row is in a part of a query."""
+        return self._decoded(self._kept(snapshot, iter(part), whole=False))
+
+    def drop(self) -> None:
+        """Deletes the table, and the writes that wait."""
+        self._check()
+        self.writes.discard()
+        self.dropped = True
+        self.table.close()
+        _open.pop(self.location, None)
+        drop(self.location)
+
+    def _check(self) -> None:
+        if self.dropped:
+            raise NotATable(f"dictionary {self.name} was deleted")
+
+    def _decoded(self, batches: Iterable[pa.RecordBatch]) -> Iterator[tuple[Key, Values]]:
+        keys = [leaf.name for leaf in self.spec.key_leaves]
+        values = [leaf.name for leaf in self.spec.column_leaves]
+        for batch in batches:
+            of_keys = zip(*(batch.column(name).to_pylist() for name in keys), strict=True)
+            of_values = zip(*(batch.column(name).to_pylist() for name in values), strict=True)
+            for key, row in zip(of_keys, of_values, strict=True):
+                yield key, list(row)
+
+    def _kept(
+        self, snapshot: Snapshot, batches: Iterator[pa.RecordBatch], whole: bool
+    ) -> Iterator[pa.RecordBatch]:
+        """Those rows of the batches that are the current rows of their keys."""
+        first: list[pa.RecordBatch] = []
+        if whole or len(snapshot) <= SMALL_TABLE:
+            newest = self._of(snapshot).newest
+        else:
+            rows = 0
+            for batch in batches:
+                first.append(batch)
+                rows += batch.num_rows
+                if rows > SMALL_RESULT:
+                    newest = self._of(snapshot).newest
+                    break
+            else:
+                keys = {each for batch in first for each in self._names(batch)}
+                newest = self._looked_up(snapshot, list(keys))
+        for source in (first, batches):
+            for batch in source:
+                yield _current_rows(batch, self.spec.key_column, newest)
+
+    def _names(self, batch: pa.RecordBatch) -> list[Any]:
+        names: list[Any] = batch.column(self.spec.key_column).to_pylist()
+        return names
+
+    def _looked_up(self, snapshot: Snapshot, keys: Sequence[Any]) -> dict[Any, tuple[int, int]]:
+        newest: dict[Any, tuple[int, int]] = {}
+        name = self.spec.key_column
+        for at in range(0, len(keys), AT_ONCE):
+            listed = ", ".join(literal(key) for key in keys[at : at + AT_ONCE])
+            where = f"{quoted(name)} IN ({listed})"
+            found = snapshot.query(where=where, columns=[name, VERSION, WRITER])
+            _raise_to(newest, found.to_arrow(), name)
+        return newest
+
+    def _of(self, snapshot: Snapshot) -> Current:
+        """The current rows of a snapshot, from the keys of all rows; kept until the next one."""
+        token = snapshot.token
+        known = self._current
+        if known is not None and known.token == token:
+            return known
+        name = self.spec.key_column
+        asked = snapshot.query(columns=[name, VERSION, WRITER, REMOVED])
+        table = asked.to_arrow()
+        counted = table.group_by(name).aggregate([([], "count_all")])
+        several = counted.filter(pc.greater(counted["count_all"], 1))[name]
+        repeated = pc.is_in(table[name], value_set=several.combine_chunks())
+        newest: dict[Any, tuple[int, int]] = {}
+        _raise_to(newest, table.filter(repeated), name)
+        kept = sum(_current_rows(batch, name, newest).num_rows for batch in table.to_batches())
+        self._current = Current(token, newest, kept)
+        return self._current
+
+
+def _raise_to(newest: dict[Any, tuple[int, int]], table: pa.Table, name: str) -> None:
+    """Records the highest version of each key of a table."""
+    columns = [table[each].to_pylist() for each in (name, VERSION, WRITER)]
+    for key, version, writer in zip(*columns, strict=True):
+        known = newest.get(key)
+        if known is None or (version, writer) > known:
+            newest[key] = (version, writer)
+
+
+def _current_rows(
+    batch: pa.RecordBatch, name: str, newest: dict[Any, tuple[int, int]]
+) -> pa.RecordBatch:
+    """The rows that are not replaced, and not the removal of a key."""
+    kept = pc.invert(batch.column(REMOVED))
+    if newest:
+        columns = [batch.column(each).to_pylist() for each in (name, VERSION, WRITER)]
+        current = [
+            newest.get(key, (version, writer)) == (version, writer)
+            for key, version, writer in zip(*columns, strict=True)
+        ]
+        kept = pc.and_(kept, pa.array(current, pa.bool_()))
+    return batch.filter(kept)
+
+
+_open: weakref.WeakValueDictionary[str, Rows] = weakref.WeakValueDictionary()
+_opening = threading.RLock()
+
+
+def opened(name: str, spec: Spec | None, before: Callable[[], None] = lambda: None) -> Rows:
+    """Opens the table of a full name, or creates it; without a spec it must exist.
+
+    ``before`` runs before each commit.
+
+    Raises
+    ------
+    SchemaMismatch
+        It has another specification.
+    NotATable
+        There is none, and no specification to create it.
+    """
+    location = location_of(name)
+    with _opening:
+        rows = _open.get(location)
+        if rows is None:
+            rows = Rows(name, location, *_table(name, location, spec), before)
+            _open[location] = rows
+    if spec is not None and not rows.spec.agrees(spec):
+        raise SchemaMismatch(f"dictionary {name} has {rows.spec.to_json()}, not {spec.to_json()}")
+    return rows
+
+
+def commit_all() -> None:
+    """Commits the waiting writes of all dictionaries and objects of this process."""
+    for rows in list(_open.values()):
+        rows.writes.commit()
+
+
+def _table(name: str, location: str, spec: Spec | None) -> tuple[Table, Spec]:
+    try:
+        table = _create.open(location)
+    except NotATable:
+        if spec is None:
+            raise
+        table = _create.create(
+            location,
+            schema_of(spec),
+            dimensions=spec.dimensions,
+            identity=[leaf.name for leaf in spec.key_leaves],
+            lookup=_looked_up(spec),
+            metadata={"hecuba": {"name": name, "spec": spec.to_json()}},
+            exist_ok=True,
+        )
+    said = table.metadata.get("hecuba")
+    if not isinstance(said, dict) or said.get("name") != name:
+        raise TableExists(f"{location} is not the table of the dictionary {name}")
+    return table, Spec.from_json(said["spec"])
+
+
+def _looked_up(spec: Spec) -> list[str]:
+    """The columns with a secondary index; dimensions are indexed anyway."""
+    others = [leaf.name for leaf in spec.key_leaves if leaf.name not in spec.dimensions]
+    return list(dict.fromkeys([spec.key_column, *others]))
+
+
+def _after_fork() -> None:
+    """A child process opens tables of its own, and the parent commits what waited."""
+    for rows in list(_open.values()):
+        rows.writes.forget()
+    _open.clear()
+
+
+os.register_at_fork(after_in_child=_after_fork)
