@@ -260,6 +260,14 @@ def test_plain_xyz_may_have_any_labels(tmp_path: Path) -> None:
     found = kubist.open(tmp_path / "t.kubist").query(order_by=["frame", "atom"]).to_arrow()
     assert found["label"].to_pylist() == ["1", "bead"] * 2
     assert found["z"].to_pylist() == [0.5, 1, 10.5, 1]
+    # DFTB+ writes charges after the positions.
+    charged = tmp_path / "geo_end.xyz"
+    charged.write_text("2\nMD iter: 0\nO 0 0 0 -0.5\nH 1 0 0 0.5\n")
+    report = kubist.ingest(tmp_path / "q.kubist", charged)
+    found = kubist.open(tmp_path / "q.kubist").query(order_by="atom").to_arrow()
+    assert found["element"].to_pylist() == ["O", "H"]
+    assert found["column_4"].to_pylist() == [-0.5, 0.5]
+    assert [*report.left_out[str(charged)]] == ["comments"]
     for cut, message in (("2\n\n1 0 0 0\n", "1 of 2 atoms"), ("1\n\n1 0 x 0\n", "y is 'x'")):
         file.write_text(cut)
         with pytest.raises(kubist.InvalidInput, match=rf"dump\.xyz: frame 0: .*{message}"):

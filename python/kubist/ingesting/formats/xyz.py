@@ -1,7 +1,7 @@
 """XYZ and extended XYZ: atoms frame by frame.
 
-ASE reads extended XYZ. It refuses labels that are no elements (types of LAMMPS, beads), so frames
-of plain XYZ with such labels are read here.
+ASE reads extended XYZ. In plain XYZ it refuses labels that are no elements (types of LAMMPS, beads),
+and ignores the numbers after the position (charges of DFTB+), so such files are read here.
 
 Every row has the values of its frame (cell, periodicity, energy, other scalars of the comment), so
 that a sample of any size has them.
@@ -9,7 +9,7 @@ that a sample of any size has them.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from itertools import islice
 from pathlib import Path
 from typing import IO, TYPE_CHECKING, Any
@@ -38,7 +38,7 @@ def look(path: Path, options: Options) -> Source:
     import pyarrow as pa
 
     left_out: dict[str, str] = {}
-    read = _plain if _has_other_labels(path) else _extended
+    read = _plain if _is_plain(path) else _extended
     first = next(read(path, left_out), None)
     if first is None:
         raise InvalidInput(f"{path}: it has no frame")
@@ -149,29 +149,36 @@ def _add(columns: dict[str, Any], name: str, values: Any, left_out: dict[str, st
         columns[f"{name}{suffix}"] = pa.array(part.tolist()) if part.dtype.kind == "U" else part
 
 
-# Plain, with labels that are no elements
+# Plain, with labels that are no elements or with further numbers
 
 
-def _has_other_labels(path: Path) -> bool:
-    """Whether the first frame is plain XYZ with a label that is no element."""
-    from ase.data import atomic_numbers
-
+def _is_plain(path: Path) -> bool:
+    """Whether the first frame is plain XYZ of which ASE does not read all."""
     with path.open(errors="replace") as file:
         first = file.readline().strip()
         comment = file.readline()
         if "Properties=" in comment or not first.isdigit():
             return False
-        labels = (line.split(None, 1)[:1] for line in islice(file, int(first)))
-        return any(label and label[0] not in atomic_numbers for label in labels)
+        atoms = [line.split() for line in islice(file, int(first))]
+    return any(len(words) > 4 for words in atoms) or not _are_elements(atoms)
+
+
+def _are_elements(atoms: Iterable[list[str]]) -> bool:
+    from ase.data import atomic_numbers
+
+    return all(words[0] in atomic_numbers for words in atoms if words)
 
 
 def _plain(path: Path, left_out: dict[str, str]) -> Iterator[pa.Table]:
-    """Frames of `label x y z ...`: labels as text, further numbers as column_4, column_5, ..."""
+    """Frames of `label x y z ...`: labels as text, further numbers as column_4, column_5, ...
+
+    The labels are `element` if those of the first frame are elements.
+    """
     import numpy as np
     import pyarrow as pa
 
     with path.open(errors="replace") as file:
-        number = 0
+        number, label = 0, ""
         while (count := _count(path, file, number)) is not None:
             if (comment := file.readline().strip()) and "comments" not in left_out:
                 left_out["comments"] = f"a text for each frame, such as {comment[:60]!r}"
@@ -186,10 +193,11 @@ def _plain(path: Path, left_out: dict[str, str]) -> Iterator[pa.Table]:
                         f"{where}: atom {atom} has {len(words)} fields: {' '.join(words)!r}; "
                         f"a label and x y z are needed, and as many fields as atom 0 has ({width})"
                     )
+            label = label or ("element" if _are_elements(lines) else "label")
             columns: dict[str, Any] = {
                 "atom": np.arange(count, dtype=np.int32),
                 "frame": np.full(count, number, np.int32),
-                "label": pa.array([words[0] for words in lines], pa.string()),
+                label: pa.array([words[0] for words in lines], pa.string()),
             }
             for at in range(1, width):
                 name = "xyz"[at - 1] if at < 4 else f"column_{at}"
