@@ -287,6 +287,62 @@ def test_a_server_is_played(table: kubist.Table) -> None:
     assert played.queries[0].rows > 0
 
 
+# Designs
+
+DESIGNS = """
+[designs."by identifier"]
+dimensions = ["pid"]
+[designs.cube]
+dimensions = { x = "quantile", y = [0, 1] }
+create = { lookup = ["pid"], capacity = 512 }
+"""
+
+
+def test_designs_of_one_data_set_are_compared(tmp_path: Path) -> None:
+    from pyarrow import parquet
+
+    file, told = tmp_path / "rows.parquet", tmp_path / "designs.toml"
+    parquet.write_table(rows(), file)
+    told.write_text(DESIGNS)
+    text = "seconds = 0.6\n[queries.a]\nbox = { x = '5 %', y = '5 %' }"
+    place, report = tmp_path / "scratch", tmp_path / "designs.html"
+    played = workloads.compare(told, file, parsed(text), at=place, progress=lambda _: None)
+    assert [one.target for one in played] == ["by identifier", "cube"]
+    assert all(one.built and one.metrics and not one.errors for one in played)
+    # The same questions; only a design with the right dimensions reads few rows.
+    asked = min(len(one.requests["rows"]) for one in played)
+    assert asked > 0
+    first, second = (sorted(one.requests["rows"][: asked // 2]) for one in played)
+    assert first == second
+    slow, fast = (one.queries[0].read for one in played)
+    assert slow is not None and fast is not None and fast < slow / 2
+    assert not any(place.iterdir())
+    workloads.finish(played, None, report)
+    page = report.read_text()
+    assert page.count("<svg") >= 4 and "by identifier" in page and "http" not in page
+
+
+@pytest.mark.parametrize(
+    ("text", "facts"),
+    [
+        ("", ["no designs"]),
+        ("[designs.a]", ["'a'", "dimensions"]),
+        ("[designs.a]\ndims = ['x']", ["'a'", "'dims'", "dimensions"]),
+        ("[designs.a]\ndimensions = ['q']", ["'a'", "q"]),
+        ("[designs", ["TOML"]),
+    ],
+)
+def test_an_error_names_the_design(tmp_path: Path, text: str, facts: list[str]) -> None:
+    from pyarrow import parquet
+
+    file, told = tmp_path / "rows.parquet", tmp_path / "designs.toml"
+    parquet.write_table(rows(100), file)
+    told.write_text(text)
+    with pytest.raises(kubist.InvalidInput) as raised:
+        workloads.compare(told, file, parsed(), at=tmp_path / "scratch", progress=lambda _: None)
+    assert all(fact in str(raised.value) for fact in facts), str(raised.value)
+
+
 # Records
 
 

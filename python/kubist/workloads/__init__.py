@@ -8,15 +8,18 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Sequence
+from pathlib import Path
 
 from .. import _box, _create
 from .._directory import location_of
 from .._errors import NotATable
 from .._options import checked_options
 from .._progress import Callback, Display
+from .designs import compare
 from .draws import Draws, Question
 from .files import load
-from .playing import Measured, Played, compared, play
+from .playing import SAMPLE, Measured, Played, compared, play
+from .report import write
 from .spec import Place, Query, Range, Value, Workload, Writes, parse, to_toml
 from .targets import Answered, Target, opened
 
@@ -33,6 +36,7 @@ __all__ = [
     "Value",
     "Workload",
     "Writes",
+    "compare",
     "compared",
     "load",
     "parse",
@@ -49,6 +53,7 @@ def run(
     *,
     seed: int = 0,
     keep: str | os.PathLike[str] | None = None,
+    report: str | os.PathLike[str] | None = None,
     progress: Callable[[str], object] | None = None,
 ) -> list[Played]:
     """Plays a workload on one or several systems, one after the other.
@@ -65,6 +70,8 @@ def run(
     keep
         A table that gets a row for each request, to compare runs over time. It is made if it does
         not exist.
+    report
+        Write the figures, latencies over time and metrics of the process into this HTML file.
     progress
         Called repeatedly with a line of text. None: shown on a terminal.
 
@@ -82,19 +89,33 @@ def run(
     of = workload if isinstance(workload, Workload) else load(workload)
     locations = [targets] if isinstance(targets, (str, os.PathLike)) else list(targets)
     shown = Display() if progress is None else Callback(progress)
-    played = []
+    seed = _box.count("seed", seed)
+    played, rows = [], None
     try:
         for location in locations:
             target = opened(os.fspath(location))
             try:
-                played.append(play(of, target, seed=_box.count("seed", seed), tell=shown))
+                # All systems get the same questions.
+                rows = target.sample(SAMPLE) if rows is None else rows
+                played.append(play(of, target, seed=seed, tell=shown, rows=rows))
             finally:
                 target.close()
     finally:
         shown.close()
+    finish(played, keep, report)
+    return played
+
+
+def finish(
+    played: Sequence[Played],
+    keep: str | os.PathLike[str] | None,
+    report: str | os.PathLike[str] | None,
+) -> None:
+    """Keeps the requests of runs in a table, and writes their report."""
     if keep is not None:
         _keep(keep, played)
-    return played
+    if report is not None:
+        write(Path(report), played)
 
 
 def _keep(location: str | os.PathLike[str], played: Sequence[Played]) -> None:

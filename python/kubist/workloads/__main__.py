@@ -1,4 +1,4 @@
-"""`kubist workload run`. The command passes its arguments as JSON."""
+"""`kubist workload run` and `compare`. The command passes their arguments as JSON."""
 
 from __future__ import annotations
 
@@ -6,14 +6,20 @@ import json
 import sys
 
 from .._errors import Error, exit_code
-from . import compared, run
+from . import compare, compared, finish, run
 
 
 def main(text: str) -> int:
     asked = json.loads(text)
     as_json = asked.pop("json")
     try:
-        played = run(asked.pop("workload"), asked.pop("targets"), **asked)
+        if "designs" in asked:
+            keep, report = asked.pop("keep"), asked.pop("report")
+            names = ("designs", "data", "workload")
+            played = compare(*(asked.pop(name) for name in names), **asked)
+            finish(played, keep, report)
+        else:
+            played = run(asked.pop("workload"), asked.pop("targets"), **asked)
     except (KeyboardInterrupt, Error, OSError, ImportError) as error:
         interrupted = isinstance(error, KeyboardInterrupt)
         said = "interrupted" if interrupted else " ".join(str(error).split())

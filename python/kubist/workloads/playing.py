@@ -8,12 +8,13 @@ import resource
 import threading
 import time
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import asdict, dataclass, field, fields
+from dataclasses import asdict, dataclass, field, fields, replace
 from typing import TYPE_CHECKING, Any
 
 from .._errors import Error, InvalidInput
 from .._shown import html_table, text_table
 from .draws import Draws, Question
+from .metrics import Sampler
 from .spec import Workload, Writes
 from .targets import Target
 
@@ -74,6 +75,10 @@ class Played:
     errors: list[str] = field(default_factory=list)
     started: float = 0.0
     """Seconds since 1970."""
+    built: float | None = None
+    """Seconds of building the table, in a comparison of designs."""
+    metrics: Sequence[tuple[float, float, int, int, int]] = field(default=(), repr=False)
+    """Samples of this process, in the order of `kubist.workloads.metrics.NAMES`."""
     requests: Mapping[str, Any] = field(default_factory=dict, repr=False)
     """Arrays with an element for each request: ``at`` (seconds from the start), ``latency``,
     ``service`` (seconds), ``query``, ``rows``, ``read``, ``bytes``, ``failed``."""
@@ -94,6 +99,8 @@ class Played:
             f"{self.target}: {self.clients} clients, {loop}, {self.seconds:.1f} s; "
             f"{self.load:.2f} cores, {self.memory / 1e6:.0f} MB"
         ]
+        if self.built is not None:
+            notes.append(f"built in {self.built:.1f} s")
         if self.commits:
             notes.append(f"{self.commits:,} commits by the writers")
         notes += [f"failed: {text}" for text in self.errors]
@@ -114,7 +121,11 @@ class Played:
 
     def figures(self) -> dict[str, Any]:
         """Returns all figures as plain values, without the single requests."""
-        names = [item.name for item in fields(self) if item.name not in ("requests", "queries")]
+        names = [
+            item.name
+            for item in fields(self)
+            if item.name not in ("requests", "queries", "metrics")
+        ]
         return {name: getattr(self, name) for name in names} | {
             "queries": [asdict(one) for one in self.queries]
         }
@@ -177,6 +188,8 @@ def play(
         for writes in workload.writers
     ]
     started, used = time.time(), time.process_time()
+    sampler = Sampler()
+    sampler.start()
     try:
         for thread in threads:
             thread.start()
@@ -188,10 +201,12 @@ def play(
         stop.set()
         for thread in threads:
             thread.join()
+        sampler.stop()
     took = time.perf_counter() - begin
     if not found.lines:
         raise InvalidInput(f"{target.name}: no question was answered in {workload.seconds:g} s")
-    return _summary(workload, target, found, took, started, time.process_time() - used)
+    played = _summary(workload, target, found, took, started, time.process_time() - used)
+    return replace(played, metrics=tuple(sampler.samples))
 
 
 class _Schedule:
@@ -358,19 +373,21 @@ def _measured(
     )
 
 
-def compared(played: Sequence[Played]) -> str:
-    """Several systems side by side: medians and p99 of each query, and throughput."""
+def side_by_side(played: Sequence[Played]) -> tuple[list[str], list[list[str | None]]]:
+    """A line for each system: median and p99 of each query, and answers per second."""
     names = list(dict.fromkeys(one.query for run in played for one in run.queries))
-    head = ["query", *(f"{run.target}{what}" for run in played for what in (" median", " p99"))]
+    head = ["", *(f"{name}{what}" for name in names for what in ("", ", p99")), "answers/s"]
     rows: list[list[str | None]] = []
-    for name in names:
-        cells: list[str | None] = [name]
-        for run in played:
-            one = next((one for one in run.queries if one.query == name), None)
-            times = ("", "") if one is None else (one.median, one.p99)
-            cells += [t if isinstance(t, str) else f"{1e3 * t:.2f} ms" for t in times]
-        rows.append(cells)
-    rate: list[str | None] = ["answers per second"]
     for run in played:
-        rate += [f"{run.queries[-1].per_second:.1f}", ""]
-    return text_table(head, [*rows, rate], [])
+        known = {one.query: one for one in run.queries}
+        row: list[str | None] = [run.target]
+        for name in names:
+            one = known.get(name)
+            row += ["", ""] if one is None else [f"{1e3 * t:.2f} ms" for t in (one.median, one.p99)]
+        rows.append([*row, f"{run.queries[-1].per_second:.1f}"])
+    return head, rows
+
+
+def compared(played: Sequence[Played]) -> str:
+    """Returns several systems side by side: median and p99 of each query, and throughput."""
+    return text_table(*side_by_side(played), [])

@@ -36,7 +36,7 @@ def recorded(path: Path) -> Workload:
         groups.setdefault(_form(verb, asked), []).append({"verb": verb, **asked})
     if not groups:
         raise InvalidInput(f"{path}: there are no recorded questions")
-    queries = []
+    queries: list[Query] = []
     for (verb, *form), questions in groups.items():
         replay = tuple({k: v for k, v in one.items() if k != "verb"} for one in questions)
         name = _name(verb, form, {query.name for query in queries})

@@ -30,6 +30,21 @@ pub fn workload(command: &args::Workload) -> Failure {
                 "targets": command.targets,
                 "seed": command.seed,
                 "keep": command.keep,
+                "report": command.report,
+                "json": command.json,
+            });
+            foreign::become_module("a workload", "kubist.workloads", &asked)
+        }
+        args::Workload::Compare(command) => {
+            let asked = json!({
+                "designs": command.designs,
+                "data": command.data,
+                "workload": command.workload,
+                "at": command.at,
+                "keep_tables": command.keep_tables,
+                "seed": command.seed,
+                "keep": command.keep,
+                "report": command.report,
                 "json": command.json,
             });
             foreign::become_module("a workload", "kubist.workloads", &asked)

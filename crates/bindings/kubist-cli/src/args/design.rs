@@ -39,6 +39,7 @@ pub struct Designs {
 #[derive(Debug, Subcommand)]
 pub enum Workload {
     Run(WorkloadRun),
+    Compare(WorkloadCompare),
     Record(WorkloadRecord),
 }
 
@@ -65,6 +66,46 @@ pub struct WorkloadRun {
     /// A table that gets a row for each request, to compare runs over time
     #[arg(long, value_name = "TABLE")]
     pub keep: Option<PathBuf>,
+    /// Write figures, latencies over time and metrics into this HTML file
+    #[arg(long, value_name = "FILE")]
+    pub report: Option<PathBuf>,
+    /// Print JSON
+    #[arg(long)]
+    pub json: bool,
+}
+
+/// Build several designs of the same data, and play a workload on each
+///
+/// docs/workloads.md describes both files.
+#[derive(Debug, Args)]
+#[command(after_help = "\
+Examples:
+  kubist workload compare designs.toml airway.parquet questions.toml --at scratch/
+  kubist workload compare designs.toml airway.parquet questions.toml --at s3://bucket/designs --report designs.html
+
+Exit codes: see kubist --help")]
+pub struct WorkloadCompare {
+    /// The designs: a TOML file
+    pub designs: PathBuf,
+    /// A file, a folder of files or a pattern, in any format of kubist ingest
+    pub data: PathBuf,
+    /// The workload: a TOML file, or a record of questions
+    pub workload: PathBuf,
+    /// Where the tables are built: a folder, s3://bucket/prefix or cassandra://hosts/keyspace
+    #[arg(long, value_name = "LOCATION")]
+    pub at: String,
+    /// Keep the tables; otherwise each is deleted after its run
+    #[arg(long)]
+    pub keep_tables: bool,
+    /// Runs with the same seed ask the same questions
+    #[arg(long, default_value_t = 0)]
+    pub seed: u64,
+    /// A table that gets a row for each request, to compare runs over time
+    #[arg(long, value_name = "TABLE")]
+    pub keep: Option<PathBuf>,
+    /// Write figures, latencies over time and metrics into this HTML file
+    #[arg(long, value_name = "FILE")]
+    pub report: Option<PathBuf>,
     /// Print JSON
     #[arg(long)]
     pub json: bool,
