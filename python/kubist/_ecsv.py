@@ -45,7 +45,7 @@ def write(table: pa.Table, path: Path) -> None:
 
 
 def _plain(column: pa.ChunkedArray, field: pa.Field) -> pa.ChunkedArray:
-    """The column as numbers or text. Times and decimals become text, as in CSV."""
+    """The column as numbers or text; half-precision floats become `float32`."""
     import pyarrow as pa
     import pyarrow.compute as pc
 
@@ -54,17 +54,12 @@ def _plain(column: pa.ChunkedArray, field: pa.Field) -> pa.ChunkedArray:
     kind, types = column.type, pa.types
     if types.is_boolean(kind):
         return pc.if_else(column, "True", "False")
+    if types.is_float16(kind):
+        return column.cast(pa.float32())
     if types.is_integer(kind) or types.is_floating(kind):
         return column
     if types.is_string(kind) or types.is_large_string(kind) or types.is_string_view(kind):
         return column
-    if (
-        types.is_timestamp(kind)
-        or types.is_date(kind)
-        or types.is_time(kind)
-        or types.is_decimal(kind)
-    ):
-        return column.cast(pa.string())
     raise InvalidInput(f"column {field.name}: ECSV has no place for {field.type}")
 
 
@@ -74,6 +69,6 @@ def _datatype(field: pa.Field, written: pa.Field) -> str:
 
     if pa.types.is_boolean(field.type):
         return "bool"
-    names = {"halffloat": "float16", "float": "float32", "double": "float64"}
+    names = {"float": "float32", "double": "float64"}
     kind = str(written.type)
     return "string" if "string" in kind else names.get(kind, kind)

@@ -89,8 +89,13 @@ def arrow(table: pa.Table, path: Path, metadata: Mapping[str, Any]) -> None:
 
 def csv(table: pa.Table, path: Path, metadata: Mapping[str, Any]) -> None:
     """With a line of names. CSV has no units; ECSV has."""
+    import pyarrow as pa
     from pyarrow.csv import CSVWriter
 
+    for field in table.schema:
+        # They would be numbers without a unit, and bytes of any kind.
+        if pa.types.is_duration(field.type) or "binary" in str(field.type):
+            raise InvalidInput(f"column {field.name}: CSV has no place for {field.type}")
     with CSVWriter(path, table.schema) as file:
         for batch in table.to_batches(max_chunksize=BATCH):
             file.write_batch(batch)

@@ -272,6 +272,12 @@ def test_rows_without_a_position_are_skipped_on_request(tmp_path: Path) -> None:
     assert done.returncode == 0 and "2 rows without a position were skipped" in done.stderr
 
 
+def test_a_word_among_positions_is_named_by_its_row(tmp_path: Path) -> None:
+    (tmp_path / "a.csv").write_text("x,y\n1,2\nfoo,3\n")
+    with pytest.raises(kubist.InvalidInput, match=r'a\.csv: row 2, column "x": cannot read "foo"'):
+        kubist.ingest(tmp_path / "t", tmp_path / "a.csv", dimensions=["x"])
+
+
 def test_any_name_can_be_said_to_be_text(tmp_path: Path) -> None:
     (tmp_path / "stars.asc").write_text("pid|x\n1|0.5\n")
     kubist.ingest(tmp_path / "t", tmp_path / "stars.asc", read={"format": "csv"}, dimensions=["x"])

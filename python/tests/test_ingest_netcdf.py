@@ -103,6 +103,9 @@ def test_random_files(tmp_path: Path, seed: int) -> None:
             ["".join(rng.choice(list("abc"), rng.integers(1, 5))) for _ in range(width)], "S4"
         )
         out.createVariable("name", "S1", ("site", "letter"))[:] = netCDF4.stringtochar(names)
+        # A letter for each value, as flags of Argo.
+        quality = rng.choice(list("149"), (records, width)).astype("S1")
+        out.createVariable("quality", "S1", ("record", "site"))[:] = quality
         marks = np.array([f"f{i}" for i in range(records)], "S4")
         if is_classic:
             flags = out.createVariable("flag", "S1", ("record", "letter"))
@@ -115,11 +118,12 @@ def test_random_files(tmp_path: Path, seed: int) -> None:
     with netCDF4.Dataset(file) as theirs:
         for place, (record, site) in enumerate(zip(found["record"], found["site"], strict=True)):
             for name, variable in theirs.variables.items():
-                if variable.dimensions != ("record", "site"):
+                if variable.dimensions != ("record", "site") or name == "quality":
                     continue
                 value = variable[record, site]
                 wanted = None if np.ma.is_masked(value) else pytest.approx(float(value), rel=1e-6)
                 assert found[name][place] == wanted, name
             assert found["name"][place] == names[site].decode()
             assert found["flag"][place] == f"f{record}"
+            assert found["quality"][place] == quality[record, site].decode()
         assert len(found["record"]) == records * width

@@ -362,6 +362,7 @@ class Ingestion:
                 f"the dimensions; the columns are {', '.join(source.schema.names)}"
             )
         schema = self._columns_of(sources)
+        formats.native.check_positions(sources, schema, dimensions)
         self.report.notes += self._notes(sources, schema)
         asked = self.asked.dimensions
         domains = {name: asked.get(name) or domain(name, sources) for name in dimensions}

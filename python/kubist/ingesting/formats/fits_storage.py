@@ -26,7 +26,7 @@ RICE_BLOCK = 32
 """Pixels, as CFITSIO compresses tables."""
 BYTES_AT_ONCE = 1 << 28
 BYTES_OF_CACHE, ROWS_OF_CACHE = 1 << 22, 1 << 14
-"""Of a part whose columns are taken apart in the cache of a processor: twice as fast as in memory."""
+"""Of a part whose columns are taken apart in the cache: twice as fast as in memory."""
 BLOCK = 2880
 """Bytes; headers and data are filled up to multiples of it."""
 

@@ -47,7 +47,7 @@ def look(path: Path, options: Options) -> Source:
     short = [name for name in values if described[name]["shape"] != lengths]
     texts = {
         name: found
-        for name, found in own.texts.items()
+        for name, found in ((n, t.on(axes, lengths)) for n, t in own.texts.items())
         if netcdf.are_beside(found, axes, lengths) and _is_wanted(name, options.columns)
     }
     taken = {*values, *beside, *texts}

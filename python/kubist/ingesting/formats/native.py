@@ -199,3 +199,22 @@ def agree(sources: Sequence[Source], types: Mapping[str, str]) -> None:
     schema = pa.schema(_kubist.common(files, asked))
     for source in sources:
         source.schema = schema
+
+
+def check_positions(sources: Sequence[Source], schema: pa.Schema, dimensions: Sequence[str]) -> None:
+    """Reads dimensions of text as numbers. A word in a column of CSV makes the whole column text.
+
+    Raises:
+        InvalidInput: It names the row of the word.
+    """
+    import pyarrow as pa
+
+    for name in dimensions:
+        if name not in schema.names or not pa.types.is_string(schema.field(name).type):
+            continue
+        number = _kubist.Schema(pa.schema([pa.field(name, pa.float64())]))
+        for source in sources:
+            if source.file is not None and source.format == "csv":
+                rows = source.file.read(number, [])
+                while rows.next_batch() is not None:
+                    pass

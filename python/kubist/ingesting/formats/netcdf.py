@@ -26,12 +26,24 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Texts:
-    """A text variable, and the lengths of its axes."""
+    """A text variable, and the lengths of its axes.
+
+    Attributes:
+        read: Returns the texts, or their letters along one more axis.
+        letters: The name and length of that axis.
+    """
 
     axes: tuple[str, ...]
     shape: tuple[int, ...]
     read: Callable[[], Array]
-    """The texts, or their letters along one more axis."""
+    letters: tuple[str, int] | None = None
+
+    def on(self, axes: Sequence[str], lengths: Sequence[int]) -> Texts:
+        """The texts on a grid. Letters along an axis of the grid are values, such as flags of Argo."""
+        if self.letters is None or self.letters not in zip(axes, lengths, strict=True):
+            return self
+        name, length = self.letters
+        return Texts((*self.axes, name), (*self.shape, length), self.read)
 
     def values(self) -> Array:
         """Returns a text per grid point; None is missing."""
@@ -110,10 +122,12 @@ def _of_classic(path: Path) -> Beside:
             if (found := _valid(variable.attributes, UNWRITTEN.get(kind))) is not None:
                 valid[variable.name] = found
         elif variable.shape:
-            axes, shape = variable.axes, variable.shape
+            axes, shape, letters = variable.axes, variable.shape, None
             if len(shape) > 1 and shape[-1]:
+                letters = (axes[-1], shape[-1])
                 axes, shape = axes[:-1], shape[:-1]
-            texts[variable.name] = Texts(axes, shape, functools.partial(variable.letters, path))
+            read = functools.partial(variable.letters, path)
+            texts[variable.name] = Texts(axes, shape, read, letters)
     return Beside(texts, valid, {}, said)
 
 
@@ -185,10 +199,11 @@ def _texts(path: Path, data: Any) -> Texts | None:
 
     if h5py.check_string_dtype(data.dtype) is None:
         return None
-    axes, shape = tuple(library.axes(data.file, data)), data.shape
+    axes, shape, letters = tuple(library.axes(data.file, data)), data.shape, None
     if _is_of_letters(data):
+        letters = (axes[-1], shape[-1])
         axes, shape = axes[:-1], shape[:-1]
-    return Texts(axes, shape, functools.partial(_of_dataset, path, data.name))
+    return Texts(axes, shape, functools.partial(_of_dataset, path, data.name), letters)
 
 
 def _of_dataset(path: Path, name: str) -> Array:

@@ -1,7 +1,7 @@
 """XYZ and extended XYZ: atoms frame by frame.
 
-ASE reads extended XYZ. In plain XYZ it refuses labels that are no elements (types of LAMMPS, beads),
-and ignores the numbers after the position (charges of DFTB+), so such files are read here.
+ASE reads extended XYZ. In plain XYZ it refuses labels that are no elements (types of LAMMPS,
+beads), and ignores the numbers after the position (charges of DFTB+), so such files are read here.
 
 Every row has the values of its frame (cell, periodicity, energy, other scalars of the comment), so
 that a sample of any size has them.
