@@ -224,6 +224,43 @@ def test_a_sample_has_all_versions_of_a_key():
     assert list(d.filter(lambda x: random() < 0)) == []
 
 
+STORES = {
+    "S3": (os.environ.get("KUBIST_TEST_S3"), "s3://kubist-tests/d{}?endpoint={}"),
+    "Cassandra": (os.environ.get("KUBIST_TEST_CASSANDRA"), "cassandra://{1}/d{0}"),
+}
+
+
+@pytest.mark.parametrize("store", STORES)
+def test_a_bucket_and_a_cluster_have_the_same_items_as_a_directory(store, monkeypatch):
+    service, pattern = STORES[store]
+    if not service:
+        pytest.skip(f"needs {store}: its variable names no address")
+    monkeypatch.setattr(config, "location", pattern.format(uuid.uuid4().hex[:12], service))
+    d = Droplets("far")
+    try:
+        d.update({(i, i / 8): [i / 100, i / 50, "p"] for i in range(500)})
+        d.sync()
+        d[7, 7 / 8] = [9.0, 9.0, "new"]
+        del d[8, 1.0]
+        assert len(d) == 499 and d[7, 7 / 8].label == "new" and (8, 1.0) not in d
+        assert {item.key.pid for item in d.filter(lambda p: p.x < 0.1)} == {*range(10)} - {7, 8}
+        part = next(iter(d.split(2)))
+        assert dict(getByID(part.getID())) == dict(part)
+        assert getByID(d.getID()) == d
+    finally:
+        d.delete_persistent()
+
+
+def test_options_of_a_location_come_last(monkeypatch):
+    for home, expected in [
+        ("s3://bucket/prefix/?endpoint=http://a", "s3://bucket/prefix/g/name?endpoint=http://a"),
+        ("cassandra://a,b/keyspace", "cassandra://a,b/keyspace/g__name"),
+        ("/data/", "/data/g/name"),
+    ]:
+        monkeypatch.setattr(config, "location", home)
+        assert hecuba._config.location_of("g.name") == expected
+
+
 def test_memory_moves_into_a_table_and_back():
     d = Words()
     d["a"] = 1

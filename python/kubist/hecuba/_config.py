@@ -56,7 +56,7 @@ def full_name(name: str) -> str:
 def location_of(name: str) -> str:
     """Returns the location of the table of a full name."""
     group, _, rest = name.partition(".")
-    home = str(config.location).rstrip("/")
-    if home.startswith("cassandra:"):
-        return f"{home}/{group}__{rest}"
-    return f"{home}/{group}/{rest}"
+    # Options of the storage follow a question mark, and come last.
+    home, mark, options = str(config.location).partition("?")
+    between = "__" if home.startswith("cassandra:") else "/"
+    return f"{home.rstrip('/')}/{group}{between}{rest}{mark}{options}"

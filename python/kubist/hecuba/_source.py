@@ -88,8 +88,12 @@ def _may_be_of(code: CodeType, node: _Definition) -> bool:
         for line, end_line, column, end_column in code.co_positions()
         if line is not None and column is not None and column != end_column
     ]
-    inside = all(first <= start and end <= last for start, end in spans)
-    return code.co_name == "<lambda>" and bool(spans) and inside
+    if code.co_name != "<lambda>":
+        return False
+    if not spans:
+        # Python 3.12 gives a constant no position.
+        return isinstance(node.body, ast.Constant) and node.body.value in code.co_consts
+    return all(first <= start and end <= last for start, end in spans)
 
 
 def _start(node: ast.expr | ast.stmt) -> tuple[int, int]:
