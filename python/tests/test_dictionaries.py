@@ -170,6 +170,7 @@ def test_a_random_history_gives_the_items_of_a_dict(seed, monkeypatch):
         agrees(StorageDict(f"d{seed}"), expected)
     finally:
         gc.collect()
+        hecuba.commit()
         shutil.rmtree(home)
 
 
@@ -412,6 +413,22 @@ def test_parts_are_disjoint_and_reopen_in_another_process():
         getByID("{}")
     with pytest.raises(kubist.InvalidInput):
         getByID("nonsense")
+
+
+def test_a_dictionary_that_another_process_dropped_can_be_made_again():
+    old = Words("dropped")
+    old["a"] = 1
+    old.sync()
+    for _ in range(2):
+        kubist.drop(f"{config.location}/tests/dropped", force=True)
+        with pytest.raises(kubist.NotATable):
+            old["a"]
+        new = Words("dropped")
+        assert dict(new) == {}
+        new["b"] = 2
+        new.sync()
+        assert dict(Words("dropped")) == {"b": 2}
+        old = new
 
 
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="needs fork")

@@ -22,7 +22,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from .. import _create
-from .._errors import NotATable, TableExists
+from .._errors import NotATable, TableExists, TableReplaced
 from .._pushdown import quoted
 from .._split import Split
 from .._table import Snapshot, Table
@@ -115,6 +115,14 @@ class Rows:
     def scan_part(self, snapshot: Snapshot, part: Split) -> Iterator[tuple[Key, Values]]:
         """Yields the keys whose current row is in a part of a query."""
         return self._decoded(self._kept(snapshot, iter(part), whole=False))
+
+    def exists(self) -> bool:
+        """Whether the table that was opened is still at its location."""
+        try:
+            self.table.snapshot()
+        except (NotATable, TableReplaced):
+            return False
+        return True
 
     def drop(self) -> None:
         """Deletes the table, and the writes that wait."""
@@ -236,6 +244,11 @@ def opened(name: str, spec: Spec | None, before: Callable[[], None] = lambda: No
     location = location_of(name)
     with _opening:
         rows = _open.get(location)
+        if rows is not None and not rows.exists():
+            # Another process dropped the table, and perhaps made it again.
+            rows.writes.discard()
+            rows.dropped = True
+            rows = None
         if rows is None:
             rows = Rows(name, location, *_table(name, location, spec), before)
             _open[location] = rows
