@@ -58,6 +58,7 @@ class Storage(TypedDict, total=False):
     """Storage of a new table, as for `kubist.create`."""
 
     compression: str | None
+    strata: str | None
     replication: str | None
     shared: bool
 

@@ -84,6 +84,8 @@ def create(
         changes it (docs/storage.md). ``replication`` is the set of rows that `Table.optimize`
         copies into deeper cubes, which makes small boxes cheaper and the table larger: ``"none"``,
         ``"outlook(B)"`` or ``"full"``; the default is ``"outlook(-1)"`` (docs/replication.md).
+        ``strata`` is ``"halvings"``, the default, or ``"windows"``, an order of rows for `Loader`,
+        with a capacity of 65,536 rows unless it is given (docs/training.md).
         ``shared`` means that several machines write to the directory, which is on NFS, Lustre,
         GPFS or a similar file system, so that Kubist does not rely on file locks (docs/where.md).
         It is stored in the table, and is the default on a file system that reports to be a network
@@ -113,6 +115,7 @@ def create(
     """
     stored = group("create", "storage", storage, Storage)
     compression, replication = stored.get("compression"), stored.get("replication")
+    strata = stored.get("strata")
     data = None if is_schema(data_or_schema) else Data(data_or_schema)
     table = Table(
         _kubist.Table.create(
@@ -125,6 +128,7 @@ def create(
             seed=_box.count("seed", seed),
             replication=None if replication is None else str(replication),
             compression=None if compression is None else str(compression),
+            strata=None if strata is None else str(strata),
             accuracy=_box.accuracy(accuracy),
             units=_box.units(units),
             metadata=_box.metadata(metadata),

@@ -212,6 +212,7 @@ class InDirectory(Looks, Generic[Opened]):
         dimensions: Mapping[str, Domain] | Sequence[str] | None = None,
         capacity: int | None = None,
         types: Mapping[str, pa.DataType | np.dtype[Any] | str] | None = None,
+        strata: str | None = None,
         progress: Callable[[int, int], object] | None = None,
     ) -> Opened:
         """Copies all rows into a new table at ``path``.
@@ -230,10 +231,12 @@ class InDirectory(Looks, Generic[Opened]):
             was created with. Domains that are not given are learned from a sample of all rows.
             None: the same grid.
         capacity
-            About how many rows a cube keeps; None: the same.
+            About how many rows a cube keeps; None: the same, or the default of other strata.
         types
             Wider types of columns: integers or floats that hold every value of the column's type.
             Later files and appends with such values then fit.
+        strata
+            ``"halvings"``, or ``"windows"`` for `Loader`, as for `create`; None: the same.
         progress
             Called repeatedly with the number of rows done and in total.
 
@@ -253,6 +256,7 @@ class InDirectory(Looks, Generic[Opened]):
             dimensions=None if dimensions is None else _box.dimensions(dimensions),
             capacity=None if capacity is None else _box.count("capacity", capacity, most=2**32 - 1),
             types=[one_column(name, kind, True) for name, kind in (types or {}).items()],
+            strata=None if strata is None else str(strata),
             progress=progress,
         )
         return self._open(location)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 from dataclasses import asdict, dataclass, field, fields
 from typing import Any, TypedDict, TypeVar
 
@@ -172,6 +173,13 @@ class Explanation:
     predicted: Prediction | None
     """By the model of ``fit``, if given."""
 
+    @property
+    def examined_per_row(self) -> float:
+        """Rows that were decoded for each row of the result; infinite without any."""
+        if self.stats.rows_returned == 0:
+            return math.inf if self.stats.rows_read else 0.0
+        return self.stats.rows_read / self.stats.rows_returned
+
     @classmethod
     def parse(cls, text: str) -> Explanation:
         values = json.loads(text)
@@ -183,7 +191,8 @@ class Explanation:
         if self.predicted is not None:
             took += f", {duration(self.predicted['seconds'])} predicted"
         return (
-            f"<kubist.Explanation {counted(self.stats.rows_returned, 'record')} in {took}; "
+            f"<kubist.Explanation {counted(self.stats.rows_returned, 'record')} in {took}, "
+            f"{self.examined_per_row:.3g} examined for each; "
             f"{counted(stages.requests, 'request')} for {size(stages.bytes)}: "
             f"queued {duration(stages.queued_seconds)}, "
             f"in the store {duration(stages.store_seconds)}; "
@@ -406,6 +415,8 @@ class Info:
     seed: int
     replication: str
     compression: str
+    strata: str
+    """Where the strata of new rows end: ``halvings``, or ``windows`` for loaders."""
     columns: list[Column]
     writers: list[WriterInfo]
     declared: list[DeclaredWriters]
@@ -467,7 +478,8 @@ class Info:
                 "layout",
                 f"{counted(self.cubes, 'cube')} (parts of space, about "
                 f"{counted(self.capacity, 'record')} each) on {counted(self.height, 'level')}; "
-                f"{counted(self.runs, 'run')} (sorted pieces), compression {self.compression}",
+                f"{counted(self.runs, 'run')} (sorted pieces), compression {self.compression}, "
+                f"strata {self.strata}",
             ),
             (
                 "optimizer",

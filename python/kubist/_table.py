@@ -310,7 +310,13 @@ class Table(InDirectory["Table"]):
         self._table.set_metadata(_box.metadata(values), column=column)
 
     @checked_options()
-    def alter(self, *, compression: str | None = None, shared: bool = False) -> None:
+    def alter(
+        self,
+        *,
+        compression: str | None = None,
+        strata: str | None = None,
+        shared: bool = False,
+    ) -> None:
         """Changes settings of the table; the others stay.
 
         Parameters
@@ -318,6 +324,9 @@ class Table(InDirectory["Table"]):
         compression
             The compression of rows that are written from now on, as for `kubist.create`.
             ``optimize(recompress=True)`` rewrites the existing rows.
+        strata
+            The strata of rows that are written from now on, as for `kubist.create`. The cubes stay
+            as large as they are; `copy_to` makes larger ones.
         shared
             Allow several machines to write to it; this cannot be undone. All must mount its file
             system (docs/where.md). The next commit of an open writer raises
@@ -331,6 +340,8 @@ class Table(InDirectory["Table"]):
         self._check()
         if compression is not None:
             self._table.set_compression(str(compression))
+        if strata is not None:
+            self._table.set_strata(str(strata))
         if shared:
             self._table.share()
 
@@ -387,7 +398,7 @@ class Table(InDirectory["Table"]):
             The rows to copy into deeper cubes this time, as for `kubist.create`. None: the table's
             setting.
         recompress
-            Rewrite the rows whose compression is not the table's (see `alter`).
+            Rewrite the rows whose compression or strata are not the table's (see `alter`).
         """
         self._check()
         policy = None if replication is None else str(replication)

@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use kubist::{
     Cancel, Compression, CopyOptions, Declared, Dimension, Domain, GridOptions, Location, Metadata, NewColumn,
-    OptimizeOptions, Query, Replication, SnapshotToken, TableOptions, Value, VerifyOptions, WriterOptions,
+    OptimizeOptions, Query, Replication, SnapshotToken, Strata, TableOptions, Value, VerifyOptions, WriterOptions,
 };
 use pyo3::prelude::*;
 
@@ -43,6 +43,12 @@ fn compression_of(py: Python<'_>, name: Option<&str>) -> PyResult<Option<Compres
     parsed.map_err(|error| exception(py, kubist::Error::Invalid(error.to_string())))
 }
 
+/// A division into strata by name.
+fn strata_of(py: Python<'_>, name: Option<&str>) -> PyResult<Option<Strata>> {
+    let parsed = name.map(str::parse::<Strata>).transpose();
+    parsed.map_err(|error| exception(py, kubist::Error::Invalid(error.to_string())))
+}
+
 /// A replication policy by name.
 fn policy(py: Python<'_>, name: Option<&str>) -> PyResult<Option<Replication>> {
     let parsed = name.map(str::parse::<Replication>).transpose();
@@ -57,7 +63,7 @@ impl Table {
     /// `dimensions`: column, kind of domain (`learned`, `linear`, `quantile`), its ends. `metadata`: a JSON
     /// object.
     #[staticmethod]
-    #[pyo3(signature = (location, schema, *, dimensions, identity, lookup, capacity, seed, replication, compression, accuracy, units, metadata, exist_ok, shared))]
+    #[pyo3(signature = (location, schema, *, dimensions, identity, lookup, capacity, seed, replication, compression, strata, accuracy, units, metadata, exist_ok, shared))]
     #[expect(clippy::too_many_arguments, reason = "keywords, all of them, in Python")]
     fn create(
         py: Python<'_>,
@@ -70,6 +76,7 @@ impl Table {
         seed: u64,
         replication: Option<&str>,
         compression: Option<&str>,
+        strata: Option<&str>,
         accuracy: Vec<(String, End)>,
         units: Vec<(String, String)>,
         metadata: &str,
@@ -79,6 +86,7 @@ impl Table {
         let (dimensions, metadata) = (with_domains(dimensions), from_json(py, metadata)?);
         let replication = policy(py, replication)?.unwrap_or_default();
         let compression = compression_of(py, compression)?.unwrap_or_default();
+        let strata = strata_of(py, strata)?.unwrap_or_default();
         let options = TableOptions {
             dimensions,
             identity,
@@ -87,6 +95,7 @@ impl Table {
             seed,
             replication,
             compression,
+            strata,
             accuracy: accuracy.into_iter().map(|(column, bound)| (column, bound.0.unwrap_or(Value::Null))).collect(),
             units,
             metadata,
@@ -337,6 +346,12 @@ impl Table {
         run(py, &Cancel::default(), || self.0.get()?.set_compression(compression))
     }
 
+    /// Sets where the strata of runs end that are written from now on.
+    fn set_strata(&self, py: Python<'_>, strata: &str) -> PyResult<()> {
+        let strata = strata_of(py, Some(strata))?.unwrap_or_default();
+        run(py, &Cancel::default(), || self.0.get()?.set_strata(strata))
+    }
+
     /// Allows several machines to write to the table.
     fn share(&self, py: Python<'_>) -> PyResult<()> {
         let cancel = Cancel::default();
@@ -456,7 +471,8 @@ impl Snapshot {
     }
 
     /// Copies all rows into a new table; `progress(done, total)` in rows. Returns the report as JSON.
-    #[pyo3(signature = (location, *, dimensions, capacity, types, progress))]
+    #[pyo3(signature = (location, *, dimensions, capacity, types, strata, progress))]
+    #[expect(clippy::too_many_arguments, reason = "keywords, all of them, in Python")]
     fn copy_to(
         &self,
         py: Python<'_>,
@@ -464,13 +480,28 @@ impl Snapshot {
         dimensions: Option<Vec<(String, String, End, End)>>,
         capacity: Option<u32>,
         types: Vec<PyRef<'_, Schema>>,
+        strata: Option<&str>,
         progress: Option<Py<PyAny>>,
     ) -> PyResult<String> {
         let (dimensions, cancel) = (dimensions.map(with_domains), Cancel::default());
         let columns = types.iter().flat_map(|column| column.0.fields());
         let types = columns.map(|field| (field.name().clone(), field.data_type().clone())).collect();
-        let options = CopyOptions { dimensions, capacity, types, cancel: cancel.clone(), ..CopyOptions::default() };
+        let strata = strata_of(py, strata)?;
+        let options =
+            CopyOptions { dimensions, capacity, types, strata, cancel: cancel.clone(), ..CopyOptions::default() };
         as_json(run_with_progress(py, &cancel, progress, |tell| self.0.get()?.copy_to(location, &options, tell))?)
+    }
+
+    /// Keeps the files of snapshots since a time, in milliseconds since 1970. Returns the name of the hold.
+    fn hold(&self, py: Python<'_>, since: u64, seconds: f64) -> PyResult<String> {
+        let time = Duration::try_from_secs_f64(seconds)
+            .map_err(|error| exception(py, kubist::Error::Invalid(format!("hold: {error}"))))?;
+        run(py, &Cancel::default(), || self.0.get()?.hold(since, time))
+    }
+
+    /// Ends a hold.
+    fn release(&self, py: Python<'_>, hold: &str) -> PyResult<()> {
+        run(py, &Cancel::default(), || self.0.get()?.release(hold))
     }
 
     /// The same snapshot, up to a complete step.

@@ -294,8 +294,8 @@ KubistStatus kubist_retract_after(const struct KubistTable *table,
                                   int64_t step,
                                   uint64_t *rows);
 
-// Changes settings of the table, {"compression": "small", "shared": true}: the compression of new data
-// (kubist_optimize with "recompress" rewrites the rest), and whether several machines write to it.
+// Changes settings of the table, {"compression": "small", "strata": "windows", "shared": true}: the compression and the
+// strata of new data (kubist_optimize with "recompress" rewrites the rest), and whether several machines write to it.
 KubistStatus kubist_alter(const struct KubistTable *table,
                           const char *settings);
 

@@ -8,7 +8,7 @@ use std::time::Duration;
 use arrow_schema::{DataType, Field, Schema, SchemaRef};
 use kubist::{
     Compression, Declared, Dimension, EstimateOptions, Metadata, OptimizeOptions, Query, Replication, RunOptions,
-    TableOptions, Value, WriterOptions,
+    Strata, TableOptions, Value, WriterOptions,
 };
 use kubist_insitu::{BudgetOptions, Failure, Kind, Result, StepOptions, WhenFull};
 use serde::de::{DeserializeOwned, Error as _, MapAccess, Visitor};
@@ -102,6 +102,7 @@ pub struct Create {
 struct Storage {
     replication: Option<String>,
     compression: Option<String>,
+    strata: Option<String>,
     shared: bool,
 }
 
@@ -150,6 +151,7 @@ impl Create {
             seed: self.seed,
             replication: replication.map_err(|error| Failure::invalid(error.to_string()))?.unwrap_or_default(),
             compression: compression.unwrap_or_default(),
+            strata: strata(self.storage.strata.as_deref())?.unwrap_or_default(),
             accuracy: accuracy.collect(),
             units,
             metadata: self.metadata,
@@ -162,6 +164,11 @@ impl Create {
 
 fn compression(name: Option<&str>) -> Result<Option<Compression>> {
     let parsed = name.map(str::parse::<Compression>).transpose();
+    parsed.map_err(|error| Failure::invalid(error.to_string()))
+}
+
+fn strata(name: Option<&str>) -> Result<Option<Strata>> {
+    let parsed = name.map(str::parse::<Strata>).transpose();
     parsed.map_err(|error| Failure::invalid(error.to_string()))
 }
 
@@ -319,6 +326,7 @@ impl Own {
 #[serde(default, deny_unknown_fields)]
 pub struct Altering {
     compression: Option<String>,
+    strata: Option<String>,
     pub shared: bool,
 }
 
@@ -328,6 +336,13 @@ impl Altering {
     /// `Invalid` for an unknown compression.
     pub fn compression(&self) -> Result<Option<Compression>> {
         compression(self.compression.as_deref())
+    }
+
+    /// # Errors
+    ///
+    /// `Invalid` for an unknown division into strata.
+    pub fn strata(&self) -> Result<Option<Strata>> {
+        strata(self.strata.as_deref())
     }
 }
 

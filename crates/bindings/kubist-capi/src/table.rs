@@ -188,8 +188,8 @@ pub unsafe extern "C" fn kubist_retract_after(table: *const KubistTable, step: i
     })
 }
 
-/// Changes settings of the table, {"compression": "small", "shared": true}: the compression of new data
-/// (kubist_optimize with "recompress" rewrites the rest), and whether several machines write to it.
+/// Changes settings of the table, {"compression": "small", "strata": "windows", "shared": true}: the compression and the
+/// strata of new data (kubist_optimize with "recompress" rewrites the rest), and whether several machines write to it.
 #[no_mangle]
 pub unsafe extern "C" fn kubist_alter(table: *const KubistTable, settings: *const c_char) -> KubistStatus {
     guarded!({
@@ -197,6 +197,9 @@ pub unsafe extern "C" fn kubist_alter(table: *const KubistTable, settings: *cons
         let (table, settings): (_, Altering) = unsafe { (handle("table", table)?, json("settings", settings)?) };
         if let Some(compression) = settings.compression()? {
             table.table.set_compression(compression)?;
+        }
+        if let Some(strata) = settings.strata()? {
+            table.table.set_strata(strata)?;
         }
         if settings.shared {
             table.table.share()?;

@@ -23,9 +23,9 @@ pub fn run(command: &args::Alter, cancel: &Cancel) -> Result<()> {
         return Err(Failure::usage("--of names the column for --set and --unset, but neither is given"));
     }
     let changes = !command.add_column.is_empty() || !units.is_empty() || !command.no_unit.is_empty();
-    if !changes && values.is_empty() && !command.shared && command.compression.is_none() {
+    if !changes && values.is_empty() && !command.shared && command.compression.is_none() && command.strata.is_none() {
         return Err(Failure::usage(
-            "nothing to change: give --add-column, --unit, --no-unit, --set, --unset, --compression or --shared",
+            "nothing to change: give --add-column, --unit, --no-unit, --set, --unset, --compression, --strata or --shared",
         ));
     }
     let mut bounds: BTreeMap<&String, &String> = BTreeMap::new();
@@ -45,6 +45,10 @@ pub fn run(command: &args::Alter, cancel: &Cancel) -> Result<()> {
     if let Some(compression) = command.compression {
         table.set_compression(compression)?;
         report(format!("compression {compression} for rows written from now on"));
+    }
+    if let Some(strata) = command.strata {
+        table.set_strata(strata)?;
+        report(format!("strata {strata} for rows written from now on"));
     }
     for column in &command.add_column {
         let parse::ColumnText { name, data_type, default } = column;

@@ -20,6 +20,7 @@ pub fn run(command: &args::Copy, cancel: &Cancel) -> Result<()> {
         },
         capacity: command.capacity,
         types: command.types.clone().map_or(Vec::new(), |types| types.0),
+        strata: command.strata,
         memory_bytes: command.memory,
         cancel: cancel.clone(),
     };

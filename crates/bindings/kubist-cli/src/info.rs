@@ -54,12 +54,13 @@ fn page(info: &Info) -> String {
     line(
         "layout",
         format!(
-            "{} (parts of space, about {} each) on {}; {} (sorted pieces), compression {}",
+            "{} (parts of space, about {} each) on {}; {} (sorted pieces), compression {}, strata {}",
             human::counted(info.cubes, "cube"),
             human::counted(info.about.capacity.into(), "record"),
             human::counted(info.height.into(), "level"),
             human::counted(info.runs, "run"),
-            info.about.compression
+            info.about.compression,
+            info.about.strata
         ),
     );
     line(

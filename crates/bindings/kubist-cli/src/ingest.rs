@@ -126,6 +126,7 @@ fn open_or_create(command: &args::Ingest, asked: &IngestGroups, inputs: &[Input]
         seed: new.seed.unwrap_or(0),
         replication: new.replication.unwrap_or_default(),
         compression: new.compression.unwrap_or_default(),
+        strata: new.strata.unwrap_or_default(),
         accuracy: new.accuracy.iter().map(|(column, bound)| (column.clone(), Value::Text(bound.clone()))).collect(),
         units: new.units.clone(),
         metadata: new.metadata.clone(),
@@ -187,6 +188,9 @@ fn agrees(command: &args::Ingest, asked: &IngestGroups, table: &Table) -> Result
     }
     if let Some(compression) = new.compression.filter(|compression| compression.name() != info.compression) {
         return Err(differs("the compression", &info.compression, &compression));
+    }
+    if let Some(strata) = new.strata.filter(|strata| strata.name() != info.strata) {
+        return Err(differs("the strata", &info.strata, &strata));
     }
     let schema = table.schema()?;
     for (column, bound) in &new.accuracy {

@@ -7,6 +7,7 @@ use arrow_ipc::writer::StreamWriter;
 use arrow_schema::{Field, Schema};
 use kubist_index::accuracy::Accuracy;
 use kubist_index::grid::Scale;
+use kubist_index::strata::Strata;
 use kubist_ipc::Stream;
 use kubist_types::{Compression, Error, Metadata, Result};
 use serde::{Deserialize, Serialize};
@@ -37,6 +38,9 @@ pub enum Alteration {
     Grid(NewGrid),
     Compression {
         compression: Compression,
+    },
+    Strata {
+        strata: Strata,
     },
     Writers(NewWriters),
 }
@@ -98,6 +102,9 @@ enum Head {
     Compression {
         compression: Compression,
     },
+    Strata {
+        strata: Strata,
+    },
     Writers(NewWriters),
     #[serde(other)]
     Unknown,
@@ -123,6 +130,7 @@ impl Alteration {
             Alteration::Set { column, values } => Head::Set { column: column.clone(), values: values.clone() },
             Alteration::Grid(grid) => Head::Grid(grid.clone()),
             Alteration::Compression { compression } => Head::Compression { compression: *compression },
+            Alteration::Strata { strata } => Head::Strata { strata: *strata },
             Alteration::Writers(writers) => Head::Writers(writers.clone()),
         };
         let json = serde_json::to_vec(&Linked { previous, head }).map_err(Error::internal)?;
@@ -158,6 +166,7 @@ impl Alteration {
                 Alteration::Grid(grid)
             }
             Head::Compression { compression } => Alteration::Compression { compression },
+            Head::Strata { strata } => Alteration::Strata { strata },
             Head::Writers(new) => match new.writers.size() {
                 0 => return Err(bad(&"it declares no writer")),
                 _ => Alteration::Writers(new),

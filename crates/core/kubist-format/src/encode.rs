@@ -13,7 +13,7 @@ use arrow_schema::{DataType, IntervalUnit};
 use arrow_select::take::take;
 use kubist_index::order::{self, Keyed};
 use kubist_index::with_exact_primitive;
-use kubist_types::Compression;
+use kubist_types::{Compression, Strata};
 
 use crate::bits::{self, Word};
 use crate::bounds::Values;
@@ -24,6 +24,7 @@ use crate::zone_map::{ColumnZones, MOST_PAGE_ROWS, ZONES_PER_PAGE};
 #[derive(Clone, Debug, Default)]
 pub struct RunEncoding {
     pub compression: Compression,
+    pub strata: Strata,
     /// For stored columns with an error bound: the exponent of the step (base 2) of which most values are
     /// multiples.
     pub steps: BTreeMap<usize, i32>,

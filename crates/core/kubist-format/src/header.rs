@@ -6,6 +6,7 @@ use arrow_ipc::writer::StreamWriter;
 use arrow_schema::Schema;
 use kubist_index::accuracy::Accuracy;
 use kubist_index::outlook::Replication;
+use kubist_index::strata::Strata;
 use kubist_ipc::Stream;
 use kubist_types::{Compression, Metadata};
 use serde::{Deserialize, Serialize};
@@ -31,6 +32,9 @@ pub struct Header {
     pub replication: Replication,
     /// Compression level, unless an alteration changes it.
     pub compression: Compression,
+    /// Where the strata of runs end, unless an alteration changes it.
+    #[serde(default, skip_serializing_if = "Strata::is_default")]
+    pub strata: Strata,
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub lookup: Vec<String>,
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]

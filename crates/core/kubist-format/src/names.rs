@@ -20,6 +20,8 @@ pub const LEASES: &str = "leases/";
 /// Claims of writers on work that must enter the table once.
 pub const CLAIMS: &str = "claims/";
 pub const HOLES: &str = "holes/";
+/// Snapshots whose files must stay.
+pub const HOLDS: &str = "holds/";
 
 /// Prefix of segments of pages. Their names end with their creation time.
 pub const PAGES_SEGMENT: &str = "pages-";

@@ -11,6 +11,8 @@ use std::sync::OnceLock;
 use bytes::Bytes;
 use kubist_expr::{Nulls, Zone};
 use kubist_index::priority::PriorityRange;
+use kubist_index::strata::window_start;
+use kubist_types::Strata;
 use kubist_types::compression::{COMPRESSIONS, Compression};
 
 use crate::bounds::{self, Steps, Values};
@@ -29,6 +31,8 @@ const PRIORITY_SHIFT: u32 = 32;
 
 /// The version of zone maps and of their chunks.
 const VERSION: u8 = 1;
+/// The version of runs with strata of windows, which are read in the same way.
+const OF_WINDOWS: u8 = 2;
 /// Bits to which bounds of columns and of priorities are rounded.
 pub const COLUMN_BITS: u32 = 10;
 const PRIORITY_BITS: u32 = 16;
@@ -105,6 +109,7 @@ pub struct ZoneMap {
     /// Page by page, and column by column in each page.
     pub chunks: Vec<Chunk>,
     pub compression: Compression,
+    pub strata: Strata,
 }
 
 impl ZoneMap {
@@ -222,7 +227,7 @@ impl ZoneMap {
 
     /// The stored range for the lowest and the highest priority of a zone.
     pub fn kept_priorities(&self) -> impl Fn(u64, u64) -> PriorityRange + use<> {
-        let (base, top) = priority_ends(&self.priorities);
+        let (base, top) = priority_ends(&self.priorities, self.strata);
         let steps = Steps::between(base, top, PRIORITY_BITS);
         move |first, last| range_of(steps.rounded(first >> PRIORITY_SHIFT, last >> PRIORITY_SHIFT))
     }
@@ -242,13 +247,17 @@ impl ZoneMap {
 
     pub fn encode(&self) -> Vec<u8> {
         let mut out = vec![0; 4];
-        out.extend_from_slice(&[VERSION, self.compression as u8]);
+        let version = match self.strata {
+            Strata::Halvings => VERSION,
+            Strata::Windows => OF_WINDOWS,
+        };
+        out.extend_from_slice(&[version, self.compression as u8]);
         out.extend_from_slice(&(self.zones() as u32).to_le_bytes());
         out.extend_from_slice(&(self.columns.len() as u32).to_le_bytes());
         out.extend_from_slice(&self.rows);
         let kept = self.priorities.iter().flat_map(|range| [range.first, range.last]);
         let kept: Vec<u64> = kept.map(|end| end >> PRIORITY_SHIFT).collect();
-        let (first, last) = priority_ends(&self.priorities);
+        let (first, last) = priority_ends(&self.priorities, self.strata);
         bounds::put(&kept, Steps::between(first, last, PRIORITY_BITS), &mut out);
         for (index, column) in self.columns.iter().enumerate() {
             if let Some((packed, _)) = column.zones.stored() {
@@ -279,15 +288,16 @@ impl ZoneMap {
         if stored != crc32c::crc32c(&bytes[4..]).to_le_bytes() {
             return Err(bad("the checksum of the zone map does not match"));
         }
-        match bytes.get(4) {
-            Some(&VERSION) => {}
-            Some(newer) if *newer > VERSION => {
-                let what = format!("its zone map has version {newer}; this Kubist reads up to {VERSION}");
+        let strata = match bytes.get(4) {
+            Some(&VERSION) => Strata::Halvings,
+            Some(&OF_WINDOWS) => Strata::Windows,
+            Some(newer) if *newer > OF_WINDOWS => {
+                let what = format!("its zone map has version {newer}; this Kubist reads up to {OF_WINDOWS}");
                 return Err(EntryError::Newer(what));
             }
             _ => return Err(bad("the zone map has no version")),
-        }
-        let map = decode_body(&bytes[5..]).map_err(|Short| bad("the zone map is too short"))?;
+        };
+        let map = decode_body(&bytes[5..], strata).map_err(|Short| bad("the zone map is too short"))?;
         match map.rows.iter().all(|rows| (*rows as usize) <= MOST_ZONE_ROWS) {
             true => Ok(map),
             false => Err(bad("the zone map has zones of too many rows")),
@@ -295,7 +305,7 @@ impl ZoneMap {
     }
 }
 
-fn decode_body(bytes: &[u8]) -> Result<ZoneMap, Short> {
+fn decode_body(bytes: &[u8], strata: Strata) -> Result<ZoneMap, Short> {
     let mut reader = Reader::new(bytes);
     let compression = *COMPRESSIONS.get(reader.u8()? as usize).ok_or(Short)?;
     let (zones, columns) = (reader.u32()? as usize, reader.u32()? as usize);
@@ -327,7 +337,7 @@ fn decode_body(bytes: &[u8]) -> Result<ZoneMap, Short> {
         chunks.push(Chunk { offset, length, checksum: reader.u32()? });
         offset += length as u64;
     }
-    Ok(ZoneMap { rows, priorities, columns, chunks, compression })
+    Ok(ZoneMap { rows, priorities, columns, chunks, compression, strata })
 }
 
 /// The nulls per zone of a column; empty if there are none.
@@ -366,8 +376,11 @@ fn range_of((first, last): (u64, u64)) -> PriorityRange {
 }
 
 /// The top 32 bits of the lowest and of the highest priority of all zones.
-fn priority_ends(priorities: &[PriorityRange]) -> (u64, u64) {
+/// The base and the top of the stored priorities. The steps of windows begin at an edge, so that no bound is
+/// rounded beyond its window.
+fn priority_ends(priorities: &[PriorityRange], strata: Strata) -> (u64, u64) {
     let first = priorities.iter().map(|range| range.first).min().unwrap_or(0);
+    let first = if strata == Strata::Windows { window_start(first) } else { first };
     let last = priorities.iter().map(|range| range.last).max().unwrap_or(0);
     (first >> PRIORITY_SHIFT, last >> PRIORITY_SHIFT)
 }

@@ -85,6 +85,7 @@ fn a_header_with_changed_bytes_is_an_error_or_another_header() {
         id: "id".into(),
         replication: Default::default(),
         compression: Default::default(),
+        strata: Default::default(),
         lookup: vec![],
         accuracy: BTreeMap::from([("x".into(), "1e-4 rel".parse().unwrap())]),
         writer_tag: String::new(),

@@ -7,6 +7,7 @@ use kubist_format::wire::Reader;
 use kubist_format::zone_map::{COLUMN_BITS, Chunk, ColumnZones, LazyZones, ZONES_PER_PAGE, ZoneMap};
 use kubist_index::order::Keyed;
 use kubist_index::priority::PriorityRange;
+use kubist_types::Strata;
 use kubist_types::compression::{COMPRESSIONS, Compression};
 use proptest::prelude::*;
 
@@ -159,6 +160,7 @@ fn any_map() -> impl Strategy<Value = ZoneMap> {
                         })
                         .collect(),
                     compression,
+                    strata: if compression == Compression::Fast { Strata::Windows } else { Strata::Halvings },
                 }
             })
     })
@@ -209,6 +211,7 @@ fn a_newer_zone_map_is_not_taken_for_a_damaged_one() {
         columns: vec![],
         chunks: vec![],
         compression: Compression::Balanced,
+        strata: Strata::Halvings,
     };
     let of_version = |version: u8| {
         let mut bytes = map.encode();
@@ -218,7 +221,30 @@ fn a_newer_zone_map_is_not_taken_for_a_damaged_one() {
         ZoneMap::decode(&bytes)
     };
     assert_eq!(of_version(1).unwrap(), map);
+    assert_eq!(of_version(2).unwrap(), ZoneMap { strata: Strata::Windows, ..map.clone() });
     assert!(matches!(of_version(0), Err(EntryError::Bad(_))));
-    let Err(EntryError::Newer(what)) = of_version(2) else { panic!("a newer one") };
-    assert_eq!(what, "its zone map has version 2; this Kubist reads up to 1");
+    let Err(EntryError::Newer(what)) = of_version(3) else { panic!("a newer one") };
+    assert_eq!(what, "its zone map has version 3; this Kubist reads up to 2");
+}
+
+/// Zones of neighbouring windows stay apart, however near their rows are to the edge.
+#[test]
+fn priorities_are_not_rounded_beyond_their_window() {
+    let edge = |window: u64| window << 57;
+    let range = |window: u64| PriorityRange { first: edge(window) + 1, last: edge(window + 1) - 1 };
+    let map = ZoneMap {
+        rows: vec![9; 40],
+        priorities: (3..43).map(range).collect::<Vec<_>>().into(),
+        columns: vec![],
+        chunks: vec![],
+        compression: Compression::Balanced,
+        strata: Strata::Windows,
+    };
+    let kept = map.kept_priorities();
+    let read = ZoneMap::decode(&map.encode()).unwrap();
+    for (window, found) in (3..43).zip(read.priorities.iter()) {
+        assert_eq!((found.first >> 57, found.last >> 57), (window, window));
+        assert_eq!(*found, kept(range(window).first, range(window).last));
+        assert_eq!(*found, read.kept_priorities()(range(window).first, range(window).last));
+    }
 }

@@ -24,3 +24,4 @@ pub mod ramps;
 pub mod spread;
 pub mod start;
 pub mod state;
+pub mod strata;

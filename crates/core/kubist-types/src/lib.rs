@@ -23,7 +23,9 @@ pub use dimensions::dimensions_from_json;
 pub use error::{Error, ErrorKind, Result};
 pub use info::ColumnInfo;
 pub use metadata::Metadata;
-pub use options::{Accuracy, CommitOptions, Dimension, Domain, Replication, TableOptions, Value, WriterOptions};
+pub use options::{
+    Accuracy, CommitOptions, Dimension, Domain, Replication, Strata, TableOptions, Value, WriterOptions,
+};
 pub use query::{Bound, PerCell, QuerySpec, SpecVersion, Width};
 pub use stats::{Cost, Stats};
 pub use thinned::{ColumnSum, Thinned};

@@ -3,6 +3,7 @@
 pub use kubist_expr::Value;
 pub use kubist_index::accuracy::Accuracy;
 pub use kubist_index::outlook::Replication;
+pub use kubist_index::strata::Strata;
 
 use crate::cancel::Cancel;
 use crate::compression::Compression;
@@ -43,7 +44,7 @@ pub struct TableOptions {
     /// Columns with a secondary index. A condition `column = value` or `column IN (...)` then reads only the
     /// zones that contain a value.
     pub lookup: Vec<String>,
-    /// Target number of records in a cube.
+    /// Target number of records in a cube; by default 2,048, and 65,536 with strata of windows.
     pub capacity: Option<u32>,
     /// Tables with the same seed and identity sample the same records.
     pub seed: u64,
@@ -51,6 +52,8 @@ pub struct TableOptions {
     pub replication: Replication,
     /// An existing table keeps its own.
     pub compression: Compression,
+    /// Where the strata of runs end. Windows suit loaders of random batches. An existing table keeps its own.
+    pub strata: Strata,
     /// Error bounds of stored values, by column. A number is absolute, in the column's unit. Text may have
     /// another unit (`1um`) or be relative to each value (`1e-4 rel`). Stored values take fewer bytes, and
     /// all queries return them. A column of the identity, with a secondary index or without numbers cannot

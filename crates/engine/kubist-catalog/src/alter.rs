@@ -1,6 +1,6 @@
 //! Alterations: changes of a table after its creation.
 //!
-//! An alteration can add a column, change metadata (including units), the compression or the grid, or declare
+//! An alteration can add a column, change metadata (including units), the compression, the strata or the grid, or declare
 //! other writers for later steps. Each is an object with the next number, put only if absent. If two
 //! processes alter concurrently, the second one checks again whether its alteration still fits.
 //!
@@ -17,7 +17,7 @@ use kubist_format::default::one_value;
 use kubist_format::history::Declared;
 use kubist_index::grid::Scale;
 use kubist_types::metadata::UNIT;
-use kubist_types::{Cancel, Compression, Error, Metadata, Result, Value};
+use kubist_types::{Cancel, Compression, Error, Metadata, Result, Strata, Value};
 
 use crate::accuracy::accuracy_of;
 use crate::chains;
@@ -183,6 +183,18 @@ impl Core {
         match self.view(&Cancel::default())?.schema.compression == compression {
             true => Ok(()),
             false => self.alter(Alteration::Compression { compression }, &Cancel::default()),
+        }
+    }
+
+    /// Sets where the strata of runs end that are written from now on.
+    ///
+    /// # Errors
+    ///
+    /// The errors of [`Core::view`]; a storage error.
+    pub fn set_strata(&self, strata: Strata) -> Result<()> {
+        match self.view(&Cancel::default())?.schema.strata == strata {
+            true => Ok(()),
+            false => self.alter(Alteration::Strata { strata }, &Cancel::default()),
         }
     }
 

@@ -217,7 +217,7 @@ impl Core {
     /// `Invalid` without dimensions or with more than 8, or if a column cannot have its error bound.
     pub fn with(store: Arc<dyn Store>, header: Header, schema: TableSchema) -> Result<Arc<Core>> {
         let mut schema = schema.with_accuracy(&header.accuracy)?;
-        schema.compression = header.compression;
+        (schema.compression, schema.strata) = (header.compression, header.strata);
         let files = TableFiles::new(store, header, schema)?;
         let followed = Followed { tail: Some(Tail::default()), begun: 0, last: None, checkpointed: Joined::default() };
         Ok(Arc::new(Core {

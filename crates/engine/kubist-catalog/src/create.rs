@@ -12,7 +12,7 @@ use kubist_store::{Fencing, Store, StoreExt};
 
 use kubist_format::header::{self, FORMAT_VERSION, Header, HeaderDimension};
 use kubist_format::names::TABLE;
-use kubist_types::{Cancel, Domain, Error, Result, TableOptions};
+use kubist_types::{Cancel, Domain, Error, Result, Strata, TableOptions};
 
 use crate::accuracy::accuracy_of;
 use crate::alter;
@@ -22,6 +22,8 @@ use crate::schema::TableSchema;
 use crate::segment::unix_ms;
 
 const DEFAULT_CAPACITY: u32 = 2048;
+/// The same with strata of windows: a window of 1/128 then has enough rows in each run.
+const CAPACITY_OF_WINDOWS: u32 = 65_536;
 
 /// Creates a table in an empty store. With `exist_ok` it opens an existing table that agrees with the plan.
 ///
@@ -132,11 +134,12 @@ impl Plan {
             created_by: format!("kubist {}", env!("CARGO_PKG_VERSION")),
             dimensions,
             identity: options.identity.clone(),
-            capacity: options.capacity.unwrap_or(DEFAULT_CAPACITY),
+            capacity: options.capacity.unwrap_or_else(|| default_capacity(options.strata)),
             seed: options.seed,
             id: fresh_id(),
             replication: options.replication,
             compression: options.compression,
+            strata: options.strata,
             lookup: options.lookup.clone(),
             accuracy,
             writer_tag: String::new(),
@@ -160,6 +163,14 @@ fn in_own_names(schema: &SchemaRef, options: &TableOptions) -> TableOptions {
     options.units.iter_mut().for_each(|(column, _)| own(column));
     options.accuracy.iter_mut().for_each(|(column, _)| own(column));
     options
+}
+
+/// The rows of a cube in a table with these strata.
+pub fn default_capacity(strata: Strata) -> u32 {
+    match strata {
+        Strata::Halvings => DEFAULT_CAPACITY,
+        Strata::Windows => CAPACITY_OF_WINDOWS,
+    }
 }
 
 /// Checks the capacity of cubes: 16 to 1,048,576 rows.

@@ -18,6 +18,7 @@ pub mod files;
 pub mod follow;
 pub mod frame;
 pub mod given;
+pub mod hold;
 pub mod known;
 pub mod location;
 pub mod look;

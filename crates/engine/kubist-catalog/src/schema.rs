@@ -26,11 +26,11 @@ use crate::given::Given;
 use kubist_format::alteration::{Alteration, NewGrid};
 use kubist_format::column_type::{check_lengths, stored_type, user_type};
 use kubist_format::encode::RunEncoding;
-use kubist_types::Compression;
 use kubist_types::error::{Error, Result};
 use kubist_types::info::ColumnInfo;
 use kubist_types::metadata::{Metadata, UNIT};
 use kubist_types::options::TableOptions;
+use kubist_types::{Compression, Strata};
 
 /// The hidden column with the simulation step, in every table.
 pub const STEP: &str = "_kubist_step";
@@ -68,6 +68,8 @@ pub struct TableSchema {
     pub kept_below: Option<usize>,
     /// The encodings that writers of runs choose from.
     pub compression: Compression,
+    /// Where the strata of new runs end.
+    pub strata: Strata,
     /// The number of alterations since the creation.
     pub version: u64,
     created: usize,
@@ -192,6 +194,7 @@ impl TableSchema {
             accuracy: BTreeMap::new(),
             kept_below: None,
             compression: Compression::default(),
+            strata: Strata::default(),
             version: 0,
             created: user.len(),
             added: Vec::new(),
@@ -222,6 +225,7 @@ impl TableSchema {
             Alteration::KeptBelow { column } => next.keep_below(column)?,
             Alteration::Grid(grid) => next.regrid(grid)?,
             Alteration::Compression { compression } => next.compression = *compression,
+            Alteration::Strata { strata } => next.strata = *strata,
             // `History` stores the declared writers.
             Alteration::Writers(_) => {}
             Alteration::Set { column: None, values } => merge(&mut next.metadata, values),
@@ -280,10 +284,10 @@ impl TableSchema {
         Ok(())
     }
 
-    /// The encoding of new runs: the compression and the rounding steps of columns.
+    /// The encoding of new runs: the compression, the strata and the rounding steps of columns.
     pub fn run_encoding(&self) -> RunEncoding {
         let steps = self.accuracy.iter().filter_map(|(column, accuracy)| Some((*column, accuracy.step()?)));
-        RunEncoding { compression: self.compression, steps: steps.collect() }
+        RunEncoding { compression: self.compression, strata: self.strata, steps: steps.collect() }
     }
 
     /// Returns a user's batch with the values that the table would store: rounded to the error bounds and

@@ -41,7 +41,8 @@ use crate::core::Core;
 use crate::directory::{Entry, INLINE, Runs, page_sizes, runs_of};
 use crate::error::{is_damage, store_error};
 use crate::follow::from_to_token;
-use crate::segment::write_segment;
+use crate::hold;
+use crate::segment::{unix_ms, write_segment};
 use crate::settle::settle;
 use crate::token::SnapshotToken;
 use crate::view::View;
@@ -252,9 +253,11 @@ fn write_if(core: &Core, how: How, cancel: &Cancel) -> Result<bool> {
     if let Some(segment) = segment.filter(|_| !won) {
         core.store.delete_segment(&segment).map_err(store_error)?;
     }
-    // The previous one stays for readers that have just listed it.
-    for old in names.iter().rev().skip(1) {
-        core.store.delete(old).map_err(store_error)?;
+    // The previous one stays for readers that have just listed it, and all stay for held snapshots.
+    if names.len() > 1 && hold::oldest(core, unix_ms())?.is_none() {
+        for old in names.iter().rev().skip(1) {
+            core.store.delete(old).map_err(store_error)?;
+        }
     }
     core.checkpointed(&view);
     Ok(true)

@@ -16,6 +16,9 @@
 //! range back only if no run uses it then either. In a segment that a running writer may append to, only
 //! ranges before the last live run count.
 //!
+//! **Holds.** While a process holds a snapshot (`kubist_catalog::hold`), rewrites and everything that died since
+//! the hold began stay.
+//!
 //! A call frees space before it writes anything, because users clean when the disk is full.
 
 use std::collections::{HashMap, HashSet};
@@ -27,7 +30,7 @@ use kubist_catalog::error::{bad_entry, is_damage, store_error};
 use kubist_catalog::segment::unix_ms;
 use kubist_catalog::stop::stoppable;
 use kubist_catalog::view::View;
-use kubist_catalog::{checkpoint, write_checkpoint};
+use kubist_catalog::{checkpoint, hold, write_checkpoint};
 use kubist_format::entry::RewriteEntry;
 use kubist_format::holes::{self, Holes};
 use kubist_format::names::{CHECKPOINTS, GARBAGE, HOLES, PAGES_SEGMENT};
@@ -214,6 +217,7 @@ impl Round<'_> {
     fn free(&mut self, with_fence: bool) -> Result<u64> {
         let core = self.core;
         let (garbage, segments, mut waiting) = self.garbage()?;
+        let held = hold::oldest(core, self.now)?;
         let mut due = Vec::new();
         for segment in garbage {
             self.cancel.check()?;
@@ -221,20 +225,21 @@ impl Round<'_> {
             let since = note.and_then(|bytes| Some(u64::from_le_bytes(bytes.as_ref().try_into().ok()?)));
             let age = self.now.checked_sub(since.unwrap_or(self.now)).map(Duration::from_millis);
             // A time in the future is the reservation of a rewriter.
-            match age.is_none_or(|age| age < self.retention) || (is_of_no_writer(&segment) && !with_fence) {
+            let is_held = held.is_some_and(|held| since.unwrap_or(self.now) >= held);
+            match is_held || age.is_none_or(|age| age < self.retention) || (is_of_no_writer(&segment) && !with_fence) {
                 true => waiting += 1,
                 false => due.push(segment),
             }
         }
         // Deletes the rewrites that the checkpoint includes, except for the last ones. A late reader then
         // detects the gap and starts from the checkpoint.
-        let held = checkpoint::load(core, self.cancel)?.map_or(0, |held| held.state.rewrites());
+        let covered = checkpoint::load(core, self.cancel)?.map_or(0, |found| found.state.rewrites());
         let mut rewrites = core.store.list(REWRITES).map_err(store_error)?;
         // Rewrites that show which young segments were published stay too.
         let young = segments.iter().filter(|segment| !self.is_late() && self.is_young(segment));
         let young = young.filter_map(|segment| rewrite_of(segment));
-        let held = held.saturating_sub(KEPT_REWRITES).min(young.min().unwrap_or(u64::MAX));
-        rewrites.retain(|name| number_of(name) < held);
+        let covered = covered.saturating_sub(KEPT_REWRITES).min(young.min().unwrap_or(u64::MAX));
+        rewrites.retain(|name| held.is_none() && number_of(name) < covered);
         if !due.is_empty() || !rewrites.is_empty() {
             // Since the list was made, another machine may have committed into a due segment and started its
             // next one. All readers must also see the checkpoint before a rewrite is deleted.
@@ -310,8 +315,12 @@ impl Round<'_> {
     /// Gives back the holes whose notes are older than the retention time. Deletes unreadable notes.
     fn release_noted(&mut self) -> Result<()> {
         let core = self.core;
+        let held = hold::oldest(core, self.now)?;
         for name in core.store.list(HOLES).map_err(store_error)? {
             self.cancel.check()?;
+            if held.is_some_and(|held| number_of(&name) >= held) {
+                continue;
+            }
             let age = self.now.checked_sub(number_of(&name)).map(Duration::from_millis);
             if age.is_some_and(|age| age < self.retention) {
                 continue;
@@ -334,7 +343,9 @@ impl Round<'_> {
     /// Gives back the holes of segments, or notes them for a later call.
     fn release(&mut self) -> Result<()> {
         let core = self.core;
-        if !core.store.capabilities().punches {
+        // Without a retention time nothing is noted, and a held snapshot may need any hole.
+        let is_held = self.retention.is_zero() && hold::oldest(core, self.now)?.is_some();
+        if !core.store.capabilities().punches || is_held {
             return Ok(());
         }
         let (holes, bytes) = self.holes()?;

@@ -18,7 +18,7 @@ use arrow_schema::DataType;
 use kubist_index::grid::Scale;
 
 use kubist_catalog::core::Core;
-use kubist_catalog::create::{Plan, check_capacity, fresh_id};
+use kubist_catalog::create::{Plan, check_capacity, default_capacity, fresh_id};
 use kubist_catalog::error::{bad_entry, store_error};
 use kubist_catalog::location::TableLocation;
 use kubist_format::alteration::{Alteration, name_of};
@@ -26,7 +26,7 @@ use kubist_format::chain::Chain;
 use kubist_read::count::{rows, stored_rows};
 use kubist_types::cancel::Cancel;
 use kubist_types::error::{Error, Result};
-use kubist_types::options::{Dimension, TableOptions, Value, WriterOptions};
+use kubist_types::options::{Dimension, Strata, TableOptions, Value, WriterOptions};
 use kubist_write::writer::Writer;
 
 use crate::drop::{drop_table, vacant_for_copy};
@@ -43,9 +43,12 @@ pub struct CopyOptions {
     /// Dimensions of its grid, among the columns that the table was created with. Missing domains are learned
     /// from a sample of all rows. `None`: the grids of the table.
     pub dimensions: Option<Vec<Dimension>>,
+    /// `None`: the same, or 65,536 if `strata` turns them into windows.
     pub capacity: Option<u32>,
     /// Wider types of columns: integers and floats that hold every value of the column's type.
     pub types: Vec<(String, DataType)>,
+    /// `None`: the same.
+    pub strata: Option<Strata>,
     pub memory_bytes: Option<usize>,
     pub cancel: Cancel,
 }
@@ -105,10 +108,11 @@ fn plan_copy(snapshot: &Snapshot, widening: &Widening, options: &CopyOptions) ->
     let asked = TableOptions {
         dimensions: dimensions.clone(),
         identity: core.header.identity.clone(),
-        capacity: Some(options.capacity.unwrap_or(core.header.capacity)),
+        capacity: Some(capacity(snapshot, options)),
         seed: core.header.seed,
         replication: core.header.replication,
         compression: schema.compression,
+        strata: options.strata.unwrap_or(schema.strata),
         lookup: core.header.lookup.clone(),
         accuracy: core
             .header
@@ -147,7 +151,8 @@ fn plan_same(snapshot: &Snapshot, widening: &Widening, options: &CopyOptions) ->
     header.compression = snapshot.view.schema.compression;
     header.created_by = format!("kubist {}", env!("CARGO_PKG_VERSION"));
     options.capacity.map_or(Ok(()), check_capacity)?;
-    header.capacity = options.capacity.unwrap_or(header.capacity);
+    header.capacity = capacity(snapshot, options);
+    header.strata = options.strata.unwrap_or(snapshot.view.schema.strata);
     if header.identity.is_empty() {
         header.writer_tag = format!("{}:", unix_ms());
     }
@@ -156,6 +161,13 @@ fn plan_same(snapshot: &Snapshot, widening: &Widening, options: &CopyOptions) ->
     let schema = TableSchema::from_names(&created, &names, &header.identity, &header.lookup)?;
     let first = core.frame(&snapshot.view.schema, 0)?;
     Ok(Plan { header, schema, scales: first.map(|frame| frame.scales.clone()), shared: false })
+}
+
+/// The rows of a cube of the copy.
+fn capacity(snapshot: &Snapshot, options: &CopyOptions) -> u32 {
+    let (own, schema) = (snapshot.core.header.capacity, &snapshot.view.schema);
+    let others = options.strata.filter(|strata| *strata != schema.strata && own == default_capacity(schema.strata));
+    options.capacity.unwrap_or_else(|| others.map_or(own, default_capacity))
 }
 
 /// Copies the alterations of the table; those of grids only if the copy has the same grids.
@@ -171,6 +183,8 @@ fn copy_alterations(snapshot: &Snapshot, table: &Core, widening: &Widening, opti
         let stays = match &alteration {
             Alteration::Writers(_) => false,
             Alteration::Grid(_) => options.dimensions.is_none(),
+            // The header has the strata of the copy.
+            Alteration::Strata { .. } => false,
             _ => true,
         };
         if stays {

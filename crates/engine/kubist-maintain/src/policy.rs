@@ -21,7 +21,7 @@ pub struct OptimizeOptions {
     pub follow_data: bool,
     /// The rows to replicate into deeper cubes; `None`: the table's own setting.
     pub replication: Option<Replication>,
-    /// Rewrites runs whose compression differs from the table's setting.
+    /// Rewrites runs whose compression or strata differ from the table's settings.
     pub recompress: bool,
     /// The optimizer merges small secondary indexes when there are more than this number, because each search
     /// for a value reads all.

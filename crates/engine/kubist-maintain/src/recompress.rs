@@ -1,6 +1,6 @@
-//! Rewrites runs with another compression, in the same cubes and with the same rows.
+//! Rewrites runs with another compression or other strata, in the same cubes and with the same rows.
 //!
-//! Writers use the table's current compression, and older runs keep theirs until this module rewrites them.
+//! Writers use the table's current settings, and older runs keep theirs until this module rewrites them.
 //! The optimizer then makes new replicas of the rewritten runs.
 
 use std::sync::Arc;
@@ -32,7 +32,7 @@ const HELD: usize = 1 << 16;
 
 type Primaries = Vec<Arc<Run<Location>>>;
 
-/// Rewrites all runs whose compression is not the table's, in groups, and calls `done` after each group.
+/// Rewrites all runs whose compression or strata are not the table's, in groups, and calls `done` after each group.
 /// Skips a group if another rewrite replaces one of its runs first.
 ///
 /// # Errors
@@ -44,7 +44,7 @@ pub fn recompress(
     options: &OptimizeOptions,
     done: &mut dyn FnMut(Written) -> Result<()>,
 ) -> Result<()> {
-    let compression = core.view(&options.cancel)?.schema.compression;
+    let now = core.view(&options.cancel)?.schema.run_encoding();
     let mut from = Some(CubeId::root(0));
     while let Some(first) = from {
         let (view, (primary, next)) =
@@ -53,7 +53,10 @@ pub fn recompress(
         for looked_at in primary.chunks(LOOKED_AT) {
             options.cancel.check()?;
             let (maps, _) = snapshot.zone_maps(looked_at.iter(), true)?;
-            let other = looked_at.iter().zip(maps).filter(|(_, map)| map.compression != compression);
+            let other = looked_at
+                .iter()
+                .zip(maps)
+                .filter(|(_, map)| (map.compression, map.strata) != (now.compression, now.strata));
             let other: Vec<Arc<Run<Location>>> = other.map(|(run, _)| run.clone()).collect();
             let mut rest = &other[..];
             while let Some(first) = rest.first() {

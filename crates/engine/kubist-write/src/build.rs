@@ -1,8 +1,8 @@
 //! From placed rows to runs: sort, distribute, order within runs, encode.
 //!
-//! A run orders its rows by stratum, then by Morton key. Strata divide the range of priorities geometrically
-//! from the cube's cutoff downwards (and from 1 down to the cutoff for overflow). So a cut by priority reads
-//! whole strata and few other rows, and inside a stratum the zones are small boxes. Rows of a stratum near a
+//! A run orders its rows by stratum, then by Morton key. Strata divide the range of priorities below the cube's
+//! cutoff, and above it for overflow (`kubist_index::strata`). So a cut by priority reads whole strata and few
+//! other rows, and inside a stratum the zones are small boxes. Rows of a stratum near a
 //! plane are placed between the rows before and after the plane, dimension by dimension (`planes`). If only
 //! the size counts, the rows of a zone are ordered by the identity, which then takes few bits.
 
@@ -26,7 +26,7 @@ use crate::planes::{self, Dimensions};
 use kubist_catalog::frame::{Frame, Positions};
 use kubist_format::encode::{RunEncoding, encode_column, values_of};
 use kubist_format::zone_map::{Chunk, LazyZones, ZoneMap};
-use kubist_types::{Cancel, Compression, Error, Result};
+use kubist_types::{Cancel, Compression, Error, Result, Strata};
 
 /// Target rows of a zone in a leaf, and in an inner cube, whose rows are sparser in space.
 const LEAF_ZONE_ROWS: usize = 48;
@@ -42,10 +42,11 @@ const INNER_STRATUM_ROWS: usize = 96;
 /// The same for rows above a cube's cutoff. Commits leave them in small runs, and a sample must read a part
 /// per run.
 const OVERFLOW_STRATUM_ROWS: usize = 48;
+/// The same with strata of windows, whose edges are of no use once strata are joined.
+const WINDOW_STRATUM_ROWS: usize = 16;
 /// Rows of a stratum and of a zone for small runs in a cube that has other runs, or above children that have
 /// rows. Queries read all such runs, and strata would make their zones larger.
 const ONE_OF_MANY: (usize, usize) = (usize::MAX, 4);
-const MOST_STRATA: usize = 16;
 
 /// Rows in memory, sorted along the space-filling curve.
 pub struct SortedRows {
@@ -215,21 +216,24 @@ impl SortedRows {
             Compression::Small => (SMALL_LEAF_ZONE_ROWS, SMALL_INNER_ZONE_ROWS),
             _ => (LEAF_ZONE_ROWS, INNER_ZONE_ROWS),
         };
-        let (stratum_rows, zone_rows) = match placement.cutoff == Threshold::ALL {
-            true if placement.is_one_of_many => ONE_OF_MANY,
-            true => (LEAF_STRATUM_ROWS, of_leaf),
-            false => (INNER_STRATUM_ROWS, of_inner),
+        let strata = self.encoding.strata;
+        let (stratum_rows, zone_rows) = match (placement.cutoff == Threshold::ALL, strata) {
+            (true, _) if placement.is_one_of_many => ONE_OF_MANY,
+            (_, Strata::Windows) => (WINDOW_STRATUM_ROWS, of_leaf),
+            (true, Strata::Halvings) => (LEAF_STRATUM_ROWS, of_leaf),
+            (false, Strata::Halvings) => (INNER_STRATUM_ROWS, of_inner),
         };
-        let of_overflow = match placement.is_one_of_many {
-            true => ONE_OF_MANY,
-            false => (OVERFLOW_STRATUM_ROWS, zone_rows),
+        let of_overflow = match strata {
+            _ if placement.is_one_of_many => ONE_OF_MANY,
+            Strata::Windows => (WINDOW_STRATUM_ROWS, of_leaf),
+            Strata::Halvings => (OVERFLOW_STRATUM_ROWS, zone_rows),
         };
         let within = (&placement.within, placement.cutoff, (stratum_rows, zone_rows));
         let overflow = (&placement.overflow, Threshold::ALL, of_overflow);
         let key = |row: u32| self.keys[row as usize];
         let (planes, least) = (self.dimensions.planes(&placement.within, key), LEAST_OF_A_PLANE.max(zone_rows));
         for (rows, top, (stratum_rows, zone_rows)) in [within, overflow] {
-            for stratum in strata(rows, top, &self.priorities, stratum_rows) {
+            for stratum in strata.divide(rows, top, &self.priorities, stratum_rows) {
                 for part in planes::part(&planes, stratum, least, key) {
                     self.cut(&part, zone_rows, &mut zones);
                     order.extend(part);
@@ -274,7 +278,7 @@ impl SortedRows {
                 data.push(chunk);
             }
         }
-        let map = ZoneMap { rows: zones, priorities: priorities.into(), columns, chunks: listed, compression };
+        let map = ZoneMap { rows: zones, priorities: priorities.into(), columns, chunks: listed, compression, strata };
         let rows = order.len() as u64;
         let (low, high) = self.frame.extent(&self.batch, &order, &map);
         let (cube, postings) = (placement.cube, keys.postings(&order, &map.rows));
@@ -286,51 +290,6 @@ impl SortedRows {
 
 fn zone_limits(wanted: usize) -> (usize, usize) {
     ((wanted * 7 / 10).max(1), wanted * 27 / 20)
-}
-
-/// Divides rows into strata of `[0, top)`, lowest first, and keeps the order within. Each stratum begins at
-/// 1/sqrt(2) of the priority where the next one begins, so a cut anywhere in it reads about the same fraction
-/// of unneeded rows. Small strata are joined with the next.
-fn strata(rows: &[u32], top: Threshold, priorities: &[u64], wanted: usize) -> Vec<Vec<u32>> {
-    if rows.len() <= wanted {
-        return if rows.is_empty() { Vec::new() } else { vec![rows.to_vec()] };
-    }
-    // The first two strata have half of all rows, so a linear search is faster than a binary one.
-    let begins: [u64; MOST_STRATA - 1] = std::array::from_fn(|i| halved(top.to_u128(), i + 1) as u64);
-    let mut strata = vec![Vec::new(); MOST_STRATA];
-    for row in rows {
-        let priority = priorities[*row as usize];
-        strata[begins.iter().position(|begin| priority >= *begin).unwrap_or(MOST_STRATA - 1)].push(*row);
-    }
-    let mut joined: Vec<Vec<u32>> = Vec::new();
-    let mut small = Vec::new();
-    for stratum in strata.into_iter().rev() {
-        small = match small.is_empty() {
-            true => stratum,
-            false => merged(small, stratum),
-        };
-        if small.len() >= wanted {
-            joined.push(std::mem::take(&mut small));
-        }
-    }
-    if !small.is_empty() {
-        joined.push(small);
-    }
-    joined
-}
-
-/// `top / sqrt(2)^i`, rounded down.
-fn halved(top: u128, i: usize) -> u128 {
-    const ROOT_OF_HALF: u128 = 3_037_000_499; // 2^32 / sqrt(2)
-    let whole = top >> (i / 2);
-    if i.is_multiple_of(2) { whole } else { (whole * ROOT_OF_HALF) >> 32 }
-}
-
-fn merged(a: Vec<u32>, b: Vec<u32>) -> Vec<u32> {
-    let mut both: Vec<u32> = a.into_iter().chain(b).collect();
-    // The stable sort merges two ascending runs in one pass.
-    both.sort();
-    both
 }
 
 /// Fewer rows are processed on one core.
@@ -461,20 +420,5 @@ mod tests {
             rows_seen.sort_unstable();
             assert!(rows_seen.into_iter().eq(0..rows as u32));
         }
-    }
-
-    #[test]
-    fn strata_divide_the_priorities() {
-        let mut rng = SmallRng::seed_from_u64(4);
-        let priorities: Vec<u64> = (0..5000).map(|_| rng.random::<u64>() / 10).collect();
-        let top = Threshold::new(u64::MAX as u128 / 10 + 1);
-        let rows: Vec<u32> = (0..5000).collect();
-        let strata = strata(&rows, top, &priorities, 100);
-        assert!((8..=12).contains(&strata.len()), "{}", strata.len());
-        assert_eq!(strata.iter().map(Vec::len).sum::<usize>(), 5000);
-        let highest = |stratum: &Vec<u32>| stratum.iter().map(|row| priorities[*row as usize]).max().unwrap();
-        let lowest = |stratum: &Vec<u32>| stratum.iter().map(|row| priorities[*row as usize]).min().unwrap();
-        assert!(strata.windows(2).all(|pair| highest(&pair[0]) < lowest(&pair[1])));
-        assert!(strata.iter().all(|stratum| stratum.is_sorted() && stratum.len() >= 100));
     }
 }

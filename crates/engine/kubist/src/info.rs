@@ -40,6 +40,8 @@ pub struct About {
     pub replication: String,
     /// The compression level of new runs.
     pub compression: String,
+    /// Where the strata of new runs end: `halvings` or `windows`.
+    pub strata: String,
     /// The columns, with their units and metadata.
     pub columns: Vec<ColumnInfo>,
     /// Metadata of the table.
@@ -217,6 +219,7 @@ pub(crate) fn about(snapshot: &Snapshot) -> Result<About> {
         seed: core.header.seed,
         replication: core.header.replication.to_string(),
         compression: schema.compression.name().into(),
+        strata: schema.strata.name().into(),
         columns: schema.describe(),
         metadata: schema.metadata.clone(),
         thinned,

@@ -69,7 +69,7 @@ pub use kubist_repair::verify::{VerifyOptions, VerifyReport};
 pub use kubist_store as store;
 pub use kubist_types::{
     Accuracy, Bound, Cancel, ColumnInfo, CommitOptions, Compression, Dimension, Domain, Error, ErrorKind, Metadata,
-    PerCell, QuerySpec as Query, Replication, Result, Stats, TableOptions, Thinned, Value, WriterOptions,
+    PerCell, QuerySpec as Query, Replication, Result, Stats, Strata, TableOptions, Thinned, Value, WriterOptions,
 };
 pub use kubist_write::writer::{Committed, Writer};
 pub use location::Location;

@@ -1,8 +1,10 @@
 //! A snapshot of a table and its queries.
 
 use std::collections::BTreeMap;
+use std::time::Duration;
 
 use arrow_schema::SchemaRef;
+use kubist_catalog::hold;
 use kubist_catalog::token::SnapshotToken;
 use kubist_estimate::{Estimate, EstimateOptions, Estimation};
 use kubist_maintain::column_use::ColumnsUse;
@@ -117,6 +119,26 @@ impl Snapshot {
     /// `Invalid` if the step itself is not complete.
     pub fn at_step(&self, step: i64) -> Result<Snapshot> {
         Ok(Snapshot { pinned: self.pinned.at_step(step)?, cancel: self.cancel.clone() })
+    }
+
+    /// Keeps the files of all snapshots since `since` (milliseconds since 1970) from being cleaned for `time`,
+    /// also after this process has ended. Returns a name for [`Snapshot::release`]. A hold that is put before
+    /// the snapshot is taken leaves no gap.
+    ///
+    /// # Errors
+    ///
+    /// `Invalid` for more than 31 days; a storage error, such as `Permission` in a table that can only be read.
+    pub fn hold(&self, since: u64, time: Duration) -> Result<String> {
+        hold::put(&self.pinned.core, since, time)
+    }
+
+    /// Ends a hold before its time.
+    ///
+    /// # Errors
+    ///
+    /// `Invalid` if it is no name of a hold; a storage error.
+    pub fn release(&self, hold: &str) -> Result<()> {
+        hold::release(&self.pinned.core, hold)
     }
 
     /// Returns the statistics of all rows of each subsampled step.

@@ -28,7 +28,9 @@ use kubist_read::stream::QueryStream;
 use kubist_repair::salvage::{self, SalvageReport};
 use kubist_repair::verify::{self, VerifyOptions, VerifyReport};
 use kubist_store::StoreExt;
-use kubist_types::{Accuracy, Cancel, Compression, Error, Metadata, Result, TableOptions, Value, WriterOptions};
+use kubist_types::{
+    Accuracy, Cancel, Compression, Error, Metadata, Result, Strata, TableOptions, Value, WriterOptions,
+};
 use kubist_write::writer::{Behind, Writer};
 
 use crate::explain::HandleTraffic;
@@ -335,6 +337,16 @@ impl Table {
     /// A storage error.
     pub fn set_compression(&self, compression: Compression) -> Result<()> {
         self.core.set_compression(compression)
+    }
+
+    /// Sets where the strata of new runs end. Older runs keep theirs until [`Table::optimize`] rewrites them
+    /// ([`OptimizeOptions::recompress`]).
+    ///
+    /// # Errors
+    ///
+    /// A storage error.
+    pub fn set_strata(&self, strata: Strata) -> Result<()> {
+        self.core.set_strata(strata)
     }
 
     /// Permits several machines to write to the table, permanently. Its directory must be on a file system

@@ -4,7 +4,7 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use clap::Args;
-use kubist::{Compression, Replication};
+use kubist::{Compression, Replication, Strata};
 
 use crate::location::Location;
 use crate::parse::{self, Bounds, DimensionText, Entry, Units};
@@ -35,6 +35,8 @@ Options of --create, for a new table (each its own --create KEY=VALUE):
   seed=7             seed of the samples [default: 0]
   compression=small  compression level: fast, balanced or small [default: balanced];
                      kubist alter changes it
+  strata=windows     order for loaders of random batches (docs/training.md): halvings or windows
+                     [default: halvings]
   replication=full   copies that the optimizer makes in deeper cubes: none, outlook, outlook(BOOST),
                      full or full(HEIGHT) [default: outlook(-1)]; copies make small boxes cheaper
   shared             several machines write to it: its directory is on NFS, Lustre, GPFS or a similar
@@ -171,6 +173,11 @@ pub struct Alter {
     /// `kubist optimize --recompress` rewrites the existing rows.
     #[arg(long, value_name = "LEVEL")]
     pub compression: Option<Compression>,
+    /// The strata of rows written from now on: halvings, or windows for loaders of random batches
+    ///
+    /// `kubist optimize --recompress` rewrites the existing rows.
+    #[arg(long, value_name = "STRATA")]
+    pub strata: Option<Strata>,
     /// Allow several machines to write to the table's directory; this cannot be undone
     #[arg(long)]
     pub shared: bool,
@@ -206,6 +213,9 @@ pub struct Copy {
     /// Wider types of columns: integers or floats that hold every value of the column
     #[arg(long, value_name = "COLUMN=TYPE,...")]
     pub types: Option<parse::Types>,
+    /// The strata of the copy: halvings, or windows for loaders of random batches [default: the same]
+    #[arg(long, value_name = "STRATA")]
+    pub strata: Option<Strata>,
     /// Copy only up to this step of the simulation, which must be complete
     #[arg(long, allow_hyphen_values = true)]
     pub step: Option<i64>,
@@ -268,8 +278,8 @@ pub struct Optimize {
     /// table's setting]
     #[arg(long, value_name = "POLICY")]
     pub replication: Option<Replication>,
-    /// Rewrite the rows whose compression differs from the table's setting (`kubist alter --compression` sets
-    /// it)
+    /// Rewrite the rows whose compression or strata differ from the table's settings (`kubist alter` sets
+    /// them)
     #[arg(long)]
     pub recompress: bool,
     /// Continue as the table grows, with a part of one core, until interrupted

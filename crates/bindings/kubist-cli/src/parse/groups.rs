@@ -5,7 +5,7 @@
 
 use std::path::PathBuf;
 
-use kubist::{Compression, Metadata, Replication};
+use kubist::{Compression, Metadata, Replication, Strata};
 use kubist_expr::nearest;
 use kubist_files::Delimiter;
 use kubist_plot::{Colormap, RADII, Style};
@@ -113,14 +113,25 @@ pub struct NewTable {
     pub accuracy: Vec<(String, String)>,
     pub metadata: Metadata,
     pub compression: Option<Compression>,
+    pub strata: Option<Strata>,
     pub replication: Option<Replication>,
     pub shared: bool,
 }
 
 impl Group for NewTable {
     const OPTION: &'static str = "--create";
-    const KEYS: &'static [&'static str] =
-        &["lookup", "capacity", "seed", "units", "accuracy", "metadata", "compression", "replication", "shared"];
+    const KEYS: &'static [&'static str] = &[
+        "lookup",
+        "capacity",
+        "seed",
+        "units",
+        "accuracy",
+        "metadata",
+        "compression",
+        "strata",
+        "replication",
+        "shared",
+    ];
 
     fn set(&mut self, entry: &Entry) -> Result<(), String> {
         match entry.key.as_str() {
@@ -131,6 +142,7 @@ impl Group for NewTable {
             "accuracy" => self.accuracy.extend(entry.parsed::<Bounds>()?.0),
             "metadata" => self.metadata.extend([super::columns::entry(entry.text()?)?]),
             "compression" => once(&mut self.compression, entry.parsed()?)?,
+            "strata" => once(&mut self.strata, entry.parsed()?)?,
             "replication" => once(&mut self.replication, entry.parsed()?)?,
             _ => self.shared = entry.is_on()?,
         }
@@ -150,6 +162,7 @@ impl NewTable {
             "metadata": self.metadata,
             "storage": {
                 "compression": self.compression.map(|compression| compression.name()),
+                "strata": self.strata.map(|strata| strata.name()),
                 "replication": self.replication.map(|policy| policy.to_string()),
                 "shared": self.shared,
             },
