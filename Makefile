@@ -63,6 +63,7 @@
 # make bench-regions   spheres and cones as formulas, beside DuckDB, Polars and a k-d tree; ROWS=n
 # make bench-runs   100 runs of a million rows as one table, beside pandas over Parquet; RUNS=n, ROWS=n
 # make bench-advising   advised designs beside an exhaustive search on six data sets; ROWS=n
+# make bench-loader       loaders of random batches: rows/s, variance, memory
 # make bench-interrupts   the delay of Ctrl-C in calls that take long
 # make bench-boxes   exact boxes beside DuckDB's own table, scans beside a numpy copy; ROWS=n, STORES=folder
 # make instructions   instructions of five small works beside those kept; UPDATE=1 keeps today's
@@ -92,7 +93,7 @@ export PIP_DISABLE_PIP_VERSION_CHECK := 1
 # The integration tests, one program for each crate; its modules are chosen by their names.
 IT := cargo test --release --locked --target-dir target --test it
 
-.PHONY: build compile docs docs-serve drawings install header page wheel demo check test test-all test-formats stress-formats test-index bench-files test-openfoam openfoam test-hecuba pictures bench bench-view bench-frames bench-insitu bench-billion bench-live bench-grids bench-replication bench-lookup bench-directory bench-cluster bench-peers bench-estimates bench-regions bench-runs bench-advising bench-interrupts bench-boxes bench-accuracy bench-sizes instructions coverage structures crash stress stress-simulations stress-budget hostile generate golden fuzz clean test-widget gallery bench-md spark test-spark stress-spark bench-spark demo-insitu test-insitu-cluster \
+.PHONY: build compile docs docs-serve drawings install header page wheel demo check test test-all test-formats stress-formats test-index bench-files test-openfoam openfoam test-hecuba pictures bench bench-view bench-frames bench-insitu bench-billion bench-live bench-grids bench-replication bench-lookup bench-directory bench-cluster bench-peers bench-estimates bench-regions bench-runs bench-advising bench-interrupts bench-loader bench-boxes bench-accuracy bench-sizes instructions coverage structures crash stress stress-simulations stress-budget hostile generate golden fuzz clean test-widget gallery bench-md spark test-spark stress-spark bench-spark demo-insitu test-insitu-cluster \
         test-mounts stress-mounts \
         cassandra-index cassandra-index-test cassandra-index-campaign bench-cql-index \
         cassandra-up cassandra-down cassandra-chaos s3-up s3-down test-s3 bench-s3
@@ -326,6 +327,10 @@ bench-runs: build $(VENV)/.for-test
 
 bench-advising: build $(VENV)/.for-test
 	PYTHONPATH=python $(BIN)/python -m bench.advising $(ROWS)
+
+# ROWS=n; the figures go to docs/training.md. Lance is measured if it is installed.
+bench-loader: build $(VENV)/.for-test
+	PYTHONPATH=python $(BIN)/python -m bench.loader $(ROWS)
 
 bench-interrupts: build $(VENV)/.for-test
 	PYTHONPATH=python $(BIN)/python -m bench.interrupts

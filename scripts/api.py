@@ -40,6 +40,7 @@ CHAPTERS: dict[str, list[str]] = {
         "Split",
     ],
     "Saved answers": ["recompute", "history", "Recomputed", "History", "SavedAnswer"],
+    "Training": ["Loader"],
     "Writing": ["Writer", "Commit", "ingest", "from_dask"],
     "Indexed files": ["index", "FileIndex"],
     "Advice": ["advise", "Advice", "Advised", "Design"],

@@ -119,6 +119,7 @@ from .recomputing import History, Recomputed, SavedAnswer, history, recompute
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from ._widget import Widget as Widget
+    from .loading import Loader as Loader
 
 __all__ = [
     "Advice",
@@ -145,6 +146,7 @@ __all__ = [
     "Info",
     "InternalError",
     "InvalidInput",
+    "Loader",
     "Many",
     "NewerFormat",
     "NoSpace",
@@ -193,9 +195,13 @@ __all__ = [
 
 
 def __getattr__(name: str) -> object:
-    """`Widget` is imported on first use, because it needs an optional library."""
+    """`Widget` and `Loader` are imported on first use, because they need optional libraries."""
     if name == "Widget":
         from ._widget import Widget as Widget
 
         return Widget
+    if name == "Loader":
+        from .loading import Loader as Loader
+
+        return Loader
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

@@ -23,6 +23,7 @@ _SYNONYMS = {
     "box": ("bounds", "region", "bbox", "range"),
     "order_by": ("order", "sort", "sort_by"),
     "columns": ("select", "fields", "names"),
+    "batch": ("batch_size", "batchsize"),
 }
 """Names of query parameters in papers and other libraries."""
 

@@ -1,0 +1,10 @@
+"""Random batches of tables, for training: `kubist.Loader`.
+
+`_order` divides an epoch into groups of rows, as values; `_read` reads a group into arrays;
+`_regions` predicts the variance of batches from regions of space; `_state` is the place in an
+order; `_loader` puts them together.
+"""
+
+from ._loader import Loader
+
+__all__ = ["Loader"]

@@ -1,0 +1,185 @@
+"""Reads groups of rows into arrays, of the types and the scale that a model wants."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from typing import Any, NamedTuple, cast
+
+import numpy as np
+
+from .. import _kubist
+from .._errors import InvalidInput
+from .._result import _array
+from .._spec import QuerySpec
+from ._order import Group
+
+Arrays = dict[str, np.ndarray[Any, Any]]
+
+_SPARE = 1.02
+"""Arrays are larger than the expected rows by this factor and a few rows."""
+_PILOT_ROWS = 100_000
+"""Rows of lowest priority from which a mean and a deviation are estimated."""
+
+
+class Scale(NamedTuple):
+    """The mean and the deviation of a column."""
+
+    mean: float
+    deviation: float
+
+
+class Shape(NamedTuple):
+    """The arrays of a batch."""
+
+    kinds: dict[str, np.dtype[Any]]
+    scales: dict[str, Scale]
+
+    def row_bytes(self) -> int:
+        """Bytes of a row in memory."""
+        return sum(kind.itemsize for kind in self.kinds.values())
+
+
+class Pool(NamedTuple):
+    """The rows of a group, in the order of the epoch."""
+
+    arrays: Arrays
+    rows: int
+
+    def take(self, first: int, last: int) -> Arrays:
+        """Some rows, as arrays of their own."""
+        return {name: array[first:last].copy() for name, array in self.arrays.items()}
+
+
+class Source:
+    """The rows of one snapshot."""
+
+    def __init__(self, table: _kubist.Table, pinned: _kubist.Snapshot, question: QuerySpec) -> None:
+        self._table, self.pinned, self._question = table, pinned, question
+        self.regions: list[str] = []
+
+    def count(self) -> int:
+        """The rows of an epoch."""
+        return self.pinned.count({k: v for k, v in self._question.items() if k != "columns"})  # type: ignore[arg-type]
+
+    def cut(self, parts: int) -> None:
+        """Divides the rows into regions of space."""
+        self.regions = self.pinned.splits(self._question, parts, False)
+
+    def shape(self, dtype: str | None, target: str | None, normalise: bool) -> Shape:
+        """The types of the arrays, and the scale of the columns that are to be normalised."""
+        stream = self.pinned.query({**self._question, "limit": 1})
+        empty = _columns(stream, stream.empty_batch())
+        stream.close()
+        kinds = {name: _kind(name, array, dtype, name == target) for name, array in empty.items()}
+        names = [name for name in kinds if normalise and name != target]
+        for name in names:
+            if kinds[name].kind != "f":
+                raise InvalidInput(
+                    f"normalise: column {name!r} has the type {kinds[name]}: "
+                    f'give dtype="float32" or "float64"'
+                )
+        return Shape(kinds, self._scales(names) if names else {})
+
+    def _scales(self, names: list[str]) -> dict[str, Scale]:
+        """The rows of lowest priority are a uniform sample of all rows."""
+        stream = self.pinned.query({**self._question, "limit": _PILOT_ROWS})
+        parts: dict[str, list[np.ndarray[Any, Any]]] = {name: [] for name in names}
+        for batch in _batches(stream):
+            for name in names:
+                parts[name].append(_floats(batch[name]))
+        scales = {}
+        for name, arrays in parts.items():
+            values = np.concatenate([np.empty(0), *arrays])
+            values = values[np.isfinite(values)]
+            mean, deviation = (values.mean(), values.std()) if len(values) else (0.0, 1.0)
+            scales[name] = Scale(float(mean), float(deviation) or 1.0)
+        return scales
+
+    def read(self, group: Group, shape: Shape, expected: int) -> tuple[Arrays, int]:
+        """The rows of a group in the order of the table, and the rows that the engine examined."""
+        filling = _Filling(shape, int(expected * _SPARE) + 1024)
+        examined = 0
+        for stream in self._streams(group):
+            for batch in _batches(stream):
+                filling.add(batch)
+            examined += json.loads(stream.stats())["rows_read"]
+        return filling.arrays(), examined
+
+    def _streams(self, group: Group) -> Iterator[_kubist.Stream]:
+        for low, high in group.windows:
+            yield self.pinned.query(cast("QuerySpec", {**self._question, "window": (low, high)}))
+        for region in group.regions:
+            yield self._table.read_split(self.regions[region])
+
+
+class _Filling:
+    """Arrays that grow, so that no row is in memory twice."""
+
+    def __init__(self, shape: Shape, capacity: int) -> None:
+        self._shape, self._rows, self._capacity = shape, 0, capacity
+        self._arrays = {name: np.empty(capacity, kind) for name, kind in shape.kinds.items()}
+
+    def add(self, batch: Arrays) -> None:
+        rows = len(next(iter(batch.values())))
+        end = self._rows + rows
+        if end > self._capacity:
+            self._capacity = max(end, self._capacity * 3 // 2)
+            for name, array in self._arrays.items():
+                grown = np.empty(self._capacity, array.dtype)
+                grown[: self._rows] = array[: self._rows]
+                self._arrays[name] = grown
+        for name, values in batch.items():
+            kind = self._shape.kinds[name]
+            place = self._arrays[name][self._rows : end]
+            place[:] = _floats(values) if kind.kind == "f" else _whole(name, values)
+            if (scale := self._shape.scales.get(name)) is not None:
+                np.subtract(place, kind.type(scale.mean), out=place)
+                np.divide(place, kind.type(scale.deviation), out=place)
+        self._rows = end
+
+    def arrays(self) -> Arrays:
+        return {name: array[: self._rows] for name, array in self._arrays.items()}
+
+
+def _kind(name: str, empty: np.ndarray[Any, Any], dtype: str | None, target: bool) -> np.dtype[Any]:
+    kind: np.dtype[Any] = empty.dtype
+    if kind.kind not in "biuf" and (kind.kind not in "mM" or dtype is not None):
+        raise InvalidInput(
+            f"column {name!r} holds {'text' if kind.kind == 'O' else kind}: a loader yields numbers"
+        )
+    # Labels of classes stay integers.
+    if dtype is None or (target and kind.kind in "biu"):
+        return kind
+    wanted: np.dtype[Any] = np.dtype(dtype)
+    return wanted
+
+
+def _floats(values: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
+    """Null becomes NaN."""
+    if isinstance(values, np.ma.MaskedArray):
+        kind = values.dtype if values.dtype.kind == "f" else np.float64
+        floats: np.ndarray[Any, Any] = np.array(values.data, kind)
+        floats[values.mask] = np.nan
+        return floats
+    return values
+
+
+def _whole(name: str, values: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
+    if isinstance(values, np.ma.MaskedArray):
+        if values.mask.any():
+            raise InvalidInput(
+                f"column {name!r} has nulls, and its type {values.dtype} has no value for them: "
+                f'give dtype="float32", or where="{name} IS NOT NULL"'
+            )
+        return values.data
+    return values
+
+
+def _batches(stream: _kubist.Stream) -> Iterator[Arrays]:
+    while (batch := stream.next_batch()) is not None:
+        yield _columns(stream, batch)
+
+
+def _columns(stream: _kubist.Stream, batch: _kubist.Batch) -> Arrays:
+    return {name: _array(np, *batch.column(place)) for place, name in enumerate(stream.names())}

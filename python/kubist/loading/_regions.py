@@ -1,0 +1,53 @@
+"""The expected variance of batch means when rows come from random regions of space.
+
+Rows of a region resemble each other, so a pool of few regions gives batches that differ more than
+random ones. The ratio follows from the variance between regions and within them (sampling of
+clusters: Cochran, Sampling Techniques, chapter 9).
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from ._order import Group, Plan, generator
+from ._read import Shape, Source
+
+_PILOT = 64
+"""Regions of the pilot."""
+_PILOT_PLACE = 2**32 - 1
+"""The pilot's own random numbers."""
+
+
+def variance_ratio(
+    source: Source, shape: Shape, plan: Plan, rows: int, batch: int, seed: int
+) -> float:
+    """Variance of a batch mean over that of a true random batch, in the column with the largest."""
+    drawn = generator(seed, _PILOT_PLACE).permutation(plan.parts)[:_PILOT]
+    arrays = [source.read(Group((), (int(part),)), shape, rows // plan.parts)[0] for part in drawn]
+    names = [name for name, kind in shape.kinds.items() if kind.kind in "biuf"]
+    ratios = [
+        _ratio([part[name].astype(np.float64) for part in arrays], plan, rows, batch)
+        for name in names
+    ]
+    return max(ratios, default=1.0)
+
+
+def _ratio(
+    parts: list[np.ndarray[tuple[int], np.dtype[np.float64]]], plan: Plan, rows: int, batch: int
+) -> float:
+    parts = [part[np.isfinite(part)] for part in parts]
+    parts = [part for part in parts if len(part) > 1]
+    if len(parts) < 2:
+        return 1.0
+    sizes = np.array([len(part) for part in parts], float)
+    within = float(np.average([part.var(ddof=1) for part in parts], weights=sizes))
+    means = np.array([part.mean() for part in parts])
+    between = max(float(means.var(ddof=1)) - within * float(np.mean(1 / sizes)), 0.0)
+    if within + between == 0:
+        return 1.0
+    drawn, pool = plan.drawn, rows * plan.drawn / plan.parts
+    batch = min(batch, int(pool))
+    inside = (within + between * (1 - 1 / drawn)) / batch * (1 - batch / pool)
+    of_pools = (between / drawn + within / pool) * (1 - drawn / plan.parts)
+    true = (within + between) / batch * (1 - batch / max(rows, batch + 1))
+    return float((inside + of_pools) / true)
