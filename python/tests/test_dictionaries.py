@@ -131,7 +131,7 @@ def test_a_random_history_gives_the_items_of_a_dict(seed, monkeypatch):
         expected = {}
         for _ in range(rng.randrange(5, 40)):
             key = some_key(keys, rng)
-            match rng.randrange(14):
+            match rng.randrange(15):
                 case 0 | 1 | 2 | 3 | 4:
                     expected[key] = some_values(columns, rng)
                     found[key] = list(expected[key]) if len(columns) > 1 else expected[key]
@@ -158,7 +158,10 @@ def test_a_random_history_gives_the_items_of_a_dict(seed, monkeypatch):
                     more = {some_key(keys, rng): some_values(columns, rng) for _ in range(3)}
                     expected.update(more)
                     found.update(more)
-                case 13:
+                case 14 if rng.random() < 0.3:
+                    found.clear()
+                    expected.clear()
+                case 13 | 14:
                     parts = [
                         item for part in found.split(rng.randrange(1, 9)) for item in part.items()
                     ]
@@ -407,6 +410,11 @@ def test_parts_are_disjoint_and_reopen_in_another_process():
     assert sorted(rows) == [(i, i / 8, i / 100, i / 50, "p") for i in range(50, 1000)]
     assert sum(len(part) for part in parts) == len(rows)
     assert len(pickle.loads(pickle.dumps(parts[0]))) == len(parts[0])
+    whole = next(iter(d.split(1)))
+    assert whole[3, 3 / 8].label == "later" and dict(whole) == dict(d.items())
+    copied = Droplets("copied")
+    copied.update(d)
+    assert copied == d and len(copied) == 2000
     with pytest.raises(kubist.InvalidInput, match="split the dictionary"):
         d.filter(lambda p: str(p.pid) == "1").split()
     with pytest.raises(kubist.InvalidInput):

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import uuid
-from collections.abc import Callable, Iterator, MutableMapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, MutableMapping, Sequence
 from typing import Any
 
 from .._errors import InvalidInput
@@ -17,6 +17,7 @@ from ._rows import Rows, commit_all, opened
 from ._shape import Shape
 from ._spec import Spec
 from ._views import Filtered, Items, Keys, Values, reading_of
+from ._writes import Key
 
 SHOWN = 1000
 """``repr`` shows so many items."""
@@ -129,6 +130,19 @@ class StorageDict(IStorage, MutableMapping[Any, Any]):
         """Returns pairs of a key and a value, in no order."""
         return Items(self)
 
+    def update(self, other: Any = (), /, **values: Any) -> None:
+        """Sets the items of a mapping, of pairs, and of named arguments."""
+        pairs = other.items() if isinstance(other, Mapping) else other
+        for key, value in pairs:
+            self[key] = value
+        for name, value in values.items():
+            self[name] = value
+
+    def clear(self) -> None:
+        """Removes all items; the table stays."""
+        for key in list(self):
+            self._remove(self._shape.stored_key(key))
+
     def filter(self, function: Callable[[Any], Any]) -> Filtered:
         """Returns the items for which a function is true.
 
@@ -183,13 +197,9 @@ class StorageDict(IStorage, MutableMapping[Any, Any]):
             self._rows.put(stored, self._shape.stored_value(names))
 
     def __delitem__(self, key: Any) -> None:
-        stored = self._shape.stored_key(key)
-        if self._rows is None:
-            del self._memory[self._shape.key(stored)]
-        elif self._rows.get(stored) is None:
+        if key not in self:
             raise KeyError(key)
-        else:
-            self._rows.put(stored, None)
+        self._remove(self._shape.stored_key(key))
 
     def __contains__(self, key: object) -> bool:
         stored = self._shape.stored_key(key)
@@ -232,6 +242,12 @@ class StorageDict(IStorage, MutableMapping[Any, Any]):
         self._rows = opened(full, self._described, before=commit_registry)
         self._shape = Shape(self._rows.spec, getByID)
         self._register(full)
+
+    def _remove(self, stored: Key) -> None:
+        if self._rows is None:
+            del self._memory[self._shape.key(stored)]
+        else:
+            self._rows.put(stored, None)
 
     def _persistent(self) -> Rows:
         if self._rows is None:

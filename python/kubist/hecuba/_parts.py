@@ -35,6 +35,7 @@ class _OfSplit:
         self._snapshot = snapshot
         self._split = split
         self._shape = whole._shape
+        self._loaded: dict[Any, Any] | None = None
 
     @property
     def storage_id(self) -> str:
@@ -107,10 +108,10 @@ class Part(_OfSplit, Mapping[Any, Any]):
         return (key for key, _ in self._read())
 
     def __getitem__(self, key: Any) -> Any:
-        for found, value in self._read():
-            if found == key:
-                return value
-        raise KeyError(key)
+        # A part has no index of its own; the first key that is wanted loads it.
+        if self._loaded is None:
+            self._loaded = dict(self._read())
+        return self._loaded[key]
 
 
 class FilteredPart(_OfSplit, Iterable[Any]):
