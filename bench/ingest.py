@@ -39,7 +39,7 @@ def best(
     return min(taken)
 
 
-def fits(rows: int) -> tuple[str, Callable[[], object], dict[str, Any]]:
+def fits(rows: int) -> Case:
     from astropy.table import Table
 
     rng = np.random.default_rng(1)
@@ -58,7 +58,7 @@ def fits(rows: int) -> tuple[str, Callable[[], object], dict[str, Any]]:
     )
 
 
-def laz(rows: int) -> tuple[str, Callable[[], object], dict[str, Any]]:
+def laz(rows: int) -> Case:
     import laspy
 
     rng = np.random.default_rng(1)
@@ -81,7 +81,7 @@ def laz(rows: int) -> tuple[str, Callable[[], object], dict[str, Any]]:
     return "scan.laz", read, {}
 
 
-def xtc(rows: int) -> tuple[str, Callable[[], object], dict[str, Any]]:
+def xtc(rows: int) -> Case:
     import MDAnalysis as mda
 
     rng, cell = np.random.default_rng(1), [100, 100, 100, 90, 90, 90]
@@ -105,6 +105,36 @@ def xtc(rows: int) -> tuple[str, Callable[[], object], dict[str, Any]]:
     return "run.xtc", read, {"read": {"topology": "top.gro"}}
 
 
+def measure(make: Callable[[int], Case], rows: int) -> str:
+    """A line of the table for one format."""
+    file, read, options = make(rows)
+
+    def clear() -> None:
+        shutil.rmtree("t", ignore_errors=True)
+
+    # The first call imports libraries.
+    kubist.ingest("t", file, dry_run=True, **options)
+    plain = best(read)
+    ingest = best(
+        lambda: kubist.ingest("t", file, progress=print_nothing, **options), clear
+    )
+    table = kubist.open("t")
+    about, found = table.info(), table.query().to_arrow()
+    dimensions = {d.column: (d.low, d.high) for d in about.dimensions}
+    identity, lookup = list(about.identity), list(about.lookup)
+
+    def create() -> object:
+        return kubist.create(
+            "t", found, dimensions=dimensions, identity=identity, lookup=lookup
+        )
+
+    clear()
+    build = best(create, clear)
+    name, ratio = Path(file).suffix[1:].upper(), ingest / (plain + build)
+    times = f"{plain:.2f} | {build:.2f} | {ingest:.2f} | {ratio:.2f}"
+    return f"| {name} | {found.num_rows:,} | {times} |"
+
+
 def main() -> None:
     warnings.simplefilter("ignore")
     asked = int(sys.argv[1]) if len(sys.argv) > 1 else None
@@ -115,30 +145,7 @@ def main() -> None:
     for make, rows in ((fits, 2_000_000), (laz, 4_000_000), (xtc, 4_000_000)):
         with tempfile.TemporaryDirectory() as folder:
             os.chdir(folder)
-            file, read, options = make(asked or rows)
-            # The first call imports libraries.
-            kubist.ingest("t", file, dry_run=True, **options)
-            clear = lambda: shutil.rmtree("t", ignore_errors=True)  # noqa: E731
-            plain = best(read)
-            ingest = best(
-                lambda: kubist.ingest("t", file, progress=print_nothing, **options),
-                clear,
-            )
-            table = kubist.open("t")
-            about, found = table.info(), table.query().to_arrow()
-            dimensions = {d.column: (d.low, d.high) for d in about.dimensions}
-            roles = {"identity": list(about.identity), "lookup": list(about.lookup)}
-            clear()
-            build = best(
-                lambda: kubist.create("t", found, dimensions=dimensions, **roles), clear
-            )
-            ratio = ingest / (plain + build)
-            name = Path(file).suffix[1:].upper()
-            print(
-                f"| {name} | {found.num_rows:,} | {plain:.2f} | {build:.2f} | {ingest:.2f} "
-                f"| {ratio:.2f} |",
-                flush=True,
-            )
+            print(measure(make, asked or rows), flush=True)
             os.chdir("/")
 
 
