@@ -24,6 +24,8 @@ import numpy as np
 
 REPEATS = 3
 ATOMS = 20_000
+Case = tuple[str, Callable[[], object], dict[str, Any]]
+"""A file, its plain read, and the options of its ingestion."""
 
 
 def best(
