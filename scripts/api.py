@@ -28,7 +28,7 @@ The public names of `import kubist`. `scripts/api.py` writes this page from the 
 """
 
 CHAPTERS: dict[str, list[str]] = {
-    "Open and create": ["create", "open", "open_many", "connect", "drop", "salvage"],
+    "Open and create": ["create", "open", "open_many", "connect", "drop", "salvage", "unpack"],
     "Tables": ["Table", "Snapshot", "Many", "RemoteTable", "RemoteSnapshot"],
     "Results": [
         "Result",

@@ -106,7 +106,7 @@ from ._reports import (
 from ._result import Result
 from ._split import Split
 from ._table import Snapshot, Table
-from ._unopened import drop, salvage
+from ._unopened import drop, salvage, unpack
 from ._view import View
 from ._writer import Writer
 from .advising import Advice, Advised, Design, advise
@@ -191,6 +191,7 @@ __all__ = [
     "open_many",
     "recompute",
     "salvage",
+    "unpack",
 ]
 
 

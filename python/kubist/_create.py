@@ -157,6 +157,8 @@ def open(path: str | os.PathLike[str], *, optimize: bool = False) -> Table:
     ----------
     path
         The location: a directory, ``s3://bucket/prefix`` or ``cassandra://hosts/keyspace/table``.
+        Or a sealed file that `Table.pack` wrote: its path, ``https://host/name`` on a web server
+        with range requests, or ``s3://bucket/key``.
     optimize
         Whether a thread restores the layout where queries of this handle read many more rows than
         they return. It needs write access to the table.

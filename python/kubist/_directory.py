@@ -261,6 +261,41 @@ class InDirectory(Looks, Generic[Opened]):
         )
         return self._open(location)
 
+    @checked_options()
+    def pack(
+        self,
+        path: str | os.PathLike[str],
+        *,
+        progress: Callable[[int, int], object] | None = None,
+    ) -> Opened:
+        """Seals all rows into one file at ``path``.
+
+        The file has the rows of a single snapshot and appears as a whole or not at all. It keeps
+        what `copy_to` keeps, and never changes. `open` opens it, also from an object store, and at
+        ``https://...`` on a web server that answers range requests. `kubist.unpack` makes a table
+        of it that can be written.
+
+        Parameters
+        ----------
+        path
+            The path of the new file; nothing may exist there.
+        progress
+            Called repeatedly with the number of rows done and in total.
+
+        Returns
+        -------
+        Table
+            The sealed table, open.
+
+        Examples
+        --------
+        >>> t.pack("airway.kubist1").count()
+        1000000
+        """
+        location = location_of(path)
+        self._pinned().pack(location, progress=progress)
+        return self._open(location)
+
     def _described(self, kind: str) -> str:
         try:
             rows = counted(len(self), "record")

@@ -1,13 +1,15 @@
-"""Operations on a table that is not open: drop and salvage."""
+"""Operations on a table that is not open: drop, salvage and unpack."""
 
 from __future__ import annotations
 
 import os
+from collections.abc import Callable
 
-from . import _kubist
+from . import _create, _kubist
 from ._directory import location_of
 from ._figures import parse
 from ._reports import Dropped, SalvageReport
+from ._table import Table
 
 
 def drop(path: str | os.PathLike[str], *, force: bool = False) -> Dropped:
@@ -67,6 +69,44 @@ def salvage(path: str | os.PathLike[str], to: str | os.PathLike[str]) -> Salvage
     return parse(SalvageReport, _kubist.Table.salvage(location_of(path), location_of(to)))
 
 
-for _public in (drop, salvage):
+def unpack(
+    path: str | os.PathLike[str],
+    to: str | os.PathLike[str],
+    *,
+    progress: Callable[[int, int], object] | None = None,
+) -> Table:
+    """Copies the sealed file at ``path`` into a new table at ``to``, which can be written.
+
+    All checksums of the file are compared first. The table appears as a whole or not at all. The
+    file does not change. `Table.copy_to` copies a file from a server.
+
+    Parameters
+    ----------
+    path
+        A file that `Table.pack` or ``kubist pack`` wrote.
+    to
+        The location of the new table; nothing may exist there.
+    progress
+        Called repeatedly with the number of rows done and in total.
+
+    Raises
+    ------
+    InvalidInput
+        ``path`` is another kind of file.
+    Damaged
+        The file is truncated or damaged.
+    TableExists
+        Something exists at ``to``.
+
+    Examples
+    --------
+    >>> t = kubist.unpack("airway.kubist1", "airway.kubist")
+    """
+    location = location_of(to)
+    _kubist.Table.unpack(location_of(path), location, progress=progress)
+    return _create.open(location)
+
+
+for _public in (drop, salvage, unpack):
     _public.__module__ = "kubist"
 del _public

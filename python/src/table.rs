@@ -125,6 +125,15 @@ impl Table {
         as_json(run(py, &cancel, || kubist::Table::salvage(location, to, &cancel, &mut |_, _| {}))?)
     }
 
+    /// Copies a sealed file into a new table; `progress(done, total)` in rows. Returns the report as JSON.
+    #[staticmethod]
+    #[pyo3(signature = (path, to, *, progress))]
+    fn unpack(py: Python<'_>, path: std::path::PathBuf, to: &str, progress: Option<Py<PyAny>>) -> PyResult<String> {
+        let cancel = Cancel::default();
+        let options = CopyOptions { cancel: cancel.clone(), ..CopyOptions::default() };
+        as_json(run_with_progress(py, &cancel, progress, |tell| kubist::Table::unpack(&path, to, &options, tell))?)
+    }
+
     fn location(&self) -> &str {
         self.0.location()
     }
@@ -502,6 +511,14 @@ impl Snapshot {
     /// Ends a hold.
     fn release(&self, py: Python<'_>, hold: &str) -> PyResult<()> {
         run(py, &Cancel::default(), || self.0.get()?.release(hold))
+    }
+
+    /// Writes all rows into one sealed file; `progress(done, total)` in rows. Returns the report as JSON.
+    #[pyo3(signature = (path, *, progress))]
+    fn pack(&self, py: Python<'_>, path: std::path::PathBuf, progress: Option<Py<PyAny>>) -> PyResult<String> {
+        let cancel = Cancel::default();
+        let options = CopyOptions { cancel: cancel.clone(), ..CopyOptions::default() };
+        as_json(run_with_progress(py, &cancel, progress, |tell| self.0.get()?.pack(&path, &options, tell))?)
     }
 
     /// The same snapshot, up to a complete step.

@@ -22,7 +22,7 @@ def blocks(page: Path) -> list[tuple[str, str]]:
     return re.findall(r"^```(python|sh)\n(.*?)^```", page.read_text(), re.MULTILINE | re.DOTALL)
 
 
-@pytest.mark.parametrize("page", ["frames.md", "tutorial.md"])
+@pytest.mark.parametrize("page", ["frames.md", "publishing.md", "tutorial.md"])
 def test_a_page_runs(page: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
     found = blocks(DOCS / page)

@@ -17,6 +17,7 @@ from .._errors import Error, InvalidInput, NotATable
 from .._libraries import need
 from .._looks import Looks
 from .._pinned import Pinned
+from .._places import is_sealed, is_server
 from .._remote import connect
 
 if TYPE_CHECKING:
@@ -100,7 +101,7 @@ def _found(location: str) -> list[str]:
         return [location]
     if os.path.exists(location):
         return [location]
-    found = sorted(path for path in glob.glob(location) if os.path.isdir(path))
+    found = sorted(path for path in glob.glob(location) if os.path.isdir(path) or is_sealed(path))
     if not found:
         raise NotATable(f"{location}: no table has such a name")
     return found
@@ -111,7 +112,7 @@ def _run(name: str, item: str | Looks) -> Run:
     with _named(name):
         if isinstance(item, Looks):
             table = item
-        elif item.startswith(("http://", "https://", "ssh://")):
+        elif is_server(item):
             table = connect(item)
         else:
             table = open(item)
@@ -134,7 +135,8 @@ def _named(name: str) -> Iterator[None]:
 def _names(locations: Sequence[str]) -> list[str]:
     """The last part of each location, with as many parts before it as make all names different."""
     parts = [[part for part in location.split("/") if part] for location in locations]
-    ends = [part[-1].removesuffix(".kubist") if part else "" for part in parts]
+    bare = [part[-1] if part else "" for part in parts]
+    ends = [name.removesuffix(".kubist1").removesuffix(".kubist") for name in bare]
     deepest = max(map(len, parts), default=0)
     for length in range(1, deepest + 1):
         before = ["/".join(part[-length:-1]) for part in parts]

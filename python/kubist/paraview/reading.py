@@ -15,6 +15,7 @@ import numpy as np
 import kubist
 from kubist import RemoteSnapshot, RemoteTable, Result, Table
 from kubist import Snapshot as LocalSnapshot
+from kubist._places import is_sealed, is_server
 from kubist._pushdown import quoted
 
 __all__ = [
@@ -52,11 +53,13 @@ PATIENCE = 1.0
 
 
 def open_at(place: str) -> Table | RemoteTable:
-    """Opens the table of a directory, of a file in it, or of an address."""
-    if place.startswith(("http://", "https://", "ssh://")):
+    """Opens the table of a directory, of a file in it, of a sealed file, or of an address."""
+    if is_server(place):
         return kubist.connect(place)
+    if "://" in place:
+        return kubist.open(place)
     path = Path(place)
-    return kubist.open(str(path.parent if path.is_file() else path))
+    return kubist.open(str(path.parent if path.is_file() and not is_sealed(path) else path))
 
 
 def axes_of(snapshot: Snapshot) -> tuple[list[str], str]:

@@ -141,7 +141,7 @@ def _pinned(source: Mapping[str, Any], newest: bool) -> Pinned:
 
 def _at(source: Mapping[str, Any], newest: bool) -> Looks:
     location: str = source["location"]
-    if location.startswith(("http://", "https://")):
+    if location.startswith(("http://", "https://")) and "/v1/tables/" in location:
         server, _, name = location.rpartition("/v1/tables/")
         table: Any = connect(server, name)
     else:

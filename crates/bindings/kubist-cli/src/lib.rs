@@ -26,6 +26,7 @@ mod location;
 mod model;
 mod output;
 mod outside;
+mod pack;
 mod paraview;
 mod parse;
 mod picture;
@@ -115,6 +116,8 @@ fn run(command: &Command, cancel: &Cancel) -> Result<()> {
         Command::Recompute(command) => Err(recompute::recompute(command)),
         Command::Alter(command) => alter::run(command, cancel),
         Command::Copy(command) => copy::run(command, cancel),
+        Command::Pack(command) => pack::pack(command, cancel),
+        Command::Unpack(command) => pack::unpack(command, cancel),
         Command::Regrid(command) => regrid::run(command, cancel),
         Command::Drop(command) => drop::run(command, cancel),
         Command::Advise(command) => Err(design::advise(command)),

@@ -79,7 +79,7 @@ impl TableLocation {
     }
 
     /// Returns the store of the table here. On a remote store the first requests of opening run in parallel,
-    /// and their results are returned too.
+    /// and their results are returned too if they found a table.
     ///
     /// # Errors
     ///
@@ -89,7 +89,8 @@ impl TableLocation {
         let Some(ahead) = named.ahead() else { return Ok((self.store()?, None)) };
         let (look, found) = both(ahead.as_ref(), || FirstLook::at(ahead.as_ref()), || named.find());
         match found.map_err(store_error)? {
-            Found::Store(store) => Ok((store, Some(look.map_err(store_error)?))),
+            // The requests ahead were to a directory of objects. The location may be a sealed file.
+            Found::Store(store) => Ok((store, look.ok().filter(|look| look.table.is_some()))),
             found => Ok((self.store_of(named.as_ref(), found)?, None)),
         }
     }

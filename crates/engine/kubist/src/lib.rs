@@ -48,6 +48,7 @@ mod explain;
 mod info;
 mod location;
 mod recording;
+mod sealed;
 mod snapshot;
 mod table;
 
@@ -73,5 +74,6 @@ pub use kubist_types::{
 };
 pub use kubist_write::writer::{Committed, Writer};
 pub use location::Location;
+pub use sealed::Packed;
 pub use snapshot::Snapshot;
 pub use table::{Regridded, Table};

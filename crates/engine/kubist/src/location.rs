@@ -1,5 +1,6 @@
 //! The place of a table, and the URL schemes that every program with the engine supports: `file`, `memory` and,
-//! with the features of the same names, `cassandra` and `s3`.
+//! with the features of the same names, `cassandra` and `s3`. The feature `s3` includes `http` and `https`, for
+//! sealed files on web servers.
 //!
 //! The first use of a location registers the schemes. A program adds its own with [`kubist_store::register`].
 //! Object stores are read through the cache of `KUBIST_CACHE`.
@@ -7,6 +8,9 @@
 use std::sync::{Arc, Once};
 
 use kubist_catalog::location::TableLocation;
+use kubist_one::SealedFiles;
+#[cfg(feature = "s3")]
+use kubist_store::Scheme;
 use kubist_store::{Directories, Memories, Store, register};
 use kubist_types::{Cancel, Result};
 
@@ -14,12 +18,18 @@ use kubist_types::{Cancel, Result};
 fn register_all() {
     static REGISTERED: Once = Once::new();
     REGISTERED.call_once(|| {
-        register(Arc::new(Directories));
+        register(Arc::new(SealedFiles(Arc::new(Directories))));
         register(Arc::new(Memories));
         #[cfg(feature = "cassandra")]
         register(Arc::new(kubist_cassandra::Clusters));
         #[cfg(feature = "s3")]
-        register(Arc::new(kubist_cache::FarScheme(Arc::new(kubist_object::Buckets))));
+        {
+            use kubist_object::{Buckets, Sites};
+            let schemes: [Arc<dyn Scheme>; 3] = [Arc::new(Buckets), Arc::new(Sites::Http), Arc::new(Sites::Https)];
+            for scheme in schemes {
+                register(Arc::new(kubist_cache::FarScheme(scheme)));
+            }
+        }
     });
 }
 

@@ -52,6 +52,7 @@ mod refresh;
 mod ring;
 mod salvage;
 mod schemes;
+mod sealed;
 mod shared;
 mod trouble;
 mod verify;

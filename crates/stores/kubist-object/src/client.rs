@@ -133,29 +133,11 @@ impl Link {
     ///
     /// `Refused` in a forked process; `Stopped`; errors of the work.
     pub fn wait<T>(&self, work: impl Future<Output = Result<T>>) -> Result<T> {
-        let location = self.location.to_string();
-        if !self.is_this_process() {
-            let cause = "the parent process opened it before a fork".into();
-            return Err(Error::Refused { file: location, cause });
-        }
-        self.runtime()?.block_on(async {
-            let mut work = pin!(work);
-            let mut stopped = None;
-            loop {
-                if let Ok(done) = tokio::time::timeout(LOOK, work.as_mut()).await {
-                    return done;
-                }
-                match (check_stopped(&location), stopped) {
-                    (Err(stop), Some(since)) if Instant::now() - since > LAST_ANSWER => return Err(stop),
-                    (Err(_), None) => stopped = Some(Instant::now()),
-                    _ => {}
-                }
-            }
-        })
+        waited(&self.location.to_string(), self.process, work)
     }
 
     pub fn runtime(&self) -> Result<&'static tokio::runtime::Runtime> {
-        runtime().map_err(|source| Error::Io { operation: "reach", file: self.location.to_string(), source })
+        runtime_for(&self.location.to_string())
     }
 
     pub fn is_this_process(&self) -> bool {
@@ -381,6 +363,36 @@ impl Link {
         let deletions = keys.iter().map(|(key, _)| self.delete(key));
         iter(deletions).buffer_unordered(self.location.parallel).try_collect().await
     }
+}
+
+fn runtime_for(location: &str) -> Result<&'static tokio::runtime::Runtime> {
+    runtime().map_err(|source| Error::Io { operation: "reach", file: location.into(), source })
+}
+
+/// Runs work on the process's runtime and waits for it. `process` is the one that opened the location.
+///
+/// # Errors
+///
+/// `Refused` in a forked process; `Stopped`; errors of the work.
+pub fn waited<T>(location: &str, process: u32, work: impl Future<Output = Result<T>>) -> Result<T> {
+    if process != std::process::id() {
+        let cause = "the parent process opened it before a fork".into();
+        return Err(Error::Refused { file: location.into(), cause });
+    }
+    runtime_for(location)?.block_on(async {
+        let mut work = pin!(work);
+        let mut stopped = None;
+        loop {
+            if let Ok(done) = tokio::time::timeout(LOOK, work.as_mut()).await {
+                return done;
+            }
+            match (check_stopped(location), stopped) {
+                (Err(stop), Some(since)) if Instant::now() - since > LAST_ANSWER => return Err(stop),
+                (Err(_), None) => stopped = Some(Instant::now()),
+                _ => {}
+            }
+        }
+    })
 }
 
 fn host(endpoint: &str) -> &str {

@@ -14,6 +14,9 @@
 //!   bytes, so every request can be repeated.
 //! - **A query lists nothing.** An entry of a log is the object of its number, writers are numbered objects
 //!   too, and a piece of a segment is found by its offset (`segments`).
+//!
+//! The crate also reads sealed files (`kubist_one`) by range requests: objects of a bucket, and files of web
+//! servers ([`Sites`]).
 
 mod claims;
 mod client;
@@ -28,8 +31,10 @@ mod objects;
 mod probe;
 mod process;
 mod ranges;
+mod remote;
 mod scheme;
 mod segments;
+mod sites;
 mod store;
 mod traffic;
 mod upload;
@@ -37,4 +42,5 @@ mod writers;
 
 pub use location::Location;
 pub use scheme::Buckets;
+pub use sites::Sites;
 pub use store::ObjectStore;

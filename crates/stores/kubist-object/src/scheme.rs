@@ -3,10 +3,12 @@
 use std::fmt;
 use std::sync::{Arc, OnceLock};
 
+use kubist_one::SealedStore;
 use kubist_store::{Error, Found, Result, Scheme, Store, StoreLocation};
 
 use crate::client::Link;
 use crate::location::Location;
+use crate::remote::RemoteFile;
 use crate::store::ObjectStore;
 
 /// The scheme `s3`: stores in buckets.
@@ -49,10 +51,20 @@ impl fmt::Display for Located {
 
 impl StoreLocation for Located {
     fn find(&self) -> Result<Found> {
-        match ObjectStore::find(self.link()?) {
-            Ok(store) => Ok(Found::Store(Arc::new(store))),
-            Err(Error::Missing { .. }) => Ok(Found::Nothing),
-            Err(error) => Err(error),
+        let link = self.link()?;
+        let failed = match ObjectStore::find(link.clone()) {
+            Ok(store) => return Ok(Found::Store(Arc::new(store))),
+            Err(Error::Missing { .. }) => None,
+            // A key that does not exist is forbidden to those who may read objects but not list them.
+            Err(error @ Error::Io { .. }) => Some(error),
+            Err(error) => return Err(error),
+        };
+        match (SealedStore::open(Arc::new(RemoteFile::of_bucket(&link))), failed) {
+            (Ok(Some(store)), _) => Ok(Found::Store(Arc::new(store))),
+            (_, Some(error)) => Err(error),
+            (Ok(None), None) => Ok(Found::NoStore("it is an object that is no sealed file")),
+            (Err(Error::Missing { .. }), None) => Ok(Found::Nothing),
+            (Err(error), None) => Err(error),
         }
     }
 

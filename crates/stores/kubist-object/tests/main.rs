@@ -5,3 +5,4 @@ mod common;
 mod bucket;
 mod cached;
 mod misbehaving;
+mod sealed;

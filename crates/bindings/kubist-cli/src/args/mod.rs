@@ -18,7 +18,7 @@ pub use self::read::{
     Estimate, Explain, Format, History, Info, Output, Query, Recompute, Salvage, Sql, Tail, Trajectories, Verify,
 };
 pub use self::show::{Plot, View};
-pub use self::write::{Alter, Cache, Clean, Copy, Drop, Ingest, Optimize, Regrid};
+pub use self::write::{Alter, Cache, Clean, Copy, Drop, Ingest, Optimize, Pack, Regrid, Unpack};
 
 const EXIT_CODES: &str = "\
 Exit codes:
@@ -57,6 +57,8 @@ pub enum Command {
     Clean(Clean),
     Alter(Alter),
     Copy(Copy),
+    Pack(Pack),
+    Unpack(Unpack),
     Regrid(Regrid),
     Drop(Drop),
     View(View),

@@ -227,6 +227,57 @@ pub struct Copy {
     pub json: bool,
 }
 
+/// Seal a table into one file
+///
+/// The file has all rows of one snapshot, while others may write, and appears as a whole. It never changes.
+/// Every command that reads opens it at its path, at http:// or https:// on a server with range requests, or
+/// at s3://bucket/key.
+#[derive(Debug, Args)]
+#[command(after_help = "\
+Examples:
+  kubist pack airway.kubist airway.kubist1
+  kubist plot airway.kubist1 --axes x,y --output airway.png
+  kubist query https://example.org/airway.kubist1 --sample 0.01
+
+Exit codes: see kubist --help")]
+pub struct Pack {
+    /// The table's directory, s3://bucket/prefix or cassandra://hosts/keyspace/table
+    pub table: Location,
+    /// The new file; it must not exist
+    pub file: PathBuf,
+    /// Pack only up to this step of the simulation, which must be complete
+    #[arg(long, allow_hyphen_values = true)]
+    pub step: Option<i64>,
+    /// Memory to use before rows spill to disk, like 256MiB
+    #[arg(long, value_name = "SIZE", value_parser = parse::bytes)]
+    pub memory: Option<usize>,
+    /// Print the outcome as JSON
+    #[arg(long)]
+    pub json: bool,
+}
+
+/// Copy a sealed file into a table that can be written
+///
+/// All checksums of the file are compared first. The table becomes visible as a whole.
+#[derive(Debug, Args)]
+#[command(after_help = "\
+Examples:
+  kubist unpack airway.kubist1 airway.kubist
+
+Exit codes: see kubist --help")]
+pub struct Unpack {
+    /// The sealed file, which `kubist pack` wrote; `kubist copy` copies one from a server
+    pub file: PathBuf,
+    /// The new table's directory, s3://bucket/prefix or cassandra://hosts/keyspace/table; it must not exist
+    pub table: Location,
+    /// Memory to use before rows spill to disk, like 256MiB
+    #[arg(long, value_name = "SIZE", value_parser = parse::bytes)]
+    pub memory: Option<usize>,
+    /// Print the outcome as JSON
+    #[arg(long)]
+    pub json: bool,
+}
+
 /// Change the indexed columns or their domains
 ///
 /// All rows move to the new grid while others may write and read; query results stay the same. You can

@@ -5,6 +5,7 @@ pub mod forward;
 pub mod gated;
 pub mod planted;
 pub mod proxy;
+pub mod site;
 pub mod stopping;
 pub mod watchdog;
 pub mod work;

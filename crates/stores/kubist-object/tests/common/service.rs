@@ -178,7 +178,12 @@ fn answer(request: &Request, values: &mut BTreeMap<String, Vec<u8>>, ignores: bo
 fn part(request: &Request, value: &[u8]) -> Answer {
     let range = request.headers.get("range").and_then(|range| range.strip_prefix("bytes=")?.split_once('-'));
     let Some((start, end)) = range else { return (200, of_object(value), value.to_vec()) };
-    let (start, end): (usize, usize) = (start.parse().unwrap(), end.parse().unwrap());
+    let end: usize = end.parse().unwrap();
+    let (start, end) = match start.parse() {
+        Ok(start) => (start, end),
+        // The last bytes.
+        Err(_) => (value.len().saturating_sub(end), value.len().max(1) - 1),
+    };
     if start >= value.len() {
         return refused(416, "InvalidRange");
     }

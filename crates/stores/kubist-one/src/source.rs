@@ -1,0 +1,43 @@
+//! Where the bytes of a sealed file come from.
+
+use std::fmt;
+use std::ops::Range;
+
+use bytes::Bytes;
+use kubist_store::{Latency, Result, Traffic, Watch};
+
+/// A file of fixed content that is read by ranges.
+///
+/// A source refuses to read on once its file was replaced or changed, so all bytes are of one content.
+pub trait Source: Send + Sync + fmt::Debug {
+    /// The location, as the user wrote it, for messages.
+    fn location(&self) -> &str;
+
+    /// What a read waits for.
+    fn latency(&self) -> Latency;
+
+    /// Reads the last `bytes` bytes, or all if the file is shorter, and returns them with the file's length.
+    ///
+    /// # Errors
+    ///
+    /// `Missing` if there is no such file; `Refused` if it was changed; `Io` or `Unreachable`.
+    fn tail(&self, bytes: u64) -> Result<(Bytes, u64)>;
+
+    /// Reads ranges inside the file: one `Bytes` per range, in the same order. A network source sends all
+    /// requests at once.
+    ///
+    /// # Errors
+    ///
+    /// `Damaged` if a range is not completely there; `Refused` if the file was changed; `Io` or `Unreachable`.
+    fn read(&self, ranges: &[Range<u64>], watch: Watch<'_>) -> Result<Vec<Bytes>>;
+
+    /// Requests to the service so far, if there is one.
+    fn traffic(&self) -> Option<Traffic> {
+        None
+    }
+
+    /// Whether the last read waited for a device.
+    fn waited(&self) -> bool {
+        false
+    }
+}
