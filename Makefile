@@ -5,6 +5,7 @@
 # make test    the tests before a change is handed on: 25 minutes from nothing, on two cores
 # make test-all    all tests, and all campaigns below, for a release: hours, and gigabytes of other programs
 # make test-formats   the tests of files of other programs, with all their libraries (1 GB), in .venv/
+# make stress-frames   5,000 random plans of Polars and 2,500 queries of DuckDB, against frames in memory; SEEDS=n
 # make stress-formats   2,000 random files of each format, against their own libraries; SEEDS=n, FIRST=seed
 # make test-index     indices beside 9,000 random files, against numpy and pyarrow; SEEDS=n, FIRST=seed
 # make demo-insitu   droplets that are looked at while they are computed: OpenFOAM where it is installed;
@@ -62,6 +63,7 @@
 # make bench-files   an index beside files of arrays beside what else finds values in them; ROWS=n, STORES=folder
 # make bench-regions   spheres and cones as formulas, beside DuckDB, Polars and a k-d tree; ROWS=n
 # make bench-ingest   FITS, LAZ and XTC into tables, beside plain reads by their own libraries; ROWS=n
+# make bench-taxi   questions of data engineers beside DuckDB, Polars and Lance; ROWS=n
 # make bench-runs   100 runs of a million rows as one table, beside pandas over Parquet; RUNS=n, ROWS=n
 # make bench-advising   advised designs beside an exhaustive search on six data sets; ROWS=n
 # make bench-loader       loaders of random batches: rows/s, variance, memory
@@ -94,7 +96,7 @@ export PIP_DISABLE_PIP_VERSION_CHECK := 1
 # The integration tests, one program for each crate; its modules are chosen by their names.
 IT := cargo test --release --locked --target-dir target --test it
 
-.PHONY: build compile docs docs-serve drawings install header page wheel demo check test test-all test-formats stress-formats test-index bench-files test-openfoam openfoam test-hecuba pictures bench bench-view bench-frames bench-insitu bench-billion bench-live bench-grids bench-replication bench-lookup bench-directory bench-cluster bench-peers bench-estimates bench-regions bench-ingest bench-runs bench-advising bench-interrupts bench-loader bench-boxes bench-accuracy bench-sizes instructions coverage structures crash stress stress-simulations stress-budget hostile generate golden fuzz clean test-widget gallery bench-md spark test-spark stress-spark bench-spark demo-insitu test-insitu-cluster \
+.PHONY: build compile docs docs-serve drawings install header page wheel demo check test test-all test-formats stress-formats test-index bench-files test-openfoam openfoam test-hecuba pictures bench bench-view bench-frames bench-insitu bench-billion bench-live bench-grids bench-replication bench-lookup bench-directory bench-cluster bench-peers bench-estimates bench-regions bench-taxi stress-frames bench-ingest bench-runs bench-advising bench-interrupts bench-loader bench-boxes bench-accuracy bench-sizes instructions coverage structures crash stress stress-simulations stress-budget hostile generate golden fuzz clean test-widget gallery bench-md spark test-spark stress-spark bench-spark demo-insitu test-insitu-cluster \
         test-mounts stress-mounts \
         cassandra-index cassandra-index-test cassandra-index-campaign bench-cql-index \
         cassandra-up cassandra-down cassandra-chaos s3-up s3-down test-s3 bench-s3
@@ -191,6 +193,10 @@ test-formats: build $(VENV)/.for-test $(VENV)/.for-formats
 stress-formats: build $(VENV)/.for-test $(VENV)/.for-formats
 	KUBIST_FORMAT_SEEDS=$(or $(SEEDS),2000) KUBIST_FORMAT_FIRST=$(or $(FIRST),0) $(BIN)/python -m pytest -q -k random \
 	  $(addprefix python/tests/test_ingest_,archives.py fits.py gadget.py h5md.py las.py netcdf.py random.py)
+
+# Random plans of Polars and queries of DuckDB, against frames in memory; SEEDS=n plans.
+stress-frames: build $(VENV)/.for-test
+	FRAMES=$(or $(SEEDS),5000) SEED=$(or $(FIRST),0) $(BIN)/python -m pytest -q python/tests/test_frames_random.py
 
 # Thousands of random files of arrays, each with questions, against numpy.
 test-index: build $(VENV)/.for-test $(VENV)/.for-formats
@@ -325,6 +331,10 @@ bench-regions: build $(VENV)/.for-test
 # ROWS=n; the figures stand in docs/formats.md.
 bench-ingest: build $(VENV)/.for-test $(VENV)/.for-formats
 	PYTHONPATH=python $(BIN)/python -m bench.ingest $(ROWS)
+
+# ROWS=n; it prints its table.
+bench-taxi: build bench/.venv/.ready
+	PYTHONPATH=python $(BENCH)/python -m bench.taxi $(ROWS)
 
 # RUNS=n and ROWS=n
 bench-runs: build $(VENV)/.for-test

@@ -104,6 +104,8 @@ class Read(TypedDict, total=False):
     types: Mapping[str, str] | None
     delimiter: str | None
     names: Sequence[str] | None
+    null: str | Sequence[str] | None
+    decimal: Literal[".", ","] | None
     hdu: str | int | None
     particles: Sequence[str | int] | None
     crs: str | int | None
@@ -129,4 +131,6 @@ class Style(TypedDict, total=False):
     colormap: str
     theme: Literal["paper", "dark"]
     aspect: Literal["auto", "equal", "fill"]
+    log_axes: Literal["x", "y", "xy"] | None
+    invert_axes: Literal["x", "y", "xy"] | None
     point_size: float | None

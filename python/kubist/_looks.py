@@ -83,7 +83,7 @@ class Looks(Questions):
         self,
         x: str | None = None,
         y: str | None = None,
-        color: str | None = None,
+        color: str | Sequence[str] | None = None,
         *,
         box: Box | None = None,
         where: str | None = None,
@@ -104,9 +104,11 @@ class Looks(Questions):
         Parameters
         ----------
         x, y
-            The columns of the axes. None: the table's first two dimensions.
+            The columns or expressions of the axes. None: the table's first two dimensions.
         color
-            The column that colours the points. None: the number of points at each location.
+            The column or expression that colours the points. Texts, booleans and few integers have
+            a colour each. Three columns are red, green and blue, from 0 to 1 or in 8 or 16 bits.
+            None: the number of points at each location.
         box, where, steps
             The rows, as for `query`.
         sample, limit
@@ -124,7 +126,9 @@ class Looks(Questions):
             is viridis (the default), magma, inferno, plasma, cividis, turbo, coolwarm or gray.
             ``theme`` is paper (dark axes on white, the default) or dark. ``aspect`` is equal (one
             unit has the same length on both axes), fill, or auto (the default: equal for spatial
-            axes of one unit). ``point_size`` is the radius of a point in pixels.
+            axes of one unit). ``log_axes`` are the axes with a logarithmic scale, ``"x"``, ``"y"``
+            or ``"xy"``; ``invert_axes`` those whose values rise to the left or downwards.
+            ``point_size`` is the radius of a point in pixels.
 
         Raises
         ------
@@ -143,20 +147,24 @@ class Looks(Questions):
                     "plot: name the columns x and y, because the table has one dimension"
                 )
             x, y = x or dimensions[0], y or next(name for name in dimensions if name != x)
-        asked = list(dict.fromkeys(name for name in (x, y, color) if name is not None))
+        colors = [color] if isinstance(color, str) else list(color or ())
+        if len(colors) not in (0, 1, 3):
+            raise InvalidInput("plot: color is one column, or three: red, green and blue")
+        asked = list(dict.fromkeys((x, y, *colors)))
         if limit is None and sample is None:
             limit = _picture.POINTS
         result = self.query(
             box=box, where=where, steps=steps, sample=sample, limit=limit, columns=asked
         )
+        names = dict(zip(asked, result._first.names(), strict=True))
         return _picture.draw(
             result,
             None if steps is not None else len(self),
             box,
             where,
-            x=x,
-            y=y,
-            color=color,
+            x=names[x],
+            y=names[y],
+            color=[names[color] for color in colors],
             log=log,
             range=range,
             size=size,

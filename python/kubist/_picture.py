@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import json
 import os
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal
 
 from . import _box, _kubist
 from ._errors import InvalidInput
@@ -63,7 +63,7 @@ def draw(
     *,
     x: str,
     y: str,
-    color: str | None,
+    color: Sequence[str],
     log: bool,
     range: tuple[float | None, float | None] | None,
     size: tuple[int, int] | None,
@@ -72,7 +72,7 @@ def draw(
 ) -> Picture:
     """Draws the rows of a query."""
     stream = result._read()
-    points = _kubist.Picture(stream.schema(), x, y, color)
+    points = _kubist.Picture(stream.schema(), x, y, list(color))
     while (batch := stream.next_batch()) is not None:
         points.add(batch)
     aspect = style.get("aspect", "auto")
@@ -82,6 +82,8 @@ def draw(
     drawing = {
         "ends": [_ends(box, x), _ends(box, y), (None, None) if range is None else list(range)],
         "log": bool(log),
+        "log_axes": _axes(style, "log_axes"),
+        "invert_axes": _axes(style, "invert_axes"),
         "colormap": style.get("colormap", "viridis"),
         "title": title,
         "region": _region(box, where),
@@ -93,6 +95,13 @@ def draw(
         "theme": style.get("theme", "paper"),
     }
     return Picture(points.draw(stream.schema(), json.dumps(drawing)))
+
+
+def _axes(style: Style, option: Literal["log_axes", "invert_axes"]) -> list[bool]:
+    axes = style.get(option)
+    if axes not in (None, "x", "y", "xy"):
+        raise InvalidInput(f"{option}: expected 'x', 'y' or 'xy', not {axes!r}")
+    return [axis in (axes or "") for axis in "xy"]
 
 
 def _size(size: Any) -> list[int]:

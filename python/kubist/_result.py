@@ -308,6 +308,12 @@ class Result:
     def __exit__(self, *_: object) -> None:
         self.close()
 
+    def __reduce__(self) -> tuple[Any, ...]:
+        raise InvalidInput(
+            "the result of a query cannot be pickled: pickle its rows (to_arrow()), the snapshot "
+            "and ask it again, or a part of t.splits()"
+        )
+
     def __repr__(self) -> str:
         if self._kept is not None and not self._closed:
             return _shown.text_table(*self._preview())

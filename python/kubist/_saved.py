@@ -82,11 +82,15 @@ def read(path: str | os.PathLike[str]) -> dict[str, Any]:
 
     Raises
     ------
+    FileNotFoundError
+        There is no such file.
     InvalidInput
         It is not a saved answer, or a newer version wrote it.
     """
     try:
         saved = json.loads(Path(path).read_text(encoding="utf-8"))
+    except FileNotFoundError:
+        raise FileNotFoundError(f"there is no saved answer at {Path(path).absolute()}") from None
     except IsADirectoryError:
         raise InvalidInput(f"{path} is a directory, not a saved answer") from None
     except (ValueError, RecursionError):

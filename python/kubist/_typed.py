@@ -17,6 +17,9 @@ _OFFSET = re.compile(r"(?<=\d)(?:Z|(?P<sign>[+-])(?P<hours>\d\d):(?P<minutes>\d\
 """The offset of a time with a time zone."""
 
 
+_NANOSECONDS = re.compile(r"\.\d{7,}")
+
+
 def _in_numpy(text: str) -> Any:
     """A date or timestamp as `numpy.datetime64` with all digits, in UTC."""
     import numpy as np
@@ -33,6 +36,9 @@ def _in_numpy(text: str) -> Any:
 def _timestamp_ns(text: str) -> Any:
     import numpy as np
 
+    if _OFFSET.search(text) and not _NANOSECONDS.search(text):
+        # NumPy's times have no zone.
+        return datetime.datetime.fromisoformat(text)
     return np.datetime64(_in_numpy(text), "ns")
 
 
@@ -43,12 +49,22 @@ def _time_ns(text: str) -> Any:
     return np.datetime64(f"1970-01-01T{text}", "ns") - np.datetime64("1970-01-01", "ns")
 
 
+def _duration_ns(text: str) -> Any:
+    import numpy as np
+
+    return np.timedelta64(int(text), "ns")
+
+
 _PARSERS: dict[str, Callable[[str], Any]] = {
     "integer": int,
     "decimal": Decimal,
     "date": lambda text: datetime.date.fromisoformat(text[:10]),
     "timestamp": datetime.datetime.fromisoformat,
     "timestamp_ns": _timestamp_ns,
+    "duration_s": lambda text: datetime.timedelta(seconds=int(text)),
+    "duration_ms": lambda text: datetime.timedelta(milliseconds=int(text)),
+    "duration_us": lambda text: datetime.timedelta(microseconds=int(text)),
+    "duration_ns": _duration_ns,
     "time": datetime.time.fromisoformat,
     "time_ns": _time_ns,
     "bytes": bytes.fromhex,

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from concurrent.futures import Future, ThreadPoolExecutor
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from . import _box, _kubist
 from ._data import Data
+from ._errors import InvalidInput
 from ._figures import Commit, parse
 from ._shown import counted
 
@@ -139,6 +140,11 @@ class Writer:
                 self.commit()
         finally:
             self.close()
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        raise InvalidInput(
+            "a writer cannot be pickled: open one in each process with Table.writer()"
+        )
 
     def __repr__(self) -> str:
         return f"<kubist.Writer {self.name!r}: {counted(self.pending_rows, 'record')} pending>"

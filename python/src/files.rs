@@ -8,7 +8,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use arrow_array::RecordBatch;
 use arrow_schema::SchemaRef;
 use kubist::Error;
-use kubist_files::{Input, Kind, Limits, Options, fit};
+use kubist_files::{Input, Kind, Limits, Marks, Options, fit};
 use pyo3::prelude::*;
 
 use crate::arrow::{Batch, Schema};
@@ -23,19 +23,24 @@ pub struct File(Input);
 impl File {
     /// Inspects the start of a file. `text` means that it is CSV, with any name.
     #[new]
-    #[pyo3(signature = (path, *, columns, delimiter, names, text, limits))]
+    #[pyo3(signature = (path, *, columns, delimiter, names, null, decimal, text, limits))]
     fn new(
         py: Python<'_>,
         path: &str,
         columns: Option<Vec<String>>,
         delimiter: Option<&str>,
         names: Option<Vec<String>>,
+        null: Vec<String>,
+        decimal: Option<&str>,
         text: bool,
         limits: HashMap<String, u64>,
     ) -> PyResult<File> {
         let delimiter =
             delimiter.map(str::parse).transpose().map_err(|why: String| invalid(py, &format!("delimiter: {why}")))?;
-        let options = Options { columns, delimiter, names, text, limits: limits_of(&limits) };
+        let decimal =
+            decimal.map(str::parse).transpose().map_err(|why: String| invalid(py, &format!("decimal: {why}")))?;
+        let marks = Marks { null, decimal: decimal.unwrap_or_default() };
+        let options = Options { columns, delimiter, names, marks, text, limits: limits_of(&limits) };
         let input = py.detach(|| Input::inspect(Path::new(path), &options));
         input.map(File).map_err(|error| unread(py, &error))
     }

@@ -6,7 +6,7 @@ use std::sync::{Mutex, PoisonError};
 use arrow_schema::Field;
 use kubist::Cancel;
 use kubist_expr::Meant;
-use kubist_plot::{Axis, Coloring, Colormap, Format, Points, Scale, Style};
+use kubist_plot::{Axis, Coloring, Colormap, Format, Kind, Points, Scale, Style};
 use pyo3::prelude::*;
 use pyo3::types::PyBytes;
 
@@ -28,6 +28,9 @@ struct Drawing {
     /// Fixed ends of the two axes and the colours; an open end follows the data.
     ends: [(Option<End>, Option<End>); 3],
     log: bool,
+    /// For the horizontal and the vertical axis.
+    log_axes: [bool; 2],
+    invert_axes: [bool; 2],
     colormap: String,
     title: Option<String>,
     /// Description of the region, for the caption.
@@ -98,13 +101,15 @@ impl Scene {
 impl Picture {
     /// The columns of the axes and of the colour.
     #[new]
-    fn new(py: Python<'_>, schema: &Schema, x: &str, y: &str, color: Option<&str>) -> PyResult<Picture> {
+    fn new(py: Python<'_>, schema: &Schema, x: &str, y: &str, color: Vec<String>) -> PyResult<Picture> {
         let named = |name: &str| match kubist_expr::column_index(&schema.0, name) {
             Ok(column) => Ok(schema.0.field(column).name().clone()),
             Err(error) => Err(invalid(py, &error.to_string())),
         };
-        let columns = [Some(x), Some(y), color].into_iter().flatten().map(named).collect::<PyResult<Vec<String>>>()?;
-        let points = Points::new([&columns[0], &columns[1]], columns.get(2).map(String::as_str));
+        let names = [x, y].into_iter().chain(color.iter().map(String::as_str));
+        let columns = names.map(named).collect::<PyResult<Vec<String>>>()?;
+        let color: Vec<&str> = columns[2..].iter().map(String::as_str).collect();
+        let points = Points::new([&columns[0], &columns[1]], &color);
         Ok(Picture { points: Mutex::new(points), columns })
     }
 
@@ -122,7 +127,13 @@ impl Picture {
             schema.0.field_with_name(name).map_err(|_| missing())
         });
         let fields = fields.collect::<PyResult<Vec<_>>>()?;
-        let points = self.points.lock().unwrap_or_else(PoisonError::into_inner).clone();
+        let mut points = self.points.lock().unwrap_or_else(PoisonError::into_inner).clone();
+        points.keep_positive(drawing.log_axes);
+        // Red, green and blue are the colours themselves.
+        let one = fields.get(2).copied().filter(|_| fields.len() == 3);
+        for field in fields.iter().skip(3) {
+            kubist_plot::scale(field).map_err(at_fault)?;
+        }
         let ends = |place: usize| match (fields.get(place), &drawing.ends[place]) {
             (Some(field), (low, high)) => {
                 let number = |end: &Option<End>| end.as_ref()?.number(field);
@@ -132,21 +143,33 @@ impl Picture {
         };
         let axis = |place: usize| -> PyResult<Axis> {
             let (field, ends) = (fields[place], ends(place));
-            Ok(Axis { label: kubist_plot::label(field), scale: kubist_plot::scale(field).map_err(at_fault)?, ends })
+            let scale = match kubist_plot::scale(field).map_err(at_fault)? {
+                Scale::Calendar if drawing.log_axes[place] => {
+                    return Err(invalid(py, &format!("log_axes: {} is a date, which has no logarithm", field.name())));
+                }
+                _ if drawing.log_axes[place] => Scale::Log,
+                scale => scale,
+            };
+            Ok(Axis { label: kubist_plot::label(field), scale, ends, inverted: drawing.invert_axes[place] })
         };
-        let scale = fields.get(2).map(|field| kubist_plot::scale(field).map_err(at_fault)).transpose()?;
+        let scale = one.map(|field| kubist_plot::color_scale(field).map_err(at_fault)).transpose()?;
+        let kind = one.map(kubist_plot::kind).unwrap_or_default();
+        if kind == Kind::Texts && (drawing.log || ends(2) != (None, None)) {
+            return Err(invalid(py, "log and range: the colour column is text, which has no order of values"));
+        }
+        let has_log = drawing.log_axes.contains(&true);
         let color = Coloring {
-            label: fields.get(2).map_or(String::new(), |field| kubist_plot::label(field)),
+            label: one.map_or(String::new(), kubist_plot::label),
             scale: match scale {
                 Some(Scale::Calendar) if drawing.log => return Err(invalid(py, "log: dates have no logarithm")),
                 _ if drawing.log => Scale::Log,
                 scale => scale.unwrap_or(Scale::Linear),
             },
             ends: ends(2),
-            kind: fields.get(2).map(|field| kubist_plot::kind(field)).unwrap_or_default(),
+            kind,
             map: drawing.colormap.parse::<Colormap>().map_err(|error| invalid(py, &format!("colormap: {error}")))?,
         };
-        let suits = || kubist_plot::suits_equal_aspect(fields[0], fields[1], &points);
+        let suits = || !has_log && kubist_plot::suits_equal_aspect(fields[0], fields[1], &points);
         let caption = kubist_plot::caption(points.len() as u64, drawing.fraction, drawing.rows) + &drawing.region;
         let picture = kubist_plot::Picture {
             x: axis(0)?,
@@ -160,7 +183,7 @@ impl Picture {
             size: drawing.size,
             radius: drawing.radius,
             style: drawing.theme.parse::<Style>().map_err(|error| invalid(py, &format!("theme: {error}")))?,
-            scale_bar: kubist_plot::scale_bar(fields[0], fields[1]),
+            scale_bar: kubist_plot::scale_bar(fields[0], fields[1]).filter(|_| !has_log),
         };
         let scene = drawing_call(py, |cancel| kubist_plot::draw_picture(&picture, cancel))?;
         Ok(Scene { scene, title: drawing.title.unwrap_or_default(), caption })

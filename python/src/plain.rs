@@ -45,6 +45,12 @@ pub fn values<'py>(py: Python<'py>, array: &ArrayRef) -> PyResult<Bound<'py, PyL
             let numbers = numbers.as_primitive::<Float64Type>();
             (0..array.len()).try_for_each(|row| add(row, numbers.value(row).into_bound_py_any(py)))?;
         }
+        // Ticks: the text of a duration is for people.
+        DataType::Duration(_) => {
+            let ticks = as_type(DataType::Int64)?;
+            let ticks = ticks.as_primitive::<Int64Type>();
+            (0..array.len()).try_for_each(|row| add(row, ticks.value(row).to_string().into_bound_py_any(py)))?;
+        }
         _ => {
             let text = |row: usize| array_value_to_string(array, row).map_err(failed);
             (0..array.len()).try_for_each(|row| add(row, text(row)?.into_bound_py_any(py)))?;
@@ -56,11 +62,15 @@ pub fn values<'py>(py: Python<'py>, array: &ArrayRef) -> PyResult<Bound<'py, PyL
 /// The kind of value that a text of [`values`] stands for; `None` if the values have their own type.
 pub fn kind(data_type: &DataType) -> Option<&'static str> {
     use DataType::{
-        Binary, BinaryView, Date32, Date64, Decimal32, Decimal64, Decimal128, Decimal256, Dictionary, FixedSizeBinary,
-        LargeBinary, Time32, Time64, Timestamp,
+        Binary, BinaryView, Date32, Date64, Decimal32, Decimal64, Decimal128, Decimal256, Dictionary, Duration,
+        FixedSizeBinary, LargeBinary, Time32, Time64, Timestamp,
     };
     Some(match data_type {
         Date32 | Date64 => "date",
+        Duration(TimeUnit::Second) => "duration_s",
+        Duration(TimeUnit::Millisecond) => "duration_ms",
+        Duration(TimeUnit::Microsecond) => "duration_us",
+        Duration(TimeUnit::Nanosecond) => "duration_ns",
         Timestamp(TimeUnit::Nanosecond, _) => "timestamp_ns",
         Timestamp(..) => "timestamp",
         Time64(TimeUnit::Nanosecond) => "time_ns",

@@ -77,8 +77,10 @@ def ingest(
         ``time`` is the time of files without one. ``columns`` selects columns; by default all.
         ``types`` overrides the types of columns of a new table. ``delimiter`` separates the fields
         of CSV: a character, ``"tab"``, or ``"space"`` for runs of blanks; by default as in the
-        first line. ``names`` are the columns of CSV without a header line. ``hdu`` is the table of
-        a FITS file, by name or number. ``particles`` are the types of particles to read from a
+        first line. ``names`` are the columns of CSV without a header line. ``null`` are fields of
+        CSV that are missing values in every column, next to empty ones: ``["NA", "-999"]``.
+        ``decimal`` is the decimal mark of CSV, ``"."`` or ``","``. ``hdu`` is the table of a FITS
+        file, by name or number. ``particles`` are the types of particles to read from a
         snapshot of GADGET, AREPO or SWIFT: numbers, or names such as ``"PartType0"``. ``crs`` is
         the coordinate system of the table for LAS, such as ``"EPSG:25832"``: positions of other
         files are transformed into it with pyproj. ``strict``: refuse a file if a part of it would
@@ -146,6 +148,8 @@ def ingest(
             columns=reading.get("columns"),
             delimiter=reading.get("delimiter"),
             names=reading.get("names"),
+            null=_words(reading.get("null")),
+            decimal=reading.get("decimal"),
             hdu=reading.get("hdu"),
             particles=reading.get("particles"),
             crs=reading.get("crs"),
@@ -182,6 +186,10 @@ def ingest(
     finally:
         ingestion.close()
     return ingestion.report
+
+
+def _words(given: str | Sequence[str] | None) -> tuple[str, ...]:
+    return (given,) if isinstance(given, str) else tuple(given or ())
 
 
 def _dimensions(given: Mapping[str, Domain] | Sequence[str] | None) -> dict[str, Domain]:

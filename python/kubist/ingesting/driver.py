@@ -107,6 +107,8 @@ class Ingestion:
             columns=asked.columns,
             delimiter=asked.delimiter,
             names=asked.names,
+            null=asked.null,
+            decimal=asked.decimal,
             types=asked.types,
             limits=asked.limits,
             hdu=asked.hdu,

@@ -34,6 +34,8 @@ class Asked:
     columns: Sequence[str] | None = None
     delimiter: str | None = None
     names: Sequence[str] | None = None
+    null: Sequence[str] = ()
+    decimal: str | None = None
     hdu: str | int | None = None
     particles: Sequence[str | int] | None = None
     crs: str | int | None = None

@@ -29,6 +29,8 @@ class Options:
     columns: Sequence[str] | None = None
     delimiter: str | None = None
     names: Sequence[str] | None = None
+    null: Sequence[str] = ()
+    decimal: str | None = None
     types: Mapping[str, str] = field(default_factory=dict)
     limits: Mapping[str, int] = field(default_factory=dict)
     hdu: str | int | None = None

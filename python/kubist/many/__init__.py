@@ -120,14 +120,18 @@ class Many(Looks):
         return table.append_column("rows", rows)
 
     def plot(
-        self, x: str | None = None, y: str | None = None, color: str | None = None, **options: Any
+        self,
+        x: str | None = None,
+        y: str | None = None,
+        color: str | Sequence[str] | None = None,
+        **options: Any,
     ) -> Picture:
         """Plots rows as points, like `Table.plot`.
 
         With the column of runs as ``color``, a run has the colour of its number: its place in
         `runs`, from 0.
         """
-        if color is not None and self._union.names.find(color) == self._union.key:
+        if isinstance(color, str) and self._union.names.find(color) == self._union.key:
             numbered = Many(self._runs, self._union)
             numbered._pin = Pinned(self._union, self._runs, numbered=True)
             return Looks.plot(numbered, x, y, self._union.key, **options)

@@ -16,7 +16,7 @@ use std::time::Duration;
 use arrow_array::RecordBatch;
 use arrow_schema::{DataType, Field, Fields, Schema, SchemaRef};
 use kubist::{Cancel, CommitOptions, ErrorKind, NewColumn, Table, TableOptions, Value, Writer, WriterOptions};
-use kubist_files::{Input, Limits, Options, fit, known_as};
+use kubist_files::{Input, Limits, Marks, Options, fit, known_as};
 use serde::Serialize;
 
 use crate::args;
@@ -48,6 +48,7 @@ pub fn run(command: &args::Ingest, cancel: &Cancel) -> Result<()> {
         columns: reading.columns.clone(),
         delimiter: reading.delimiter,
         names: reading.names.clone(),
+        marks: Marks { null: reading.null.clone().unwrap_or_default(), decimal: reading.decimal.unwrap_or_default() },
         text: false,
         limits,
     };

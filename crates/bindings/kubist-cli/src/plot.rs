@@ -12,10 +12,10 @@ use std::path::Path;
 
 use arrow_schema::{Field, Schema};
 use kubist::{Cancel, Query, RunOptions, Snapshot, Stats, Table, Value};
-use kubist_expr::Meant;
+use kubist_expr::{Meant, Output, named};
 use kubist_types::human;
 
-use kubist_plot::{Axis, Coloring, Colormap, Format, Picture, Points, Scale};
+use kubist_plot::{Axis, Coloring, Colormap, Format, Kind, Picture, Points, Scale};
 
 use crate::args;
 use crate::cost::cost;
@@ -50,7 +50,8 @@ struct Asked<'a> {
     snapshot: &'a Snapshot,
     x: Field,
     y: Field,
-    color: Option<Field>,
+    /// No column, one, or those of red, green and blue.
+    color: Vec<Field>,
     look: Drawing,
     /// The query of all drawn rows.
     query: Query,
@@ -58,18 +59,22 @@ struct Asked<'a> {
 
 impl<'a> Asked<'a> {
     fn new(command: &'a args::Plot, snapshot: &'a Snapshot) -> Result<Asked<'a>> {
-        let [across, up] = &command.axes[..] else {
+        let [across, up] = &command.axes.0[..] else {
             return Err(Failure::usage("--axes takes two columns: horizontal, vertical"));
         };
+        let colors = command.color.as_ref().map_or(&[][..], |colors| &colors.0);
+        if !matches!(colors.len(), 0 | 1 | 3) {
+            return Err(Failure::usage("--color takes one column, or three: red, green, blue"));
+        }
         let schema = snapshot.schema();
-        let (x, y) = (parse::column(&schema, across)?, parse::column(&schema, up)?);
-        let color = command.color.as_deref().map(|name| parse::column(&schema, name)).transpose()?;
-        let query = question(command, &schema, [x, y], color)?;
+        let (x, y) = (drawn(&schema, across)?, drawn(&schema, up)?);
+        let color = colors.iter().map(|text| drawn(&schema, text)).collect::<Result<Vec<Field>>>()?;
+        let query = question(command, &schema, [(across, &x), (up, &y)], colors.iter().zip(&color))?;
         let look = Drawing::of(&command.style)?;
         if look.fps.is_some() && command.animate.is_none() {
             return Err(Failure::usage("--style fps is for animations: give --animate COLUMN too"));
         }
-        Ok(Asked { command, snapshot, x: x.clone(), y: y.clone(), color: color.cloned(), look, query })
+        Ok(Asked { command, snapshot, x, y, color, look, query })
     }
 
     /// Draws one plot.
@@ -112,7 +117,8 @@ impl<'a> Asked<'a> {
     }
 
     fn points(&self) -> Points {
-        Points::new([self.x.name(), self.y.name()], self.color.as_ref().map(|field| field.name().as_str()))
+        let color: Vec<&str> = self.color.iter().map(|field| field.name().as_str()).collect();
+        Points::new([self.x.name(), self.y.name()], &color)
     }
 
     fn read(&self, query: Query, cancel: &Cancel) -> Result<Read> {
@@ -121,14 +127,21 @@ impl<'a> Asked<'a> {
         for batch in &mut stream {
             points.add(&batch?)?;
         }
+        points.keep_positive(self.look.log_axes.unwrap_or_default());
         Ok(Read { points, fraction: stream.fraction(), stats: stream.stats() })
     }
 
     fn picture(&self, points: Points, fraction: f64, caption: &str) -> Result<Picture> {
-        let Asked { command, look, x, y, color, .. } = self;
+        let Asked { command, look, x, y, .. } = self;
+        // Red, green and blue are the colours themselves.
+        let color = self.color.first().filter(|_| self.color.len() == 1);
+        let kind = color.map(kubist_plot::kind).unwrap_or_default();
+        if kind == Kind::Texts && (command.log || command.range.is_some()) {
+            return Err(Failure::usage("--log and --range: the colour column is text, which has no order of values"));
+        }
         let coloring = Coloring {
-            label: color.as_ref().map_or(String::new(), kubist_plot::label),
-            scale: match color.as_ref().map(kubist_plot::scale).transpose()? {
+            label: color.map_or(String::new(), kubist_plot::label),
+            scale: match color.map(kubist_plot::color_scale).transpose()? {
                 Some(Scale::Calendar) if command.log => {
                     return Err(Failure::usage("--log: the colour column is a date, which has no logarithm"));
                 }
@@ -137,16 +150,16 @@ impl<'a> Asked<'a> {
             },
             ends: command.range.unwrap_or_default(),
             map: look.colormap.unwrap_or(Colormap::Viridis),
-            kind: color.as_ref().map(kubist_plot::kind).unwrap_or_default(),
+            kind,
         };
         Ok(Picture {
-            x: self.axis(x)?,
-            y: self.axis(y)?,
+            x: self.axis(x, 0)?,
+            y: self.axis(y, 1)?,
             color: coloring,
             equal_aspect: match look.aspect.unwrap_or_default() {
                 Aspect::Equal => true,
                 Aspect::Fill => false,
-                Aspect::Auto => kubist_plot::suits_equal_aspect(x, y, &points),
+                Aspect::Auto => !self.has_log_axis() && kubist_plot::suits_equal_aspect(x, y, &points),
             },
             points,
             fraction,
@@ -155,16 +168,31 @@ impl<'a> Asked<'a> {
             size: command.size,
             radius: look.point_size,
             style: look.theme.unwrap_or_default(),
-            scale_bar: kubist_plot::scale_bar(x, y),
+            scale_bar: kubist_plot::scale_bar(x, y).filter(|_| !self.has_log_axis()),
         })
     }
 
-    fn axis(&self, field: &Field) -> Result<Axis> {
+    fn has_log_axis(&self) -> bool {
+        self.look.log_axes.is_some_and(|axes| axes.contains(&true))
+    }
+
+    /// The axis of a column: 0 is the horizontal one.
+    fn axis(&self, field: &Field, place: usize) -> Result<Axis> {
         let bounds = self.query.bounds.iter().filter(|bound| &bound.column == field.name());
         let number = |end: &Option<Value>| number(field, end.as_ref()?);
         let ends =
             bounds.fold((None, None), |ends, bound| (number(&bound.low).or(ends.0), number(&bound.high).or(ends.1)));
-        Ok(Axis { label: kubist_plot::label(field), scale: kubist_plot::scale(field)?, ends })
+        let is_log = self.look.log_axes.is_some_and(|axes| axes[place]);
+        let scale = match kubist_plot::scale(field)? {
+            Scale::Calendar if is_log => {
+                let what = format!("--style log_axes: {} is a date, which has no logarithm", field.name());
+                return Err(Failure::usage(what));
+            }
+            _ if is_log => Scale::Log,
+            scale => scale,
+        };
+        let inverted = self.look.invert_axes.is_some_and(|axes| axes[place]);
+        Ok(Axis { label: kubist_plot::label(field), scale, ends, inverted })
     }
 
     /// `n of N points, fraction p`, and the region. `whole`: the plot covers the whole region.
@@ -177,7 +205,8 @@ impl<'a> Asked<'a> {
             0 => {}
             nowhere => {
                 let (x, y) = (self.x.name(), self.y.name());
-                caption += &format!(" ({} not drawn: no finite {x} and {y})", human::count(nowhere));
+                let needed = if self.has_log_axis() { "positive or finite" } else { "finite" };
+                caption += &format!(" ({} not drawn: no {needed} {x} and {y})", human::count(nowhere));
             }
         }
         for range in command.region.ranges.iter().flat_map(|ranges| &ranges.0) {
@@ -202,14 +231,45 @@ struct Read {
     stats: Stats,
 }
 
-fn question(command: &args::Plot, schema: &Schema, axes: [&Field; 2], color: Option<&Field>) -> Result<Query> {
-    for field in axes.into_iter().chain(color) {
+/// The column or computed column of a text, as the query returns it.
+fn drawn(schema: &Schema, text: &str) -> Result<Field> {
+    let no_column = match parse::column(schema, text) {
+        Ok(field) => return Ok(field.clone()),
+        Err(no_column) => no_column,
+    };
+    let (expression, name) = named(text);
+    let computed = match Output::parse(expression, schema) {
+        Ok(computed) => computed,
+        Err(_) if text.chars().all(|letter| letter.is_alphanumeric() || letter == '_') => return Err(no_column),
+        Err(mistake) => return Err(Failure::usage(format!("{text}: {mistake}"))),
+    };
+    let unit = computed.unit().map(|unit| ("unit".to_owned(), unit.to_owned()));
+    let column = computed.column().map(|column| schema.field(column).name().as_str());
+    let field = Field::new(name.as_deref().or(column).unwrap_or(expression), computed.data_type().clone(), true);
+    Ok(field.with_metadata(unit.into_iter().collect::<std::collections::HashMap<_, _>>()))
+}
+
+fn question<'a>(
+    command: &args::Plot,
+    schema: &Schema,
+    axes: [(&'a String, &'a Field); 2],
+    colors: impl Iterator<Item = (&'a String, &'a Field)> + Clone,
+) -> Result<Query> {
+    for (_, field) in axes {
         kubist_plot::scale(field)?;
     }
+    for (_, field) in colors.clone() {
+        // Each of red, green and blue must be a number.
+        match colors.clone().count() {
+            1 => kubist_plot::color_scale(field)?,
+            _ => kubist_plot::scale(field)?,
+        };
+    }
     let mut columns: Vec<String> = Vec::new();
-    for field in axes.into_iter().chain(color) {
-        if !columns.contains(field.name()) {
-            columns.push(field.name().clone());
+    for (text, field) in axes.into_iter().chain(colors) {
+        let text = if schema.column_with_name(field.name()).is_some() { field.name() } else { text };
+        if !columns.contains(text) {
+            columns.push(text.clone());
         }
     }
     Ok(Query {

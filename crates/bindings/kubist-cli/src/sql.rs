@@ -55,7 +55,9 @@ pub fn run(command: &args::Sql, cancel: &Cancel) -> Result<()> {
     let seconds = begin.elapsed().as_secs_f64();
     match shown {
         Shown::First(most) => remark(&format!("the first {most} rows; -o FILE writes all")),
-        Shown::All if !command.output.json => remark(&format!("{rows} rows in {}", human::duration(seconds))),
+        Shown::All if !command.output.json => {
+            remark(&format!("{} in {}", human::counted(rows as u64, "row"), human::duration(seconds)))
+        }
         Shown::All => {
             let cost = json!({ "rows_returned": rows, "seconds": seconds });
             match command.output.path() {

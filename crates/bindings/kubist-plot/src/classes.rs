@@ -2,7 +2,10 @@
 //!
 //! A pixel has the colour of the class with the largest area, because classes have no average.
 
+use std::collections::HashMap;
+
 use crate::colormap::Color;
+use crate::points::Names;
 use crate::ticks::whole;
 
 /// More colours would be hard to distinguish.
@@ -37,17 +40,25 @@ pub enum Kind {
     Whole,
     /// 0 is false and 1 is true.
     Truths,
+    /// Texts: the most frequent ones are classes.
+    Texts,
 }
 
 #[derive(Clone, Debug)]
 pub(crate) struct Classes {
+    /// Ascending, or in the order of their texts.
     values: Vec<f64>,
+    /// The texts of the values; empty for numbers.
+    names: Vec<String>,
     kind: Kind,
 }
 
 impl Classes {
     /// `None` if the values are not classes or there are too many.
-    pub(crate) fn of(kind: Kind, values: &[f64]) -> Option<Classes> {
+    pub(crate) fn of(kind: Kind, values: &[f64], names: &Names) -> Option<Classes> {
+        if kind == Kind::Texts {
+            return Classes::of_texts(values, names);
+        }
         // Several larger integers are the same f64.
         let are_told_apart = values.iter().all(|value| !(value.abs() > MOST_EXACT && value.is_finite()));
         if kind == Kind::Measured || !are_told_apart {
@@ -62,7 +73,24 @@ impl Classes {
                 found.insert(place, value);
             }
         }
-        (!found.is_empty()).then_some(Classes { values: found, kind })
+        (!found.is_empty()).then_some(Classes { values: found, names: Vec::new(), kind })
+    }
+
+    /// The most frequent texts, in alphabetical order.
+    fn of_texts(values: &[f64], names: &Names) -> Option<Classes> {
+        let mut counts: HashMap<u64, u64> = HashMap::new();
+        values
+            .iter()
+            .filter(|value| value.is_finite())
+            .for_each(|value| *counts.entry(value.to_bits()).or_default() += 1);
+        let name = |bits: u64| names.get(&bits).cloned().unwrap_or_default();
+        let mut found: Vec<(u64, String, u64)> = counts.into_iter().map(|(bits, n)| (n, name(bits), bits)).collect();
+        found.sort_by(|one, other| other.0.cmp(&one.0).then_with(|| one.1.cmp(&other.1)));
+        found.truncate(MOST);
+        found.sort_by(|one, other| one.1.cmp(&other.1));
+        let values = found.iter().map(|(.., bits)| f64::from_bits(*bits)).collect();
+        let names = found.into_iter().map(|(_, name, _)| name).collect::<Vec<_>>();
+        (!names.is_empty()).then_some(Classes { values, names, kind: Kind::Texts })
     }
 
     pub(crate) fn count(&self) -> usize {
@@ -71,7 +99,7 @@ impl Classes {
 
     /// Returns the middle of the value's segment of the colour bar, in [0, 1].
     pub(crate) fn share(&self, value: f64) -> Option<f64> {
-        let place = self.values.binary_search_by(|known| known.total_cmp(&value)).ok()?;
+        let place = self.values.iter().position(|known| known.total_cmp(&value).is_eq())?;
         Some((place as f64 + 0.5) / self.count() as f64)
     }
 
@@ -83,15 +111,25 @@ impl Classes {
     /// Positions and labels, thinned to at most `most`.
     pub(crate) fn marks(&self, most: usize) -> Vec<(f64, String)> {
         let every = self.count().div_ceil(most.max(1));
-        let name = |value: &f64| match self.kind {
-            Kind::Truths => (*value != 0.0).to_string(),
-            _ => whole(*value),
+        let name = |place: usize, value: f64| match self.kind {
+            Kind::Truths => (value != 0.0).to_string(),
+            Kind::Texts => shortened(&self.names[place]),
+            _ => whole(value),
         };
-        self.values.iter().step_by(every).map(|value| (*value, name(value))).collect()
+        self.values.iter().enumerate().step_by(every).map(|(place, value)| (*value, name(place, *value))).collect()
     }
 
     pub(crate) fn values(&self) -> &[f64] {
         &self.values
+    }
+}
+
+/// A text that fits next to the colour bar.
+fn shortened(text: &str) -> String {
+    const LONGEST: usize = 20;
+    match text.char_indices().nth(LONGEST) {
+        Some((end, _)) => format!("{}…", &text[..end]),
+        None => text.to_owned(),
     }
 }
 
@@ -100,8 +138,19 @@ mod tests {
     use super::*;
 
     #[test]
+    fn the_most_frequent_texts_are_classes() {
+        let names: Names = (0..30).map(|k| (f64::from(k).to_bits(), format!("kind {k:02}"))).collect();
+        let values: Vec<f64> = (0..30).flat_map(|k| vec![f64::from(k); k as usize + 1]).collect();
+        let classes = Classes::of(Kind::Texts, &values, &names).unwrap();
+        let marks: Vec<String> = classes.marks(12).into_iter().map(|(_, name)| name).collect();
+        assert_eq!(marks, (18..30).map(|k| format!("kind {k:02}")).collect::<Vec<_>>());
+        assert_eq!(classes.share(3.0), None);
+        assert!(Classes::of(Kind::Texts, &[f64::NAN], &names).is_none());
+    }
+
+    #[test]
     fn few_whole_numbers_are_classes() {
-        let classes = Classes::of(Kind::Whole, &[5.0, 2.0, f64::NAN, 5.0, -1.0]).unwrap();
+        let classes = Classes::of(Kind::Whole, &[5.0, 2.0, f64::NAN, 5.0, -1.0], &Names::new()).unwrap();
         assert_eq!(classes.values(), [-1.0, 2.0, 5.0]);
         assert_eq!(classes.share(2.0), Some(0.5));
         assert_eq!(classes.share(3.0), None);
@@ -109,8 +158,11 @@ mod tests {
         assert_eq!(classes.marks(9), [(-1.0, "−1".into()), (2.0, "2".into()), (5.0, "5".into())]);
         assert_eq!(classes.marks(2).len(), 2);
         let many: Vec<f64> = (0..13).map(f64::from).collect();
-        assert!(Classes::of(Kind::Whole, &many).is_none() && Classes::of(Kind::Measured, &[1.0]).is_none());
-        assert!(Classes::of(Kind::Truths, &[f64::NAN]).is_none());
-        assert_eq!(Classes::of(Kind::Truths, &[1.0, 0.0]).unwrap().marks(5)[1].1, "true");
+        assert!(
+            Classes::of(Kind::Whole, &many, &Names::new()).is_none()
+                && Classes::of(Kind::Measured, &[1.0], &Names::new()).is_none()
+        );
+        assert!(Classes::of(Kind::Truths, &[f64::NAN], &Names::new()).is_none());
+        assert_eq!(Classes::of(Kind::Truths, &[1.0, 0.0], &Names::new()).unwrap().marks(5)[1].1, "true");
     }
 }

@@ -23,6 +23,8 @@ pub(crate) struct Colors {
     pub classes: Option<Classes>,
     /// `None` if colours show values.
     density: Option<Density>,
+    /// The factor of red, green and blue, if the points have these.
+    channels: Option<f32>,
 }
 
 #[derive(Clone, Copy, Default)]
@@ -43,7 +45,12 @@ impl Colors {
             ramp: Ramp::of_density(picture.color.map, background),
             classes: None,
             density: Some(Density::default()),
+            channels: None,
         };
+        if !picture.points.rgb.is_empty() {
+            let scale = picture.points.channel_scale();
+            return Ok(Colors { ends: None, density: None, channels: Some(scale), ..density });
+        }
         let Some(values) = &picture.points.value else {
             return Ok(density);
         };
@@ -51,7 +58,7 @@ impl Colors {
         let ramp = Ramp::on(picture.color.map, background);
         let nothing = Colors { label, scale, ends: None, density: None, ramp, ..density };
         let is_plain = scale == Scale::Linear && picture.color.ends == (None, None);
-        if let Some(classes) = Classes::of(picture.color.kind, values).filter(|_| is_plain) {
+        if let Some(classes) = Classes::of(picture.color.kind, values, &picture.points.names).filter(|_| is_plain) {
             let ends = Some(Ends { low: 0.0, high: 1.0 });
             return Ok(Colors { ends, classes: Some(classes), ..nothing });
         }
@@ -120,6 +127,9 @@ impl Colors {
 
     /// Returns the colour of a pixel, or `None` if no point on it has a value.
     pub(crate) fn color(&self, splat: &Splat) -> Option<Color> {
+        if let Some(scale) = self.channels {
+            return splat.rgb.map(|channels| channels.map(|channel| (channel * scale).round() as u8));
+        }
         match (self.density, self.ends, splat.value) {
             (Some(density), Some(ends), _) => {
                 Some(self.ramp.color(ends.share((f64::from(splat.weight) * density.per_weight).log10())))

@@ -7,7 +7,7 @@ use kubist_types::steps::part;
 
 use crate::classes::Kind;
 use crate::error::Error;
-use crate::points::{Points, extent};
+use crate::points::{Points, extent, is_text};
 use crate::ticks::Scale;
 
 /// The scale of a column along an axis.
@@ -28,11 +28,21 @@ pub fn scale(field: &Field) -> Result<Scale, Error> {
     }
 }
 
+/// The scale of a column's values for colours. Texts have one too: each text is a class.
+///
+/// # Errors
+///
+/// [`Error::NotDrawable`] as for [`scale`].
+pub fn color_scale(field: &Field) -> Result<Scale, Error> {
+    if is_text(field.data_type()) { Ok(Scale::Linear) } else { scale(field) }
+}
+
 /// The kind of a column's values for colours.
 pub fn kind(field: &Field) -> Kind {
     match field.data_type() {
         DataType::Boolean => Kind::Truths,
         data_type if data_type.is_integer() => Kind::Whole,
+        data_type if is_text(data_type) => Kind::Texts,
         _ => Kind::Measured,
     }
 }

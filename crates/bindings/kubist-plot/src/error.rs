@@ -32,6 +32,14 @@ pub enum Error {
         /// Arrow's error.
         source: ArrowError,
     },
+    /// A column of texts has too many different ones.
+    #[error("column {column:?} has more than {most} different texts: colours cannot show them")]
+    TooManyTexts {
+        /// The column.
+        column: String,
+        /// The most that can be drawn.
+        most: usize,
+    },
     /// The output could not be written.
     #[error("cannot write the plot: {0}")]
     Io(#[source] std::io::Error),

@@ -6,7 +6,7 @@ use crate::canvas::Rect;
 use crate::coloring::Colors;
 use crate::error::{Error, Steps};
 use crate::points::Points;
-use crate::spec::{Ends, Picture, SIDES};
+use crate::spec::{Picture, SIDES, Side};
 use crate::text::Typeface;
 use crate::ticks::{Scale, Ticks, ticks};
 
@@ -26,9 +26,9 @@ pub(crate) struct Layout {
     pub width: usize,
     pub height: usize,
     pub plot: Rect,
-    pub x: Ends,
+    pub x: Side,
     pub x_ticks: Ticks,
-    pub y: Ends,
+    pub y: Side,
     pub y_ticks: Ticks,
     /// Distance from the plot's left side to the label of the y axis.
     pub label_distance: f64,
@@ -36,7 +36,8 @@ pub(crate) struct Layout {
 
 impl Layout {
     pub(crate) fn new(picture: &Picture, typeface: &Typeface, colors: &Colors) -> Layout {
-        let (x, y) = (picture.x.ends_of(&picture.points.x), picture.y.ends_of(&picture.points.y));
+        let (across, upward) = (picture.x.side(&picture.points.x), picture.y.side(&picture.points.y));
+        let (x, y) = (across.ends, upward.ends);
         let side = |pixels: u32| f64::from(pixels.clamp(*SIDES.start(), *SIDES.end()));
         let (width, height) = picture.size.map_or((WIDTH, HEIGHT), |(width, height)| (side(width), side(height)));
         let scale = (width * height / (WIDTH * HEIGHT)).sqrt().clamp(0.65, 8.0);
@@ -89,9 +90,9 @@ impl Layout {
             width: whole.0.round() as usize,
             height: whole.1.round() as usize,
             plot,
-            x,
+            x: across,
             x_ticks: ticks(picture.x.scale, x.low, x.high, fitting(plot_width, room_across)),
-            y,
+            y: upward,
             y_ticks: up(plot_height),
             label_distance,
         }

@@ -39,7 +39,7 @@ pub use caption::caption;
 pub use chart::{Chart, Series, draw as draw_charts};
 pub use classes::Kind;
 pub use colormap::{Color, Colormap};
-pub use columns::{kind, label, scale, scale_bar, suits_equal_aspect, unit};
+pub use columns::{color_scale, kind, label, scale, scale_bar, suits_equal_aspect, unit};
 pub use error::Error;
 pub use file::Format;
 pub use film::Film;
@@ -64,9 +64,10 @@ mod tests {
 
     pub fn picture(count: usize) -> Picture {
         let numbers: Vec<f64> = (0..count).map(|index| index as f64 / count as f64).collect();
-        let mut points = Points::new(["x", "y"], None);
+        let mut points = Points::new(["x", "y"], &[]);
         (points.x, points.y) = (numbers.clone(), numbers);
-        let axis = |label: &str| Axis { label: label.to_string(), scale: Scale::Linear, ends: (None, None) };
+        let axis =
+            |label: &str| Axis { label: label.to_string(), scale: Scale::Linear, ends: (None, None), inverted: false };
         Picture {
             x: axis("x"),
             y: axis("y"),
@@ -138,7 +139,7 @@ mod tests {
             y in prop::collection::vec(extremes(), 7),
             value in prop::option::of(prop::collection::vec(extremes(), 7)),
             ends in prop::option::of((extremes(), extremes())),
-            scales in (0usize..2, 0usize..2, 0usize..3),
+            scales in (0usize..3, 0usize..3, 0usize..3),
             whole in any::<bool>(),
             equal_aspect in any::<bool>(),
         ) {
@@ -160,7 +161,8 @@ mod tests {
             for (axis, numbers) in [(&picture.x, x), (&picture.y, y)] {
                 let ends = axis.ends_of(numbers);
                 prop_assert!(ends.low < ends.high && ends.low.is_finite() && ends.high.is_finite(), "{ends:?}");
-                let is_within = |row: &usize| (0.0..=1.0).contains(&ends.share(numbers[*row]));
+                let side = axis.side(numbers);
+                let is_within = |row: &usize| side.share(numbers[*row]).is_nan() || (-1e-9..=1.0 + 1e-9).contains(&side.share(numbers[*row]));
                 prop_assert!(axis.ends != (None, None) || finite.iter().all(is_within), "{ends:?}");
             }
         }

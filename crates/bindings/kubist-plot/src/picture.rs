@@ -130,6 +130,10 @@ impl<'a> Stage<'a> {
             steps.step(each)?;
             let across = layout.x.share(points.x[index]) * width as f64;
             let down = (1.0 - layout.y.share(points.y[index])) * height as f64;
+            if let Some(color) = points.rgb.get(index) {
+                splats.add_colored(across, down, *color);
+                continue;
+            }
             let value = points.value.as_ref().map_or(f32::NAN, |values| colors.share(values[index]));
             splats.add(across, down, value);
         }

@@ -1,10 +1,13 @@
 //! Columns of a query result as numbers to draw.
 
+use std::collections::HashMap;
+
 use arrow_array::cast::AsArray;
 use arrow_array::types::Float64Type;
 use arrow_array::{Array, RecordBatch};
 use arrow_cast::cast;
 use arrow_schema::{DataType, TimeUnit};
+use kubist_index::priority::priorities;
 use kubist_types::Cancel;
 
 use crate::error::{Error, Steps};
@@ -13,20 +16,31 @@ use crate::error::{Error, Steps};
 #[derive(Clone, Debug, Default)]
 pub struct Points {
     pub(crate) axes: [String; 2],
-    pub(crate) color: Option<String>,
+    /// No column, one, or those of red, green and blue.
+    pub(crate) color: Vec<String>,
     pub(crate) x: Vec<f64>,
     pub(crate) y: Vec<f64>,
-    /// `None` if no column colours the points.
+    /// `None` if no single column colours the points. A text is a number that follows from it.
     pub(crate) value: Option<Vec<f64>>,
+    /// The texts of such numbers.
+    pub(crate) names: Names,
+    /// Red, green and blue; empty unless columns have these.
+    pub(crate) rgb: Vec<[f32; 3]>,
 }
 
+/// Texts by the bits of their numbers.
+pub(crate) type Names = HashMap<u64, String>;
+
+/// With more texts, colours cannot show them.
+const MOST_NAMES: usize = 100_000;
+
 impl Points {
-    /// An empty set of points for these columns: horizontal, vertical, colour.
-    pub fn new(axes: [&str; 2], color: Option<&str>) -> Points {
+    /// An empty set of points for these columns: horizontal, vertical, and no colour, one, or red, green and blue.
+    pub fn new(axes: [&str; 2], color: &[&str]) -> Points {
         Points {
             axes: axes.map(str::to_owned),
-            color: color.map(str::to_owned),
-            value: color.map(|_| Vec::new()),
+            color: color.iter().map(|name| name.to_string()).collect(),
+            value: (color.len() == 1).then(Vec::new),
             ..Points::default()
         }
     }
@@ -43,13 +57,41 @@ impl Points {
             numbers(name, array.as_ref())
         };
         let (x, y) = (column(&self.axes[0])?, column(&self.axes[1])?);
-        let value = self.color.as_deref().map(column).transpose()?;
+        match &self.color[..] {
+            [name] => {
+                let array = batch.column_by_name(name).ok_or_else(|| Error::Missing { column: name.clone() })?;
+                let value = match is_text(array.data_type()) {
+                    true => coded(name, array.as_ref(), &mut self.names)?,
+                    false => numbers(name, array.as_ref())?,
+                };
+                self.value.get_or_insert_default().extend(value);
+            }
+            [red, green, blue] => {
+                let [red, green, blue] = [column(red)?, column(green)?, column(blue)?];
+                let channels = red.into_iter().zip(green).zip(blue);
+                self.rgb.extend(channels.map(|((red, green), blue)| [red as f32, green as f32, blue as f32]));
+            }
+            _ => {}
+        }
         self.x.extend(x);
         self.y.extend(y);
-        if let (Some(values), Some(value)) = (&mut self.value, value) {
-            values.extend(value);
-        }
         Ok(())
+    }
+
+    /// Makes the positions without a logarithm missing ones, along the axes that are logarithmic.
+    pub fn keep_positive(&mut self, axes: [bool; 2]) {
+        for (numbers, _) in [&mut self.x, &mut self.y].into_iter().zip(axes).filter(|(_, is_log)| *is_log) {
+            numbers.iter_mut().filter(|number| **number <= 0.0).for_each(|number| *number = f64::NAN);
+        }
+    }
+
+    /// The factor from channels to 255: they have 8 or 16 bits, as in LAS, or are from 0 to 1.
+    pub(crate) fn channel_scale(&self) -> f32 {
+        match self.rgb.iter().flatten().copied().fold(0.0, f32::max) {
+            most if most > 255.0 => 1.0 / 257.0,
+            most if most > 1.0 => 1.0,
+            _ => 255.0,
+        }
     }
 
     /// Returns whether there are no points.
@@ -84,6 +126,32 @@ impl Extents {
         };
         self.x = wider(self.x, &points.x);
         self.y = wider(self.y, &points.y);
+    }
+}
+
+/// True for text, also in a dictionary.
+pub(crate) fn is_text(data_type: &DataType) -> bool {
+    match data_type {
+        DataType::Dictionary(_, values) => is_text(values),
+        data_type => matches!(data_type, DataType::Utf8 | DataType::LargeUtf8 | DataType::Utf8View),
+    }
+}
+
+/// A number for each text, the same in every batch; missing values as NaN.
+fn coded(name: &str, array: &dyn Array, names: &mut Names) -> Result<Vec<f64>, Error> {
+    let texts = cast(array, &DataType::Utf8).map_err(|source| Error::Values { column: name.to_owned(), source })?;
+    let hashes = priorities(&[texts.as_ref()], texts.len(), 0);
+    let code = |(text, hash): (Option<&str>, u64)| {
+        let Some(text) = text else { return f64::NAN };
+        // 52 bits, so that a float has every number.
+        let code = (hash >> 12) as f64;
+        names.entry(code.to_bits()).or_insert_with(|| text.to_owned());
+        code
+    };
+    let codes: Vec<f64> = texts.as_string::<i32>().iter().zip(hashes).map(code).collect();
+    match names.len() > MOST_NAMES {
+        true => Err(Error::TooManyTexts { column: name.to_owned(), most: MOST_NAMES }),
+        false => Ok(codes),
     }
 }
 
@@ -188,14 +256,14 @@ mod tests {
             ("s", Arc::new(StringArray::from(vec!["a", "b"])) as _),
         ])
         .unwrap();
-        let mut points = Points::new(["x", "t"], Some("b"));
+        let mut points = Points::new(["x", "t"], &["b"]);
         points.add(&batch).unwrap();
         points.add(&batch).unwrap();
         assert_eq!((points.x[0], points.x[2], points.y[0]), (0.5, 0.5, 1.5));
         assert!(points.x[1].is_nan());
         assert_eq!((points.len(), points.nowhere()), (4, 2));
         assert_eq!(points.value.as_deref(), Some(&[1.0, 0.0, 1.0, 0.0][..]));
-        let mut days = Points::new(["d", "t"], None);
+        let mut days = Points::new(["d", "t"], &[]);
         days.add(&batch).unwrap();
         assert_eq!((days.x[0], days.value), (86_400.0, None));
     }
@@ -207,7 +275,7 @@ mod tests {
             ("s", Arc::new(StringArray::from(vec!["a"])) as _),
         ])
         .unwrap();
-        let mut points = Points::new(["x", "x"], Some("y"));
+        let mut points = Points::new(["x", "x"], &["y"]);
         let missing = points.add(&batch).unwrap_err();
         assert!(matches!(&missing, Error::Missing { column } if column == "y"), "{missing}");
         assert!(points.is_empty() && points.value == Some(Vec::new()));

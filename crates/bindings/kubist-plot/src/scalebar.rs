@@ -28,14 +28,14 @@ impl ScaleBar {
         }
         let scale = layout.scale;
         let across = layout.plot.width as f64;
-        let per_pixel = layout.x.part(across);
+        let per_pixel = layout.x.ends.part(across);
         let pixels = |step: Step| step.value() / per_pixel;
         let width = |text: &str, size: f32| f64::from(typeface.width(text, size * scale as f32));
         let middle = layout.plot.x as f64 + layout.plot.width as f64 / 2.0;
         let end = middle - width(&picture.x.label, LABEL_TEXT) / 2.0 - 16.0 * scale;
         // Below the plot's corner, or from the image's edge if it is narrow.
         for left in [layout.plot.x as f64, 12.0 * scale] {
-            let mut length = Step::at_least(layout.x.part(2.5 / Self::SHARE), MARKS);
+            let mut length = Step::at_least(layout.x.ends.part(2.5 / Self::SHARE), MARKS);
             let mut found = None;
             while pixels(length) <= across * Self::SHARE {
                 let text = format!("{} {unit}", shown(length));
@@ -84,7 +84,7 @@ mod tests {
                 }
                 _ => number.parse().unwrap(),
             };
-            let drawn = bar.length as f64 / layout.plot.width as f64 * layout.x.part(1.0);
+            let drawn = bar.length as f64 / layout.plot.width as f64 * layout.x.ends.part(1.0);
             assert!((drawn / value - 1.0).abs() < 0.03, "{}: {drawn}", bar.text);
             picture.equal_aspect = false;
             assert!(ScaleBar::new(&picture, "m", &layout, &typeface).is_none());

@@ -21,16 +21,58 @@ pub const RADII: RangeInclusive<f32> = 0.1..=100.0;
 pub struct Axis {
     /// The label.
     pub label: String,
-    /// `Linear` or `Calendar`.
+    /// The scale.
     pub scale: Scale,
     /// Fixed ends; a missing one follows the data.
     pub ends: (Option<f64>, Option<f64>),
+    /// True if the values rise to the left or downwards.
+    pub inverted: bool,
+}
+
+/// An axis with its ends.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Side {
+    pub ends: Ends,
+    pub scale: Scale,
+    inverted: bool,
+}
+
+impl Side {
+    /// The position of a value, from 0 at the left or the bottom to 1; NaN for a value that has none.
+    pub(crate) fn share(&self, value: f64) -> f64 {
+        let share = match self.scale {
+            Scale::Log if value <= 0.0 => f64::NAN,
+            Scale::Log => Ends { low: self.ends.low.log10(), high: self.ends.high.log10() }.share(value.log10()),
+            _ => self.ends.share(value),
+        };
+        if self.inverted { 1.0 - share } else { share }
+    }
 }
 
 impl Axis {
+    pub(crate) fn side(&self, numbers: &[f64]) -> Side {
+        Side { ends: self.ends_of(numbers), scale: self.scale, inverted: self.inverted }
+    }
+
+    /// The ends in the exponents of ten.
+    fn log_ends_of(&self, numbers: &[f64]) -> Ends {
+        let exponents = |numbers: &[f64]| -> Vec<f64> {
+            numbers.iter().map(|number| number.log10()).filter(|exponent| exponent.is_finite()).collect()
+        };
+        let given = |end: Option<f64>| end.filter(|end| *end > 0.0 && end.is_finite()).map(f64::log10);
+        let ends = (given(self.ends.0), given(self.ends.1));
+        let ends = Axis { scale: Scale::Linear, ends, ..self.clone() }.ends_of(&exponents(numbers));
+        let value = |exponent: f64| 10f64.powf(exponent).clamp(LEAST, f64::MAX);
+        let (low, high) = (value(ends.low), value(ends.high));
+        if low < high { Ends { low, high } } else { Ends { low: 1.0, high: 10.0 } }
+    }
+
     /// The fixed ends, or those of the data with a margin.
     pub(crate) fn ends_of(&self, numbers: &[f64]) -> Ends {
         const MARGIN: f64 = 0.025;
+        if self.scale == Scale::Log {
+            return self.log_ends_of(numbers);
+        }
         let (low, high) = extent(numbers).unwrap_or((0.0, 1.0));
         let (given_low, given_high) = self.ends;
         let (low, high) = (given_low.unwrap_or(low), given_high.unwrap_or(high));
@@ -133,8 +175,22 @@ mod tests {
     use super::*;
 
     #[test]
+    fn axes_can_be_logarithmic_and_inverted() {
+        let axis = Axis { label: String::new(), scale: Scale::Log, ends: (Some(1.0), Some(100.0)), inverted: false };
+        let side = axis.side(&[]);
+        assert!((side.share(10.0) - 0.5).abs() < 1e-9 && side.share(-1.0).is_nan());
+        let side = Axis { inverted: true, ..axis.clone() }.side(&[]);
+        assert!(side.share(1.0) > 0.999 && side.share(100.0) < 0.001);
+        for numbers in [&[][..], &[5.0], &[1e300, 1e-300], &[-5.0, 0.0], &[5e-324], &[f64::MAX]] {
+            let open = Axis { ends: (None, Some(-1.0)), ..axis.clone() };
+            let found = open.ends_of(numbers);
+            assert!(0.0 < found.low && found.low < found.high, "{numbers:?}: {found:?}");
+        }
+    }
+
+    #[test]
     fn given_ends_are_kept_and_others_have_a_margin() {
-        let axis = Axis { label: String::new(), scale: Scale::Linear, ends: (Some(0.0), None) };
+        let axis = Axis { label: String::new(), scale: Scale::Linear, ends: (Some(0.0), None), inverted: false };
         let found = axis.ends_of(&[0.2, 1.0, f64::NAN]);
         assert_eq!(found.low, 0.0);
         assert!(found.high > 1.0 && found.high < 1.05);

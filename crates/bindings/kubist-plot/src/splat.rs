@@ -11,6 +11,8 @@ pub(crate) struct Splats {
     weight: Vec<f32>,
     /// Weight of the discs that have a value, and their sum.
     valued: Vec<(f32, f32)>,
+    /// The sums of red, green and blue over the discs with a value; empty if the points have no such colours.
+    rgb: Vec<[f32; 3]>,
     radius: f32,
 }
 
@@ -20,16 +22,46 @@ pub(crate) struct Splat {
     pub weight: f32,
     /// Their mean value, if any has one.
     pub value: Option<f32>,
+    /// Their mean red, green and blue.
+    pub rgb: Option<[f32; 3]>,
 }
 
 impl Splats {
     pub(crate) fn new(width: usize, height: usize, radius: f32) -> Splats {
-        Splats { width, height, weight: vec![0.0; width * height], valued: vec![(0.0, 0.0); width * height], radius }
+        let (weight, valued) = (vec![0.0; width * height], vec![(0.0, 0.0); width * height]);
+        Splats { width, height, weight, valued, rgb: Vec::new(), radius }
+    }
+
+    /// Adds a disc of a colour; a point whose colour is not finite has none.
+    pub(crate) fn add_colored(&mut self, x: f64, y: f64, color: [f32; 3]) {
+        if self.rgb.is_empty() {
+            self.rgb = vec![[0.0; 3]; self.weight.len()];
+        }
+        let is_known = color.iter().all(|channel| channel.is_finite());
+        self.cover(x, y, |splats, pixel, cover| {
+            splats.weight[pixel] += cover;
+            if is_known {
+                splats.valued[pixel].0 += cover;
+                splats.rgb[pixel].iter_mut().zip(color).for_each(|(sum, channel)| *sum += cover * channel);
+            }
+        });
     }
 
     /// Adds a disc around `x`, `y` (pixels from the plot's top left corner), with an edge that is soft over
     /// one pixel. NaN is a point without a value.
     pub(crate) fn add(&mut self, x: f64, y: f64, value: f32) {
+        self.cover(x, y, |splats, pixel, cover| {
+            splats.weight[pixel] += cover;
+            if !value.is_nan() {
+                let (weight, sum) = &mut splats.valued[pixel];
+                *weight += cover;
+                *sum += cover * value;
+            }
+        });
+    }
+
+    /// Calls `each` with the pixels of a disc and the part of each that it covers.
+    fn cover(&mut self, x: f64, y: f64, mut each: impl FnMut(&mut Splats, usize, f32)) {
         let reach = f64::from(self.radius) + 0.5;
         let span = |center: f64, length: usize| {
             let first = (center - reach - 0.5).ceil().max(0.0) as usize;
@@ -40,13 +72,7 @@ impl Splats {
             for column in span(x, self.width) {
                 let (dx, dy) = (column as f64 + 0.5 - x, row as f64 + 0.5 - y);
                 let cover = ((reach - (dx * dx + dy * dy).sqrt()) as f32).clamp(0.0, 1.0);
-                let pixel = row * self.width + column;
-                self.weight[pixel] += cover;
-                if !value.is_nan() {
-                    let (weight, sum) = &mut self.valued[pixel];
-                    *weight += cover;
-                    *sum += cover * value;
-                }
+                each(self, row * self.width + column, cover);
             }
         }
     }
@@ -68,7 +94,9 @@ impl Splats {
         let covered = self.weight.iter().zip(&self.valued).enumerate().filter(|(_, (weight, _))| **weight > 0.0);
         covered.map(|(pixel, (weight, (valued, sum)))| {
             let value = (*valued > 0.0).then(|| sum / valued);
-            (pixel % self.width, pixel / self.width, Splat { weight: *weight, value })
+            let sums = self.rgb.get(pixel).filter(|_| *valued > 0.0);
+            let rgb = sums.map(|sums| sums.map(|sum| sum / valued));
+            (pixel % self.width, pixel / self.width, Splat { weight: *weight, value, rgb })
         })
     }
 
@@ -108,7 +136,17 @@ mod tests {
             splats.add(5.5, 5.5, value);
         }
         let (.., splat) = splats.pixels().find(|(x, y, _)| (*x, *y) == (5, 5)).unwrap();
-        assert_eq!(splat, Splat { weight: 3.0, value: Some(2.0) });
+        assert_eq!(splat, Splat { weight: 3.0, value: Some(2.0), rgb: None });
+    }
+
+    #[test]
+    fn colours_average_by_channel() {
+        let mut splats = Splats::new(10, 10, 1.0);
+        for color in [[0.0, 100.0, 200.0], [100.0, 100.0, 0.0], [f32::NAN, 0.0, 0.0]] {
+            splats.add_colored(5.5, 5.5, color);
+        }
+        let (.., splat) = splats.pixels().find(|(x, y, _)| (*x, *y) == (5, 5)).unwrap();
+        assert_eq!((splat.weight, splat.rgb), (3.0, Some([50.0, 100.0, 100.0])));
     }
 
     #[test]

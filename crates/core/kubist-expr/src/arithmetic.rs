@@ -11,6 +11,7 @@ use crate::error::{ExprError, shortened};
 use crate::evaluate::compute::vector;
 use crate::meaning::{Meaning, computed, describe, describe_operand, family, kind_of};
 use crate::measured;
+use crate::names;
 use crate::never;
 use crate::number::{Decimal, Number};
 use crate::parse::ADD_INTERVAL;
@@ -92,6 +93,7 @@ pub(crate) fn call(name: &str, mut operands: Vec<Meaning>, units: &Arc<Units>) -
         let hint = match lower.as_str() {
             "log" => "; write ln or log10".to_owned(),
             "mod" => "; write a % b".to_owned(),
+            _ if names::needs_clock(&lower) => names::NO_CLOCK.to_owned(),
             _ => format!("; known are {KNOWN_FUNCTIONS}"),
         };
         return Err(ExprError::Unsupported { construct: format!("the function `{}`", shortened(name)), hint });

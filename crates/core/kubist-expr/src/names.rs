@@ -166,7 +166,33 @@ fn by_name<K: std::hash::Hash + Eq>(names: impl Iterator<Item = (K, usize)>) -> 
     indices
 }
 
+/// The hint at names that need the time.
+pub(crate) const NO_CLOCK: &str =
+    "; expressions read no clock: write the time, such as TIMESTAMP '2026-01-31T12:00:00' - INTERVAL 1 DAY";
+
+/// Whether SQL has a function or constant of this name, in small letters, for the current time.
+pub(crate) fn needs_clock(name: &str) -> bool {
+    const NAMES: [&str; 12] = [
+        "now",
+        "today",
+        "current_timestamp",
+        "current_date",
+        "current_time",
+        "localtimestamp",
+        "localtime",
+        "get_current_timestamp",
+        "get_current_time",
+        "transaction_timestamp",
+        "getdate",
+        "sysdate",
+    ];
+    NAMES.contains(&name)
+}
+
 fn unknown(schema: &Schema, name: &str, quoted: bool) -> ExprError {
+    if !quoted && needs_clock(&name.to_ascii_lowercase()) {
+        return ExprError::Unsupported { construct: format!("`{}`", shortened(name)), hint: NO_CLOCK.to_owned() };
+    }
     let near = nearest(name, schema.fields().iter().map(|field| field.name().as_str()));
     let near: Vec<String> = near.iter().map(|name| format!("`{name}`")).collect();
     let hint = match (near.as_slice(), quoted) {

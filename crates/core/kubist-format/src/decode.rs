@@ -3,19 +3,17 @@
 //! A column builder takes one chunk at a time and appends whole zones or single rows. Bytes come from
 //! storage, so every length is checked before use.
 
+mod coded;
+mod opaque;
+
 use std::marker::PhantomData;
 use std::ops::Range;
 use std::sync::Arc;
 
 use arrow_array::builder::BooleanBufferBuilder;
 use arrow_array::cast::AsArray;
-use arrow_array::types::{BinaryType, ByteArrayType, LargeBinaryType, LargeUtf8Type, Utf8Type};
-use arrow_array::{
-    Array, ArrayRef, ArrowPrimitiveType, BooleanArray, FixedSizeBinaryArray, GenericByteArray, OffsetSizeTrait,
-    PrimitiveArray, make_array,
-};
-use arrow_buffer::{ArrowNativeType, Buffer, MutableBuffer, NullBuffer, OffsetBuffer, ScalarBuffer};
-use arrow_data::ArrayData;
+use arrow_array::{Array, ArrayRef, ArrowPrimitiveType, BooleanArray, PrimitiveArray};
+use arrow_buffer::{ArrowNativeType, Buffer, MutableBuffer, NullBuffer, ScalarBuffer};
 use arrow_schema::DataType;
 use kubist_index::order::Keyed;
 use kubist_index::with_exact_primitive;
@@ -23,12 +21,14 @@ use kubist_index::with_exact_primitive;
 use crate::bits::{self, Word};
 use crate::bounds::Values;
 use crate::decoded::DecodedPage;
-use crate::encode::{opaque_bytes, values_of, varies_in_length};
+use crate::encode::{values_of, varies_in_length};
 use crate::numbers::multiples::{self, Steps};
 use crate::numbers::{Aside, Chunk, is_exact};
 use crate::page::PageColumn;
 use crate::rows::{Rows, Span, bit, for_rows, picked};
 use crate::zone_map::{ZONES_PER_PAGE, ZoneMap};
+use coded::CodedColumn;
+use opaque::OpaqueColumn;
 
 /// Consecutive zones of a page with all rows, or one zone with some of its rows.
 #[derive(Clone, Debug)]
@@ -116,12 +116,15 @@ pub fn column(data_type: &DataType, rows: usize) -> Box<dyn Column> {
             aside: Aside::default(),
             validity: Validity::default(),
         }),
-        _ => Box::new(OpaqueColumn {
-            data_type: data_type.clone(),
-            validity: Validity::default(),
-            lengths: Vec::new(),
-            bytes: Vec::new(),
-        }),
+        _ => Box::new(OpaqueColumn::new(data_type)),
+    }
+}
+
+/// As [`column`], but a column of texts with few different values becomes an array of `i32` codes in a dictionary.
+pub fn coded_column(data_type: &DataType, rows: usize) -> Box<dyn Column> {
+    match varies_in_length(data_type) {
+        true => Box::new(CodedColumn::new(data_type, rows)),
+        false => column(data_type, rows),
     }
 }
 
@@ -183,9 +186,6 @@ impl Validity {
         self.bits.map(|mut bits| NullBuffer::new(bits.finish()))
     }
 }
-
-/// The largest ratio of decompressed to compressed bytes that LZ4 can reach.
-const MOST_LZ4: usize = 255;
 
 #[derive(Clone, Copy)]
 struct Lacking<W> {
@@ -350,120 +350,5 @@ impl Column for BooleanColumn {
 
     fn finish(mut self: Box<Self>) -> Result<ArrayRef, String> {
         Ok(Arc::new(BooleanArray::new(self.values.finish(), self.validity.finish())))
-    }
-}
-
-struct OpaqueColumn {
-    data_type: DataType,
-    validity: Validity,
-    lengths: Vec<usize>,
-    bytes: Vec<u8>,
-}
-
-impl OpaqueColumn {
-    fn fixed_length(&self) -> Option<usize> {
-        match &self.data_type {
-            other if varies_in_length(other) => None,
-            DataType::FixedSizeBinary(length) => Some(*length as usize),
-            other => other.primitive_width(),
-        }
-    }
-
-    fn finish_bytes<T: ByteArrayType>(self) -> Result<ArrayRef, String> {
-        if !T::Offset::IS_LARGE && self.bytes.len() > i32::MAX as usize {
-            return Err("more than 2 GiB of text in one batch".into());
-        }
-        let offsets = OffsetBuffer::<T::Offset>::from_lengths(self.lengths);
-        let array = GenericByteArray::<T>::try_new(offsets, Buffer::from_vec(self.bytes), self.validity.finish());
-        Ok(Arc::new(array.map_err(|error| error.to_string())?))
-    }
-}
-
-impl Column for OpaqueColumn {
-    fn append(&mut self, page: &PageColumn<'_>, spans: &[Span]) -> Result<(), String> {
-        let short = || "an opaque column chunk is shorter than its rows".to_string();
-        let (says, packed) = lz4_flex::block::uncompressed_size(page.bytes).map_err(|error| error.to_string())?;
-        if says > (packed.len() + 1) * MOST_LZ4 {
-            return Err(format!("{} compressed bytes cannot decompress to {says} bytes", packed.len()));
-        }
-        let raw = lz4_flex::block::decompress(packed, says).map_err(|error| error.to_string())?;
-        let rows = page.rows;
-        let (bitmap, rest) = raw.split_at_checked(rows.div_ceil(8)).ok_or_else(short)?;
-        let fixed = self.fixed_length();
-        let (starts, bytes): (Vec<usize>, &[u8]) = match fixed {
-            Some(length) => ((0..=rows).map(|row| row * length).collect(), rest),
-            None => {
-                let (lengths, bytes) = rest.split_at_checked(rows * 4).ok_or_else(short)?;
-                let mut start = 0usize;
-                let ends = lengths.chunks_exact(4).map(|length| {
-                    start += u32::from_le_bytes([length[0], length[1], length[2], length[3]]) as usize;
-                    start
-                });
-                (std::iter::once(0).chain(ends).collect(), bytes)
-            }
-        };
-        if starts[rows] > bytes.len() {
-            return Err(short());
-        }
-        for span in spans {
-            span.for_each(|row| {
-                self.bytes.extend_from_slice(&bytes[starts[row]..starts[row + 1]]);
-                if fixed.is_none() {
-                    self.lengths.push(starts[row + 1] - starts[row]);
-                }
-                self.validity.push(1, bit(bitmap, row));
-            });
-        }
-        Ok(())
-    }
-
-    fn append_decoded(&mut self, _: &DecodedPage, _: &[Span]) {
-        unreachable!("pages of {} are not kept", self.data_type)
-    }
-
-    fn kept(self: Box<Self>) -> Option<DecodedPage> {
-        None
-    }
-
-    fn repeat(&mut self, value: &dyn Array, count: usize) {
-        let (fixed, valid) = (self.fixed_length(), value.is_valid(0));
-        let bytes = match (valid, fixed) {
-            (true, _) => opaque_bytes(value)(0).to_vec(),
-            (false, fixed) => vec![0; fixed.unwrap_or(0)],
-        };
-        for _ in 0..count {
-            self.bytes.extend_from_slice(&bytes);
-        }
-        if fixed.is_none() {
-            self.lengths.extend(std::iter::repeat_n(bytes.len(), count));
-        }
-        self.validity.push(count, valid);
-    }
-
-    fn finish(self: Box<Self>) -> Result<ArrayRef, String> {
-        match self.data_type.clone() {
-            DataType::Utf8 => self.finish_bytes::<Utf8Type>(),
-            DataType::LargeUtf8 => self.finish_bytes::<LargeUtf8Type>(),
-            DataType::Binary => self.finish_bytes::<BinaryType>(),
-            DataType::LargeBinary => self.finish_bytes::<LargeBinaryType>(),
-            DataType::FixedSizeBinary(length) => {
-                let rows = self.validity.length;
-                let array = FixedSizeBinaryArray::try_new_with_len(
-                    length,
-                    Buffer::from_vec(self.bytes),
-                    self.validity.finish(),
-                    rows,
-                );
-                Ok(Arc::new(array.map_err(|error| error.to_string())?))
-            }
-            other => {
-                let data = ArrayData::builder(other)
-                    .len(self.validity.length)
-                    .add_buffer(Buffer::from_vec(self.bytes))
-                    .nulls(self.validity.finish())
-                    .align_buffers(true);
-                Ok(make_array(data.build().map_err(|error| error.to_string())?))
-            }
-        }
     }
 }

@@ -347,15 +347,23 @@ fn fold_column(array: &dyn Array, hashes: &mut [u64]) {
     }
 }
 
-/// Hashes the value of every key, row by row. A value's hash depends on the chain before it, so it cannot be
-/// computed once per dictionary entry.
+/// Hashes the value of every key, row by row. A value's hash depends on the chain before it, so it is computed
+/// once per dictionary entry only while the chain is the same, as in the first column.
 fn fold_dictionary(array: &dyn Array, hashes: &mut [u64]) {
     downcast_dictionary_array!(
         array => {
             let values = array.values();
+            let mut last: Vec<Option<(u64, u64)>> = vec![None; values.len()];
             for (hash, key) in hashes.iter_mut().zip(array.keys_iter()) {
                 match key {
-                    Some(key) => fold_column(values.slice(key, 1).as_ref(), std::slice::from_mut(hash)),
+                    Some(key) => match last[key] {
+                        Some((before, after)) if before == *hash => *hash = after,
+                        _ => {
+                            let before = *hash;
+                            fold_column(values.slice(key, 1).as_ref(), std::slice::from_mut(hash));
+                            last[key] = Some((before, *hash));
+                        }
+                    },
                     None => fold(hash, &[tag::NULL]),
                 }
             }

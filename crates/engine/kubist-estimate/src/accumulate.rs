@@ -1,10 +1,12 @@
 //! Accumulators for each group and aggregate. Parallel tasks fill parts of the sample, which are merged.
 
 use std::collections::HashMap;
+use std::hash::{BuildHasher, Hasher};
 use std::sync::Arc;
 
+use arrow_array::cast::AsArray;
 use arrow_array::{Array, ArrayRef, BooleanArray, RecordBatch, RecordBatchOptions, UInt64Array};
-use arrow_schema::{Schema, SchemaRef};
+use arrow_schema::{Field, Schema, SchemaRef};
 use arrow_select::filter::filter_record_batch;
 use arrow_select::take::take;
 use kubist_expr::{Expression, Wholes};
@@ -91,9 +93,35 @@ impl Values {
     }
 }
 
+/// The hasher of keys that are hashes.
+#[derive(Clone, Copy, Default)]
+pub struct Hashed(u64);
+
+impl Hasher for Hashed {
+    fn finish(&self) -> u64 {
+        self.0
+    }
+
+    fn write(&mut self, bytes: &[u8]) {
+        bytes.iter().for_each(|byte| self.0 = self.0.rotate_left(8) ^ u64::from(*byte));
+    }
+
+    fn write_u64(&mut self, hash: u64) {
+        self.0 = hash;
+    }
+}
+
+impl BuildHasher for Hashed {
+    type Hasher = Hashed;
+
+    fn build_hasher(&self) -> Hashed {
+        Hashed(0)
+    }
+}
+
 #[derive(Default)]
 pub struct Accumulated {
-    index: HashMap<u64, usize>,
+    index: HashMap<u64, usize, Hashed>,
     pub groups: Vec<Group>,
     /// Counts of the records drawn from the frame, whose number is known.
     pub frame: Option<Sums>,
@@ -117,7 +145,7 @@ impl Task {
         cancel: &Cancel,
     ) -> Result<Values> {
         let options = RecordBatchOptions::new().with_row_count(Some(rows));
-        let schema = brought.schema.clone();
+        let schema = with_types_of(&brought.schema, &columns);
         let places = brought.places.iter().map(|column| columns[*column].clone()).collect();
         let mut batch = RecordBatch::try_new_with_options(schema, columns, &options).map_err(Error::kernel)?;
         let stopped = || cancel.is_set();
@@ -188,6 +216,30 @@ impl Task {
 impl Task {
     fn grouped_by(&self) -> String {
         self.group_by.iter().map(|group| group.field.name().as_str()).collect::<Vec<_>>().join(", ")
+    }
+}
+
+/// The schema of columns, of which some are dictionaries.
+fn with_types_of(schema: &SchemaRef, columns: &[ArrayRef]) -> SchemaRef {
+    let same = schema.fields().iter().zip(columns).all(|(field, array)| field.data_type() == array.data_type());
+    let typed =
+        |(field, array): (&Arc<Field>, &ArrayRef)| Field::clone(field).with_data_type(array.data_type().clone());
+    match same {
+        true => schema.clone(),
+        false => Arc::new(Schema::new(schema.fields().iter().zip(columns).map(typed).collect::<Vec<_>>())),
+    }
+}
+
+/// A column of one row. A copy, because a slice would keep the whole array in memory.
+fn one_row(array: &ArrayRef, row: usize) -> Result<ArrayRef> {
+    let of = |array: &dyn Array, row| take(array, &UInt64Array::from(vec![row]), None).map_err(Error::kernel);
+    let one = of(array.as_ref(), Some(row as u64))?;
+    match one.as_any_dictionary_opt() {
+        None => Ok(one),
+        Some(coded) => {
+            let code = coded.keys().is_valid(0).then(|| coded.normalized_keys()[0] as u64);
+            of(coded.values().as_ref(), code)
+        }
     }
 }
 
@@ -336,21 +388,21 @@ impl Accumulated {
             }
             return Ok(vec![(0, None)]);
         }
-        let mut rows_of: HashMap<usize, Vec<usize>> = HashMap::new();
+        let mut rows_of: Vec<Vec<usize>> = vec![Vec::new(); self.groups.len()];
         for (row, key) in values.keys.iter().enumerate() {
             let group = match self.index.get(key) {
                 Some(group) => *group,
                 None => {
-                    // A copy, because a slice would keep the whole array in memory.
-                    let only = UInt64Array::from(vec![row as u64]);
-                    let label = values.labels.iter().map(|array| take(array, &only, None).map_err(Error::kernel));
+                    let label = values.labels.iter().map(|array| one_row(array, row));
                     let label = label.collect::<Result<Vec<ArrayRef>>>()?;
                     self.found(*key, Group { label, accumulators: task.empty(pilot), rows: 0 }, task)?
                 }
             };
-            rows_of.entry(group).or_default().push(row);
+            rows_of.resize(self.groups.len(), Vec::new());
+            rows_of[group].push(row);
         }
-        Ok(rows_of.into_iter().map(|(group, rows)| (group, Some(rows))).collect())
+        let some = rows_of.into_iter().enumerate().filter(|(_, rows)| !rows.is_empty());
+        Ok(some.map(|(group, rows)| (group, Some(rows))).collect())
     }
 
     fn found(&mut self, key: u64, group: Group, task: &Task) -> Result<usize> {

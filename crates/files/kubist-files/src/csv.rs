@@ -22,6 +22,7 @@ use arrow_schema::{ArrowError, DataType, Field, Fields, Schema, TimeUnit};
 use flate2::read::MultiGzDecoder;
 
 use crate::blanks::Blanks;
+use crate::csv_marks::{Decimal, Marks};
 use crate::error::{Error, Result};
 use crate::limits::{BATCH_ROWS, Limits};
 use crate::records::Records;
@@ -44,6 +45,7 @@ pub struct Text<'a> {
     pub delimiter: Delimiter,
     /// The column names, if no line has them.
     pub names: Option<&'a [String]>,
+    pub marks: &'a Marks,
 }
 
 impl Text<'_> {
@@ -71,7 +73,9 @@ pub fn fields(text: &Text, limits: &Limits) -> Result<Vec<Field>> {
     let mut rows = Texts::open(text, &names, all, HEAD_ROWS, Arc::default(), limits)?;
     let head = rows.next().transpose().map_err(|error| error.within(text.path.display()))?;
     let fields = names.iter().enumerate().map(|(index, name)| {
-        let data_type = head.as_ref().map_or(DataType::Null, |head| suggested(head.column(index).as_string()));
+        let data_type = head.as_ref().map_or(DataType::Null, |head| {
+            suggested(&text.marks.without_null(head.column(index).as_string().clone()), text.marks)
+        });
         Field::new(name, data_type, true)
     });
     Ok(fields.collect())
@@ -83,12 +87,13 @@ pub fn batches(text: &Text, wanted: &Fields, consumed: Arc<AtomicU64>, limits: L
     let fields: Fields =
         indices.iter().filter_map(|index| wanted.find(&names[*index])).map(|(_, field)| field.clone()).collect();
     let rows = Texts::open(text, &names, indices, BATCH_ROWS, consumed, &limits)?;
-    let path = text.path.to_path_buf();
+    let (path, marks) = (text.path.to_path_buf(), text.marks.clone());
     let mut first_row = 1;
     let mut typed_batch = move |texts: Result<RecordBatch>| {
         let texts = texts?;
         let columns = fields.iter().zip(texts.columns());
-        let columns = columns.map(|(field, text)| typed(text.as_string(), field, first_row));
+        let columns =
+            columns.map(|(field, text)| typed(&marks.without_null(text.as_string().clone()), field, first_row, &marks));
         let columns = columns.collect::<Result<Vec<ArrayRef>>>()?;
         first_row += texts.num_rows();
         // The table decides whether missing values are allowed.
@@ -99,14 +104,16 @@ pub fn batches(text: &Text, wanted: &Fields, consumed: Arc<AtomicU64>, limits: L
 }
 
 /// Returns the most frequent common delimiter of the first line.
-pub fn sniff_delimiter(path: &Path, limits: &Limits) -> Result<Delimiter> {
+pub fn sniff_delimiter(path: &Path, decimal: Decimal, limits: &Limits) -> Result<Delimiter> {
     const LONGEST_HEADER: u64 = 1 << 20;
     let mut line = Vec::new();
     let reader = open(path, Arc::default(), limits, true)?;
     reader.take(LONGEST_HEADER).read_until(b'\n', &mut line).map_err(|error| Error::io(path, error))?;
     let times = |delimiter: &u8| line.iter().filter(|byte| *byte == delimiter).count();
-    // Of equal counts the last wins: the comma.
-    Ok(Delimiter::Byte([b'|', b';', b'\t', b','].into_iter().max_by_key(times).unwrap_or(b',')))
+    let is_free = |delimiter: &u8| *delimiter != b',' || decimal == Decimal::Point;
+    // Of equal counts the last wins: the comma, or the semicolon next to decimal commas.
+    let delimiters = [b'|', b'\t', b';', b','].into_iter().filter(is_free);
+    Ok(Delimiter::Byte(delimiters.max_by_key(times).unwrap_or(b',')))
 }
 
 fn header(text: &Text, limits: &Limits) -> Result<Vec<String>> {
@@ -277,9 +284,11 @@ fn read_as(text: &StringArray, data_type: &DataType) -> Result<ArrayRef> {
         .map_err(|_| Error::invalid(format!("text cannot be read as {data_type}")))
 }
 
-/// Converts `text` to the field's type. The error names row, column and value.
-fn typed(text: &StringArray, field: &Field, first_row: usize) -> Result<ArrayRef> {
+/// Converts `given` to the field's type. The error names row, column and value.
+fn typed(given: &StringArray, field: &Field, first_row: usize, marks: &Marks) -> Result<ArrayRef> {
     let data_type = field.data_type();
+    let of_numbers = data_type.is_numeric().then(|| marks.with_points(given));
+    let text = of_numbers.as_ref().unwrap_or(given);
     let parsed = read_as(text, data_type).map_err(|error| error.within(format!("column {:?}", field.name())))?;
     if data_type.is_floating() {
         check_range(text, &parsed, field, first_row)?;
@@ -298,7 +307,7 @@ fn typed(text: &StringArray, field: &Field, first_row: usize) -> Result<ArrayRef
             "row {}, column {:?}: cannot read {:?} as {data_type}",
             first_row + row,
             field.name(),
-            excerpt(text.value(row)),
+            excerpt(given.value(row)),
         ))),
     }
 }
@@ -373,7 +382,8 @@ fn excerpt(value: &str) -> String {
 }
 
 /// The narrowest type that reads every value; `Null` if there is no value.
-fn suggested(text: &StringArray) -> DataType {
+fn suggested(given: &StringArray, marks: &Marks) -> DataType {
+    let text = &marks.with_points(given);
     let without_nan = trimmed(text, true);
     let is_of_integers = without_nan.null_count() < text.len() && without_nan.iter().flatten().all(is_whole);
     let text = if is_of_integers { without_nan } else { trimmed(text, false) };
@@ -389,6 +399,9 @@ fn suggested(text: &StringArray) -> DataType {
     if reads(&DataType::Float64) {
         return DataType::Float64;
     }
+    let text = trimmed(given, false);
+    let all = |test: &dyn Fn(&str) -> bool| text.iter().flatten().all(test);
+    let reads = |data_type: &DataType| read_as(&text, data_type).is_ok_and(|a| a.null_count() == text.null_count());
     if all(&|value| value.eq_ignore_ascii_case("true") || value.eq_ignore_ascii_case("false")) {
         return DataType::Boolean;
     }
@@ -431,7 +444,7 @@ mod tests {
     use crate::{Input, Options};
 
     fn suggestion(values: &[&str]) -> DataType {
-        suggested(&values.iter().map(|value| (!value.is_empty()).then_some(*value)).collect())
+        suggested(&values.iter().map(|value| (!value.is_empty()).then_some(*value)).collect(), &Marks::default())
     }
 
     #[test]

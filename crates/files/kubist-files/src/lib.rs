@@ -11,6 +11,7 @@
 mod blanks;
 pub mod columns;
 mod csv;
+mod csv_marks;
 mod error;
 mod fingerprint;
 pub mod fit;
@@ -36,6 +37,7 @@ use std::sync::mpsc::{Receiver, sync_channel};
 use arrow_array::RecordBatch;
 use arrow_schema::{Field, Fields};
 
+pub use csv_marks::{Decimal, Marks};
 pub use error::{Error, Kind, Result};
 pub use fingerprint::{fingerprint, known_as};
 use guard::guarded;
@@ -98,6 +100,7 @@ pub struct Options {
     pub delimiter: Option<Delimiter>,
     /// The column names of a CSV file whose first line is a record; `None`: that line has the names.
     pub names: Option<Vec<String>>,
+    pub marks: Marks,
     /// Read as CSV, whatever the file's name.
     pub text: bool,
     pub limits: Limits,
@@ -115,6 +118,7 @@ pub struct Input {
     format: Format,
     /// For text without a line of names.
     names: Option<Vec<String>>,
+    marks: Marks,
     limits: Limits,
 }
 
@@ -135,16 +139,17 @@ impl Input {
                 Format::Parquet => parquet::fields(path, &limits)?,
                 Format::ArrowFile => ipc::fields(path, ipc::Layout::File, &limits)?,
                 Format::ArrowStream => ipc::fields(path, ipc::Layout::Stream, &limits)?,
-                Format::Csv { delimiter } => {
-                    csv::fields(&csv::Text { path, delimiter, names: options.names.as_deref() }, &limits)?
-                }
+                Format::Csv { delimiter } => csv::fields(
+                    &csv::Text { path, delimiter, names: options.names.as_deref(), marks: &options.marks },
+                    &limits,
+                )?,
                 Format::Npz => npz::fields(path, options.columns.as_deref(), &limits)?,
             };
             limits.check_columns(fields.len()).map_err(|error| error.within(path.display()))?;
             let fields = choose(path, fields, options.columns.as_deref())?;
             let typed = !matches!(format, Format::Csv { .. });
-            let names = options.names.clone();
-            Ok(Input { path: path.to_path_buf(), bytes, fields, typed, format, names, limits })
+            let (names, marks) = (options.names.clone(), options.marks.clone());
+            Ok(Input { path: path.to_path_buf(), bytes, fields, typed, format, names, marks, limits })
         })
     }
 
@@ -167,7 +172,7 @@ impl Input {
         let (path, bytes, format) = (self.path.clone(), self.bytes, self.format);
         let is_here = |field: &&Arc<Field>| self.fields.find(field.name()).is_some();
         let wanted: Fields = wanted.iter().filter(is_here).cloned().collect();
-        let (names, limits) = (self.names.clone(), self.limits);
+        let (names, marks, limits) = (self.names.clone(), self.marks.clone(), self.limits);
         std::thread::spawn(move || {
             let outcome = guarded(&path, || {
                 let batches = match format {
@@ -175,7 +180,7 @@ impl Input {
                     Format::ArrowFile => ipc::batches(&path, ipc::Layout::File, &wanted, consumed, limits)?,
                     Format::ArrowStream => ipc::batches(&path, ipc::Layout::Stream, &wanted, consumed, limits)?,
                     Format::Csv { delimiter } => {
-                        let text = csv::Text { path: &path, delimiter, names: names.as_deref() };
+                        let text = csv::Text { path: &path, delimiter, names: names.as_deref(), marks: &marks };
                         csv::batches(&text, &wanted, consumed, limits)?
                     }
                     Format::Npz => npz::batches(&path, &wanted, consumed, limits)?,
@@ -269,7 +274,7 @@ fn detect(path: &Path, file: &mut File, options: &Options) -> Result<Format> {
         Some(Magic::Text) => {
             let delimiter = match options.delimiter {
                 Some(delimiter) => delimiter,
-                None => csv::sniff_delimiter(path, &options.limits)?,
+                None => csv::sniff_delimiter(path, options.marks.decimal, &options.limits)?,
             };
             Ok(Format::Csv { delimiter })
         }

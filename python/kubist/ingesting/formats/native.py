@@ -55,6 +55,8 @@ def _look(format: str, path: Path, options: Options) -> Source:
             columns=columns,
             delimiter=options.delimiter,
             names=None if options.names is None else list(options.names),
+            null=list(options.null),
+            decimal=options.decimal,
             text=format == "csv",
             limits=dict(options.limits),
         )

@@ -6,7 +6,7 @@ use clap::Args;
 
 use super::question::Region;
 use crate::location::Location;
-use crate::parse::{self, Entry};
+use crate::parse::{self, Columns, Entry};
 
 /// Draw a plot of a region
 ///
@@ -26,12 +26,16 @@ Options of --style:
   theme=dark      paper (dark axes on white) or dark (light axes on dark) [default: paper]
   aspect=equal    equal (the same scale on both axes), fill, or auto (equal for spatial axes of
                   one unit) [default: auto]
+  log_axes=y      the axes with a logarithmic scale: x, y or xy
+  invert_axes=y   the axes whose values rise to the left or downwards: x, y or xy
   point_size=2    the radius of a point in pixels [default: smaller for more points]
   fps=24          frames per second of a .gif or .mp4 [default: 10]
 
 Examples:
   kubist plot airway.kubist --axes x,y --color ux -o airway.png
   kubist plot airway.kubist --axes x,z --color diameter --log --box time=0.3 --style colormap=magma -o now.png
+  kubist plot stars.kubist --axes 'g - r as colour,g + 5*log10(parallax/100) as M' --style invert_axes=y -o hr.png
+  kubist plot scan.kubist --axes x,y --color red,green,blue -o scan.png
   kubist plot sky.kubist --axes ra,dec --limit 1000000 --size 1600x900 --title Gaia -o sky.png
   kubist plot airway.kubist --axes y,x --title 'Droplets at 0.3 s' --box time=0.3 -o figure.pdf
   kubist plot airway.kubist --axes y,x --color ux --style theme=dark --animate time -o airway.gif
@@ -41,12 +45,15 @@ Exit codes: see kubist --help")]
 pub struct Plot {
     /// The table's directory, s3://bucket/prefix or cassandra://hosts/keyspace/table
     pub table: Location,
-    /// The two columns to draw: horizontal, vertical
-    #[arg(long, value_name = "X,Y", value_delimiter = ',', required = true)]
-    pub axes: Vec<String>,
-    /// The column that colours the points [default: the density of the points]
-    #[arg(long, value_name = "COLUMN")]
-    pub color: Option<String>,
+    /// The two columns or expressions to draw: horizontal, vertical
+    #[arg(long, value_name = "X,Y", value_parser = parse::columns, required = true)]
+    pub axes: Columns,
+    /// The column or expression that colours the points [default: the density of the points]
+    ///
+    /// Texts, booleans and few integers have a colour each. Three columns are red, green and blue, from 0 to 1
+    /// or in 8 or 16 bits.
+    #[arg(long, value_name = "COLUMN", value_parser = parse::columns)]
+    pub color: Option<Columns>,
     /// The output: .png, .svg or .pdf; with --animate: .gif, .mp4 or a folder/ of PNG files
     #[arg(short, long, value_name = "FILE")]
     pub output: PathBuf,

@@ -48,6 +48,8 @@ Options of --read:
   delimiter=space    the delimiter of CSV: a character, tab, or space for runs of blanks
                      [default: found in the first line]
   names=hip,ra,dec   the column names of CSV files without a line of names
+  null=NA,-999       fields of CSV that are missing values in every column, next to empty ones
+  decimal=,          the decimal mark of CSV [default: .]; with a comma, the delimiter found is no comma
   format=lammps      the format, if names and first bytes of the files do not show it
   topology=top.pdb   the topology of a trajectory: a file that MDAnalysis reads
   time=2.5           the time of files without one

@@ -7,7 +7,7 @@ use std::path::PathBuf;
 
 use kubist::{Compression, Metadata, Replication, Strata};
 use kubist_expr::nearest;
-use kubist_files::Delimiter;
+use kubist_files::{Decimal, Delimiter};
 use kubist_plot::{Colormap, RADII, Style};
 use serde_json::{Value, json};
 
@@ -180,6 +180,8 @@ pub struct Reading {
     pub types: Option<Types>,
     pub delimiter: Option<Delimiter>,
     pub names: Option<Vec<String>>,
+    pub null: Option<Vec<String>>,
+    pub decimal: Option<Decimal>,
     pub hdu: Option<String>,
     pub particles: Option<Vec<String>>,
     pub crs: Option<String>,
@@ -201,6 +203,8 @@ impl Group for Reading {
         "types",
         "delimiter",
         "names",
+        "null",
+        "decimal",
         "hdu",
         "particles",
         "crs",
@@ -221,6 +225,8 @@ impl Group for Reading {
             "types" => once(&mut self.types, entry.parsed()?),
             "delimiter" => once(&mut self.delimiter, entry.parsed()?),
             "names" => once(&mut self.names, entry.names()?),
+            "null" => once(&mut self.null, entry.names()?),
+            "decimal" => once(&mut self.decimal, entry.parsed()?),
             "hdu" => once(&mut self.hdu, entry.parsed()?),
             "particles" => once(&mut self.particles, entry.names()?),
             "crs" => once(&mut self.crs, entry.parsed()?),
@@ -250,6 +256,8 @@ impl Reading {
             "types": pairs(&types),
             "delimiter": self.delimiter.map(|delimiter| delimiter.to_string()),
             "names": self.names,
+            "null": self.null,
+            "decimal": self.decimal.map(|decimal| decimal.to_string()),
             "hdu": self.hdu.as_ref().map(|hdu| hdu.parse::<u64>().map_or_else(|_| json!(hdu), |number| json!(number))),
             "particles": self.particles,
             "crs": self.crs,
@@ -310,13 +318,17 @@ pub struct Drawing {
     pub colormap: Option<Colormap>,
     pub theme: Option<Style>,
     pub aspect: Option<Aspect>,
+    /// For the horizontal and the vertical axis.
+    pub log_axes: Option<[bool; 2]>,
+    pub invert_axes: Option<[bool; 2]>,
     pub point_size: Option<f32>,
     pub fps: Option<f64>,
 }
 
 impl Group for Drawing {
     const OPTION: &'static str = "--style";
-    const KEYS: &'static [&'static str] = &["colormap", "theme", "aspect", "point_size", "fps"];
+    const KEYS: &'static [&'static str] =
+        &["colormap", "theme", "aspect", "log_axes", "invert_axes", "point_size", "fps"];
 
     fn set(&mut self, entry: &Entry) -> Result<(), String> {
         match entry.key.as_str() {
@@ -331,6 +343,8 @@ impl Group for Drawing {
                 };
                 once(&mut self.aspect, aspect)
             }
+            "log_axes" => once(&mut self.log_axes, axes(entry.text()?)?),
+            "invert_axes" => once(&mut self.invert_axes, axes(entry.text()?)?),
             "point_size" => {
                 let radius = entry.parsed()?;
                 match RADII.contains(&radius) {
@@ -340,6 +354,15 @@ impl Group for Drawing {
             }
             _ => once(&mut self.fps, frame_rate(entry.text()?)?),
         }
+    }
+}
+
+fn axes(text: &str) -> Result<[bool; 2], String> {
+    match text {
+        "x" => Ok([true, false]),
+        "y" => Ok([false, true]),
+        "xy" => Ok([true, true]),
+        _ => Err(format!("expected x, y or xy, not {text:?}")),
     }
 }
 

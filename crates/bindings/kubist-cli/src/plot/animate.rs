@@ -32,7 +32,7 @@ pub fn run(asked: &Asked, cancel: &Cancel) -> Result<()> {
     let column = parse::column(&asked.snapshot.schema(), column)?.clone();
     let frames = frames(asked, &column, command.frames, cancel)?;
     let mut run = Run { asked, cancel, progress: Progress::new(), done: 0, rows: 0, bytes: 0, passes: 2, frames };
-    if asked.color.is_none() {
+    if asked.color.is_empty() {
         run.passes = 3;
     }
     let Some(survey) = run.survey()? else {
@@ -48,7 +48,7 @@ pub fn run(asked: &Asked, cancel: &Cancel) -> Result<()> {
     picture.fix_axes(&survey.extents);
     let mut stage = Stage::new(&picture, &survey.fullest, cancel)?;
     drop(survey);
-    if asked.color.is_none() {
+    if asked.color.is_empty() {
         run.each(fraction, |points, _| Ok(stage.settle(&points)?))?;
     }
     let mut reel = place.begin(&stage, fps, [asked.title(), caption])?;

@@ -115,7 +115,9 @@ pub fn scan(
     if scanned.rows > 0 && (wanted.priorities || !wanted.columns.is_empty()) {
         // Rows of open zones were counted when they were tested.
         rows_read += whole_rows;
-        let mut arrays = reading.columns(&picks, &columns)?;
+        // Priorities are computed from plain values.
+        let identity = &query.snapshot.view.schema.identity;
+        let mut arrays = reading.columns(&picks, &columns, |column| wanted.coded && !identity.contains(&column))?;
         if wanted.priorities {
             let identity = arrays.split_off(wanted.columns.len());
             scanned.priorities = query.priorities(&identity, scanned.rows);
@@ -283,11 +285,15 @@ impl Reading<'_> {
         let query = self.query;
         let schema = &query.snapshot.view.schema;
         let Judged { columns, by_priority, by_place, .. } = judged;
-        let arrays = self.columns(open, columns)?;
+        // Priorities and positions are computed from plain values.
+        let coded = |column| !(*by_priority && schema.identity.contains(&column));
+        let arrays = self.columns(open, columns, coded)?;
         let rows = self.rows_in(open);
         let array_of = |column: &usize| arrays[columns.binary_search(column).expect("decoded above")].clone();
-        let projected =
-            Schema::new(columns.iter().map(|column| schema.stored.fields()[*column].clone()).collect::<Vec<_>>());
+        let field = |(column, array): (&usize, &ArrayRef)| {
+            schema.stored.field(*column).clone().with_data_type(array.data_type().clone())
+        };
+        let projected = Schema::new(columns.iter().zip(&arrays).map(field).collect::<Vec<_>>());
         let options = RecordBatchOptions::new().with_row_count(Some(rows));
         let batch =
             RecordBatch::try_new_with_options(Arc::new(projected), arrays.clone(), &options).map_err(Error::kernel)?;
@@ -370,15 +376,24 @@ impl Reading<'_> {
         self.loaded.iter().flat_map(|loaded| &loaded.pages).filter(|read| **read).count() as u64
     }
 
-    /// Decodes columns of picked rows, in the order of `columns`.
-    fn columns(&mut self, picks: &[RunPicks], columns: &[usize]) -> Result<Vec<ArrayRef>> {
+    /// Decodes columns of picked rows, in the order of `columns`; texts of `coded` ones with few values as a
+    /// dictionary.
+    fn columns(
+        &mut self,
+        picks: &[RunPicks],
+        columns: &[usize],
+        coded: impl Fn(usize) -> bool,
+    ) -> Result<Vec<ArrayRef>> {
         self.load(&[(picks, columns)])?;
         let schema = &self.query.snapshot.view.schema;
         let rows = self.rows_in(picks);
-        let types = columns.iter().map(|column| schema.stored.field(*column).data_type());
         // Decoding of the last page's rows also needs memory for the rows between them.
         let room = rows + rows.min(ROWS_BETWEEN);
-        let mut builders: Vec<_> = types.map(|data_type| decode::column(data_type, room)).collect();
+        let builder = |column: &usize| match (schema.stored.field(*column).data_type(), coded(*column)) {
+            (data_type, true) => decode::coded_column(data_type, room),
+            (data_type, false) => decode::column(data_type, room),
+        };
+        let mut builders: Vec<_> = columns.iter().map(builder).collect();
         let decoded_pages = &self.query.snapshot.core.decoded_pages;
         let (mut copied, mut copied_bytes) = (0, 0);
         let mut pages =
