@@ -170,7 +170,9 @@ impl Picture {
             map: drawing.colormap.parse::<Colormap>().map_err(|error| invalid(py, &format!("colormap: {error}")))?,
         };
         let suits = || !has_log && kubist_plot::suits_equal_aspect(fields[0], fields[1], &points);
-        let caption = kubist_plot::caption(points.len() as u64, drawing.fraction, drawing.rows) + &drawing.region;
+        let caption = kubist_plot::caption(points.len() as u64, drawing.fraction, drawing.rows)
+            + &points.not_drawn()
+            + &drawing.region;
         let picture = kubist_plot::Picture {
             x: axis(0)?,
             y: axis(1)?,

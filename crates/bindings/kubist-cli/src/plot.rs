@@ -13,7 +13,6 @@ use std::path::Path;
 use arrow_schema::{Field, Schema};
 use kubist::{Cancel, Query, RunOptions, Snapshot, Stats, Table, Value};
 use kubist_expr::{Meant, Output, named};
-use kubist_types::human;
 
 use kubist_plot::{Axis, Coloring, Colormap, Format, Kind, Picture, Points, Scale};
 
@@ -201,14 +200,7 @@ impl<'a> Asked<'a> {
         let everything = whole && query.bounds.is_empty() && query.filter.is_none();
         let rows = if everything { self.snapshot.rows().ok() } else { None };
         let mut caption = kubist_plot::caption(points.len() as u64, fraction, rows);
-        match points.nowhere() as u64 {
-            0 => {}
-            nowhere => {
-                let (x, y) = (self.x.name(), self.y.name());
-                let needed = if self.has_log_axis() { "positive or finite" } else { "finite" };
-                caption += &format!(" ({} not drawn: no {needed} {x} and {y})", human::count(nowhere));
-            }
-        }
+        caption += &points.not_drawn();
         for range in command.region.ranges.iter().flat_map(|ranges| &ranges.0) {
             let (low, high) = (range.low.as_deref().unwrap_or(""), range.high.as_deref().unwrap_or(""));
             caption += &if low == high {

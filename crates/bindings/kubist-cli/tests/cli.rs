@@ -418,7 +418,7 @@ fn a_plot_is_a_picture() {
     workdir.run("ingest far far.csv --dimensions x,y").ok();
     workdir.run("plot far --axes x,w -o far.svg").ok();
     let svg = std::fs::read_to_string(workdir.path("far.svg")).unwrap();
-    assert!(svg.contains("all 4 points (2 not drawn: no finite x and w)"), "{svg}");
+    assert!(svg.contains("all 4 points (2 not drawn: no position along x and w)"), "{svg}");
     workdir.run("plot t --axes x,kind -o e.png").fails(2, &["\"kind\" (Utf8) cannot be drawn"]);
     workdir.run("plot t --axes x -o e.png").fails(2, &["two columns"]);
     assert!(!workdir.path("e.png").exists());

@@ -9,6 +9,7 @@ use arrow_cast::cast;
 use arrow_schema::{DataType, TimeUnit};
 use kubist_index::priority::priorities;
 use kubist_types::Cancel;
+use kubist_types::human::count;
 
 use crate::error::{Error, Steps};
 
@@ -102,6 +103,17 @@ impl Points {
     /// Number of points that cannot be drawn, because x or y is missing or infinite.
     pub fn nowhere(&self) -> usize {
         self.x.iter().zip(&self.y).filter(|(x, y)| !(x.is_finite() && y.is_finite())).count()
+    }
+
+    /// The part of the caption about points that cannot be drawn; empty if all can.
+    pub fn not_drawn(&self) -> String {
+        match self.nowhere() as u64 {
+            0 => String::new(),
+            nowhere => {
+                let [x, y] = &self.axes;
+                format!(" ({} not drawn: no position along {x} and {y})", count(nowhere))
+            }
+        }
     }
 
     /// Number of points.
