@@ -61,7 +61,7 @@
 # make bench-sizes   bytes by compression beside Parquet, of droplets and of made sets; DATA=file.parquet
 # make bench-estimates   estimates to 1 % beside exact aggregates of DuckDB; ROWS=100000000
 # make bench-files   an index beside files of arrays beside what else finds values in them; ROWS=n, STORES=folder
-# make bench-regions   spheres and cones as formulas, beside DuckDB, Polars and a k-d tree; ROWS=n
+# make bench-regions   spheres and cones, beside DuckDB, Polars and a k-d tree; ROWS=n
 # make bench-ingest   FITS, LAZ and XTC into tables, beside plain reads by their own libraries; ROWS=n
 # make bench-taxi   questions of data engineers beside DuckDB, Polars and Lance; ROWS=n
 # make bench-runs   100 runs of a million rows as one table, beside pandas over Parquet; RUNS=n, ROWS=n

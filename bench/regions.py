@@ -1,9 +1,10 @@
-"""Regions given as formulas: rows examined for each row returned, and times beside other engines.
+"""Regions: rows examined for each row returned, and times beside other engines.
 
     python -m bench.regions [ROWS]
 
 Spheres in a cube of uniform points, and cones on a sky of uniform stars. Every count is compared
-with NumPy's. DuckDB has its own table in memory, Polars a frame, and SciPy a k-d tree.
+with NumPy's. Kubist gets a region, and the same as a formula; DuckDB has its own table in memory, Polars
+a frame, and SciPy a k-d tree.
 """
 
 from __future__ import annotations
@@ -22,9 +23,13 @@ import duckdb
 import kubist
 import numpy as np
 import polars as pl
+from kubist import region
 from scipy.spatial import KDTree
 
 REPEATS = 7
+
+Case = tuple[region.Region, str, np.ndarray, float]
+"""A region, its formula, and its centre and radius among the points of the tree."""
 
 
 def sphere(centre: tuple[float, ...], radius: float) -> str:
@@ -57,10 +62,10 @@ def measure(
     title: str,
     columns: Mapping[str, np.ndarray],
     dimensions: list[str],
-    regions: Mapping[str, tuple[str, np.ndarray, float]],
+    regions: Mapping[str, Case],
     points: np.ndarray,
 ) -> None:
-    """Prints a table. A region has its condition, and its centre and radius among ``points``."""
+    """Prints a table."""
     tree = KDTree(points)
     frame = pl.DataFrame(dict(columns))
     with tempfile.TemporaryDirectory() as folder, duckdb.connect() as connection:
@@ -69,33 +74,38 @@ def measure(
         table = kubist.create(Path(folder) / "t.kubist", dict(columns), dimensions)
         print(f"\n{title}, {len(points):,} rows\n")
         print(
-            "| region | rows | examined per row | Kubist | its count | DuckDB | Polars | k-d tree |"
+            "| region | rows | examined per row | Kubist | its count | as a formula | DuckDB | Polars | k-d tree |"
         )
-        print("|---|---:|---:|---:|---:|---:|---:|---:|")
-        for name, region in regions.items():
-            row(name, region, table, connection, frame, tree)
+        print("|---|---:|---:|---:|---:|---:|---:|---:|---:|")
+        for name, case in regions.items():
+            row(name, case, table, connection, frame, tree)
 
 
 def row(
     name: str,
-    region: tuple[str, np.ndarray, float],
+    case: Case,
     table: kubist.Table,
     connection: duckdb.DuckDBPyConnection,
     frame: pl.DataFrame,
     tree: KDTree,
 ) -> None:
     """Prints a row of the table, after a comparison of the counts."""
-    where, centre, radius = region
+    inside, where, centre, radius = case
     expected = len(tree.query_ball_point(centre, radius))
-    result = table.query(where=where)
+    result = table.query(region=inside)
     rows = result.to_arrow().num_rows
-    assert rows == table.count(where=where) == expected, (name, rows, expected)
+    assert rows == table.count(region=inside) == table.count(where=where) == expected, (
+        name,
+        rows,
+        expected,
+    )
     examined = result.stats.rows_read / max(rows, 1)
     polars, arrow = pl.SQLContext(t=frame), frame.to_arrow()
     same = f"SELECT * FROM t WHERE {where.replace('power(', 'pow(')}"
     times = [
+        median(lambda: table.query(region=inside).to_arrow()),
+        median(lambda: table.count(region=inside)),
         median(lambda: table.query(where=where).to_arrow()),
-        median(lambda: table.count(where=where)),
         median(lambda: connection.sql(f"FROM t WHERE {where}").to_arrow_table()),
         median(lambda: polars.execute(same, eager=True)),
         median(lambda: arrow.take(tree.query_ball_point(centre, radius))),
@@ -115,6 +125,7 @@ def main() -> None:
     for expected in (100, 10_000, 100_000):
         radius = (3 * expected / rows / (4 * math.pi)) ** (1 / 3)
         spheres[f"sphere of about {expected:,}"] = (
+            region.sphere(centre, radius),
             sphere(centre, radius),
             np.array(centre),
             radius,
@@ -134,7 +145,12 @@ def main() -> None:
         ("cone of 10 degrees", (180.0, 0.0), 10),
     ):
         chord = 2 * math.sin(math.radians(degrees) / 2)
-        cones[name] = (cone(*place, degrees), on_sphere(*place), chord)
+        cones[name] = (
+            region.cone(*place, degrees),
+            cone(*place, degrees),
+            on_sphere(*place),
+            chord,
+        )
     measure("A sky", sky, ["ra", "dec"], cones, on_sphere(ra, dec))
 
 

@@ -41,6 +41,8 @@ if TYPE_CHECKING:
     Seconds = float | str | dt.timedelta | np.timedelta64
     """A duration: seconds, text such as ``"500 ms"``, or a duration of Python or NumPy."""
 
+    from .region import AnyRegion as AnyRegion
+
     Box = Mapping[str, End | tuple[End, End]]
     PerCell = tuple[int, Mapping[str, float | str]]
     Steps = int | tuple[int | None, int | None]

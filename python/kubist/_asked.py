@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, TypedDict
 
 if TYPE_CHECKING:
-    from ._arguments import Box, PerCell, Steps
+    from ._arguments import AnyRegion, Box, PerCell, Steps
 
 
 class Region(TypedDict, total=False):
@@ -18,6 +18,7 @@ class Region(TypedDict, total=False):
     sample: float | str | None
     window: tuple[float, float] | None
     where: str | None
+    region: AnyRegion | None
     steps: Steps | None
 
 
@@ -50,6 +51,7 @@ KINDS = {
     "per_cell": "other",
     "columns": "names",
     "where": "text",
+    "region": "other",
     "steps": "other",
     "inclusion": "text",
 }

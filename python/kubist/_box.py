@@ -58,6 +58,12 @@ def _sql(what: str, value: Any) -> str:
     return value
 
 
+def _region(what: str, value: Any) -> dict[str, Any]:
+    from .region import to_dict
+
+    return to_dict(value)
+
+
 def _window(what: str, value: Any) -> tuple[float, float]:
     low, high = pair(what, value)
     return finite(what, low), finite(what, high)
@@ -423,6 +429,7 @@ _SHAPES: dict[str, Callable[[str, Any], object]] = {
 
 _OWN_SHAPES: dict[str, Callable[[str, Any], object]] = {
     "where": _sql,
+    "region": _region,
     "sample": fraction,
     "window": _window,
     "steps": _steps,

@@ -59,7 +59,7 @@ class InDirectory(Looks, Generic[Opened]):
 
         Parameters
         ----------
-        box, where, sample, window, steps, columns, inclusion, limit, order_by, per_cell
+        box, where, region, sample, window, steps, columns, inclusion, limit, order_by, per_cell
             As for `query`.
         fit
             A file of ``kubist model fit -o FILE`` for this store. The report then has the
@@ -92,7 +92,7 @@ class InDirectory(Looks, Generic[Opened]):
         ----------
         parts
             The number of parts, 1 to 65,536; some may be empty.
-        box, where, sample, window, steps, columns, inclusion
+        box, where, region, sample, window, steps, columns, inclusion
             As for `query`.
         by
             ``"space"``, or ``"hosts"`` for a table on a cluster: each part can then be read from
@@ -137,7 +137,7 @@ class InDirectory(Looks, Generic[Opened]):
             The number of processes; None: one for each core.
         splits
             The number of parts; None: four for each process.
-        box, where, sample, window, steps, columns, inclusion
+        box, where, region, sample, window, steps, columns, inclusion
             As for `query`.
         progress
             Called after each part with the number of rows done and in total, both approximate.
@@ -186,7 +186,7 @@ class InDirectory(Looks, Generic[Opened]):
         ----------
         partitions
             The number of partitions; None: about a million rows each.
-        box, where, sample, window, steps, columns, inclusion
+        box, where, region, sample, window, steps, columns, inclusion
             As for `query`.
 
         Examples

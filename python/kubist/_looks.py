@@ -19,7 +19,7 @@ from ._shown import html_notes
 if TYPE_CHECKING:
     import polars as pl
 
-    from ._arguments import Box, Steps
+    from ._arguments import AnyRegion, Box, Steps
     from ._describe import Description
     from ._picture import Picture
     from ._sql import Relation, SqlTable
@@ -58,7 +58,7 @@ class Looks(Questions):
         ----------
         columns
             Columns of numbers; None: all.
-        box, where, sample, window, steps
+        box, where, region, sample, window, steps
             The rows, as for `estimate`.
         error, within, max_rows, max_bytes, confidence, tails
             The goal, as for `estimate`. By default up to 200,000 rows are read for ten columns.
@@ -87,6 +87,7 @@ class Looks(Questions):
         *,
         box: Box | None = None,
         where: str | None = None,
+        region: AnyRegion | None = None,
         steps: Steps | None = None,
         sample: float | str | None = None,
         limit: int | None = None,
@@ -109,7 +110,7 @@ class Looks(Questions):
             The column or expression that colours the points. Texts, booleans and few integers have
             a colour each. Three columns are red, green and blue, from 0 to 1 or in 8 or 16 bits.
             None: the number of points at each location.
-        box, where, steps
+        box, where, region, steps
             The rows, as for `query`.
         sample, limit
             The size of the sample, as for `query`; by default at most 200,000 points.
@@ -154,12 +155,18 @@ class Looks(Questions):
         if limit is None and sample is None:
             limit = _picture.POINTS
         result = self.query(
-            box=box, where=where, steps=steps, sample=sample, limit=limit, columns=asked
+            box=box,
+            where=where,
+            region=region,
+            steps=steps,
+            sample=sample,
+            limit=limit,
+            columns=asked,
         )
         names = dict(zip(asked, result._first.names(), strict=True))
         return _picture.draw(
             result,
-            None if steps is not None else len(self),
+            None if steps is not None or region is not None else len(self),
             box,
             where,
             x=names[x],
@@ -195,7 +202,7 @@ class Looks(Questions):
             its SQL. It has integers of 128 bits for sums.
         tables
             Other tables, snapshots and file indexes by the name that they have in the query.
-        where, sample, window, steps, columns, inclusion, limit, order_by, per_cell
+        where, region, sample, window, steps, columns, inclusion, limit, order_by, per_cell
             The rows of ``self``, as for `scan`.
 
         Examples

@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     import pyarrow as pa
     import pyarrow.dataset
 
-    from ._arguments import Box, Seconds, Steps
+    from ._arguments import AnyRegion, Box, Seconds, Steps
     from ._asked import Asked
     from ._scan import Source
     from ._spec import QuerySpec
@@ -104,6 +104,10 @@ class Questions:
             use comparisons, AND, OR, NOT, IN, BETWEEN, LIKE, IS NULL and arithmetic. Null and NaN
             match no comparison. A literal takes the column's type, and may have a unit:
             ``"diameter > 20um"``. Column names ignore letter case, here and in all parameters.
+        region
+            A region of `kubist.region`, or its JSON: ``region.sphere((0, 0, 0), 2)``, a cylinder,
+            a polygon, a cone on the sky, and unions, intersections and differences of them. Rows
+            on a boundary are inside. The page "Regions" lists the kinds.
         per_cell
             ``(rows, {"x": width, "y": width})``: the rows of lowest priority in each cell of a
             regular grid. The view then stays even and does not flicker when it pans. A width is a
@@ -170,7 +174,7 @@ class Questions:
 
         Parameters
         ----------
-        box, where, sample, window, steps, columns, inclusion, limit, order_by, per_cell
+        box, where, region, sample, window, steps, columns, inclusion, limit, order_by, per_cell
             As for `query`. With ``limit`` or ``per_cell``, only columns are pushed down.
         on_result
             Called with each `Result` before the frame reads it. Its ``stats`` show the cost
@@ -208,7 +212,9 @@ class Questions:
 
         Parameters
         ----------
-        box, where, sample, window, steps, columns, inclusion, limit, order_by, per_cell, on_result
+        box, where, region, sample, window, steps, columns, inclusion, limit, order_by, per_cell
+            As for `scan`.
+        on_result
             As for `scan`.
 
         Raises
@@ -233,6 +239,7 @@ class Questions:
         *,
         by: str | None = None,
         where: str | None = None,
+        region: AnyRegion | None = None,
         window: tuple[float, float] | None = None,
         steps: Steps | None = None,
         columns: Sequence[str] | None = None,
@@ -242,13 +249,13 @@ class Questions:
     ) -> Result:
         """Returns all rows of every trajectory that passes through a region.
 
-        First it finds the values of ``by`` among the rows that ``box``, ``where``, ``window`` and
-        ``steps`` select. Then it returns every row with one of these values, from the same
-        snapshot. It uses the secondary index of ``by``; without one it scans all rows.
+        First it finds the values of ``by`` among the rows that ``box``, ``where``, ``region``,
+        ``window`` and ``steps`` select. Then it returns every row with one of these values, from
+        the same snapshot. It uses the secondary index of ``by``; without one it scans all rows.
 
         Parameters
         ----------
-        box, where, window, steps
+        box, where, region, window, steps
             The region, as for `query`.
         by
             The column that identifies a trajectory. None: the table's identity, or else its
@@ -275,7 +282,9 @@ class Questions:
             by = self._by(pinned)
         elif not isinstance(by, str):
             raise InvalidInput(f"by: {by!r} is not a column name")
-        through = self._question(box=box, where=where, window=window, steps=steps)
+        through = self._question(
+            box=box, where=where, region=region, window=window, steps=steps
+        )
         question = self._question(columns=columns, sample=sample, limit=limit, order_by=order_by)
 
         def ask() -> _kubist.Stream:
@@ -305,6 +314,7 @@ class Questions:
         box: Box | None = None,
         *,
         where: str | None = None,
+        region: AnyRegion | None = None,
         steps: Steps | None = None,
         columns: Sequence[str] | None = None,
         start: float = 0.001,
@@ -318,7 +328,7 @@ class Questions:
 
         Parameters
         ----------
-        box, where, steps, columns
+        box, where, region, steps, columns
             As for `query`.
         start
             The first fraction, in (0, 1], at least 2**-64.
@@ -337,7 +347,9 @@ class Questions:
         ...     seen.append(r.to_arrow())
         ...     draw(seen, label=f"{r.fraction:.1%}")
         """
-        question = self._question(box=box, where=where, steps=steps, columns=columns)
+        question = self._question(
+            box=box, where=where, region=region, steps=steps, columns=columns
+        )
         first, growth = _box.number("start", start), _box.number("factor", factor)
         pinned = self._pinned()
         return _results(pinned, question, first, growth)
@@ -368,6 +380,7 @@ class Questions:
         *,
         box: Box | None = None,
         where: str | None = None,
+        region: AnyRegion | None = None,
         group_by: str | Sequence[str] | None = None,
         error: float | str | None = None,
         within: Seconds | None = None,
@@ -397,7 +410,7 @@ class Questions:
             Sums, counts, means and shares combine: ``sum(a*b)/sum(b)``. ``ratio`` is the sum of a
             over the sum of b. Variances divide by n - 1. ``AS`` gives an aggregate a name, by
             which the result has it: ``"mean(ux) AS m"``.
-        box, where, steps
+        box, where, region, steps
             The rows to estimate, as for `query`.
         window
             The priorities that the sample may use. The result still refers to all rows.
@@ -449,7 +462,9 @@ class Questions:
         """
         # Not the decorator: its frame would shift the `stacklevel` of warnings.
         refuse_unknown("estimate", unknown, _ESTIMATE_OPTIONS)
-        question = self._question(box=box, where=where, sample=sample, window=window, steps=steps)
+        question = self._question(
+            box=box, where=where, region=region, sample=sample, window=window, steps=steps
+        )
         request = _estimate.request(
             question,
             aggregates,
@@ -472,7 +487,7 @@ class Questions:
 
         Parameters
         ----------
-        box, where, sample, window, steps
+        box, where, region, sample, window, steps
             As for `query`.
 
         Raises

@@ -49,6 +49,69 @@ class PerCell(TypedDict, total=False):
     """
 
 
+class Region(TypedDict, total=False):
+    """A region of space or of the sky, as docs/regions.md describes it: an object with one key,
+    the kind. Lengths are numbers in the unit of their column, or text with a unit, such as `1
+    mm`. Angles are in degrees.
+    """
+
+    band: Mapping[str, float | str | None | Sequence[float | str | Sequence[Sequence[float]]] | Mapping[str, float | str | Sequence[int]]]
+    """The latitudes from `low` to `high` relative to a `pole`; `columns`."""
+
+    box: Mapping[str, tuple[float | str | bool | None, float | str | bool | None]]
+    """Closed ranges by column, all of which hold."""
+
+    complement: Region
+    """The positions outside."""
+
+    cone: Mapping[str, float | str | None | Sequence[float | str | Sequence[Sequence[float]]] | Mapping[str, float | str | Sequence[int]]]
+    """The positions on the sky within `radius` of `center`; `columns` are ra and dec by default."""
+
+    cylinder: Mapping[str, float | str | None | Sequence[float | str | Sequence[Sequence[float]]] | Mapping[str, float | str | Sequence[int]]]
+    """Around the axis `from` one point `to` another, with a `radius`."""
+
+    difference: Sequence[Region]
+    """The positions in the first region and in no other."""
+
+    ellipsoid: Mapping[str, float | str | None | Sequence[float | str | Sequence[Sequence[float]]] | Mapping[str, float | str | Sequence[int]]]
+    """`center` and `radii` by column."""
+
+    frustum: Mapping[str, float | str | None | Sequence[float | str | Sequence[Sequence[float]]] | Mapping[str, float | str | Sequence[int]]]
+    """A cylinder whose radius changes: `radius_from`, `radius_to`."""
+
+    half_space: Mapping[str, float | str | None | Sequence[float | str | Sequence[Sequence[float]]] | Mapping[str, float | str | Sequence[int]]]
+    """The side of the plane through `point` that `normal` points to."""
+
+    intersection: Sequence[Region]
+    """The positions in all of the regions."""
+
+    moc: Mapping[str, float | str | None | Sequence[float | str | Sequence[Sequence[float]]] | Mapping[str, float | str | Sequence[int]]]
+    """HEALPix `cells` in nested order: text such as 5/8-10,42, or lists by order; `columns`."""
+
+    periodic: Mapping[str, Region | Mapping[str, float]]
+    """A `region` of boxes, spheres and ellipsoids, in space that repeats after the `period` of a
+    column.
+    """
+
+    polygon: Mapping[str, float | str | None | Sequence[float | str | Sequence[Sequence[float]]] | Mapping[str, float | str | Sequence[int]]]
+    """Two `columns`, and `coordinates`: the border, then holes, as in GeoJSON."""
+
+    sky_polygon: Mapping[str, float | str | None | Sequence[float | str | Sequence[Sequence[float]]] | Mapping[str, float | str | Sequence[int]]]
+    """`coordinates` of corners on the sky, which great circles join; `columns`."""
+
+    slab: Mapping[str, float | str | None | Sequence[float | str | Sequence[Sequence[float]]] | Mapping[str, float | str | Sequence[int]]]
+    """`low` <= `normal` . point <= `high`; one of both may be missing."""
+
+    sphere: Mapping[str, float | str | None | Sequence[float | str | Sequence[Sequence[float]]] | Mapping[str, float | str | Sequence[int]]]
+    """The points within `radius` of `center`, in any number of columns."""
+
+    union: Sequence[Region]
+    """The positions in one of the regions."""
+
+    where: str
+    """An SQL condition."""
+
+
 class QuerySpec(TypedDict, total=False):
     """The records of a snapshot to return; by default all."""
 
@@ -87,6 +150,11 @@ class QuerySpec(TypedDict, total=False):
     `order_by` and `limit`.
     """
 
+    region: Region
+    """A region of space or of the sky, as docs/regions.md describes it. Rows outside of it are
+    not returned.
+    """
+
     sample: float
     """A fraction in (0, 1]: only records with a priority below it, which are a uniform sample."""
 
@@ -111,6 +179,11 @@ class CountRequest(TypedDict, total=False):
     box: Mapping[str, Range | End | Sequence[Range]]
     """Closed ranges on any columns, joined by AND. Each column has a pair `[low, high]`, where
     `null` is an open bound, a single value, or a list of pairs.
+    """
+
+    region: Region
+    """A region of space or of the sky, as docs/regions.md describes it. Rows outside of it are
+    not returned.
     """
 
     sample: float

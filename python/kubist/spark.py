@@ -7,7 +7,8 @@
 
 It needs Spark 4.0 or newer, and this package on the executors. Data is passed as Arrow batches.
 Options select rows and columns: ``box``, ``window`` and ``steps`` (JSON, as ``{"x": [0, 1]}``),
-``where``, ``sample``, ``columns`` (names separated by commas), ``inclusion``, and ``partitions``.
+``region`` (the same), ``where``, ``sample``, ``columns`` (names separated by commas),
+``inclusion``, and ``partitions``.
 A DataFrame reads the snapshot of its first read.
 
 Spark pushes no columns, samples, limits or locations down to Python sources. The filters of Spark
@@ -126,13 +127,15 @@ def _asked(options: dict[str, str]) -> tuple[str, _Asked, int]:
     try:
         if "box" in said:
             asked["box"] = json.loads(said["box"])
+        if "region" in said:
+            asked["region"] = json.loads(said["region"])
         if "window" in said:
             asked["window"] = json.loads(said["window"])
         if "steps" in said:
             asked["steps"] = json.loads(said["steps"])
         partitions = int(said.get("partitions", 0))
     except ValueError as error:
-        raise InvalidInput(f"options box, window, steps or partitions: {error}") from error
+        raise InvalidInput(f"options box, region, window, steps or partitions: {error}") from error
     if not 0 <= partitions <= _MOST_PARTITIONS:
         raise InvalidInput(f"option partitions: {partitions} is not between 1 and 65,536")
     if "columns" in said:

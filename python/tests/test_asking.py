@@ -62,13 +62,14 @@ def test_python(kind: Any) -> None:
     assert parameters(kind.scan, {"on_result"}) == everything
     assert parameters(kind.to_dataset, {"on_result"}) == everything
     assert parameters(kind.sql, {"query", "engine", "tables"}) | {"box"} == everything
-    region = {"box", "where", "sample", "window", "steps"}
+    region = {"box", "where", "region", "sample", "window", "steps"}
     assert parameters(kind.count, set()) == region
     goal = {"error", "within", "max_rows", "max_bytes", "confidence", "tails"}
     grouped = {"aggregates", "group_by", "progressive"}
     assert parameters(kind.estimate, goal | grouped) == region
     assert parameters(kind.describe, goal | {"columns"}) == region
-    assert parameters(kind.refine, {"start", "factor"}) == {"box", "where", "steps", "columns"}
+    of_steps = {"box", "where", "region", "steps", "columns"}
+    assert parameters(kind.refine, {"start", "factor"}) == of_steps
     of_paths = everything - {"per_cell", "inclusion"}
     assert parameters(kind.trajectories, {"by"}) == of_paths
     if kind is not kubist.RemoteTable:

@@ -41,6 +41,7 @@ def test_all_that_can_be_asked_is_said(path: Path) -> None:
         "limit": np.int64(7),  # type: ignore[typeddict-item]
         "columns": ("x", "n"),
         "where": "x > 0",
+        "region": {"box": {"x": [0, 1]}},
         "per_cell": (1, {"x": 0.5}),
         "steps": 3,
         "inclusion": "p",

@@ -37,6 +37,49 @@ export interface PerCell {
   widths: Record<string, number | string>;
 }
 
+/**
+ * A region of space or of the sky, as docs/regions.md describes it: an object with one key, the kind. Lengths are
+ * numbers in the unit of their column, or text with a unit, such as `1 mm`. Angles are in degrees.
+ */
+export interface Region {
+  /** The latitudes from `low` to `high` relative to a `pole`; `columns`. */
+  band?: Record<string, number | string | null | (number | string | number[][])[] | Record<string, number | string | number[]>>;
+  /** Closed ranges by column, all of which hold. */
+  box?: Record<string, [number | string | boolean | null, number | string | boolean | null]>;
+  /** The positions outside. */
+  complement?: Region;
+  /** The positions on the sky within `radius` of `center`; `columns` are ra and dec by default. */
+  cone?: Record<string, number | string | null | (number | string | number[][])[] | Record<string, number | string | number[]>>;
+  /** Around the axis `from` one point `to` another, with a `radius`. */
+  cylinder?: Record<string, number | string | null | (number | string | number[][])[] | Record<string, number | string | number[]>>;
+  /** The positions in the first region and in no other. */
+  difference?: Region[];
+  /** `center` and `radii` by column. */
+  ellipsoid?: Record<string, number | string | null | (number | string | number[][])[] | Record<string, number | string | number[]>>;
+  /** A cylinder whose radius changes: `radius_from`, `radius_to`. */
+  frustum?: Record<string, number | string | null | (number | string | number[][])[] | Record<string, number | string | number[]>>;
+  /** The side of the plane through `point` that `normal` points to. */
+  half_space?: Record<string, number | string | null | (number | string | number[][])[] | Record<string, number | string | number[]>>;
+  /** The positions in all of the regions. */
+  intersection?: Region[];
+  /** HEALPix `cells` in nested order: text such as 5/8-10,42, or lists by order; `columns`. */
+  moc?: Record<string, number | string | null | (number | string | number[][])[] | Record<string, number | string | number[]>>;
+  /** A `region` of boxes, spheres and ellipsoids, in space that repeats after the `period` of a column. */
+  periodic?: Record<string, Region | Record<string, number>>;
+  /** Two `columns`, and `coordinates`: the border, then holes, as in GeoJSON. */
+  polygon?: Record<string, number | string | null | (number | string | number[][])[] | Record<string, number | string | number[]>>;
+  /** `coordinates` of corners on the sky, which great circles join; `columns`. */
+  sky_polygon?: Record<string, number | string | null | (number | string | number[][])[] | Record<string, number | string | number[]>>;
+  /** `low` <= `normal` . point <= `high`; one of both may be missing. */
+  slab?: Record<string, number | string | null | (number | string | number[][])[] | Record<string, number | string | number[]>>;
+  /** The points within `radius` of `center`, in any number of columns. */
+  sphere?: Record<string, number | string | null | (number | string | number[][])[] | Record<string, number | string | number[]>>;
+  /** The positions in one of the regions. */
+  union?: Region[];
+  /** An SQL condition. */
+  where?: string;
+}
+
 /** The records of a snapshot to return; by default all. */
 export interface QuerySpec {
   /**
@@ -67,6 +110,8 @@ export interface QuerySpec {
   order_by?: string[];
   /** Only the records of lowest priority in each cell of a regular grid. It applies before `order_by` and `limit`. */
   per_cell?: PerCell;
+  /** A region of space or of the sky, as docs/regions.md describes it. Rows outside of it are not returned. */
+  region?: Region;
   /** A fraction in (0, 1]: only records with a priority below it, which are a uniform sample. */
   sample?: number;
   /** The version of this form; 1 by default. */
@@ -86,6 +131,8 @@ export interface CountRequest {
    * bound, a single value, or a list of pairs.
    */
   box?: Record<string, Range | End | Range[]>;
+  /** A region of space or of the sky, as docs/regions.md describes it. Rows outside of it are not returned. */
+  region?: Region;
   /** A fraction in (0, 1]: only records with a priority below it, which are a uniform sample. */
   sample?: number;
   /** The version of this form; 1 by default. */

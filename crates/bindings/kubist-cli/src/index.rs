@@ -124,6 +124,7 @@ pub fn open(paths: &[PathBuf], cancel: &Cancel) -> Result<Files> {
 fn question(table: &Location, asked: &args::Question, files: &Files) -> Result<Question> {
     let args::Question { region, selection, per_cell, inclusion } = asked;
     let of_tables = [
+        ("--region", region.region.is_some()),
         ("--window", region.window.is_some()),
         ("--steps", region.steps.is_some()),
         ("--per-cell", per_cell.is_some()),

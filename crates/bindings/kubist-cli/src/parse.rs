@@ -6,12 +6,14 @@ mod columns;
 mod grid;
 mod groups;
 mod region;
+mod shape;
 
 pub use amounts::{Goal, bytes, fraction, goal, number_range, seconds, share, size, steps, window};
 pub use columns::{Bounds, ColumnText, Types, Units, charts, entry, named_table, new_column};
 pub use grid::{DimensionText, dimension, dimensions};
 pub use groups::{Aspect, Drawing, Entry, Group, IngestGroups, Reading, grouped};
 pub use region::{Columns, OrderBy, Ranges, bounds, column, columns, order_by, per_cell, value};
+pub use shape::shape as region;
 
 /// Splits `a=1,b=2`. `shape` is the expected form of each part, for messages.
 fn parts(text: &str, shape: &str) -> Result<Vec<(String, String)>, String> {

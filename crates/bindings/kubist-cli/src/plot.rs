@@ -197,7 +197,7 @@ impl<'a> Asked<'a> {
     /// `n of N points, fraction p`, and the region. `whole`: the plot covers the whole region.
     fn caption(&self, points: &Points, fraction: f64, whole: bool) -> String {
         let (command, query) = (self.command, &self.query);
-        let everything = whole && query.bounds.is_empty() && query.filter.is_none();
+        let everything = whole && query.bounds.is_empty() && query.filter.is_none() && query.region.is_none();
         let rows = if everything { self.snapshot.rows().ok() } else { None };
         let mut caption = kubist_plot::caption(points.len() as u64, fraction, rows);
         caption += &points.not_drawn();

@@ -27,7 +27,7 @@ pub struct Region {
 }
 
 /// The fields of every request that select rows.
-const OF_ALL: &[&str] = &["spec", "box", "where", "sample", "window", "steps"];
+const OF_ALL: &[&str] = &["spec", "box", "where", "region", "sample", "window", "steps"];
 
 /// A request's fields in addition to its region.
 pub trait Asked: serde::de::DeserializeOwned {
@@ -40,7 +40,7 @@ impl Asked for Records {
 
 impl Asked for Paths {
     const SPEC: &'static [&'static str] =
-        &["spec", "box", "where", "sample", "window", "steps", "columns", "limit", "order_by"];
+        &["spec", "box", "where", "region", "sample", "window", "steps", "columns", "limit", "order_by"];
 }
 
 impl Asked for Points {}

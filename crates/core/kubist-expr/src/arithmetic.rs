@@ -4,6 +4,7 @@
 mod intervals;
 mod parts;
 mod periods;
+mod sky;
 
 use crate::bound::{Compute, Function, Kind, Operand, Step, Test};
 use crate::domain::{Family, Range};
@@ -56,6 +57,7 @@ const FUNCTIONS: &[(&str, Function, usize, usize)] = &[
     ("pow", Function::Power, 2, 2),
     ("power", Function::Power, 2, 2),
     ("radians", Function::Radians, 1, 1),
+    ("separation", Function::Separation, 4, 4),
     ("sign", Function::Sign, 1, 1),
     ("sin", Function::Sin, 1, 1),
     ("sqrt", Function::Sqrt, 1, 1),
@@ -63,9 +65,10 @@ const FUNCTIONS: &[(&str, Function, usize, usize)] = &[
 ];
 
 const KNOWN_FUNCTIONS: &str = "abs, acos, asin, atan, atan2, bin, ceil, coalesce, contains, cos, date_part, date_trunc, \
-                               degrees, ends_with, exp, floor, greatest, hypot, ifnull, isfinite, isnan, least, \
-                               length, ln, log10, log2, lower, nullif, pi, power, radians, regexp_matches, round, sign, \
-                               sin, sqrt, starts_with, substr, tan, upper, xor, and the parts of a time such as hour";
+                               degrees, ends_with, exp, floor, greatest, healpix, hypot, ifnull, in_moc, in_polygon, \
+                               in_sky_polygon, isfinite, isnan, least, length, ln, log10, log2, lower, nullif, periodic, \
+                               pi, power, radians, regexp_matches, round, separation, sign, sin, sqrt, starts_with, \
+                               substr, tan, upper, xor, and the parts of a time such as hour";
 
 /// Binds an operator or a function. `units` are the units of the expression.
 pub(crate) fn call(name: &str, mut operands: Vec<Meaning>, units: &Arc<Units>) -> Result<Meaning, ExprError> {
@@ -79,6 +82,9 @@ pub(crate) fn call(name: &str, mut operands: Vec<Meaning>, units: &Arc<Units>) -
         "round" => return rounded(operands, units),
         "bin" => return binned(operands, units),
         "date_trunc" => return periods::truncated(operands),
+        "healpix" => return sky::healpix(operands, units),
+        "periodic" => return sky::periodic(operands, units),
+        "in_polygon" | "in_sky_polygon" | "in_moc" => return sky::inside(&lower, operands).map(Meaning::from),
         "date_part" | "datepart" => return parts::named(operands),
         "epoch" => return parts::epoch(operands),
         ADD_INTERVAL => return intervals::added(operands),
@@ -240,7 +246,9 @@ fn arithmetic(
     if of_bits && kind != Kind::Int {
         return Err(ExprError::type_mistake(format!("`{name}` takes integers: cast the operands, as in x::int64")));
     }
-    let steps = operands.into_iter().filter_map(|operand| step(operand, kind));
+    // The integer of a cell comes from floats.
+    let of_operands = if matches!(function, Function::Healpix(_)) { Kind::F64 } else { kind };
+    let steps = operands.into_iter().filter_map(|operand| step(operand, of_operands));
     let compute = Compute { unit, ..Compute::new(kind, Step::Call(function, steps.collect())) };
     if constant { folded(&compute) } else { Ok(Operand::Compute(compute).into()) }
 }
@@ -265,6 +273,7 @@ fn kind_of_call(function: Function, common: Kind) -> Kind {
     match function {
         Function::Divide if common == Kind::Int => Kind::F64,
         Function::Bin(width) if common == Kind::Int && width.exponent != 0 => Kind::F64,
+        Function::Healpix(_) => Kind::Int,
         Function::Bin(width) if common == Kind::F32 && width.as_f64() > f32::MAX.into() => Kind::F64,
         Function::Power
         | Function::Sqrt
@@ -280,6 +289,8 @@ fn kind_of_call(function: Function, common: Kind) -> Kind {
         | Function::Atan
         | Function::Atan2
         | Function::Hypot
+        | Function::Separation
+        | Function::Periodic(_)
         | Function::Radians
         | Function::Degrees => Kind::F64,
         _ => common,

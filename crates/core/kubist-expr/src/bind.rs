@@ -197,7 +197,7 @@ fn named(names: &Names, name: &str, quoted: bool) -> Result<Meaning, ExprError> 
     }
 }
 
-fn not(test: Test) -> Test {
+pub(crate) fn not(test: Test) -> Test {
     match test {
         Test::Constant(answer) => Test::Constant(answer.map(|answer| !answer)),
         Test::Not(test) => *test,

@@ -10,6 +10,7 @@ use crate::syntax::Op;
 use crate::unit::Unit;
 use arrow_buffer::i256;
 use arrow_schema::DataType;
+use kubist_geometry::Shape;
 use kubist_index::gradual::{self, Steps, Stop};
 use std::cmp::Ordering;
 use std::collections::HashMap;
@@ -123,6 +124,12 @@ pub(crate) enum Function {
     Atan,
     Atan2,
     Hypot,
+    /// Degrees between two positions on the sky: longitude and latitude of each.
+    Separation,
+    /// The HEALPix cell of this order, of a longitude and latitude.
+    Healpix(u32),
+    /// The distance to the nearest multiple of a period.
+    Periodic(f64),
     Radians,
     Degrees,
     Least,
@@ -289,6 +296,11 @@ pub(crate) enum Test {
     Compare {
         op: Op,
         sides: Box<Sides>,
+    },
+    /// True for the points of a shape; unknown if a coordinate is null or no position.
+    InShape {
+        shape: Arc<Shape>,
+        point: Box<[Compute; 2]>,
     },
     IsNull(Operand),
     IsNan(Operand),
@@ -460,6 +472,7 @@ impl Test {
                 Sides::Wide { .. } | Sides::Bytes { .. } => 2,
                 Sides::Texts { left, right } => left.size() + right.size(),
             },
+            Test::InShape { point, .. } => point.iter().map(Compute::size).sum(),
             Test::IsTruth(test, _) | Test::Not(test) => test.size(),
             Test::Same(one, others) => one.size() + others.iter().map(Test::size).sum::<usize>(),
             Test::Once(compute, test) => compute.size() + test.size(),
@@ -491,6 +504,7 @@ impl Test {
                     right.each_column(visit);
                 }
             },
+            Test::InShape { point, .. } => point.iter().for_each(|of| of.each_column(visit)),
             Test::IsTruth(test, _) | Test::Not(test) => test.each_column(visit),
             Test::Same(one, others) => {
                 one.each_column(visit);

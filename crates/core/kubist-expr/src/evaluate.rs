@@ -6,6 +6,7 @@
 
 pub(crate) mod compute;
 mod listed;
+mod shape;
 pub(crate) mod text;
 
 use crate::bound::{Operand, PointList, Sides, Test, Text};
@@ -98,6 +99,7 @@ pub(crate) fn answers<const N: usize>(
             each_value(operand, rows, wanted, &|array, answer| like(array, pattern, answer, rows))
         }
         Test::Compare { op, sides } => compare(*op, sides, rows, wanted),
+        Test::InShape { shape, point } => shape::inside(shape, point, rows, wanted),
     }
 }
 

@@ -12,6 +12,7 @@ use std::sync::Arc;
 
 use arrow_buffer::i256;
 use arrow_schema::DataType;
+use kubist_geometry::{healpix, sky};
 use kubist_index::order;
 
 use crate::bound::{Cast, Column, Compute, Function, Kind, Known, Step};
@@ -308,6 +309,11 @@ impl<'a> Bounds<'a> {
     }
 
     fn call(&self, kind: Kind, function: Function, operands: &[Compute]) -> Interval {
+        match (function, operands) {
+            (Function::Separation, [a, b, c, d]) => return self.separation([a, b, c, d]),
+            (Function::Healpix(order), [longitude, latitude]) => return self.cells(order, [longitude, latitude]),
+            _ => {}
+        }
         let of = |operand: &Compute| self.of(operand).converted(operand.kind, kind);
         let Some((first, rest)) = operands.split_first() else { return Interval::ANY };
         // A null gives null, and NaN gives NaN, except in these functions: the power 0 of NaN is 1.
@@ -340,6 +346,39 @@ impl<'a> Bounds<'a> {
     }
 }
 
+impl Bounds<'_> {
+    fn separation(&self, operands: [&Compute; 4]) -> Interval {
+        let [a, b, c, d] = operands.map(|operand| self.of(operand).converted(operand.kind, Kind::F64));
+        if [a, b, c, d].iter().any(|one| one.is_empty()) {
+            return Interval { others: true, ..Interval::NOTHING };
+        }
+        let is_point = |one: Interval, other: Interval| one.low == one.high && other.low == other.high;
+        let bounds = |x: Interval, y: Interval, to: Interval, up: Interval| {
+            sky::separations([x.low, y.low], [x.high, y.high], [to.low, up.low])
+        };
+        let (low, high) = match (is_point(c, d), is_point(a, b)) {
+            (true, _) => bounds(a, b, c, d),
+            (_, true) => bounds(c, d, a, b),
+            _ => (0.0, 180.0),
+        };
+        let is_beyond = |x: Interval, y: Interval| sky::is_beyond([x.low, y.low], [x.high, y.high]);
+        let others = [a, b, c, d].iter().any(|one| one.others) || is_beyond(a, b) || is_beyond(c, d);
+        let found = Interval::new(low, high, others);
+        if found.is_empty() { found } else { found.widened(LOOSE) }
+    }
+
+    fn cells(&self, order: u32, operands: [&Compute; 2]) -> Interval {
+        let [x, y] = operands.map(|operand| self.of(operand).converted(operand.kind, Kind::F64));
+        if x.is_empty() || y.is_empty() {
+            return Interval { others: true, ..Interval::NOTHING };
+        }
+        let (low, high) = ([x.low, y.low], [x.high, y.high]);
+        let (first, last) = healpix::cells(order, low, high);
+        let others = x.others || y.others || sky::is_beyond(low, high);
+        Interval::new(first as f64, last as f64, others).in_kind(Kind::Int)
+    }
+}
+
 /// The interval after rounding. Integers that may not fit have no bounds, because their evaluation fails.
 fn bounded(kind: Kind, of: Interval) -> Interval {
     let is_too_large = kind == Kind::Int && !of.is_empty() && of.low.abs().max(of.high.abs()) > MOST_INTEGER;
@@ -369,6 +408,10 @@ fn unary(function: Function, of: Interval) -> Interval {
         Function::Atan => of.rising(f64::atan).widened(LOOSE),
         Function::Radians => of.rising(f64::to_radians).widened(LOOSE),
         Function::Degrees => of.rising(f64::to_degrees).widened(LOOSE),
+        Function::Periodic(period) => {
+            let (low, high) = sky::distances(of.low, of.high, period);
+            Interval { low, high, others: of.others || !of.is_finite() }.widened(LOOSE)
+        }
         Function::Least | Function::Greatest => of,
         _ => Interval::ANY,
     }

@@ -138,7 +138,7 @@ fn computes(test: &Test) -> bool {
         | Test::IsNull(operand)
         | Test::IsNan(operand) => is_computed(operand),
         Test::Compare { sides, .. } => matches!(**sides, Sides::Int { .. } | Sides::Float { .. }),
-        Test::Once(..) => true,
+        Test::Once(..) | Test::InShape { .. } => true,
         Test::IsTruth(test, _) | Test::Not(test) => computes(test),
         Test::Same(test, others) => computes(test) || others.iter().any(computes),
         Test::And(tests) | Test::Or(tests) => tests.iter().any(computes),

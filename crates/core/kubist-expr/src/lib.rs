@@ -188,6 +188,24 @@ impl Predicate {
         Predicate { test: Test::all(vec![self.test, other.test]), parts }
     }
 
+    /// Joins predicates by OR. All must be bound to the same schema. Of no predicates, it selects nothing.
+    pub fn any(predicates: Vec<Predicate>) -> Predicate {
+        let parts = predicates.iter().map(|one| format!("({one})")).collect::<Vec<_>>().join(" OR ");
+        let tests = predicates.into_iter().map(|one| one.test).collect();
+        Predicate { test: Test::Or(tests), parts: vec![parts] }
+    }
+
+    /// The predicate that is true where this one is false. Rows for which it is unknown are in neither.
+    pub fn negated(self) -> Predicate {
+        let parts = vec![format!("NOT ({self})")];
+        Predicate { test: bind::not(self.test), parts }
+    }
+
+    /// The same predicate with another text.
+    pub fn named(self, text: String) -> Predicate {
+        Predicate { parts: vec![text], ..self }
+    }
+
     /// Returns whether the predicate certainly selects every row of every batch.
     pub fn is_always(&self) -> bool {
         matches!(self.test, Test::Constant(Some(true)))

@@ -98,6 +98,7 @@ pub(crate) fn settled(
         }
         Function::Negate
         | Function::Abs
+        | Function::Periodic(_)
         | Function::Floor
         | Function::Ceil
         | Function::Round
@@ -106,6 +107,7 @@ pub(crate) fn settled(
             let of = operands.first_mut().map(|of| taken(of, units)).transpose()?.flatten();
             Ok((operands, of))
         }
+        Function::Separation => Ok((operands, Some(Arc::new(Unit::new("deg", units))))),
         _ => Ok((operands, None)),
     }
 }

@@ -182,7 +182,7 @@ fn is_smooth(compute: &Compute, corners: Corners) -> bool {
         Step::Column(_) | Step::Int(_) | Step::Float(_) => true,
         Step::Call(function, operands)
             if rounds(*function)
-                || matches!(function, Remainder | Truncate(_) | Part(..) | Shift { .. })
+                || matches!(function, Healpix(_) | Remainder | Truncate(_) | Part(..) | Shift { .. })
                 || matches!(function, BitAnd | BitOr | BitXor | BitNot | ShiftLeft | ShiftRight) =>
         {
             operands.iter().all(|operand| constant(operand).is_some())

@@ -7,6 +7,7 @@ use crate::bound::{Column, Operand, PointList, Sides, Test};
 use crate::domain::{Range, Span};
 use crate::interval::{Bounds, EXACT, InZone, Interval, float};
 use crate::syntax::Op;
+use kubist_geometry::Place;
 
 /// Statistics of a column over the rows of a zone. A wider range and `Nulls::Some` are always valid. A
 /// column without order keys or without statistics has the range from 0 to `u64::MAX`.
@@ -206,6 +207,20 @@ fn answers(test: &Test, zone: &Statistics<'_>) -> Answers {
             }
             _ => ANY,
         },
+        Test::InShape { shape, point } => {
+            let [x, y] = [0, 1].map(|axis| zone.bounds.of(&point[axis]));
+            let unknown = x.others || y.others;
+            if x.is_empty() || y.is_empty() {
+                return Answers { yes: false, no: false, unknown: true };
+            }
+            let (low, high) = ([x.low, y.low], [x.high, y.high]);
+            let place = shape.place(low, high);
+            Answers {
+                yes: place != Place::Outside,
+                no: place != Place::Inside,
+                unknown: unknown || shape.is_beyond(low, high),
+            }
+        }
         Test::IsTruth(test, truth) => {
             let Answers { yes, no, unknown } = answers(test, zone);
             let (yes, no) = match truth {

@@ -43,7 +43,7 @@ fn formula(rng: &mut Rng, depth: usize) -> String {
         return rng.pick(&["x", "y", "n", "k", "0", "1", "2", "0.5", "-3", "1e-3", "1.5707963267948966"]).into();
     }
     let (a, b) = (formula(rng, depth - 1), formula(rng, depth - 1));
-    match rng.below(28) {
+    match rng.below(31) {
         0..4 => format!("({a} + {b})"),
         4..8 => format!("({a} - {b})"),
         8..10 => format!("({a} * {b})"),
@@ -63,6 +63,9 @@ fn formula(rng: &mut Rng, depth: usize) -> String {
         24 => format!("coalesce({a}, {b})"),
         25 => format!("({a} % {b})"),
         26 => format!("CAST({a} AS float32)"),
+        27 => format!("separation({a}, {b}, {}, {})", rng.pick(&["0", "250", "x"]), rng.pick(&["1", "-90", "n"])),
+        28 => format!("healpix({a}, {b}, {})", rng.pick(&["1", "8", "1048576"])),
+        29 => format!("periodic({a}, {})", rng.pick(&["1", "0.3", "360"])),
         _ => format!("(-{a})"),
     }
 }
@@ -71,7 +74,15 @@ fn condition(rng: &mut Rng, depth: usize) -> String {
     let (a, shallow) = (formula(rng, depth), rng.below(2));
     let b = formula(rng, shallow);
     let op = rng.pick(&["<", "<=", ">", ">=", "=", "<>"]);
-    let one = match rng.below(8) {
+    let shape = rng.pick(&[
+        "in_polygon(A, B, '-3 -3, 1 -4, 5 1, 0.5 0.5, -1 4')",
+        "in_polygon(A, B, '-3 -3, 251 -3, 251 251; -1 -1, 1 -1, 1 1')",
+        "in_sky_polygon(A, B, '-3 -3, 4 -3, 5 1, -1 4')",
+        "in_sky_polygon(A, B, '200 -30, 300 -30, 250 60')",
+        "in_moc(A, B, '1/4,17-19 4/1200-1300 9/1572800-1573000')",
+    ]);
+    let one = match rng.below(10) {
+        8..10 => shape.replace('A', &a).replace('B', &b),
         0 => format!("{a} BETWEEN {} AND {}", rng.below(3), rng.below(9)),
         1 => format!("{a} IN (0, 1, {}, 9007199254740993)", rng.pick(&["2.5", "2", "-3", "16"])),
         2 => format!("isnan({a})"),

@@ -231,9 +231,10 @@ fn mistakes_name_what_is_wrong() {
         (
             "cot(x) > 1",
             "the function `cot` is not supported in an expression; known are abs, acos, asin, atan, atan2, bin, ceil, \
-             coalesce, contains, cos, date_part, date_trunc, degrees, ends_with, exp, floor, greatest, hypot, ifnull, \
-             isfinite, isnan, least, length, ln, log10, log2, lower, nullif, pi, power, radians, regexp_matches, round, \
-             sign, sin, sqrt, starts_with, substr, tan, upper, xor, and the parts of a time such as hour",
+             coalesce, contains, cos, date_part, date_trunc, degrees, ends_with, exp, floor, greatest, healpix, hypot, \
+             ifnull, in_moc, in_polygon, in_sky_polygon, isfinite, isnan, least, length, ln, log10, log2, lower, nullif, \
+             periodic, pi, power, radians, regexp_matches, round, separation, sign, sin, sqrt, starts_with, substr, tan, \
+             upper, xor, and the parts of a time such as hour",
         ),
         ("x > 'abc'", "column `x` of type Float64 cannot be compared with the text 'abc'"),
         ("pid = TRUE", "column `pid` of type Int64 cannot be compared with the boolean TRUE"),

@@ -7,4 +7,5 @@ mod formulas;
 mod language;
 mod robust;
 mod rows;
+mod sky;
 mod units;

@@ -23,6 +23,7 @@ use self::described::described;
 pub use self::words::bounds;
 pub(crate) use self::words::end;
 use crate::options::Value;
+pub use kubist_region::Region;
 
 /// Version of the JSON form. Other versions are refused.
 const VERSION: u32 = 1;
@@ -123,6 +124,9 @@ described! {
         /// An SQL condition over any columns.
         #[serde(skip_serializing_if = "Option::is_none")]
         "where": pub filter: Option<String> = {"type": "string"},
+        /// A region of space or of the sky, as docs/regions.md describes it. Rows outside of it are not returned.
+        #[serde(skip_serializing_if = "Option::is_none")]
+        "region": pub region: Option<Region> = {"$ref": "#/components/schemas/Region"},
         /// A closed range of steps, where `null` is an open bound. Only records of complete steps are
         /// returned.
         #[serde(skip_serializing_if = "Option::is_none")]
@@ -146,6 +150,7 @@ impl QuerySpec {
             ("End", words::end::schema()),
             ("Range", words::bounds::schema()),
             ("PerCell", PerCell::schema()),
+            ("Region", kubist_region::schema()),
             ("QuerySpec", QuerySpec::schema()),
         ]
     }
@@ -174,6 +179,11 @@ impl QuerySpec {
             None => expression,
         });
         self
+    }
+
+    /// Only records in a region.
+    pub fn region(self, region: Region) -> QuerySpec {
+        QuerySpec { region: Some(region), ..self }
     }
 
     /// Only records with a priority below this fraction.

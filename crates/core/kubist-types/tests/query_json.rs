@@ -14,6 +14,7 @@ fn full() -> QuerySpec {
         .between("name", Value::Text("null".into()), Value::Binary(vec![0, 255]))
         .between("wet", Value::Bool(true), Value::Null)
         .filter("y > 1")
+        .region(serde_json::from_value(json!({"box": {"x": [0, null]}})).unwrap())
         .sample(0.3)
         .window(0.1, 1.0 / 3.0)
         .limit(u64::MAX)
@@ -84,6 +85,12 @@ fn the_schema_allows_what_is_read_and_nothing_else() {
         json!({"x": [[], 1]}),
         json!({"x": [[0, 1], 2]}),
         json!({"rows": 1, "widths": {"x": 0.5}}),
+        json!({"sphere": {"center": {"x": 0, "y": "1 cm"}, "radius": 2}}),
+        json!({"polygon": {"columns": ["x", "y"], "coordinates": [[[0, 0], [1, 0], [1, 1]]]}}),
+        json!({"moc": {"cells": {"3": [1, 2]}}}),
+        json!({"difference": [{"cone": {"center": [1, 2], "radius": 3}}, {"complement": {"where": "x > 1"}}]}),
+        json!({"periodic": {"period": {"x": 25}, "region": {"box": {"x": [24, 26]}}}}),
+        json!({"where": "x > 1", "box": {"x": [0, 1]}}),
         json!({"rows": 1}),
         json!({"widths": {"x": 0.5}}),
         json!({"rows": -1, "widths": {"x": 0.5}}),

@@ -115,7 +115,7 @@ impl Population for Records {
 
     fn is_all(&self) -> bool {
         let is_bounded = self.spec.bounds.iter().any(|bound| bound.low.is_some() || bound.high.is_some());
-        !is_bounded && self.spec.filter.is_none() && self.run.part.is_none()
+        !is_bounded && self.spec.region.is_none() && self.spec.filter.is_none() && self.run.part.is_none()
     }
 
     fn cancel(&self) -> Cancel {

@@ -234,7 +234,7 @@ fn has_end(bound: &Bound) -> bool {
 fn predicate(snapshot: &Snapshot, spec: &QuerySpec) -> Result<Predicate> {
     let mut all = Predicate::always();
     // Without conditions, many columns cost nothing.
-    let visible = match spec.bounds.is_empty() && spec.filter.is_none() {
+    let visible = match spec.bounds.is_empty() && spec.filter.is_none() && spec.region.is_none() {
         true => Schema::empty(),
         false => snapshot.view.schema.conditional(),
     };
@@ -245,6 +245,9 @@ fn predicate(snapshot: &Snapshot, spec: &QuerySpec) -> Result<Predicate> {
     }
     if let Some(filter) = &spec.filter {
         all = all.and(Predicate::parse(filter, &visible)?);
+    }
+    if let Some(region) = &spec.region {
+        all = all.and(region.predicate(&visible)?);
     }
     if let Some(steps) = spec.steps {
         all = all.and(of_steps(snapshot, steps)?);

@@ -166,8 +166,10 @@ impl LogicalPlan {
         let is_dimension = |column: &usize| schema.dimensions.contains(&schema.stored_index[*column]);
         // A box contains all conditions on dimensions, except formulas. Runs of older grids have ranges for
         // columns that are dimensions now.
-        let computes = query.predicate.computes();
-        let is_in_box = !computes && query.predicate.columns().iter().all(is_dimension);
+        let only_dimensions = query.predicate.columns().iter().all(is_dimension);
+        // A union of ranges is no box either.
+        let computes = query.predicate.computes() || (only_dimensions && query.predicate.key_ranges().is_none());
+        let is_in_box = !computes && only_dimensions;
         let by_values = schema.newest_grid() > 0 || !is_in_box;
         LogicalPlan { query: Arc::new(query.linked()), method, by_values, computes }
     }

@@ -72,6 +72,7 @@ pub use kubist_types::{
     Accuracy, Bound, Cancel, ColumnInfo, CommitOptions, Compression, Dimension, Domain, Error, ErrorKind, Metadata,
     PerCell, QuerySpec as Query, Replication, Result, Stats, Strata, TableOptions, Thinned, Value, WriterOptions,
 };
+pub use kubist_types::query::Region;
 pub use kubist_write::writer::{Committed, Writer};
 pub use location::Location;
 pub use sealed::Packed;

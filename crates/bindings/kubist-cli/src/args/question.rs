@@ -19,6 +19,11 @@ pub struct Region {
     /// An SQL condition: "diameter > 2e-5 AND NOT deposited"
     #[arg(long = "where", value_name = "SQL")]
     pub filter: Option<String>,
+    /// A region in JSON, or a file of it: '{"sphere": {"center": {"x": 0, "y": 0}, "radius": "1 cm"}}'
+    ///
+    /// docs/regions.md lists the kinds: sphere, ellipsoid, cylinder, polygon, cone, moc, union and others
+    #[arg(long, value_name = "JSON", value_parser = parse::region)]
+    pub region: Option<kubist::Region>,
     /// The fraction of the rows to sample: 0.01 or 1%
     #[arg(long, value_name = "FRACTION", value_parser = parse::fraction)]
     pub sample: Option<f64>,
@@ -69,6 +74,7 @@ impl Region {
         Ok(Query {
             bounds: parse::bounds(&self.ranges, schema)?,
             filter: self.filter.clone(),
+            region: self.region.clone(),
             sample: self.sample,
             window: self.window,
             steps: self.steps,

@@ -115,6 +115,9 @@ fn method(field: &Field) -> String {
                 ("widths", "column to the width of a cell: a number, or text with a unit"),
             ],
         ),
+        Type::Named(name) if name == "Region" => {
+            ("Map<String, ?> value", "value", &[("value", "as JSON describes it: the kind to its values")])
+        }
         _ => panic!("{}: say in java.rs what Java takes for it", field.name),
     };
     let mut words = field.name.split('_');

@@ -65,7 +65,7 @@ fn names(schema: &Value) -> BTreeSet<String> {
 fn each_question_says_of_its_records_what_a_query_can_say() {
     let description = description();
     let spec: BTreeSet<String> = Query::NAMES.iter().map(|name| name.to_string()).collect();
-    let of_all = ["spec", "box", "where", "sample", "window", "steps"];
+    let of_all = ["spec", "box", "where", "region", "sample", "window", "steps"];
     for (question, schema) in QUESTIONS {
         let path = format!("/v1/tables/{{table}}/{question}");
         let body = &description["paths"][&path]["post"]["requestBody"]["content"]["application/json"]["schema"];

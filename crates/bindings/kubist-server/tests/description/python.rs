@@ -56,7 +56,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, TypedDict
 
 if TYPE_CHECKING:
-    from ._arguments import Box, PerCell, Steps
+    from ._arguments import AnyRegion, Box, PerCell, Steps
 "#;
 
 /// Parameters that choose among all rows, so that parts of a query cannot be read separately.
@@ -99,6 +99,7 @@ fn parameter(field: &Field) -> String {
     match &field.name[..] {
         "box" => "Box".into(),
         "per_cell" => "PerCell".into(),
+        "region" => "AnyRegion".into(),
         "steps" => "Steps".into(),
         "sample" => "float | str".into(),
         "order_by" => "str | Sequence[str]".into(),

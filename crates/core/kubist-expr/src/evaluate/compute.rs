@@ -9,6 +9,7 @@ mod calendar;
 mod case;
 mod cast;
 mod functions;
+mod sky;
 
 pub(crate) use calendar::shifted;
 
@@ -63,6 +64,11 @@ pub(crate) fn vector(compute: &Compute, rows: &Rows<'_>) -> Result<Vector, ExprE
 }
 
 fn call(compute: &Compute, function: Function, operands: &[Compute], rows: &Rows<'_>) -> Result<Vector, ExprError> {
+    match (function, operands) {
+        (Function::Separation, [a, b, c, d]) => return sky::separations([a, b, c, d], rows),
+        (Function::Healpix(order), [longitude, latitude]) => return sky::cells(order, [longitude, latitude], rows),
+        _ => {}
+    }
     let mut operands = operands.iter();
     let Some(first) = operands.next() else {
         return Err(ExprError::Evaluation { message: format!("{function:?} of nothing") });

@@ -174,6 +174,7 @@ fn of_double(function: Function, value: f64) -> f64 {
         Function::Atan => value.atan(),
         Function::Radians => value.to_radians(),
         Function::Degrees => value.to_degrees(),
+        Function::Periodic(period) => kubist_geometry::sky::distance(value, period),
         _ => double::unary(function, value),
     }
 }

@@ -136,6 +136,17 @@ public final class Query {
     }
 
     /**
+     * A region of space or of the sky, as docs/regions.md describes it. Rows outside of it are not
+     * returned.
+     *
+     * @param value as JSON describes it: the kind to its values
+     * @return this query
+     */
+    public Query region(Map<String, ?> value) {
+        return put("region", value);
+    }
+
+    /**
      * A closed range of steps, where <code>null</code> is an open bound. Only records of complete steps
      * are returned.
      *

@@ -1,0 +1,4 @@
+//! Decisions of shapes against the definitions, over random cases.
+
+mod planes;
+mod skies;

@@ -1,0 +1,112 @@
+//! The columns that regions use: their names, units and periods.
+
+use std::collections::{BTreeMap, HashMap};
+
+use arrow_schema::{Field, Schema};
+use kubist_expr::{ExprError, Meant, column_index, in_unit_of};
+
+use crate::{Length, Position, SkyColumns};
+
+type Result<T> = std::result::Result<T, ExprError>;
+
+/// The columns that a region can use.
+pub(crate) struct Columns<'a> {
+    pub schema: &'a Schema,
+    /// The same without units: formulas get all numbers in the units of their columns.
+    pub plain: Schema,
+    pub period: BTreeMap<usize, f64>,
+}
+
+pub(crate) fn invalid(message: impl std::fmt::Display) -> ExprError {
+    ExprError::Type { message: format!("region: {message}") }
+}
+
+pub(crate) fn quoted(name: &str) -> String {
+    format!("\"{}\"", name.replace('"', "\"\""))
+}
+
+impl<'a> Columns<'a> {
+    pub(crate) fn new(schema: &'a Schema) -> Columns<'a> {
+        let plain =
+            schema.fields().iter().map(|field| Field::clone(field).with_metadata(HashMap::<String, String>::new()));
+        Columns { schema, plain: Schema::new(plain.collect::<Vec<_>>()), period: BTreeMap::new() }
+    }
+}
+
+impl Columns<'_> {
+    /// The exact name of a column that has numbers, and its period.
+    pub(crate) fn column(&self, name: &str) -> Result<(&str, Option<f64>)> {
+        let index = column_index(self.schema, name)?;
+        let field = self.schema.field(index);
+        if !field.data_type().is_numeric() {
+            return Err(invalid(format!("column {:?} of type {} has no positions", field.name(), field.data_type())));
+        }
+        Ok((field.name(), self.period.get(&index).copied()))
+    }
+
+    /// A number in the unit of a column.
+    pub(crate) fn number(&self, name: &str, length: &Length, meant: Meant) -> Result<f64> {
+        let number = match length {
+            Length::Number(number) => Some(*number),
+            Length::Text(text) => in_unit_of(self.schema.field(column_index(self.schema, name)?), text, meant)?,
+        };
+        number.filter(|number| number.is_finite()).ok_or_else(|| {
+            invalid(match length {
+                Length::Number(number) => format!("{name}: {number} is no position or length"),
+                Length::Text(text) => format!("{name}: {text:?} is no number with a unit"),
+            })
+        })
+    }
+
+    /// A position, sorted by column, with one of each unit.
+    pub(crate) fn position(&self, what: &str, position: &Position) -> Result<Vec<(String, f64)>> {
+        if position.is_empty() {
+            return Err(invalid(format!("{what} names no column")));
+        }
+        let coordinate = |(name, length): (&String, &Length)| {
+            Ok((self.column(name)?.0.to_owned(), self.number(name, length, Meant::Value)?))
+        };
+        position.iter().map(coordinate).collect()
+    }
+
+    /// Refuses columns with different units, between which there is no distance.
+    pub(crate) fn check_units<'a>(&self, names: impl IntoIterator<Item = &'a str>) -> Result<()> {
+        let mut first: Option<(&str, &str)> = None;
+        for name in names {
+            let field = self.schema.field(column_index(self.schema, name)?);
+            let unit = field.metadata().get("unit").map_or("", |unit| unit.trim());
+            match first {
+                Some((other, of_other)) if of_other != unit => {
+                    let or_none = |unit: &str| if unit.is_empty() { "no unit".to_owned() } else { unit.to_owned() };
+                    return Err(invalid(format!(
+                        "there is no distance between column {other:?} in {} and column {name:?} in {}",
+                        or_none(of_other),
+                        or_none(unit)
+                    )));
+                }
+                Some(_) => {}
+                None => first = Some((name, unit)),
+            }
+        }
+        Ok(())
+    }
+
+    /// The longitude and latitude in degrees, as SQL.
+    pub(crate) fn on_sky(&self, SkyColumns(names): &SkyColumns) -> Result<[String; 2]> {
+        let mut found = [const { String::new() }; 2];
+        for (found, name) in found.iter_mut().zip(names) {
+            let (name, period) = self.column(name)?;
+            if let Some(period) = period.filter(|period| *period != 360.0) {
+                return Err(invalid(format!("{name} is a direction on the sky, whose period is 360 and not {period}")));
+            }
+            let field = self.schema.field(column_index(self.schema, name)?);
+            let has_unit = field.metadata().get("unit").is_some_and(|unit| !unit.trim().is_empty());
+            let degree = if has_unit { in_unit_of(field, "1 deg", Meant::Distance)? } else { None };
+            *found = match degree {
+                Some(degree) if degree != 1.0 => format!("({}::float64 / {degree:?})", quoted(name)),
+                _ => quoted(name),
+            };
+        }
+        Ok(found)
+    }
+}

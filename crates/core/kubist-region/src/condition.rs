@@ -1,0 +1,122 @@
+//! Regions as conditions on the columns of a schema.
+
+use std::collections::BTreeMap;
+
+use arrow_schema::Schema;
+use kubist_expr::{ExprError, Predicate, Value, column_index};
+
+use crate::columns::{Columns, invalid};
+use crate::{End, Periodic, Region, formula};
+
+/// Regions in one list, and the depth of regions in regions.
+const MOST_REGIONS: usize = 4096;
+/// Characters of a region that its condition shows.
+const SHOWN: usize = 200;
+
+type Result<T> = std::result::Result<T, ExprError>;
+
+impl Region {
+    /// The condition that a row is in the region.
+    ///
+    /// # Errors
+    ///
+    /// [`ExprError`] names the mistake, or the column that does not fit.
+    pub fn predicate(&self, schema: &Schema) -> Result<Predicate> {
+        let columns = Columns::new(schema);
+        let text = serde_json::to_string(self).unwrap_or_default();
+        let shown = match text.char_indices().nth(SHOWN) {
+            Some((end, _)) => format!("region {}...", &text[..end]),
+            None => format!("region {text}"),
+        };
+        Ok(columns.condition(self)?.named(shown))
+    }
+}
+
+impl Columns<'_> {
+    fn condition(&self, region: &Region) -> Result<Predicate> {
+        match region {
+            Region::Box(ranges) => self.of_box(ranges),
+            Region::Where(sql) => Predicate::parse(sql, self.schema),
+            Region::Union(regions) => Ok(Predicate::any(self.conditions("union", regions)?)),
+            Region::Intersection(regions) => {
+                let conditions = self.conditions("intersection", regions)?.into_iter();
+                Ok(conditions.fold(Predicate::always(), Predicate::and))
+            }
+            Region::Difference(regions) => {
+                let mut conditions = self.conditions("difference", regions)?.into_iter();
+                let first = conditions.next().unwrap_or_else(Predicate::always);
+                Ok(conditions.fold(first, |rest, next| rest.and(next.negated())))
+            }
+            Region::Complement(region) => Ok(self.condition(region)?.negated()),
+            Region::Periodic(periodic) => self.repeated(periodic),
+            shape => Predicate::parse(&formula::of(shape, self)?, &self.plain),
+        }
+    }
+
+    fn conditions(&self, name: &str, regions: &[Region]) -> Result<Vec<Predicate>> {
+        match regions.len() {
+            0 => Err(invalid(format!("{name} of no regions"))),
+            count if count > MOST_REGIONS => {
+                Err(invalid(format!("{name} of {count} regions; at most {MOST_REGIONS} are possible")))
+            }
+            _ => regions.iter().map(|region| self.condition(region)).collect(),
+        }
+    }
+
+    fn repeated(&self, periodic: &Periodic) -> Result<Predicate> {
+        if periodic.period.is_empty() {
+            return Err(invalid("periodic needs the period of a column"));
+        }
+        let mut period = self.period.clone();
+        for (name, length) in &periodic.period {
+            if !(*length > 0.0 && length.is_finite()) {
+                return Err(invalid(format!("the period of {name:?} is {length}, and must be above 0")));
+            }
+            period.insert(column_index(self.schema, name)?, *length);
+        }
+        Columns { schema: self.schema, plain: self.plain.clone(), period }.condition(&periodic.region)
+    }
+
+    fn of_box(&self, ranges: &BTreeMap<String, [Option<End>; 2]>) -> Result<Predicate> {
+        let mut all = Predicate::always();
+        for (name, [low, high]) in ranges {
+            let index = column_index(self.schema, name)?;
+            let name = self.schema.field(index).name();
+            let number = |end: &Option<End>| match end {
+                Some(End::Float(end)) => Some(*end),
+                Some(End::Integer(end)) => Some(*end as f64),
+                _ => None,
+            };
+            if let (Some(low), Some(high)) = (number(low), number(high))
+                && !(low <= high)
+            {
+                return Err(invalid(format!("box: {name}: the lower end {low} is above the upper end {high}")));
+            }
+            let range = match (self.period.get(&index), number(low).zip(number(high))) {
+                (Some(period), Some((low, high))) => {
+                    Predicate::parse(&formula::images(name, low, high, *period), &self.plain)?
+                }
+                (Some(_), None) => {
+                    return Err(invalid(format!("box: {name} is periodic, so its range needs two numbers")));
+                }
+                (None, _) => {
+                    let (low, high) = (low.as_ref().map(Value::from), high.as_ref().map(Value::from));
+                    Predicate::range(self.schema, name, low.as_ref(), high.as_ref())?
+                }
+            };
+            all = all.and(range);
+        }
+        Ok(all)
+    }
+}
+
+impl From<&End> for Value {
+    fn from(end: &End) -> Value {
+        match end {
+            End::Bool(value) => Value::Bool(*value),
+            End::Integer(value) => Value::Int((*value).into()),
+            End::Float(value) => Value::Float(*value),
+            End::Text(value) => Value::Text(value.clone()),
+        }
+    }
+}
