@@ -4,23 +4,7 @@ use std::collections::BTreeSet;
 
 use serde::{Deserialize, Serialize};
 
-use crate::{Context, Dot, DotStore};
-
-/// The effect of one operation: the dots that it adds, and the visible dots that it replaces.
-///
-/// It is the message of the op-based form (`prepare` in figure 4.17). [`Change::delta`] is the delta of the delta-state
-/// form (`m^δ` in equation 4.2).
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-#[serde(bound(
-    serialize = "I: Serialize, S: Serialize",
-    deserialize = "I: Ord + Deserialize<'de>, S: Deserialize<'de>"
-))]
-pub struct Change<I, S> {
-    /// A store with the new dots only.
-    pub added: S,
-    /// The replaced dots.
-    pub gone: Vec<Dot<I>>,
-}
+use crate::{Change, Context, Dot, DotStore};
 
 impl<I: Copy + Ord, S: DotStore<I>> Change<I, S> {
     /// The smallest state that has the change.

@@ -7,7 +7,23 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use serde::{Deserialize, Serialize};
 
-use crate::{Change, Context, Dot};
+use crate::{Context, Dot};
+
+/// The effect of one operation: the dots that it adds, and the visible dots that it replaces.
+///
+/// It is the message of the op-based form (`prepare` in figure 4.17). [`Change::delta`] is the delta of the delta-state
+/// form (`m^δ` in equation 4.2).
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(bound(
+    serialize = "I: Serialize, S: Serialize",
+    deserialize = "I: Ord + Deserialize<'de>, S: Deserialize<'de>"
+))]
+pub struct Change<I, S> {
+    /// A store with the new dots only.
+    pub added: S,
+    /// The replaced dots.
+    pub gone: Vec<Dot<I>>,
+}
 
 /// A store of live dots.
 pub trait DotStore<I: Copy + Ord>: Default + Clone {

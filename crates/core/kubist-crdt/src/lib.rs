@@ -49,9 +49,9 @@ mod gossip;
 mod ops;
 mod pure;
 
-pub use causal::{Causal, Change};
+pub use causal::Causal;
 pub use context::{Context, Dot, Vector};
-pub use dots::{DotFun, DotMap, DotSet, DotStore, Tally};
+pub use dots::{Change, DotFun, DotMap, DotSet, DotStore, Tally};
 pub use gossip::{Gossip, Interval};
 pub use ops::{Envelope, Inbox, Replica};
 pub use pure::{PureOp, PureSet};
