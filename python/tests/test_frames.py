@@ -67,7 +67,9 @@ def polars_test(rng: np.random.Generator, frame: pl.DataFrame, depth: int = 2) -
         return column.is_nan() if rng.random() < 0.5 else column.is_not_nan()
     if choice == 2 and series.dtype == pl.String:
         return column.str.starts_with(one[:1])
-    a, b = pl.lit(series.filter(series == one).head(1)).first(), pl.lit(other, series.dtype)
+    # Polars takes plain bytes for a sequence.
+    same = series == pl.Series([one], dtype=series.dtype)
+    a, b = pl.lit(series.filter(same).head(1)).first(), pl.lit(other, series.dtype)
     b = b if series.dtype.is_numeric() else pl.lit(other)
     if series.dtype in (pl.Boolean, pl.Categorical):
         return column == pl.lit(one) if rng.random() < 0.5 else column != pl.lit(other)
