@@ -79,8 +79,7 @@
 # make s3-down   ends it, and removes its data
 # make test-s3   the store, the engine's oracle and live tests on the server of `make s3-up`
 # make bench-s3  tables there beside Lance and pyarrow datasets, behind 30 ms and 100 MB/s; and commits; ROWS=n
-# make generate   what HTTP's description, the page and Python know of a query, from its declaration,
-#                 and docs/api.md from the docstrings
+# make generate   what HTTP's description, the page and Python know of a query, from its declaration
 # make golden             the set of tables as today's code writes them, for the tests of later versions
 # make hostile   20,000 hostile tries (damage, crafted files, inputs, expressions, HTTP, links,
 #                kills), counted; TRIES=n, SEED=n, ONLY=kind or ONLY=kind:try
@@ -437,7 +436,6 @@ hostile:
 # Without UPDATE the same test compares.
 generate: $(VENV)/.for-build
 	UPDATE=1 $(IT) description::what_is_generated
-	$(BIN)/python scripts/api.py
 
 # Once for each version of the format; after a release its set stays as it is.
 golden:

@@ -32,8 +32,8 @@ ROOT_PAGES = {
 }
 """Documents in the repository's root, and their pages on the site."""
 
-# docs/README.md and docs/api.md are for readers of the repository only.
-LEFT_OUT = {"docs/README.md", "docs/api.md"}
+# For readers of the repository only.
+LEFT_OUT = {"docs/README.md"}
 
 LINK = re.compile(r"(?<!!)\[([^\]]*)\]\(([^)#\s]+)(#[^)\s]*)?\)")
 
@@ -46,8 +46,6 @@ def page_of(path: Path) -> str | None:
         return None
     if name in ROOT_PAGES:
         return ROOT_PAGES[name]
-    if name == "docs/api.md":
-        return "reference/python.md"
     if name in ("README.md", "docs/README.md"):
         return "index.md"
     if name.startswith("docs/") and path.is_file():
@@ -69,7 +67,7 @@ def relinked(text: str, file: Path, page: str) -> str:
         other = page_of(path)
         if other is None:
             return f"{words} (`{path.relative_to(ROOT).as_posix()}`)"
-        if path.name in ("api.md", "README.md"):
+        if path.name == "README.md":
             anchor = ""  # The site's pages have other headings.
         return f"[{words}]({os.path.relpath(other, Path(page).parent)}{anchor})"
 

@@ -73,9 +73,3 @@ def test_the_drawings_are_those_of_their_script() -> None:
     command = [sys.executable, ROOT / "scripts" / "drawings.py", "--check"]
     done = subprocess.run(command, capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stdout
-
-
-def test_the_reference_is_that_of_the_docstrings() -> None:
-    command = [sys.executable, ROOT / "scripts" / "api.py", "--check"]
-    done = subprocess.run(command, capture_output=True, text=True, check=False)
-    assert done.returncode == 0, done.stderr
