@@ -58,6 +58,7 @@ values).
 
 from ._create import create, open
 from ._describe import Description, Figure
+from ._dict import Dictionary, dict
 from ._errors import (
     Busy,
     Cancelled,
@@ -134,6 +135,7 @@ __all__ = [
     "DeclaredWriters",
     "Description",
     "Design",
+    "Dictionary",
     "Dimension",
     "DiskUse",
     "Dropped",
@@ -182,6 +184,7 @@ __all__ = [
     "advise",
     "connect",
     "create",
+    "dict",
     "drop",
     "from_dask",
     "history",

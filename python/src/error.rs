@@ -50,6 +50,22 @@ pub fn failed(py: Python<'_>, failure: &kubist_insitu::Failure) -> PyErr {
     raise(py, class, &failure.message)
 }
 
+/// The exception for an error of the dictionary.
+pub fn of_dictionary(py: Python<'_>, error: &kubist_kv::Error) -> PyErr {
+    use kubist_kv::Error as Of;
+    let class = match error {
+        Of::Busy { .. } => "Busy",
+        Of::Damaged { .. } => "Damaged",
+        Of::Invalid(_) => "InvalidInput",
+        Of::Newer { .. } => "NewerFormat",
+        Of::Missing { .. } => "NotATable",
+        Of::Io { source, .. } if source.kind() == std::io::ErrorKind::StorageFull => "NoSpace",
+        Of::Io { source, .. } if source.kind() == std::io::ErrorKind::PermissionDenied => "NotPermitted",
+        _ => "StorageError",
+    };
+    raise(py, class, &error.to_string())
+}
+
 /// An `InvalidInput` that was found before the engine was called.
 pub fn invalid(py: Python<'_>, message: &str) -> PyErr {
     raise(py, "InvalidInput", message)

@@ -9,6 +9,7 @@ mod call;
 mod column;
 #[cfg(feature = "command")]
 mod command;
+mod dictionary;
 mod error;
 mod estimate;
 #[cfg(feature = "files")]
@@ -49,6 +50,8 @@ mod _kubist {
     #[cfg(feature = "command")]
     #[pymodule_export]
     use crate::command::command;
+    #[pymodule_export]
+    use crate::dictionary::{Dictionary, DictionaryRange};
     #[pymodule_export]
     use crate::estimate::{Estimates, Figures};
     #[cfg(feature = "files")]

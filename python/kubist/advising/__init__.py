@@ -83,3 +83,7 @@ def advise(
         return Search(sample, of, limit, shown, seed).advice(begin, given is None)
     finally:
         shown.close()
+
+
+for _public in (Advice, Advised, Design, advise):
+    _public.__module__ = "kubist"
