@@ -128,7 +128,7 @@ def _notes(estimates: Sequence[Estimate]) -> list[str]:
     read = sum(estimate.stats.rows_read for estimate in estimates)
     seconds = sum(estimate.stats.seconds for estimate in estimates)
     confidence = f"{100 * estimates[0].confidence:.4g} % confidence"
-    about = f"({confidence}, {counted(read, 'record')} read in {_kubist.duration(seconds)})"
+    about = f"({confidence}, {counted(read, 'record read')} in {_kubist.duration(seconds)})"
     warnings = [f"note: {warning}" for estimate in estimates for warning in estimate.warnings]
     return [about, *warnings]
 

@@ -280,7 +280,7 @@ class Estimate:
         about = (
             f"({100 * self.confidence:.4g} % confidence, "
             f"fraction {_kubist.fraction(self.fraction)}, "
-            f"{counted(stats.rows_read, 'record')} read in {_kubist.duration(stats.seconds)}{more})"
+            f"{counted(stats.rows_read, 'record read')} in {_kubist.duration(stats.seconds)}{more})"
         )
         notes = list(self.warnings)
         if self.missed_group:

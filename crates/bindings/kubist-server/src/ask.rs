@@ -303,7 +303,7 @@ mod tests {
             assert!(parse::<Records>(body).is_err(), "{body:?}");
         }
         let message = parse::<Nothing>(br#"{"wher": "x > 1"}"#).unwrap_err().message;
-        let fields = "box, where, sample, window, steps, version";
+        let fields = "box, where, region, sample, window, steps, version";
         assert!(message.ends_with(&format!("no field \"wher\"; the fields are {fields}")), "{message}");
         let message = parse::<Records>(br#"{"format": "csv", "wher": "x > 1"}"#).unwrap_err().message;
         assert!(message.contains("where") && message.ends_with("version, format"), "{message}");

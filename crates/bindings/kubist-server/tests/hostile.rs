@@ -85,7 +85,14 @@ fn of_schema(description: &Value, schema: &Value, name: &str, random: &mut StdRn
             let mut made = Map::new();
             let required: Vec<&str> =
                 schema["required"].as_array().into_iter().flatten().filter_map(Value::as_str).collect();
-            for (key, of) in schema["properties"].as_object().into_iter().flatten() {
+            let mut properties: Vec<_> = schema["properties"].as_object().into_iter().flatten().collect();
+            if schema["maxProperties"] == 1 {
+                // A region has one kind. More would make regions in regions without end.
+                let (key, of) = *properties.choose(random).unwrap();
+                made.insert(key.clone(), of_schema(of, key, random));
+                properties.clear();
+            }
+            for (key, of) in properties {
                 let skips = if required.contains(&key.as_str()) { 0.03 } else { 0.7 };
                 if !random.random_bool(skips) {
                     made.insert(key.clone(), of_schema(of, key, random));
