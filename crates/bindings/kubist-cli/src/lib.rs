@@ -9,6 +9,7 @@ mod answer;
 mod args;
 mod browser;
 mod cache;
+mod catalog;
 mod copy;
 mod cost;
 mod design;
@@ -126,6 +127,7 @@ fn run(command: &Command, cancel: &Cancel) -> Result<()> {
         Command::Model(args::Model::Advise(command)) => model::advise(command, cancel),
         Command::ParaviewPath => paraview::run(),
         Command::Cache(command) => cache::run(command),
+        Command::Catalog(command) => catalog::run(command),
         Command::View(command) => view::run(command, cancel),
     }
 }

@@ -11,8 +11,8 @@ use kubist_catalog::location::TableLocation;
 use kubist_one::SealedFiles;
 #[cfg(feature = "s3")]
 use kubist_store::Scheme;
-use kubist_store::{Directories, Memories, Store, register};
-use kubist_types::{Cancel, Result};
+use kubist_store::{Directories, Memories, Store, StoreLocation, register};
+use kubist_types::{Cancel, Error, Result};
 
 /// Registers the schemes. A scheme of the same name that the program registered earlier stays.
 fn register_all() {
@@ -48,6 +48,16 @@ enum Place {
 impl Location {
     fn of(place: Place) -> Location {
         Location { place, cancel: Cancel::default() }
+    }
+
+    /// Parses the location of a store that holds no table, such as a catalogue, without a request to it.
+    ///
+    /// # Errors
+    ///
+    /// `Invalid` if the scheme is unknown or cannot parse the location.
+    pub fn parse(location: &str) -> Result<Arc<dyn StoreLocation>> {
+        register_all();
+        kubist_store::locate(location).map_err(Error::Invalid)
     }
 
     /// Lets `cancel` end the call that gets this location, and the calls of the handle that it returns.

@@ -1,5 +1,6 @@
 //! Definition of the command line: names, options and help. It runs nothing.
 
+mod catalog;
 mod design;
 mod files;
 mod model;
@@ -10,6 +11,7 @@ mod write;
 
 use clap::{Parser, Subcommand};
 
+pub use self::catalog::{Action as CatalogAction, Add as CatalogAdd, Catalog};
 pub use self::design::{Designs, Workload};
 pub use self::files::Index;
 pub use self::model::{Advise, Fit, Model};
@@ -66,6 +68,7 @@ pub enum Command {
     Advise(Designs),
     #[command(subcommand)]
     Workload(Workload),
+    Catalog(Catalog),
     #[command(subcommand)]
     Model(Model),
     /// Print the path of the ParaView plug-in, for Tools > Manage Plugins > Load New
