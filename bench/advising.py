@@ -1,4 +1,4 @@
-"""The advised design beside an exhaustive search, and predicted times beside measured ones.
+"""Compares advised designs with an exhaustive search, and predicted times with measured ones.
 
     python -m bench.advising [ROWS]
 

@@ -306,7 +306,9 @@ def test_designs_of_one_data_set_are_compared(tmp_path: Path) -> None:
     told.write_text(DESIGNS)
     text = "seconds = 0.6\n[queries.a]\nbox = { x = '5 %', y = '5 %' }"
     place, report = tmp_path / "scratch", tmp_path / "designs.html"
-    played = workloads.compare(told, file, parsed(text), at=place, progress=lambda _: None)
+    played = workloads.compare(
+        told, file, parsed(text), at=place, report=report, progress=lambda _: None
+    )
     assert [one.target for one in played] == ["by identifier", "cube"]
     assert all(one.built and one.metrics and not one.errors for one in played)
     # The same questions; only a design with the right dimensions reads few rows.
@@ -317,7 +319,6 @@ def test_designs_of_one_data_set_are_compared(tmp_path: Path) -> None:
     slow, fast = (one.queries[0].read for one in played)
     assert slow is not None and fast is not None and fast < slow / 2
     assert not any(place.iterdir())
-    workloads.finish(played, None, report)
     page = report.read_text()
     assert page.count("<svg") >= 4 and "by identifier" in page and "http" not in page
 

@@ -6,7 +6,8 @@ import dataclasses
 import json
 import sys
 
-from .._errors import Error, exit_code
+from .._command import fail
+from .._errors import Error
 from . import advise
 
 
@@ -16,10 +17,7 @@ def main(text: str) -> int:
     try:
         advice = advise(asked.pop("data"), asked.pop("workload"), **asked)
     except (KeyboardInterrupt, Error, OSError, ImportError) as error:
-        interrupted = isinstance(error, KeyboardInterrupt)
-        said = "interrupted" if interrupted else " ".join(str(error).split())
-        sys.stderr.write(f"kubist: error: {said}\n")
-        return exit_code(error)
+        return fail(error)
     if as_json:
         whole = dataclasses.asdict(advice) | {"command": advice.command, "python": advice.python}
         print(json.dumps(whole, default=str))

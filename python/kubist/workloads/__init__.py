@@ -8,18 +8,15 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Sequence
-from pathlib import Path
 
-from .. import _box, _create
-from .._directory import location_of
-from .._errors import NotATable
+from .. import _box
 from .._options import checked_options
 from .._progress import Callback, Display
 from .designs import compare
 from .draws import Draws, Question
 from .files import load
+from .keeping import finish
 from .playing import SAMPLE, Measured, Played, compared, play
-from .report import write
 from .spec import Place, Query, Range, Value, Workload, Writes, parse, to_toml
 from .targets import Answered, Target, opened
 
@@ -104,32 +101,3 @@ def run(
         shown.close()
     finish(played, keep, report)
     return played
-
-
-def finish(
-    played: Sequence[Played],
-    keep: str | os.PathLike[str] | None,
-    report: str | os.PathLike[str] | None,
-) -> None:
-    """Keeps the requests of runs in a table, and writes their report."""
-    if keep is not None:
-        _keep(keep, played)
-    if report is not None:
-        write(Path(report), played)
-
-
-def _keep(location: str | os.PathLike[str], played: Sequence[Played]) -> None:
-    """Appends the requests of runs to a table."""
-    for one in played:
-        rows = one.to_arrow()
-        try:
-            table = _create.open(location_of(location))
-        except NotATable:
-            table = _create.create(
-                location,
-                rows.schema,
-                {"at": (0.0, max(one.seconds, 1e-3)), "latency": None},
-                units={"at": "s", "latency": "s", "service": "s"},
-            )
-        with table:
-            table.append(rows)

@@ -5,8 +5,9 @@ from __future__ import annotations
 import json
 import sys
 
-from .._errors import Error, exit_code
-from . import compare, compared, finish, run
+from .._command import fail
+from .._errors import Error
+from . import compare, compared, run
 
 
 def main(text: str) -> int:
@@ -14,17 +15,12 @@ def main(text: str) -> int:
     as_json = asked.pop("json")
     try:
         if "designs" in asked:
-            keep, report = asked.pop("keep"), asked.pop("report")
-            names = ("designs", "data", "workload")
-            played = compare(*(asked.pop(name) for name in names), **asked)
-            finish(played, keep, report)
+            designs, data = asked.pop("designs"), asked.pop("data")
+            played = compare(designs, data, asked.pop("workload"), **asked)
         else:
             played = run(asked.pop("workload"), asked.pop("targets"), **asked)
     except (KeyboardInterrupt, Error, OSError, ImportError) as error:
-        interrupted = isinstance(error, KeyboardInterrupt)
-        said = "interrupted" if interrupted else " ".join(str(error).split())
-        sys.stderr.write(f"kubist: error: {said}\n")
-        return exit_code(error)
+        return fail(error)
     if as_json:
         print(json.dumps([one.figures() for one in played]))
         return 0

@@ -17,6 +17,7 @@ from .._progress import Callback, Display
 from .._unopened import drop
 from ..ingesting import ingest
 from .files import load
+from .keeping import finish
 from .playing import SAMPLE, Played, play
 from .spec import Workload
 from .targets import opened
@@ -33,6 +34,8 @@ def compare(
     at: str | os.PathLike[str],
     keep_tables: bool = False,
     seed: int = 0,
+    keep: str | os.PathLike[str] | None = None,
+    report: str | os.PathLike[str] | None = None,
     progress: Callable[[str], object] | None = None,
 ) -> list[Played]:
     """Builds a table for each design, plays a workload on it, and returns the measurements.
@@ -53,6 +56,8 @@ def compare(
         Keep the tables; by default each is deleted after its run.
     seed
         All designs get the same questions.
+    keep, report
+        As for `kubist.workloads.run`.
     progress
         Called repeatedly with a line of text. None: shown on a terminal.
 
@@ -94,6 +99,7 @@ def compare(
                     drop(location, force=True)
     finally:
         shown.close()
+    finish(played, keep, report)
     return played
 
 

@@ -12,7 +12,7 @@ from dataclasses import asdict, dataclass, field, fields, replace
 from typing import TYPE_CHECKING, Any
 
 from .._errors import Error, InvalidInput
-from .._shown import html_table, text_table
+from .._shown import counted, html_table, text_table
 from .draws import Draws, Question
 from .metrics import Sampler
 from .spec import Workload, Writes
@@ -96,7 +96,7 @@ class Played:
             rows.append([*head_of, *times, f"{one.rows:,.0f}", each or "", mega])
         loop = "closed loop" if self.rate is None else f"{self.rate:g} questions/s due"
         notes = [
-            f"{self.target}: {self.clients} clients, {loop}, {self.seconds:.1f} s; "
+            f"{self.target}: {counted(self.clients, 'client')}, {loop}, {self.seconds:.1f} s; "
             f"{self.load:.2f} cores, {self.memory / 1e6:.0f} MB"
         ]
         if self.built is not None:

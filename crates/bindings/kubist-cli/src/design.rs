@@ -28,10 +28,10 @@ pub fn workload(command: &args::Workload) -> Failure {
             let asked = json!({
                 "workload": command.workload,
                 "targets": command.targets,
-                "seed": command.seed,
-                "keep": command.keep,
-                "report": command.report,
-                "json": command.json,
+                "seed": command.playing.seed,
+                "keep": command.playing.keep,
+                "report": command.playing.report,
+                "json": command.playing.json,
             });
             foreign::become_module("a workload", "kubist.workloads", &asked)
         }
@@ -42,10 +42,10 @@ pub fn workload(command: &args::Workload) -> Failure {
                 "workload": command.workload,
                 "at": command.at,
                 "keep_tables": command.keep_tables,
-                "seed": command.seed,
-                "keep": command.keep,
-                "report": command.report,
-                "json": command.json,
+                "seed": command.playing.seed,
+                "keep": command.playing.keep,
+                "report": command.playing.report,
+                "json": command.playing.json,
             });
             foreign::become_module("a workload", "kubist.workloads", &asked)
         }

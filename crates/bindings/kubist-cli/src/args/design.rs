@@ -43,6 +43,23 @@ pub enum Workload {
     Record(WorkloadRecord),
 }
 
+/// Options of playing a workload.
+#[derive(Debug, Args)]
+pub struct Playing {
+    /// Runs with the same seed ask the same questions
+    #[arg(long, default_value_t = 0)]
+    pub seed: u64,
+    /// A table that gets a row for each request, to compare runs over time
+    #[arg(long, value_name = "TABLE")]
+    pub keep: Option<PathBuf>,
+    /// Write figures, latencies over time and metrics into this HTML file
+    #[arg(long, value_name = "FILE")]
+    pub report: Option<PathBuf>,
+    /// Print JSON
+    #[arg(long)]
+    pub json: bool,
+}
+
 /// Play a workload, and print throughput and latencies of each query
 ///
 /// With a rate in the file, questions arrive at random times and latencies include the wait for earlier
@@ -60,18 +77,8 @@ pub struct WorkloadRun {
     /// Tables, servers (http://), Parquet files (read by DuckDB), duckdb:FILE.parquet (in its memory)
     #[arg(required = true)]
     pub targets: Vec<String>,
-    /// Runs with the same seed ask the same questions
-    #[arg(long, default_value_t = 0)]
-    pub seed: u64,
-    /// A table that gets a row for each request, to compare runs over time
-    #[arg(long, value_name = "TABLE")]
-    pub keep: Option<PathBuf>,
-    /// Write figures, latencies over time and metrics into this HTML file
-    #[arg(long, value_name = "FILE")]
-    pub report: Option<PathBuf>,
-    /// Print JSON
-    #[arg(long)]
-    pub json: bool,
+    #[command(flatten)]
+    pub playing: Playing,
 }
 
 /// Build several designs of the same data, and play a workload on each
@@ -97,18 +104,8 @@ pub struct WorkloadCompare {
     /// Keep the tables; otherwise each is deleted after its run
     #[arg(long)]
     pub keep_tables: bool,
-    /// Runs with the same seed ask the same questions
-    #[arg(long, default_value_t = 0)]
-    pub seed: u64,
-    /// A table that gets a row for each request, to compare runs over time
-    #[arg(long, value_name = "TABLE")]
-    pub keep: Option<PathBuf>,
-    /// Write figures, latencies over time and metrics into this HTML file
-    #[arg(long, value_name = "FILE")]
-    pub report: Option<PathBuf>,
-    /// Print JSON
-    #[arg(long)]
-    pub json: bool,
+    #[command(flatten)]
+    pub playing: Playing,
 }
 
 /// Run a program, and record the questions that it asks of tables
