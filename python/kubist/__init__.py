@@ -121,6 +121,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from ._widget import Widget as Widget
     from .loading import Loader as Loader
+    from .rasters import Raster as Raster
 
 __all__ = [
     "Advice",
@@ -156,6 +157,7 @@ __all__ = [
     "NotPermitted",
     "OptimizeReport",
     "Picture",
+    "Raster",
     "Recomputed",
     "Refused",
     "Regridded",
@@ -199,7 +201,7 @@ __all__ = [
 
 
 def __getattr__(name: str) -> object:
-    """`Widget` and `Loader` are imported on first use, because they need optional libraries."""
+    """Classes that need optional libraries are imported on first use."""
     if name == "Widget":
         from ._widget import Widget as Widget
 
@@ -208,4 +210,8 @@ def __getattr__(name: str) -> object:
         from .loading import Loader as Loader
 
         return Loader
+    if name == "Raster":
+        from .rasters import Raster as Raster
+
+        return Raster
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

@@ -11,6 +11,7 @@ from ._arguments import Style
 from ._asked import Rest
 from ._errors import InvalidInput
 from ._goal import Goal
+from ._libraries import need
 from ._options import checked_options, group
 from ._questions import Questions
 from ._result import Result
@@ -23,6 +24,7 @@ if TYPE_CHECKING:
     from ._describe import Description
     from ._picture import Picture
     from ._sql import Relation, SqlTable
+    from .rasters import Raster
 
 _HEAD = 5
 """Rows that a notebook shows of a table."""
@@ -178,6 +180,71 @@ class Looks(Questions):
             title=title,
             style=cast("Style", group("plot", "style", style, Style)),
         )
+
+    @checked_options()
+    def raster(
+        self,
+        x: str,
+        y: str,
+        *,
+        cell: float | str | tuple[float | str, float | str],
+        value: str = "count()",
+        box: Box | None = None,
+        where: str | None = None,
+        region: AnyRegion | None = None,
+        steps: Steps | None = None,
+        sample: float | str | None = None,
+        confidence: float = 0.95,
+    ) -> Raster:
+        """Aggregates the rows in each cell of a regular grid of two axes.
+
+        Rows are read in batches. Memory is proportional to the number of cells; quantiles and
+        samples also keep up to four million rows, or those of the fullest cell.
+
+        Parameters
+        ----------
+        x, y
+            The columns or expressions of the axes, which are numbers.
+        cell
+            The width of a cell, or the widths along x and y, in the unit of the axis, or text with
+            a unit, such as ``"1 m"``. A grid has at most 100 million cells.
+        value
+            ``count()``, ``count(z)``, ``sum(z)``, ``mean(z)``, ``min(z)``, ``max(z)``, ``var(z)``,
+            ``std(z)``, ``median(z)``, ``p95(z)`` or ``quantile(z, 0.95)`` of a column, an
+            expression, or a condition, which counts as 1 and 0. Null and NaN are missing values.
+        box, where, region, steps
+            The rows, as for `query`. The grid starts at a low end that the box has for an axis.
+            Otherwise its edges are multiples of the width, and it has all rows.
+        sample
+            A fraction in (0, 1]. Values then are estimates with intervals, and the sampling unit
+            is the table's identity. A minimum or maximum of a sample bounds one side only.
+        confidence
+            The fraction of the intervals that contain the value of all rows.
+
+        Returns
+        -------
+        Raster
+            Arrays of values and their errors, for NumPy, xarray and GeoTIFF.
+
+        Raises
+        ------
+        InvalidInput
+            As for `query`; a width that is not above 0, too many cells, an unknown aggregate, an
+            axis without numbers.
+
+        Examples
+        --------
+        >>> surface = t.raster("x", "y", cell=1.0, value="max(z)")
+        >>> ground = t.raster("x", "y", cell=1.0, value="min(z)", where="classification = 2")
+        >>> surface.to_geotiff("surface.tif")
+        """
+        need("numpy", "raster()")
+        from .rasters import raster
+
+        question = self._question(
+            box=box, where=where, region=region, steps=steps, sample=sample
+        )
+        return raster(self._pinned(), question, (x, y), cell, value, box, confidence)
 
     @checked_options(Rest)
     def sql(
