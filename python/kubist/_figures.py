@@ -431,6 +431,10 @@ class Info:
     """Its subsampled steps, if any."""
     costs: Costs | None = None
     """Its cost; None except on an object store."""
+    advice: list[str] = field(default_factory=list)
+    """Ways in which the recorded use and the commits do not fit the design, with the command that
+    mends each; usually empty.
+    """
 
     @classmethod
     def parse(cls, text: str) -> Info:
@@ -505,6 +509,7 @@ class Info:
         lines += _titled("columns", [str(each) for each in self.columns])
         lines += _titled("metadata", [_in_short(*each) for each in self.metadata.items()])
         lines += _titled("writers", [str(each) for each in self.writers])
+        lines += _titled("advice", self.advice)
         return lines
 
 

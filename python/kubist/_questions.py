@@ -8,9 +8,10 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Iterator, Sequence
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Literal, Unpack, cast, overload
 
-from . import _box, _estimate, _kubist, _saved
+from . import _box, _estimate, _fitness, _kubist, _saved
 from ._asked import Region, Rest
 from ._errors import InvalidInput
 from ._estimate import Estimate
@@ -498,8 +499,13 @@ class Questions:
         return self._pinned().count(self._question(box=box, **asked))
 
     def info(self) -> Info:
-        """Returns the contents and layout of the table."""
-        return Info.parse(self._pinned().info())
+        """Returns the contents and layout of the table, and advice if its use does not fit them.
+
+        The use is known if ``KUBIST_RECORD`` names a file of recorded questions
+        (docs/workloads.md).
+        """
+        info = Info.parse(self._pinned().info())
+        return replace(info, advice=_fitness.advice(info))
 
     def _about(self) -> About:
         return About.parse(self._pinned().about())

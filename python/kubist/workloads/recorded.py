@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from .._errors import InvalidInput
+from .._fitness import is_single
 from .spec import Query, Workload
 
 REPLAYED = ("where", "sample", "window", "steps", "limit", "order_by", "columns", "per_cell")
@@ -69,12 +70,8 @@ def _form(verb: str, asked: Mapping[str, Any]) -> tuple[Any, ...]:
     """What questions of one query have in common: all but their numbers and texts."""
     where = re.sub(r"'[^']*'|\b\d[\w.+-]*", "?", asked.get("where") or "")
     rest = sorted(name for name in asked if name not in ("box", "where"))
-    single = [n for n, ends in asked.get("box", {}).items() if _is_single(ends)]
+    single = [n for n, ends in asked.get("box", {}).items() if is_single(ends)]
     return verb, tuple(asked.get("box", ())), tuple(single), where, tuple(rest)
-
-
-def _is_single(ends: Any) -> bool:
-    return not isinstance(ends, tuple) or ends[0] == ends[1]
 
 
 def _name(verb: str, form: list[Any], taken: set[str]) -> str:
@@ -91,14 +88,3 @@ def _name(verb: str, form: list[Any], taken: set[str]) -> str:
         number += 1
         name = f"{base} ({number})"
     return name
-
-
-def constrained(asked: Mapping[str, Any]) -> tuple[set[str], set[str]]:
-    """The columns that a recorded question limits by a range, and to one value."""
-    ranges = {name for name, ends in asked.get("box", {}).items() if not _is_single(ends)}
-    values = set(asked.get("box", {})) - ranges
-    for _, name, sign in re.findall(
-        r'("?)([A-Za-z_]\w*)\1\s*(=|<=?|>=?|BETWEEN|IN)', asked.get("where") or "", re.IGNORECASE
-    ):
-        (values if sign.upper() in ("=", "IN") else ranges).add(name)
-    return ranges, values - ranges
