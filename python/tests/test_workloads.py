@@ -258,25 +258,92 @@ def test_a_run_reads_writes_and_keeps_its_requests(table: kubist.Table, tmp_path
     assert "closed loop" in str(played) and "p99" in played._repr_html_()
 
 
-def test_duckdb_gives_the_same_rows(table: kubist.Table, tmp_path: Path) -> None:
-    pytest.importorskip("duckdb")
+def prepared(system: str) -> None:
+    """Skips the test without the library or the server of a system."""
+    if system in ("", "duckdb"):
+        pytest.importorskip("duckdb")
+    elif system == "lance":
+        pytest.importorskip("lance")
+    elif system == "postgis":
+        pytest.importorskip("psycopg")
+        if "PGHOST" not in os.environ:
+            pytest.skip("PGHOST names no PostgreSQL with PostGIS")
+    elif system == "cql":
+        pytest.importorskip("cassandra")
+        if "CASSANDRA_HOSTS" not in os.environ:
+            pytest.skip("CASSANDRA_HOSTS names no nodes of Cassandra")
+
+
+@pytest.fixture
+def cube_file(tmp_path: Path) -> Path:
+    """Rows with positions, a time and objects."""
     from pyarrow import parquet
 
-    file = tmp_path / "rows.parquet"
-    parquet.write_table(rows(), file)
-    workload = parsed()
-    drawn = Draws(workload, rows(), seed=5)
+    random = np.random.default_rng(3)
+    z = random.random(4_000).astype("f4")
+    parquet.write_table(rows().append_column("z", pa.array(z)), tmp_path / "rows.parquet")
+    return tmp_path / "rows.parquet"
+
+
+QUESTIONS: list[tuple[str, dict[str, object]]] = [
+    ("query", {"box": {"x": (0.2, 0.4), "y": (0.1, 0.9)}}),
+    ("query", {"box": {"x": (0.1, 0.5), "y": (0.5, 0.6), "z": (0.0, 0.5)}, "columns": ["x", "z"]}),
+    ("query", {"where": "pid = 3"}),
+    ("query", {"where": "pid = 3 AND kind = 'a'"}),
+    ("query", {"box": {"x": (0.0, 0.7), "pid": (2, 2)}}),
+    ("query", {"limit": 7, "box": {"x": (0.5, 0.9)}}),
+    ("count", {"box": {"z": (0.25, 0.5)}}),
+    ("estimate", {"aggregates": "mean(x)", "error": 0.01, "box": {"x": (0.25, 0.5)}}),
+]
+
+
+@pytest.mark.parametrize("system", ["", "duckdb", "lance", "postgis", "cql"])
+def test_other_systems_give_the_same_rows(system: str, cube_file: Path, path: Path) -> None:
+    from pyarrow import parquet
+
+    prepared(system)
+    table = kubist.create(path, parquet.read_table(cube_file), dimensions=["x", "y", "z"])
     ours = workloads.targets.opened(table.location)
-    others = [workloads.targets.opened(name) for name in (str(file), f"duckdb:{file}")]
-    for _ in range(60):
-        question = drawn.next()
-        expected = ours.ask(question).rows
-        assert [other.ask(question).rows for other in others] == [expected, expected], question
-    with pytest.raises(kubist.InvalidInput, match="Parquet"):
-        others[0].append(rows(10))
-    others[1].append(rows(10))
-    everything = Question("all", "query", {})
-    assert others[1].ask(everything).rows == rows().num_rows + 10
+    other = workloads.targets.opened(f"{system}:{cube_file}" if system else str(cube_file))
+    try:
+        for verb, asked in QUESTIONS:
+            question = Question("q", verb, asked)
+            assert other.ask(question).rows == ours.ask(question).rows, question
+        assert other.sample(50).num_rows == 50
+        with pytest.raises(kubist.InvalidInput, match="per_cell"):
+            other.ask(Question("cells", "query", {"per_cell": 1}))
+        everything = Question("all", "query", {})
+        if not system:
+            with pytest.raises(kubist.InvalidInput, match="Parquet"):
+                other.append(rows(10))
+            return
+        other.append(parquet.read_table(cube_file).slice(0, 10))
+        assert other.ask(everything).rows == 4_010
+        if system in ("duckdb", "postgis"):
+            sampled = Question("some", "query", {"sample": 0.5})
+            assert 1_700 < other.ask(sampled).rows < 2_300
+    finally:
+        other.close()
+
+
+@pytest.mark.parametrize("system", ["duckdb", "lance", "postgis", "cql"])
+def test_other_systems_are_played(system: str, cube_file: Path) -> None:
+    prepared(system)
+    text = "seconds = 0.6\nclients = 2\n[queries.a]\nbox = { x = '20 %', y = '20 %', z = '20 %' }"
+    (played,) = workloads.run(parsed(text), f"{system}:{cube_file}", progress=lambda _: None)
+    assert not played.errors
+    assert played.queries[0].rows > 1
+
+
+def test_an_unknown_system_and_a_missing_library_are_named(
+    cube_file: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with pytest.raises(kubist.InvalidInput, match="'oracle'; known are duckdb, postgis"):
+        workloads.targets.opened(f"oracle:{cube_file}")
+    for system, library in (("postgis", "psycopg"), ("cql", "cassandra"), ("lance", "lance")):
+        monkeypatch.setitem(sys.modules, library, None)
+        with pytest.raises(ImportError, match=f"pip install .*{library}"):
+            workloads.targets.opened(f"{system}:{cube_file}")
 
 
 def test_a_server_is_played(table: kubist.Table) -> None:

@@ -61,7 +61,7 @@ def run(
         A TOML file (docs/workloads.md), or a `Workload`.
     targets
         Tables; servers (``http://host:8080``); Parquet files, which DuckDB reads;
-        ``duckdb:FILE.parquet``, which DuckDB loads into its memory first.
+        ``SYSTEM:FILE.parquet``, which ``duckdb``, ``lance``, ``postgis`` or ``cql`` loads first.
     seed
         Runs with the same seed ask the same questions of the same data.
     keep

@@ -74,7 +74,7 @@ Exit codes: see kubist --help")]
 pub struct WorkloadRun {
     /// The workload: a TOML file, or a record of questions
     pub workload: PathBuf,
-    /// Tables, servers (http://), Parquet files (read by DuckDB), duckdb:FILE.parquet (in its memory)
+    /// Tables, servers (http://), Parquet files (read by DuckDB), SYSTEM:FILE.parquet (duckdb, lance, postgis, cql)
     #[arg(required = true)]
     pub targets: Vec<String>,
     #[command(flatten)]

@@ -1,0 +1,39 @@
+"""Names of columns as codes and archives spell them, in lower case: positions, times, objects."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+POSITIONS = (
+    ("x", "y", "z"),
+    ("position_x", "position_y", "position_z"),
+    ("coordinates_0", "coordinates_1", "coordinates_2"),
+    ("ra", "dec"),
+    ("lon", "lat"),
+    ("longitude", "latitude"),
+    ("pickup_longitude", "pickup_latitude"),
+    ("x", "y"),
+)
+TIMES = ("time", "t", "gps_time", "date", "datetime", "timestamp", "epoch", "pickup_datetime")
+IDENTITIES = (
+    "pid", "id", "ids", "particle_id", "particleids", "source_id", "object_id", "atom", "name",
+)  # fmt: skip
+
+
+def named(columns: Sequence[str], name: str) -> str:
+    """The column of this name in any case; empty if there is none."""
+    return next((column for column in columns if column.lower() == name), "")
+
+
+def positions(columns: Sequence[str]) -> list[str]:
+    """The columns of the position; empty if no names are known."""
+    for group in POSITIONS:
+        here = [named(columns, name) for name in group]
+        if all(here):
+            return here
+    return []
+
+
+def first(columns: Sequence[str], known: Sequence[str]) -> str:
+    """The first of the known names that is a column; empty if there is none."""
+    return next((column for name in known if (column := named(columns, name))), "")
