@@ -116,6 +116,7 @@ from .indexing import FileIndex, index
 from .ingesting import ingest
 from .many import Many, open_many
 from .recomputing import History, Recomputed, SavedAnswer, history, recompute
+from .region import cone
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -184,6 +185,7 @@ __all__ = [
     "WriterInfo",
     "__version__",
     "advise",
+    "cone",
     "connect",
     "create",
     "dict",

@@ -50,6 +50,9 @@ if TYPE_CHECKING:
     Domain = tuple[End, End] | str | None
     """The domain of a dimension: None, both ends, or ``"quantile"``."""
 
+    Period = float | str | tuple[End, End]
+    """The period of a column: its length, or the interval of the values."""
+
     Column = Sequence[object] | np.ndarray[Any, Any]
     OnePart = ArrowStream | ArrowArray | Mapping[str, Column] | np.ndarray[Any, Any]
     Rows = OnePart | Sequence[Mapping[str, Any]] | Sequence[OnePart] | Iterator[OnePart]
@@ -73,6 +76,7 @@ class Create(TypedDict, total=False):
     seed: int
     units: Mapping[str, str] | None
     accuracy: Mapping[str, float | str] | None
+    period: Mapping[str, Period] | None
     metadata: Mapping[str, Any] | None
     storage: Storage | None
 

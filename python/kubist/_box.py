@@ -392,6 +392,35 @@ def bound(column: str, value: Any) -> float | str:
         ) from None
 
 
+def periods(value: Any) -> list[tuple[str, Plain]]:
+    """``{"x": 25, "y": (-12.5, 12.5)}`` as pairs of column and number, or text of an interval."""
+    if value is None:
+        return []
+    if not isinstance(value, Mapping):
+        raise InvalidInput(f"period must be a dict of column: period, not {_kind(value)}")
+    return [(_column("period", column), _period(column, of)) for column, of in value.items()]
+
+
+def _period(column: str, value: Any) -> Plain:
+    if isinstance(value, tuple | list):
+        low, high = (_period(column, end) for end in pair(f"period: {column}", value))
+        return f"{low}:{high}"
+    if value is None or isinstance(value, str):
+        return value
+    if hasattr(value, "unit") and hasattr(value, "value"):
+        return f"{finite(f'period: {column}', value.value)!r} {value.unit}"
+    return finite(f"period: {column}", value)
+
+
+def of_periods(texts: Mapping[str, str]) -> dict[str, float | tuple[float, float]]:
+    """Periods of a description, as `periods` takes them."""
+    found: dict[str, float | tuple[float, float]] = {}
+    for name, text in texts.items():
+        low, _, high = text.rpartition(":")
+        found[name] = (float(low), float(high)) if low else float(high)
+    return found
+
+
 def metadata(value: Any) -> str:
     if value is None:
         return "{}"

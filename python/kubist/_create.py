@@ -14,7 +14,7 @@ from ._options import checked_options, group
 from ._table import Table
 
 if TYPE_CHECKING:
-    from ._arguments import ArrowSchema, Domain, Rows
+    from ._arguments import ArrowSchema, Domain, Period, Rows
 
 
 @checked_options()
@@ -30,6 +30,7 @@ def create(
     metadata: Mapping[str, Any] | None = None,
     lookup: Sequence[str] | None = None,
     accuracy: Mapping[str, float | str] | None = None,
+    period: Mapping[str, Period] | None = None,
     storage: Storage | None = None,
 ) -> Table:
     """Creates a table at ``path``.
@@ -78,6 +79,11 @@ def create(
         given ones by at most the bound, take fewer bytes, and are the values that all queries use.
         For integers and floats outside of ``identity`` and ``lookup``; fixed at creation.
         docs/storage.md has measurements.
+    period
+        Columns that repeat, with the length in the column's unit or as text with one:
+        ``{"x": 25.0, "ra": 360}``. Boxes, regions and distances wrap there. The values are from 0
+        to the length; ``{"x": (-12.5, 12.5)}`` gives another interval. Other values are refused.
+        docs/regions.md
     storage
         Options of the storage, as ``{"compression": "small", "shared": True}``. ``compression`` is
         ``"fast"`` (to write), ``"small"`` (on disk) or ``"balanced"``, the default; `Table.alter`
@@ -131,6 +137,7 @@ def create(
             strata=None if strata is None else str(strata),
             accuracy=_box.accuracy(accuracy),
             units=_box.units(units),
+            period=_box.periods(period),
             metadata=_box.metadata(metadata),
             exist_ok=bool(exist_ok),
             shared=bool(stored.get("shared")),

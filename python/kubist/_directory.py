@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     import numpy as np
     import pyarrow as pa
 
-    from ._arguments import Box, Domain
+    from ._arguments import Box, Domain, Period
 
 Mapped = TypeVar("Mapped")
 
@@ -213,6 +213,7 @@ class InDirectory(Looks, Generic[Opened]):
         capacity: int | None = None,
         types: Mapping[str, pa.DataType | np.dtype[Any] | str] | None = None,
         strata: str | None = None,
+        period: Mapping[str, Period | None] | None = None,
         progress: Callable[[int, int], object] | None = None,
     ) -> Opened:
         """Copies all rows into a new table at ``path``.
@@ -237,6 +238,8 @@ class InDirectory(Looks, Generic[Opened]):
             Later files and appends with such values then fit.
         strata
             ``"halvings"``, or ``"windows"`` for `Loader`, as for `create`; None: the same.
+        period
+            Periods of columns, as for `create`, which replace those of the table; None removes one.
         progress
             Called repeatedly with the number of rows done and in total.
 
@@ -257,6 +260,7 @@ class InDirectory(Looks, Generic[Opened]):
             capacity=None if capacity is None else _box.count("capacity", capacity, most=2**32 - 1),
             types=[one_column(name, kind, True) for name, kind in (types or {}).items()],
             strata=None if strata is None else str(strata),
+            period=_box.periods(period),
             progress=progress,
         )
         return self._open(location)

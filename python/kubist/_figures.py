@@ -367,6 +367,7 @@ class About:
     lookup: list[str]
     columns: list[Column]
     declared: list[DeclaredWriters]
+    period: dict[str, str]
 
     @classmethod
     def parse(cls, text: str) -> About:
@@ -418,6 +419,8 @@ class Info:
     strata: str
     """Where the strata of new rows end: ``halvings``, or ``windows`` for loaders."""
     columns: list[Column]
+    period: dict[str, str]
+    """The periods of columns, as text; `kubist.Table.period` has numbers."""
     writers: list[WriterInfo]
     declared: list[DeclaredWriters]
     """Declarations of the writers that steps wait for; empty without any."""
@@ -477,6 +480,8 @@ class Info:
         ]
         if self.lookup:
             lines.append(("lookup", ", ".join(self.lookup)))
+        if self.period:
+            lines.append(("period", ", ".join(f"{name}={of}" for name, of in self.period.items())))
         lines += [
             (
                 "layout",

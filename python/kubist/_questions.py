@@ -58,6 +58,11 @@ class Questions:
         return [column["name"] for column in json.loads(self._pinned().columns())]
 
     @property
+    def period(self) -> dict[str, float | tuple[float, float]]:
+        """The periods of columns: the length, or the interval of the values, as in `create`."""
+        return _box.of_periods(self._about().period)
+
+    @property
     def units(self) -> dict[str, str]:
         """The units, by column; columns without a unit are not in it."""
         columns = json.loads(self._pinned().columns())

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     import numpy as np
     import pyarrow as pa
 
-    from ._arguments import Domain, End, Rows, Seconds
+    from ._arguments import Domain, End, Period, Rows, Seconds
     from ._spec import QuerySpec
     from ._widget import Widget
 
@@ -413,6 +413,7 @@ class Table(InDirectory["Table"]):
         self,
         dimensions: Mapping[str, Domain] | Sequence[str] | None = None,
         *,
+        period: Mapping[str, Period | None] | None = None,
         progress: Callable[[int, int], object] | None = None,
     ) -> Regridded:
         """Gives the table another grid and moves all rows to it.
@@ -426,6 +427,8 @@ class Table(InDirectory["Table"]):
             The columns to index and their domains, as in `create`; columns that were added later
             are allowed. Domains that are not given are learned from a sample of all rows. None:
             the same columns and scales, with new domains.
+        period
+            Periods of columns, as in `create`; None removes one. All rows must be in the interval.
         progress
             Called repeatedly with the number of rows moved and of rows left.
 
@@ -437,6 +440,7 @@ class Table(InDirectory["Table"]):
         self._check()
         report = self._table.regrid(
             dimensions=None if dimensions is None else _box.dimensions(dimensions),
+            period=_box.periods(period),
             progress=progress,
         )
         return Regridded.parse(report)

@@ -123,10 +123,28 @@ def to_dict(region: AnyRegion) -> dict[str, Any]:
         raise InvalidInput(f"region: expected a kubist.region or its JSON, not {region!r}")
     try:
         # Also a copy, in plain numbers.
+        found = _with_cones(found)
         made: dict[str, Any] = json.loads(json.dumps(dict(found), allow_nan=False, default=_plain))
     except (TypeError, ValueError) as error:
         raise InvalidInput(f"region: {error}") from None
     return made
+
+
+def _with_cones(value: Any) -> Any:
+    """The JSON form with the positions and radii of cones in degrees, which `cone` parses."""
+    if isinstance(value, Region):
+        return value
+    if isinstance(value, list | tuple):
+        return [_with_cones(one) for one in value]
+    if not isinstance(value, Mapping):
+        return value
+    found = {str(key): _with_cones(one) for key, one in value.items() if key != "cone"}
+    if isinstance(given := value.get("cone"), Mapping) and {"center", "radius"} <= given.keys():
+        made = cone(given["center"], given["radius"])._value
+        found["cone"] = {**given, "center": made["center"], "radius": made["radius"]}
+    elif "cone" in value:
+        found["cone"] = given
+    return found
 
 
 def _plain(value: Any) -> Any:
@@ -416,3 +434,6 @@ def periodic(region: AnyRegion, **period: float) -> Region:
     """Boxes, spheres and ellipsoids in space that repeats: ``periodic(box(x=(9, 11)), x=10)``."""
     periods = {name: _number(f"the period of {name}", one) for name, one in period.items()}
     return Region("periodic", {"period": periods, "region": to_dict(region)})
+
+
+cone.__module__ = "kubist"

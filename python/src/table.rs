@@ -49,6 +49,11 @@ fn strata_of(py: Python<'_>, name: Option<&str>) -> PyResult<Option<Strata>> {
     parsed.map_err(|error| exception(py, kubist::Error::Invalid(error.to_string())))
 }
 
+/// Values by column; None is null.
+fn named(values: Vec<(String, End)>) -> Vec<(String, Value)> {
+    values.into_iter().map(|(column, value)| (column, value.0.unwrap_or(Value::Null))).collect()
+}
+
 /// A replication policy by name.
 fn policy(py: Python<'_>, name: Option<&str>) -> PyResult<Option<Replication>> {
     let parsed = name.map(str::parse::<Replication>).transpose();
@@ -63,7 +68,7 @@ impl Table {
     /// `dimensions`: column, kind of domain (`learned`, `linear`, `quantile`), its ends. `metadata`: a JSON
     /// object.
     #[staticmethod]
-    #[pyo3(signature = (location, schema, *, dimensions, identity, lookup, capacity, seed, replication, compression, strata, accuracy, units, metadata, exist_ok, shared))]
+    #[pyo3(signature = (location, schema, *, dimensions, identity, lookup, capacity, seed, replication, compression, strata, accuracy, units, period, metadata, exist_ok, shared))]
     #[expect(clippy::too_many_arguments, reason = "keywords, all of them, in Python")]
     fn create(
         py: Python<'_>,
@@ -79,6 +84,7 @@ impl Table {
         strata: Option<&str>,
         accuracy: Vec<(String, End)>,
         units: Vec<(String, String)>,
+        period: Vec<(String, End)>,
         metadata: &str,
         exist_ok: bool,
         shared: bool,
@@ -96,8 +102,9 @@ impl Table {
             replication,
             compression,
             strata,
-            accuracy: accuracy.into_iter().map(|(column, bound)| (column, bound.0.unwrap_or(Value::Null))).collect(),
+            accuracy: named(accuracy),
             units,
+            period: named(period),
             metadata,
             exist_ok,
             shared,
@@ -175,6 +182,12 @@ impl Table {
     fn accuracy(&self, py: Python<'_>, column: &str, bound: End) -> PyResult<String> {
         let bound = bound.0.unwrap_or(Value::Null);
         run(py, &Cancel::default(), || self.0.get()?.accuracy(column, &bound).map(|bound| bound.to_string()))
+    }
+
+    /// The period of a column, in the form of the description.
+    fn period(&self, py: Python<'_>, column: &str, period: End) -> PyResult<String> {
+        let period = period.0.unwrap_or(Value::Null);
+        run(py, &Cancel::default(), || self.0.get()?.period(column, &period))
     }
 
     /// Sets metadata of the table or a column: a JSON object of new values, where null removes one.
@@ -323,15 +336,17 @@ impl Table {
     }
 
     /// Moves all rows to another grid; `progress(moved, left)` in rows. Returns the report as JSON.
-    #[pyo3(signature = (*, dimensions, progress))]
+    #[pyo3(signature = (*, dimensions, period, progress))]
     fn regrid(
         &self,
         py: Python<'_>,
         dimensions: Option<Vec<(String, String, End, End)>>,
+        period: Vec<(String, End)>,
         progress: Option<Py<PyAny>>,
     ) -> PyResult<String> {
         let (dimensions, cancel) = (dimensions.map(with_domains), Cancel::default());
-        let options = GridOptions { dimensions, cancel: cancel.clone(), ..GridOptions::default() };
+        let period = named(period);
+        let options = GridOptions { dimensions, period, cancel: cancel.clone(), ..GridOptions::default() };
         as_json(run_with_progress(py, &cancel, progress, |tell| self.0.get()?.regrid(&options, tell))?)
     }
 
@@ -480,7 +495,7 @@ impl Snapshot {
     }
 
     /// Copies all rows into a new table; `progress(done, total)` in rows. Returns the report as JSON.
-    #[pyo3(signature = (location, *, dimensions, capacity, types, strata, progress))]
+    #[pyo3(signature = (location, *, dimensions, capacity, types, strata, period, progress))]
     #[expect(clippy::too_many_arguments, reason = "keywords, all of them, in Python")]
     fn copy_to(
         &self,
@@ -490,14 +505,23 @@ impl Snapshot {
         capacity: Option<u32>,
         types: Vec<PyRef<'_, Schema>>,
         strata: Option<&str>,
+        period: Vec<(String, End)>,
         progress: Option<Py<PyAny>>,
     ) -> PyResult<String> {
         let (dimensions, cancel) = (dimensions.map(with_domains), Cancel::default());
+        let period = named(period);
         let columns = types.iter().flat_map(|column| column.0.fields());
         let types = columns.map(|field| (field.name().clone(), field.data_type().clone())).collect();
         let strata = strata_of(py, strata)?;
-        let options =
-            CopyOptions { dimensions, capacity, types, strata, cancel: cancel.clone(), ..CopyOptions::default() };
+        let options = CopyOptions {
+            dimensions,
+            capacity,
+            types,
+            strata,
+            period,
+            cancel: cancel.clone(),
+            ..CopyOptions::default()
+        };
         as_json(run_with_progress(py, &cancel, progress, |tell| self.0.get()?.copy_to(location, &options, tell))?)
     }
 

@@ -165,3 +165,35 @@ def test_gadget_and_swift(tmp_path: Path) -> None:
                     assert np.isnan(ours["Densities"]).all()
     report = kubist.ingest(table, str(tmp_path / "snapshot_*.hdf5"))
     assert (report.rows, report.skipped) == (0, 2)
+
+
+def test_a_snapshot_gives_the_period_of_its_box(tmp_path: Path) -> None:
+    h5py = need("h5py")
+
+    def snapshot(name: str, side: float, periodic: int) -> Path:
+        file: Path = tmp_path / name
+        with h5py.File(file, "w") as out:
+            header = out.create_group("Header")
+            header.attrs["NumPart_ThisFile"] = [3]
+            header.attrs["BoxSize"] = [side, side, 2 * side]
+            out.create_group("RuntimePars").attrs["PeriodicBoundariesOn"] = [periodic]
+            group = out.create_group("PartType0")
+            group["Coordinates"] = np.array([[0.1, 5, 5], [side - 0.1, 5, 5], [2, 5, 5]])
+            group["ParticleIDs"] = np.arange(3, dtype=np.uint64)
+        return file
+
+    ten = snapshot("a.hdf5", 10.0, 1)
+    kubist.ingest(tmp_path / "t", ten)
+    with kubist.open(tmp_path / "t") as table:
+        assert table.period == {"x": 10.0, "y": 10.0, "z": 20.0}
+        assert table.count(box={"x": (9.5, 10.5)}) == 2
+    twelve = snapshot("b.hdf5", 12.0, 1)
+    with pytest.raises(kubist.InvalidInput, match="repeats along x after 12.0, and the table after 10"):
+        kubist.ingest(tmp_path / "t", twelve)
+    with pytest.raises(kubist.InvalidInput, match="repeats along x after 1.*, and that of"):
+        kubist.ingest(tmp_path / "u", [ten, twelve])
+    kubist.ingest(tmp_path / "u", [ten, twelve], create={"period": {}})
+    kubist.ingest(tmp_path / "v", [ten, twelve], create={"period": {"x": 24}})
+    kubist.ingest(tmp_path / "w", snapshot("c.hdf5", 10.0, 0))
+    periods = [kubist.open(tmp_path / name).period for name in "uvw"]
+    assert periods == [{}, {"x": 24.0}, {}]

@@ -40,7 +40,9 @@ def options(function: Callable[..., Any]) -> list[str]:
     names: list[str] = []
     for name, parameter in inspect.signature(function).parameters.items():
         if parameter.kind is not parameter.VAR_KEYWORD:
-            names.append(name)
+            # A call cannot be without the others, so they are no options.
+            if parameter.default is not parameter.empty or parameter.kind is parameter.KEYWORD_ONLY:
+                names.append(name)
         elif unpacked := re.fullmatch(r"Unpack\[(\w+)\]", str(parameter.annotation)):
             kind = vars(sys.modules[function.__module__ or ""]).get(unpacked[1])
             kind = kind or getattr(_arguments, unpacked[1])

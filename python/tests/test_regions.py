@@ -276,3 +276,56 @@ def test_regions_are_values() -> None:
     assert region.box(n=7, day=np.datetime64("2020-01-31").item()).to_dict() == {
         "box": {"n": [7, 7], "day": ["2020-01-31", "2020-01-31"]}
     }
+
+
+CRAB = (83.63291667, 22.01444444)
+
+
+@pytest.mark.parametrize(
+    "center",
+    [
+        CRAB,
+        ("05h34m31.9s", "+22d00m52s"),
+        ("5:34:31.9", "22:00:52"),
+        ("05 34 31.9", "+22 00 52"),
+        ("83.63291667d", "22.01444444 deg"),
+        ("5.57552778h", 22.01444444),
+        ("5.57552778 hourangle", "1320.8666664 arcmin"),
+    ],
+)
+def test_cones_take_positions_as_people_write_them(center: tuple[Any, Any]) -> None:
+    cone = kubist.cone(*center, "3 mas").to_dict()["cone"]
+    assert cone["center"] == pytest.approx(CRAB, abs=1e-7)
+    assert cone["radius"] == pytest.approx(3 / 3.6e6, rel=1e-15)
+    assert (
+        region.to_dict({"cone": {"center": center, "radius": "3 mas"}})["cone"]["center"]
+        == cone["center"]
+    )
+    nested = region.to_dict(
+        {"union": [{"cone": {"center": center, "radius": "1 arcsec"}}, kubist.cone(0, 0, 1)]}
+    )
+    assert nested["union"][0]["cone"]["center"] == cone["center"]
+
+
+def test_cones_take_positions_of_astropy() -> None:
+    coordinates = pytest.importorskip("astropy.coordinates")
+    units = pytest.importorskip("astropy.units")
+    crab = coordinates.SkyCoord("05h34m31.9s", "+22d00m52s")
+    for cone in (
+        kubist.cone(crab, 3 * units.mas),
+        kubist.cone(crab.ra, crab.dec, coordinates.Angle("0.003s")),
+        kubist.cone(5.57552778 * units.hourangle, CRAB[1] * units.deg, "3 mas"),
+        kubist.cone(crab.galactic, "3 mas"),
+    ):
+        value = cone.to_dict()["cone"]
+        assert value["center"] == pytest.approx(CRAB, abs=1e-7)
+        assert value["radius"] == pytest.approx(3 / 3.6e6, rel=1e-9)
+
+
+def test_a_small_cone_has_the_star_at_its_center(sky: tuple[kubist.Table, Columns]) -> None:
+    table, at = sky
+    for row in [0, 1, *range(2, ROWS, ROWS // 40)]:
+        found = table.query(
+            region=kubist.cone(float(at["ra"][row]), float(at["dec"][row]), "3 mas")
+        )
+        assert found.to_arrow().num_rows == 1, (at["ra"][row], at["dec"][row])

@@ -70,7 +70,8 @@ def ingest(
         and NPZ define no dimensions.
     create
         Other options of a new table, as for `kubist.create`: ``lookup``, ``capacity``, ``seed``,
-        ``units``, ``accuracy``, ``metadata``, ``storage``.
+        ``units``, ``accuracy``, ``period``, ``metadata``, ``storage``. Snapshots of GADGET, AREPO
+        and SWIFT with periodic boundaries give the period themselves; ``{"period": {}}`` declines.
     read
         Options of reading. ``format`` is the format, if name and first bytes do not show it.
         ``topology`` is a file with the topology of a trajectory, in a format of MDAnalysis.
@@ -144,6 +145,7 @@ def ingest(
             accuracy=dict(_box.accuracy(made.get("accuracy"))),
             types=reading.get("types") or {},
             units=made.get("units") or {},
+            period=made.get("period"),
             metadata=made.get("metadata") or {},
             columns=reading.get("columns"),
             delimiter=reading.get("delimiter"),

@@ -183,6 +183,7 @@ class Ingestion:
             dimensions, identity, lookup = self._index(sources)
         else:
             self._check_columns(self._table)
+            self._check_period(self._table, sources)
             self._check_atoms(self._table, sources)
             about = self._table._about()
             dimensions = [dimension.column for dimension in about.dimensions]
@@ -267,6 +268,40 @@ class Ingestion:
                     f"not {asked}"
                 )
 
+    def _period(self, sources: Sequence[Source]) -> Mapping[str, Any]:
+        """The periods of a new table: of the user, or of the files, which must agree."""
+        if self.asked.period is not None:
+            return self.asked.period
+        names = set(self._columns_of(sources).names)
+        found: dict[str, tuple[float, Path]] = {}
+        for source in sources:
+            for name in sorted(names & source.period.keys()):
+                length, path = found.setdefault(name, (source.period[name], source.path))
+                if length != source.period[name]:
+                    raise InvalidInput(
+                        f"{source.path}: its box repeats along {name} after {source.period[name]}, "
+                        f"and that of {path} after {length}: make a table for each of them, or "
+                        "give a period of your own"
+                    )
+        return {name: length for name, (length, _) in sorted(found.items())}
+
+    def _check_period(self, table: Table, sources: Sequence[Source]) -> None:
+        """Refuses other periods than those of an existing table."""
+        here = table.period
+        for name, asked in _box.periods(self.asked.period):
+            if (text := table._table.period(name, asked)) != table._about().period.get(name):
+                raise InvalidInput(
+                    f"{self.location}: column {name} has the period {here.get(name)}, not {text}: "
+                    "regrid(period=...) changes it"
+                )
+        for source in sources if self.asked.period is None else ():
+            for name in sorted(here.keys() & source.period.keys()):
+                if here[name] != source.period[name]:
+                    raise InvalidInput(
+                        f"{source.path}: its box repeats along {name} after {source.period[name]}, "
+                        f"and the table after {here[name]}: make a table for each of them"
+                    )
+
     def _check_atoms(self, table: Table, sources: Sequence[Source]) -> None:
         """Refuses frames with another number of atoms: trajectory tools need one number."""
         here = table.metadata.get("trajectory")
@@ -309,6 +344,7 @@ class Ingestion:
             self.report.created = True
         else:
             self._check_columns(self._table)
+            self._check_period(self._table, sources)
             self._check_joins(self._table.metadata, sources)
             self.report.notes += dict.fromkeys(note for one in sources for note in one.notes)
         self._check_atoms(self._table, sources)
@@ -378,6 +414,7 @@ class Ingestion:
             seed=self.asked.seed or 0,
             storage=self.asked.storage,
             accuracy=self.asked.accuracy,
+            period=self._period(sources),
             metadata={**source.metadata, "format": source.format, **self.asked.metadata},
             exist_ok=True,
         )

@@ -30,6 +30,7 @@ class Asked:
     accuracy: Mapping[str, float | str] = field(default_factory=dict)
     types: Mapping[str, str] = field(default_factory=dict)
     units: Mapping[str, str] = field(default_factory=dict)
+    period: Mapping[str, Any] | None = None
     metadata: Mapping[str, Any] = field(default_factory=dict)
     columns: Sequence[str] | None = None
     delimiter: str | None = None

@@ -111,6 +111,7 @@ class Source:
         file: The engine's own reader of it; its rows may have no position.
         notes: Remarks for the user, such as a time that stays a number.
         part_of: Its place among the files of a snapshot; None: it is whole by itself.
+        period: The lengths after which columns of positions repeat.
         left_out: Names and reasons of parts that are not in the table: columns, variables, tables,
         keywords.
         joins: Returns changes of the metadata of a table that gets this file. It raises
@@ -135,6 +136,7 @@ class Source:
     file: _kubist.File | None = None
     notes: Sequence[str] = ()
     part_of: Part | None = None
+    period: Mapping[str, float] = field(default_factory=dict)
     left_out: dict[str, str] = field(default_factory=dict)
     joins: Callable[[Mapping[str, Any]], Mapping[str, Any]] | None = None
 

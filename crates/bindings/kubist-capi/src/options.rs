@@ -91,6 +91,8 @@ pub struct Create {
     #[serde(default)]
     accuracy: InOrder<Bound>,
     #[serde(default)]
+    period: InOrder<Bound>,
+    #[serde(default)]
     metadata: Metadata,
     /// Open an existing table if it has the same definition, so that every rank of a job may create it.
     #[serde(default = "yes")]
@@ -139,10 +141,10 @@ impl Create {
         }
         let replication = self.storage.replication.map(|policy| policy.parse::<Replication>()).transpose();
         let compression = compression(self.storage.compression.as_deref())?;
-        let accuracy = self.accuracy.0.into_iter().map(|(column, bound)| match bound {
+        let value = |(column, bound)| match bound {
             Bound::Number(bound) => (column, Value::Float(bound)),
             Bound::Text(text) => (column, Value::Text(text)),
-        });
+        };
         let options = TableOptions {
             dimensions: self.dimensions,
             identity: self.identity,
@@ -152,7 +154,8 @@ impl Create {
             replication: replication.map_err(|error| Failure::invalid(error.to_string()))?.unwrap_or_default(),
             compression: compression.unwrap_or_default(),
             strata: strata(self.storage.strata.as_deref())?.unwrap_or_default(),
-            accuracy: accuracy.collect(),
+            accuracy: self.accuracy.0.into_iter().map(value).collect(),
+            period: self.period.0.into_iter().map(value).collect(),
             units,
             metadata: self.metadata,
             exist_ok: self.exist_ok,

@@ -21,6 +21,7 @@ pub fn run(command: &args::Copy, cancel: &Cancel) -> Result<()> {
         capacity: command.capacity,
         types: command.types.clone().map_or(Vec::new(), |types| types.0),
         strata: command.strata,
+        period: command.period.iter().flat_map(parse::Periods::values).collect(),
         memory_bytes: command.memory,
         cancel: cancel.clone(),
     };

@@ -51,6 +51,10 @@ fn page(info: &Info) -> String {
     if !info.about.lookup.is_empty() {
         line("lookup", info.about.lookup.join(", "));
     }
+    if !info.about.period.is_empty() {
+        let periods = info.about.period.iter().map(|(column, period)| format!("{column}={period}"));
+        line("period", periods.collect::<Vec<_>>().join(", "));
+    }
     line(
         "layout",
         format!(

@@ -130,6 +130,7 @@ fn open_or_create(command: &args::Ingest, asked: &IngestGroups, inputs: &[Input]
         strata: new.strata.unwrap_or_default(),
         accuracy: new.accuracy.iter().map(|(column, bound)| (column.clone(), Value::Text(bound.clone()))).collect(),
         units: new.units.clone(),
+        period: parse::Periods(new.period.clone().unwrap_or_default()).values(),
         metadata: new.metadata.clone(),
         // Another process may have created the same table.
         exist_ok: true,
@@ -211,6 +212,13 @@ fn agrees(command: &args::Ingest, asked: &IngestGroups, table: &Table) -> Result
         let here = info.columns.iter().find(|here| here.name == *column).and_then(|here| here.unit.clone());
         if here.as_ref() != Some(unit) {
             return Err(differs(&format!("the column {column:?} in"), &here.as_deref().unwrap_or("no unit"), unit));
+        }
+    }
+    for (column, period) in parse::Periods(new.period.clone().unwrap_or_default()).values() {
+        let here = info.period.iter().find(|(here, _)| **here == column).map(|(_, period)| period.as_str());
+        let asked = table.period(&column, &period)?;
+        if here != Some(asked.as_str()) {
+            return Err(differs(&format!("the column {column:?} with"), &here.unwrap_or("no period"), &asked));
         }
     }
     for (key, value) in &new.metadata {

@@ -9,7 +9,7 @@ mod region;
 mod shape;
 
 pub use amounts::{Goal, bytes, fraction, goal, number_range, seconds, share, size, steps, window};
-pub use columns::{Bounds, ColumnText, Types, Units, charts, entry, named_table, new_column};
+pub use columns::{Bounds, ColumnText, Periods, Types, Units, charts, entry, named_table, new_column};
 pub use grid::{DimensionText, dimension, dimensions};
 pub use groups::{Aspect, Drawing, Entry, Group, IngestGroups, Reading, grouped};
 pub use region::{Columns, OrderBy, Ranges, bounds, column, columns, order_by, per_cell, value};

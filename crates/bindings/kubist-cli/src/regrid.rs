@@ -15,6 +15,7 @@ pub fn run(command: &args::Regrid, cancel: &Cancel) -> Result<()> {
             [] => None,
             given => Some(parse::dimensions(given, table.schema()?.as_ref())?),
         },
+        period: command.period.iter().flat_map(parse::Periods::values).collect(),
         cancel: cancel.clone(),
         ..GridOptions::default()
     };

@@ -37,6 +37,9 @@ struct Create {
     /// Error bounds of columns: a number, or one with a unit or `rel`.
     #[serde(default)]
     accuracy: BTreeMap<String, String>,
+    /// Periods of columns, as text.
+    #[serde(default)]
+    period: BTreeMap<String, String>,
     #[serde(default)]
     seed: u64,
     #[serde(default)]
@@ -61,6 +64,7 @@ impl Create {
             capacity: self.capacity,
             seed: self.seed,
             accuracy: self.accuracy.into_iter().map(|(column, bound)| (column, Value::Text(bound))).collect(),
+            period: self.period.into_iter().map(|(column, period)| (column, Value::Text(period))).collect(),
             units,
             metadata: self.metadata,
             ..TableOptions::default()

@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, HashMap};
 use arrow_schema::{Field, Schema};
 use kubist_expr::{ExprError, Meant, column_index, in_unit_of};
 
-use crate::{Length, Position, SkyColumns};
+use crate::{Length, Period, Position, SkyColumns};
 
 type Result<T> = std::result::Result<T, ExprError>;
 
@@ -14,7 +14,15 @@ pub(crate) struct Columns<'a> {
     pub schema: &'a Schema,
     /// The same without units: formulas get all numbers in the units of their columns.
     pub plain: Schema,
-    pub period: BTreeMap<usize, f64>,
+    pub repeats: BTreeMap<usize, Repeats>,
+}
+
+/// How a column repeats.
+#[derive(Clone, Copy)]
+pub(crate) struct Repeats {
+    pub length: f64,
+    /// The interval of the values, if the table declares one; otherwise a region named the length.
+    pub declared: Option<Period>,
 }
 
 pub(crate) fn invalid(message: impl std::fmt::Display) -> ExprError {
@@ -29,19 +37,24 @@ impl<'a> Columns<'a> {
     pub(crate) fn new(schema: &'a Schema) -> Columns<'a> {
         let plain =
             schema.fields().iter().map(|field| Field::clone(field).with_metadata(HashMap::<String, String>::new()));
-        Columns { schema, plain: Schema::new(plain.collect::<Vec<_>>()), period: BTreeMap::new() }
+        let fields = schema.fields().iter().enumerate();
+        let repeats = fields.filter_map(|(index, field)| {
+            let period = Period::of(field)?;
+            Some((index, Repeats { length: period.length(), declared: Some(period) }))
+        });
+        Columns { schema, plain: Schema::new(plain.collect::<Vec<_>>()), repeats: repeats.collect() }
     }
 }
 
 impl Columns<'_> {
-    /// The exact name of a column that has numbers, and its period.
-    pub(crate) fn column(&self, name: &str) -> Result<(&str, Option<f64>)> {
+    /// The exact name of a column that has numbers, and how it repeats.
+    pub(crate) fn column(&self, name: &str) -> Result<(&str, Option<Repeats>)> {
         let index = column_index(self.schema, name)?;
         let field = self.schema.field(index);
         if !field.data_type().is_numeric() {
             return Err(invalid(format!("column {:?} of type {} has no positions", field.name(), field.data_type())));
         }
-        Ok((field.name(), self.period.get(&index).copied()))
+        Ok((field.name(), self.repeats.get(&index).copied()))
     }
 
     /// A number in the unit of a column.
@@ -95,13 +108,16 @@ impl Columns<'_> {
     pub(crate) fn on_sky(&self, SkyColumns(names): &SkyColumns) -> Result<[String; 2]> {
         let mut found = [const { String::new() }; 2];
         for (found, name) in found.iter_mut().zip(names) {
-            let (name, period) = self.column(name)?;
-            if let Some(period) = period.filter(|period| *period != 360.0) {
-                return Err(invalid(format!("{name} is a direction on the sky, whose period is 360 and not {period}")));
-            }
+            let (name, repeats) = self.column(name)?;
             let field = self.schema.field(column_index(self.schema, name)?);
             let has_unit = field.metadata().get("unit").is_some_and(|unit| !unit.trim().is_empty());
             let degree = if has_unit { in_unit_of(field, "1 deg", Meant::Distance)? } else { None };
+            let turn = 360.0 * degree.unwrap_or(1.0);
+            if let Some(Repeats { length, .. }) = repeats.filter(|repeats| (repeats.length / turn - 1.0).abs() > 1e-9) {
+                return Err(invalid(format!(
+                    "{name} is a direction on the sky, whose period is {turn} and not {length}"
+                )));
+            }
             *found = match degree {
                 Some(degree) if degree != 1.0 => format!("({}::float64 / {degree:?})", quoted(name)),
                 _ => quoted(name),

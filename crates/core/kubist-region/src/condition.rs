@@ -3,10 +3,10 @@
 use std::collections::BTreeMap;
 
 use arrow_schema::Schema;
-use kubist_expr::{ExprError, Predicate, Value, column_index};
+use kubist_expr::{ExprError, Meant, Predicate, Value, column_index};
 
-use crate::columns::{Columns, invalid};
-use crate::{End, Periodic, Region, formula};
+use crate::columns::{Columns, Repeats, invalid};
+use crate::{End, Length, Periodic, Region, formula};
 
 /// Regions in one list, and the depth of regions in regions.
 const MOST_REGIONS: usize = 4096;
@@ -49,7 +49,13 @@ impl Columns<'_> {
             }
             Region::Complement(region) => Ok(self.condition(region)?.negated()),
             Region::Periodic(periodic) => self.repeated(periodic),
-            shape => Predicate::parse(&formula::of(shape, self)?, &self.plain),
+            shape => match self.images(shape)? {
+                None => Predicate::parse(&formula::of(shape, self)?, &self.plain),
+                Some(images) => {
+                    let of_image = |image| Predicate::parse(&formula::of(image, self)?, &self.plain);
+                    Ok(Predicate::any(images.iter().map(of_image).collect::<Result<_>>()?))
+                }
+            },
         }
     }
 
@@ -67,14 +73,18 @@ impl Columns<'_> {
         if periodic.period.is_empty() {
             return Err(invalid("periodic needs the period of a column"));
         }
-        let mut period = self.period.clone();
+        let mut repeats = self.repeats.clone();
         for (name, length) in &periodic.period {
             if !(*length > 0.0 && length.is_finite()) {
                 return Err(invalid(format!("the period of {name:?} is {length}, and must be above 0")));
             }
-            period.insert(column_index(self.schema, name)?, *length);
+            let own =
+                repeats.entry(column_index(self.schema, name)?).or_insert(Repeats { length: 0.0, declared: None });
+            if own.length != *length {
+                *own = Repeats { length: *length, declared: None };
+            }
         }
-        Columns { schema: self.schema, plain: self.plain.clone(), period }.condition(&periodic.region)
+        Columns { schema: self.schema, plain: self.plain.clone(), repeats }.condition(&periodic.region)
     }
 
     fn of_box(&self, ranges: &BTreeMap<String, [Option<End>; 2]>) -> Result<Predicate> {
@@ -82,24 +92,34 @@ impl Columns<'_> {
         for (name, [low, high]) in ranges {
             let index = column_index(self.schema, name)?;
             let name = self.schema.field(index).name();
+            let repeats = self.repeats.get(&index);
             let number = |end: &Option<End>| match end {
-                Some(End::Float(end)) => Some(*end),
-                Some(End::Integer(end)) => Some(*end as f64),
-                _ => None,
+                Some(End::Float(end)) => Ok(Some(*end)),
+                Some(End::Integer(end)) => Ok(Some(*end as f64)),
+                Some(End::Text(text)) if repeats.is_some() => {
+                    self.number(name, &Length::Text(text.clone()), Meant::Value).map(Some)
+                }
+                _ => Ok(None),
             };
-            if let (Some(low), Some(high)) = (number(low), number(high))
-                && !(low <= high)
-            {
+            let ends = number(low)?.zip(number(high)?);
+            if let Some((low, high)) = ends.filter(|(low, high)| !(low <= high)) {
                 return Err(invalid(format!("box: {name}: the lower end {low} is above the upper end {high}")));
             }
-            let range = match (self.period.get(&index), number(low).zip(number(high))) {
-                (Some(period), Some((low, high))) => {
-                    Predicate::parse(&formula::images(name, low, high, *period), &self.plain)?
+            let images = match (repeats, ends) {
+                (Some(Repeats { declared: Some(period), .. }), Some((low, high))) => {
+                    self.wrapped(index, period, low, high)?
                 }
-                (Some(_), None) => {
+                (Some(Repeats { length, declared: None }), Some((low, high))) => {
+                    Some(Predicate::parse(&formula::images(name, low, high, *length), &self.plain)?)
+                }
+                (Some(Repeats { declared: None, .. }), None) => {
                     return Err(invalid(format!("box: {name} is periodic, so its range needs two numbers")));
                 }
-                (None, _) => {
+                _ => None,
+            };
+            let range = match images {
+                Some(images) => images,
+                None => {
                     let (low, high) = (low.as_ref().map(Value::from), high.as_ref().map(Value::from));
                     Predicate::range(self.schema, name, low.as_ref(), high.as_ref())?
                 }

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use kubist_expr::{ExprError, Meant};
 
-use crate::columns::{Columns, invalid, quoted};
+use crate::columns::{Columns, Repeats, invalid, quoted};
 use crate::{Cells, Cylinder, Direction, Ellipsoid, Frustum, HalfSpace, Length, Position, Region, Slab, Sphere};
 
 type Result<T> = std::result::Result<T, ExprError>;
@@ -74,10 +74,11 @@ fn rings(what: &str, rings: &[Vec<[f64; 2]>]) -> Result<String> {
     Ok(rings.iter().map(ring).collect::<Vec<_>>().join("; "))
 }
 
-fn unperiodic(what: &str, (name, period): (&str, Option<f64>)) -> Result<String> {
-    match period {
-        None => Ok(quoted(name)),
-        Some(_) => Err(invalid(format!(
+/// A column that repeats in no formula: the images of shapes in a declared period are shapes of their own.
+fn unperiodic(what: &str, (name, repeats): (&str, Option<Repeats>)) -> Result<String> {
+    match repeats {
+        None | Some(Repeats { declared: Some(_), .. }) => Ok(quoted(name)),
+        Some(Repeats { declared: None, .. }) => Err(invalid(format!(
             "{what}: {name} is periodic, which boxes, spheres and ellipsoids can be; write a union of copies"
         ))),
     }
@@ -113,13 +114,14 @@ fn length(what: &str, name: &str, length: &Length, columns: &Columns<'_>) -> Res
     if found < 0.0 { Err(invalid(format!("{what} is {found}, and must not be negative"))) } else { Ok(found) }
 }
 
-fn check_half(what: &str, radius: f64, name: &str, period: Option<f64>) -> Result<()> {
-    match period.filter(|period| radius > period / 2.0) {
-        None => Ok(()),
-        Some(period) => {
-            Err(invalid(format!("{what}: the radius {radius} is above half of the period {period} of {name}")))
-        }
+/// The period to measure with; `None` if all images of the points within the radius are elsewhere.
+fn measured(what: &str, at: f64, radius: f64, (name, repeats): (&str, Option<Repeats>)) -> Result<Option<f64>> {
+    let Some(Repeats { length, declared }) = repeats else { return Ok(None) };
+    if radius > length / 2.0 {
+        let why = format!("{what}: the radius {radius} is above half of the period {length} of {name}");
+        return Err(invalid(why));
     }
+    Ok(Some(length).filter(|_| declared.is_none_or(|period| !period.holds(at - radius, at + radius))))
 }
 
 fn of_sphere(Sphere { center, radius }: &Sphere, columns: &Columns<'_>) -> Result<String> {
@@ -128,8 +130,7 @@ fn of_sphere(Sphere { center, radius }: &Sphere, columns: &Columns<'_>) -> Resul
     let radius = length("the radius of the sphere", &center[0].0, radius, columns)?;
     let mut squares = Vec::new();
     for (name, at) in &center {
-        let period = columns.column(name)?.1;
-        check_half("sphere", radius, name, period)?;
+        let period = measured("sphere", *at, radius, columns.column(name)?)?;
         squares.push(format!("power({}, 2)", difference(name, *at, period)));
     }
     Ok(format!("{} <= {:?}", squares.join(" + "), radius.powf(2.0)))
@@ -154,8 +155,7 @@ fn of_ellipsoid(Ellipsoid { center, radii }: &Ellipsoid, columns: &Columns<'_>) 
         let Some(radius) = of_columns.get(name) else {
             return Err(invalid(format!("ellipsoid: radii has no column {name:?}")));
         };
-        let period = columns.column(name)?.1;
-        check_half("ellipsoid", *radius, name, period)?;
+        let period = measured("ellipsoid", *at, *radius, columns.column(name)?)?;
         squares.push(format!("power({} / {radius:?}, 2)", difference(name, *at, period)));
     }
     Ok(format!("{} <= 1", squares.join(" + ")))

@@ -10,12 +10,18 @@
 //!
 //! Numbers are in the units of their columns, and angles in degrees. Boundaries belong to their region. A row is
 //! in a region, outside of it, or, if a coordinate is null or NaN, neither: it is in no complement.
+//!
+//! A column whose metadata have a [`Period`] repeats: a region there contains the images of its points.
 
 mod columns;
 mod condition;
 mod formula;
+mod images;
+mod period;
 mod schema;
 
+pub use images::wrapped;
+pub use period::{NoPeriod, PERIOD, Period};
 pub use schema::schema;
 
 use std::collections::BTreeMap;

@@ -8,7 +8,7 @@ use arrow_array::{Array, ArrayRef, Float32Array, Float64Array, RecordBatch};
 use arrow_schema::{DataType, Field, Schema};
 use kubist_expr::{Nulls, Predicate, Verdict, Zone, never};
 use kubist_index::order;
-use kubist_region::Region;
+use kubist_region::{PERIOD, Period, Region};
 use rand::rngs::SmallRng;
 use rand::{Rng, SeedableRng};
 use serde_json::{Value, json};
@@ -137,6 +137,47 @@ fn region(rng: &mut SmallRng, kind: usize) -> (Value, Definition) {
     }
 }
 
+/// A region of a table where x and y repeat after the periods: the images of a shape, or of a box.
+fn repeated(rng: &mut SmallRng, kind: usize, periods: [Period; 2]) -> (Value, Definition) {
+    let (value, far): (Value, Definition) = match kind {
+        8 => {
+            let low = rng.random_range(-4.0..4.0);
+            let high = low + rng.random_range(0.0..periods[0].length() * 1.1);
+            let (text, number) = (json!(low), json!(high));
+            (json!({"box": {"x": [text, number]}}), Box::new(move |p: Vector| (low - p[0]).max(p[0] - high)))
+        }
+        kind => region(rng, kind),
+    };
+    let images = move |p: Vector| {
+        let image = |x: i32, y: i32| {
+            let [by_x, by_y] = [f64::from(x) * periods[0].length(), f64::from(y) * periods[1].length()];
+            far([p[0] + by_x, p[1] + by_y, p[2]])
+        };
+        let most = if kind == 8 { [6, 0] } else { [3, 3] };
+        (-most[0]..=most[0])
+            .flat_map(|x| (-most[1]..=most[1]).map(move |y| (x, y)))
+            .map(|(x, y)| image(x, y))
+            .fold(f64::INFINITY, f64::min)
+    };
+    (value, Box::new(images))
+}
+
+/// The batch in a table with these periods of x and y: values outside of the intervals become their ends.
+fn within(batch: &RecordBatch, periods: [Period; 2]) -> RecordBatch {
+    let inside = |value: f64, period: Period| value.clamp(period.first + 1e-5, period.last - 1e-5);
+    let x = batch.column(0).as_any().downcast_ref::<Float32Array>().unwrap();
+    let y = batch.column(1).as_any().downcast_ref::<Float64Array>().unwrap();
+    let x: Float32Array = x.unary(|value| inside(value.into(), periods[0]) as f32);
+    let y: Float64Array = y.unary(|value| value.clamp(periods[1].first, periods[1].last));
+    let fields =
+        batch.schema_ref().fields().iter().zip(periods.map(Some).into_iter().chain([None])).map(|(field, period)| {
+            let metadata = period.map(|period| (PERIOD.to_owned(), period.to_string()));
+            Field::clone(field).with_metadata(metadata.into_iter().collect::<HashMap<_, _>>())
+        });
+    let schema = Arc::new(Schema::new(fields.collect::<Vec<_>>()));
+    RecordBatch::try_new(schema, vec![Arc::new(x), Arc::new(y), batch.column(2).clone()]).unwrap()
+}
+
 /// Rows close together, as those of a zone.
 fn batch(rng: &mut SmallRng) -> RecordBatch {
     let width = [0.0, 0.01, 0.2, 2.0][rng.random_range(0..4)];
@@ -188,13 +229,30 @@ fn position(batch: &RecordBatch, row: usize) -> Option<Vector> {
 }
 
 fn check_kind(kind: usize) {
+    check(|rng| {
+        let (value, far) = region(rng, kind);
+        (value, far, batch(rng))
+    });
+}
+
+fn check_repeated(kind: usize) {
+    check(|rng| {
+        let periods = [0, 1].map(|_| {
+            let first = if rng.random_bool(0.5) { 0.0 } else { rng.random_range(-3.0..1.0) };
+            Period::new(first, first + rng.random_range(1.2..2.5)).unwrap()
+        });
+        let (value, far) = repeated(rng, kind, periods);
+        (value, far, within(&batch(rng), periods))
+    });
+}
+
+fn check(case: impl Fn(&mut SmallRng) -> (Value, Definition, RecordBatch)) {
     let (mut verdicts, mut inside, mut outside) = ([0; 3], 0, 0);
     for seed in 0..CASES {
         let rng = &mut SmallRng::seed_from_u64(seed);
-        let (value, far) = region(rng, kind);
+        let (value, far, batch) = case(rng);
         let read: Region = serde_json::from_value(value.clone()).unwrap_or_else(|error| panic!("{value}: {error}"));
         assert_eq!(serde_json::from_value::<Region>(serde_json::to_value(&read).unwrap()).unwrap(), read);
-        let batch = batch(rng);
         let Ok(predicate) = read.predicate(batch.schema_ref()) else { continue };
         let found = predicate.evaluate(&batch, &never).unwrap();
         let zones: Vec<Zone> = batch.columns().iter().map(|array| zone(array.as_ref())).collect();
@@ -271,6 +329,42 @@ fn periodic_spheres() {
 #[test]
 fn periodic_boxes() {
     check_kind(8);
+}
+
+#[test]
+fn spheres_of_a_periodic_table() {
+    check_repeated(0);
+}
+
+#[test]
+fn cylinders_of_a_periodic_table() {
+    check_repeated(2);
+}
+
+#[test]
+fn frustums_of_a_periodic_table() {
+    check_repeated(3);
+}
+
+#[test]
+fn polygons_of_a_periodic_table() {
+    check_repeated(6);
+}
+
+#[test]
+fn boxes_of_a_periodic_table() {
+    check_repeated(8);
+}
+
+#[test]
+fn periods_are_lengths_or_intervals() {
+    for (text, first, last) in [("25", 0.0, 25.0), ("-12.5:12.5", -12.5, 12.5)] {
+        let period: Period = text.parse().unwrap();
+        assert_eq!((period.first, period.last, &period.to_string()[..]), (first, last, text));
+    }
+    for text in ["", "x", "0", "-1", "2:1", "nan", "1:inf", "1:2:3"] {
+        assert!(text.parse::<Period>().is_err(), "{text}");
+    }
 }
 
 #[test]

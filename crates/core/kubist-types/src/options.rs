@@ -62,6 +62,9 @@ pub struct TableOptions {
     /// Units of columns, such as `m/s`. Arrow metadata stores them under `unit`, and a unit that is already
     /// there also counts.
     pub units: Vec<(String, String)>,
+    /// Periods of columns: lengths in the column's unit, text with another unit (`25 kpc`), or the interval of the
+    /// values (`-12.5:12.5`) if it does not begin at 0. Boxes, regions and distances of queries wrap there.
+    pub period: Vec<(String, Value)>,
     /// The table's metadata, such as the run, the code and the geometry.
     pub metadata: Metadata,
     /// Open an existing table if it agrees with these options. It may have more columns, and it keeps its

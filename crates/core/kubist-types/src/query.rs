@@ -23,7 +23,7 @@ use self::described::described;
 pub use self::words::bounds;
 pub(crate) use self::words::end;
 use crate::options::Value;
-pub use kubist_region::Region;
+pub use kubist_region::{Region, wrapped};
 
 /// Version of the JSON form. Other versions are refused.
 const VERSION: u32 = 1;

@@ -16,8 +16,8 @@ use kubist_format::column_type::{stored_type, user_type};
 use kubist_format::default::one_value;
 use kubist_format::history::Declared;
 use kubist_index::grid::Scale;
-use kubist_types::metadata::UNIT;
-use kubist_types::{Cancel, Compression, Error, Metadata, Result, Strata, Value};
+use kubist_types::metadata::{PERIOD, UNIT};
+use kubist_types::{Cancel, Compression, Error, Metadata, Period, Result, Strata, Value};
 
 use crate::accuracy::accuracy_of;
 use crate::chains;
@@ -98,6 +98,12 @@ fn check_entry(key: &str, value: &serde_json::Value, of_column: bool) -> Result<
     }
 }
 
+/// The alteration that sets the period of a column.
+pub fn of_period(column: &str, period: Option<Period>) -> Alteration {
+    let text = period.map(|period| period.to_string());
+    Alteration::Set { column: Some(column.to_owned()), values: Metadata::from([(PERIOD.into(), text.into())]) }
+}
+
 /// Returns the grid after the newest one of a schema, with these dimensions.
 pub fn next_grid(schema: &TableSchema, dimensions: Vec<GridDimension>, rows: u64, reason: &str) -> NewGrid {
     let token = format!("{:016x}", RandomState::new().hash_one(unix_ms()));
@@ -169,9 +175,21 @@ impl Core {
     /// storage error.
     pub fn set_metadata(&self, column: Option<&str>, values: &Metadata) -> Result<()> {
         values.iter().try_for_each(|(key, value)| check_entry(key, value, column.is_some()))?;
+        if column.is_some() && values.contains_key(PERIOD) {
+            return Err(Error::invalid("regrid sets the period of a column, because it compares the rows"));
+        }
         let schema = self.view(&Cancel::default())?.schema.clone();
         let column = column.map(|name| schema.own_name(name).map(str::to_string)).transpose()?;
         self.alter(Alteration::Set { column, values: values.clone() }, &Cancel::default())
+    }
+
+    /// Sets periods of columns; `None` removes one. The rows of the table must be inside.
+    ///
+    /// # Errors
+    ///
+    /// `Invalid` if a column does not exist; the errors of [`Core::view`]; a storage error.
+    pub fn set_periods(&self, periods: &[(String, Option<Period>)]) -> Result<()> {
+        periods.iter().try_for_each(|(column, period)| self.alter(of_period(column, *period), &Cancel::default()))
     }
 
     /// Sets the compression of runs that are written from now on.

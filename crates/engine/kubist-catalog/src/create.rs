@@ -18,6 +18,7 @@ use crate::accuracy::accuracy_of;
 use crate::alter;
 use crate::core::Core;
 use crate::error::store_error;
+use crate::period::with_periods;
 use crate::schema::TableSchema;
 use crate::segment::unix_ms;
 
@@ -72,6 +73,8 @@ impl Core {
             "lookup"
         } else if !schema.agrees_on_accuracy(&plan.schema) {
             "accuracy bounds"
+        } else if !plan.schema.periods().is_empty() && schema.periods() != plan.schema.periods() {
+            "periods"
         } else if own.seed != other.seed {
             "seed"
         } else if own.capacity != other.capacity {
@@ -106,7 +109,7 @@ impl Plan {
     /// `Invalid` names the option or the column that is not possible.
     pub fn new(schema: &SchemaRef, options: &TableOptions) -> Result<Plan> {
         let options = &in_own_names(schema, options);
-        let schema = alter::with_units(schema, &options.units)?;
+        let schema = with_periods(&alter::with_units(schema, &options.units)?, &options.period)?;
         alter::check_metadata(&options.metadata)?;
         let checked = TableSchema::new(&schema, options)?;
         options.capacity.map_or(Ok(()), check_capacity)?;
@@ -161,6 +164,7 @@ fn in_own_names(schema: &SchemaRef, options: &TableOptions) -> TableOptions {
     options.dimensions.iter_mut().for_each(|dimension| own(&mut dimension.column));
     options.identity.iter_mut().chain(&mut options.lookup).for_each(own);
     options.units.iter_mut().for_each(|(column, _)| own(column));
+    options.period.iter_mut().for_each(|(column, _)| own(column));
     options.accuracy.iter_mut().for_each(|(column, _)| own(column));
     options
 }

@@ -23,6 +23,7 @@ pub mod known;
 pub mod location;
 pub mod look;
 pub mod lookups;
+pub mod period;
 pub mod places;
 pub mod read_amplification;
 pub mod schema;

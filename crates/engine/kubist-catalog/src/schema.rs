@@ -23,12 +23,13 @@ use kubist_index::grid::Scale;
 use kubist_index::{order, priority};
 
 use crate::given::Given;
+use crate::period::check_inside;
 use kubist_format::alteration::{Alteration, NewGrid};
 use kubist_format::column_type::{check_lengths, stored_type, user_type};
 use kubist_format::encode::RunEncoding;
 use kubist_types::error::{Error, Result};
 use kubist_types::info::ColumnInfo;
-use kubist_types::metadata::{Metadata, UNIT};
+use kubist_types::metadata::{Metadata, PERIOD, Period, UNIT};
 use kubist_types::options::TableOptions;
 use kubist_types::{Compression, Strata};
 
@@ -429,6 +430,21 @@ impl TableSchema {
         })
     }
 
+    /// The periods of columns, in the user's order.
+    pub fn periods(&self) -> Vec<(String, Period)> {
+        let fields = self.user.fields().iter();
+        fields.filter_map(|field| Some((field.name().clone(), Period::of(&self.measured(field))?))).collect()
+    }
+
+    /// Refuses stored rows outside of a period that was set after they were appended.
+    ///
+    /// # Errors
+    ///
+    /// `Invalid` names the column, the row and the value.
+    pub fn check_periods(&self, rows: &RecordBatch) -> Result<()> {
+        self.visible().iter().try_for_each(|column| check_inside(&self.with_unit(*column), rows.column(*column), 0))
+    }
+
     /// True if each column of `other` has the same error bound here. `other` must agree with this schema.
     pub fn agrees_on_accuracy(&self, other: &TableSchema) -> bool {
         let bound = |schema: &TableSchema, name: &str| {
@@ -504,8 +520,10 @@ impl TableSchema {
                 ))
             })?;
             let given = Given { field: given, values: batch.column(place), first_row: offset };
-            let array = given.stored(&self.measured(field), stored.data_type())?;
+            let column = self.measured(field);
+            let array = given.stored(&column, stored.data_type())?;
             check_lengths(name, &array, offset)?;
+            check_inside(&column, &array, offset)?;
             // Rounding happens once, before anything is computed from the values.
             columns.push(match self.accuracy.get(&self.stored_index[index]) {
                 Some(accuracy) => accuracy.round(&array),
@@ -581,11 +599,11 @@ impl TableSchema {
         self.measured(self.user_field(column))
     }
 
-    /// A field whose only metadata is the unit of its column.
+    /// A field whose only metadata are the unit and the period of its column.
     fn measured(&self, field: &Field) -> Field {
-        let unit = self.about.get(field.name()).and_then(|about| about.get(UNIT)).and_then(|unit| unit.as_str());
-        let metadata = unit.map(|unit| (UNIT.to_string(), unit.to_string()));
-        field.clone().with_metadata(metadata.into_iter().collect::<HashMap<_, _>>())
+        let about = self.about.get(field.name());
+        let text = |key: &str| Some((key.to_owned(), about?.get(key)?.as_str()?.to_owned()));
+        field.clone().with_metadata([UNIT, PERIOD].into_iter().filter_map(text).collect::<HashMap<_, _>>())
     }
 
     /// Returns the stored column of a name. An exact match wins; otherwise letter case is ignored.

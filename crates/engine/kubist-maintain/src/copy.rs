@@ -17,6 +17,7 @@ use arrow_array::types::Int64Type;
 use arrow_schema::DataType;
 use kubist_index::grid::Scale;
 
+use kubist_catalog::alter::of_period;
 use kubist_catalog::core::Core;
 use kubist_catalog::create::{Plan, check_capacity, default_capacity, fresh_id};
 use kubist_catalog::error::{bad_entry, store_error};
@@ -31,6 +32,7 @@ use kubist_write::writer::Writer;
 
 use crate::drop::{drop_table, vacant_for_copy};
 use crate::learn::{ScaleKind, sample};
+use crate::period::of_rows;
 use crate::widen::Widening;
 use kubist_catalog::schema::{NO_STEP, TableSchema};
 use kubist_catalog::segment::unix_ms;
@@ -49,6 +51,8 @@ pub struct CopyOptions {
     pub types: Vec<(String, DataType)>,
     /// `None`: the same.
     pub strata: Option<Strata>,
+    /// Periods of columns, as in [`TableOptions`]; null removes one. The rows must be inside.
+    pub period: Vec<(String, Value)>,
     pub memory_bytes: Option<usize>,
     pub cancel: Cancel,
 }
@@ -172,7 +176,14 @@ fn capacity(snapshot: &Snapshot, options: &CopyOptions) -> u32 {
 
 /// Copies the alterations of the table; those of grids only if the copy has the same grids.
 fn copy_alterations(snapshot: &Snapshot, table: &Core, widening: &Widening, options: &CopyOptions) -> Result<()> {
+    let periods = of_rows(snapshot, &options.period, &options.cancel)?;
     let (mut copied, mut chain) = (0, Chain::of_alterations(&table.header.id));
+    let mut put = |alteration: Alteration| {
+        copied += 1;
+        let bytes = alteration.encode(chain)?;
+        chain = Chain::behind(&bytes);
+        table.store.put_if_absent(&name_of(copied), &bytes).map_err(store_error).map(drop)
+    };
     for number in 1..=snapshot.view.schema.version {
         let name = name_of(number);
         let location = snapshot.core.store.location();
@@ -188,13 +199,10 @@ fn copy_alterations(snapshot: &Snapshot, table: &Core, widening: &Widening, opti
             _ => true,
         };
         if stays {
-            copied += 1;
-            let bytes = widening.alteration(alteration)?.encode(chain)?;
-            chain = Chain::behind(&bytes);
-            table.store.put_if_absent(&name_of(copied), &bytes).map_err(store_error)?;
+            put(widening.alteration(alteration)?)?;
         }
     }
-    Ok(())
+    periods.iter().try_for_each(|(column, period)| put(of_period(column, *period)))
 }
 
 fn copy_rows(

@@ -14,6 +14,7 @@ pub mod learn;
 pub mod lease;
 pub mod merge_lookups;
 pub mod optimize;
+pub mod period;
 pub mod planner;
 pub mod policy;
 pub mod recompress;

@@ -14,9 +14,10 @@ use kubist_catalog::create::scale_of;
 use kubist_catalog::snapshot::Snapshot;
 use kubist_format::alteration::{GridDimension, NewGrid};
 use kubist_index::fit::{has_left, outgrown};
-use kubist_types::{Cancel, Dimension, Error, Result};
+use kubist_types::{Cancel, Dimension, Error, Result, Value};
 
 use crate::learn::{ScaleKind, sample, sample_of};
+use crate::period::of_rows;
 #[cfg(doc)]
 use crate::policy::OptimizeOptions;
 
@@ -25,6 +26,9 @@ pub struct GridOptions {
     /// Its dimensions, any columns that can be dimensions. Missing domains are learned from a sample of all
     /// rows. `None`: the columns and kinds of scale of the newest grid, with learned domains.
     pub dimensions: Option<Vec<Dimension>>,
+    /// Periods of columns, as in [`TableOptions`](kubist_types::TableOptions); null removes one. The rows must be
+    /// inside.
+    pub period: Vec<(String, Value)>,
     /// Fraction of a core that the move of rows may use, as in [`OptimizeOptions`].
     pub core_share: f64,
     /// Stops the work. Rows that have moved stay in the new grid.
@@ -33,7 +37,7 @@ pub struct GridOptions {
 
 impl Default for GridOptions {
     fn default() -> Self {
-        GridOptions { dimensions: None, core_share: 1.0, cancel: Cancel::default() }
+        GridOptions { dimensions: None, period: Vec::new(), core_share: 1.0, cancel: Cancel::default() }
     }
 }
 
@@ -46,6 +50,7 @@ impl Default for GridOptions {
 pub fn publish(core: &Arc<Core>, options: &GridOptions, reason: &str) -> Result<u32> {
     let snapshot = Snapshot::now(core, &options.cancel)?;
     let grid = plan(&snapshot, options, reason)?;
+    core.set_periods(&of_rows(&snapshot, &options.period, &options.cancel)?)?;
     let number = grid.grid;
     match core.publish_next_grid(grid)? {
         true => Ok(number),

@@ -13,7 +13,7 @@ use std::collections::HashMap;
 use std::sync::Arc;
 
 use arrow_schema::Schema;
-use kubist_expr::{Nulls, Predicate, Value, Zone};
+use kubist_expr::{Meant, Nulls, Predicate, Value, Zone, in_unit_of};
 use kubist_index::priority::{PriorityRange, Threshold, priorities};
 
 use crate::grids::Grids;
@@ -25,9 +25,10 @@ use kubist_catalog::schema::STEP;
 use kubist_catalog::snapshot::Snapshot;
 use kubist_catalog::trace::Trace;
 use kubist_format::lookup::keys;
+use kubist_types::Period;
 use kubist_types::cancel::Cancel;
 use kubist_types::error::{Error, Result};
-use kubist_types::query::{Bound, QuerySpec};
+use kubist_types::query::{Bound, QuerySpec, wrapped};
 #[cfg(test)]
 pub(crate) use order::Term;
 pub(crate) use order::{Order, of_paths};
@@ -280,6 +281,9 @@ fn of_bound(snapshot: &Snapshot, visible: &Schema, bound: &Bound) -> Result<Opti
     if !has_end(bound) {
         return Ok(None);
     }
+    if let Some(images) = images_of(visible, name, low, high)? {
+        return Ok(Some(images));
+    }
     let range = Predicate::range(visible, name, low, high)?;
     if let (Some(low), Some(high)) = (low, high)
         && are_reversed(visible, name, low, high)?
@@ -287,6 +291,24 @@ fn of_bound(snapshot: &Snapshot, visible: &Schema, bound: &Bound) -> Result<Opti
         return Err(Error::invalid(format!("box: {name}: the lower end {low} is above the upper end {high}")));
     }
     Ok(Some(range))
+}
+
+/// The images of a closed range of a column with a period; `None` if the range is one without it.
+fn images_of(visible: &Schema, name: &str, low: Option<&Value>, high: Option<&Value>) -> Result<Option<Predicate>> {
+    let (Some(low), Some(high), Ok(field)) = (low, high, visible.field_with_name(name)) else { return Ok(None) };
+    if Period::of(field).is_none() {
+        return Ok(None);
+    }
+    let number = |end: &Value| match end {
+        Value::Int(end) => Ok(Some(*end as f64)),
+        Value::Float(end) => Ok(Some(*end)),
+        Value::Text(text) => in_unit_of(field, text, Meant::Value),
+        _ => Ok(None),
+    };
+    match number(low)?.zip(number(high)?) {
+        Some((low, high)) if low <= high => Ok(wrapped(visible, name, low, high)?),
+        _ => Ok(None),
+    }
 }
 
 /// True if the bounds are reversed in the order of the column. Bounds between two adjacent values are in

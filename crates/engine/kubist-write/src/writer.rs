@@ -584,6 +584,10 @@ impl Writer {
         self.core.settle_schema(&view.schema)?;
         self.link.alterations = view.schema.version;
         let batches = widened(&view.schema, std::mem::take(&mut pending.batches))?;
+        if self.schema.version != view.schema.version {
+            batches.iter().try_for_each(|batch| view.schema.check_periods(batch))?;
+            self.schema = view.schema.clone();
+        }
         // Spilled rows may be in parts of an older grid, so they keep that grid.
         let frame = match &pending.spill {
             Some(spill) => spill.frame().clone(),

@@ -1,5 +1,7 @@
 //! The properties, contents and layout of a table.
 
+use std::collections::BTreeMap;
+
 use kubist_catalog::directory::Entry;
 use kubist_catalog::frame::Frame;
 use kubist_catalog::snapshot::Snapshot;
@@ -44,6 +46,8 @@ pub struct About {
     pub strata: String,
     /// The columns, with their units and metadata.
     pub columns: Vec<ColumnInfo>,
+    /// The periods of columns: the length, or the interval of the values if it does not begin at 0.
+    pub period: BTreeMap<String, String>,
     /// Metadata of the table.
     pub metadata: Metadata,
     /// The writers and their commits.
@@ -221,6 +225,7 @@ pub(crate) fn about(snapshot: &Snapshot) -> Result<About> {
         compression: schema.compression.name().into(),
         strata: schema.strata.name().into(),
         columns: schema.describe(),
+        period: schema.periods().into_iter().map(|(column, period)| (column, period.to_string())).collect(),
         metadata: schema.metadata.clone(),
         thinned,
         declared: history

@@ -10,6 +10,7 @@ use kubist_catalog::alter::NewColumn;
 use kubist_catalog::core::Core;
 use kubist_catalog::create::{self, Plan};
 use kubist_catalog::error::store_error;
+use kubist_catalog::period::period_of;
 use kubist_catalog::settle;
 use kubist_catalog::stop::stoppable;
 use kubist_catalog::token::SnapshotToken;
@@ -309,6 +310,16 @@ impl Table {
     pub fn accuracy(&self, column: &str, bound: &Value) -> Result<Accuracy> {
         let schema = self.core.view(&self.cancel)?.schema.clone();
         accuracy_of(&schema.with_unit(schema.column(column)?), bound)
+    }
+
+    /// Returns the period of a column as [`About`](crate::info::About) has it, parsed like [`TableOptions::period`].
+    ///
+    /// # Errors
+    ///
+    /// `Invalid` for an invalid period or an unknown column.
+    pub fn period(&self, column: &str, period: &Value) -> Result<String> {
+        let schema = self.core.view(&self.cancel)?.schema.clone();
+        Ok(period_of(&schema.with_unit(schema.column(column)?), period)?.to_string())
     }
 
     /// Sets metadata of the table or of a column, all keys in one change. A null value removes its key.

@@ -6,7 +6,7 @@ reads the older formats 1 and 2.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -28,6 +28,8 @@ LENGTHS = {"cm": 1.0, "m": 1e2, "km": 1e5, "AU": 1.495978707e13, "pc": 3.0856776
            "kpc": 3.0856776e21, "Mpc": 3.0856776e24}  # fmt: skip
 SPEEDS = {"cm/s": 1.0, "m/s": 1e2, "km/s": 1e5}
 MASS_UNITS = {"g": 1.0, "kg": 1e3, "Msun": 1.98841e33}
+FIRST = 1 << 16
+"""Particles of a type whose positions are compared with the box."""
 MOST_FILES = 1 << 20
 """Of a snapshot."""
 AGREE = 1e-3
@@ -178,7 +180,14 @@ def look(path: Path, options: Options) -> Source:
 
     part = place_of(path, header, int(counts.sum()), "NumPart_Total", "NumPart_Total_HighWord")
     total = sum(kind.count for kind in kinds)
-    return snapshot(path, part, about, schema, clock, read, total, left_out, options)
+
+    def positions() -> Any:
+        with h5py.File(path, "r") as file:
+            groups = [file[f"PartType{kind.number}"] for kind in kinds]
+            first = [group["Coordinates"][:FIRST] for group in groups]
+            return np.concatenate([np.empty((0, len(POSITION))), *first])
+
+    return snapshot(path, part, about, schema, clock, read, total, left_out, options, positions)
 
 
 GROUPS = ("Units", "Cosmology", "Parameters", "Config", "Code", "RuntimePars", "InternalCodeUnits")
@@ -206,8 +215,13 @@ def snapshot(
     rows: int,
     left_out: dict[str, str],
     options: Options,
+    positions: Callable[[], Any],
 ) -> Source:
-    """A file of a snapshot, whichever way it is stored."""
+    """A file of a snapshot, whichever way it is stored.
+
+    Args:
+        positions: Returns positions of some particles, as rows of x, y and z.
+    """
     dated = clock.time is not None or options.time is not None
     return Source(
         path=path,
@@ -220,8 +234,38 @@ def snapshot(
         rows=rows,
         times=() if clock.time is None else (clock.time,),
         part_of=part,
+        period=period_of(about, positions) if set(POSITION) <= set(schema.names) else {},
         left_out=left_out,
     )
+
+
+def period_of(about: Mapping[str, Any], positions: Callable[[], Any]) -> dict[str, float]:
+    """The lengths of the box, of a run with periodic boundaries.
+
+    The file says it, or the universe expands and the first particles are in the box: other runs
+    have a BoxSize too.
+    """
+    header = about["header"]
+    said = {**about.get("parameters", {}), **about.get("runtimepars", {}), **header}
+    is_on = _number(said, "PeriodicBoundariesOn")
+    if is_on == 0 or (is_on is None and not is_cosmological(header, about)):
+        return {}
+    sides = said.get("BoxSize")
+    sides = sides if isinstance(sides, list) else [sides] * len(POSITION)
+    if len(sides) == 1:
+        sides = sides * len(POSITION)
+    lengths = {
+        name: float(side)
+        for name, side in zip(POSITION, sides, strict=False)
+        if isinstance(side, int | float) and side > 0
+    }
+    if len(lengths) < len(POSITION):
+        return {}
+    if is_on is None:
+        at = positions()
+        if not ((at >= 0) & (at <= list(lengths.values()))).all():
+            return {}
+    return lengths
 
 
 def place_of(path: Path, header: Mapping[str, Any], rows: int, *words: str) -> Part:
@@ -431,7 +475,13 @@ def look_at_catalogue(path: Path, options: Options) -> Source:
 
     part = place_of(path, header, counts["Group"], "Ngroups_Total")
     rows = sum(counts.values())
-    made = snapshot(path, part, about, schema, clock, read, rows, left_out, options)
+
+    def positions() -> Any:
+        with h5py.File(path, "r") as file:
+            first = [file[kind][PLACES[kind][0]][:FIRST] for kind in names]
+            return np.concatenate([np.empty((0, len(POSITION))), *first])
+
+    made = snapshot(path, part, about, schema, clock, read, rows, left_out, options, positions)
     made.identity = ()
     if clock.time is None:
         made.dimensions = POSITION

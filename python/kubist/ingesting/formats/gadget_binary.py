@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 
 from ..._errors import InvalidInput
 from ..source import Options, Source, State, arrow_table, slices, split_columns, unit
-from .gadget import MASSES, clock_of, place_of, snapshot, units_of, wanted_types, with_all
+from .gadget import FIRST, MASSES, clock_of, place_of, snapshot, units_of, wanted_types, with_all
 from .hdf5 import COMPONENTS
 
 if TYPE_CHECKING:
@@ -125,7 +125,15 @@ def look(path: Path, options: Options) -> Source:
 
     part = place_of(path, header, sum(counts), "NumPart_Total", "NumPart_Total_HW")
     rows = sum(counts[k] for k in wanted)
-    return snapshot(path, part, about, schema, clock, read, rows, left_out, options)
+
+    def positions() -> Any:
+        block = blocks["Coordinates"]
+        with path.open("rb") as file:
+            file.seek(block.at)
+            many = min(sum(counts[k] for k in block.kinds), FIRST)
+            return np.fromfile(file, block.dtype, many * block.width).reshape(many, block.width)
+
+    return snapshot(path, part, about, schema, clock, read, rows, left_out, options, positions)
 
 
 def _records(path: Path, file: Any, order: str) -> Iterator[tuple[str | None, int, int]]:

@@ -30,6 +30,8 @@ Options of --create, for a new table (each its own --create KEY=VALUE):
   units=x=m,v=m/s    units of columns
   accuracy=x=1um     error bounds of stored values: x=1e-6, 'ux=1e-4 rel' or x=1um; a number is in
                      the unit of the column, with rel it is relative to each value
+  period=x=25        columns that repeat, with the length in their unit, or the interval of their values:
+                     x=-12.5:12.5 (docs/regions.md) [default: the BoxSize of snapshots]; period=none
   metadata=run=7     metadata of the table, as JSON or text
   capacity=4096      number of records that a cube keeps
   seed=7             seed of the samples [default: 0]
@@ -218,6 +220,9 @@ pub struct Copy {
     /// The strata of the copy: halvings, or windows for loaders of random batches [default: the same]
     #[arg(long, value_name = "STRATA")]
     pub strata: Option<Strata>,
+    /// Periods of columns: x=25,ra=360, or the interval of the values: x=-12.5:12.5 [default: the same]
+    #[arg(long, value_name = "COLUMN=PERIOD,...", allow_hyphen_values = true)]
+    pub period: Option<parse::Periods>,
     /// Copy only up to this step of the simulation, which must be complete
     #[arg(long, allow_hyphen_values = true)]
     pub step: Option<i64>,
@@ -301,6 +306,9 @@ pub struct Regrid {
     /// A domain that is not given is derived from a sample of all rows.
     #[arg(long, value_name = "COLUMN[=DOMAIN]", value_delimiter = ',', value_parser = parse::dimension)]
     pub dimensions: Vec<DimensionText>,
+    /// Periods of columns: x=25,ra=360, or the interval of the values: x=-12.5:12.5 [default: the same]
+    #[arg(long, value_name = "COLUMN=PERIOD,...", allow_hyphen_values = true)]
+    pub period: Option<parse::Periods>,
     /// Print the outcome as JSON
     #[arg(long)]
     pub json: bool,

@@ -4,6 +4,7 @@ use std::path::PathBuf;
 use std::str::FromStr;
 
 use arrow_schema::DataType;
+use kubist_types::Value;
 use kubist_types::type_names::data_type;
 
 use super::parts;
@@ -45,6 +46,24 @@ impl FromStr for Bounds {
 
     fn from_str(text: &str) -> Result<Bounds, String> {
         parts(text, "COLUMN=BOUND").map(Bounds)
+    }
+}
+
+/// Columns with periods: `x=25,ra=360`, `x=-12.5:12.5`.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Periods(pub Vec<(String, String)>);
+
+impl FromStr for Periods {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Periods, String> {
+        parts(text, "COLUMN=PERIOD").map(Periods)
+    }
+}
+
+impl Periods {
+    pub fn values(&self) -> Vec<(String, Value)> {
+        self.0.iter().map(|(column, period)| (column.clone(), Value::Text(period.clone()))).collect()
     }
 }
 

@@ -12,7 +12,7 @@ use kubist_plot::{Colormap, RADII, Style};
 use serde_json::{Value, json};
 
 use super::amounts::{bytes, frame_rate};
-use super::columns::{Bounds, Types, Units};
+use super::columns::{Bounds, Periods, Types, Units};
 use crate::failure::{Failure, Result};
 
 /// `KEY=VALUE`, or `KEY` alone for a switch.
@@ -111,6 +111,8 @@ pub struct NewTable {
     pub seed: Option<u64>,
     pub units: Vec<(String, String)>,
     pub accuracy: Vec<(String, String)>,
+    /// `None`: those that the files have.
+    pub period: Option<Vec<(String, String)>>,
     pub metadata: Metadata,
     pub compression: Option<Compression>,
     pub strata: Option<Strata>,
@@ -126,6 +128,7 @@ impl Group for NewTable {
         "seed",
         "units",
         "accuracy",
+        "period",
         "metadata",
         "compression",
         "strata",
@@ -139,6 +142,8 @@ impl Group for NewTable {
             "capacity" => once(&mut self.capacity, entry.parsed()?)?,
             "seed" => once(&mut self.seed, entry.parsed()?)?,
             "units" => self.units.extend(entry.parsed::<Units>()?.0),
+            "period" if entry.text()? == "none" => once(&mut self.period, Vec::new())?,
+            "period" => self.period.get_or_insert_default().extend(entry.parsed::<Periods>()?.0),
             "accuracy" => self.accuracy.extend(entry.parsed::<Bounds>()?.0),
             "metadata" => self.metadata.extend([super::columns::entry(entry.text()?)?]),
             "compression" => once(&mut self.compression, entry.parsed()?)?,
@@ -159,6 +164,7 @@ impl NewTable {
             "seed": self.seed,
             "units": pairs(&self.units),
             "accuracy": pairs(&self.accuracy),
+            "period": self.period.as_deref().map(pairs),
             "metadata": self.metadata,
             "storage": {
                 "compression": self.compression.map(|compression| compression.name()),

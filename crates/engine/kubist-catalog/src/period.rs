@@ -1,0 +1,81 @@
+//! Periods of columns: as users give them, in the columns' metadata, and of rows that are written.
+//!
+//! The values of a column with a period are in one interval, so every value has one image there. A row with
+//! another value is refused, because queries would not find it by its images.
+
+use std::sync::Arc;
+
+use arrow_array::{Array, ArrayRef};
+use arrow_schema::{DataType, Field, Schema, SchemaRef};
+use kubist_expr::{Meant, column_index, in_unit_of};
+use kubist_types::{Error, PERIOD, Period, Result, Value};
+
+use crate::frame::numbers;
+
+/// Parses the period of a column: a length in the column's unit, text with a unit (`25 kpc`), or the ends of the
+/// interval of its values (`-12.5:12.5`).
+///
+/// # Errors
+///
+/// `Invalid` names the column and the value that is no period.
+pub fn period_of(column: &Field, period: &Value) -> Result<Period> {
+    let name = column.name();
+    let refused = |why: &dyn std::fmt::Display| Error::invalid(format!("the period of column {name:?}: {why}"));
+    if !column.data_type().is_numeric() {
+        return Err(refused(&format!("a column of type {} has none", column.data_type())));
+    }
+    let number = |text: &str, meant| match text.trim().parse::<f64>() {
+        Ok(number) => Ok(number),
+        Err(_) => match in_unit_of(column, text.trim(), meant) {
+            Ok(Some(number)) => Ok(number),
+            Ok(None) => Err(refused(&format!("{text:?} is no number with a unit"))),
+            Err(error) => Err(refused(&error)),
+        },
+    };
+    let (first, last) = match period {
+        Value::Int(length) => (0.0, *length as f64),
+        Value::Float(length) => (0.0, *length),
+        Value::Text(text) => match text.split_once(':') {
+            None => (0.0, number(text, Meant::Distance)?),
+            Some((first, last)) => (number(first, Meant::Value)?, number(last, Meant::Value)?),
+        },
+        other => return Err(refused(&format!("{other} is neither a number nor text"))),
+    };
+    Period::new(first, last).ok_or_else(|| refused(&format!("{first} to {last} is no interval")))
+}
+
+/// Returns the schema of a new table with the periods of its columns.
+///
+/// # Errors
+///
+/// `Invalid` if a column is missing or a period is not possible.
+pub fn with_periods(schema: &SchemaRef, periods: &[(String, Value)]) -> Result<SchemaRef> {
+    let mut fields: Vec<Field> = schema.fields().iter().map(|field| field.as_ref().clone()).collect();
+    for (column, period) in periods {
+        let field = &mut fields[column_index(schema, column)?];
+        let mut metadata = field.metadata().clone();
+        metadata.insert(PERIOD, period_of(field, period)?.to_string());
+        field.set_metadata(metadata);
+    }
+    Ok(Arc::new(Schema::new_with_metadata(fields, schema.metadata().clone())))
+}
+
+/// Refuses values outside of the interval of a column with a period. `first_row` is the position of the first
+/// value in the user's batch.
+pub(crate) fn check_inside(column: &Field, values: &ArrayRef, first_row: usize) -> Result<()> {
+    let Some(period) = Period::of(column) else { return Ok(()) };
+    // The ends in the column's own type, which the data may have.
+    let of_type = |end: f64| match values.data_type() {
+        DataType::Float32 => f64::from(end as f32),
+        _ => end,
+    };
+    let (first, last) = (of_type(period.first), of_type(period.last));
+    let found = numbers(values.as_ref()).into_iter().enumerate().find(|(_, number)| *number < first || *number > last);
+    let Some((row, number)) = found else { return Ok(()) };
+    Err(Error::invalid(format!(
+        "column {:?} repeats from {first} to {last}, and is {number} in row {} of the batch: wrap the values, or give \
+         the interval that they are in as its period",
+        column.name(),
+        first_row + row
+    )))
+}
