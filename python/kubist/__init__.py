@@ -122,6 +122,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from ._widget import Widget as Widget
     from .loading import Loader as Loader
+    from .paths import Paths as Paths
     from .rasters import Raster as Raster
 
 __all__ = [
@@ -157,6 +158,7 @@ __all__ = [
     "NotATable",
     "NotPermitted",
     "OptimizeReport",
+    "Paths",
     "Picture",
     "Raster",
     "Recomputed",
@@ -212,6 +214,10 @@ def __getattr__(name: str) -> object:
         from .loading import Loader as Loader
 
         return Loader
+    if name == "Paths":
+        from .paths import Paths as Paths
+
+        return Paths
     if name == "Raster":
         from .rasters import Raster as Raster
 

@@ -12,8 +12,8 @@ from ._asked import Rest
 from ._errors import InvalidInput
 from ._goal import Goal
 from ._libraries import need
+from ._moving import Moving
 from ._options import checked_options, group
-from ._questions import Questions
 from ._result import Result
 from ._shown import html_notes
 
@@ -30,7 +30,7 @@ _HEAD = 5
 """Rows that a notebook shows of a table."""
 
 
-class Looks(Questions):
+class Looks(Moving):
     """First looks at a table or a snapshot, here and over HTTP."""
 
     @checked_options()
@@ -241,9 +241,7 @@ class Looks(Questions):
         need("numpy", "raster()")
         from .rasters import raster
 
-        question = self._question(
-            box=box, where=where, region=region, steps=steps, sample=sample
-        )
+        question = self._question(box=box, where=where, region=region, steps=steps, sample=sample)
         return raster(self._pinned(), question, (x, y), cell, value, box, confidence)
 
     @checked_options(Rest)

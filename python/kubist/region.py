@@ -45,7 +45,7 @@ __all__ = [
     "where",
 ]
 
-_AXES = ("x", "y", "z")
+AXES = ("x", "y", "z")
 _ANGLES = {
     "": 1.0,
     "d": 1.0,
@@ -178,10 +178,10 @@ def _position(what: str, value: Position) -> dict[str, float | str]:
     if isinstance(value, Mapping):
         return {name: _length(f"{what} along {name}", one) for name, one in value.items()}
     values = list(value)
-    if not 1 <= len(values) <= len(_AXES):
+    if not 1 <= len(values) <= len(AXES):
         raise InvalidInput(f"region: {what} has {len(values)} numbers: name the columns in a dict")
     return {
-        name: _length(f"{what} along {name}", one) for name, one in zip(_AXES, values, strict=False)
+        name: _length(f"{what} along {name}", one) for name, one in zip(AXES, values, strict=False)
     }
 
 
@@ -255,7 +255,7 @@ def slab(normal: Position, low: float | None = None, high: float | None = None) 
 
 def half_space(normal: Position, point: Position) -> Region:
     """The side of the plane through ``point`` that ``normal`` points to."""
-    columns = list(normal) if isinstance(normal, Mapping) else list(_AXES)
+    columns = list(normal) if isinstance(normal, Mapping) else list(AXES)
     if not isinstance(point, Mapping) and isinstance(normal, Mapping):
         at = _position("the point", point)
         point = {name: at.get(name, 0) for name in columns}

@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from .._student import normal, student
+from .._sampled import count, normal, student
 from ._values import Aggregate
 
 Array = np.ndarray[Any, Any]
@@ -97,7 +97,9 @@ def estimates(rows: Rows, of: Aggregate, fraction: float, confidence: float) -> 
         effect = variance(np.ones(len(rows.cell))) / (1 - fraction) / n
         if of.kind == "count":
             typical = np.nanmean(effect) if np.any(n > 0) else 1.0
-            return _count(n, np.where(n > 0, effect, typical), fraction, normal(confidence))
+            effect = np.where(n > 0, effect, typical)
+            low, high = count(n, effect, fraction, normal(confidence))
+            return Estimates(n / fraction, low, high, n)
         if of.kind == "sum":
             total = rows.sums(rows.value)
             half = t * np.sqrt(variance(rows.value)) / fraction
@@ -140,19 +142,6 @@ def _around(value: Array, half: Array, n: Array) -> Estimates:
         np.where(some, value + half, np.nan),
         n,
     )
-
-
-def _count(n: Array, effect: Array, p: float, z: float) -> Estimates:
-    """Wilson's score interval: the numbers of units whose sample would be within z deviations.
-
-    (units - total p)^2 = z^2 total p (1 - p), solved for the total; each unit stands for
-    ``effect`` rows.
-    """
-    units = n / effect
-    middle = units / p + z * z * (1 - p) / (2 * p)
-    half = z * np.sqrt((1 - p) * (units + z * z * (1 - p) / 4)) / p
-    low, high = np.maximum((middle - half) * effect, n), (middle + half) * effect
-    return Estimates(n / p, low, high, n)
 
 
 def _quantile(rows: Rows, q: float, effect: Array, p: float, z: float) -> Estimates:

@@ -177,9 +177,7 @@ def _placed(
                 raise InvalidInput(f"raster: value: {of.text}: {of.of} has no numbers")
             missing = np.ma.getmaskarray(value)
             value = np.where(missing, np.nan, 0.0)
-        elif np.ma.isMaskedArray(value):
-            value = value.astype(float).filled(np.nan)
-        value = value.astype(float, copy=False)
+        value = np.ma.filled(value.astype(float, copy=False), np.nan)
         kept &= ~np.isnan(value)
     cell = (row * x.cells + column)[kept]
     return cell, value[kept] if len(value) else np.zeros(len(cell)), kept
@@ -232,7 +230,7 @@ def _numbered(columns: list[Array]) -> Array:
     code = np.zeros(len(columns[0]), np.int64)
     for column in columns:
         if isinstance(column, np.ma.MaskedArray):
-            values, own = np.unique(column.filled(column.dtype.type(0)), return_inverse=True)
+            values, own = np.unique(np.ma.filled(column), return_inverse=True)
             own = np.where(np.ma.getmaskarray(column), len(values), own)
         else:
             if column.dtype.kind == "O":

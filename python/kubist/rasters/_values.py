@@ -112,12 +112,15 @@ class Totals:
         if self.kind == "count":
             return self.count
         if self.kind in ("min", "max"):
-            return np.where(self.count > 0, self._extreme, np.nan)
+            extreme: Array = np.where(self.count > 0, self._extreme, np.nan)
+            return extreme
         with np.errstate(invalid="ignore", divide="ignore"):
             if self.kind == "sum":
-                return self._first * n + self._sum
+                total: Array = self._first * n + self._sum
+                return total
             if self.kind == "mean":
-                return np.where(n > 0, self._first + self._sum / n, np.nan)
+                mean: Array = np.where(n > 0, self._first + self._sum / n, np.nan)
+                return mean
             about = np.maximum(self._squares - self._sum * self._sum / n, 0) / (n - 1)
             variance = np.where(n > 1, about, np.nan)
         spread: Array = np.sqrt(variance) if self.kind == "std" else variance

@@ -1,4 +1,4 @@
-"""Quantiles of Student's t, for intervals of estimates from few values."""
+"""Intervals of estimates from samples of identities: quantiles of Student's t, and counts."""
 
 from __future__ import annotations
 
@@ -47,3 +47,15 @@ def student(confidence: float, freedom: Array) -> Array:
     ) * (m + 1) / (m + 2) + 1 / y
     found[many] = np.sqrt(m * np.where(near, close, far))
     return found
+
+
+def count(n: Array, effect: Array, p: float, z: float) -> tuple[Array, Array]:
+    """The ends of Wilson's score interval of a number, of which a sample of fraction p has n.
+
+    They are the numbers whose samples would be within z deviations: (n - total p)^2 = z^2 total p
+    (1 - p), solved for the total, in sampling units that stand for ``effect`` each.
+    """
+    units = n / effect
+    middle = units / p + z * z * (1 - p) / (2 * p)
+    half = z * np.sqrt((1 - p) * (units + z * z * (1 - p) / 4)) / p
+    return np.maximum((middle - half) * effect, n), (middle + half) * effect

@@ -1,0 +1,321 @@
+"""Questions about whole paths of particles, of tables and snapshots."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Any
+
+from ._libraries import need
+from ._options import checked_options
+from ._questions import Questions
+
+if TYPE_CHECKING:
+    from ._arguments import AnyRegion, Steps
+    from .paths import Asked, Paths
+
+    Period = Mapping[str, float | tuple[float, float]]
+
+
+class Moving(Questions):
+    """Questions about whole paths, here and over HTTP."""
+
+    @checked_options()
+    def flux(
+        self,
+        region: AnyRegion,
+        *,
+        by: str | None = None,
+        time: str | None = None,
+        axes: Sequence[str] | None = None,
+        period: Period | None = None,
+        where: str | None = None,
+        steps: Steps | None = None,
+        sample: float | str | None = None,
+        confidence: float = 0.95,
+    ) -> Paths:
+        """Counts the crossings of a plane, or of the surface of a region, by whole paths.
+
+        Between two rows a path is straight. Each crossing has its time, place and direction, also
+        where a path passes through the region between two rows. A path that touches the surface
+        and turns back does not cross it.
+
+        Parameters
+        ----------
+        region
+            For a plane: the half space behind it, ``region.half_space({"x": 1}, {"x": 0.1})``.
+            Or another region of space: box, sphere, ellipsoid, cylinder, frustum, slab, polygon,
+            and their combinations. Entering it is direction 1, leaving it -1.
+        by
+            The column that identifies a path. None: the table's identity, or else its secondary
+            index, if that is one column.
+        time
+            The column of times, of numbers. None: the other column of the identity, or else
+            ``time``, ``t``, ``frame`` or ``step``.
+        axes
+            The columns of positions. None: those of ``x``, ``y``, ``z`` that the table has, and the
+            columns of the region.
+        period
+            Periodic axes: ``{"x": 25.0}``, or both ends of the cell, ``{"x": (-5, 5)}``. A path
+            goes to the nearest image of its next position.
+        where, steps
+            The rows of the paths, as for `query`.
+        sample
+            A fraction in (0, 1] of the paths, for tables whose identity is ``by``. The figures then
+            have intervals.
+        confidence
+            The fraction of the intervals that contain the figure of all paths.
+
+        Returns
+        -------
+        Paths
+            The figures ``net``, ``forward``, ``backward``, and ``paths``, the number of paths that
+            cross. Its rows are the crossings: ``by``, ``time``, the axes, ``direction``.
+
+        Raises
+        ------
+        InvalidInput
+            The normal of a plane is zero, the region is no region of space, the identity does not
+            sample whole paths, a column is missing.
+
+        Examples
+        --------
+        >>> outlet = region.half_space({"z": 1}, {"z": 0.04})
+        >>> t.flux(outlet, by="pid")["net"]
+        """
+        from .paths import flux, region_shape
+
+        through = region_shape(region)
+        asked = self._paths(
+            by, time, axes, period, where, steps, sample, confidence, also=through.columns
+        )
+        return flux(asked, through)
+
+    @checked_options()
+    def residence(
+        self,
+        region: AnyRegion,
+        *,
+        by: str | None = None,
+        time: str | None = None,
+        axes: Sequence[str] | None = None,
+        period: Period | None = None,
+        where: str | None = None,
+        steps: Steps | None = None,
+        sample: float | str | None = None,
+        confidence: float = 0.95,
+    ) -> Paths:
+        """Measures the time that each path is in a region.
+
+        Parameters
+        ----------
+        region, by, time, axes, period, where, steps, sample, confidence
+            As for `flux`.
+
+        Returns
+        -------
+        Paths
+            The figures ``mean``, over paths that are in the region at some time, ``mean_of_all``,
+            and ``share``, the fraction of paths that are. Its rows are the paths: ``by``,
+            ``residence``, ``entries``, ``duration``. A path that starts inside has entered once.
+
+        Examples
+        --------
+        >>> t.residence(region.sphere((0, 0, 0), 0.01), by="pid")["mean"]
+        """
+        from .paths import region_shape, residence
+
+        inside = region_shape(region)
+        asked = self._paths(
+            by, time, axes, period, where, steps, sample, confidence, also=inside.columns
+        )
+        return residence(asked, inside)
+
+    @checked_options()
+    def first_entry(
+        self,
+        region: AnyRegion,
+        *,
+        by: str | None = None,
+        time: str | None = None,
+        axes: Sequence[str] | None = None,
+        period: Period | None = None,
+        where: str | None = None,
+        steps: Steps | None = None,
+        sample: float | str | None = None,
+        confidence: float = 0.95,
+    ) -> Paths:
+        """Finds when and where each path is in a region for the first time.
+
+        Parameters
+        ----------
+        region, by, time, axes, period, where, steps, sample, confidence
+            As for `flux`.
+
+        Returns
+        -------
+        Paths
+            The figures ``mean_time``, ``mean_delay`` after the first row of the path, and
+            ``share``, the fraction of paths that enter. Its rows are the paths that enter: ``by``,
+            ``time``, ``delay``, the axes. A path that starts inside has the delay 0.
+
+        Examples
+        --------
+        >>> t.first_entry(region.half_space({"z": 1}, {"z": 0.04}), by="pid").to_pandas()
+        """
+        from .paths import first_entry, region_shape
+
+        inside = region_shape(region)
+        asked = self._paths(
+            by, time, axes, period, where, steps, sample, confidence, also=inside.columns
+        )
+        return first_entry(asked, inside)
+
+    @checked_options()
+    def displacement(
+        self,
+        *,
+        by: str | None = None,
+        time: str | None = None,
+        axes: Sequence[str] | None = None,
+        period: Period | None = None,
+        images: Mapping[str, str] | None = None,
+        where: str | None = None,
+        steps: Steps | None = None,
+        sample: float | str | None = None,
+        confidence: float = 0.95,
+    ) -> Paths:
+        """Measures the vector from the first to the last row of each path.
+
+        Parameters
+        ----------
+        by, time, axes, period, where, steps, sample, confidence
+            As for `flux`. Jumps of more than half a period are undone.
+        images
+            The columns with the image of each row, ``{"x": "ix"}``, of axes with a period: the
+            position is ``x + ix * period``.
+
+        Returns
+        -------
+        Paths
+            The figures ``mean_distance`` and ``mean_x``, ... Its rows are the paths: ``by``,
+            ``duration``, the axes, ``distance``.
+
+        Examples
+        --------
+        >>> t.displacement(by="pid", sample=0.1)["mean_distance"]
+        """
+        from .paths import displacement
+
+        asked = self._paths(by, time, axes, period, where, steps, sample, confidence, images)
+        return displacement(asked)
+
+    @checked_options()
+    def msd(
+        self,
+        *,
+        by: str | None = None,
+        time: str | None = None,
+        axes: Sequence[str] | None = None,
+        period: Period | None = None,
+        images: Mapping[str, str] | None = None,
+        lags: int | None = None,
+        where: str | None = None,
+        steps: Steps | None = None,
+        sample: float | str | None = None,
+        confidence: float = 0.95,
+    ) -> Paths:
+        """Computes the mean squared displacement by lag, as MDAnalysis' ``EinsteinMSD``.
+
+        The value of a lag is the mean over all pairs of rows of a path with this distance in time,
+        and then over paths. Times are evenly spaced; rows may be missing.
+
+        Parameters
+        ----------
+        by, time, axes, period, images, where, steps, sample, confidence
+            As for `displacement`.
+        lags
+            The largest lag, as a number of time steps; None: all.
+
+        Returns
+        -------
+        Paths
+            Its rows are the lags: ``lag``, ``msd``, ``low``, ``high``, ``paths``.
+
+        Raises
+        ------
+        InvalidInput
+            The times of a path are not evenly spaced; two rows have one time.
+
+        Examples
+        --------
+        >>> curve = t.msd(by="atom", time="time", sample=0.1).to_pandas()
+        """
+        from .paths import msd
+
+        asked = self._paths(by, time, axes, period, where, steps, sample, confidence, images)
+        return msd(asked, lags)
+
+    @checked_options()
+    def average_path(
+        self,
+        *,
+        by: str | None = None,
+        time: str | None = None,
+        axes: Sequence[str] | None = None,
+        period: Period | None = None,
+        images: Mapping[str, str] | None = None,
+        times: Sequence[float] | None = None,
+        where: str | None = None,
+        steps: Steps | None = None,
+        sample: float | str | None = None,
+        confidence: float = 0.95,
+    ) -> Paths:
+        """Computes the mean position of all paths at each time.
+
+        Parameters
+        ----------
+        by, time, axes, period, images, where, steps, sample, confidence
+            As for `displacement`.
+        times
+            Times at which paths are interpolated between their rows; a path counts from its first
+            to its last row. None: the times of the rows, without interpolation.
+
+        Returns
+        -------
+        Paths
+            Its rows are the times: ``time``, and for each axis the mean and the ends of its
+            interval, ``x``, ``x_low``, ``x_high``; ``paths``, the number of paths read.
+
+        Examples
+        --------
+        >>> t.average_path(by="pid", times=[0.1, 0.2, 0.3]).to_pandas()
+        """
+        from .paths import average_path
+
+        asked = self._paths(by, time, axes, period, where, steps, sample, confidence, images)
+        return average_path(asked, times)
+
+    def _paths(
+        self,
+        by: str | None,
+        time: str | None,
+        axes: Sequence[str] | None,
+        period: Any,
+        where: str | None,
+        steps: Steps | None,
+        sample: float | str | None,
+        confidence: float,
+        images: Mapping[str, str] | None = None,
+        also: Sequence[str] = (),
+    ) -> Asked:
+        for module in ("numpy", "pyarrow"):
+            need(module, "paths")
+        from .paths import Asked
+        from .paths._read import Reader, axes_of
+
+        pinned = self._pinned()
+        question = self._question(where=where, steps=steps, sample=sample)
+        names = [*axes_of(pinned, axes), *also]
+        own = self._by(pinned) if by is None else by
+        reader = Reader(pinned, question, own, time, names, images)
+        return Asked(reader, period, confidence)
