@@ -267,6 +267,8 @@ def _untyped(pa: Any, values: Any, wanted: Any) -> Any:
         given = pa.array(values, pa.duration("ns"))
     if wanted is None or found == wanted:
         return given
+    if kinds.is_floating(wanted) and kinds.is_floating(found):
+        return _narrower(given, wanted)
     if kinds.is_temporal(wanted) and not kinds.is_temporal(found):
         # Numbers in the unit of ``wanted``.
         return None
@@ -274,6 +276,19 @@ def _untyped(pa: Any, values: Any, wanted: Any) -> Any:
         # Times without a zone are in UTC.
         return None
     return given if kinds.is_primitive(found) or kinds.is_decimal(found) else None
+
+
+def _narrower(given: Any, wanted: Any) -> Any:
+    """Numbers of Python, rounded to a narrower type if they print as before: 0.1, not 2460000.123."""
+    import numpy as np
+    import pyarrow as pa
+
+    values = given.to_numpy(zero_copy_only=False)
+    with np.errstate(over="ignore"):
+        narrow = values.astype(wanted.to_pandas_dtype())
+    printed = narrow.astype(str).astype("f8")
+    rounded = np.where(printed == values, narrow.astype("f8"), values)
+    return pa.array(rounded, mask=given.is_null().to_numpy(zero_copy_only=False))
 
 
 def _from_pandas(frame: Any) -> pa.Table:

@@ -22,6 +22,7 @@ from ._errors import InvalidInput
 from ._pushdown import (
     FLIPPED,
     IEEE,
+    NAN_GREATEST,
     All,
     Compare,
     Condition,
@@ -34,6 +35,7 @@ from ._pushdown import (
     Some,
     Starts,
     Truth,
+    both,
     superset,
 )
 from ._scan import Source
@@ -57,8 +59,9 @@ class Dataset(ds.FileSystemDataset):  # type: ignore[misc]
     streams, so there are no fragments; methods that need them raise `InvalidInput`.
     """
 
-    def __init__(self, source: Source) -> None:
+    def __init__(self, source: Source, where: str | None = None) -> None:
         self._source = source
+        self._where = where
         self._schema = source.empty.schema
         # A reader that bypasses the scanner (from inside Arrow) gets a missing file: an error
         # instead of no rows.
@@ -66,6 +69,11 @@ class Dataset(ds.FileSystemDataset):  # type: ignore[misc]
             "/kubist: use the dataset's scanner", fs.LocalFileSystem()
         )
         super().__init__([nowhere], self._schema, ds.IpcFileFormat(), fs.LocalFileSystem())
+
+    def narrowed(self, condition: Condition) -> Dataset:
+        """The dataset without rows that cannot meet a condition. NaN is above all numbers in it."""
+        where = superset(condition, self._source.kinds, NAN_GREATEST)
+        return self if where is None else Dataset(self._source, both(self._where, where))
 
     @property
     def schema(self) -> pa.Schema:
@@ -107,7 +115,7 @@ class Dataset(ds.FileSystemDataset):  # type: ignore[misc]
                 needed = needed or {names[0]}
         where = None if tree is None else superset(tree.condition(), self._source.kinds, IEEE)
         read = [name for name in names if needed is None or name in needed]
-        result = self._source.read(read, where)
+        result = self._source.read(read, both(self._where, where))
         schema = pa.schema([self._schema.field(name) for name in read], self._schema.metadata)
         return ds.Scanner.from_batches(
             iter(result), schema=schema, columns=columns, filter=filter, **options
@@ -132,7 +140,7 @@ class Dataset(ds.FileSystemDataset):  # type: ignore[misc]
 
     def count_rows(self, filter: Any = None, **options: Any) -> int:
         """Returns the number of rows that match the filter."""
-        if filter is None:
+        if filter is None and self._where is None:
             return self._source.count()
         return sum(batch.num_rows for batch in self.to_batches([], filter, **options))
 

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Mapping
-from concurrent.futures import ThreadPoolExecutor, wait
 from contextlib import suppress
 from threading import Thread
 from time import sleep
 from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 
+from . import _duckdb
 from ._errors import InvalidInput
 from ._libraries import need
 
@@ -17,14 +17,16 @@ if TYPE_CHECKING:
     import polars as pl
     from polars.lazyframe.in_process import InProcessQuery
 
+    from ._dataset import Dataset
+
 
 class Relation(NamedTuple):
     """A table or an index of files that a query names."""
 
     source: Callable[[], Any]
     """Its rows for Polars: a source of `lazy_frame`."""
-    dataset: Callable[[], Any]
-    """Its rows for DuckDB: a `pyarrow.dataset.Dataset`."""
+    dataset: Callable[[], Dataset]
+    """Its rows for DuckDB."""
 
 
 class SqlTable(Protocol):
@@ -64,7 +66,7 @@ def run(
         raise InvalidInput(f"engine: expected 'polars' or 'duckdb', not {engine!r}")
     relations = {"self": own, **_others(tables)}
     if engine == "duckdb":
-        return by_duckdb(query, {name: one.dataset() for name, one in relations.items()})
+        return _duckdb.answer(query, {name: one.dataset() for name, one in relations.items()})
     try:
         return by_polars(query, {name: one.source() for name, one in relations.items()})
     except polars.exceptions.PolarsError as error:
@@ -153,45 +155,3 @@ def _received(query: InProcessQuery) -> None:
     # Its panic is no `Exception`.
     with suppress(BaseException):
         query.fetch_blocking()
-
-
-def by_duckdb(query: str, tables: Mapping[str, Any]) -> pl.DataFrame:
-    """The result of a query of datasets by name. DuckDB pushes columns and filters into them.
-
-    Raises
-    ------
-    InvalidInput
-        The query is not one SELECT, or DuckDB refuses it, with its message.
-    """
-    duckdb, polars = need("duckdb", "sql(engine='duckdb')"), need("polars", "sql()")
-    with duckdb.connect() as connection:
-        # Without this, a name in the query could be a variable of the caller.
-        connection.execute("SET python_enable_replacements = false")
-        for name, dataset in tables.items():
-            connection.register(name, dataset)
-        try:
-            kinds = [one.type for one in connection.extract_statements(query)]
-            # Other statements could write files.
-            if kinds != [duckdb.StatementType.SELECT]:
-                raise InvalidInput("sql: expected one SELECT")
-            found = _interruptible(connection, lambda: connection.sql(query).to_arrow_table())
-        except duckdb.Error as error:
-            names = ", ".join(tables)
-            raise InvalidInput(f"sql: {error}; the tables are called {names}") from error
-    frame: pl.DataFrame = polars.from_arrow(found)
-    return frame
-
-
-def _interruptible(connection: Any, work: Callable[[], Any]) -> Any:
-    """The result of work in another thread, because DuckDB may miss Ctrl-C in the main thread."""
-    with ThreadPoolExecutor(1) as pool:
-        future = pool.submit(work)
-        try:
-            while not wait([future], timeout=0.05).done:
-                pass
-        except BaseException:
-            # Repeated, because the query may not have begun.
-            while not wait([future], timeout=0.01).done:
-                connection.interrupt()
-            raise
-        return future.result()

@@ -345,20 +345,24 @@ def test_numbers_beyond_the_type_are_refused(tmp_path: Path) -> None:
         (np.array([1e60]), [1], '"x", row 0 of the batch: 1e60'),
         ([0.5], [300], '"n", row 0 of the batch: 300'),
         ([0.5], [1.5], '"n", row 0 of the batch: 1.5'),
+        (pa.array([0.5, 0.1]), [1, 2], '"x", row 1 of the batch: 0.1.*round the data to float32'),
+        ([0.1, 2460000.123], [1, 2], '"x", row 1 of the batch: 2460000.123'),
         (pa.array([0.5]), pa.array([None, 1.0])[1:], None),
-        (pa.array([0.1]), pa.array([7], pa.uint64()), None),
+        (pa.array([0.25]), pa.array([7], pa.uint64()), None),
     ):
         if wrong is None:
             t.append(pa.table({"x": x, "n": n}))
             continue
         with pytest.raises(kubist.InvalidInput, match=wrong):
             t.append({"x": x, "n": n})
+    t.append({"x": [0.1, None], "n": [9, 9]})
+    assert t.query(where="n = 9").to_numpy()["x"][0] == np.float32(0.1)
     (tmp_path / "wide.csv").write_text("x,n\n0.5,1\n1e60,2\n")
     with pytest.raises(
         kubist.InvalidInput, match=r'row 2, column "x": 1e60 is outside the range of Float32'
     ):
         kubist.ingest(tmp_path / "t.kubist", tmp_path / "wide.csv")
-    assert sorted(t.query().to_arrow()["n"].to_pylist()) == [0, 1, 7]
+    assert sorted(t.query().to_arrow()["n"].to_pylist()) == [0, 1, 7, 9, 9]
 
 
 def test_integers_beside_a_null_keep_every_digit(tmp_path: Path) -> None:

@@ -664,11 +664,13 @@ class Ingestion:
             kept, field_ = field_, self._measured(field_.with_type(column.type), part, source)
             measured = _forms.unit_of(field_)
             narrow.check_dates(column, kept, measured, row)
+            rounded = narrow.rounded(column, kept)
+            if rounded is not None and field_.name not in self.asked.types:
+                self._rounded[field_.name] = None
             if measured in (None, _forms.unit_of(kept)):
                 narrow.check_integers(column, kept, row)
-            if field_.name not in (*self._rounded, *self.asked.types):
-                if narrow.is_rounded(column, kept):
-                    self._rounded[field_.name] = None
+                if rounded is not None:
+                    column, field_ = rounded, field_.with_type(rounded.type)
             checked = source.file is None and field_.name in self._dimensions
             if checked and pa.types.is_floating(column.type):
                 if column.null_count or pc.any(pc.is_nan(column)).as_py():

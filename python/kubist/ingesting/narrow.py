@@ -1,7 +1,8 @@
 """Columns of a table that are too narrow for the values of a file.
 
-The table itself refuses numbers that it has no value for. It rounds floating-point numbers to 32
-bits, and a date would lose its digits: 2460000.123 would be 2460000.
+The table itself refuses numbers that it has no value for. Floating-point numbers of files are
+rounded, and the report names their columns. A date would lose its digits: 2460000.123 would be
+2460000.
 """
 
 from __future__ import annotations
@@ -49,17 +50,25 @@ def check_integers(given: pa.ChunkedArray, column: pa.Field, first: int) -> None
         )
 
 
-def is_rounded(given: pa.ChunkedArray, column: pa.Field) -> bool:
-    """Whether the table keeps fewer digits of floats than a file has."""
+def rounded(given: pa.ChunkedArray, column: pa.Field) -> pa.ChunkedArray | None:
+    """Floats with the digits that the table keeps; None if it keeps all.
+
+    None too if a number would become infinite, or so small that it loses digits: the table refuses
+    it.
+    """
     import numpy as np
     import pyarrow as pa
 
     if given.type != pa.float64() or column.type not in (pa.float32(), pa.float16()):
-        return False
-    values = given.to_numpy()
+        return None
+    values, kind = given.to_numpy(), np.dtype(column.type.to_pandas_dtype())
     with np.errstate(over="ignore"):
-        rounded = values.astype(column.type.to_pandas_dtype()).astype("f8")
-    return bool(((rounded != values) & (values == values)).any())
+        kept = values.astype(kind).astype("f8")
+    differs = (kept != values) & (values == values)
+    small = np.abs(kept) < np.finfo(kind).tiny
+    if not differs.any() or (differs & (np.isinf(kept) | small)).any():
+        return None
+    return given.cast(column.type, safe=False)
 
 
 def check_dates(given: pa.ChunkedArray, column: pa.Field, unit: str | None, first: int) -> None:

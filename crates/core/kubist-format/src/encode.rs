@@ -1,24 +1,25 @@
 //! Encoding of columns: the rows of a run in the run's order, zone by zone, page by page.
 //!
-//! A type with an exact order key is stored as its keys ([`numbers`]). Every other type is opaque: a validity
-//! bitmap, the lengths (if they vary) and the bytes of the page's values, compressed together with LZ4.
+//! A type with an exact order key is stored as its keys ([`numbers`]), every other type as its bytes
+//! ([`opaque`]).
+
+mod opaque;
+
+pub use opaque::{opaque_bytes, varies_in_length};
 
 use std::collections::BTreeMap;
 
 use arrow_array::cast::AsArray;
-use arrow_array::types::*;
-use arrow_array::{Array, ArrowPrimitiveType, UInt32Array};
+use arrow_array::{Array, ArrowPrimitiveType};
 use arrow_buffer::NullBuffer;
-use arrow_schema::{DataType, IntervalUnit};
-use arrow_select::take::take;
-use kubist_index::order::{self, Keyed};
+use arrow_schema::DataType;
+use kubist_index::order::Keyed;
 use kubist_index::with_exact_primitive;
 use kubist_types::{Compression, Strata};
 
 use crate::bits::{self, Word};
 use crate::bounds::Values;
 use crate::numbers;
-use crate::rows::put_bitmap;
 use crate::zone_map::{ColumnZones, MOST_PAGE_ROWS, ZONES_PER_PAGE};
 
 #[derive(Clone, Debug, Default)]
@@ -59,7 +60,7 @@ pub fn encode_column(array: &dyn Array, order: &[u32], zones: &[u8], how: Column
             let values = array.as_boolean().values();
             encode_packed::<u32>(&rows, |of, keys| keys.extend(of.iter().map(|row| values.value(*row as usize) as u32)))
         }
-        _ => encode_opaque(array, order, zones),
+        _ => opaque::encode_opaque(array, order, zones, how.compression),
     }
 }
 
@@ -208,82 +209,4 @@ fn put_zones_with_nulls<W: Word>(keys: &[W], valid: &[bool], page: &[u8], zones:
         zones.nulls.push(nulls);
     }
     (null_count, ends.unwrap_or_default())
-}
-
-/// A function from a row to its bytes, for an opaque type.
-pub fn opaque_bytes<'a>(array: &'a dyn Array) -> Box<dyn Fn(usize) -> &'a [u8] + 'a> {
-    match array.data_type() {
-        DataType::Utf8 => Box::new(|row| array.as_string::<i32>().value(row).as_bytes()),
-        DataType::LargeUtf8 => Box::new(|row| array.as_string::<i64>().value(row).as_bytes()),
-        DataType::Binary => Box::new(|row| array.as_binary::<i32>().value(row)),
-        DataType::LargeBinary => Box::new(|row| array.as_binary::<i64>().value(row)),
-        DataType::FixedSizeBinary(_) => Box::new(|row| array.as_fixed_size_binary().value(row)),
-        DataType::Decimal128(_, _) => wide::<Decimal128Type>(array),
-        DataType::Decimal256(_, _) => wide::<Decimal256Type>(array),
-        DataType::Interval(IntervalUnit::DayTime) => wide::<IntervalDayTimeType>(array),
-        DataType::Interval(_) => wide::<IntervalMonthDayNanoType>(array),
-        other => unreachable!("{other} is not a stored type"),
-    }
-}
-
-fn wide<'a, T: ArrowPrimitiveType>(array: &'a dyn Array) -> Box<dyn Fn(usize) -> &'a [u8] + 'a> {
-    let bytes = array.as_primitive::<T>().values().inner().as_slice();
-    let width = size_of::<T::Native>();
-    Box::new(move |row| &bytes[row * width..(row + 1) * width])
-}
-
-/// Returns whether values of this opaque type differ in length.
-pub fn varies_in_length(data_type: &DataType) -> bool {
-    matches!(data_type, DataType::Utf8 | DataType::LargeUtf8 | DataType::Binary | DataType::LargeBinary)
-}
-
-fn encode_opaque(array: &dyn Array, order: &[u32], zones: &[u8]) -> EncodedColumn {
-    // The rows of the run are gathered, so that the work does not depend on other rows.
-    let rows = UInt32Array::from(order.to_vec());
-    let array = take(array, &rows, None).expect("rows of the array, of a type that can be taken");
-    let array = array.as_ref();
-    let order: Vec<u32> = (0..order.len() as u32).collect();
-    let varies = varies_in_length(array.data_type());
-    let keys = order::keys(array);
-    let value = opaque_bytes(array);
-    let mut out = EncodedColumn { chunks: Vec::new(), zones: ColumnZones::default() };
-    let mut rest = &order[..];
-    for page in zones.chunks(ZONES_PER_PAGE) {
-        let rows: usize = page.iter().map(|rows| *rows as usize).sum();
-        let page_rows = &rest[..rows];
-        for count in page {
-            let (zone, later) = rest.split_at(*count as usize);
-            rest = later;
-            let valid = zone.iter().filter(|row| array.is_valid(**row as usize));
-            let (mut min, mut max, mut found) = (u64::MAX, 0, 0u8);
-            for row in valid {
-                found += 1;
-                let key = keys.as_ref().map(|keys| keys[*row as usize]);
-                min = min.min(key.unwrap_or(0));
-                max = max.max(key.unwrap_or(u64::MAX));
-            }
-            out.zones.min.push(if found == 0 { 0 } else { min });
-            out.zones.max.push(max);
-            out.zones.nulls.push(count - found);
-        }
-        let mut raw = Vec::new();
-        put_bitmap(page_rows.iter().map(|row| array.is_valid(*row as usize)), &mut raw);
-        let bytes_of = |row: &u32| if array.is_valid(*row as usize) { value(*row as usize) } else { &[] };
-        if varies {
-            for row in page_rows {
-                raw.extend_from_slice(&(bytes_of(row).len() as u32).to_le_bytes());
-            }
-        }
-        for row in page_rows {
-            match varies {
-                true => raw.extend_from_slice(bytes_of(row)),
-                false => raw.extend_from_slice(value(*row as usize)),
-            }
-        }
-        out.chunks.push(lz4_flex::compress_prepend_size(&raw));
-    }
-    if out.zones.nulls.iter().all(|count| *count == 0) {
-        out.zones.nulls.clear();
-    }
-    out
 }

@@ -15,6 +15,7 @@ use kubist_types::Compression;
 use pco::DecompressorScratch;
 
 use crate::bits::{self, Word, ones};
+use crate::page::{OPAQUE_DICTIONARY, OPAQUE_PLAIN};
 use crate::rows::{Span, bit, for_rows, put_bitmap};
 use crate::wire::{Reader, Short};
 use multiples::{Steps, Whole};
@@ -40,7 +41,11 @@ const FAR_APART: usize = 64;
 /// The name of the encoding of a chunk of a column.
 pub fn encoding(data_type: &DataType, bytes: &[u8]) -> &'static str {
     if !is_exact(data_type) {
-        return "lz4";
+        return match bytes.first() {
+            Some(&OPAQUE_PLAIN) => "lz4",
+            Some(&OPAQUE_DICTIONARY) => "dictionary",
+            _ => "unknown",
+        };
     }
     match bytes.first().map(|first| first & !SOME_NULL) {
         Some(FRAME) => "frame",

@@ -1,5 +1,9 @@
 //! The bytes of one column of a page.
 
+/// The encodings of a chunk of an opaque type: the values of all rows, or each value once. Its first byte.
+pub(crate) const OPAQUE_PLAIN: u8 = 0;
+pub(crate) const OPAQUE_DICTIONARY: u8 = 1;
+
 #[derive(Clone, Copy)]
 pub struct PageColumn<'a> {
     pub rows: usize,

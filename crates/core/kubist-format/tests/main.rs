@@ -1,5 +1,6 @@
 //! The tests of the format in one program: `--test it encodings::` runs the tests of `encodings.rs`.
 
 mod encodings;
+mod opaque;
 mod stored_columns;
 mod zone_maps;

@@ -126,7 +126,8 @@ fn a_column_without_rows_is_one_of_its_type() {
 
 #[test]
 fn packed_values_take_no_more_memory_than_they_can_become() {
-    let mut bytes = u32::MAX.to_le_bytes().to_vec();
+    let mut bytes = vec![0];
+    bytes.extend_from_slice(&u32::MAX.to_le_bytes());
     bytes.extend_from_slice(&[0; 16]);
     let page = PageColumn { rows: 1, bytes: &bytes };
     let all = Span { indices: 0..1, some: None };

@@ -21,8 +21,8 @@ pub struct Wanted {
     /// Indices of stored columns, in the order of the result.
     pub columns: Vec<usize>,
     pub priorities: bool,
-    /// Texts may come as a dictionary, if they have few different values.
-    pub coded: bool,
+    /// The columns whose texts may come as a dictionary, if they have few different values.
+    pub coded: Vec<usize>,
 }
 
 /// The records that a scan read from one run or block.

@@ -3,8 +3,8 @@
 //! A value is stored unchanged, or as an equal value of the column's type. Otherwise it is refused, and the
 //! error names the column, row and value. Only two conversions round:
 //!
-//! - A float with more digits than the column's type becomes its nearest float. It is refused if
-//!   the result is infinite, or subnormal and not equal.
+//! - A column with an error bound takes the nearest float, because its values are rounded anyway. A value is
+//!   refused if the result is infinite, or subnormal and not equal.
 //! - A float in another unit is converted and becomes the nearest float. Integers are converted if the result
 //!   is an integer.
 //!
@@ -37,6 +37,8 @@ pub struct Given<'a> {
     pub values: &'a ArrayRef,
     /// The position of the first row in the user's batch, for error messages.
     pub first_row: usize,
+    /// True if the column has an error bound, so that its values are rounded.
+    pub is_rounded: bool,
 }
 
 enum Way {
@@ -44,8 +46,8 @@ enum Way {
     Equal,
     /// Some values have an equal one; a round trip tests each.
     IfEqual,
-    /// Rounds to the nearest value.
-    Nearest,
+    /// To a narrower float.
+    Narrower,
 }
 
 impl Given<'_> {
@@ -116,9 +118,9 @@ impl Given<'_> {
                 let differs = |row: &usize| back.slice(*row, 1).to_data() != values.slice(*row, 1).to_data();
                 Err(self.refused(column, values, (0..values.len()).find(differs).unwrap_or(0)))
             }
-            Some(Way::Nearest) => {
-                let given = floats(values)?;
-                self.nearest(column, values, wanted, &given, |value| value, Small::IfEqual)
+            Some(Way::Narrower) => {
+                let refused = if self.is_rounded { Refused::UnequalSmall } else { Refused::Unequal };
+                self.nearest(column, values, wanted, &floats(values)?, |value| value, refused)
             }
             None => {
                 let (name, found, wanted) = (column.name(), self.values.data_type(), column.data_type());
@@ -143,8 +145,8 @@ impl Given<'_> {
             };
             // With an offset (such as K to °C), a result near zero is a difference of larger numbers, so it
             // may be subnormal.
-            let small = if conversion.keeps_zero() { Small::Refused } else { Small::Taken };
-            return self.nearest(column, values, wanted, &floats(&given)?, |value| conversion.of_float(value), small);
+            let refused = if conversion.keeps_zero() { Refused::Small } else { Refused::Nothing };
+            return self.nearest(column, values, wanted, &floats(&given)?, |value| conversion.of_float(value), refused);
         }
         let changed: Vec<Option<i128>> = match values.data_type().is_integer() {
             true => {
@@ -172,16 +174,16 @@ impl Given<'_> {
         wanted: &DataType,
         given: &PrimitiveArray<Float64Type>,
         change: impl Fn(f64) -> f64,
-        small: Small,
+        refused: Refused,
     ) -> Result<ArrayRef> {
         let stored = match wanted {
             DataType::Float16 => {
-                nearest::<Float16Type>(given, change, small, f16::from_f64, f16::to_f64, f16::MIN_POSITIVE.to_f64())
+                nearest::<Float16Type>(given, change, refused, f16::from_f64, f16::to_f64, f16::MIN_POSITIVE.to_f64())
             }
             DataType::Float32 => {
-                nearest::<Float32Type>(given, change, small, |wide| wide as f32, f64::from, f32::MIN_POSITIVE.into())
+                nearest::<Float32Type>(given, change, refused, |wide| wide as f32, f64::from, f32::MIN_POSITIVE.into())
             }
-            _ => nearest::<Float64Type>(given, change, small, |wide| wide, |stored| stored, f64::MIN_POSITIVE),
+            _ => nearest::<Float64Type>(given, change, refused, |wide| wide, |stored| stored, f64::MIN_POSITIVE),
         };
         stored.map_err(|row| self.refused(column, values, row))
     }
@@ -193,12 +195,17 @@ impl Given<'_> {
         let value = array_value_to_string(values, row).unwrap_or_default();
         let value: String = value.chars().take(MOST_CHARACTERS).collect();
         let among = if stored.is_empty() { String::new() } else { format!(" in{stored}") };
+        let of_type = |data_type: &DataType| data_type.to_string().to_lowercase();
         let wider = match is_contained(column.data_type(), self.values.data_type()) {
             true => format!(
                 ": a copy of the table holds it, with the type {} (copy_to(types=...), kubist copy --types)",
-                self.values.data_type().to_string().to_lowercase()
+                of_type(self.values.data_type())
             ),
             false => String::new(),
+        };
+        let wider = match self.values.data_type().is_floating() && column.data_type().is_floating() {
+            true => format!("{wider}; or round the data to {} first", of_type(column.data_type())),
+            false => wider,
         };
         Error::invalid(format!(
             "column {:?}, row {} of the batch: {value}{given} is no {} of the table{among}, and is not changed to one{wider}",
@@ -209,18 +216,23 @@ impl Given<'_> {
     }
 }
 
-#[derive(Clone, Copy, PartialEq)]
-enum Small {
-    Taken,
-    IfEqual,
-    Refused,
+/// The values that are refused, besides those that would become infinite.
+#[derive(Clone, Copy)]
+enum Refused {
+    Nothing,
+    /// Those that become subnormal.
+    Small,
+    /// Those that become subnormal, and differ from the result.
+    UnequalSmall,
+    /// Those that differ from the result.
+    Unequal,
 }
 
 /// Rounds each value to the type. The error is the first row whose value does not fit.
 fn nearest<T: ArrowPrimitiveType>(
     given: &PrimitiveArray<Float64Type>,
     change: impl Fn(f64) -> f64,
-    small: Small,
+    refused: Refused,
     narrow: impl Fn(f64) -> T::Native,
     widen: impl Fn(T::Native) -> f64,
     smallest: f64,
@@ -235,10 +247,12 @@ fn nearest<T: ArrowPrimitiveType>(
         let nearest = narrow(changed);
         let kept = widen(nearest);
         let is_small = value != 0.0 && kept.abs() < smallest;
-        let is_lost = match small {
-            Small::Taken => false,
-            Small::IfEqual => is_small && kept != changed,
-            Small::Refused => is_small,
+        let is_unequal = kept != changed && !changed.is_nan();
+        let is_lost = match refused {
+            Refused::Nothing => false,
+            Refused::Small => is_small,
+            Refused::UnequalSmall => is_small && is_unequal,
+            Refused::Unequal => is_unequal,
         };
         if is_lost || (kept.is_infinite() && value.is_finite()) {
             return Err(row);
@@ -278,7 +292,7 @@ fn way(found: &DataType, wanted: &DataType) -> Option<Way> {
         (UInt16, UInt32 | UInt64 | Int32 | Int64 | Float32 | Float64) => Way::Equal,
         (Int32, Int64 | Float64) | (UInt32, UInt64 | Int64 | Float64) => Way::Equal,
         (Float16, Float32 | Float64) | (Float32, Float64) => Way::Equal,
-        (Float64, Float32 | Float16) | (Float32, Float16) => Way::Nearest,
+        (Float64, Float32 | Float16) | (Float32, Float16) => Way::Narrower,
         (found, wanted) if found.is_integer() && wanted.is_floating() => Way::IfEqual,
         (found, wanted) if found.is_floating() && wanted.is_integer() => Way::IfEqual,
         (found, wanted) if whole(found) && whole(wanted) => Way::IfEqual,
@@ -318,7 +332,16 @@ mod tests {
     }
 
     fn stored(values: ArrayRef, units: [Option<&str>; 2], wanted: &DataType) -> std::result::Result<ArrayRef, String> {
-        let given = Given { field: &field(values.data_type(), units[0]), values: &values, first_row: 100 };
+        rounded(values, units, wanted, false)
+    }
+
+    fn rounded(
+        values: ArrayRef,
+        units: [Option<&str>; 2],
+        wanted: &DataType,
+        is_rounded: bool,
+    ) -> std::result::Result<ArrayRef, String> {
+        let given = Given { field: &field(values.data_type(), units[0]), values: &values, first_row: 100, is_rounded };
         given.stored(&field(wanted, units[1]), wanted).map_err(|error| error.to_string())
     }
 
@@ -383,8 +406,22 @@ mod tests {
     }
 
     #[test]
-    fn floats_are_rounded_within_the_range_of_the_type() {
+    fn a_float_is_not_rounded() {
         use DataType::*;
+        let exact = vec![Some(0.5), None, Some(f64::INFINITY), Some(-0.0), Some(f64::from(f32::from_bits(3)))];
+        assert_eq!(of(Float64Array::from(exact), &Float32).unwrap().null_count(), 1);
+        assert!(of(Float64Array::from(vec![f64::NAN]), &Float16).is_ok());
+        for (value, wanted) in [(0.1, Float32), (2460000.123, Float32), (16_777_217.0, Float32), (1e60, Float32)] {
+            let error = of(Float64Array::from(vec![Some(0.5), None, Some(value)]), &wanted).unwrap_err();
+            assert!(error.contains("row 102 of the batch") && error.contains("round the data to float32"), "{error}");
+        }
+        assert!(of(Float32Array::from(vec![0.1]), &Float16).is_err());
+    }
+
+    #[test]
+    fn a_column_with_an_error_bound_takes_the_nearest_float() {
+        use DataType::*;
+        let of = |values: Float64Array, wanted: &DataType| rounded(Arc::new(values), [None, None], wanted, true);
         let singles = of(Float64Array::from(vec![0.1, f64::INFINITY, -0.0, f64::from(f32::from_bits(3))]), &Float32);
         let singles = singles.unwrap();
         assert_eq!(singles.as_primitive::<Float32Type>().values()[..], [0.1, f32::INFINITY, -0.0, f32::from_bits(3)]);
@@ -396,7 +433,7 @@ mod tests {
             let error = of(Float64Array::from(vec![Some(0.5), None, Some(value)]), &wanted).unwrap_err();
             assert!(error.contains("row 102 of the batch"), "{value}: {error}");
         }
-        assert!(of(Float32Array::from(vec![65_536.0]), &Float16).is_err());
+        assert!(of(Float64Array::from(vec![65_536.0]), &Float16).is_err());
     }
 
     #[test]

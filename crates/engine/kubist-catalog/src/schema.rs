@@ -307,7 +307,9 @@ impl TableSchema {
                 continue;
             }
             let data_type = self.stored.field(column).data_type();
-            let values = Given { field: given, values: &columns[index], first_row: 0 }.stored(&user, data_type)?;
+            let is_rounded = accuracy.is_some();
+            let values = Given { field: given, values: &columns[index], first_row: 0, is_rounded };
+            let values = values.stored(&user, data_type)?;
             columns[index] = accuracy.map_or_else(|| values.clone(), |accuracy| accuracy.round(&values));
             fields[index] = Arc::new(user.with_data_type(data_type.clone()));
         }
@@ -519,7 +521,8 @@ impl TableSchema {
                     column_names(&given)
                 ))
             })?;
-            let given = Given { field: given, values: batch.column(place), first_row: offset };
+            let is_rounded = self.accuracy.contains_key(&self.stored_index[index]);
+            let given = Given { field: given, values: batch.column(place), first_row: offset, is_rounded };
             let column = self.measured(field);
             let array = given.stored(&column, stored.data_type())?;
             check_lengths(name, &array, offset)?;
@@ -574,7 +577,18 @@ impl TableSchema {
     /// `Internal` or `Invalid` if Arrow cannot cast the values.
     pub fn to_user(&self, column: usize, array: ArrayRef) -> Result<ArrayRef> {
         let wanted = self.user_field(column).data_type();
-        if array.data_type() == wanted { Ok(array) } else { arrow_cast::cast(&array, wanted).map_err(Error::kernel) }
+        if array.data_type() == wanted {
+            return Ok(array);
+        }
+        match arrow_cast::cast(&array, wanted) {
+            // The codes of few values may still exceed those of the user's type.
+            Err(_) if matches!(array.data_type(), DataType::Dictionary(..)) => {
+                let plain = self.stored.field(column).data_type();
+                let plain = arrow_cast::cast(&array, plain).map_err(Error::kernel)?;
+                arrow_cast::cast(&plain, wanted).map_err(Error::kernel)
+            }
+            cast => cast.map_err(Error::kernel),
+        }
     }
 
     /// True if the user's columns are the identity; false if the hidden columns are.

@@ -5,7 +5,7 @@ use std::hash::{BuildHasher, Hasher};
 use std::sync::Arc;
 
 use arrow_array::cast::AsArray;
-use arrow_array::{Array, ArrayRef, BooleanArray, RecordBatch, RecordBatchOptions, UInt64Array};
+use arrow_array::{Array, ArrayRef, BooleanArray, RecordBatch, RecordBatchOptions, UInt64Array, new_null_array};
 use arrow_schema::{Field, Schema, SchemaRef};
 use arrow_select::filter::filter_record_batch;
 use arrow_select::take::take;
@@ -70,13 +70,42 @@ pub struct Values {
     wholes: Vec<Option<Wholes>>,
     /// By aggregate: hashes of the values for `count_distinct`, and the column for nulls.
     hashes: Vec<Option<(Vec<u64>, ArrayRef)>>,
-    /// Every record's group key; empty without `group_by`.
-    keys: Vec<u64>,
+    keys: Keys,
     labels: Vec<ArrayRef>,
     pub priorities: Vec<u64>,
     /// Priorities of all scanned records, if the condition excluded some.
     all: Option<Vec<u64>>,
     places: Vec<ArrayRef>,
+}
+
+/// The group keys of records: hashes of their labels.
+enum Keys {
+    /// Without `group_by`.
+    One,
+    Each(Vec<u64>),
+    /// Each record's code, and the key of each code.
+    Coded(Vec<u32>, Vec<u64>),
+}
+
+impl Keys {
+    fn of(labels: &[ArrayRef], rows: usize) -> Keys {
+        let Some(first) = labels.first() else { return Keys::One };
+        match first.as_any_dictionary_opt().filter(|_| labels.len() == 1) {
+            None => Keys::Each(hash(labels, rows)),
+            Some(coded) => {
+                let values = coded.values();
+                let mut keys = hash(std::slice::from_ref(values), values.len());
+                let null = keys.len() as u32;
+                keys.extend(hash(&[new_null_array(values.data_type(), 1)], 1));
+                let codes = coded.normalized_keys().into_iter().map(|code| code as u32);
+                let codes = match coded.nulls() {
+                    None => codes.collect(),
+                    Some(nulls) => codes.zip(nulls).map(|(code, valid)| if valid { code } else { null }).collect(),
+                };
+                Keys::Coded(codes, keys)
+            }
+        }
+    }
 }
 
 impl Values {
@@ -89,7 +118,11 @@ impl Values {
     }
 
     pub fn groups(&self) -> Vec<u64> {
-        if self.keys.is_empty() { vec![ONE_GROUP; self.rows] } else { self.keys.clone() }
+        match &self.keys {
+            Keys::One => vec![ONE_GROUP; self.rows],
+            Keys::Each(keys) => keys.clone(),
+            Keys::Coded(codes, keys) => codes.iter().map(|code| keys[*code as usize]).collect(),
+        }
     }
 }
 
@@ -127,6 +160,13 @@ pub struct Accumulated {
     pub frame: Option<Sums>,
     /// Predictions of the sampled records, for regression.
     pub expected: Option<Expected>,
+}
+
+/// Rows, group by group. The rows of group i end at `ends[i]`, where those of the next one begin.
+struct ByGroup {
+    /// `None`: all rows, in their order.
+    rows: Option<Vec<usize>>,
+    ends: Vec<usize>,
 }
 
 pub struct Group {
@@ -178,7 +218,7 @@ impl Task {
             wholes: self.aggregates.iter().map(wholes).collect::<std::result::Result<_, _>>()?,
             arguments: self.aggregates.iter().map(of).collect::<Result<_>>()?,
             hashes: hashes.collect(),
-            keys: if labels.is_empty() { vec![] } else { hash(&labels, rows) },
+            keys: Keys::of(&labels, rows),
             labels,
             priorities,
             all,
@@ -353,9 +393,13 @@ impl Accumulated {
         if let Some(expected) = self.expected.as_mut().filter(|_| !certain) {
             expected.add(&values.places, values.of_drawn());
         }
-        let rows_of = self.rows_by_group(task, pilot, values)?;
-        for (group, rows) in &rows_of {
-            self.groups[*group].rows += rows.as_ref().map_or(values.rows, Vec::len) as u64;
+        let ByGroup { rows, ends } = self.rows_by_group(task, pilot, values)?;
+        let parts = || {
+            let starts = std::iter::once(0).chain(ends.iter().copied());
+            starts.zip(&ends).map(|(start, end)| start..*end).enumerate().filter(|(_, part)| !part.is_empty())
+        };
+        for (group, part) in parts() {
+            self.groups[group].rows += part.len() as u64;
         }
         for (number, asked) in task.aggregates.iter().enumerate() {
             let arguments: Vec<&[f64]> = values.arguments[number].iter().map(Vec::as_slice).collect();
@@ -365,44 +409,68 @@ impl Accumulated {
                 wholes: values.wholes[number].as_ref(),
                 distinct: values.hashes[number].as_ref().map(|(hashes, array)| (&hashes[..], array.as_ref())),
             };
-            for (group, rows) in &rows_of {
-                let rows = rows.as_ref().map_or(Rows::All(0..values.rows), |rows| Rows::Some(rows.iter()));
-                self.groups[*group].accumulators[number].add(&records, rows, priorities);
+            for (group, part) in parts() {
+                let rows = match &rows {
+                    None => Rows::All(part),
+                    Some(rows) => Rows::Some(rows[part].iter()),
+                };
+                self.groups[group].accumulators[number].add(&records, rows, priorities);
             }
         }
         Ok(())
     }
 
-    /// Lists of rows by group; `None` means all rows.
-    fn rows_by_group(
-        &mut self,
-        task: &Task,
-        pilot: &PilotFindings,
-        values: &Values,
-    ) -> Result<Vec<(usize, Option<Vec<usize>>)>> {
-        if values.labels.is_empty() {
-            if self.groups.is_empty() {
-                let all = Group { label: vec![], accumulators: task.empty(pilot), rows: 0 };
-                check_size(&all, 1, task)?;
-                self.groups.push(all);
-            }
-            return Ok(vec![(0, None)]);
-        }
-        let mut rows_of: Vec<Vec<usize>> = vec![Vec::new(); self.groups.len()];
-        for (row, key) in values.keys.iter().enumerate() {
-            let group = match self.index.get(key) {
-                Some(group) => *group,
-                None => {
-                    let label = values.labels.iter().map(|array| one_row(array, row));
-                    let label = label.collect::<Result<Vec<ArrayRef>>>()?;
-                    self.found(*key, Group { label, accumulators: task.empty(pilot), rows: 0 }, task)?
+    fn rows_by_group(&mut self, task: &Task, pilot: &PilotFindings, values: &Values) -> Result<ByGroup> {
+        let groups: Vec<u32> = match &values.keys {
+            Keys::One => {
+                if self.groups.is_empty() {
+                    let all = Group { label: vec![], accumulators: task.empty(pilot), rows: 0 };
+                    check_size(&all, 1, task)?;
+                    self.groups.push(all);
                 }
-            };
-            rows_of.resize(self.groups.len(), Vec::new());
-            rows_of[group].push(row);
+                return Ok(ByGroup { rows: None, ends: vec![values.rows] });
+            }
+            Keys::Each(keys) => {
+                let group = |(row, key): (usize, &u64)| self.group_of(*key, row, task, pilot, values);
+                keys.iter().enumerate().map(group).collect::<Result<_>>()?
+            }
+            Keys::Coded(codes, keys) => {
+                let mut known: Vec<Option<u32>> = vec![None; keys.len()];
+                let group = |(row, code): (usize, &u32)| {
+                    if let Some(group) = known[*code as usize] {
+                        return Ok(group);
+                    }
+                    let group = self.group_of(keys[*code as usize], row, task, pilot, values)?;
+                    known[*code as usize] = Some(group);
+                    Ok(group)
+                };
+                codes.iter().enumerate().map(group).collect::<Result<_>>()?
+            }
+        };
+        // Counts, then the place of each group's next row.
+        let mut ends = vec![0; self.groups.len()];
+        groups.iter().for_each(|group| ends[*group as usize] += 1);
+        let mut start = 0;
+        for end in &mut ends {
+            start += std::mem::replace(end, start);
         }
-        let some = rows_of.into_iter().enumerate().filter(|(_, rows)| !rows.is_empty());
-        Ok(some.map(|(group, rows)| (group, Some(rows))).collect())
+        let mut rows = vec![0; values.rows];
+        for (row, group) in groups.iter().enumerate() {
+            let place = &mut ends[*group as usize];
+            rows[*place] = row;
+            *place += 1;
+        }
+        Ok(ByGroup { rows: Some(rows), ends })
+    }
+
+    /// The group with a key, which is added if it is new. `row` is one of its rows.
+    fn group_of(&mut self, key: u64, row: usize, task: &Task, pilot: &PilotFindings, values: &Values) -> Result<u32> {
+        if let Some(group) = self.index.get(&key) {
+            return Ok(*group as u32);
+        }
+        let label = values.labels.iter().map(|array| one_row(array, row)).collect::<Result<Vec<ArrayRef>>>()?;
+        let group = Group { label, accumulators: task.empty(pilot), rows: 0 };
+        Ok(self.found(key, group, task)? as u32)
     }
 
     fn found(&mut self, key: u64, group: Group, task: &Task) -> Result<usize> {

@@ -255,7 +255,7 @@ impl<P: Population> Estimation<P> {
             source: Source {
                 records: records.clone(),
                 brought: Arc::new(Brought { schema: part(&stored, &columns), condition: None, places: vec![] }),
-                wanted: Wanted { columns, priorities: true, coded: true },
+                wanted: Wanted { coded: columns.clone(), columns, priorities: true },
             },
             own: None,
             plain: None,

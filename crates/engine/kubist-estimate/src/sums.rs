@@ -27,6 +27,9 @@ const MOST_PLAIN: f64 = 1e70;
 /// Two predictors are collinear if 1 minus their squared correlation is below this.
 const LEAST_APART: f64 = 1e-3;
 
+/// Rows that are added together.
+const BLOCK: usize = 256;
+
 /// Totals of features; the first feature counts records.
 #[derive(Clone, Debug)]
 pub struct Sums {
@@ -109,14 +112,7 @@ impl Sums {
     /// Adds the rows' features (one slice for each feature): to the sample if `priorities` are given,
     /// otherwise to the certainty stratum.
     pub fn add(&mut self, features: &[&[f64]], rows: impl Iterator<Item = usize>, priorities: Option<&[u64]>) {
-        let Some(priorities) = priorities else {
-            for row in rows {
-                for (total, feature) in self.certain.iter_mut().zip(features) {
-                    *total += feature[row];
-                }
-            }
-            return;
-        };
+        let Some(priorities) = priorities else { return self.add_certain(features, rows) };
         if self.cells.is_empty() {
             self.cells = vec![0.0; self.width * self.groups];
         }
@@ -126,6 +122,24 @@ impl Sums {
             let cells = &mut self.cells[group * self.width..(group + 1) * self.width];
             for (total, feature) in cells.iter_mut().zip(features) {
                 *total += feature[row];
+            }
+        }
+    }
+
+    /// Adds rows in blocks, so that additions of a feature do not wait for each other.
+    fn add_certain(&mut self, features: &[&[f64]], mut rows: impl Iterator<Item = usize>) {
+        let mut block = Vec::with_capacity(BLOCK);
+        loop {
+            block.clear();
+            block.extend(rows.by_ref().take(BLOCK));
+            if block.is_empty() {
+                return;
+            }
+            for (total, feature) in self.certain.iter_mut().zip(features) {
+                let (fours, rest) = block.as_chunks::<4>();
+                let sums =
+                    fours.iter().fold([0.0; 4], |sums, rows| std::array::from_fn(|i| sums[i] + feature[rows[i]]));
+                *total += sums.iter().sum::<f64>() + rest.iter().map(|row| feature[*row]).sum::<f64>();
             }
         }
     }

@@ -150,7 +150,7 @@ pub fn exact(
     let mut columns: Vec<usize> = sought.iter().map(|sought| sought.column).collect();
     columns.sort_unstable();
     columns.dedup();
-    let (wanted, range) = (Wanted { columns: columns.clone(), priorities: false, coded: false }, PriorityRange::ALL);
+    let (wanted, range) = (Wanted { columns: columns.clone(), priorities: false, coded: vec![] }, PriorityRange::ALL);
     let scan = Scan { wanted, range, seek: Some(seek.clone()), deadline };
     let look = {
         let seek = seek.clone();

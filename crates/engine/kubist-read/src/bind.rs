@@ -12,7 +12,7 @@ mod rows;
 use std::collections::HashMap;
 use std::sync::Arc;
 
-use arrow_schema::Schema;
+use arrow_schema::{DataType, Schema};
 use kubist_expr::{Meant, Nulls, Predicate, Value, Zone, in_unit_of};
 use kubist_index::priority::{PriorityRange, Threshold, priorities};
 
@@ -145,6 +145,18 @@ impl BoundQuery {
 
     pub(crate) fn linked(self) -> BoundQuery {
         BoundQuery { cancel: self.cancel.linked(), ..self }
+    }
+
+    /// The stored columns that the result has as a dictionary, and that no expression reads.
+    pub(crate) fn coded(&self) -> Vec<usize> {
+        let schema = &self.snapshot.view.schema;
+        let is_coded = |column: &usize| matches!(schema.user_field(*column).data_type(), DataType::Dictionary(..));
+        let mut coded: Vec<usize> = self.outputs.iter().filter_map(Output::column).filter(is_coded).collect();
+        coded.retain(|column| {
+            let place = self.read.iter().position(|read| read == column);
+            place.is_some_and(|place| !self.outputs.iter().any(|output| output.computes_from(place)))
+        });
+        coded
     }
 
     /// The priorities that its rows can have; `None` if no row can match.

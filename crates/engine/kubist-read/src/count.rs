@@ -21,7 +21,7 @@ use kubist_types::stats::Stats;
 pub fn stored_rows(snapshot: &Snapshot, cancel: &Cancel) -> Result<impl Iterator<Item = Result<RecordBatch>>> {
     let mut planner = Planner::new(snapshot, &RunOptions::with_cancel(cancel).of(QuerySpec::default()))?;
     let stored = snapshot.view.schema.stored.clone();
-    let wanted = Wanted { columns: (0..stored.fields().len()).collect(), priorities: false, coded: false };
+    let wanted = Wanted { columns: (0..stored.fields().len()).collect(), priorities: false, coded: vec![] };
     let found = execute::scan(planner.all_pieces(&mut Stats::default())?, wanted)
         .filter(|scanned| scanned.as_ref().map_or(true, |scanned| scanned.rows > 0));
     Ok(found.map(move |scanned| RecordBatch::try_new(stored.clone(), scanned?.columns).map_err(Error::kernel)))

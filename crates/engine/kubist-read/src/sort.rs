@@ -238,7 +238,7 @@ fn block_rows(memory: usize, row_bytes: usize) -> usize {
 /// Returns the matching rows with their keys, built on the threads that read them.
 fn keyed(planner: &mut Planner, stats: &mut Stats) -> Result<Work<(Block, Stats)>> {
     let query = planner.logical.query.clone();
-    let wanted = Wanted { columns: query.read.clone(), priorities: true, coded: false };
+    let wanted = Wanted { columns: query.read.clone(), priorities: true, coded: vec![] };
     let bar = query.order.as_ref().and_then(|order| Bar::of(&query, order));
     let skips = bar.as_ref().map(Bar::skips).unwrap_or_default();
     let pieces = match &bar {

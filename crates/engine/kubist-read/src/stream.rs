@@ -67,7 +67,7 @@ impl QueryStream {
                 Source::Sorted(receiver)
             }
             Method::Scan => {
-                let wanted = Wanted { columns: query.read.clone(), priorities: false, coded: false };
+                let wanted = Wanted { columns: query.read.clone(), priorities: false, coded: query.coded() };
                 Source::Scan(execute::scan(planner.all_pieces(&mut stats)?, wanted))
             }
             Method::Lowest { rows } | Method::LowestInCells { rows } => {

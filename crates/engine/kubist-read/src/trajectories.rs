@@ -62,7 +62,7 @@ fn distinct(snapshot: &Snapshot, through: &Request, column: usize) -> Result<(Ar
     let data_type = snapshot.view.schema.stored.field(column).data_type();
     let (mut seen, mut found): (HashSet<(u64, u64)>, Vec<ArrayRef>) = (HashSet::new(), Vec::new());
     let mut spent = Stats::default();
-    let wanted = Wanted { columns: vec![column], priorities: false, coded: false };
+    let wanted = Wanted { columns: vec![column], priorities: false, coded: vec![] };
     let mut work = execute::scan(planner.all_pieces(&mut spent)?, wanted);
     for scanned in &mut work {
         let scanned = scanned?;

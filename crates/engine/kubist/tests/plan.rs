@@ -38,7 +38,7 @@ fn table() -> Table {
 }
 
 fn found(planner: &mut Planner, range: PriorityRange) -> Vec<i64> {
-    let wanted = Wanted { columns: vec![0], priorities: false, coded: false };
+    let wanted = Wanted { columns: vec![0], priorities: false, coded: vec![] };
     let mut ids = Vec::new();
     for scanned in execute::scan(planner.read_plan(range, &mut Stats::default()).unwrap(), wanted) {
         let scanned = scanned.unwrap();

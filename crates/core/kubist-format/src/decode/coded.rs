@@ -2,7 +2,6 @@
 //!
 //! A condition or a hash is then computed once for each value, and not for each row.
 
-use std::collections::HashMap;
 use std::sync::Arc;
 
 use arrow_array::types::Int32Type;
@@ -12,60 +11,24 @@ use arrow_schema::DataType;
 use super::opaque::{OpaqueColumn, OpaquePage};
 use super::{Column, Validity};
 use crate::decoded::DecodedPage;
+use crate::distinct::Distinct;
 use crate::encode::opaque_bytes;
+use crate::numbers::Aside;
 use crate::page::PageColumn;
 use crate::rows::Span;
 
 /// With more different values, the column has plain texts.
 const MOST_VALUES: usize = 1 << 10;
-/// Slots of the table of recent values.
-const SLOTS: usize = 256;
 
 pub(super) struct CodedColumn {
     data_type: DataType,
+    /// The code of a null row has no meaning.
     codes: Vec<i32>,
     validity: Validity,
-    values: Values,
+    values: Distinct,
+    aside: Aside<u32>,
     /// All rows, once there are too many values.
     plain: Option<OpaqueColumn>,
-}
-
-/// Different values, in the order of their first row.
-#[derive(Default)]
-struct Values {
-    bytes: Vec<Box<[u8]>>,
-    codes: HashMap<Box<[u8]>, i32>,
-    /// Codes of recent values by their length and first bytes; -1 in an empty slot.
-    recent: Vec<(u64, i32)>,
-}
-
-impl Values {
-    #[inline]
-    fn code(&mut self, value: &[u8]) -> i32 {
-        let mut first = [0; 8];
-        let length = value.len().min(8);
-        first[..length].copy_from_slice(&value[..length]);
-        let head = u64::from_le_bytes(first) ^ (value.len() as u64) << 56;
-        let slot = (head.wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 56) as usize % SLOTS;
-        if self.recent.is_empty() {
-            self.recent = vec![(0, -1); SLOTS];
-        }
-        let (known, code) = self.recent[slot];
-        if known == head && code >= 0 && *self.bytes[code as usize] == *value {
-            return code;
-        }
-        let code = match self.codes.get(value) {
-            Some(code) => *code,
-            None => {
-                let code = self.bytes.len() as i32;
-                self.bytes.push(value.into());
-                self.codes.insert(value.into(), code);
-                code
-            }
-        };
-        self.recent[slot] = (head, code);
-        code
-    }
 }
 
 impl CodedColumn {
@@ -74,22 +37,26 @@ impl CodedColumn {
             data_type: data_type.clone(),
             codes: Vec::with_capacity(rows),
             validity: Validity::default(),
-            values: Values::default(),
+            values: Distinct::default(),
+            aside: Aside::default(),
             plain: None,
         }
     }
 
     /// Changes to plain texts if there are too many values.
     fn limit(&mut self) {
-        if self.plain.is_some() || self.values.bytes.len() <= MOST_VALUES {
+        if self.plain.is_some() || self.values.values().len() <= MOST_VALUES {
             return;
         }
         let mut plain = OpaqueColumn::new(&self.data_type);
         let nulls = std::mem::take(&mut self.validity).finish();
         for (row, code) in std::mem::take(&mut self.codes).into_iter().enumerate() {
-            plain.push(&self.values.bytes[code as usize], nulls.as_ref().is_none_or(|nulls| nulls.is_valid(row)));
+            match nulls.as_ref().is_none_or(|nulls| nulls.is_valid(row)) {
+                true => plain.push(&self.values.values()[code as usize], true),
+                false => plain.push(&[], false),
+            }
         }
-        self.values = Values::default();
+        self.values = Distinct::default();
         self.plain = Some(plain);
     }
 }
@@ -98,16 +65,38 @@ impl Column for CodedColumn {
     fn append(&mut self, page: &PageColumn<'_>, spans: &[Span]) -> Result<(), String> {
         let page = OpaquePage::read(page, None)?;
         if let Some(plain) = &mut self.plain {
-            plain.append_page(&page, spans);
-            return Ok(());
+            return plain.append_page(&page, spans);
         }
-        for span in spans {
-            span.for_each(|row| self.codes.push(self.values.code(page.bytes(row..row + 1))));
-            match page.is_valid {
-                true => self.validity.push(span.count(), true),
-                false => span.for_each(|row| self.validity.push(1, page.is_valid(row))),
+        let (values, codes) = (&mut self.values, &mut self.codes);
+        match &page {
+            OpaquePage::Plain(rows) => {
+                for span in spans {
+                    span.for_each(|row| match rows.is_valid(row) {
+                        true => codes.push(values.number(rows.bytes(row..row + 1)) as i32),
+                        false => codes.push(0),
+                    });
+                }
+            }
+            OpaquePage::Dictionary(dictionary) => {
+                // By number in the page: the code, once a row has it.
+                let mut known = vec![-1; dictionary.values.rows().max(1)];
+                let mut numbers = Vec::new();
+                dictionary.numbers(spans, &mut numbers, &mut self.aside)?;
+                codes.extend(numbers.iter().map(|number| {
+                    let code = &mut known[*number as usize];
+                    if *code < 0 {
+                        *code = match dictionary.is_null() {
+                            true => 0,
+                            false => {
+                                values.number(dictionary.values.bytes(*number as usize..*number as usize + 1)) as i32
+                            }
+                        };
+                    }
+                    *code
+                }));
             }
         }
+        page.append_validity(spans, &mut self.validity);
         self.limit();
         Ok(())
     }
@@ -125,9 +114,10 @@ impl Column for CodedColumn {
             return plain.repeat(value, count);
         }
         let valid = value.is_valid(0);
-        let code = self.values.code(if valid { opaque_bytes(value)(0) } else { &[] });
+        let code = if valid { self.values.number(opaque_bytes(value)(0)) as i32 } else { 0 };
         self.codes.extend(std::iter::repeat_n(code, count));
         self.validity.push(count, valid);
+        self.limit();
     }
 
     fn finish(self: Box<Self>) -> Result<ArrayRef, String> {
@@ -135,7 +125,7 @@ impl Column for CodedColumn {
             return Box::new(plain).finish();
         }
         let mut values = OpaqueColumn::new(&self.data_type);
-        self.values.bytes.iter().for_each(|value| values.push(value, true));
+        self.values.values().iter().for_each(|value| values.push(value, true));
         let values = Box::new(values).finish()?;
         let codes = PrimitiveArray::<Int32Type>::new(self.codes.into(), self.validity.finish());
         Ok(Arc::new(DictionaryArray::try_new(codes, values).map_err(|error| error.to_string())?))

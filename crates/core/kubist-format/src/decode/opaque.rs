@@ -12,14 +12,32 @@ use arrow_schema::DataType;
 use super::{Column, Validity};
 use crate::decoded::DecodedPage;
 use crate::encode::{opaque_bytes, varies_in_length};
-use crate::page::PageColumn;
+use crate::numbers::{Aside, Chunk};
+use crate::page::{OPAQUE_DICTIONARY, OPAQUE_PLAIN, PageColumn};
 use crate::rows::{Span, bit};
+use crate::wire::{Reader, Short};
 
 /// The largest ratio of decompressed to compressed bytes that LZ4 can reach.
 const MOST_LZ4: usize = 255;
 
-/// The decompressed values of a page.
-pub(super) struct OpaquePage {
+fn short(_: Short) -> String {
+    "an opaque column chunk is shorter than its rows".into()
+}
+
+/// The rows of a page.
+pub(super) enum OpaquePage<'a> {
+    Plain(Values),
+    Dictionary(Dictionary<'a>),
+}
+
+/// The different values of a page, and the number of each row's value.
+pub(super) struct Dictionary<'a> {
+    pub values: Values,
+    rows: Chunk<'a, u32>,
+}
+
+/// Decompressed values, one after the other.
+pub(super) struct Values {
     raw: Vec<u8>,
     /// Where the values begin in `raw`.
     values: usize,
@@ -27,46 +45,98 @@ pub(super) struct OpaquePage {
     starts: Vec<u32>,
     fixed: usize,
     rows: usize,
-    pub is_valid: bool,
+    is_valid: bool,
 }
 
-impl OpaquePage {
-    /// Decompresses a page of values of `fixed` bytes, or of values with their lengths.
+impl<'a> OpaquePage<'a> {
+    /// Reads a page of values of `fixed` bytes, or of values with their lengths.
     ///
     /// # Errors
     ///
     /// A description of the invalid bytes.
-    pub fn read(page: &PageColumn<'_>, fixed: Option<usize>) -> Result<OpaquePage, String> {
-        let short = || "an opaque column chunk is shorter than its rows".to_string();
-        let (says, packed) = lz4_flex::block::uncompressed_size(page.bytes).map_err(|error| error.to_string())?;
+    pub fn read(page: &PageColumn<'a>, fixed: Option<usize>) -> Result<OpaquePage<'a>, String> {
+        let reader = &mut Reader::new(page.bytes);
+        match reader.u8().map_err(short)? {
+            OPAQUE_PLAIN => Ok(OpaquePage::Plain(Values::read(reader.rest(), page.rows, fixed)?)),
+            OPAQUE_DICTIONARY => {
+                let count = reader.u16().map_err(short)? as usize;
+                let length = reader.u32().map_err(short)? as usize;
+                let values = Values::read(reader.bytes(length).map_err(short)?, count, fixed)?;
+                let rows = Chunk::read(reader.rest(), page.rows)?;
+                Ok(OpaquePage::Dictionary(Dictionary { values, rows }))
+            }
+            other => Err(format!("an opaque column chunk has the unknown encoding {other}")),
+        }
+    }
+
+    pub fn append_validity(&self, spans: &[Span], validity: &mut Validity) {
+        for span in spans {
+            match self {
+                OpaquePage::Plain(Values { is_valid: true, .. }) => validity.push(span.count(), true),
+                OpaquePage::Plain(rows) => span.for_each(|row| validity.push(1, rows.is_valid(row))),
+                OpaquePage::Dictionary(Dictionary { rows, .. }) => match rows.valid {
+                    None => validity.push(span.count(), !rows.is_null()),
+                    Some(bitmap) => span.for_each(|row| validity.push(1, bit(bitmap, row))),
+                },
+            }
+        }
+    }
+}
+
+impl Dictionary<'_> {
+    pub fn is_null(&self) -> bool {
+        self.rows.is_null()
+    }
+
+    /// Appends the number of each row's value. That of a null row has no meaning.
+    pub fn numbers(&self, spans: &[Span], numbers: &mut Vec<u32>, aside: &mut Aside<u32>) -> Result<(), String> {
+        let before = numbers.len();
+        self.rows.append(spans, numbers, aside)?;
+        let appended = &mut numbers[before..];
+        // A number that is too large stays too large, whatever bits the shift removes.
+        appended.iter_mut().for_each(|number| *number = number.checked_shl(self.rows.shift).unwrap_or(u32::MAX));
+        let most = appended.iter().copied().max().unwrap_or(0) as usize;
+        match self.rows.is_null() || appended.is_empty() || most < self.values.rows {
+            true => Ok(()),
+            false => Err(format!("an opaque column chunk names value {most} of {}", self.values.rows)),
+        }
+    }
+}
+
+impl Values {
+    fn read(bytes: &[u8], rows: usize, fixed: Option<usize>) -> Result<Values, String> {
+        let (says, packed) = lz4_flex::block::uncompressed_size(bytes).map_err(|error| error.to_string())?;
         if says > (packed.len() + 1) * MOST_LZ4 {
             return Err(format!("{} compressed bytes cannot decompress to {says} bytes", packed.len()));
         }
         let raw = lz4_flex::block::decompress(packed, says).map_err(|error| error.to_string())?;
-        let rows = page.rows;
-        let (bitmap, rest) = raw.split_at_checked(rows.div_ceil(8)).ok_or_else(short)?;
+        let (bitmap, rest) = raw.split_at_checked(rows.div_ceil(8)).ok_or_else(|| short(Short))?;
         let (starts, bytes, end) = match fixed {
             Some(length) => (Vec::new(), rest, rows.checked_mul(length)),
             None => {
-                let (lengths, bytes) = rest.split_at_checked(rows * 4).ok_or_else(short)?;
+                let (lengths, bytes) = rest.split_at_checked(rows * 4).ok_or_else(|| short(Short))?;
                 let mut starts = Vec::with_capacity(rows + 1);
                 let mut start = 0u32;
                 starts.push(start);
                 for length in lengths.as_chunks::<4>().0 {
-                    start = start.checked_add(u32::from_le_bytes(*length)).ok_or_else(short)?;
+                    start = start.checked_add(u32::from_le_bytes(*length)).ok_or_else(|| short(Short))?;
                     starts.push(start);
                 }
                 (starts, bytes, Some(start as usize))
             }
         };
         if end.is_none_or(|end| end > bytes.len()) {
-            return Err(short());
+            return Err(short(Short));
         }
         let (full, rest) = bitmap.split_at(rows / 8);
         let is_valid =
             full.iter().all(|byte| *byte == 0xff) && rest.iter().all(|byte| byte.trailing_ones() as usize >= rows % 8);
         let values = raw.len() - bytes.len();
-        Ok(OpaquePage { values, starts, fixed: fixed.unwrap_or(0), rows, is_valid, raw })
+        Ok(Values { values, starts, fixed: fixed.unwrap_or(0), rows, is_valid, raw })
+    }
+
+    pub fn rows(&self) -> usize {
+        self.rows
     }
 
     fn place(&self, rows: Range<usize>) -> Range<usize> {
@@ -81,7 +151,7 @@ impl OpaquePage {
         &self.raw[self.values..][self.place(rows)]
     }
 
-    pub fn length(&self, row: usize) -> usize {
+    fn length(&self, row: usize) -> usize {
         self.place(row..row + 1).len()
     }
 
@@ -95,6 +165,7 @@ pub(super) struct OpaqueColumn {
     validity: Validity,
     lengths: Vec<usize>,
     bytes: Vec<u8>,
+    aside: Aside<u32>,
 }
 
 impl OpaqueColumn {
@@ -104,6 +175,7 @@ impl OpaqueColumn {
             validity: Validity::default(),
             lengths: Vec::new(),
             bytes: Vec::new(),
+            aside: Aside::default(),
         }
     }
 
@@ -122,24 +194,63 @@ impl OpaqueColumn {
         self.validity.push(1, valid);
     }
 
-    pub fn append_page(&mut self, page: &OpaquePage, spans: &[Span]) {
-        let varies = !page.starts.is_empty();
+    /// # Errors
+    ///
+    /// A description of the invalid bytes.
+    pub fn append_page(&mut self, page: &OpaquePage<'_>, spans: &[Span]) -> Result<(), String> {
+        match page {
+            OpaquePage::Plain(rows) => self.append_rows(rows, spans),
+            OpaquePage::Dictionary(dictionary) => {
+                let mut numbers = Vec::new();
+                dictionary.numbers(spans, &mut numbers, &mut self.aside)?;
+                self.append_numbers(dictionary, spans, &numbers);
+            }
+        }
+        page.append_validity(spans, &mut self.validity);
+        Ok(())
+    }
+
+    fn append_rows(&mut self, rows: &Values, spans: &[Span]) {
+        let varies = !rows.starts.is_empty();
         for span in spans {
-            if page.is_valid && span.some.is_none() {
-                let rows = span.indices.clone();
-                self.bytes.extend_from_slice(page.bytes(rows.clone()));
+            if span.some.is_none() {
+                let all = span.indices.clone();
+                self.bytes.extend_from_slice(rows.bytes(all.clone()));
                 if varies {
-                    self.lengths.extend(rows.clone().map(|row| page.length(row)));
+                    self.lengths.extend(all.map(|row| rows.length(row)));
                 }
-                self.validity.push(rows.len(), true);
                 continue;
             }
             span.for_each(|row| {
-                self.bytes.extend_from_slice(page.bytes(row..row + 1));
+                self.bytes.extend_from_slice(rows.bytes(row..row + 1));
                 if varies {
-                    self.lengths.push(page.length(row));
+                    self.lengths.push(rows.length(row));
                 }
-                self.validity.push(1, page.is_valid(row));
+            });
+        }
+    }
+
+    /// Appends the values with these numbers. Null rows have no bytes, or the bytes 0 if all values have the same
+    /// length.
+    fn append_numbers(&mut self, Dictionary { values, rows }: &Dictionary<'_>, spans: &[Span], numbers: &[u32]) {
+        let varies = !values.starts.is_empty();
+        let none = vec![0; values.fixed];
+        let mut append = |value: &[u8]| {
+            self.bytes.extend_from_slice(value);
+            if varies {
+                self.lengths.push(value.len());
+            }
+        };
+        let value = |number: u32| values.bytes(number as usize..number as usize + 1);
+        if rows.valid.is_none() && !rows.is_null() {
+            return numbers.iter().for_each(|number| append(value(*number)));
+        }
+        let mut numbers = numbers.iter();
+        for span in spans {
+            span.for_each(|row| {
+                let number = numbers.next().expect("one for each row");
+                let valid = rows.valid.is_some_and(|bitmap| bit(bitmap, row));
+                append(if valid { value(*number) } else { &none });
             });
         }
     }
@@ -156,8 +267,7 @@ impl OpaqueColumn {
 
 impl Column for OpaqueColumn {
     fn append(&mut self, page: &PageColumn<'_>, spans: &[Span]) -> Result<(), String> {
-        self.append_page(&OpaquePage::read(page, self.fixed_length())?, spans);
-        Ok(())
+        self.append_page(&OpaquePage::read(page, self.fixed_length())?, spans)
     }
 
     fn append_decoded(&mut self, _: &DecodedPage, _: &[Span]) {

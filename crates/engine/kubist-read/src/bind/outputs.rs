@@ -63,6 +63,22 @@ impl Output {
         }
     }
 
+    /// The stored column that it has.
+    pub(super) fn column(&self) -> Option<usize> {
+        match &self.of {
+            Of::Stored(column, _) => Some(*column),
+            Of::Computed(_) => None,
+        }
+    }
+
+    /// Returns whether it is an expression over the column at `place` among those that the query reads.
+    pub(super) fn computes_from(&self, place: usize) -> bool {
+        match &self.of {
+            Of::Stored(..) => false,
+            Of::Computed(computed) => computed.reads(place),
+        }
+    }
+
     pub(super) fn name(&self) -> &str {
         self.field.name()
     }
@@ -143,6 +159,11 @@ pub(crate) struct Computed {
 }
 
 impl Computed {
+    /// Returns whether it reads the column at `place` among those that the query reads.
+    fn reads(&self, place: usize) -> bool {
+        self.places.contains(&place)
+    }
+
     /// An expression that is bound to the columns `of` that conditions know.
     pub(super) fn new(schema: &TableSchema, of: &Schema, expression: Parsed, read: &mut Vec<usize>) -> Computed {
         let columns = expression.columns();

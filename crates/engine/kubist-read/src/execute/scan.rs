@@ -116,8 +116,9 @@ pub fn scan(
         // Rows of open zones were counted when they were tested.
         rows_read += whole_rows;
         // Priorities are computed from plain values.
-        let identity = &query.snapshot.view.schema.identity;
-        let mut arrays = reading.columns(&picks, &columns, |column| wanted.coded && !identity.contains(&column))?;
+        let identity: &[usize] = if wanted.priorities { &query.snapshot.view.schema.identity } else { &[] };
+        let coded = |column| wanted.coded.contains(&column) && !identity.contains(&column);
+        let mut arrays = reading.columns(&picks, &columns, coded)?;
         if wanted.priorities {
             let identity = arrays.split_off(wanted.columns.len());
             scanned.priorities = query.priorities(&identity, scanned.rows);

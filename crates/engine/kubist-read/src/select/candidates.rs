@@ -32,7 +32,7 @@ pub(super) fn wanted(query: &BoundQuery, with_ties: bool) -> Wanted {
     if with_ties {
         columns.extend(tie_columns(query));
     }
-    Wanted { columns, priorities: true, coded: false }
+    Wanted { columns, priorities: true, coded: vec![] }
 }
 
 fn tie_columns(query: &BoundQuery) -> impl Iterator<Item = usize> + '_ {

@@ -1,0 +1,122 @@
+"""SQL by DuckDB: its conditions prune, and never change a result."""
+
+from __future__ import annotations
+
+import random
+from pathlib import Path
+
+import kubist
+import numpy as np
+import pyarrow as pa
+import pytest
+
+duckdb = pytest.importorskip("duckdb")
+pytest.importorskip("polars")
+
+ROWS = 5_000
+
+
+@pytest.fixture(scope="module")
+def rows() -> pa.Table:
+    values = np.random.default_rng(1)
+    x = values.normal(size=ROWS)
+    x[::50] = np.nan
+    return pa.table(
+        {
+            "x": pa.array(x, mask=np.arange(ROWS) % 41 == 0),
+            "f": values.random(ROWS).astype("f4").round(1),
+            "i": values.integers(-20, 20, ROWS),
+            "name": values.choice(["ab", "cd", "it's"], ROWS),
+            "kind": pa.array(values.choice(["u", "v", "w"], ROWS)).dictionary_encode(),
+            "key": np.arange(ROWS),
+        }
+    )
+
+
+@pytest.fixture(scope="module")
+def table(rows: pa.Table, tmp_path_factory: pytest.TempPathFactory) -> kubist.Table:
+    path = tmp_path_factory.mktemp("duckdb") / "t.kubist"
+    return kubist.create(path, rows, {"f": None, "i": None})
+
+
+def condition(choose: random.Random, depth: int = 3) -> str:
+    """A random condition."""
+    part = choose.choice
+    if depth and choose.random() < 0.6:
+        one, other = condition(choose, depth - 1), condition(choose, depth - 1)
+        return part([f"({one} AND {other})", f"({one} OR {other})", f"NOT ({one})"])
+    column = part(["x", "f", "i", "s.x", "s.f", "S.I", '"f"'])
+    low, high = round(choose.uniform(-2, 2), 1), round(choose.uniform(-2, 2), 1)
+    literal = part([str(low), f"{low}::DOUBLE", str(int(low)), f"{low}::FLOAT", "0.1", "1e0"])
+    op = part(["<", "<=", ">", ">=", "=", "<>"])
+    return part(
+        [
+            f"{column} {op} {literal}",
+            f"{literal} {op} {column}",
+            f"{column} BETWEEN {low} AND {high}",
+            f"{column} NOT BETWEEN {low} AND {high}",
+            f"{column} IN ({int(low)}, {int(high)}, 0.5)",
+            f"{column} IS NULL",
+            f"{column} IS NOT NULL",
+            f"name {op} 'cd'",
+            "name NOT IN ('ab', 'it''s')",
+            "kind IN ('u', 'w')",
+            f"abs({column}) {op} {literal}",
+            "isnan(x)",
+        ]
+    )
+
+
+def test_conditions_change_no_result(rows: pa.Table, table: kubist.Table) -> None:
+    choose = random.Random(1)
+    with duckdb.connect() as connection:
+        connection.register("s", rows)
+        for _ in range(150):
+            where = condition(choose)
+            query = "SELECT count(*) AS n, sum(key) AS k FROM {} WHERE " + where
+            wanted = connection.sql(query.format("s")).fetchall()[0]
+            assert table.sql(query.format("self AS s"), engine="duckdb").row(0) == wanted, where
+
+
+@pytest.mark.parametrize(
+    "query",
+    [
+        # Each use of the table has a condition of its own, or none.
+        "SELECT count(*) FROM self a JOIN self b USING (key) WHERE a.x > 1",
+        "SELECT (SELECT count(*) FROM self WHERE x > 1) + (SELECT count(*) FROM self)",
+        "SELECT count(*) FROM self WHERE x > 1 UNION ALL SELECT count(*) FROM self WHERE x < -1",
+        "SELECT count(*) FROM self WHERE i > (SELECT avg(i) FROM self WHERE f < 0.2)",
+        # Another table hides it, a column hides the alias, an alias is no column.
+        "WITH self AS (SELECT 5.0 AS x FROM range(3)) SELECT count(*) FROM self WHERE x > 1",
+        "SELECT count(*) FROM self AS x WHERE x.x > 1",
+        "SELECT count(*) FROM (SELECT x + 5 AS x FROM self) WHERE x > 5",
+        "SELECT count(*) FROM (SELECT key AS later FROM self WHERE later > 4000)",
+        "SELECT count(*) FROM self AS s(b, x) WHERE x > 0.5",
+        'SELECT count(*) FROM self WHERE X > 1 AND "F" > 0.5',
+        "FROM self SELECT count(*) WHERE x > 1",
+        "SELECT i, count(*) FROM self WHERE x > 1 GROUP BY i HAVING i > 3 ORDER BY i",
+        "SELECT count(*) FROM self WHERE EXISTS (SELECT 1 FROM range(2) r(k) WHERE i > 15)",
+    ],
+)
+def test_a_query_of_any_shape(rows: pa.Table, table: kubist.Table, query: str) -> None:
+    with duckdb.connect() as connection:
+        connection.register("self", rows)
+        wanted = connection.sql(query).fetchall()
+    assert sorted(table.sql(query, engine="duckdb").rows()) == sorted(wanted)
+
+
+def test_a_condition_of_floats_prunes(tmp_path: Path) -> None:
+    values = np.random.default_rng(2).random((200_000, 2))
+    t = kubist.create(tmp_path / "t", {"x": values[:, 0], "y": values[:, 1]}, ["x", "y"])
+    results: list[kubist.Result] = []
+    frame = t.to_dataset(on_result=results.append)
+    from kubist._duckdb import condition as read
+
+    with duckdb.connect() as connection:
+        query = "SELECT count(*) FROM self WHERE x BETWEEN 0.5 AND 0.51 AND y > 0.99"
+        tree = connection.execute("SELECT json_serialize_sql(?::VARCHAR)", [query]).fetchall()[0][0]
+        connection.register("self", frame.narrowed(read(tree, "self", ["x", "y"])))
+        (found,) = connection.sql(query).fetchall()[0]
+    inside = (values[:, 0] >= 0.5) & (values[:, 0] <= 0.51) & (values[:, 1] > 0.99)
+    assert found == inside.sum()
+    assert results[-1].stats.rows_returned < 100
