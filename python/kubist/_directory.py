@@ -17,6 +17,7 @@ from ._options import checked_options
 from ._pushdown import both
 from ._shown import counted
 from ._split import Split
+from .neighbours import Neighbours
 
 if TYPE_CHECKING:
     import dask.dataframe
@@ -31,7 +32,7 @@ Mapped = TypeVar("Mapped")
 Opened = TypeVar("Opened")
 
 
-class InDirectory(Looks, Generic[Opened]):
+class InDirectory(Neighbours, Looks, Generic[Opened]):
     """A table or a snapshot whose files this process reads."""
 
     _table: _kubist.Table

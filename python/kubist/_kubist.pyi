@@ -13,6 +13,7 @@ import numpy.typing as npt
 from _typeshed import ReadableBuffer as Buffer
 
 from ._spec import EstimateRequest, QuerySpec
+from .neighbours._space import Asked as NeighboursAsked
 
 VERSION: str
 
@@ -72,6 +73,34 @@ def put_frames(
     filled: npt.NDArray[np.uint8],
     arrays: list[Any],
 ) -> tuple[int, int | None]: ...
+def nearest(
+    snapshot: Snapshot,
+    asked: NeighboursAsked,
+    points: list[Incoming],
+    *,
+    k: int,
+    radius: float | str | None,
+) -> Stream: ...
+def within(
+    snapshot: Snapshot, asked: NeighboursAsked, points: list[Incoming], radius: float | str
+) -> Stream: ...
+def pairs(snapshot: Snapshot, asked: NeighboursAsked, radius: float | str) -> Stream: ...
+def clusters(
+    snapshot: Snapshot, asked: NeighboursAsked, radius: float | str, *, least: int, members: int
+) -> Stream: ...
+def pair_counts(
+    snapshot: Snapshot, asked: NeighboursAsked, edges: list[float | str]
+) -> str: ...
+def crossmatch(
+    snapshot: Snapshot,
+    asked: NeighboursAsked,
+    other: Snapshot | None,
+    data: list[Incoming],
+    asked_of_other: NeighboursAsked,
+    radius: float | str,
+    *,
+    best: int | None,
+) -> Stream: ...
 def replay(batches: Batches, stats: str, fraction: float) -> Stream: ...
 
 class NumpyColumn:

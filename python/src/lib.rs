@@ -22,6 +22,7 @@ mod json;
 #[cfg(not(all(feature = "files", feature = "pictures", feature = "command")))]
 mod left_out;
 mod memory;
+mod neighbours;
 #[cfg(feature = "pictures")]
 mod picture;
 mod plain;
@@ -69,6 +70,8 @@ mod _kubist {
     use crate::left_out::absent;
     #[pymodule_export]
     use crate::memory::replay;
+    #[pymodule_export]
+    use crate::neighbours::{clusters, crossmatch, nearest, pair_counts, pairs, within};
     #[cfg(feature = "pictures")]
     #[pymodule_export]
     use crate::picture::{Picture, Scene};

@@ -466,6 +466,13 @@ fn domain(kind: &str, low: End, high: End) -> Domain {
 #[pyclass(frozen, module = "kubist._kubist")]
 pub struct Snapshot(ProcessBound<kubist::Snapshot>);
 
+impl Snapshot {
+    /// The engine's snapshot, for its own process.
+    pub fn bound(&self) -> &ProcessBound<kubist::Snapshot> {
+        &self.0
+    }
+}
+
 #[pymethods]
 impl Snapshot {
     /// The location of its table.

@@ -1,0 +1,109 @@
+//! The ranges of coordinates that contain all positions within a radius of a box.
+
+use crate::Space;
+
+/// More than the rounding error of a range, as a fraction of its numbers.
+const SLACK: f64 = 1e-12;
+
+/// A closed range of each axis; `None` is the whole axis. On a periodic axis, a range may pass the ends of the first
+/// period, and is at most one period wide.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Reach(pub Vec<Option<(f64, f64)>>);
+
+impl Reach {
+    /// All positions within `radius` of the box between `low` and `high`.
+    pub fn around(space: &Space, low: &[f64], high: &[f64], radius: f64) -> Reach {
+        let mut ranges: Vec<(f64, f64)> =
+            low.iter().zip(high).map(|(low, high)| (low - radius, high + radius)).collect();
+        if matches!(space, Space::Sphere) {
+            let latitude = low[1].abs().max(high[1].abs());
+            // Within this angle of the latitude, a pole has every longitude.
+            let longitudes = if latitude + radius < 89.999_999 {
+                let ratio = radius.to_radians().sin() / latitude.to_radians().cos();
+                if ratio < 1.0 { ratio.asin().to_degrees() } else { f64::INFINITY }
+            } else {
+                f64::INFINITY
+            };
+            ranges[0] = (low[0] - longitudes, high[0] + longitudes);
+        }
+        Reach(Vec::new()).widened(space, ranges)
+    }
+
+    /// The smallest ranges that contain both.
+    pub fn joined(&self, space: &Space, other: &Reach) -> Reach {
+        if self.0.is_empty() {
+            return other.clone();
+        }
+        let open = (f64::NEG_INFINITY, f64::INFINITY);
+        let ranges = self.0.iter().zip(&other.0).map(|(one, other)| {
+            let (one, other) = (one.unwrap_or(open), other.unwrap_or(open));
+            (one.0.min(other.0), one.1.max(other.1))
+        });
+        Reach(ranges.enumerate().map(|(axis, range)| bounded(space, axis, range)).collect())
+    }
+
+    fn widened(mut self, space: &Space, ranges: Vec<(f64, f64)>) -> Reach {
+        self.0 = ranges
+            .into_iter()
+            .enumerate()
+            .map(|(axis, (low, high))| {
+                let slack = SLACK * low.abs().max(high.abs());
+                bounded(space, axis, (low - slack, high + slack))
+            })
+            .collect();
+        self
+    }
+
+    /// Returns whether a wrapped position is in all ranges.
+    pub fn has(&self, space: &Space, position: &[f64]) -> bool {
+        self.0.iter().zip(position).enumerate().all(|(axis, (range, number))| match (range, space.period(axis)) {
+            (None, _) => true,
+            (Some((low, high)), None) => (*low..=*high).contains(number),
+            (Some((low, high)), Some(period)) => {
+                [number - period, *number, number + period].iter().any(|image| (*low..=*high).contains(image))
+            }
+        })
+    }
+}
+
+/// A range, or `None` if it has no finite end or a whole period.
+fn bounded(space: &Space, axis: usize, (low, high): (f64, f64)) -> Option<(f64, f64)> {
+    let whole = space.period(axis).is_some_and(|period| !(high - low < period));
+    let open = low == f64::NEG_INFINITY && high == f64::INFINITY;
+    (!whole && !open && !low.is_nan() && !high.is_nan()).then_some((low, high))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use rand::rngs::StdRng;
+    use rand::{Rng, SeedableRng};
+
+    /// All positions within a radius are in the ranges, also across 0h and over the poles.
+    #[test]
+    fn no_neighbour_is_outside() {
+        let mut random = StdRng::seed_from_u64(5);
+        for round in 0..5_000 {
+            let space = if round % 2 == 0 { Space::Sphere } else { Space::Flat { periods: vec![Some(10.0), None] } };
+            let position = |random: &mut StdRng| match space {
+                Space::Sphere if random.random_bool(0.3) => {
+                    let pole = if random.random_bool(0.5) { 90.0 } else { -90.0 };
+                    [random.random_range(0.0..360.0), pole - f64::copysign(random.random_range(0.0..2.0), pole)]
+                }
+                Space::Sphere => [random.random_range(0.0..360.0), random.random_range(-90.0..=90.0)],
+                Space::Flat { .. } => [random.random_range(0.0..10.0), random.random_range(-10.0..10.0)],
+            };
+            let (one, other) = (position(&mut random), position(&mut random));
+            let square = |one: [f64; 2], other: [f64; 2]| {
+                let apart = (one[0] - other[0]).abs();
+                let apart = apart.min(10.0 - apart);
+                apart * apart + (one[1] - other[1]).powi(2)
+            };
+            let distance = space.distance(&one, &other, square(one, other));
+            if distance <= space.most_radius() {
+                let reach = Reach::around(&space, &one, &one, distance);
+                assert!(reach.has(&space, &other), "{one:?} {other:?} {distance} {reach:?}");
+            }
+        }
+    }
+}

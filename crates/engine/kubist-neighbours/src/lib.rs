@@ -1,0 +1,37 @@
+//! Neighbours of points and rows: the nearest rows, rows within a radius, pairs of rows, matches of two tables, and
+//! groups of rows.
+//!
+//! Every search reads through [`kubist::Snapshot::query`] and has the same guarantees: the result is exact, and its
+//! memory depends on [`Asked::tile_rows`], not on the size of the table. Work is divided by space, with a sample of
+//! the rows as the prediction of their density, so each region of the table is read about once.
+//!
+//! [`Searched`] is a table whose columns are positions. [`Points`] are positions in memory. [`Nearest`], [`Within`],
+//! [`Pairs`], [`Clusters`] and [`CrossMatch`] are [`Results`]: they deliver batches.
+
+#![deny(missing_docs)]
+
+mod clusters;
+mod columns;
+mod counts;
+mod crossmatch;
+mod nearest;
+mod pairs;
+mod points;
+mod results;
+mod rows;
+mod searched;
+mod temporary;
+mod tiled;
+mod within;
+
+pub use clusters::{Clusters, Linking};
+pub use counts::{Counts, counts};
+pub use crossmatch::CrossMatch;
+pub use kubist_region::Length;
+pub use nearest::Nearest;
+pub use pairs::Pairs;
+pub use points::Points;
+pub use results::Results;
+pub use searched::{Asked, Searched};
+pub use temporary::Temporary;
+pub use within::Within;

@@ -1,0 +1,253 @@
+"""Searches of neighbours, as methods of tables and snapshots."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from typing import TYPE_CHECKING, Any, Literal, TypedDict, Unpack, cast
+
+from .. import _box, _kubist
+from .._data import Data
+from .._options import checked_options
+from .._questions import Questions
+from .._result import Result
+from . import _space
+from ._space import Space
+
+if TYPE_CHECKING:
+    from .._arguments import AnyRegion, Box, Steps
+    from .._spec import QuerySpec
+
+
+class Rows(TypedDict, total=False):
+    """Parameters that select the rows of a search and their columns."""
+
+    box: Box | None
+    where: str | None
+    region: AnyRegion | None
+    sample: float | str | None
+    steps: Steps | None
+    columns: Sequence[str] | None
+
+
+class Options(Rows, Space, total=False):
+    """Parameters of a search: its rows and its distance."""
+
+
+class Other(TypedDict, total=False):
+    """Parameters of the other table of a match."""
+
+    other_sphere: tuple[str, str] | None
+    other_on: Sequence[str] | None
+    other_where: str | None
+    other_columns: Sequence[str] | None
+
+
+class Matching(Options, Other, total=False):
+    """Parameters of a match of two tables."""
+
+
+class Searches(Questions):
+    """Searches of neighbours of positions."""
+
+    def _pinned(self) -> _kubist.Snapshot:
+        raise NotImplementedError
+
+    @checked_options(Options)
+    def nearest(
+        self, points: Any, k: int = 1, *, radius: Any = None, **options: Unpack[Options]
+    ) -> Result:
+        """Returns the ``k`` nearest rows of each point, with their distances.
+
+        The result is exact. Its memory does not depend on the size of the table, and each region
+        of the table is read about once.
+
+        Parameters
+        ----------
+        points
+            An array of shape (points, axes) in the order of ``on``, one position, or columns of
+            these names: a dict, a pandas or Polars frame, an Arrow or astropy table. With
+            ``sphere`` also a `SkyCoord`.
+        k
+            The number of rows for each point.
+        radius
+            Only rows up to this distance, as for `within`. A point may then have fewer than ``k``
+            rows; without it, ``k`` is at most the number of rows that match.
+        on
+            The columns of the Euclidean distance, in one unit; None: all dimensions.
+        period
+            ``{"x": 25.0}``: columns that repeat. Their distance is to the nearest image. The
+            periods of the table (`kubist.create`) apply too.
+        sphere
+            ``("ra", "dec")``: the distance is the angle between these longitudes and latitudes, in
+            degrees. 0h and the poles are no special positions.
+        tile_rows
+            About how many rows are searched at a time, which bounds the memory; None: 400,000.
+        box, where, region, sample, steps, columns
+            As for `query`: the rows that are searched, and their columns.
+
+        Returns
+        -------
+        Result
+            The columns ``point`` (the index of the point), ``rank`` (from 1), ``distance`` and
+            those of the row. The rows of a point follow one another by rank; the order of points is
+            unspecified. Rows at equal distances have an unspecified order.
+
+        Raises
+        ------
+        InvalidInput
+            A point is NaN or lacks a column, ``k`` is above the number of rows, a column is
+            unknown, or columns have different units.
+
+        Examples
+        --------
+        >>> t.nearest([(0.1, 0.2, 0.3)], k=5).to_pandas()
+        >>> stars.nearest({"ra": 83.6, "dec": 22.0}, k=3, sphere=("ra", "dec"))
+        """
+        most = None if radius is None else _space.radius("radius", radius)
+        number = _box.count("k", k)
+        asked, given = self._search(points, options)
+        return self._found(
+            lambda pinned: _kubist.nearest(pinned, asked, given(), k=number, radius=most)
+        )
+
+    @checked_options(Options)
+    def within(self, points: Any, radius: Any, **options: Unpack[Options]) -> Result:
+        """Returns all rows within a radius of each point, with their distances.
+
+        Parameters
+        ----------
+        points
+            As for `nearest`.
+        radius
+            A number in the unit of the columns, in degrees with ``sphere``; text with a unit, such
+            as ``"1 arcsec"`` or ``"5 mm"``; or a quantity of astropy. Rows at this distance belong
+            to the result. At most half of the shortest period.
+        on, period, sphere, box, where, region, sample, steps, columns
+            As for `nearest`.
+
+        Returns
+        -------
+        Result
+            The columns ``point`` (the index of the point), ``distance`` and those of the row, in an
+            unspecified order. Its size needs no memory when it is read batch by batch.
+
+        Raises
+        ------
+        InvalidInput
+            As for `nearest`; the radius is negative, of another unit, or above half of a period.
+
+        Examples
+        --------
+        >>> t.within(probes, "1 mm").to_arrow()
+        """
+        most = _space.radius("radius", radius)
+        asked, given = self._search(points, options)
+        return self._found(lambda pinned: _kubist.within(pinned, asked, given(), most))
+
+    @checked_options(Options, Other)
+    def crossmatch(
+        self,
+        other: Any,
+        radius: Any,
+        best: int | Literal["all"] = 1,
+        **options: Unpack[Matching],
+    ) -> Result:
+        """Matches the rows with those of another table by position.
+
+        Both tables are read in bounded memory. Data that is no table becomes a table in ``TMPDIR``
+        for the time of the search.
+
+        Parameters
+        ----------
+        other
+            A table or a snapshot, or data that `kubist.create` accepts: an astropy, Arrow or pandas
+            table, or a dict of columns.
+        radius
+            The largest distance of a match, as for `within`: degrees, ``"1 arcsec"``, or a quantity
+            of astropy.
+        best
+            The number of nearest rows of ``other`` for each row, or ``"all"``.
+        sphere
+            The columns of longitude and latitude, ``("ra", "dec")`` unless ``on`` is given.
+        on, period, box, where, region, sample, steps, columns
+            As for `nearest`.
+        other_sphere, other_on
+            The columns of the positions in ``other``; None: the same names.
+        other_where, other_columns
+            The rows of ``other``, and their columns.
+
+        Returns
+        -------
+        Result
+            The columns of the row, ``distance``, and the columns of the matching row. A name that
+            is taken gets ``_2`` at its end. Rows without a match are not in it.
+
+        Raises
+        ------
+        InvalidInput
+            As for `within`; the positions of both tables differ in their unit or number of columns.
+
+        Examples
+        --------
+        >>> stars.crossmatch(galaxies, "1 arcsec").to_pandas()
+        >>> stars.crossmatch(sources, 2 * u.arcsec, best="all", other_sphere=("RAJ2000", "DEJ2000"))
+        """
+        most = _space.radius("radius", radius)
+        number = None if best == "all" else _box.count("best", best)
+        own = {name: value for name, value in options.items() if name not in Other.__annotations__}
+        if own.get("on") is None and own.get("sphere") is None:
+            own["sphere"] = ("ra", "dec")
+        asked = self._neighbours_asked(cast("Options", own))
+        theirs = self._of_other(asked, options)
+        if isinstance(other, Searches):
+            named: _kubist.Snapshot | None = other._pinned()
+        else:
+            named = None
+            if isinstance(other, Iterator):
+                other = list(other)
+        return self._found(
+            lambda pinned: _kubist.crossmatch(
+                pinned,
+                asked,
+                named,
+                list(Data(other)) if named is None else [],
+                theirs,
+                most,
+                best=number,
+            )
+        )
+
+    def _of_other(self, asked: _space.Asked, options: Matching) -> _space.Asked:
+        """The search in the other table: the same distance, in its own columns."""
+        theirs: dict[str, Any] = {"on": asked.get("on"), "sphere": asked.get("sphere")}
+        for name in ("on", "sphere"):
+            if options.get(f"other_{name}") is not None:
+                theirs[name] = options[f"other_{name}"]  # type: ignore[literal-required]
+        names = dict(zip(asked.get("on", ()), theirs["on"] or (), strict=False))
+        period = {names.get(name, name): length for name, length in asked.get("period", {}).items()}
+        rows = {"where": options.get("other_where"), "columns": options.get("other_columns")}
+        query: QuerySpec = _box.spec(lambda: self.schema, cast("Any", rows))
+        return _space.asked(query, {**cast("Space", theirs), "period": period or None})
+
+    def _search(
+        self, points: Any, options: Options
+    ) -> tuple[_space.Asked, Callable[[], list[_kubist.Incoming]]]:
+        """The search, and its points, which each reading converts."""
+        asked = self._neighbours_asked(options)
+        named = asked.get("sphere") or asked.get("on")
+        if isinstance(points, Iterator):
+            points = list(points)
+        return asked, lambda: _space.points(points, lambda: named or self._dimensions())
+
+    def _neighbours_asked(self, options: Options) -> _space.Asked:
+        rows = {name: options.get(name) for name in Rows.__annotations__}
+        space = {name: options.get(name) for name in Space.__annotations__}
+        query: QuerySpec = self._question(**cast("Any", rows))
+        return _space.asked(query, cast("Space", space))
+
+    def _dimensions(self) -> list[str]:
+        return [dimension.column for dimension in self._about().dimensions]
+
+    def _found(self, search: Callable[[_kubist.Snapshot], _kubist.Stream]) -> Result:
+        pinned = self._pinned()
+        return Result(search(pinned), lambda: search(pinned), pinned.metadata)
