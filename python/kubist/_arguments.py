@@ -77,6 +77,7 @@ class Create(TypedDict, total=False):
     units: Mapping[str, str] | None
     accuracy: Mapping[str, float | str] | None
     period: Mapping[str, Period] | None
+    sphere: tuple[str, str] | None
     metadata: Mapping[str, Any] | None
     storage: Storage | None
 

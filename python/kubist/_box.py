@@ -392,7 +392,7 @@ def bound(column: str, value: Any) -> float | str:
         ) from None
 
 
-def periods(value: Any) -> list[tuple[str, Plain]]:
+def periods(value: Any) -> list[tuple[str, float | str | None]]:
     """``{"x": 25, "y": (-12.5, 12.5)}`` as pairs of column and number, or text of an interval."""
     if value is None:
         return []
@@ -401,7 +401,7 @@ def periods(value: Any) -> list[tuple[str, Plain]]:
     return [(_column("period", column), _period(column, of)) for column, of in value.items()]
 
 
-def _period(column: str, value: Any) -> Plain:
+def _period(column: str, value: Any) -> float | str | None:
     if isinstance(value, tuple | list):
         low, high = (_period(column, end) for end in pair(f"period: {column}", value))
         return f"{low}:{high}"
@@ -410,6 +410,15 @@ def _period(column: str, value: Any) -> Plain:
     if hasattr(value, "unit") and hasattr(value, "value"):
         return f"{finite(f'period: {column}', value.value)!r} {value.unit}"
     return finite(f"period: {column}", value)
+
+
+def sphere(value: Any) -> tuple[str, str] | None:
+    if value is None:
+        return None
+    found = names("sphere", value)
+    if len(found) != 2:
+        raise InvalidInput(f"sphere: expected the columns of longitude and latitude, not {value!r}")
+    return found[0], found[1]
 
 
 def of_periods(texts: Mapping[str, str]) -> dict[str, float | tuple[float, float]]:

@@ -31,6 +31,7 @@ def create(
     lookup: Sequence[str] | None = None,
     accuracy: Mapping[str, float | str] | None = None,
     period: Mapping[str, Period] | None = None,
+    sphere: tuple[str, str] | None = None,
     storage: Storage | None = None,
 ) -> Table:
     """Creates a table at ``path``.
@@ -84,6 +85,10 @@ def create(
         ``{"x": 25.0, "ra": 360}``. Boxes, regions and distances wrap there. The values are from 0
         to the length; ``{"x": (-12.5, 12.5)}`` gives another interval. Other values are refused.
         docs/regions.md
+    sphere
+        The columns of longitude and latitude of positions on a sphere: ``("ra", "dec")``, in
+        degrees or with a unit. Regions of the sky use them by default, and the longitude has the
+        period of a turn.
     storage
         Options of the storage, as ``{"compression": "small", "shared": True}``. ``compression`` is
         ``"fast"`` (to write), ``"small"`` (on disk) or ``"balanced"``, the default; `Table.alter`
@@ -138,6 +143,7 @@ def create(
             accuracy=_box.accuracy(accuracy),
             units=_box.units(units),
             period=_box.periods(period),
+            sphere=_box.sphere(sphere),
             metadata=_box.metadata(metadata),
             exist_ok=bool(exist_ok),
             shared=bool(stored.get("shared")),

@@ -172,6 +172,9 @@ class Explanation:
     """Of the table's handle so far; None for a local directory."""
     predicted: Prediction | None
     """By the model of ``fit``, if given."""
+    plan: dict[str, Any]
+    """The plan before the run: ``method``, ``shape`` (the region), ``bounds`` of dimensions, the
+    expected ``runs`` and rows, and others, as `kubist explain --json` prints them."""
 
     @property
     def examined_per_row(self) -> float:
@@ -367,7 +370,8 @@ class About:
     lookup: list[str]
     columns: list[Column]
     declared: list[DeclaredWriters]
-    period: dict[str, str]
+    period: dict[str, str] = field(default_factory=dict)
+    sphere: list[str] | None = None
 
     @classmethod
     def parse(cls, text: str) -> About:
@@ -421,6 +425,8 @@ class Info:
     columns: list[Column]
     period: dict[str, str]
     """The periods of columns, as text; `kubist.Table.period` has numbers."""
+    sphere: list[str] | None
+    """The columns of longitude and latitude of positions on a sphere."""
     writers: list[WriterInfo]
     declared: list[DeclaredWriters]
     """Declarations of the writers that steps wait for; empty without any."""
@@ -480,6 +486,8 @@ class Info:
         ]
         if self.lookup:
             lines.append(("lookup", ", ".join(self.lookup)))
+        if self.sphere:
+            lines.append(("sphere", ", ".join(self.sphere)))
         if self.period:
             lines.append(("period", ", ".join(f"{name}={of}" for name, of in self.period.items())))
         lines += [

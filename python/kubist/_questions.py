@@ -63,6 +63,11 @@ class Questions:
         return _box.of_periods(self._about().period)
 
     @property
+    def sphere(self) -> tuple[str, str] | None:
+        """The columns of longitude and latitude of positions on a sphere, if declared."""
+        return _box.sphere(self._about().sphere)
+
+    @property
     def units(self) -> dict[str, str]:
         """The units, by column; columns without a unit are not in it."""
         columns = json.loads(self._pinned().columns())

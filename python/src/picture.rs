@@ -169,6 +169,7 @@ impl Picture {
             kind,
             map: drawing.colormap.parse::<Colormap>().map_err(|error| invalid(py, &format!("colormap: {error}")))?,
         };
+        points.wrap([ends(0), ends(1)]);
         let suits = || !has_log && kubist_plot::suits_equal_aspect(fields[0], fields[1], &points);
         let caption = kubist_plot::caption(points.len() as u64, drawing.fraction, drawing.rows)
             + &points.not_drawn()

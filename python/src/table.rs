@@ -68,7 +68,7 @@ impl Table {
     /// `dimensions`: column, kind of domain (`learned`, `linear`, `quantile`), its ends. `metadata`: a JSON
     /// object.
     #[staticmethod]
-    #[pyo3(signature = (location, schema, *, dimensions, identity, lookup, capacity, seed, replication, compression, strata, accuracy, units, period, metadata, exist_ok, shared))]
+    #[pyo3(signature = (location, schema, *, dimensions, identity, lookup, capacity, seed, replication, compression, strata, accuracy, units, period, sphere, metadata, exist_ok, shared))]
     #[expect(clippy::too_many_arguments, reason = "keywords, all of them, in Python")]
     fn create(
         py: Python<'_>,
@@ -85,6 +85,7 @@ impl Table {
         accuracy: Vec<(String, End)>,
         units: Vec<(String, String)>,
         period: Vec<(String, End)>,
+        sphere: Option<[String; 2]>,
         metadata: &str,
         exist_ok: bool,
         shared: bool,
@@ -105,6 +106,7 @@ impl Table {
             accuracy: named(accuracy),
             units,
             period: named(period),
+            sphere,
             metadata,
             exist_ok,
             shared,

@@ -80,7 +80,7 @@ def test_python(kind: Any) -> None:
 def test_files_that_stay_as_they_are() -> None:
     files = kubist.FileIndex
     own = {"isel", "skip_damaged"}
-    shared = {"box", "where", "sample", "columns"}
+    shared = {"box", "where", "region", "sample", "columns"}
     assert parameters(files.query, own) == shared | {"limit"}
     assert parameters(files.count, own) == shared - {"columns"}
     assert parameters(files.explain, own | {"workers", "gap", "sorted"}) == shared

@@ -329,3 +329,125 @@ def test_a_small_cone_has_the_star_at_its_center(sky: tuple[kubist.Table, Column
             region=kubist.cone(float(at["ra"][row]), float(at["dec"][row]), "3 mas")
         )
         assert found.to_arrow().num_rows == 1, (at["ra"][row], at["dec"][row])
+
+
+def test_a_table_declares_its_sphere(tmp_path: Path) -> None:
+    random = np.random.default_rng(8)
+    turned = {"l": random.random(2000) * 360, "b": random.uniform(-90, 90, 2000)}
+    table = kubist.create(tmp_path / "t", turned, ["l", "b"], sphere=("l", "b"))
+    assert table.sphere == ("l", "b") and table.period == {"l": 360.0}
+    assert table.info().sphere == ["l", "b"] and "sphere" in repr(table.info())
+    at = {"ra": turned["l"], "dec": turned["b"]}
+    cone = kubist.cone(0.5, 30, 20)
+    assert table.count(region=cone) == (apart(at, 0.5, 30) <= 20).sum()
+    wide = (turned["l"] >= 350) | (turned["l"] <= 10)
+    assert table.count(box={"l": (350, 370)}) == wide.sum()
+    assert table.copy_to(tmp_path / "u").sphere == ("l", "b")
+    radians = {name: np.radians(values) for name, values in turned.items()}
+    units = {"l": "rad", "b": "rad"}
+    kubist.create(tmp_path / "r", radians, ["l", "b"], units=units, sphere=("l", "b")).close()
+    with kubist.open(tmp_path / "r") as other:
+        assert other.period == {"l": pytest.approx(2 * math.pi)}
+        assert other.count(region=cone) == table.count(region=cone)
+    around = {"l": (turned["l"] + 180) % 360 - 180, "b": turned["b"]}
+    half = {"l": (-180, 180)}
+    with kubist.create(tmp_path / "h", around, ["l", "b"], period=half, sphere=("l", "b")) as other:
+        assert other.count(box={"l": (350, 370)}) == wide.sum()
+    for wrong, said in (
+        ({"sphere": ("l",)}, "the columns of longitude and latitude"),
+        ({"sphere": ("l", "l")}, "both longitude and latitude"),
+        ({"sphere": ("l", "w")}, "w"),
+        ({"sphere": ("l", "b"), "period": {"l": 24}}, "has the period 24, and a turn is 360"),
+        ({"sphere": ("l", "b"), "units": {"l": "m"}}, "m"),
+    ):
+        with pytest.raises(kubist.InvalidInput, match=said):
+            kubist.create(tmp_path / "w", turned, ["l", "b"], **wrong)
+
+
+def test_cones_are_as_cheap_at_the_poles_and_across_0h(tmp_path: Path) -> None:
+    random = np.random.default_rng(9)
+    rows = 400_000
+    at = {
+        "ra": random.random(rows) * 360,
+        "dec": np.degrees(np.arcsin(random.uniform(-1, 1, rows))),
+    }
+    table = kubist.create(tmp_path / "t", at, ["ra", "dec"], capacity=512, sphere=("ra", "dec"))
+    radius = math.degrees(math.acos(1 - 2 * 20_000 / rows))
+
+    def examined(ra: float, dec: float) -> float:
+        explained = table.explain(region=kubist.cone(ra, dec, radius))
+        assert explained.stats.rows_returned == (apart(at, ra, dec) <= radius).sum()
+        return explained.examined_per_row
+
+    elsewhere = max(examined(100, 0), examined(180, 30), examined(45, -45))
+    assert elsewhere < 1.5
+    for ra, dec in ((0, 0), (359.99, 40), (10, 90), (0, -90), (77, 89), (200, 80)):
+        assert examined(ra, dec) < 1.2 * elsewhere, (ra, dec)
+    # Rows inside are counted from metadata: only those near the border are read.
+    explained = table.explain(region=kubist.cone(100, 0, 60), columns=[])
+    assert explained.examined_per_row < 0.4
+
+
+def test_explain_shows_a_region_and_its_bounds(space: tuple[kubist.Table, Columns]) -> None:
+    table, _ = space
+    ball = region.sphere((0.5, 0.5, 0.5), 0.25)
+    explained = table.explain(region=ball)
+    assert json.loads(explained.plan["shape"]) == ball.to_dict()
+    for (name, low, high), own in zip(explained.plan["bounds"], "xyz", strict=True):
+        assert name == own and (low, high) == pytest.approx((0.25, 0.75), abs=1e-9)
+    command = [COMMAND, "explain", table.location, "--region", ball.to_json()]
+    text = subprocess.run(command, check=True, capture_output=True, text=True).stdout
+    assert 'shape         {"sphere"' in text and "bounds        x 0.2" in text
+
+
+def test_regions_over_many_runs(tmp_path: Path) -> None:
+    random = np.random.default_rng(10)
+    at = {name: random.random(4000) for name in "xyz"}
+    for number in (0, 1):
+        rows = {name: values[number::2] for name, values in at.items()}
+        kubist.create(tmp_path / f"run{number}", rows, ["x", "y"]).close()
+    runs = kubist.open_many(str(tmp_path / "run*"))
+    ball = region.sphere((0.5, 0.5, 0.5), 0.4)
+    squares = sum((at[name] - 0.5) ** 2 for name in "xyz")
+    inside = int((squares <= 0.4**2).sum())
+    assert runs.count(region=ball) == inside
+    assert runs.query(region=ball, columns=["x"]).to_arrow().num_rows == inside
+    assert runs.estimate("count()", region=ball).low <= inside
+    with kubist.open(tmp_path / "run1") as other:
+        other.set_unit("x", "m")
+    with kubist.open(tmp_path / "run0") as other:
+        other.set_unit("x", "cm")
+    runs = kubist.open_many(str(tmp_path / "run*"))
+    with pytest.raises(kubist.InvalidInput, match="column x of run run1 has another unit"):
+        runs.count(region=region.box(x=(0, 1)))
+
+
+def test_regions_of_indexed_files(tmp_path: Path) -> None:
+    netcdf = pytest.importorskip("scipy.io")
+    random = np.random.default_rng(11)
+    file = netcdf.netcdf_file(tmp_path / "a.nc", "w")
+    file.createDimension("n", 5000)
+    values = {name: random.random(5000) for name in "xyz"}
+    for name, column in values.items():
+        file.createVariable(name, "d", ("n",))[:] = column
+    file.close()
+    files = kubist.index(tmp_path / "a.nc")
+    ball = region.sphere((0.5, 0.5, 0.5), 0.3)
+    squares = sum((values[name] - 0.5) ** 2 for name in "xyz")
+    inside = int((squares <= 0.3**2).sum())
+    assert files.count(region=ball) == inside
+    assert files.query(region=ball.to_dict(), where="x > 0.5").to_arrow().num_rows == int(
+        ((squares <= 0.3**2) & (values["x"] > 0.5)).sum()
+    )
+    assert files.estimate("count()", region=ball).low <= inside
+    command = [
+        COMMAND,
+        "query",
+        str(tmp_path / "a.nc"),
+        "--region",
+        ball.to_json(),
+        "--columns",
+        "x",
+    ]
+    text = subprocess.run(command, check=True, capture_output=True, text=True).stdout
+    assert len(text.split()) == inside + 1

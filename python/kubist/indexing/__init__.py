@@ -40,6 +40,7 @@ if TYPE_CHECKING:
     import pyarrow as pa
     import pyarrow.dataset
 
+    from .._arguments import AnyRegion
     from .._picture import Picture
     from .._sql import Relation, SqlTable
 
@@ -102,6 +103,8 @@ class FileIndex:
             Closed ranges by column: a number, a pair, or a slice of values; None is open.
         where
             A condition in SQL over variables of a grid, their coordinates and positions.
+        region
+            A region of their values, as of `kubist.region`, joined by AND.
         isel
             Positions by axis: a number, or a slice without a step.
         columns
@@ -172,6 +175,7 @@ class FileIndex:
         *,
         box: Ranges | None = None,
         where: str | None = None,
+        region: AnyRegion | None = None,
         isel: Ranges | None = None,
         group_by: str | Sequence[str] | None = None,
         error: float | str | None = None,
@@ -193,7 +197,7 @@ class FileIndex:
         ----------
         aggregates, group_by, progressive
             As for `Table.estimate`.
-        box, where, isel
+        box, where, region, isel
             The positions, as for `query`.
         error, within, max_rows, max_bytes, confidence, tails
             The goal, as for `Table.estimate`.
@@ -227,8 +231,8 @@ class FileIndex:
             confidence=confidence,
             tails=tails,
         )
-        region = _question.question(box, where=where, isel=isel)
-        asked = json.dumps(region), json.dumps(request)
+        positions = _question.question(box, where=where, region=region, isel=isel)
+        asked = json.dumps(positions), json.dumps(request)
         if progressive:
             return _estimate.steps(self._files.estimates(*asked))
         return Estimate(self._files.estimate(*asked))
@@ -242,6 +246,7 @@ class FileIndex:
         *,
         box: Ranges | None = None,
         where: str | None = None,
+        region: AnyRegion | None = None,
         isel: Ranges | None = None,
         sample: float | str | None = None,
         limit: int | None = None,
@@ -259,7 +264,7 @@ class FileIndex:
             The columns of the axes.
         color
             The column that colours the points. None: the number of points at each location.
-        box, where, isel, sample, limit
+        box, where, region, isel, sample, limit
             The rows, as for `query`; by default at most 200,000.
         log, range, size, title, style
             As for `Table.plot`.
@@ -276,7 +281,9 @@ class FileIndex:
         asked = list(dict.fromkeys(name for name in (x, y, color) if name is not None))
         if limit is None and sample is None:
             limit = _picture.POINTS
-        result = self.query(box, where=where, isel=isel, sample=sample, limit=limit, columns=asked)
+        result = self.query(
+            box, where=where, region=region, isel=isel, sample=sample, limit=limit, columns=asked
+        )
         return _picture.draw(
             result,
             None,

@@ -5,11 +5,15 @@ from __future__ import annotations
 import math
 import operator
 from collections.abc import Mapping, Sequence
-from typing import Any, TypedDict, Unpack
+from typing import TYPE_CHECKING, Any, TypedDict, Unpack
 
 from .._box import fraction, in_json
 from .._errors import InvalidInput
 from .._spec import End
+from ..region import to_dict
+
+if TYPE_CHECKING:
+    from .._arguments import AnyRegion
 
 Ranges = Mapping[str, Any]
 
@@ -18,6 +22,7 @@ class Positions(TypedDict, total=False):
     """The positions of a query, as for `FileIndex.query`."""
 
     where: str | None
+    region: AnyRegion | None
     isel: Ranges | None
 
 
@@ -61,6 +66,7 @@ def question(box: Ranges | None, **asked: Unpack[Asked]) -> dict[str, Any]:
     sample = asked.get("sample")
     return {
         "where": asked.get("where"),
+        "region": None if asked.get("region") is None else to_dict(asked["region"]),
         "isel": [positions(axis, given) for axis, given in isel.items()],
         "box": {column: values(column, given) for column, given in (box or {}).items()},
         "columns": None if columns is None else list(columns),

@@ -70,8 +70,9 @@ def ingest(
         and NPZ define no dimensions.
     create
         Other options of a new table, as for `kubist.create`: ``lookup``, ``capacity``, ``seed``,
-        ``units``, ``accuracy``, ``period``, ``metadata``, ``storage``. Snapshots of GADGET, AREPO
-        and SWIFT with periodic boundaries give the period themselves; ``{"period": {}}`` declines.
+        ``units``, ``accuracy``, ``period``, ``sphere``, ``metadata``, ``storage``. Snapshots of
+        GADGET, AREPO and SWIFT with periodic boundaries give the period themselves;
+        ``{"period": {}}`` declines.
     read
         Options of reading. ``format`` is the format, if name and first bytes do not show it.
         ``topology`` is a file with the topology of a trajectory, in a format of MDAnalysis.
@@ -146,6 +147,7 @@ def ingest(
             types=reading.get("types") or {},
             units=made.get("units") or {},
             period=made.get("period"),
+            sphere=_box.sphere(made.get("sphere")),
             metadata=made.get("metadata") or {},
             columns=reading.get("columns"),
             delimiter=reading.get("delimiter"),

@@ -288,6 +288,10 @@ class Ingestion:
     def _check_period(self, table: Table, sources: Sequence[Source]) -> None:
         """Refuses other periods than those of an existing table."""
         here = table.period
+        if self.asked.sphere is not None and self.asked.sphere != table.sphere:
+            raise InvalidInput(
+                f"{self.location}: its sphere is {table.sphere}, not {self.asked.sphere}"
+            )
         for name, asked in _box.periods(self.asked.period):
             if (text := table._table.period(name, asked)) != table._about().period.get(name):
                 raise InvalidInput(
@@ -415,6 +419,7 @@ class Ingestion:
             storage=self.asked.storage,
             accuracy=self.asked.accuracy,
             period=self._period(sources),
+            sphere=self.asked.sphere,
             metadata={**source.metadata, "format": source.format, **self.asked.metadata},
             exist_ok=True,
         )

@@ -31,6 +31,7 @@ class Asked:
     types: Mapping[str, str] = field(default_factory=dict)
     units: Mapping[str, str] = field(default_factory=dict)
     period: Mapping[str, Any] | None = None
+    sphere: tuple[str, str] | None = None
     metadata: Mapping[str, Any] = field(default_factory=dict)
     columns: Sequence[str] | None = None
     delimiter: str | None = None

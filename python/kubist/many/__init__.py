@@ -25,9 +25,7 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
     from .._arguments import Box
-    from .._asked import Asked
     from .._picture import Picture
-    from .._spec import QuerySpec
 
 
 @checked_options()
@@ -85,11 +83,6 @@ class Many(Looks):
     def __init__(self, runs: Sequence[Run], union: Union) -> None:
         self._runs, self._union = runs, union
         self._pin = Pinned(union, runs)
-
-    def _question(self, **asked: Unpack[Asked]) -> QuerySpec:
-        if asked.get("region") is not None:
-            raise InvalidInput("region: runs may differ in units: write where, or query one run")
-        return super()._question(**asked)
 
     def _pinned(self) -> Pinned:
         return self._pin

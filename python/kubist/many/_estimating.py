@@ -46,7 +46,9 @@ def estimate(
         "sample",
     )
     region: dict[str, Any] = {
-        name: request[name] for name in ("box", "where", "window", "steps") if name in request
+        name: request[name]
+        for name in ("box", "where", "region", "window", "steps")
+        if name in request
     }
     aggregates = [_text.named(text) for text in request["aggregates"]]
     groups = [_text.named(text)[0] for text in request.get("group_by", [])]

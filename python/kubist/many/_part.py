@@ -74,6 +74,13 @@ class Part:
             own["where"] = self.expression(own["where"])
         if "box" in own:
             own["box"] = self.box(own["box"])
+        if "region" in own:
+            for column in sorted(self.union.present[self.number]):
+                if self.union.in_shared_unit(self.number, column) is not None:
+                    raise InvalidInput(
+                        f"region: column {column} of run {self.run.name} has another unit than in "
+                        "the first run: write where, or query one run"
+                    )
         return own
 
     def nothing(self) -> str:

@@ -400,7 +400,7 @@ def _quoted_term(name: str, direction: str) -> str:
     return f"{_text.quoted(name)} {'desc' if direction == 'descending' else 'asc'}"
 
 
-_OF_ROWS = ("box", "where", "sample", "window", "steps", "columns", "inclusion")
+_OF_ROWS = ("box", "where", "region", "sample", "window", "steps", "columns", "inclusion")
 """Parameters that the engine checks against the columns of all runs."""
 
 

@@ -92,6 +92,7 @@ pub struct Create {
     accuracy: InOrder<Bound>,
     #[serde(default)]
     period: InOrder<Bound>,
+    sphere: Option<[String; 2]>,
     #[serde(default)]
     metadata: Metadata,
     /// Open an existing table if it has the same definition, so that every rank of a job may create it.
@@ -155,6 +156,7 @@ impl Create {
             compression: compression.unwrap_or_default(),
             strata: strata(self.storage.strata.as_deref())?.unwrap_or_default(),
             accuracy: self.accuracy.0.into_iter().map(value).collect(),
+            sphere: self.sphere,
             period: self.period.0.into_iter().map(value).collect(),
             units,
             metadata: self.metadata,

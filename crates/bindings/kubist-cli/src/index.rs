@@ -124,7 +124,6 @@ pub fn open(paths: &[PathBuf], cancel: &Cancel) -> Result<Files> {
 fn question(table: &Location, asked: &args::Question, files: &Files) -> Result<Question> {
     let args::Question { region, selection, per_cell, inclusion } = asked;
     let of_tables = [
-        ("--region", region.region.is_some()),
         ("--window", region.window.is_some()),
         ("--steps", region.steps.is_some()),
         ("--per-cell", per_cell.is_some()),
@@ -133,12 +132,13 @@ fn question(table: &Location, asked: &args::Question, files: &Files) -> Result<Q
     ];
     if let Some((option, _)) = of_tables.iter().find(|(_, given)| *given) {
         return Err(Failure::usage(format!(
-            "{option} works on tables only, and {table} is a file of arrays; use --where, --box, --sample, --limit \
+            "{option} works on tables only, and {table} is a file of arrays; use --where, --box, --region, --sample, --limit \
              and --columns"
         )));
     }
     Ok(Question {
         filter: region.filter.clone(),
+        region: region.region.clone(),
         bounds: parse::bounds(&region.ranges, &files.names())?,
         columns: selection.columns.clone().map(|columns| columns.0),
         sample: region.sample,

@@ -51,6 +51,9 @@ fn page(info: &Info) -> String {
     if !info.about.lookup.is_empty() {
         line("lookup", info.about.lookup.join(", "));
     }
+    if let Some(columns) = &info.about.sphere {
+        line("sphere", columns.join(", "));
+    }
     if !info.about.period.is_empty() {
         let periods = info.about.period.iter().map(|(column, period)| format!("{column}={period}"));
         line("period", periods.collect::<Vec<_>>().join(", "));

@@ -130,6 +130,7 @@ fn open_or_create(command: &args::Ingest, asked: &IngestGroups, inputs: &[Input]
         strata: new.strata.unwrap_or_default(),
         accuracy: new.accuracy.iter().map(|(column, bound)| (column.clone(), Value::Text(bound.clone()))).collect(),
         units: new.units.clone(),
+        sphere: new.sphere.clone(),
         period: parse::Periods(new.period.clone().unwrap_or_default()).values(),
         metadata: new.metadata.clone(),
         // Another process may have created the same table.
@@ -213,6 +214,10 @@ fn agrees(command: &args::Ingest, asked: &IngestGroups, table: &Table) -> Result
         if here.as_ref() != Some(unit) {
             return Err(differs(&format!("the column {column:?} in"), &here.as_deref().unwrap_or("no unit"), unit));
         }
+    }
+    if new.sphere.is_some() && new.sphere != info.sphere {
+        let here = info.sphere.map_or("no sphere".into(), |columns| format!("a sphere of {}", columns.join(",")));
+        return Err(differs("", &here, &new.sphere.iter().flatten().cloned().collect::<Vec<_>>().join(",")));
     }
     for (column, period) in parse::Periods(new.period.clone().unwrap_or_default()).values() {
         let here = info.period.iter().find(|(here, _)| **here == column).map(|(_, period)| period.as_str());

@@ -130,7 +130,7 @@ impl<'a> Asked<'a> {
         Ok(Read { points, fraction: stream.fraction(), stats: stream.stats() })
     }
 
-    fn picture(&self, points: Points, fraction: f64, caption: &str) -> Result<Picture> {
+    fn picture(&self, mut points: Points, fraction: f64, caption: &str) -> Result<Picture> {
         let Asked { command, look, x, y, .. } = self;
         // Red, green and blue are the colours themselves.
         let color = self.color.first().filter(|_| self.color.len() == 1);
@@ -151,9 +151,11 @@ impl<'a> Asked<'a> {
             map: look.colormap.unwrap_or(Colormap::Viridis),
             kind,
         };
+        let (horizontal, vertical) = (self.axis(x, 0)?, self.axis(y, 1)?);
+        points.wrap([horizontal.ends, vertical.ends]);
         Ok(Picture {
-            x: self.axis(x, 0)?,
-            y: self.axis(y, 1)?,
+            x: horizontal,
+            y: vertical,
             color: coloring,
             equal_aspect: match look.aspect.unwrap_or_default() {
                 Aspect::Equal => true,

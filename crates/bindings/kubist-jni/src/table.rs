@@ -40,6 +40,7 @@ struct Create {
     /// Periods of columns, as text.
     #[serde(default)]
     period: BTreeMap<String, String>,
+    sphere: Option<[String; 2]>,
     #[serde(default)]
     seed: u64,
     #[serde(default)]
@@ -64,6 +65,7 @@ impl Create {
             capacity: self.capacity,
             seed: self.seed,
             accuracy: self.accuracy.into_iter().map(|(column, bound)| (column, Value::Text(bound))).collect(),
+            sphere: self.sphere,
             period: self.period.into_iter().map(|(column, period)| (column, Value::Text(period))).collect(),
             units,
             metadata: self.metadata,

@@ -8,8 +8,8 @@ use arrow_array::{Array, RecordBatch};
 use arrow_cast::cast;
 use arrow_schema::{DataType, TimeUnit};
 use kubist_index::priority::priorities;
-use kubist_types::Cancel;
 use kubist_types::human::count;
+use kubist_types::{Cancel, Period};
 
 use crate::error::{Error, Steps};
 
@@ -21,6 +21,8 @@ pub struct Points {
     pub(crate) color: Vec<String>,
     pub(crate) x: Vec<f64>,
     pub(crate) y: Vec<f64>,
+    /// The lengths after which x and y repeat.
+    period: [Option<f64>; 2],
     /// `None` if no single column colours the points. A text is a number that follows from it.
     pub(crate) value: Option<Vec<f64>>,
     /// The texts of such numbers.
@@ -58,6 +60,9 @@ impl Points {
             numbers(name, array.as_ref())
         };
         let (x, y) = (column(&self.axes[0])?, column(&self.axes[1])?);
+        let schema = batch.schema();
+        let period = |name: &String| Some(Period::of(schema.field_with_name(name).ok()?)?.length());
+        self.period = [period(&self.axes[0]), period(&self.axes[1])];
         match &self.color[..] {
             [name] => {
                 let array = batch.column_by_name(name).ok_or_else(|| Error::Missing { column: name.clone() })?;
@@ -77,6 +82,19 @@ impl Points {
         self.x.extend(x);
         self.y.extend(y);
         Ok(())
+    }
+
+    /// Moves the points outside of an axis with fixed ends to their images inside, along axes that repeat.
+    pub fn wrap(&mut self, ends: [(Option<f64>, Option<f64>); 2]) {
+        for ((numbers, ends), period) in [&mut self.x, &mut self.y].into_iter().zip(ends).zip(self.period) {
+            let (Some(period), (Some(low), Some(high))) = (period, ends) else { continue };
+            for number in numbers.iter_mut().filter(|number| **number < low || **number > high) {
+                let image = *number + ((low - *number) / period).ceil() * period;
+                if image <= high {
+                    *number = image;
+                }
+            }
+        }
     }
 
     /// Makes the positions without a logarithm missing ones, along the axes that are logarithmic.

@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, HashMap};
 use arrow_schema::{Field, Schema};
 use kubist_expr::{ExprError, Meant, column_index, in_unit_of};
 
-use crate::{Length, Period, Position, SkyColumns};
+use crate::{Length, Period, Position, SkyColumns, sphere};
 
 type Result<T> = std::result::Result<T, ExprError>;
 
@@ -104,10 +104,19 @@ impl Columns<'_> {
         Ok(())
     }
 
+    /// The columns of a table's sphere instead of the default ones, if the table has no such column.
+    fn declared_sky(&self, columns: &SkyColumns) -> SkyColumns {
+        let is_default = *columns == SkyColumns::default();
+        let lacks = columns.0.iter().any(|name| column_index(self.schema, name).is_err());
+        let declared = if is_default && lacks { sphere(self.schema) } else { None };
+        declared.map_or_else(|| columns.clone(), SkyColumns)
+    }
+
     /// The longitude and latitude in degrees, as SQL.
-    pub(crate) fn on_sky(&self, SkyColumns(names): &SkyColumns) -> Result<[String; 2]> {
+    pub(crate) fn on_sky(&self, columns: &SkyColumns) -> Result<[String; 2]> {
+        let SkyColumns(names) = self.declared_sky(columns);
         let mut found = [const { String::new() }; 2];
-        for (found, name) in found.iter_mut().zip(names) {
+        for (found, name) in found.iter_mut().zip(&names) {
             let (name, repeats) = self.column(name)?;
             let field = self.schema.field(column_index(self.schema, name)?);
             let has_unit = field.metadata().get("unit").is_some_and(|unit| !unit.trim().is_empty());

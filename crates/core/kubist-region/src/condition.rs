@@ -1,6 +1,7 @@
 //! Regions as conditions on the columns of a schema.
 
 use std::collections::BTreeMap;
+use std::fmt;
 
 use arrow_schema::Schema;
 use kubist_expr::{ExprError, Meant, Predicate, Value, column_index};
@@ -23,12 +24,19 @@ impl Region {
     /// [`ExprError`] names the mistake, or the column that does not fit.
     pub fn predicate(&self, schema: &Schema) -> Result<Predicate> {
         let columns = Columns::new(schema);
-        let text = serde_json::to_string(self).unwrap_or_default();
+        let text = self.to_string();
         let shown = match text.char_indices().nth(SHOWN) {
             Some((end, _)) => format!("region {}...", &text[..end]),
             None => format!("region {text}"),
         };
         Ok(columns.condition(self)?.named(shown))
+    }
+}
+
+/// The JSON form.
+impl fmt::Display for Region {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&serde_json::to_string(self).map_err(|_| fmt::Error)?)
     }
 }
 

@@ -21,7 +21,7 @@ mod period;
 mod schema;
 
 pub use images::wrapped;
-pub use period::{NoPeriod, PERIOD, Period};
+pub use period::{NoPeriod, PERIOD, Period, SPHERE, sphere};
 pub use schema::schema;
 
 use std::collections::BTreeMap;

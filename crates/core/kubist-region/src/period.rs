@@ -1,12 +1,24 @@
-//! Periods of columns: a table's columns have them in their metadata.
+//! Periods of columns, and columns of positions on a sphere: a table's columns have both in their metadata.
 
 use std::fmt;
 use std::str::FromStr;
 
-use arrow_schema::Field;
+use arrow_schema::{Field, Schema};
 
 /// The key of a column's period in its metadata.
 pub const PERIOD: &str = "period";
+
+/// The key of a right ascension or longitude in its metadata: the name of the column of latitudes.
+pub const SPHERE: &str = "sphere";
+
+/// The columns of positions on a sphere that a schema declares: longitude and latitude.
+pub fn sphere(schema: &Schema) -> Option<[String; 2]> {
+    schema.fields().iter().find_map(|field| {
+        let latitude = schema.field_with_name(field.metadata().get(SPHERE)?).ok()?;
+        let both = [field.as_ref(), latitude];
+        both.iter().all(|field| field.data_type().is_numeric()).then(|| both.map(|field| field.name().clone()))
+    })
+}
 
 /// The interval that the values of a column are in, after which space repeats. As text it is its length, if it
 /// begins at 0, and otherwise both ends: `25`, `-12.5:12.5`.

@@ -22,7 +22,7 @@ pub use compression::Compression;
 pub use dimensions::dimensions_from_json;
 pub use error::{Error, ErrorKind, Result};
 pub use info::ColumnInfo;
-pub use metadata::{Metadata, PERIOD, Period};
+pub use metadata::{Metadata, PERIOD, Period, SPHERE, sphere};
 pub use options::{
     Accuracy, CommitOptions, Dimension, Domain, Replication, Strata, TableOptions, Value, WriterOptions,
 };

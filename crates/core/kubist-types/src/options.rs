@@ -65,6 +65,9 @@ pub struct TableOptions {
     /// Periods of columns: lengths in the column's unit, text with another unit (`25 kpc`), or the interval of the
     /// values (`-12.5:12.5`) if it does not begin at 0. Boxes, regions and distances of queries wrap there.
     pub period: Vec<(String, Value)>,
+    /// The columns of longitude (or right ascension) and latitude of positions on a sphere, which regions of the sky
+    /// use by default. The longitude repeats after a turn, from 0 unless `period` has an interval.
+    pub sphere: Option<[String; 2]>,
     /// The table's metadata, such as the run, the code and the geometry.
     pub metadata: Metadata,
     /// Open an existing table if it agrees with these options. It may have more columns, and it keeps its

@@ -16,7 +16,7 @@ use kubist_format::column_type::{stored_type, user_type};
 use kubist_format::default::one_value;
 use kubist_format::history::Declared;
 use kubist_index::grid::Scale;
-use kubist_types::metadata::{PERIOD, UNIT};
+use kubist_types::metadata::{PERIOD, SPHERE, UNIT};
 use kubist_types::{Cancel, Compression, Error, Metadata, Period, Result, Strata, Value};
 
 use crate::accuracy::accuracy_of;
@@ -175,8 +175,10 @@ impl Core {
     /// storage error.
     pub fn set_metadata(&self, column: Option<&str>, values: &Metadata) -> Result<()> {
         values.iter().try_for_each(|(key, value)| check_entry(key, value, column.is_some()))?;
-        if column.is_some() && values.contains_key(PERIOD) {
-            return Err(Error::invalid("regrid sets the period of a column, because it compares the rows"));
+        if column.is_some() && (values.contains_key(PERIOD) || values.contains_key(SPHERE)) {
+            return Err(Error::invalid(
+                "the creation of a table sets the sphere, and regrid the period of a column, because it compares the rows",
+            ));
         }
         let schema = self.view(&Cancel::default())?.schema.clone();
         let column = column.map(|name| schema.own_name(name).map(str::to_string)).transpose()?;

@@ -18,7 +18,7 @@ use crate::accuracy::accuracy_of;
 use crate::alter;
 use crate::core::Core;
 use crate::error::store_error;
-use crate::period::with_periods;
+use crate::period::{with_periods, with_sphere};
 use crate::schema::TableSchema;
 use crate::segment::unix_ms;
 
@@ -110,6 +110,7 @@ impl Plan {
     pub fn new(schema: &SchemaRef, options: &TableOptions) -> Result<Plan> {
         let options = &in_own_names(schema, options);
         let schema = with_periods(&alter::with_units(schema, &options.units)?, &options.period)?;
+        let schema = with_sphere(&schema, options.sphere.as_ref())?;
         alter::check_metadata(&options.metadata)?;
         let checked = TableSchema::new(&schema, options)?;
         options.capacity.map_or(Ok(()), check_capacity)?;
@@ -165,6 +166,7 @@ fn in_own_names(schema: &SchemaRef, options: &TableOptions) -> TableOptions {
     options.identity.iter_mut().chain(&mut options.lookup).for_each(own);
     options.units.iter_mut().for_each(|(column, _)| own(column));
     options.period.iter_mut().for_each(|(column, _)| own(column));
+    options.sphere.iter_mut().flatten().for_each(own);
     options.accuracy.iter_mut().for_each(|(column, _)| own(column));
     options
 }

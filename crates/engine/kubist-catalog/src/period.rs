@@ -8,7 +8,8 @@ use std::sync::Arc;
 use arrow_array::{Array, ArrayRef};
 use arrow_schema::{DataType, Field, Schema, SchemaRef};
 use kubist_expr::{Meant, column_index, in_unit_of};
-use kubist_types::{Error, PERIOD, Period, Result, Value};
+use kubist_types::metadata::UNIT;
+use kubist_types::{Error, PERIOD, Period, Result, SPHERE, Value};
 
 use crate::frame::numbers;
 
@@ -58,6 +59,51 @@ pub fn with_periods(schema: &SchemaRef, periods: &[(String, Value)]) -> Result<S
         field.set_metadata(metadata);
     }
     Ok(Arc::new(Schema::new_with_metadata(fields, schema.metadata().clone())))
+}
+
+/// Returns the schema of a new table with positions on a sphere.
+///
+/// # Errors
+///
+/// `Invalid` if a column is missing, has no numbers or no angles, or the period of the longitude is no turn.
+pub fn with_sphere(schema: &SchemaRef, columns: Option<&[String; 2]>) -> Result<SchemaRef> {
+    let Some([longitude, latitude]) = columns else { return Ok(schema.clone()) };
+    let [index, other] = [column_index(schema, longitude)?, column_index(schema, latitude)?];
+    let field = schema.field(index);
+    let refused = |why: String| Err(Error::invalid(format!("sphere: {why}")));
+    if index == other {
+        return refused(format!("{:?} is both longitude and latitude", field.name()));
+    }
+    for field in [field, schema.field(other)] {
+        if !field.data_type().is_numeric() {
+            return refused(format!("column {:?} of type {} has no angles", field.name(), field.data_type()));
+        }
+    }
+    let turn = turn_of(field)?;
+    turn_of(schema.field(other))?;
+    let schema = match Period::of(field) {
+        None => with_periods(schema, &[(field.name().clone(), Value::Float(turn))])?,
+        Some(period) if (period.length() / turn - 1.0).abs() < 1e-9 => schema.clone(),
+        Some(period) => {
+            return refused(format!("{:?} has the period {}, and a turn is {turn}", field.name(), period.length()));
+        }
+    };
+    let fields = schema.fields().iter().enumerate().map(|(at, field)| match at == index {
+        false => field.clone(),
+        true => {
+            let mut metadata = field.metadata().clone();
+            metadata.insert(SPHERE, schema.field(other).name().clone());
+            Arc::new(field.as_ref().clone().with_metadata(metadata))
+        }
+    });
+    Ok(Arc::new(Schema::new_with_metadata(fields.collect::<Vec<_>>(), schema.metadata().clone())))
+}
+
+/// A turn in the unit of a column of angles, which are in degrees without a unit.
+fn turn_of(field: &Field) -> Result<f64> {
+    let has_unit = field.metadata().get(UNIT).is_some_and(|unit| !unit.trim().is_empty());
+    let degree = if has_unit { in_unit_of(field, "1 deg", Meant::Distance)? } else { None };
+    Ok(360.0 * degree.unwrap_or(1.0))
 }
 
 /// Refuses values outside of the interval of a column with a period. `first_row` is the position of the first

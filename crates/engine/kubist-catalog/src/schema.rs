@@ -29,7 +29,7 @@ use kubist_format::column_type::{check_lengths, stored_type, user_type};
 use kubist_format::encode::RunEncoding;
 use kubist_types::error::{Error, Result};
 use kubist_types::info::ColumnInfo;
-use kubist_types::metadata::{Metadata, PERIOD, Period, UNIT};
+use kubist_types::metadata::{Metadata, PERIOD, Period, SPHERE, UNIT};
 use kubist_types::options::TableOptions;
 use kubist_types::{Compression, Strata};
 
@@ -613,11 +613,11 @@ impl TableSchema {
         self.measured(self.user_field(column))
     }
 
-    /// A field whose only metadata are the unit and the period of its column.
+    /// A field whose only metadata are the unit, the period and the sphere of its column.
     fn measured(&self, field: &Field) -> Field {
         let about = self.about.get(field.name());
         let text = |key: &str| Some((key.to_owned(), about?.get(key)?.as_str()?.to_owned()));
-        field.clone().with_metadata([UNIT, PERIOD].into_iter().filter_map(text).collect::<HashMap<_, _>>())
+        field.clone().with_metadata([UNIT, PERIOD, SPHERE].into_iter().filter_map(text).collect::<HashMap<_, _>>())
     }
 
     /// Returns the stored column of a name. An exact match wins; otherwise letter case is ignored.

@@ -216,12 +216,21 @@ impl Writer {
         let before = self.rows + self.pending.rows;
         for some in slices(batch).chunks(rayon::current_num_threads()) {
             self.cancel.check()?;
-            let schema = &self.schema;
-            let stored = some.par_iter().map(|rows| {
-                let slice = batch.slice(rows.start, rows.len());
-                own(&schema.to_stored(&slice, &name, before + rows.start as u64, rows.start)?)
-            });
-            for stored in stored.collect::<Result<Vec<_>>>().map_err(|error| self.located(error))? {
+            let stored_by = |schema: &TableSchema| {
+                let stored = some.par_iter().map(|rows| {
+                    let slice = batch.slice(rows.start, rows.len());
+                    own(&schema.to_stored(&slice, &name, before + rows.start as u64, rows.start)?)
+                });
+                stored.collect::<Result<Vec<_>>>()
+            };
+            let stored = match stored_by(&self.schema) {
+                // The period that refuses a row may be removed by now.
+                Err(Error::Invalid(why)) if self.is_altered()? => {
+                    stored_by(&self.schema).map_err(|_| Error::Invalid(why))
+                }
+                stored => stored,
+            };
+            for stored in stored.map_err(|error| self.located(error))? {
                 self.keep(stored)?;
             }
         }
@@ -229,6 +238,14 @@ impl Writer {
             self.schema.to_stored(batch, &name, 0, 0).map_err(|error| self.located(error))?;
         }
         Ok(())
+    }
+
+    /// Reads the newest schema, and returns whether it is another one.
+    fn is_altered(&mut self) -> Result<bool> {
+        let newest = self.core.view(&self.cancel)?.schema.clone();
+        let is_altered = newest.version != self.schema.version;
+        self.schema = newest;
+        Ok(is_altered)
     }
 
     /// Adds the table's location to an error about input values.

@@ -13,7 +13,7 @@ use kubist_maintain::disk_use::DiskUse;
 use kubist_maintain::planner::{CompactionPlanner, Debt};
 use kubist_model::{Costs, PRICES, Prices};
 use kubist_store::StoreExt;
-use kubist_types::{Cancel, ColumnInfo, Error, Metadata, Result};
+use kubist_types::{Cancel, ColumnInfo, Error, Metadata, Result, sphere};
 
 /// Properties and contents of a table that need no manifest.
 #[derive(Clone, Debug, serde::Serialize)]
@@ -48,6 +48,8 @@ pub struct About {
     pub columns: Vec<ColumnInfo>,
     /// The periods of columns: the length, or the interval of the values if it does not begin at 0.
     pub period: BTreeMap<String, String>,
+    /// The columns of longitude and latitude of positions on a sphere, if declared.
+    pub sphere: Option<[String; 2]>,
     /// Metadata of the table.
     pub metadata: Metadata,
     /// The writers and their commits.
@@ -226,6 +228,7 @@ pub(crate) fn about(snapshot: &Snapshot) -> Result<About> {
         strata: schema.strata.name().into(),
         columns: schema.describe(),
         period: schema.periods().into_iter().map(|(column, period)| (column, period.to_string())).collect(),
+        sphere: sphere(&schema.conditional()),
         metadata: schema.metadata.clone(),
         thinned,
         declared: history

@@ -8,7 +8,7 @@ use std::sync::Arc;
 use arrow_array::{ArrayRef, Int64Array};
 use arrow_schema::{DataType, Field, Schema, SchemaRef};
 use kubist_expr::Predicate;
-use kubist_types::query::{Bound, bounds};
+use kubist_types::query::{Bound, Region, bounds};
 use kubist_types::{Error, Result};
 use serde::{Deserialize, Serialize};
 
@@ -25,6 +25,8 @@ pub struct Question {
     /// Closed ranges of values of columns, as in the box of a table.
     #[serde(rename = "box", with = "bounds")]
     pub bounds: Vec<Bound>,
+    /// A region of values of columns, as of a table.
+    pub region: Option<Region>,
     pub columns: Option<Vec<String>>,
     /// The fraction of positions to sample.
     pub sample: Option<f64>,
@@ -91,6 +93,9 @@ impl Grid {
         };
         for Bound { column, low, high } in &question.bounds {
             predicate = predicate.and(Predicate::range(&schema, column, low.as_ref(), high.as_ref())?);
+        }
+        if let Some(region) = &question.region {
+            predicate = predicate.and(region.predicate(&schema)?);
         }
         let find = |name: &String| kubist_expr::column_index(&schema, name).map_err(Error::from);
         let is_file = |name: &&String| several && name.as_str() == FILE;

@@ -32,6 +32,8 @@ Options of --create, for a new table (each its own --create KEY=VALUE):
                      the unit of the column, with rel it is relative to each value
   period=x=25        columns that repeat, with the length in their unit, or the interval of their values:
                      x=-12.5:12.5 (docs/regions.md) [default: the BoxSize of snapshots]; period=none
+  sphere=ra,dec      columns of longitude and latitude: regions of the sky use them, and the
+                     longitude repeats
   metadata=run=7     metadata of the table, as JSON or text
   capacity=4096      number of records that a cube keeps
   seed=7             seed of the samples [default: 0]

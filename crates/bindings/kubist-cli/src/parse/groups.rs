@@ -113,6 +113,8 @@ pub struct NewTable {
     pub accuracy: Vec<(String, String)>,
     /// `None`: those that the files have.
     pub period: Option<Vec<(String, String)>>,
+    /// Longitude and latitude.
+    pub sphere: Option<[String; 2]>,
     pub metadata: Metadata,
     pub compression: Option<Compression>,
     pub strata: Option<Strata>,
@@ -129,6 +131,7 @@ impl Group for NewTable {
         "units",
         "accuracy",
         "period",
+        "sphere",
         "metadata",
         "compression",
         "strata",
@@ -142,6 +145,11 @@ impl Group for NewTable {
             "capacity" => once(&mut self.capacity, entry.parsed()?)?,
             "seed" => once(&mut self.seed, entry.parsed()?)?,
             "units" => self.units.extend(entry.parsed::<Units>()?.0),
+            "sphere" => {
+                let names = entry.names()?;
+                let pair = names.try_into().map_err(|_| "expected two columns: longitude and latitude".to_string())?;
+                once(&mut self.sphere, pair)?;
+            }
             "period" if entry.text()? == "none" => once(&mut self.period, Vec::new())?,
             "period" => self.period.get_or_insert_default().extend(entry.parsed::<Periods>()?.0),
             "accuracy" => self.accuracy.extend(entry.parsed::<Bounds>()?.0),
@@ -164,6 +172,7 @@ impl NewTable {
             "seed": self.seed,
             "units": pairs(&self.units),
             "accuracy": pairs(&self.accuracy),
+            "sphere": self.sphere,
             "period": self.period.as_deref().map(pairs),
             "metadata": self.metadata,
             "storage": {

@@ -4,6 +4,7 @@ use std::sync::Arc;
 
 use kubist_index::cube::{Geometry, GridBox};
 use kubist_index::forest;
+use kubist_index::order;
 use kubist_index::state::Run;
 
 use crate::bind::BoundQuery;
@@ -74,6 +75,22 @@ impl Region {
 }
 
 impl BoundQuery {
+    /// The name and the bounds of matching rows in each dimension that the query bounds.
+    pub(crate) fn bounds(&self) -> Vec<(String, f64, f64)> {
+        let schema = &self.snapshot.view.schema;
+        let bounds = schema.dimensions.iter().filter_map(|dimension| {
+            let place = schema.visible().iter().position(|column| column == dimension)?;
+            let data_type = schema.stored.field(*dimension).data_type();
+            let (first, last) = order::number_keys(data_type);
+            let (low, high) = self.predicate.keys_of(place).numbers?;
+            let (low, high) = (low.max(first), high.min(last));
+            let ends = [low, high].map(|key| order::number(data_type, key));
+            let name = schema.user_field(*dimension).name().clone();
+            (first < low || high < last).then_some((name, ends[0], ends[1]))
+        });
+        bounds.collect()
+    }
+
     /// Narrows the region to the predicate and the part.
     pub(super) fn confine(&mut self) {
         match self.grids.region(&self.snapshot.view.schema, &self.predicate) {

@@ -10,6 +10,9 @@ use kubist_types::error::Result;
 use kubist_types::shown::printable;
 use kubist_types::stats::Stats;
 
+/// Characters of a region that are shown.
+const SHOWN: usize = 200;
+
 /// The expected reads of a query, before any row is read.
 #[derive(Clone, Debug, Default, PartialEq, Serialize)]
 pub struct PlanOutline {
@@ -27,6 +30,11 @@ pub struct PlanOutline {
     /// The condition in addition to the box, if any.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub condition: Option<String>,
+    /// The region of the query as JSON, if any.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub shape: Option<String>,
+    /// For each dimension that the query bounds: its name, and the bounds of matching rows in the column's unit.
+    pub bounds: Vec<(String, f64, f64)>,
     /// For each dimension: its name, and the queried fraction of its coordinates, 0 to 1.
     pub region: Vec<(String, f64)>,
     /// The range of priorities as fractions: the first included, the second not.
@@ -91,6 +99,8 @@ impl Planner {
             first: query.order.as_ref().and_then(|order| order.first),
             columns: query.schema().fields().iter().map(|field| field.name().clone()).collect(),
             condition: query.spec.filter.clone(),
+            shape: query.spec.region.as_ref().map(ToString::to_string),
+            bounds: query.bounds(),
             region: schema.dimensions.iter().map(name).zip(query.region.shares()).collect(),
             priorities: query.range().map_or((0.0, 0.0), fractions),
             window: read.range.map_or((0.0, 0.0), fractions),
@@ -153,6 +163,15 @@ impl fmt::Display for PlanOutline {
         writeln!(out, "{:<14}{}", "columns", printable(&self.columns.join(", ")))?;
         if let Some(condition) = &self.condition {
             writeln!(out, "{:<14}{}", "condition", printable(condition))?;
+        }
+        if let Some(shape) = &self.shape {
+            let shown = shape.chars().take(SHOWN).collect::<String>();
+            let more = if shown.len() < shape.len() { "..." } else { "" };
+            writeln!(out, "{:<14}{}{more}", "shape", printable(&shown))?;
+        }
+        if !self.bounds.is_empty() {
+            let bound = |(name, low, high): &(String, f64, f64)| format!("{} {low} to {high}", printable(name));
+            writeln!(out, "{:<14}{}", "bounds", self.bounds.iter().map(bound).collect::<Vec<_>>().join(", "))?;
         }
         let region: Vec<String> =
             self.region.iter().map(|(name, side)| format!("{} {}", printable(name), share(*side))).collect();

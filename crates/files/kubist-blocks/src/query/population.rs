@@ -120,7 +120,8 @@ impl Population for Positions {
     }
 
     fn is_all(&self) -> bool {
-        self.question.filter.is_none() && self.question.bounds.is_empty() && self.question.isel.is_empty()
+        let Question { filter, bounds, region, isel, .. } = &self.question;
+        filter.is_none() && bounds.is_empty() && region.is_none() && isel.is_empty()
     }
 
     fn cancel(&self) -> Cancel {
