@@ -9,7 +9,6 @@ advised design over the best one, and of designs that a newcomer might choose.
 
 from __future__ import annotations
 
-import itertools
 import statistics
 import subprocess
 import sys
@@ -23,7 +22,13 @@ import kubist
 import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
-from kubist.advising.designs import CAPACITIES, CAPACITY, Design, first_round
+from kubist.advising.designs import (
+    CAPACITIES,
+    CAPACITY,
+    COMPRESSIONS,
+    Design,
+    first_round,
+)
 from kubist.advising.measuring import Trial, measure, questions
 from kubist.workloads import Workload, parse
 
@@ -234,18 +239,17 @@ SETS = {
 def exhaustive(workload: Workload, rows: pa.Table) -> list[Design]:
     """At least `DESIGNS` designs, if the columns allow so many."""
     base = first_round(workload, rows, [])
-    found = list(base)
-    for capacity, quantile in itertools.product((CAPACITY, *CAPACITIES), (False, True)):
-        found += [
-            replace(design, capacity=capacity, quantile=quantile) for design in base
-        ]
-    found = list(dict.fromkeys(found))
-    chosen = np.random.default_rng(0).permutation(len(found))[
-        : max(DESIGNS - len(base), 0)
+    more = [
+        replace(design, capacity=capacity, quantile=quantile, compression=compression)
+        for capacity in (CAPACITY, *CAPACITIES)
+        for quantile in (False, True)
+        for compression in ("balanced", *COMPRESSIONS)
+        for design in base
     ]
-    return list(dict.fromkeys([*base, *(found[at] for at in chosen)]))[
-        : DESIGNS + len(base)
-    ]
+    more = [design for design in more if design not in base]
+    count = min(max(DESIGNS - len(base), 0), len(more))
+    chosen = np.random.default_rng(0).permutation(len(more))[:count]
+    return [*base, *(more[at] for at in chosen)]
 
 
 def cost(trial: Trial, workload: Workload) -> float:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Generic, Literal, TypeVar, Unpack, cast
 
@@ -16,6 +17,7 @@ from ._looks import Looks
 from ._options import checked_options
 from ._pushdown import both
 from ._shown import counted
+from ._speed import expected
 from ._split import Split
 from .neighbours import Neighbours
 
@@ -54,6 +56,7 @@ class InDirectory(Neighbours, Looks, Generic[Opened]):
         box: Box | None = None,
         *,
         fit: str | os.PathLike[str] | None = None,
+        predict: bool = False,
         **asked: Unpack[Rest],
     ) -> Explanation:
         """Runs a query, discards its rows, and reports where the time went.
@@ -65,14 +68,22 @@ class InDirectory(Neighbours, Looks, Generic[Opened]):
         fit
             A file of ``kubist model fit -o FILE`` for this store. The report then has the
             predicted time too.
+        predict
+            Predict the time on this machine: ``expected`` of the result. The first call asks about
+            40 random queries of the table, for up to 4 seconds, and fits the constants of the
+            machine to them. They are used again for two minutes.
 
         Examples
         --------
         >>> t.explain(sample=0.01, fit="droplets.fit.json").predicted
+        >>> t.explain(box={"x": (0.1, 0.2)}, predict=True).expected
         """
         question = self._question(box=box, **asked)
         text = None if fit is None else Path(fit).read_text(encoding="utf-8")
-        return Explanation.parse(self._pinned().explain(question, text))
+        found = Explanation.parse(self._pinned().explain(question, text))
+        if not predict:
+            return found
+        return replace(found, expected=expected(self, {"box": box, **asked}, found.stats))
 
     @checked_options(Part)
     def splits(

@@ -160,6 +160,18 @@ class Prediction(TypedDict):
 
 
 @dataclass(frozen=True, slots=True)
+class Expected:
+    """The predicted time of a query whose data is in the memory of this machine."""
+
+    seconds: float
+    low: float
+    high: float
+    """The interval of 95 % of a single run."""
+    error: float
+    """Relative error: 0.1 means that the query took 10 % longer than predicted."""
+
+
+@dataclass(frozen=True, slots=True)
 class Explanation:
     """The cost and times of a query whose rows were discarded."""
 
@@ -175,6 +187,8 @@ class Explanation:
     plan: dict[str, Any]
     """The plan before the run: ``method``, ``shape`` (the region), ``bounds`` of dimensions, the
     expected ``runs`` and rows, and others, as `kubist explain --json` prints them."""
+    expected: Expected | None = None
+    """On this machine, with ``predict``."""
 
     @property
     def examined_per_row(self) -> float:
@@ -193,6 +207,8 @@ class Explanation:
         stages, took = self.stages, duration(self.stats.seconds)
         if self.predicted is not None:
             took += f", {duration(self.predicted['seconds'])} predicted"
+        if self.expected is not None:
+            took += f", {duration(self.expected.seconds)} predicted on this machine"
         return (
             f"<kubist.Explanation {counted(self.stats.rows_returned, 'record')} in {took}, "
             f"{self.examined_per_row:.3g} examined for each; "

@@ -1,8 +1,8 @@
 """Advice in passing: does the recorded use of a table fit its design?
 
 Questions are recorded if the environment variable ``KUBIST_RECORD`` names a file
-(docs/workloads.md). `kubist.Table.info` and ``kubist info`` compare them with the dimensions and
-secondary indexes. Commits need no record: the table counts them.
+(docs/workloads.md). `kubist.Table.info` compares them with the dimensions and secondary indexes.
+Commits need no record: the table counts them.
 """
 
 from __future__ import annotations
@@ -11,7 +11,6 @@ import json
 import os
 import re
 import shlex
-import sys
 from collections import Counter
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -166,16 +165,3 @@ def constrained(asked: Mapping[str, Any]) -> tuple[set[str], set[str]]:
 def is_single(ends: Any) -> bool:
     """Whether the ends of a box are one value."""
     return not isinstance(ends, (list, tuple)) or ends[0] == ends[1]
-
-
-def main(text: str) -> int:
-    """Prints the advice about a table for ``kubist info``, which passes its own figures as JSON."""
-    from ._figures import Info
-
-    for line in advice(Info.parse(text)):
-        print(line)
-    return 0
-
-
-if __name__ == "__main__":
-    sys.exit(main(sys.stdin.read()))

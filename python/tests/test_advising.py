@@ -16,7 +16,7 @@ import kubist
 from kubist import workloads
 from kubist.advising.designs import Design, first_round, uses
 from kubist.advising.measuring import Asked, Trial
-from kubist.advising.predicting import fit, predict
+from kubist.advising.predicting import fitted, predict
 from kubist.workloads import Answered
 
 pa = pytest.importorskip("pyarrow")
@@ -193,17 +193,43 @@ def costs(seed: int) -> list[Answered]:
 
 
 def test_the_constants_of_a_machine_are_found() -> None:
-    speed = fit([asked(cost) for cost in costs(1)])
+    speed = fitted([asked(cost) for cost in costs(1)])
     np.testing.assert_allclose(speed.seconds, [3e-4, 2e-6, 1e-8, 4e-8, 0], rtol=1e-6, atol=1e-15)
     random = np.random.default_rng(3)
-    noisy = fit([asked(cost, random.lognormal(0, 0.2)) for cost in costs(2)])
+    noisy = fitted([asked(cost, random.lognormal(0, 0.2)) for cost in costs(2)])
     assert (noisy.seconds >= 0).all()
-    assert noisy.time(Answered(10**5, 2 * 10**5, 100)) == pytest.approx(6.5e-3, rel=0.2)
+    assert noisy.time([1, 100, 2e5, 1e5, 0]) == pytest.approx(6.5e-3, rel=0.2)
     assert 0.1 < noisy.spread < 0.3
 
 
+def test_a_slow_query_does_not_shift_the_constants() -> None:
+    measured = [asked(cost) for cost in costs(1)]
+    slow = [asked(cost, 30.0) for cost in costs(4)[:3]]
+    assert fitted([*measured, *slow]).time([1, 100, 2e5, 1e5, 0]) == pytest.approx(6.5e-3, rel=0.1)
+
+
+def test_explain_predicts_the_time_on_this_machine(path: Path) -> None:
+    random = np.random.default_rng(5)
+    data = {name: random.random(50_000) for name in ("x", "y", "v")}
+    table = kubist.create(path, data | {"pid": np.arange(50_000)}, dimensions=["x", "y"])
+    assert table.explain(sample=0.1).expected is None
+    small = [table.explain(box={"x": (a, a + 0.05)}, predict=True) for a in (0.1, 0.3, 0.5)]
+    large = table.explain(predict=True, columns=["x", "v"])
+    for found in (*small, large):
+        expected = found.expected
+        assert expected is not None and expected.low <= expected.seconds <= expected.high
+        ratio = found.stats.seconds / expected.seconds
+        assert expected.error == pytest.approx(ratio - 1)
+        # Tests share the machine.
+        assert 1 / 50 < ratio < 50
+        assert "predicted on this machine" in repr(found)
+    assert large.expected.seconds > small[0].expected.seconds
+    odd = kubist.create(path.with_name("odd"), {"x": np.array([1.5])}, dimensions=["x"])
+    assert odd.explain(predict=True, order_by="x").expected.seconds > 0
+
+
 def test_costs_grow_by_the_power_that_two_samples_show() -> None:
-    speed = fit([asked(cost) for cost in costs(1)])
+    speed = fitted([asked(cost) for cost in costs(1)])
 
     def trial(count: int) -> Trial:
         # In two dimensions, rows beyond the answer grow with the square root of all rows.

@@ -1,4 +1,4 @@
-"""`Table.info` and ``kubist info`` warn when the use of a table does not fit its design."""
+"""`Table.info` warns when the use of a table does not fit its design."""
 
 from __future__ import annotations
 

@@ -354,6 +354,44 @@ def test_a_server_is_played(table: kubist.Table) -> None:
     assert played.queries[0].rows > 0
 
 
+def test_kept_runs_become_a_page(table: kubist.Table, tmp_path: Path) -> None:
+    kept, page = tmp_path / "runs.kubist", tmp_path / "runs.html"
+    workload = parsed(TEXT.replace("seconds = 0.5", "seconds = 1.5"))
+    (first,) = workloads.run(workload, table.location, keep=kept, progress=lambda _: None)
+    other = kubist.create(tmp_path / "other", rows(), dimensions=["pid"])
+    workload = parsed(TEXT.replace("seconds = 0.5", "seconds = 1.5\nrate = 150"))
+    (second,) = workloads.run(workload, other.location, keep=kept, progress=lambda _: None)
+    runs = workloads.report(kept, page)
+    assert [one.target for one in runs] == [table.location, other.location]
+    for ours, kept_run in zip((first, second), runs, strict=True):
+        known = {one.query: one for one in ours.queries}
+        assert {one.query for one in kept_run.queries} == set(known)
+        for one in kept_run.queries:
+            assert one.rows == pytest.approx(known[one.query].rows, rel=0.2)
+            assert one.median == pytest.approx(known[one.query].median, rel=0.2)
+        assert (kept_run.rate, kept_run.clients) == (ours.rate, ours.clients)
+    text = page.read_text()
+    assert "Times as long as" in text and "Median error" in text and "Requests of a" in text
+    assert "http" not in text.replace(table.location, "")
+    assert [one.target for one in workloads.report(kept, page, last=1)] == [other.location]
+    with pytest.raises(kubist.InvalidInput, match="keeps no runs"):
+        workloads.report(table.location, page)
+
+
+def test_requests_are_predicted_by_the_cost_of_others() -> None:
+    random = np.random.default_rng(2)
+    read = random.integers(1_000, 100_000, 200)
+    requests = {
+        "read": read, "rows": read // 2, "cubes": read // 500, "bytes": read * 8,
+        "failed": np.arange(200) % 20 == 0, "service": 1e-4 + 1e-8 * read,
+    }  # fmt: skip
+    found = workloads.modelled.predicted(requests)
+    assert found is not None
+    places, times = found
+    np.testing.assert_allclose(times, requests["service"][places], rtol=0.01)
+    assert workloads.modelled.predicted(requests | {"read": np.full(200, -1)}) is None
+
+
 # Designs
 
 DESIGNS = """

@@ -11,18 +11,13 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 
+from .._speed import NORMAL, Speed, fit
 from ..workloads.spec import Workload
 from ..workloads.targets import Answered
 from .measuring import Asked, Trial
-
-FLOOR = 20e-6
-"""Seconds: a query costs at least this much."""
-NORMAL = 1.96
-"""Quantile of the normal distribution for intervals of 95 %."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,66 +33,13 @@ class Predicted:
     trips: float
 
 
-@dataclass(frozen=True, slots=True)
-class Speed:
-    """The constants of this machine.
-
-    Attributes:
-        seconds: Of a query, a cube, a decoded row, a returned row and a byte.
-        spread: The standard deviation of the logarithm of measured over modelled times.
-    """
-
-    seconds: np.ndarray[Any, Any]
-    spread: float
-
-    def time(self, cost: Answered) -> float:
-        return max(float(_features(cost) @ self.seconds), FLOOR)
+def _features(cost: Answered) -> list[float]:
+    return [1.0, cost.cubes, cost.read or 0, cost.rows, cost.bytes]
 
 
-def _features(cost: Answered) -> np.ndarray[Any, Any]:
-    return np.array([1.0, cost.cubes, cost.read or 0, cost.rows, cost.bytes], dtype=float)
-
-
-def fit(asked: Sequence[Asked]) -> Speed:
-    """Fits the constants; none is negative."""
-    features = np.array([_features(one.cost) for one in asked])
-    seconds = np.array([one.seconds for one in asked])
-    # Relative errors: each line is divided by its time.
-    found = _nonnegative(features / seconds[:, None], np.ones(len(seconds)))
-    modelled = np.maximum(features @ found, FLOOR)
-    return Speed(found, float(np.std(np.log(seconds / modelled))) if len(seconds) > 1 else 1.0)
-
-
-def _nonnegative(
-    matrix: np.ndarray[Any, Any], target: np.ndarray[Any, Any]
-) -> np.ndarray[Any, Any]:
-    """Least squares without negative solutions.
-
-    The active-set method of Lawson and Hanson, "Solving Least Squares Problems" (1974), chapter 23.
-    """
-    scale = np.linalg.norm(matrix, axis=0)
-    scale[scale == 0] = 1.0
-    scaled = matrix / scale
-    count = scaled.shape[1]
-    found, passive = np.zeros(count), np.zeros(count, dtype=bool)
-    for _ in range(3 * count):
-        gradient = scaled.T @ (target - scaled @ found)
-        gradient[passive] = -np.inf
-        if gradient.max() <= 1e-10:
-            break
-        passive[int(gradient.argmax())] = True
-        while True:
-            trial = np.zeros(count)
-            trial[passive] = np.linalg.lstsq(scaled[:, passive], target, rcond=None)[0]
-            if (trial[passive] > 0).all():
-                found = trial
-                break
-            below = passive & (trial <= 0)
-            step = (found[below] / (found[below] - trial[below])).min()
-            found = found + step * (trial - found)
-            passive &= found > 1e-14
-            found[~passive] = 0.0
-    return found / scale
+def fitted(asked: Sequence[Asked]) -> Speed:
+    """The constants of this machine, from the questions of trials."""
+    return fit([_features(one.cost) for one in asked], [one.seconds for one in asked])
 
 
 def predict(query: str, small: Trial | None, large: Trial, total: int, speed: Speed) -> Predicted:
@@ -109,12 +51,12 @@ def predict(query: str, small: Trial | None, large: Trial, total: int, speed: Sp
     growth = total / large.rows
     now = _mean(here)
     measured = float(np.mean([one.seconds for one in here]))
-    modelled = float(np.mean([speed.time(one.cost) for one in here]))
+    modelled = float(np.mean([speed.time(_features(one.cost)) for one in here]))
     # The model gives the growth; the level is measured.
     level = measured / modelled
     powers = _powers(_mean(small.of(query)), now, large.rows / small.rows) if small else {}
     cost = _grown(now, powers, growth)
-    grown = speed.time(_as_cost(cost))
+    grown = speed.time(_features(_as_cost(cost)))
     seconds = level * grown if growth > 1.01 else measured
     spread = float(np.std([one.seconds for one in here])) / math.sqrt(len(here)) / measured
     # A power is uncertain by about a tenth, and the model by its residuals.

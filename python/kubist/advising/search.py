@@ -15,12 +15,13 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from .._errors import Error, InvalidInput
+from .._speed import Speed
 from ..workloads.spec import Workload
 from .advice import Advice, Advised
 from .data import Data
 from .designs import Design, compressed, first_round, uses, variants
 from .measuring import Trial, measure, questions
-from .predicting import Predicted, Speed, fit, mean_time, predict
+from .predicting import Predicted, fitted, mean_time, predict
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -100,7 +101,7 @@ class Search:
         return sorted(found, key=lambda design: self._mean(design, speed).seconds)
 
     def _speed(self) -> Speed:
-        return fit([one for trial in self._trials.values() for one in trial.asked])
+        return fitted([one for trial in self._trials.values() for one in trial.asked])
 
     def _predicted(self, design: Design, speed: Speed) -> dict[str, Predicted]:
         large = self._trials.get((design, False))

@@ -15,7 +15,7 @@ from .._progress import Callback, Display
 from .designs import compare
 from .draws import Draws, Question
 from .files import load
-from .keeping import finish
+from .keeping import finish, report
 from .playing import SAMPLE, Measured, Played, compared, play
 from .spec import Place, Query, Range, Value, Workload, Writes, parse, to_toml
 from .targets import Answered, Target, opened
@@ -38,6 +38,7 @@ __all__ = [
     "load",
     "parse",
     "play",
+    "report",
     "run",
     "to_toml",
 ]

@@ -28,6 +28,13 @@ WARM_UP = 0.1
 """The first part of a run, whose questions are not counted."""
 ERRORS = 5
 """Distinct messages that a report keeps."""
+COLUMNS = {
+    "at": "f8", "latency": "f8", "service": "f8", "query": object, "rows": "i8", "read": "i8",
+    "cubes": "i8", "bytes": "i8", "trips": "i8", "failed": bool,
+}  # fmt: skip
+"""Of each request, with the type of its array."""
+OF_RUN = ("seconds", "clients", "rate", "load", "memory", "built", "commits")
+"""Numbers of a run that `Played.to_arrow` keeps in each row."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,6 +59,8 @@ class Measured:
     """Mean of the rows that were decoded; None: the system does not tell it."""
     bytes: float
     """Mean of the bytes that were read."""
+    trips: float
+    """Mean of the requests for bytes."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,7 +90,8 @@ class Played:
     """Samples of this process, in the order of `kubist.workloads.metrics.NAMES`."""
     requests: Mapping[str, Any] = field(default_factory=dict, repr=False)
     """Arrays with an element for each request: ``at`` (seconds from the start), ``latency``,
-    ``service`` (seconds), ``query``, ``rows``, ``read``, ``bytes``, ``failed``."""
+    ``service`` (seconds), ``query``, ``rows``, ``read``, ``cubes``, ``bytes``, ``trips``,
+    ``failed``."""
 
     def _lines(self) -> tuple[list[str], list[list[str | None]], list[str]]:
         head = ["query", "asked", "1/s", "median", "p95", "p99", "max", "rows", "read each", "MB"]
@@ -142,14 +152,16 @@ class Played:
         columns |= {"machine": pa.array([platform.node()] * count).dictionary_encode()}
         names = pa.array(self.requests["query"]).dictionary_encode()
         numbers = {name: pa.array(of) for name, of in self.requests.items() if name != "query"}
-        return pa.table(columns | {"query": names} | numbers)
+        # Those of the whole run are the same in each row, which takes no space.
+        whole = {name: pa.array([getattr(self, name)] * count, pa.float64()) for name in OF_RUN}
+        return pa.table(columns | {"query": names} | numbers | whole)
 
 
 class _Requests:
     """What the threads measured."""
 
     def __init__(self) -> None:
-        self.lines: list[tuple[float, float, float, str, int, int, int, bool]] = []
+        self.lines: list[tuple[float, float, float, str, int, int, int, int, int, bool]] = []
         self.errors: dict[str, int] = {}
         self.commits = 0
 
@@ -243,11 +255,12 @@ def _client(
         start = time.perf_counter()
         try:
             answered = target.ask(question)
-            cost = (answered.rows, -1 if answered.read is None else answered.read, answered.bytes)
+            read = -1 if answered.read is None else answered.read
+            cost = (answered.rows, read, answered.cubes, answered.bytes, answered.trips)
             failed = False
         except Exception as error:
             _note(found, question, error)
-            cost, failed = (0, -1, 0), True
+            cost, failed = (0, -1, 0, 0, 0), True
         done = time.perf_counter()
         found.lines.append((due, done - due, done - start, question.name, *cost, failed))
         if schedule.think and stop.wait(schedule.think):
@@ -285,7 +298,7 @@ def _writer(
             found.errors[text] = found.errors.get(text, 0) + 1
         done = time.perf_counter()
         name = f"commit of {writes.name}"
-        found.lines.append((due, done - due, done - start, name, writes.rows, -1, 0, failed))
+        found.lines.append((due, done - due, done - start, name, writes.rows, -1, 0, 0, 0, failed))
         due += writes.every
         if stop.wait(max(due - time.perf_counter(), 0)):
             return
@@ -303,26 +316,13 @@ def _summary(
 
     begin = min(line[0] for line in found.lines)
     lines = sorted(found.lines)
-    kinds = ("f8", "f8", "f8", object, "i8", "i8", "i8", bool)
-    names = ("at", "latency", "service", "query", "rows", "read", "bytes", "failed")
-    arrays = {
+    arrays: dict[str, np.ndarray[Any, Any]] = {
         name: np.array([line[at] for line in lines], dtype=kind)
-        for at, (name, kind) in enumerate(zip(names, kinds, strict=True))
+        for at, (name, kind) in enumerate(COLUMNS.items())
     }
     arrays["at"] -= begin
-    counted = arrays["at"] >= WARM_UP * workload.seconds
-    if not counted.any():
-        counted[:] = True
-    window = workload.seconds * (1 - WARM_UP)
-    known = [query.name for query in workload.queries]
-    known += [f"commit of {writes.name}" for writes in workload.writers]
-    measured = [
-        _measured(name, arrays, counted & (arrays["query"] == name), window)
-        for name in known
-        if (counted & (arrays["query"] == name)).any()
-    ]
-    is_query = np.isin(arrays["query"], [query.name for query in workload.queries])
-    measured.append(_measured("all", arrays, counted & is_query, window))
+    writers = [f"commit of {writes.name}" for writes in workload.writers]
+    names = [query.name for query in workload.queries]
     errors = sorted(found.errors.items(), key=lambda item: -item[1])
     return Played(
         target=target.name,
@@ -330,7 +330,7 @@ def _summary(
         seconds=took,
         clients=workload.clients,
         rate=workload.rate,
-        queries=measured,
+        queries=measured(arrays, workload.seconds, [*names, *writers], names),
         commits=found.commits,
         load=used / took,
         memory=resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
@@ -339,6 +339,25 @@ def _summary(
         started=started,
         requests=arrays,
     )
+
+
+def measured(
+    arrays: Mapping[str, Any], seconds: float, known: Sequence[str], queries: Sequence[str]
+) -> list[Measured]:
+    """The figures of each of the ``known`` names, and of all queries together."""
+    import numpy as np
+
+    counted = arrays["at"] >= WARM_UP * seconds
+    if not counted.any():
+        counted[:] = True
+    window = seconds * (1 - WARM_UP)
+    found = [
+        _measured(name, arrays, counted & (arrays["query"] == name), window)
+        for name in known
+        if (counted & (arrays["query"] == name)).any()
+    ]
+    is_query = np.isin(arrays["query"], list(queries))
+    return [*found, _measured("all", arrays, counted & is_query, window)]
 
 
 def _measured(
@@ -370,6 +389,7 @@ def _measured(
         rows=mean("rows"),
         read=mean("read") if tells else None,
         bytes=mean("bytes"),
+        trips=mean("trips"),
     )
 
 
