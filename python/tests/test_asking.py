@@ -73,7 +73,7 @@ def test_python(kind: Any) -> None:
     of_paths = everything - {"per_cell", "inclusion"}
     assert parameters(kind.trajectories, {"by"}) == of_paths
     if kind is not kubist.RemoteTable:
-        assert parameters(kind.explain, {"fit"}) == everything
+        assert parameters(kind.explain, {"fit", "predict"}) == everything
         assert parameters(kind.splits, {"parts", "by"}) == everything - CHOOSING
 
 
