@@ -10,6 +10,8 @@ from . import _box, _kubist
 from ._arguments import Storage
 from ._data import Data, is_schema
 from ._directory import location_of
+from ._extent import KEY, checked, declared, pairs
+from ._libraries import need
 from ._options import checked_options, group
 from ._table import Table
 
@@ -32,6 +34,7 @@ def create(
     accuracy: Mapping[str, float | str] | None = None,
     period: Mapping[str, Period] | None = None,
     sphere: tuple[str, str] | None = None,
+    extent: Mapping[str, tuple[str, str]] | None = None,
     storage: Storage | None = None,
 ) -> Table:
     """Creates a table at ``path``.
@@ -89,6 +92,11 @@ def create(
         The columns of longitude and latitude of positions on a sphere: ``("ra", "dec")``, in
         degrees or with a unit. Regions of the sky use them by default, and the longitude has the
         period of a turn.
+    extent
+        For objects with a bounding box: ``{"x": ("x_min", "x_max")}`` names the columns of its
+        ends, by the column of the position. ``box`` and ``region`` of queries then select the
+        objects that they touch, or others (`Table.relation`). Rows whose position is not between
+        the ends are refused. It is stored in the metadata.
     storage
         Options of the storage, as ``{"compression": "small", "shared": True}``. ``compression`` is
         ``"fast"`` (to write), ``"small"`` (on disk) or ``"balanced"``, the default; `Table.alter`
@@ -127,12 +135,21 @@ def create(
     stored = group("create", "storage", storage, Storage)
     compression, replication = stored.get("compression"), stored.get("replication")
     strata = stored.get("strata")
-    data = None if is_schema(data_or_schema) else Data(data_or_schema)
+    named = _box.dimensions(dimensions)
+    data = None
+    if not is_schema(data_or_schema):
+        if extent is not None:
+            data_or_schema = checked(data_or_schema, pairs(extent))
+        data = Data(data_or_schema)
+    schema = _kubist.Schema(data_or_schema) if data is None else data.schema
+    if extent is not None:
+        own = need("pyarrow", "extent").schema(schema).names
+        metadata = {**(metadata or {}), KEY: declared(extent, own, list(dimensions))}
     table = Table(
         _kubist.Table.create(
             location_of(path),
-            _kubist.Schema(data_or_schema) if data is None else data.schema,
-            dimensions=_box.dimensions(dimensions),
+            schema,
+            dimensions=named,
             identity=[] if identity is None else _box.names("identity", identity),
             lookup=[] if lookup is None else _box.names("lookup", lookup),
             capacity=None if capacity is None else _box.count("capacity", capacity, most=2**32 - 1),

@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Literal, Unpack, cast, overload
 
-from . import _box, _estimate, _fitness, _kubist, _saved
+from . import _box, _estimate, _extent, _fitness, _kubist, _saved
 from ._asked import Region, Rest
 from ._errors import InvalidInput
 from ._estimate import Estimate
@@ -38,6 +38,9 @@ _ESTIMATE_OPTIONS = ["aggregates", "box", "group_by", *Goal.__annotations__, "pr
 
 class Questions:
     """Queries and estimates of a table or a snapshot."""
+
+    _known_extent: _extent.Extent | None = None
+    _related_by: _extent.Relation = "touches"
 
     def _pinned(self) -> Pinned:
         raise NotImplementedError
@@ -526,7 +529,17 @@ class Questions:
     def __bool__(self) -> bool:
         return True  # otherwise an empty table would be false
 
+    def _extent_of(self) -> _extent.Extent:
+        """The extent of the objects; it is fixed at creation."""
+        if self._known_extent is None:
+            self._known_extent = _extent.stored(self.metadata)
+        return self._known_extent
+
     def _question(self, **asked: Unpack[Asked]) -> QuerySpec:
+        selects = asked.get("box") is not None or asked.get("region") is not None
+        if selects and (extent := self._extent_of()):
+            related = _extent.related(cast("dict[str, Any]", asked), extent, self._related_by)
+            return _box.spec(lambda: self.schema, cast("Asked", related))
         return _box.spec(lambda: self.schema, asked)
 
 

@@ -11,7 +11,9 @@ from . import _box, _kubist
 from ._data import Data, one_column
 from ._directory import InDirectory
 from ._errors import InvalidInput, Refused
+from ._extent import checked
 from ._figures import Commit, parse
+from ._objects import Objects
 from ._options import checked_options
 from ._reports import Cleaning, OptimizeReport, Regridded, Retraction, VerifyReport
 from ._tunnel import Tunnel
@@ -27,7 +29,7 @@ if TYPE_CHECKING:
     from ._widget import Widget
 
 
-class Table(InDirectory["Table"]):
+class Table(Objects["Table"]):
     """An open table, from `kubist.create` or `kubist.open`.
 
     Threads may share a handle. Each process opens its own: after a fork, the parent's handle
@@ -84,6 +86,8 @@ class Table(InDirectory["Table"]):
     ) -> Commit:
         self._check()
         number = None if step is None else _box.step("step", step)
+        if not isinstance(data, Data):
+            data = checked(data, self._extent_of())
         with self._lock:
             writer = self._own_writer()
             try:
@@ -135,6 +139,7 @@ class Table(InDirectory["Table"]):
         return Writer(
             self._table.writer(name=name, memory_bytes=memory, optimize=bool(optimize)),
             lambda: self.schema,
+            self._extent_of(),
         )
 
     def snapshot(self, step: int | None = None) -> Snapshot:

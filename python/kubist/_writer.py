@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 from . import _box, _kubist
 from ._data import Data
 from ._errors import InvalidInput
+from ._extent import Extent, checked
 from ._figures import Commit, parse
 from ._shown import counted
 
@@ -33,9 +34,15 @@ class Writer:
     Each writer owns a log, so writers do not wait for each other.
     """
 
-    def __init__(self, writer: _kubist.Writer, schema: Callable[[], pa.Schema]) -> None:
+    def __init__(
+        self,
+        writer: _kubist.Writer,
+        schema: Callable[[], pa.Schema],
+        extent: Extent | None = None,
+    ) -> None:
         self._writer = writer
         self._schema = schema
+        self._extent = extent or {}
 
     @property
     def name(self) -> str:
@@ -61,7 +68,7 @@ class Writer:
             The data does not fit the table. If some of its rows were added already (the first of
             several batches), the writer raises until `discard`: half an append is never committed.
         """
-        append(self._writer, data, self._schema)
+        append(self._writer, checked(data, self._extent), self._schema)
 
     def lay_out(self) -> None:
         """Writes the pending rows to the table's files; the next commit makes them visible.

@@ -1,0 +1,97 @@
+"""Questions about objects with a bounding box, of a table."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING
+
+from ._directory import InDirectory, Opened
+from ._errors import InvalidInput
+from ._extent import RELATIONS, Relation, border, quoted
+from ._options import checked_options
+
+if TYPE_CHECKING:
+    from ._arguments import Steps
+    from ._result import Result
+
+
+class Objects(InDirectory[Opened]):
+    """A table whose rows may be objects with an extent."""
+
+    def snapshot(self, step: int | None = None) -> InDirectory[Opened]:
+        raise NotImplementedError
+
+    def relation(self, relation: Relation) -> InDirectory[Opened]:
+        """Pins the newest snapshot; its queries relate objects to ``box`` and ``region``.
+
+        For tables with an ``extent`` (`kubist.create`). Other queries select what they touch.
+
+        Parameters
+        ----------
+        relation
+            ``"touches"``: the bounding box and the region have a point in common. ``"inside"``:
+            the bounding box is in the region. ``"centre"``: the position is in the region.
+
+        Raises
+        ------
+        InvalidInput
+            An unknown relation, or a table without an extent.
+
+        Examples
+        --------
+        >>> cells.relation("inside").query(box={"x": (0, 512), "y": (0, 512)})
+        """
+        if relation not in RELATIONS:
+            raise InvalidInput(f"relation: expected {', '.join(RELATIONS)}, not {relation!r}")
+        if not self._extent_of():
+            raise InvalidInput(f"relation: {self.location} has no extent: see kubist.create")
+        found = self.snapshot()
+        found._related_by = relation
+        return found
+
+    @checked_options()
+    def border(
+        self,
+        tiles: Mapping[str, float | Sequence[float]],
+        width: float = 0.0,
+        *,
+        columns: Sequence[str] | None = None,
+        steps: Steps | None = None,
+    ) -> Result:
+        """Returns the objects that touch the inner borders of a tiling.
+
+        Parts of a plane that were processed on their own are reconciled along their borders. Only
+        zones with such objects are read.
+
+        Parameters
+        ----------
+        tiles
+            The size of a tile by column, from 0 on, ``{"x": 512, "y": 512}``, or all edges.
+        width
+            The distance from a border up to which objects are included.
+        columns, steps
+            As for `query`.
+
+        Raises
+        ------
+        InvalidInput
+            The table has no extent along a column; a size that is not above 0, a negative width.
+
+        Examples
+        --------
+        >>> cells.border({"x": 512, "y": 512}, width=1).to_pandas()
+        """
+        extent = self._extent_of()
+        if not extent:
+            raise InvalidInput(f"border: {self.location} has no extent: see kubist.create")
+        pairs = list(extent.values())
+        asked = [
+            f"{kind}({quoted(end)})"
+            for ends in pairs
+            for kind, end in zip(("min", "max"), ends, strict=True)
+        ]
+        snapshot = self.snapshot()
+        values = iter(one["value"] for one in snapshot.estimate(asked).to_dicts())
+        ends = {name: (next(values), next(values)) for name in extent}
+        where = border(tiles, width, extent, ends)
+        return snapshot.query(where=where, columns=columns, steps=steps)
