@@ -277,6 +277,10 @@ def test_searches_read_little_more_than_they_need(
     everywhere = table.nearest(at[::4], 8, columns=["id"])
     everywhere.to_arrow()
     assert everywhere.stats.rows_read < 4 * ROWS
+    # Tiles read their own rows, those around them, and the sample of the densities.
+    pairs = table.pairs(0.001, columns=["id"], tile_rows=5_000)
+    pairs.to_arrow()
+    assert pairs.stats.rows_read < 5 * ROWS
     here = table.nearest([[0.5, 0.5, 0.5]], 8, columns=["id"])
     here.to_arrow()
     # The sample of the densities is the whole small table.

@@ -47,7 +47,8 @@ impl Reach {
             .into_iter()
             .enumerate()
             .map(|(axis, (low, high))| {
-                let slack = SLACK * low.abs().max(high.abs());
+                let finite = [low, high].into_iter().filter(|end| end.is_finite());
+                let slack = SLACK * finite.map(f64::abs).fold(0.0, f64::max);
                 bounded(space, axis, (low - slack, high + slack))
             })
             .collect();
@@ -78,6 +79,16 @@ mod tests {
     use super::*;
     use rand::rngs::StdRng;
     use rand::{Rng, SeedableRng};
+
+    #[test]
+    fn a_range_with_one_end_keeps_it() {
+        let space = Space::Flat { periods: vec![None, None] };
+        let Reach(ranges) = Reach::around(&space, &[f64::NEG_INFINITY, 1.0], &[2.0, f64::INFINITY], 0.5);
+        let [Some((f64::NEG_INFINITY, high)), Some((low, f64::INFINITY))] = ranges[..] else {
+            panic!("{ranges:?}");
+        };
+        assert!((high - 2.5).abs() < 1e-9 && (low - 0.5).abs() < 1e-9);
+    }
 
     /// All positions within a radius are in the ranges, also across 0h and over the poles.
     #[test]
