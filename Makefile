@@ -61,6 +61,7 @@
 # make bench-sizes   bytes by compression beside Parquet, of droplets and of made sets; DATA=file.parquet
 # make bench-estimates   estimates to 1 % beside exact aggregates of DuckDB; ROWS=100000000
 # make bench-files   an index beside files of arrays beside what else finds values in them; ROWS=n, STORES=folder
+# make bench-cores     a box on 1 to all cores: the engine, each result, DuckDB and Polars; ROWS=n
 # make bench-regions   spheres and cones, beside DuckDB, Polars and a k-d tree; ROWS=n
 # make bench-neighbours   nearest rows, pairs, friends of friends, beside SciPy's k-d tree; ROWS=n
 # make bench-ingest   FITS, LAZ and XTC into tables, beside plain reads by their own libraries; ROWS=n
@@ -96,7 +97,7 @@ export PIP_DISABLE_PIP_VERSION_CHECK := 1
 # The integration tests, one program for each crate; its modules are chosen by their names.
 IT := cargo test --release --locked --target-dir target --test it
 
-.PHONY: build compile docs docs-serve drawings install header page wheel demo check test test-all test-formats stress-formats test-index bench-files test-openfoam openfoam test-hecuba pictures bench bench-view bench-frames bench-insitu bench-billion bench-live bench-grids bench-replication bench-lookup bench-directory bench-cluster bench-peers bench-estimates bench-regions bench-neighbours bench-taxi stress-frames bench-ingest bench-runs bench-advising bench-interrupts bench-loader bench-boxes bench-accuracy bench-sizes instructions coverage structures crash stress stress-simulations stress-budget hostile generate golden fuzz clean test-widget gallery bench-md spark test-spark stress-spark bench-spark demo-insitu test-insitu-cluster \
+.PHONY: build compile docs docs-serve drawings install header page wheel demo check test test-all test-formats stress-formats test-index bench-files test-openfoam openfoam test-hecuba pictures bench bench-view bench-frames bench-insitu bench-billion bench-live bench-grids bench-replication bench-lookup bench-directory bench-cluster bench-peers bench-estimates bench-cores bench-regions bench-neighbours bench-taxi stress-frames bench-ingest bench-runs bench-advising bench-interrupts bench-loader bench-boxes bench-accuracy bench-sizes instructions coverage structures crash stress stress-simulations stress-budget hostile generate golden fuzz clean test-widget gallery bench-md spark test-spark stress-spark bench-spark demo-insitu test-insitu-cluster \
         test-mounts stress-mounts \
         cassandra-index cassandra-index-test cassandra-index-campaign bench-cql-index \
         cassandra-up cassandra-down cassandra-chaos s3-up s3-down test-s3 bench-s3
@@ -323,6 +324,10 @@ bench-files: build bench/.venv/.ready
 # STORES=folder says on which disk; the figures go to docs/for-mdanalysis.md.
 bench-md: build $(VENV)/.for-formats
 	STORES='$(STORES)' FRAMES='$(FRAMES)' REPEATS='$(REPEATS)' PYTHONPATH=python $(BIN)/python -m bench.trajectories
+
+# ROWS=n; it prints its table. On 2 cores, ROWS=1000000 takes about a minute.
+bench-cores: build $(VENV)/.for-test
+	PYTHONPATH=python $(BIN)/python -m bench.cores $(if $(ROWS),--rows $(ROWS))
 
 # ROWS=n; the figures stand in docs/expressions.md.
 bench-regions: build $(VENV)/.for-test

@@ -114,6 +114,11 @@ def _column(what: str, value: Any) -> str:
 
 def _ends(column: str, ends: Any, schema: Callable[[], pa.Schema]) -> Range:
     """Both bounds of a range; a single value is both."""
+    if type(ends) is tuple and len(ends) == 2:
+        low, high = ends
+        # Most bounds are finite floats, which need no conversion.
+        if type(low) is float and type(high) is float and -math.inf < low <= high < math.inf:
+            return ends
     ends = _scalar(ends)
     single = isinstance(ends, (str, bytes)) or not isinstance(ends, Iterable)
     low, high = (ends, ends) if single else map(_scalar, pair(f"box: {column}", ends))

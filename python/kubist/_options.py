@@ -49,13 +49,15 @@ def checked_options(*keywords: type) -> Callable[[_Call], _Call]:
             for name, value in kind.__annotations__.items():
                 parameters.setdefault(name, _by_name(name, value))
         known = [name for name in parameters if name != "self"]
+        names = frozenset(known)
 
         @functools.wraps(function)
         def called(*arguments: Any, **options: Any) -> Any:
-            unknown = [name for name in options if name not in known]
-            for name in unknown:
-                _refuse_ungrouped(function.__name__, name, parameters)
-            refuse_unknown(function.__name__, unknown, known)
+            if not names.issuperset(options):
+                unknown = [name for name in options if name not in names]
+                for name in unknown:
+                    _refuse_ungrouped(function.__name__, name, parameters)
+                refuse_unknown(function.__name__, unknown, known)
             return function(*arguments, **options)
 
         # For `help`, notebooks, and the generated reference.

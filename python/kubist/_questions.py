@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any, Literal, Unpack, cast, overload
 
 from . import _box, _estimate, _extent, _fitness, _kubist, _saved
 from ._asked import Region, Rest
+from ._async import materialized
 from ._errors import InvalidInput
 from ._estimate import Estimate
 from ._figures import About, Info
@@ -494,6 +495,31 @@ class Questions:
         if progressive:
             return _estimate.steps(pinned.estimates(request))
         return Estimate(pinned.estimate(request), _saved.origin(pinned, "estimate", request))
+
+    @checked_options(Rest)
+    async def aquery(self, box: Box | None = None, **asked: Unpack[Rest]) -> Result:
+        """Awaits the result of a query, which is then in memory.
+
+        The event loop continues while the engine works. Cancelling the task stops the query.
+
+        Parameters
+        ----------
+        box, where, region, sample, window, steps, columns, inclusion, limit, order_by, per_cell
+            As for `query`.
+
+        Raises
+        ------
+        InvalidInput
+            As for `query`.
+
+        Examples
+        --------
+        >>> near, far = await asyncio.gather(
+        ...     t.aquery(box={"x": (0.0, 0.1)}), t.aquery(box={"x": (0.9, 1.0)})
+        ... )
+        >>> near.to_numpy()
+        """
+        return await materialized(lambda: self.query(box, **asked))
 
     @checked_options(Region)
     def count(self, box: Box | None = None, **asked: Unpack[Region]) -> int:

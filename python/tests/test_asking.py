@@ -59,6 +59,7 @@ def test_python(kind: Any) -> None:
     everything = spelt("Python")
     assert everything == set(table()["parameter"])
     assert parameters(kind.query, set()) == everything
+    assert parameters(kind.aquery, set()) == everything
     assert parameters(kind.scan, {"on_result"}) == everything
     assert parameters(kind.to_dataset, {"on_result"}) == everything
     assert parameters(kind.sql, {"query", "engine", "tables"}) | {"box"} == everything

@@ -1,0 +1,52 @@
+"""Queries for programs with an event loop."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from ._result import Result
+
+
+async def materialized(ask: Callable[[], Result]) -> Result:
+    """Awaits a result, which another thread asks for and reads into memory.
+
+    Cancelling the task stops the query.
+    """
+    # Programs without an event loop do not wait for this import.
+    import asyncio
+
+    reading = _Reading(ask)
+    try:
+        return await asyncio.to_thread(reading.run)
+    except asyncio.CancelledError:
+        # Closing waits for the reading thread, so the event loop does not do it.
+        threading.Thread(target=reading.stop, daemon=True).start()
+        raise
+
+
+class _Reading:
+    """A result that one thread reads and another may stop."""
+
+    def __init__(self, ask: Callable[[], Result]) -> None:
+        self._ask = ask
+        self._result: Result | None = None
+        self._is_stopped = False
+        self._lock = threading.Lock()
+
+    def run(self) -> Result:
+        result = self._ask()
+        with self._lock:
+            self._result = result
+            if self._is_stopped:
+                result.close()
+                return result
+        return result.materialize()
+
+    def stop(self) -> None:
+        with self._lock:
+            self._is_stopped = True
+            if self._result is not None:
+                self._result.close()
