@@ -27,6 +27,7 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
     from ._arguments import Box, Domain, Period
+    from ._speed import Explains
 
 Mapped = TypeVar("Mapped")
 
@@ -83,7 +84,8 @@ class InDirectory(Neighbours, Looks, Generic[Opened]):
         found = Explanation.parse(self._pinned().explain(question, text))
         if not predict:
             return found
-        return replace(found, expected=expected(self, {"box": box, **asked}, found.stats))
+        own = cast("Explains", self)
+        return replace(found, expected=expected(own, {"box": box, **asked}, found.stats))
 
     @checked_options(Part)
     def splits(
