@@ -63,7 +63,8 @@ class Storage(TypedDict, total=False):
     """Storage of a new table, as for `kubist.create`."""
 
     compression: str | None
-    strata: str | None
+    strata: str | Sequence[str] | None
+    weight: str | None
     replication: str | None
     shared: bool
 

@@ -104,7 +104,10 @@ def create(
         copies into deeper cubes, which makes small boxes cheaper and the table larger: ``"none"``,
         ``"outlook(B)"`` or ``"full"``; the default is ``"outlook(-1)"`` (docs/replication.md).
         ``strata`` is ``"halvings"``, the default, or ``"windows"``, an order of rows for `Loader`,
-        with a capacity of 65,536 rows unless it is given (docs/training.md).
+        with a capacity of 65,536 rows unless it is given (docs/training.md). As a list of columns,
+        ``["ptype"]``, samples prefer rare values of these columns; ``weight`` is an expression,
+        ``"diameter"``, and samples prefer rows in proportion to it (docs/samples.md). Both are
+        fixed at creation, and `Table.query` then needs the column ``inclusion``.
         ``shared`` means that several machines write to the directory, which is on NFS, Lustre,
         GPFS or a similar file system, so that Kubist does not rely on file locks (docs/where.md).
         It is stored in the table, and is the default on a file system that reports to be a network
@@ -134,7 +137,8 @@ def create(
     """
     stored = group("create", "storage", storage, Storage)
     compression, replication = stored.get("compression"), stored.get("replication")
-    strata = stored.get("strata")
+    strata, weight = stored.get("strata"), stored.get("weight")
+    classes = [] if strata is None or isinstance(strata, str) else _box.names("strata", strata)
     named = _box.dimensions(dimensions)
     data = None
     if not is_schema(data_or_schema):
@@ -156,7 +160,9 @@ def create(
             seed=_box.count("seed", seed),
             replication=None if replication is None else str(replication),
             compression=None if compression is None else str(compression),
-            strata=None if strata is None else str(strata),
+            strata=strata if isinstance(strata, str) else None,
+            weight=None if weight is None else str(weight),
+            classes=classes,
             accuracy=_box.accuracy(accuracy),
             units=_box.units(units),
             period=_box.periods(period),

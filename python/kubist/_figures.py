@@ -438,6 +438,8 @@ class Info:
     compression: str
     strata: str
     """Where the strata of new rows end: ``halvings``, or ``windows`` for loaders."""
+    sampling: str
+    """How likely each row is in a sample: ``uniform``, or by a weight or strata of columns."""
     columns: list[Column]
     period: dict[str, str]
     """The periods of columns, as text; `kubist.Table.period` has numbers."""
@@ -500,6 +502,8 @@ class Info:
             *([] if self.costs is None else [("costs", str(self.costs))]),
             ("identity", f"{identity} (seed {self.seed})"),
         ]
+        if self.sampling != "uniform":
+            lines.append(("samples", self.sampling))
         if self.lookup:
             lines.append(("lookup", ", ".join(self.lookup)))
         if self.sphere:

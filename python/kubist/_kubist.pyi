@@ -239,6 +239,8 @@ class Table:
         replication: str | None,
         compression: str | None,
         strata: str | None,
+        weight: str | None,
+        classes: list[str],
         accuracy: list[tuple[str, float | str]],
         units: list[tuple[str, str]],
         metadata: str,

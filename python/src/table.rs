@@ -68,7 +68,7 @@ impl Table {
     /// `dimensions`: column, kind of domain (`learned`, `linear`, `quantile`), its ends. `metadata`: a JSON
     /// object.
     #[staticmethod]
-    #[pyo3(signature = (location, schema, *, dimensions, identity, lookup, capacity, seed, replication, compression, strata, accuracy, units, period, sphere, metadata, exist_ok, shared))]
+    #[pyo3(signature = (location, schema, *, dimensions, identity, lookup, capacity, seed, replication, compression, strata, weight, classes, accuracy, units, period, sphere, metadata, exist_ok, shared))]
     #[expect(clippy::too_many_arguments, reason = "keywords, all of them, in Python")]
     fn create(
         py: Python<'_>,
@@ -82,6 +82,8 @@ impl Table {
         replication: Option<&str>,
         compression: Option<&str>,
         strata: Option<&str>,
+        weight: Option<String>,
+        classes: Vec<String>,
         accuracy: Vec<(String, End)>,
         units: Vec<(String, String)>,
         period: Vec<(String, End)>,
@@ -103,6 +105,7 @@ impl Table {
             replication,
             compression,
             strata,
+            sampling: (weight, classes).try_into().map_err(|error| exception(py, error))?,
             accuracy: named(accuracy),
             units,
             period: named(period),

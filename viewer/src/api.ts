@@ -34,6 +34,8 @@ export interface TableInfo {
   dimensions: Dimension[];
   identity: string[];
   lookup: string[];
+  /** How likely each row is in a sample: `uniform`, by a weight or by strata. */
+  sampling?: string;
   steps: number[];
   /** Subsampled steps. The table contains their rows with priorities below `below`, out of `rows`. */
   thinned_steps?: { step: number; below: number; rows: number }[];

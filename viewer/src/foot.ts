@@ -21,7 +21,10 @@ function shareShown({ shown, view, total, profile }: State, points: number): (No
   const isAll = view.filters.length === 0 && !view.where && !view.time;
   const matching = isAll || total === null ? "" : ` · ${grouped(total)} match`;
   const how = shown.dense ? ", as densities" : view.even ? ", even detail" : shown.weighted ? ", points are weighted" : "";
-  return [...share, how, matching];
+  // Samples of other tables prefer some rows, so the density of points is not that of the rows.
+  const { sampling } = profile!.info;
+  const by = least < 1 && sampling && sampling !== "uniform" ? `, sampled ${sampling}` : "";
+  return [...share, how, by, matching];
 }
 
 /** The line below the points. */

@@ -85,8 +85,10 @@ class Loader:
     Raises
     ------
     InvalidInput
-        An option is not possible, a column holds no numbers, or there are fewer rows than
-        ``batch``.
+        An option is not possible, a column holds no numbers, there are fewer rows than ``batch``,
+        or a table that samples by a weight or by strata (docs/samples.md) is read in an order or
+        window that is no sample of it. Of such a table, the column ``inclusion`` is the probability
+        of each row to be in the window.
 
     Examples
     --------
@@ -354,6 +356,7 @@ class Loader:
         """Starts at the beginning of a snapshot, or at the place of a state."""
         source = Source(self._table, pinned, self._question)
         settings = self._settings
+        self._check_weights(source)
         shape = source.shape(
             settings["dtype"], settings["target"], settings["normalise"] and state is None
         )
@@ -366,7 +369,19 @@ class Loader:
                 f"{counted(rows, 'such record')}: take a smaller batch"
             )
         most = self._pool_bytes // _COPIES // shape.row_bytes()
-        found = plan(self._order, rows, self._span, most) if state is None else state.plan
+        if state is not None:
+            found = state.plan
+        elif source.is_weighted and self._order == "uniform":
+            found = Plan(1, 1)
+            if rows > most:
+                needed = _kubist.size(_COPIES * rows * shape.row_bytes())
+                raise InvalidInput(
+                    f"pool: windows of priority of {self._table.location()} are no uniform "
+                    f"samples, because it samples {source.sampling}: give a pool of {needed} for "
+                    f"{counted(rows, 'record')}, or a smaller window from 0"
+                )
+        else:
+            found = plan(self._order, rows, self._span, most)
         if state is not None and self._expected_rows(rows, found) > most * 1.1:
             needed = _COPIES * self._expected_rows(rows, found) * shape.row_bytes()
             raise InvalidInput(
@@ -386,6 +401,25 @@ class Loader:
         self._place = Place(0, 0, 0, 0) if state is None else state.place
         self._examined = self._returned = 0
         self._closed = False
+
+    def _check_weights(self, source: Source) -> None:
+        """Refuses orders and windows whose rows are no sample of a table with weights."""
+        location = self._table.location()
+        if not source.is_weighted:
+            if "inclusion" in self._question.get("columns", []) and not source.has_inclusion:
+                raise InvalidInput(
+                    f"columns: all rows of {location} have the same inclusion; leave it out"
+                )
+        elif self._order == "growing":
+            raise InvalidInput(
+                f"order: {location} samples {source.sampling}, so its first rows are no uniform "
+                f"sample: take 'uniform' or 'pooled'"
+            )
+        elif self._span[0] > 0:
+            raise InvalidInput(
+                f"window: {location} samples {source.sampling}, so rows of large weight are below "
+                f"{self._span[0]:g}: take a window from 0"
+            )
 
     def _expected_rows(self, rows: int, plan: Plan) -> float:
         """About the rows of a group."""

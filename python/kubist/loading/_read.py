@@ -22,6 +22,11 @@ _PILOT_ROWS = 100_000
 """Rows of lowest priority from which a mean and a deviation are estimated."""
 
 
+_INCLUSION = "inclusion"
+_CHANCE = "_kubist_inclusion"
+"""The name of the inclusion probabilities of the pilot."""
+
+
 class Scale(NamedTuple):
     """The mean and the deviation of a column."""
 
@@ -56,7 +61,15 @@ class Source:
 
     def __init__(self, table: _kubist.Table, pinned: _kubist.Snapshot, question: QuerySpec) -> None:
         self._table, self.pinned, self._question = table, pinned, question
+        about = json.loads(pinned.about())
+        self.sampling: str = about["sampling"]
+        self.has_inclusion = any(column["name"] == _INCLUSION for column in about["columns"])
         self.regions: list[str] = []
+
+    @property
+    def is_weighted(self) -> bool:
+        """Whether rows are sampled with unequal probabilities."""
+        return self.sampling != "uniform"
 
     def count(self) -> int:
         """The rows of an epoch."""
@@ -72,7 +85,8 @@ class Source:
         empty = _columns(stream, stream.empty_batch())
         stream.close()
         kinds = {name: _kind(name, array, dtype, name == target) for name, array in empty.items()}
-        names = [name for name in kinds if normalise and name != target]
+        fixed = {target} if self.has_inclusion else {target, _INCLUSION}
+        names = [name for name in kinds if normalise and name not in fixed]
         for name in names:
             if kinds[name].kind != "f":
                 raise InvalidInput(
@@ -82,17 +96,26 @@ class Source:
         return Shape(kinds, self._scales(names) if names else {})
 
     def _scales(self, names: list[str]) -> dict[str, Scale]:
-        """The rows of lowest priority are a uniform sample of all rows."""
-        stream = self.pinned.query({**self._question, "limit": _PILOT_ROWS})
-        parts: dict[str, list[np.ndarray[Any, Any]]] = {name: [] for name in names}
+        """The rows of lowest priority are a sample of all rows, each with its inclusion."""
+        columns = [name for name in self._question.get("columns", []) if name != _INCLUSION]
+        if self.has_inclusion and _INCLUSION in names:
+            columns.append(_INCLUSION)
+        asked = {"limit": _PILOT_ROWS, "inclusion": _CHANCE, "columns": columns}
+        stream = self.pinned.query(cast("QuerySpec", {**self._question, **asked}))
+        parts: dict[str, list[np.ndarray[Any, Any]]] = {name: [] for name in [*names, _CHANCE]}
         for batch in _batches(stream):
-            for name in names:
-                parts[name].append(_floats(batch[name]))
+            for name, arrays in parts.items():
+                arrays.append(_floats(batch[name]))
+        all_values = {name: np.concatenate([np.empty(0), *parts[name]]) for name in parts}
+        weights = 1 / all_values.pop(_CHANCE)
         scales = {}
-        for name, arrays in parts.items():
-            values = np.concatenate([np.empty(0), *arrays])
-            values = values[np.isfinite(values)]
-            mean, deviation = (values.mean(), values.std()) if len(values) else (0.0, 1.0)
+        for name, values in all_values.items():
+            known = np.isfinite(values) & np.isfinite(weights)
+            mean, deviation = 0.0, 1.0
+            if known.any():
+                mean = np.average(values[known], weights=weights[known])
+                squares = (values[known] - mean) ** 2
+                deviation = np.sqrt(np.average(squares, weights=weights[known]))
             scales[name] = Scale(float(mean), float(deviation) or 1.0)
         return scales
 

@@ -193,6 +193,12 @@ def raster(
         units.pop("value", None)
     fraction = stream.fraction()
     stream.close()
+    sampling = json.loads(pinned.about())["sampling"]
+    if fraction < 1 and sampling != "uniform":
+        raise InvalidInput(
+            f"raster: the table samples {sampling}, and cells of a raster count each row alike: "
+            f"leave out sample"
+        )
     x, y = axes(reader, cell, box)
     if fraction >= 1 and of.kind != "quantile":
         values, rows = complete(reader, x, y, of)

@@ -105,8 +105,17 @@ pub struct Create {
 struct Storage {
     replication: Option<String>,
     compression: Option<String>,
-    strata: Option<String>,
+    strata: Option<StrataOf>,
+    weight: Option<String>,
     shared: bool,
+}
+
+/// The order of rows in runs, or the columns whose rare values are more likely in samples.
+#[derive(Deserialize)]
+#[serde(untagged)]
+enum StrataOf {
+    Runs(String),
+    Classes(Vec<String>),
 }
 
 fn yes() -> bool {
@@ -146,6 +155,11 @@ impl Create {
             Bound::Number(bound) => (column, Value::Float(bound)),
             Bound::Text(text) => (column, Value::Text(text)),
         };
+        let (layout, classes) = match self.storage.strata {
+            Some(StrataOf::Runs(layout)) => (Some(layout), vec![]),
+            Some(StrataOf::Classes(columns)) => (None, columns),
+            None => (None, vec![]),
+        };
         let options = TableOptions {
             dimensions: self.dimensions,
             identity: self.identity,
@@ -154,7 +168,8 @@ impl Create {
             seed: self.seed,
             replication: replication.map_err(|error| Failure::invalid(error.to_string()))?.unwrap_or_default(),
             compression: compression.unwrap_or_default(),
-            strata: strata(self.storage.strata.as_deref())?.unwrap_or_default(),
+            strata: strata(layout.as_deref())?.unwrap_or_default(),
+            sampling: (self.storage.weight, classes).try_into()?,
             accuracy: self.accuracy.0.into_iter().map(value).collect(),
             sphere: self.sphere,
             period: self.period.0.into_iter().map(value).collect(),

@@ -48,6 +48,9 @@ fn page(info: &Info) -> String {
         false => info.about.identity.join(", "),
     };
     line("identity", format!("{identity} (seed {})", info.about.seed));
+    if info.about.sampling != "uniform" {
+        line("samples", info.about.sampling.clone());
+    }
     if !info.about.lookup.is_empty() {
         line("lookup", info.about.lookup.join(", "));
     }

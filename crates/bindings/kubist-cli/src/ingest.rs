@@ -128,6 +128,7 @@ fn open_or_create(command: &args::Ingest, asked: &IngestGroups, inputs: &[Input]
         replication: new.replication.unwrap_or_default(),
         compression: new.compression.unwrap_or_default(),
         strata: new.strata.unwrap_or_default(),
+        sampling: (new.weight.clone(), new.classes.clone()).try_into()?,
         accuracy: new.accuracy.iter().map(|(column, bound)| (column.clone(), Value::Text(bound.clone()))).collect(),
         units: new.units.clone(),
         sphere: new.sphere.clone(),
@@ -194,6 +195,13 @@ fn agrees(command: &args::Ingest, asked: &IngestGroups, table: &Table) -> Result
     }
     if let Some(strata) = new.strata.filter(|strata| strata.name() != info.strata) {
         return Err(differs("the strata", &info.strata, &strata));
+    }
+    if new.weight.is_some() || !new.classes.is_empty() {
+        let wanted =
+            TableOptions { sampling: (new.weight.clone(), new.classes.clone()).try_into()?, ..TableOptions::default() };
+        if wanted.sampling.to_string() != info.sampling {
+            return Err(differs("samples", &info.sampling, &wanted.sampling));
+        }
     }
     let schema = table.schema()?;
     for (column, bound) in &new.accuracy {

@@ -203,6 +203,13 @@ impl<'a> Asked<'a> {
         let rows = if everything { self.snapshot.rows().ok() } else { None };
         let mut caption = kubist_plot::caption(points.len() as u64, fraction, rows);
         caption += &points.not_drawn();
+        // Points of such a sample are dense where weights are large.
+        if let Some(sampling) = self.snapshot.about().ok().map(|about| about.sampling)
+            && fraction < 1.0
+            && sampling != "uniform"
+        {
+            caption += &format!(", sampled {sampling}");
+        }
         for range in command.region.ranges.iter().flat_map(|ranges| &ranges.0) {
             let (low, high) = (range.low.as_deref().unwrap_or(""), range.high.as_deref().unwrap_or(""));
             caption += &if low == high {

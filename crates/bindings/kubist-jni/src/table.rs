@@ -165,6 +165,8 @@ struct About {
     columns: Vec<Column>,
     rows: u64,
     steps: Vec<i64>,
+    /// All records are equally likely in samples.
+    uniform: bool,
 }
 
 #[unsafe(no_mangle)]
@@ -176,6 +178,7 @@ pub extern "system" fn Java_org_kubist_Native_about(env: Env, _: Class, snapshot
             columns: described(snapshot.schema().fields()),
             rows: snapshot.rows()?,
             steps: snapshot.complete_steps(),
+            uniform: snapshot.pinned().view.schema.sampling.is_uniform(),
         };
         // SAFETY: `env` belongs to this thread.
         unsafe { hand_json_out(env, &about) }

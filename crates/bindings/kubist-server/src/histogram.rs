@@ -2,8 +2,9 @@
 
 use std::collections::HashMap;
 
-use arrow_array::ArrayRef;
 use arrow_array::cast::AsArray;
+use arrow_array::types::Float64Type;
+use arrow_array::{ArrayRef, RecordBatch};
 use arrow_schema::DataType;
 use kubist::{Cancel, Query, RunOptions, Snapshot};
 use kubist_types::steps::share;
@@ -19,6 +20,7 @@ const MOST_SAMPLE: u64 = 1_000_000;
 const MOST_COLUMNS: usize = 256;
 /// The most frequent texts are counted separately, the rest together.
 const MOST_TEXTS: usize = 32;
+const INCLUSION: &str = "_kubist_inclusion";
 
 pub fn of_sample(snapshot: &Snapshot, region: &Region, asked: &Histograms, cancel: &Cancel) -> Result<Value> {
     if !(1..=MOST_BINS).contains(&asked.bins) {
@@ -38,19 +40,26 @@ pub fn of_sample(snapshot: &Snapshot, region: &Region, asked: &Histograms, cance
     if names.is_empty() || names.len() > MOST_COLUMNS {
         return Err(Problem::invalid(format!("columns: expected 1 to {MOST_COLUMNS}, not {}", names.len())));
     }
-    let query = Query { limit: Some(asked.limit), columns: Some(names.clone()), ..region.spec.clone() };
+    // Rows with unequal probabilities count by them.
+    let weighted = snapshot.about()?.sampling != "uniform";
+    let inclusion = weighted.then(|| INCLUSION.to_string());
+    let query = Query { limit: Some(asked.limit), columns: Some(names.clone()), inclusion, ..region.spec.clone() };
     let mut stream = snapshot.query(RunOptions::with_cancel(cancel).of(query))?;
     let batches = (&mut stream).collect::<kubist::Result<Vec<_>>>()?;
     let rows: usize = batches.iter().map(|batch| batch.num_rows()).sum();
+    let weights = match weighted {
+        true => weights(&batches, stream.fraction()),
+        false => vec![1.0; rows],
+    };
     let mut columns = Vec::new();
     for (index, name) in names.iter().enumerate() {
         cancel.check()?;
         let parts: Vec<&ArrayRef> = batches.iter().map(|batch| batch.column(index)).collect();
         let kind = kind_of(stream.schema().field(index).data_type());
         let mut described = match kind {
-            "text" => of_texts(&parts, cancel)?,
+            "text" => of_texts(&parts, &weights, cancel)?,
             "other" => json!({}),
-            _ => of_numbers(&parts, asked.bins, cancel)?,
+            _ => of_numbers(&parts, &weights, asked.bins, cancel)?,
         };
         described["name"] = name.as_str().into();
         described["kind"] = kind.into();
@@ -59,50 +68,73 @@ pub fn of_sample(snapshot: &Snapshot, region: &Region, asked: &Histograms, cance
     Ok(json!({ "rows": rows, "fraction": stream.fraction(), "columns": columns }))
 }
 
-fn of_numbers(parts: &[&ArrayRef], bins: usize, cancel: &Cancel) -> Result<Value> {
+/// The number of rows that each row stands for, times the fraction of the sample.
+fn weights(batches: &[RecordBatch], fraction: f64) -> Vec<f64> {
+    let of_batch = |batch: &RecordBatch| {
+        let chances = batch.column(batch.num_columns() - 1).as_primitive::<Float64Type>().clone();
+        chances.iter().map(|chance| chance.map_or(1.0, |chance| fraction / chance)).collect::<Vec<_>>()
+    };
+    batches.iter().flat_map(of_batch).collect()
+}
+
+fn of_numbers(parts: &[&ArrayRef], weights: &[f64], bins: usize, cancel: &Cancel) -> Result<Value> {
     let mut values = Vec::new();
     for part in parts {
         cancel.check()?;
         values.extend(numbers(part)?);
     }
-    let all = values.len();
-    values.retain(|value| value.is_finite());
-    values.sort_unstable_by(f64::total_cmp);
-    let (Some(low), Some(high)) = (values.first().copied(), values.last().copied()) else {
-        return Ok(json!({ "missing": all }));
+    let all: f64 = weights.iter().sum();
+    let mut weighed: Vec<(f64, f64)> = values.into_iter().zip(weights.iter().copied()).collect();
+    weighed.retain(|(value, _)| value.is_finite());
+    weighed.sort_unstable_by(|a, b| a.0.total_cmp(&b.0));
+    let known: f64 = weighed.iter().map(|(_, weight)| weight).sum();
+    let missing = (all - known).round() as u64;
+    let (Some((low, _)), Some((high, _))) = (weighed.first().copied(), weighed.last().copied()) else {
+        return Ok(json!({ "missing": missing }));
     };
-    let mut counts = vec![0u64; bins];
-    for value in &values {
+    let mut counts = vec![0f64; bins];
+    let mut below = Vec::with_capacity(weighed.len());
+    let mut sum = 0.0;
+    for (value, weight) in &weighed {
         let bin = if low < high { (share(low, high, *value) * bins as f64) as usize } else { 0 };
-        counts[bin.min(bins - 1)] += 1;
+        counts[bin.min(bins - 1)] += weight;
+        sum += weight;
+        below.push(sum);
     }
-    let quantile = |share: f64| values[((values.len() - 1) as f64 * share).round() as usize];
+    let counts: Vec<u64> = counts.into_iter().map(|count| count.round() as u64).collect();
+    let values: Vec<f64> = weighed.iter().map(|(value, _)| *value).collect();
+    let quantile = |share: f64| {
+        let rank = ((known - 1.0).max(0.0) * share).round() + 1.0;
+        values[below.partition_point(|below| *below < rank).min(values.len() - 1)]
+    };
     let quantiles: Vec<f64> = [0.005, 0.02, 0.25, 0.5, 0.75, 0.98, 0.995].into_iter().map(quantile).collect();
     let mut distinct = values.clone();
     distinct.dedup();
     // A column with few distinct values, such as output times, has steps.
     let distinct = (distinct.len() <= 1024).then_some(distinct);
     Ok(json!({
-        "missing": all - values.len(), "low": low, "high": high, "counts": counts,
+        "missing": missing, "low": low, "high": high, "counts": counts,
         "quantiles": quantiles, "least_positive": values.iter().find(|value| **value > 0.0),
         "distinct": distinct,
     }))
 }
 
-fn of_texts(parts: &[&ArrayRef], cancel: &Cancel) -> Result<Value> {
-    let mut counts: HashMap<String, u64> = HashMap::new();
-    let mut missing = 0u64;
+fn of_texts(parts: &[&ArrayRef], weights: &[f64], cancel: &Cancel) -> Result<Value> {
+    let mut counts: HashMap<String, f64> = HashMap::new();
+    let (mut missing, mut weights) = (0f64, weights.iter());
     for part in parts {
         cancel.check()?;
         let text = arrow_cast::cast(part, &DataType::Utf8).map_err(Problem::of_arrow)?;
-        for value in text.as_string::<i32>() {
+        for (value, weight) in text.as_string::<i32>().iter().zip(&mut weights) {
             match value {
-                Some(value) => *counts.entry(value.to_owned()).or_default() += 1,
-                None => missing += 1,
+                Some(value) => *counts.entry(value.to_owned()).or_default() += weight,
+                None => missing += weight,
             }
         }
     }
-    let mut counts: Vec<(String, u64)> = counts.into_iter().collect();
+    let missing = missing.round() as u64;
+    let whole = |(text, count): (String, f64)| (text, count.round() as u64);
+    let mut counts: Vec<(String, u64)> = counts.into_iter().map(whole).collect();
     counts.sort_unstable_by(|a, b| b.1.cmp(&a.1).then_with(|| a.0.cmp(&b.0)));
     let known = counts.len();
     counts.truncate(MOST_TEXTS);

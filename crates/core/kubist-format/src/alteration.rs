@@ -42,6 +42,10 @@ pub enum Alteration {
     Strata {
         strata: Strata,
     },
+    /// The scale of the weights, in a table that samples by weight.
+    Weight {
+        scale: f64,
+    },
     Writers(NewWriters),
 }
 
@@ -105,6 +109,9 @@ enum Head {
     Strata {
         strata: Strata,
     },
+    Weight {
+        scale: f64,
+    },
     Writers(NewWriters),
     #[serde(other)]
     Unknown,
@@ -131,6 +138,7 @@ impl Alteration {
             Alteration::Grid(grid) => Head::Grid(grid.clone()),
             Alteration::Compression { compression } => Head::Compression { compression: *compression },
             Alteration::Strata { strata } => Head::Strata { strata: *strata },
+            Alteration::Weight { scale } => Head::Weight { scale: *scale },
             Alteration::Writers(writers) => Head::Writers(writers.clone()),
         };
         let json = serde_json::to_vec(&Linked { previous, head }).map_err(Error::internal)?;
@@ -167,6 +175,8 @@ impl Alteration {
             }
             Head::Compression { compression } => Alteration::Compression { compression },
             Head::Strata { strata } => Alteration::Strata { strata },
+            Head::Weight { scale } if scale > 0.0 && scale.is_finite() => Alteration::Weight { scale },
+            Head::Weight { scale } => return Err(bad(&format!("{scale} is no scale of weights"))),
             Head::Writers(new) => match new.writers.size() {
                 0 => return Err(bad(&"it declares no writer")),
                 _ => Alteration::Writers(new),

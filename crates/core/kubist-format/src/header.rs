@@ -8,14 +8,18 @@ use kubist_index::accuracy::Accuracy;
 use kubist_index::outlook::Replication;
 use kubist_index::strata::Strata;
 use kubist_ipc::Stream;
+use kubist_types::options::Sampling;
 use kubist_types::{Compression, Metadata};
 use serde::{Deserialize, Serialize};
 
 use crate::error::EntryError;
 use crate::wire::{MOST_STREAM_BYTES, Reader};
 
-/// The format version of new tables. Tables of a higher version are refused.
+/// The format version of new tables. Tables of a higher version than [`NEWEST_VERSION`] are refused.
 pub const FORMAT_VERSION: u32 = 1;
+/// The version of tables whose samples are not uniform.
+pub const WEIGHTED_VERSION: u32 = 2;
+const NEWEST_VERSION: u32 = WEIGHTED_VERSION;
 
 /// Properties of a table that are fixed at creation.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -35,6 +39,9 @@ pub struct Header {
     /// Where the strata of runs end, unless an alteration changes it.
     #[serde(default, skip_serializing_if = "Strata::is_default")]
     pub strata: Strata,
+    /// How likely each row is in a sample.
+    #[serde(default, skip_serializing_if = "Sampling::is_uniform")]
+    pub sampling: Sampling,
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub lookup: Vec<String>,
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
@@ -80,9 +87,9 @@ pub fn decode_header(bytes: &[u8]) -> Result<(Header, Schema), EntryError> {
     let bad = |error: &dyn std::fmt::Display| EntryError::Bad(error.to_string());
     let value: serde_json::Value = serde_json::from_slice(json).map_err(|error| bad(&error))?;
     let version = value["format_version"].as_u64().unwrap_or(0);
-    if version > FORMAT_VERSION as u64 {
+    if version > NEWEST_VERSION as u64 {
         return Err(EntryError::Newer(format!(
-            "it has format version {version}; this Kubist reads up to {FORMAT_VERSION}"
+            "it has format version {version}; this Kubist reads up to {NEWEST_VERSION}"
         )));
     }
     let header: Header = serde_json::from_value(value).map_err(|error| bad(&error))?;

@@ -89,6 +89,44 @@ impl PriorityRange {
     }
 }
 
+/// The range of relative weights; others count as its ends.
+pub const LEAST_WEIGHT: f32 = 1.0 / 1_048_576.0;
+pub const MOST_WEIGHT: f32 = 1_048_576.0;
+
+/// Random groups are the lowest bits of a priority, so weights leave them as they are.
+const GROUP_BITS: u64 = (1 << 10) - 1;
+
+const ALL_PRIORITIES: f64 = 18_446_744_073_709_551_616.0;
+
+/// A relative weight as tables store it: within the range of weights, and with 12 significant bits, so that it
+/// compresses. Inclusion probabilities use the stored weight, so the rounding biases nothing.
+pub fn stored_weight(relative: f64) -> f32 {
+    let clamped = (relative as f32).clamp(LEAST_WEIGHT, MOST_WEIGHT);
+    f32::from_bits((clamped.to_bits() + (1 << 11)) & !((1 << 12) - 1)).min(MOST_WEIGHT)
+}
+
+/// Turns uniform priorities u into those of rows with weights w: `u / (u + w)`, for u in [0, 1).
+///
+/// The row's priority is below f if `u < w f / (1 - f)`. So its inclusion probability in a sample of fraction f is
+/// `min(1, w f / (1 - f))`, and samples stay nested (Poisson sampling with probability proportional to size, with
+/// permanent random numbers: Brewer, Early and Joyce, Australian Journal of Statistics 14, 1972).
+pub fn weigh(priorities: &mut [u64], weights: &[f32]) {
+    for (priority, weight) in priorities.iter_mut().zip(weights) {
+        // Each operation is monotone in the uniform priority, also after rounding.
+        let fraction = 1.0 / (1.0 + f64::from(*weight) * ALL_PRIORITIES / *priority as f64);
+        *priority = (fraction * ALL_PRIORITIES) as u64 & !GROUP_BITS | *priority & GROUP_BITS;
+    }
+}
+
+/// The probability that the priority of a row with this weight is in the range; see [`weigh`].
+pub fn inclusion(weight: f32, range: PriorityRange) -> f64 {
+    let below = |end: u128| match end as f64 / ALL_PRIORITIES {
+        all if all >= 1.0 => 1.0,
+        fraction => (f64::from(weight) * fraction / (1.0 - fraction)).min(1.0),
+    };
+    below(range.last as u128 + 1) - below(range.first.into())
+}
+
 /// Tags of canonical parts. They are hashed, so their numbers must not change.
 mod tag {
     pub const NULL: u8 = 0;
@@ -508,6 +546,30 @@ mod tests {
             let exact = Threshold::from_fraction(fraction);
             prop_assert!((exact.to_fraction() - fraction).abs() <= fraction * 1e-15 + 1e-18);
             prop_assert!(Threshold::ALL.admits(priority) && !Threshold::NONE.admits(priority));
+        }
+    }
+
+    proptest! {
+        #[test]
+        fn a_weighed_priority_is_below_a_fraction_if_the_uniform_one_is(
+            priority in any::<u64>(), other in any::<u64>(), size in -30.0..30.0f64, fraction in 1e-6..0.999f64,
+        ) {
+            let weight = stored_weight(size.exp2());
+            prop_assert!((LEAST_WEIGHT..=MOST_WEIGHT).contains(&weight));
+            if size.abs() < 19.0 {
+                prop_assert!((f64::from(weight) / size.exp2() - 1.0).abs() < 1.0 / 4096.0);
+            }
+            let mut both = [priority, other];
+            weigh(&mut both, &[weight, weight]);
+            // Random groups stay, and so does the order of rows of equal weight.
+            prop_assert_eq!(both[0] & GROUP_BITS, priority & GROUP_BITS);
+            prop_assert!((both[0] >> 10 <= both[1] >> 10) == (priority <= other) || both[0] >> 10 == both[1] >> 10);
+            let range = PriorityRange::between(Threshold::NONE, Threshold::from_fraction(fraction)).unwrap();
+            let chance = inclusion(weight, range);
+            let uniform = priority as f64 / ALL_PRIORITIES;
+            if (uniform - chance).abs() > 1e-9 * chance {
+                prop_assert_eq!(range.holds(both[0]), uniform < chance);
+            }
         }
     }
 }

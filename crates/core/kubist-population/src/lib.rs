@@ -183,6 +183,12 @@ pub trait Population: Clone + Send + Sync + 'static {
         Ok((rows.map(Number::exact), stats.unwrap_or_default()))
     }
 
+    /// Returns the stored column with the relative weights of records, or `None` if their priorities are uniform. A
+    /// record's probability to be in a range of priorities then is `kubist_index::priority::inclusion`.
+    fn weight(&self) -> Option<usize> {
+        None
+    }
+
     /// Returns the stored columns that locate a record in a region, or `None` if there are no regions.
     fn located_by(&self) -> Option<Vec<usize>> {
         None

@@ -7,7 +7,9 @@ pub use kubist_index::strata::Strata;
 
 use crate::cancel::Cancel;
 use crate::compression::Compression;
+use crate::error::{Error, Result};
 use crate::metadata::Metadata;
+use serde::{Deserialize, Serialize};
 
 /// An indexed column and the range of its values.
 #[derive(Clone, Debug, PartialEq)]
@@ -34,6 +36,49 @@ pub enum Domain {
     Quantile,
 }
 
+/// How likely each row is in a sample. It is fixed at creation.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Sampling {
+    /// All rows are equally likely.
+    #[default]
+    Uniform,
+    /// In proportion to an expression, such as `diameter`.
+    Weight(String),
+    /// Rare combinations of the values of these columns are more likely than frequent ones.
+    Strata(Vec<String>),
+}
+
+impl Sampling {
+    pub fn is_uniform(&self) -> bool {
+        *self == Sampling::Uniform
+    }
+}
+
+impl TryFrom<(Option<String>, Vec<String>)> for Sampling {
+    type Error = Error;
+
+    /// Samples by a weight, by strata, or uniformly without both.
+    fn try_from(given: (Option<String>, Vec<String>)) -> Result<Sampling> {
+        match given {
+            (None, strata) if strata.is_empty() => Ok(Sampling::Uniform),
+            (None, strata) => Ok(Sampling::Strata(strata)),
+            (Some(weight), strata) if strata.is_empty() => Ok(Sampling::Weight(weight)),
+            (Some(_), _) => Err(Error::invalid("a table samples by a weight or by strata, not by both")),
+        }
+    }
+}
+
+impl std::fmt::Display for Sampling {
+    fn fmt(&self, out: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        match self {
+            Sampling::Uniform => write!(out, "uniform"),
+            Sampling::Weight(expression) => write!(out, "by weight {expression}"),
+            Sampling::Strata(columns) => write!(out, "by strata of {}", columns.join(", ")),
+        }
+    }
+}
+
 #[derive(Clone, Debug, Default)]
 pub struct TableOptions {
     /// 1 to 8 indexed columns.
@@ -54,6 +99,8 @@ pub struct TableOptions {
     pub compression: Compression,
     /// Where the strata of runs end. Windows suit loaders of random batches. An existing table keeps its own.
     pub strata: Strata,
+    /// How likely each row is in a sample.
+    pub sampling: Sampling,
     /// Error bounds of stored values, by column. A number is absolute, in the column's unit. Text may have
     /// another unit (`1um`) or be relative to each value (`1e-4 rel`). Stored values take fewer bytes, and
     /// all queries return them. A column of the identity, with a secondary index or without numbers cannot

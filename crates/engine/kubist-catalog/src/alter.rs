@@ -296,7 +296,7 @@ impl Core {
     }
 
     /// Publishes an alteration with the next number, if it fits all alterations before it.
-    fn alter(&self, alteration: Alteration, cancel: &Cancel) -> Result<()> {
+    pub(crate) fn alter(&self, alteration: Alteration, cancel: &Cancel) -> Result<()> {
         stoppable(cancel, || {
             cancel.check()?;
             self.check_still_there()?;

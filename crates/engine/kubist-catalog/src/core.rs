@@ -204,6 +204,7 @@ impl Core {
             header::decode_header(&bytes).map_err(|error| bad_entry(store.location(), TABLE, 0, error))?;
         let names: Vec<&str> = header.dimensions.iter().map(|dimension| dimension.column.as_str()).collect();
         let schema = TableSchema::from_names(&schema, &names, &header.identity, &header.lookup)
+            .and_then(|schema| schema.sampled(&header.sampling))
             .map_err(|error| bad_entry(store.location(), TABLE, 0, EntryError::Bad(error.to_string())))?;
         // Only a damaged header fails here.
         Core::with(store.clone(), header, schema)

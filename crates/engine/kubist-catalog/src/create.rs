@@ -10,7 +10,7 @@ use kubist_index::grid::Scale;
 use kubist_index::order;
 use kubist_store::{Fencing, Store, StoreExt};
 
-use kubist_format::header::{self, FORMAT_VERSION, Header, HeaderDimension};
+use kubist_format::header::{self, FORMAT_VERSION, Header, HeaderDimension, WEIGHTED_VERSION};
 use kubist_format::names::TABLE;
 use kubist_types::{Cancel, Domain, Error, Result, Strata, TableOptions};
 
@@ -75,6 +75,8 @@ impl Core {
             "accuracy bounds"
         } else if !plan.schema.periods().is_empty() && schema.periods() != plan.schema.periods() {
             "periods"
+        } else if own.sampling != other.sampling {
+            "weight or strata of samples"
         } else if own.seed != other.seed {
             "seed"
         } else if own.capacity != other.capacity {
@@ -134,7 +136,7 @@ impl Plan {
         }
         let checked = checked.with_accuracy(&accuracy)?;
         let header = Header {
-            format_version: FORMAT_VERSION,
+            format_version: if options.sampling.is_uniform() { FORMAT_VERSION } else { WEIGHTED_VERSION },
             created_by: format!("kubist {}", env!("CARGO_PKG_VERSION")),
             dimensions,
             identity: options.identity.clone(),
@@ -144,6 +146,7 @@ impl Plan {
             replication: options.replication,
             compression: options.compression,
             strata: options.strata,
+            sampling: checked.sampling.clone(),
             lookup: options.lookup.clone(),
             accuracy,
             writer_tag: String::new(),

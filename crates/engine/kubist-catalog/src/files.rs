@@ -276,7 +276,7 @@ impl TableFiles {
                 (_, None) => return Ok(None),
             };
         let Some(geometry) = Geometry::of_grid(grid, dimensions.len()) else { return Ok(None) };
-        let frame = Frame::new(geometry, scales, dimensions, self.created.identity.clone(), self.header.seed);
+        let frame = Frame::new(geometry, scales, dimensions, self.created.prioritised(), self.header.seed);
         let mut grids = self.grids();
         let _ = grids.forest.learn(geometry);
         Ok(Some(grids.frames.entry(grid).or_insert_with(|| Arc::new(frame)).clone()))

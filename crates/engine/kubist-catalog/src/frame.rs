@@ -1,16 +1,18 @@
 //! `Frame`: the mapping of rows to coordinates of a grid and to priorities.
 
 use arrow_array::cast::AsArray;
-use arrow_array::{Array, ArrowPrimitiveType, RecordBatch, UInt32Array};
+use arrow_array::{Array, ArrayRef, ArrowPrimitiveType, RecordBatch, UInt32Array};
 use arrow_schema::DataType;
 use arrow_select::take::take;
 use kubist_index::cube::{Geometry, Interleaver, MAX_DIMENSIONS, MortonKey};
 use kubist_index::grid::Scale;
 use kubist_index::order::{self, Keyed};
-use kubist_index::{priority, with_exact_primitive};
+use kubist_index::with_exact_primitive;
 use rayon::prelude::*;
 
 use kubist_format::zone_map::ZoneMap;
+
+use crate::sampling::Prioritised;
 
 const SLICE_ROWS: usize = 1 << 16;
 
@@ -22,7 +24,7 @@ pub struct Frame {
     /// The coordinates of the bounds of every dimension's domain.
     domains: Vec<(u32, u32)>,
     interleaver: Interleaver,
-    identity: Vec<usize>,
+    prioritised: Prioritised,
     seed: u64,
 }
 
@@ -34,13 +36,12 @@ pub struct Positions {
 }
 
 impl Frame {
-    /// Returns the frame of a grid. `dimensions` and `identity` are stored columns; `identity` decides the
-    /// priority.
+    /// Returns the frame of a grid. `dimensions` are stored columns; `prioritised` decide the priority.
     pub fn new(
         geometry: Geometry,
         scales: Vec<Scale>,
         dimensions: Vec<usize>,
-        identity: Vec<usize>,
+        prioritised: Prioritised,
         seed: u64,
     ) -> Frame {
         let ends = |scale: &Scale| {
@@ -48,7 +49,7 @@ impl Frame {
             (scale.coordinate(low, geometry.bits()), scale.coordinate(high, geometry.bits()))
         };
         let domains = scales.iter().map(ends).collect();
-        Frame { geometry, scales, dimensions, domains, interleaver: Interleaver::new(geometry), identity, seed }
+        Frame { geometry, scales, dimensions, domains, interleaver: Interleaver::new(geometry), prioritised, seed }
     }
 
     /// Returns the order keys of the identity columns of stored rows; 0 for null.
@@ -61,7 +62,7 @@ impl Frame {
             }
             Some(keys)
         };
-        self.identity.iter().filter_map(keys_of).collect()
+        self.prioritised.identity.iter().filter_map(keys_of).collect()
     }
 
     /// The coordinates of a stored column that is dimension `d`.
@@ -106,10 +107,10 @@ impl Frame {
     }
 
     fn positions_of_slice(&self, batch: &RecordBatch) -> Positions {
-        let identity: Vec<&dyn Array> = self.identity.iter().map(|column| batch.column(*column).as_ref()).collect();
+        let columns: Vec<ArrayRef> = self.prioritised.columns().map(|column| batch.column(column).clone()).collect();
         let (mut keys, coordinates) = (Vec::new(), self.coordinates_of(batch));
         self.interleaver.keys(&coordinates, &mut keys);
-        let priorities = self.priorities(&identity, batch.num_rows());
+        let priorities = self.prioritised.priorities(&columns, batch.num_rows(), self.seed);
         Positions { keys, priorities, outside: self.outside(&coordinates, batch.num_rows()) }
     }
 
@@ -180,10 +181,6 @@ impl Frame {
             [low[d], high[d]] = ends;
         }
         (low, high)
-    }
-
-    pub fn priorities(&self, identity: &[&dyn Array], rows: usize) -> Vec<u64> {
-        priority::priorities(identity, rows, self.seed)
     }
 }
 

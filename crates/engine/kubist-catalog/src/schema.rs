@@ -12,7 +12,7 @@ use std::collections::{BTreeMap, HashMap};
 use std::sync::Arc;
 
 use arrow_array::{
-    Array, ArrayRef, Int64Array, RecordBatch, RecordBatchOptions, StringArray, UInt32Array, UInt64Array,
+    Array, ArrayRef, Float32Array, Int64Array, RecordBatch, RecordBatchOptions, StringArray, UInt32Array, UInt64Array,
 };
 use arrow_cast::display::array_value_to_string;
 use arrow_schema::{DataType, Field, Schema, SchemaRef};
@@ -24,13 +24,14 @@ use kubist_index::{order, priority};
 
 use crate::given::Given;
 use crate::period::check_inside;
+use crate::sampling::{UNWEIGHED, WEIGHT};
 use kubist_format::alteration::{Alteration, NewGrid};
 use kubist_format::column_type::{check_lengths, stored_type, user_type};
 use kubist_format::encode::RunEncoding;
 use kubist_types::error::{Error, Result};
 use kubist_types::info::ColumnInfo;
 use kubist_types::metadata::{Metadata, PERIOD, Period, SPHERE, UNIT};
-use kubist_types::options::TableOptions;
+use kubist_types::options::{Sampling, TableOptions};
 use kubist_types::{Compression, Strata};
 
 /// The hidden column with the simulation step, in every table.
@@ -58,6 +59,12 @@ pub struct TableSchema {
     pub grids: Vec<Grid>,
     /// Stored columns that are hashed into the priority, in order.
     pub identity: Vec<usize>,
+    /// How likely each row is in a sample.
+    pub sampling: Sampling,
+    /// The stored column of weights, unless samples are uniform.
+    pub weight: Option<usize>,
+    /// By which weights are divided, once there is a commit.
+    pub weight_scale: Option<f64>,
     pub lookup: Vec<usize>,
     pub metadata: Metadata,
     /// Metadata of every column by name, including its unit.
@@ -116,7 +123,7 @@ impl TableSchema {
     /// The errors of [`TableSchema::from_names`].
     pub fn new(schema: &Schema, options: &TableOptions) -> Result<TableSchema> {
         let names: Vec<&str> = options.dimensions.iter().map(|dimension| dimension.column.as_str()).collect();
-        TableSchema::from_names(schema, &names, &options.identity, &options.lookup)
+        TableSchema::from_names(schema, &names, &options.identity, &options.lookup)?.sampled(&options.sampling)
     }
 
     /// Returns the schema with the given dimensions, identity and secondary indexes.
@@ -204,6 +211,9 @@ impl TableSchema {
             dimensions: dimension_indices,
             grids: Vec::new(),
             identity: identities,
+            sampling: Sampling::Uniform,
+            weight: None,
+            weight_scale: None,
             lookup,
             hidden,
         })
@@ -227,6 +237,10 @@ impl TableSchema {
             Alteration::Grid(grid) => next.regrid(grid)?,
             Alteration::Compression { compression } => next.compression = *compression,
             Alteration::Strata { strata } => next.strata = *strata,
+            Alteration::Weight { .. } if self.weight_scale.is_some() => {
+                return Err(Error::invalid("the table has a scale of weights already"));
+            }
+            Alteration::Weight { scale } => next.weight_scale = Some(*scale),
             // `History` stores the declared writers.
             Alteration::Writers(_) => {}
             Alteration::Set { column: None, values } => merge(&mut next.metadata, values),
@@ -458,7 +472,7 @@ impl TableSchema {
 
     /// The number of stored columns that every run has.
     pub fn base(&self) -> usize {
-        self.created + if self.hidden { 3 } else { 1 }
+        self.created + if self.hidden { 3 } else { 1 } + usize::from(self.weight.is_some())
     }
 
     /// The default of an added column, one row, for runs that lack the column.
@@ -537,7 +551,10 @@ impl TableSchema {
             self.push_hidden(&mut columns, rows, writer, first_row);
         }
         let options = RecordBatchOptions::new().with_row_count(Some(rows));
-        RecordBatch::try_new_with_options(self.stored.clone(), columns, &options).map_err(Error::invalid)
+        let stored =
+            RecordBatch::try_new_with_options(self.stored.clone(), columns, &options).map_err(Error::invalid)?;
+        self.check_weights(&stored, offset)?;
+        Ok(stored)
     }
 
     fn push_hidden(&self, columns: &mut Vec<ArrayRef>, rows: usize, writer: &str, first_row: u64) {
@@ -545,6 +562,9 @@ impl TableSchema {
         if self.hidden {
             columns.push(Arc::new(StringArray::from_iter_values(std::iter::repeat_n(writer, rows))));
             columns.push(Arc::new(UInt64Array::from_iter_values(first_row..first_row + rows as u64)));
+        }
+        if self.weight.is_some() {
+            columns.push(Arc::new(Float32Array::from_value(UNWEIGHED, rows)));
         }
     }
 
@@ -663,7 +683,7 @@ fn check_dimension(name: &str, data_type: &DataType, is_known: bool) -> Result<(
 
 fn checked(field: &Field) -> Result<Field> {
     let name = field.name();
-    if [STEP, WRITER, ROW].contains(&name.as_str()) {
+    if [STEP, WRITER, ROW, WEIGHT].contains(&name.as_str()) {
         return Err(Error::invalid(format!("the column name {name:?} is reserved")));
     }
     let data_type = user_type(field.data_type()).ok_or_else(|| {

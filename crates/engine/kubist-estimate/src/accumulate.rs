@@ -5,12 +5,13 @@ use std::hash::{BuildHasher, Hasher};
 use std::sync::Arc;
 
 use arrow_array::cast::AsArray;
+use arrow_array::types::Float32Type;
 use arrow_array::{Array, ArrayRef, BooleanArray, RecordBatch, RecordBatchOptions, UInt64Array, new_null_array};
 use arrow_schema::{Field, Schema, SchemaRef};
 use arrow_select::filter::filter_record_batch;
 use arrow_select::take::take;
 use kubist_expr::{Expression, Wholes};
-use kubist_index::priority::priorities;
+use kubist_index::priority::{PriorityRange, Threshold, inclusion, priorities};
 
 use crate::aggregate::{Accumulator, Bound, Pilot, Records, Rows, Shift};
 use crate::auxiliary::{Auxiliary, Expected};
@@ -47,6 +48,8 @@ pub struct Brought {
     pub condition: Option<Expression>,
     /// Indexes of the position columns, if positions are needed.
     pub places: Vec<usize>,
+    /// Index of the column of weights, unless samples are uniform.
+    pub weight: Option<usize>,
 }
 
 #[derive(Clone, Debug, Default)]
@@ -76,6 +79,8 @@ pub struct Values {
     /// Priorities of all scanned records, if the condition excluded some.
     all: Option<Vec<u64>>,
     places: Vec<ArrayRef>,
+    /// The relative weight of every record, unless samples are uniform.
+    weights: Option<ArrayRef>,
 }
 
 /// The group keys of records: hashes of their labels.
@@ -187,6 +192,7 @@ impl Task {
         let options = RecordBatchOptions::new().with_row_count(Some(rows));
         let schema = with_types_of(&brought.schema, &columns);
         let places = brought.places.iter().map(|column| columns[*column].clone()).collect();
+        let weights = brought.weight.map(|column| columns[column].clone());
         let mut batch = RecordBatch::try_new_with_options(schema, columns, &options).map_err(Error::kernel)?;
         let stopped = || cancel.is_set();
         let mut all = None;
@@ -223,6 +229,7 @@ impl Task {
             priorities,
             all,
             places,
+            weights,
         })
     }
 
@@ -367,6 +374,35 @@ fn check_size(group: &Group, groups: usize, task: &Task) -> Result<()> {
     }))
 }
 
+/// The factors of sampled records with unequal inclusion probabilities pi (Poisson sampling: Särndal, Swensson and
+/// Wretman, Model Assisted Survey Sampling, 1992, 3.5).
+struct Design {
+    /// `1 / pi`: the expansion of Horvitz and Thompson.
+    expand: Vec<f64>,
+    /// `sqrt(1 - pi) / pi`: the squares of these multiples add up to the estimated variance of the total.
+    spread: Vec<f64>,
+}
+
+impl Design {
+    fn of(weights: &[f32], below: f64) -> Design {
+        let range = PriorityRange::between(Threshold::NONE, Threshold::from_fraction(below));
+        let chance = |weight: &f32| range.map_or(1.0, |range| inclusion(*weight, range));
+        let chances: Vec<f64> = weights.iter().map(chance).collect();
+        Design {
+            expand: chances.iter().map(|chance| 1.0 / chance).collect(),
+            spread: chances.iter().map(|chance| (1.0 - chance).sqrt() / chance).collect(),
+        }
+    }
+
+    /// Expands features, and appends their multiples for the variance.
+    fn expand(&self, features: &mut Vec<Vec<f64>>) {
+        let spread = |feature: &Vec<f64>| feature.iter().zip(&self.spread).map(|(x, by)| x * by).collect();
+        let of_spread: Vec<Vec<f64>> = features.iter().map(spread).collect();
+        features.iter_mut().for_each(|feature| feature.iter_mut().zip(&self.expand).for_each(|(x, by)| *x *= by));
+        features.extend(of_spread);
+    }
+}
+
 impl Accumulated {
     /// An empty state, with a frame or auxiliary variables if given.
     pub fn nothing(task: &Task, is_framed: bool, expected: Option<Arc<Auxiliary>>) -> Accumulated {
@@ -383,8 +419,18 @@ impl Accumulated {
         keys
     }
 
-    /// Adds sampled records, or records of the certainty stratum if `certain`.
-    pub fn add(&mut self, task: &Task, pilot: &PilotFindings, values: &Values, certain: bool) -> Result<()> {
+    /// Adds sampled records, or records of the certainty stratum if `certain`. `below` is the sample fraction; records
+    /// with weights must be added for the fraction that the sample has at last.
+    pub fn add(
+        &mut self,
+        task: &Task,
+        pilot: &PilotFindings,
+        values: &Values,
+        certain: bool,
+        below: f64,
+    ) -> Result<()> {
+        let weights = values.weights.as_ref().filter(|_| !certain);
+        let design = weights.map(|weights| Design::of(weights.as_primitive::<Float32Type>().values(), below));
         let priorities = (!certain).then_some(&values.priorities[..]);
         if let Some(frame) = self.frame.as_mut().filter(|_| !certain) {
             let drawn = values.of_drawn();
@@ -403,7 +449,10 @@ impl Accumulated {
         }
         for (number, asked) in task.aggregates.iter().enumerate() {
             let arguments: Vec<&[f64]> = values.arguments[number].iter().map(Vec::as_slice).collect();
-            let made = asked.bound.aggregate.features(&arguments, &pilot.shifts[number], values.rows);
+            let mut made = asked.bound.aggregate.features(&arguments, &pilot.shifts[number], values.rows);
+            if let (Some(made), Some(design)) = (&mut made, &design) {
+                design.expand(made);
+            }
             let records = Records {
                 features: made.as_ref().map_or(arguments, |made| made.iter().map(Vec::as_slice).collect()),
                 wholes: values.wholes[number].as_ref(),

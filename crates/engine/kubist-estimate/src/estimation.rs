@@ -14,6 +14,7 @@ mod known;
 mod places;
 mod plan;
 mod tails;
+mod weighted;
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -84,6 +85,8 @@ struct Question<P> {
     /// Upper limit of the priorities to read.
     end: f64,
     expected: f64,
+    /// All rows are read, because an aggregate needs them.
+    everything: bool,
     /// The caller sees every stage and may stop at any.
     watched: bool,
     begin: Instant,
@@ -232,6 +235,7 @@ impl<P: Population> Estimation<P> {
         let mut columns: Vec<usize> =
             arguments.flat_map(|argument| argument.columns()).map(|column| records.place(column)).collect();
         columns.extend(group_columns.iter().flatten().chain(distinct_columns.iter().flatten()));
+        columns.extend(records.weight());
         columns.sort_unstable();
         columns.dedup();
         let stored = records.stored().clone();
@@ -244,6 +248,7 @@ impl<P: Population> Estimation<P> {
         let records = records.reading(&columns)?;
         let (low, end) = options.query.window.unwrap_or((0.0, 1.0));
         let end = options.query.sample.map_or(end, |fraction| end.min(fraction)).max(low);
+        let everything = records.weight().is_some() && weighted::reads_all(&task, &options, watched, low, end)?;
         let known = Known::of(&records, &options, &task)?;
         let kept = known.as_ref().map_or(1.0, Known::below);
         let end = end.min(kept);
@@ -254,7 +259,12 @@ impl<P: Population> Estimation<P> {
         let sample = Sample {
             source: Source {
                 records: records.clone(),
-                brought: Arc::new(Brought { schema: part(&stored, &columns), condition: None, places: vec![] }),
+                brought: Arc::new(Brought {
+                    schema: part(&stored, &columns),
+                    condition: None,
+                    places: vec![],
+                    weight: records.weight().and_then(|weight| columns.iter().position(|column| *column == weight)),
+                }),
                 wanted: Wanted { coded: columns.clone(), columns, priorities: true },
             },
             own: None,
@@ -281,6 +291,7 @@ impl<P: Population> Estimation<P> {
             known,
             end,
             expected,
+            everything,
             watched,
             begin,
         };
@@ -328,7 +339,11 @@ impl<P: Population> Question<P> {
 
     fn advanced(&self, mut sample: Sample<P>, facts: &Facts) -> Result<Read<P>> {
         if sample.pilot.is_none() {
-            return self.pilot(sample, facts);
+            let Read { sample, in_time } = self.pilot(sample, facts)?;
+            return match self.everything && in_time && sample.at < self.end {
+                true => self.read(sample, self.end),
+                false => Ok(Read { sample, in_time }),
+            };
         }
         match self.plan(&mut sample, facts) {
             Some(target) => self.read(sample, target),
@@ -351,7 +366,7 @@ impl<P: Population> Question<P> {
             false => wanted / self.expected,
         };
         let (mut parts, mut rows, mut late) = (Vec::new(), 0, false);
-        if share < width {
+        if share < width && sample.source.brought.weight.is_none() {
             sample = self.with_places(self.in_frame(sample)?);
         }
         let mut drawn = 0;
@@ -383,7 +398,7 @@ impl<P: Population> Question<P> {
         let is_all = sample.at >= self.end && self.tails.is_none();
         let pilot = Arc::new(PilotFindings::new(&self.task, &parts, identified, is_all));
         for part in &parts {
-            sample.accumulated.add(&self.task, &pilot, part, false)?;
+            sample.accumulated.add(&self.task, &pilot, part, false, sample.at)?;
         }
         sample.pilot = Some(pilot.clone());
         let sample = self.with_expected(sample, facts, &pilot, &parts)?;
@@ -418,14 +433,20 @@ impl<P: Population> Question<P> {
         let begin = Instant::now();
         let whole = sample.low == 0.0 && target >= 1.0;
         let Some(pilot) = sample.pilot.clone() else { return Ok(Read::late(sample)) };
+        // Probabilities of rows with weights depend on the fraction, so each stage adds all rows again.
+        let weighted = sample.source.brought.weight.is_some();
+        let from = if weighted { sample.low } else { sample.at };
         let found = self.in_time(|| {
             let hollow = sample.accumulated.hollow();
-            self.accumulate(&sample.source, &pilot, hollow, (sample.at, target), whole)
+            self.accumulate(&sample.source, &pilot, hollow, (from, target), whole)
         })?;
         let Some((found, stats)) = found else { return Ok(Read::late(sample)) };
-        sample.accumulated.merge(&self.task, found)?;
+        match weighted {
+            true => sample.accumulated = found,
+            false => sample.accumulated.merge(&self.task, found)?,
+        }
         sample.accumulated.thin();
-        sample.pace = (begin.elapsed().as_secs_f64(), target - sample.at);
+        sample.pace = (begin.elapsed().as_secs_f64(), target - from);
         sample.at = target;
         Ok(Read::all(sample.after(&stats)))
     }
@@ -448,7 +469,7 @@ impl<P: Population> Question<P> {
             let mut part = Accumulated::nothing(&task, framed, expected.clone());
             if scanned.rows > 0 {
                 let values = task.values(&brought, scanned.rows, scanned.columns, scanned.priorities, &cancel)?;
-                part.add(&task, &pilot, &values, certain)?;
+                part.add(&task, &pilot, &values, certain, high)?;
             }
             Ok((part, scanned.stats))
         };
@@ -476,7 +497,9 @@ impl<P: Population> Question<P> {
                 || properties.is_number_of_values
                 || properties.follows_from_number_of_records
         };
+        let weighted = sample.source.brought.weight.is_some();
         if !self.holds_all()
+            || weighted && !self.task.aggregates.iter().all(is_asked)
             || sample.stages > 1
             || facts.rows.is_some()
             || sample.accumulated.frame.is_some()
@@ -493,7 +516,7 @@ impl<P: Population> Question<P> {
                 (facts.rows, sample) = (Some(Number::exact(rows)), sample.after(&stats));
             }
         }
-        if facts.rows.is_none() && sample.share() < 1.0 {
+        if facts.rows.is_none() && sample.share() < 1.0 && !weighted {
             let figures = self.figures(&mut sample, &facts);
             let rows = Some(Number::exact(self.expected as u64));
             let known = self.figures(&mut sample, &Facts { rows, ..facts.clone() });

@@ -176,6 +176,10 @@ impl Population for Records {
         Ok((Some(edge.number()).filter(|number| worth.serves(*number)), stats))
     }
 
+    fn weight(&self) -> Option<usize> {
+        self.snapshot.view.schema.weight
+    }
+
     fn located_by(&self) -> Option<Vec<usize>> {
         self.planner().logical.located_by().map(<[usize]>::to_vec)
     }

@@ -9,6 +9,10 @@
 //! totals t_g of a linear combination in group g, the variance estimate is `(1 - p) / p^2 * sum (t_g -
 //! mean t)^2 * m / (m - 1)`, with m nonempty groups. Its expectation is that of the Horvitz-Thompson
 //! variance estimator over identities.
+//!
+//! Records with unequal inclusion probabilities come with their features divided by the probability, followed by the
+//! multiples for the variance (`accumulate::Design`). Their totals then need no division by p, and the variance
+//! between the groups' totals of the multiples is that of Horvitz and Thompson's estimator.
 
 use crate::control::Control;
 
@@ -38,6 +42,10 @@ pub struct Sums {
     /// `cells[group * width + feature]`; empty until a sampled record was added.
     cells: Vec<f64>,
     certain: Vec<f64>,
+    /// For unequal inclusion probabilities: as `cells`, of the multiples for the variance; otherwise empty.
+    design: Vec<f64>,
+    /// The number of sampled records with unequal inclusion probabilities.
+    drawn: f64,
     corrected: Option<Corrected>,
 }
 
@@ -106,7 +114,15 @@ impl Spread {
 impl Sums {
     /// `groups` must be a power of two.
     pub fn new(width: usize, groups: usize) -> Sums {
-        Sums { width, groups, cells: Vec::new(), certain: vec![0.0; width], corrected: None }
+        Sums {
+            width,
+            groups,
+            cells: Vec::new(),
+            certain: vec![0.0; width],
+            design: vec![],
+            drawn: 0.0,
+            corrected: None,
+        }
     }
 
     /// Adds the rows' features (one slice for each feature): to the sample if `priorities` are given,
@@ -116,12 +132,22 @@ impl Sums {
         if self.cells.is_empty() {
             self.cells = vec![0.0; self.width * self.groups];
         }
+        if features.len() > self.width && self.design.is_empty() {
+            self.design = vec![0.0; self.width * self.groups];
+        }
         let mask = self.groups as u64 - 1;
         for row in rows {
             let group = (priorities[row] & mask) as usize;
             let cells = &mut self.cells[group * self.width..(group + 1) * self.width];
             for (total, feature) in cells.iter_mut().zip(features) {
                 *total += feature[row];
+            }
+            if features.len() > self.width {
+                self.drawn += f64::from(features[0][row] != 0.0);
+                let design = &mut self.design[group * self.width..(group + 1) * self.width];
+                for (total, feature) in design.iter_mut().zip(&features[self.width..]) {
+                    *total += feature[row];
+                }
             }
         }
     }
@@ -151,6 +177,17 @@ impl Sums {
         } else {
             self.cells.iter_mut().zip(&other.cells).for_each(|(total, more)| *total += more);
         }
+        self.drawn += other.drawn;
+        if self.design.is_empty() {
+            self.design = other.design;
+        } else {
+            self.design.iter_mut().zip(&other.design).for_each(|(total, more)| *total += more);
+        }
+    }
+
+    /// The factor of the squares between groups for the variance, and the divisor of totals.
+    fn expansion(&self, p: f64) -> (f64, f64) {
+        if self.design.is_empty() { (1.0 - p, p) } else { (1.0, 1.0) }
     }
 
     /// Estimated totals from a sample of fraction `p`.
@@ -162,6 +199,7 @@ impl Sums {
         if cells.is_empty() {
             return self.certain.clone();
         }
+        let (_, p) = self.expansion(p);
         let drawn = |feature: usize| cells.iter().skip(feature).step_by(self.width).sum::<f64>();
         self.certain.iter().enumerate().map(|(feature, certain)| certain + drawn(feature) / p).collect()
     }
@@ -176,7 +214,7 @@ impl Sums {
     }
 
     pub fn records(&self) -> f64 {
-        self.read()[0]
+        if self.design.is_empty() { self.read()[0] } else { self.certain[0] + self.drawn }
     }
 
     /// A lower bound of the effective number of independent records: random groups weighted by their records.
@@ -191,7 +229,8 @@ impl Sums {
     }
 
     fn spread_cells(&self) -> std::slice::ChunksExact<'_, f64> {
-        let cells = self.corrected.as_ref().map_or(&self.cells, |corrected| &corrected.spread);
+        let as_drawn = if self.design.is_empty() { &self.cells } else { &self.design };
+        let cells = self.corrected.as_ref().map_or(as_drawn, |corrected| &corrected.spread);
         cells.chunks_exact(self.width)
     }
 
@@ -280,8 +319,9 @@ impl Sums {
         if occupied < 2.0 {
             return Spread { error: f64::INFINITY, identities, ..Spread::default() };
         }
+        let (part_drawn, divisor) = self.expansion(p);
         let combine = |(cell, less): (&[f64], &[f64])| {
-            (cell.iter().zip(coefficients).map(|(total, by)| total * by).sum::<f64>() - less[0] * by) / p
+            (cell.iter().zip(coefficients).map(|(total, by)| total * by).sum::<f64>() - less[0] * by) / divisor
         };
         let combined: Vec<f64> = self.spread_cells().zip(other.spread_cells()).map(combine).collect();
         let mean = combined.iter().sum::<f64>() / groups;
@@ -301,7 +341,7 @@ impl Sums {
             .corrected
             .as_ref()
             .map_or(0.0, |corrected| corrected.loose(coefficients, by, other.corrected.as_ref()) / unit / unit);
-        let sampled = (1.0 - p) * second * occupied / (occupied - 1.0);
+        let sampled = part_drawn * second * occupied / (occupied - 1.0);
         let variance = sampled + loose;
         let part = if variance > 0.0 { sampled / variance } else { 1.0 };
         let skewness = if second > 0.0 { third / second.powf(1.5) * part.powf(1.5) } else { 0.0 };

@@ -117,6 +117,7 @@ fn plan_copy(snapshot: &Snapshot, widening: &Widening, options: &CopyOptions) ->
         replication: core.header.replication,
         compression: schema.compression,
         strata: options.strata.unwrap_or(schema.strata),
+        sampling: core.header.sampling.clone(),
         lookup: core.header.lookup.clone(),
         accuracy: core
             .header
@@ -162,7 +163,8 @@ fn plan_same(snapshot: &Snapshot, widening: &Widening, options: &CopyOptions) ->
     }
     let names: Vec<&str> = header.dimensions.iter().map(|dimension| dimension.column.as_str()).collect();
     let created = widening.schema(&core.created.user);
-    let schema = TableSchema::from_names(&created, &names, &header.identity, &header.lookup)?;
+    let schema =
+        TableSchema::from_names(&created, &names, &header.identity, &header.lookup)?.sampled(&header.sampling)?;
     let first = core.frame(&snapshot.view.schema, 0)?;
     Ok(Plan { header, schema, scales: first.map(|frame| frame.scales.clone()), shared: false })
 }

@@ -21,7 +21,7 @@ use crate::postings::Sought;
 use crate::request::{Part, Request};
 pub(crate) use cells::{Axis, CellGrid};
 use kubist_catalog::decoded::QuestionId;
-use kubist_catalog::schema::STEP;
+use kubist_catalog::schema::{STEP, TableSchema};
 use kubist_catalog::snapshot::Snapshot;
 use kubist_catalog::trace::Trace;
 use kubist_format::lookup::keys;
@@ -34,6 +34,9 @@ pub(crate) use order::Term;
 pub(crate) use order::{Order, of_paths};
 pub(crate) use outputs::{By, Output};
 pub use region::Region;
+
+/// The name of the column of inclusion probabilities among the columns of a query.
+const INCLUSION: &str = "inclusion";
 
 pub struct BoundQuery {
     pub snapshot: Snapshot,
@@ -61,6 +64,9 @@ pub struct BoundQuery {
     /// If the result has inclusion probabilities: the index in `read` of the column with the priority
     /// threshold.
     pub(crate) kept_below: Option<usize>,
+    /// If the result has inclusion probabilities: the index in `read` of the column with the weights, unless samples
+    /// are uniform.
+    pub(crate) weight: Option<usize>,
     pub(crate) part: Option<Part>,
     pub(crate) most_held: Option<u64>,
     pub(crate) memory_bytes: Option<usize>,
@@ -97,6 +103,7 @@ impl BoundQuery {
         condition: Option<&dyn Fn(&Schema) -> Result<Predicate>>,
     ) -> Result<BoundQuery> {
         let Request { spec, run } = request;
+        let spec = &with_inclusion(spec, &snapshot.view.schema);
         let core = &snapshot.core;
         core.check_process()?;
         run.cancel.check()?;
@@ -108,6 +115,7 @@ impl BoundQuery {
         let order = Order::of(&snapshot.view.schema, spec, &outputs, otherwise, &mut read)?;
         let inclusion = inclusion_column(snapshot, spec, &outputs)?;
         let kept_below = inclusion.as_ref().and(snapshot.view.schema.kept_below).map(|column| place(column, &mut read));
+        let weight = inclusion.as_ref().and(snapshot.view.schema.weight).map(|column| place(column, &mut read));
         let kept = snapshot.whole(spec.steps).map_or(1.0, |whole| whole.below);
         let mut query = BoundQuery {
             snapshot: snapshot.clone(),
@@ -129,6 +137,7 @@ impl BoundQuery {
             grids,
             inclusion,
             kept_below,
+            weight,
             part: run.part.clone(),
             most_held: run.most_held,
             memory_bytes: run.memory_bytes,
@@ -219,7 +228,7 @@ impl BoundQuery {
         });
         let sought = sought.collect();
         let of_identity = match schema.identity[..] {
-            [column] => values_of(&column),
+            [column] if schema.weight.is_none() => values_of(&column),
             _ => None,
         };
         if let Some(values) = of_identity {
@@ -367,6 +376,17 @@ fn priority_range(spec: &QuerySpec) -> Result<Option<PriorityRange>> {
         high = high.min(Threshold::from_fraction(last));
     }
     Ok(PriorityRange::between(low, high))
+}
+
+/// The query with the column `inclusion` as its inclusion probabilities, unless the table has a column of that name.
+fn with_inclusion(spec: &QuerySpec, schema: &TableSchema) -> QuerySpec {
+    let mut spec = spec.clone();
+    if let (Some(columns), None, Err(_)) = (&mut spec.columns, &spec.inclusion, schema.column(INCLUSION)) {
+        let before = columns.len();
+        columns.retain(|column| column.trim() != INCLUSION);
+        spec.inclusion = (columns.len() < before).then(|| INCLUSION.into());
+    }
+    spec
 }
 
 fn inclusion_column(snapshot: &Snapshot, spec: &QuerySpec, outputs: &[Output]) -> Result<Option<(String, bool)>> {

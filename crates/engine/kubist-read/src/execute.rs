@@ -155,7 +155,7 @@ fn row_bytes(plan: &ReadPlan, wanted: &Wanted) -> usize {
     let mut columns: BTreeSet<usize> = wanted.columns.iter().copied().collect();
     columns.extend(plan.query.predicate.columns().into_iter().map(|column| schema.stored_index[column]));
     columns.extend(&schema.dimensions);
-    columns.extend(&schema.identity);
+    columns.extend(schema.prioritised().columns());
     bytes_of(plan, &columns)
 }
 

@@ -112,7 +112,7 @@ fn deliver(query: &BoundQuery, found: Found, limit: u64, with_ties: bool) -> Res
     let inclusion = |place: usize| {
         let of_cell = cutoffs.get(place).copied().flatten().map(|(priority, ..)| priority);
         let below = [first_out, of_cell].into_iter().flatten().min();
-        (below != Some(candidates[place].0)).then(|| query.probability(below))
+        (below != Some(candidates[place].0)).then_some(below)
     };
     let in_order = match &query.order {
         None => (0..keep).collect(),
@@ -125,7 +125,7 @@ fn deliver(query: &BoundQuery, found: Found, limit: u64, with_ties: bool) -> Res
     let mut batches = VecDeque::new();
     for places in in_order.chunks(BATCH_ROWS) {
         let chosen: Vec<Candidate> = places.iter().map(|place| candidates[*place]).collect();
-        let of_chosen = || places.iter().map(|place| inclusion(*place)).collect();
+        let of_chosen = |row: usize| inclusion(places[row]);
         batches.push_back(query.batch(chosen.len(), gather(&parts, &chosen, cancel)?, of_chosen)?);
     }
     Ok(Some(Delivery { batches, stats, fraction }))

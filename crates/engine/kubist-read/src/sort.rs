@@ -14,7 +14,7 @@ mod scratch;
 use std::sync::Arc;
 use std::sync::mpsc::SyncSender;
 
-use arrow_array::{ArrayRef, Float64Array, RecordBatch};
+use arrow_array::{ArrayRef, RecordBatch};
 use arrow_schema::Schema;
 
 use crate::bind::Order;
@@ -47,8 +47,7 @@ pub(crate) fn send(planner: Planner, sender: &SyncSender<Result<Sorted>>) {
     let (query, mut stats) = (planner.logical.query.clone(), Stats::default());
     let mut give = |block: Block, stats: &mut Stats| {
         let rows = block.keys.len();
-        let inclusion = || Float64Array::from(vec![query.probability(None); rows]);
-        let batch = query.batch(rows, block.columns, inclusion)?;
+        let batch = query.batch(rows, block.columns, |_| Some(None))?;
         Ok(sender.send(Ok(Sorted { batch: Some(batch), stats: std::mem::take(stats) })).is_ok())
     };
     let Some(order) = &query.order else { return };

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::sync::mpsc::{Receiver, RecvTimeoutError, sync_channel};
 use std::time::{Duration, Instant};
 
-use arrow_array::{Float64Array, RecordBatch};
+use arrow_array::RecordBatch;
 use arrow_schema::SchemaRef;
 
 use crate::bind::BoundQuery;
@@ -156,8 +156,7 @@ impl QueryStream {
                     return Ok(Step::Nothing);
                 }
                 let rows = scanned.rows;
-                let inclusion = || Float64Array::from(vec![self.query.probability(None); rows]);
-                Ok(Step::Batch(self.query.batch(rows, scanned.columns, inclusion)?))
+                Ok(Step::Batch(self.query.batch(rows, scanned.columns, |_| Some(None))?))
             }
             Source::Selected(receiver) => match receiver.recv_timeout(patience) {
                 Err(error) => unanswered(error),

@@ -199,7 +199,8 @@ fn begin(to: Arc<dyn Store>, known: &Snapshot, options: &WriterOptions) -> Resul
         header.writer_tag = format!("{}:", unix_ms());
     }
     let names: Vec<&str> = header.dimensions.iter().map(|dimension| dimension.column.as_str()).collect();
-    let schema = TableSchema::from_names(&core.created.user, &names, &header.identity, &header.lookup)?;
+    let schema = TableSchema::from_names(&core.created.user, &names, &header.identity, &header.lookup)?
+        .sampled(&header.sampling)?;
     Unfinished::begin(to, header, schema, options)
 }
 

@@ -33,6 +33,7 @@ use kubist_catalog::segment::unix_ms;
 use kubist_catalog::stop::stoppable;
 use kubist_catalog::view::View;
 use kubist_catalog::vouched;
+use kubist_catalog::weights::Weigher;
 use kubist_catalog::write_checkpoint;
 use kubist_format::chain::Chain;
 use kubist_format::entry::{CommitEntry, Link, StepMark};
@@ -79,6 +80,7 @@ pub struct Writer {
     memory: usize,
     cancel: Cancel,
     pending: Pending,
+    weigher: Weigher,
     failed: Option<String>,
     settled: Cell<bool>,
     behind: Option<Box<dyn Behind>>,
@@ -182,6 +184,7 @@ impl Writer {
             rows: own.rows,
             link: Link { previous: chains::logged(&core, log.writer(), &view.history), salt: random(), alterations: 0 },
             pending: Pending::default(),
+            weigher: Weigher::default(),
             failed: None,
             settled: Cell::new(false),
             behind,
@@ -555,6 +558,7 @@ impl Writer {
         let view = self.core.view(&self.cancel)?;
         let schema = view.schema.clone();
         let batches = widened(&schema, std::mem::take(&mut self.pending.batches))?;
+        let batches = self.weighed(&schema, batches)?;
         self.pending.bytes = 0;
         if self.pending.spill.is_none() {
             let frame = self.frame(&view, &batches, view.rows() + self.pending.rows_laid_out())?;
@@ -605,6 +609,7 @@ impl Writer {
             batches.iter().try_for_each(|batch| view.schema.check_periods(batch))?;
             self.schema = view.schema.clone();
         }
+        let batches = self.weighed(&view.schema, batches)?;
         // Spilled rows may be in parts of an older grid, so they keep that grid.
         let frame = match &pending.spill {
             Some(spill) => spill.frame().clone(),
@@ -628,6 +633,11 @@ impl Writer {
         let runs =
             Runs { core: &core, frame: &frame, schema: &view.schema, seen: &seen, step, memory, cancel: &cancel };
         runs.write(parts, self.segment()?.as_mut())
+    }
+
+    fn weighed(&mut self, schema: &TableSchema, batches: Vec<RecordBatch>) -> Result<Vec<RecordBatch>> {
+        let weighed = self.weigher.weighed(&self.core, schema, batches);
+        weighed.map_err(|error| self.located(error))
     }
 
     fn segment(&mut self) -> Result<&mut Box<dyn Segment>> {

@@ -44,6 +44,8 @@ pub struct About {
     pub compression: String,
     /// Where the strata of new runs end: `halvings` or `windows`.
     pub strata: String,
+    /// How likely each row is in a sample: `uniform`, `by weight` of an expression, or `by strata of` columns.
+    pub sampling: String,
     /// The columns, with their units and metadata.
     pub columns: Vec<ColumnInfo>,
     /// The periods of columns: the length, or the interval of the values if it does not begin at 0.
@@ -226,6 +228,7 @@ pub(crate) fn about(snapshot: &Snapshot) -> Result<About> {
         replication: core.header.replication.to_string(),
         compression: schema.compression.name().into(),
         strata: schema.strata.name().into(),
+        sampling: schema.sampling.to_string(),
         columns: schema.describe(),
         period: schema.periods().into_iter().map(|(column, period)| (column, period.to_string())).collect(),
         sphere: sphere(&schema.conditional()),

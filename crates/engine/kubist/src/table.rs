@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use arrow_array::{Array, RecordBatch};
+use arrow_array::{ArrayRef, RecordBatch};
 use arrow_schema::SchemaRef;
 use kubist_catalog::accuracy::accuracy_of;
 use kubist_catalog::alter::NewColumn;
@@ -16,7 +16,6 @@ use kubist_catalog::stop::stoppable;
 use kubist_catalog::token::SnapshotToken;
 use kubist_catalog::write_checkpoint;
 use kubist_format::history::Declared;
-use kubist_index::priority::priorities;
 use kubist_maintain::background::{CommitOptimizer, GridFollower, ReadOptimizer, optimize_reads};
 use kubist_maintain::clean::{self, Cleaning};
 use kubist_maintain::drop::{self, Dropped};
@@ -289,8 +288,13 @@ impl Table {
             return Err(Error::invalid(format!("{location} has no identity: only its writers know the priorities")));
         }
         let stored = schema.to_stored(rows, "", 0, 0)?;
-        let identity: Vec<&dyn Array> = schema.identity.iter().map(|column| stored.column(*column).as_ref()).collect();
-        Ok(priorities(&identity, rows.num_rows(), self.core.header.seed))
+        if schema.weight.is_some() {
+            let (location, sampling) = (self.location(), &schema.sampling);
+            return Err(Error::invalid(format!("{location} samples {sampling}: only its writers know the priorities")));
+        }
+        let prioritised = schema.prioritised();
+        let columns: Vec<ArrayRef> = prioritised.columns().map(|column| stored.column(column).clone()).collect();
+        Ok(prioritised.priorities(&columns, rows.num_rows(), self.core.header.seed))
     }
 
     /// Returns the rows with the values that the table would store: columns with an error bound are rounded.

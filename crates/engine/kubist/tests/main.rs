@@ -56,4 +56,5 @@ mod sealed;
 mod shared;
 mod trouble;
 mod verify;
+mod weights;
 mod whole;

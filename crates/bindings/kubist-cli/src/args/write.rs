@@ -40,7 +40,9 @@ Options of --create, for a new table (each its own --create KEY=VALUE):
   compression=small  compression level: fast, balanced or small [default: balanced];
                      kubist alter changes it
   strata=windows     order for loaders of random batches (docs/training.md): halvings or windows
-                     [default: halvings]
+                     [default: halvings]; or strata=ptype: samples prefer rare values of these columns
+                     (docs/samples.md)
+  weight=diameter    samples prefer rows in proportion to an expression (docs/samples.md)
   replication=full   copies that the optimizer makes in deeper cubes: none, outlook, outlook(BOOST),
                      full or full(HEIGHT) [default: outlook(-1)]; copies make small boxes cheaper
   shared             several machines write to it: its directory is on NFS, Lustre, GPFS or a similar

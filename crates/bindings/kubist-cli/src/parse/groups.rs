@@ -118,6 +118,9 @@ pub struct NewTable {
     pub metadata: Metadata,
     pub compression: Option<Compression>,
     pub strata: Option<Strata>,
+    /// The columns whose rare values are more likely in samples.
+    pub classes: Vec<String>,
+    pub weight: Option<String>,
     pub replication: Option<Replication>,
     pub shared: bool,
 }
@@ -135,6 +138,7 @@ impl Group for NewTable {
         "metadata",
         "compression",
         "strata",
+        "weight",
         "replication",
         "shared",
     ];
@@ -155,7 +159,11 @@ impl Group for NewTable {
             "accuracy" => self.accuracy.extend(entry.parsed::<Bounds>()?.0),
             "metadata" => self.metadata.extend([super::columns::entry(entry.text()?)?]),
             "compression" => once(&mut self.compression, entry.parsed()?)?,
-            "strata" => once(&mut self.strata, entry.parsed()?)?,
+            "strata" => match entry.parsed() {
+                Ok(strata) => once(&mut self.strata, strata)?,
+                Err(_) => self.classes.extend(entry.names()?),
+            },
+            "weight" => once(&mut self.weight, entry.text()?.to_string())?,
             "replication" => once(&mut self.replication, entry.parsed()?)?,
             _ => self.shared = entry.is_on()?,
         }
@@ -177,7 +185,11 @@ impl NewTable {
             "metadata": self.metadata,
             "storage": {
                 "compression": self.compression.map(|compression| compression.name()),
-                "strata": self.strata.map(|strata| strata.name()),
+                "strata": match self.classes.is_empty() {
+                    true => json!(self.strata.map(|strata| strata.name())),
+                    false => json!(self.classes),
+                },
+                "weight": self.weight,
                 "replication": self.replication.map(|policy| policy.to_string()),
                 "shared": self.shared,
             },

@@ -57,7 +57,9 @@ impl<P: Population> Question<P> {
             alpha: self.alpha(sample),
             rows: known_rows(sample, facts),
             frame: facts.framed.zip(drawn).map(|(rows, [drawn, corrected])| Frame { rows, drawn, corrected }),
-            clustered: sample.pilot.as_ref().is_some_and(|pilot| pilot.clustered),
+            // Rows of unequal weight are no binomial sample either.
+            clustered: sample.pilot.as_ref().is_some_and(|pilot| pilot.clustered)
+                || sample.source.brought.weight.is_some(),
             stratified: self.tails.is_some() || self.kept_always().is_some(),
             control: None,
         }
@@ -384,6 +386,8 @@ impl<P: Population> Question<P> {
             stats: Stats { rows_returned, seconds, ..sample.stats },
             stopped,
             missed_group: grouped.then(|| match share > 0.0 {
+                // A group of light rows is missed more often than any fraction of the sample says.
+                true if sample.source.brought.weight.is_some() && share < 1.0 => u64::MAX,
                 true => missed_group(found.max(self.expected), share, self.alpha(sample)) as u64,
                 false => u64::MAX,
             }),

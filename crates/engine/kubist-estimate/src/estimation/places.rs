@@ -33,6 +33,7 @@ impl<P: Population> Question<P> {
             schema: super::part(records.stored(), &columns),
             condition: brought.condition.clone(),
             places: places.collect(),
+            weight: None,
         });
         let source = Source { brought, wanted: Wanted { columns, ..wanted.clone() }, ..sample.source.clone() };
         Sample { plain: Some(sample.source), source, ..sample }
@@ -55,7 +56,7 @@ impl<P: Population> Question<P> {
         let Some(auxiliary) = auxiliary else { return Ok(Sample { source: plain, ..sample }) };
         let is_framed = sample.accumulated.frame.is_some();
         let mut accumulated = Accumulated::nothing(&self.task, is_framed, Some(Arc::new(auxiliary)));
-        drawn.iter().try_for_each(|part| accumulated.add(&self.task, pilot, part, false))?;
+        drawn.iter().try_for_each(|part| accumulated.add(&self.task, pilot, part, false, sample.at))?;
         Ok(Sample { accumulated, ..sample })
     }
 
@@ -86,7 +87,7 @@ impl<P: Population> Question<P> {
         let nullable = |field: &Arc<Field>| field.as_ref().clone().with_nullable(true);
         let fields: Vec<Field> = plain.brought.schema.fields().iter().map(nullable).collect();
         let (condition, schema) = (plain.brought.condition.clone(), Arc::new(Schema::new(fields)));
-        let brought = Brought { schema, condition, places: vec![] };
+        let brought = Brought { schema, condition, places: vec![], weight: None };
         let made = match self.task.values(&brought, rows, parcels.like.clone(), numbers, &records.cancel()) {
             Err(Error::Cancelled) => return Err(Error::Cancelled),
             // Representative values are no real records, so an expression may fail on them. Then there is no

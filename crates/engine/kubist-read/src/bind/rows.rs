@@ -3,34 +3,41 @@
 use std::sync::Arc;
 
 use arrow_array::cast::AsArray;
-use arrow_array::types::Float64Type;
-use arrow_array::{Array, ArrayRef, Float64Array, RecordBatch, RecordBatchOptions};
+use arrow_array::types::{Float32Type, Float64Type};
+use arrow_array::{ArrayRef, Float64Array, RecordBatch, RecordBatchOptions};
 use arrow_schema::{DataType, Field, Schema, SchemaRef};
-use kubist_index::priority::{Threshold, priorities};
+use kubist_index::priority::{PriorityRange, Threshold, inclusion};
 
 use crate::bind::BoundQuery;
 use kubist_types::error::{Error, Result};
 
 impl BoundQuery {
-    pub fn priorities(&self, identity: &[ArrayRef], rows: usize) -> Vec<u64> {
-        let identity: Vec<&dyn Array> = identity.iter().map(|array| array.as_ref()).collect();
-        priorities(&identity, rows, self.snapshot.core.header.seed)
+    /// Returns the priorities of rows from the columns that decide them.
+    pub fn priorities(&self, columns: &[ArrayRef], rows: usize) -> Vec<u64> {
+        self.snapshot.view.schema.prioritised().priorities(columns, rows, self.snapshot.core.header.seed)
     }
 
-    /// Builds a result batch from the columns read. `inclusion` is called if the result has that column; it
-    /// returns the inclusion probabilities without subsampling of steps.
+    /// Builds a result batch from the columns read. For the inclusion probabilities, `below` returns the priority
+    /// below which a row is in the result; `Some(None)` means the whole range of the query, and `None` that the
+    /// probability is unknown.
     pub(crate) fn batch(
         &self,
         rows: usize,
         columns: Vec<ArrayRef>,
-        inclusion: impl FnOnce() -> Float64Array,
+        below: impl Fn(usize) -> Option<Option<u64>>,
     ) -> Result<RecordBatch> {
         let schema = &self.snapshot.view.schema;
         let kept_below = self.kept_below.map(|place| columns[place].clone());
+        let weights = self.weight.map(|place| columns[place].clone());
         let values = self.outputs.iter().map(|output| output.values(schema, rows, &columns, &self.cancel));
         let mut columns = values.collect::<Result<Vec<ArrayRef>>>()?;
         if self.inclusion.is_some() {
-            let inclusion = inclusion();
+            let weights = weights.as_ref().map(|weights| weights.as_primitive::<Float32Type>().values());
+            let inclusion = (0..rows).map(|row| {
+                let weight = weights.map(|weights| weights[row]);
+                below(row).map(|below| self.probability(weight, below))
+            });
+            let inclusion: Float64Array = inclusion.collect();
             columns.push(Arc::new(match kept_below {
                 None => inclusion,
                 Some(kept_below) => self.thinned(&inclusion, kept_below.as_primitive::<Float64Type>()),
@@ -41,10 +48,14 @@ impl BoundQuery {
     }
 
     /// The probability that a row's priority is in the query's range and below `below`; without a bound, in
-    /// the whole range.
-    pub(crate) fn probability(&self, below: Option<u64>) -> f64 {
+    /// the whole range. `weight` is that of the row, unless samples are uniform.
+    fn probability(&self, weight: Option<f32>, below: Option<u64>) -> f64 {
         let Some(drawn) = self.drawn else { return 0.0 };
         let end = below.map_or(drawn.last as u128 + 1, u128::from);
+        if let Some(weight) = weight {
+            let range = PriorityRange::between(Threshold::new(drawn.first.into()), Threshold::new(end));
+            return range.map_or(0.0, |range| inclusion(weight, range));
+        }
         Threshold::new(end.saturating_sub(drawn.first as u128)).to_fraction()
     }
 

@@ -99,7 +99,7 @@ pub fn scan(
     let (mut picks, open) = reading.judge_zones(range, skip)?;
     let mut columns = wanted.columns.clone();
     if wanted.priorities {
-        columns.extend(&query.snapshot.view.schema.identity);
+        columns.extend(query.snapshot.view.schema.prioritised().columns());
     }
     let (mut rows_read, whole_rows) = (0, reading.rows_of(&picks));
     if !open.is_empty() {
@@ -120,8 +120,8 @@ pub fn scan(
         let coded = |column| wanted.coded.contains(&column) && !identity.contains(&column);
         let mut arrays = reading.columns(&picks, &columns, coded)?;
         if wanted.priorities {
-            let identity = arrays.split_off(wanted.columns.len());
-            scanned.priorities = query.priorities(&identity, scanned.rows);
+            let of_priorities = arrays.split_off(wanted.columns.len());
+            scanned.priorities = query.priorities(&of_priorities, scanned.rows);
         }
         scanned.columns = arrays;
     }
@@ -263,7 +263,7 @@ impl Reading<'_> {
         let by_place: BTreeSet<u32> =
             open.iter().flat_map(|run| self.visits[run.run].within.iter().map(|within| within.grid)).collect();
         if by_priority {
-            columns.extend(&schema.identity);
+            columns.extend(schema.prioritised().columns());
         }
         by_place.iter().for_each(|grid| columns.extend(query.grids.dimensions(*grid)));
         Judged { columns: columns.into_iter().collect(), by_priority, by_place, found_in_most }
@@ -300,7 +300,10 @@ impl Reading<'_> {
             RecordBatch::try_new_with_options(Arc::new(projected), arrays.clone(), &options).map_err(Error::kernel)?;
         let selected: BooleanArray = query.predicate.evaluate(&batch, &|| query.cancel.is_set())?;
         let priorities = match *by_priority {
-            true => query.priorities(&schema.identity.iter().map(array_of).collect::<Vec<_>>(), rows),
+            true => {
+                let columns: Vec<ArrayRef> = schema.prioritised().columns().map(|column| array_of(&column)).collect();
+                query.priorities(&columns, rows)
+            }
             false => vec![],
         };
         let coordinates_in = |grid: &u32| {

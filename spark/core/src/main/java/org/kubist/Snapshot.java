@@ -14,6 +14,7 @@ public final class Snapshot extends Handle {
     private final List<Field> fields;
     private final long rows;
     private final List<Long> steps;
+    private final boolean uniform;
 
     @SuppressWarnings("unchecked")
     Snapshot(long number) {
@@ -23,6 +24,17 @@ public final class Snapshot extends Handle {
         fields = Field.all(about.get("columns"));
         rows = ((Number) about.get("rows")).longValue();
         steps = List.copyOf((List<Long>) about.get("steps"));
+        uniform = (Boolean) about.get("uniform");
+    }
+
+    /**
+     * Whether all records are equally likely in samples. If not, ask for the column of
+     * {@link Query#inclusion}.
+     *
+     * @return true without a weight or strata
+     */
+    public boolean isUniform() {
+        return uniform;
     }
 
     /**

@@ -42,6 +42,10 @@ class KubistScanBuilder
     public boolean pushTableSample(double lower, double upper, boolean withReplacement, long seed) {
         Options.Seed meaning = table.options().seed();
         double high = Math.min(upper, 1);
+        // Spark's samples are uniform.
+        if (!table.moment().snapshot().isUniform()) {
+            return false;
+        }
         if (withReplacement || meaning == Options.Seed.REFUSE || lower < 0 || lower >= high) {
             return false;
         }
