@@ -32,7 +32,7 @@ pub struct Schema(pub SchemaRef);
 impl Schema {
     /// Converts any object with `__arrow_c_schema__`, such as a `pyarrow.Schema`.
     #[new]
-    fn new(source: &Bound<'_, PyAny>) -> PyResult<Schema> {
+    pub fn new(source: &Bound<'_, PyAny>) -> PyResult<Schema> {
         let py = source.py();
         let capsule = source.call_method0("__arrow_c_schema__")?;
         let pointer = capsule.cast::<PyCapsule>()?.pointer_checked(Some(SCHEMA))?;
@@ -201,7 +201,7 @@ pub struct Incoming {
 #[pymethods]
 impl Incoming {
     #[new]
-    fn new(source: &Bound<'_, PyAny>) -> PyResult<Incoming> {
+    pub fn new(source: &Bound<'_, PyAny>) -> PyResult<Incoming> {
         let reader: Box<dyn RecordBatchReader + Send> = if source.hasattr("__arrow_c_stream__")? {
             Box::new(incoming_stream(source)?)
         } else {

@@ -17,7 +17,7 @@ use crate::error::{exception, invalid};
 
 /// An inspected file.
 #[pyclass(frozen, module = "kubist._kubist")]
-pub struct File(Input);
+pub struct File(pub Input);
 
 #[pymethods]
 impl File {
@@ -45,15 +45,20 @@ impl File {
         input.map(File).map_err(|error| unread(py, &error))
     }
 
+    /// Names and reasons of columns that are left out.
+    fn left_out(&self) -> Vec<(String, String)> {
+        self.0.left_out.clone()
+    }
+
     /// Its columns; those without any value are text.
     fn schema(&self) -> Schema {
         Schema(fit::settled(&self.0))
     }
 
-    /// Reads its rows as these columns and types. A column that it lacks is null, or an error if it is `needed`.
-    fn read(&self, py: Python<'_>, wanted: &Schema, needed: Vec<String>) -> PyResult<FileRows> {
+    /// Reads its rows as these columns and types. A column that it lacks is null.
+    fn read(&self, py: Python<'_>, wanted: &Schema) -> PyResult<FileRows> {
         let schema = wanted.0.clone();
-        fit::check(&self.0, &schema, &needed).map_err(|error| unread(py, &error))?;
+        fit::check(&self.0, &schema, &[]).map_err(|error| unread(py, &error))?;
         let schema = fit::in_units_of(&self.0, &schema, &[]);
         let batches = self.0.read(schema.fields(), Arc::default());
         let path = self.0.path.clone();
@@ -115,18 +120,6 @@ impl FileRows {
     }
 }
 
-/// The schema of a new table for all files; `types` overrides columns.
-#[pyfunction]
-pub fn common(py: Python<'_>, files: Vec<PyRef<'_, File>>, types: Vec<(String, String)>) -> PyResult<Schema> {
-    let typed = |(column, name): (String, String)| match kubist_types::type_names::data_type(&name) {
-        Ok(data_type) => Ok((column, data_type)),
-        Err(why) => Err(invalid(py, &format!("types: {column}: {why}"))),
-    };
-    let types = types.into_iter().map(typed).collect::<PyResult<Vec<_>>>()?;
-    let inputs: Vec<&Input> = files.iter().map(|file| &file.0).collect();
-    fit::common(&inputs, &types).map(Schema).map_err(|error| unread(py, &error))
-}
-
 /// A short hash of the contents of files.
 #[pyfunction]
 pub fn fingerprint(py: Python<'_>, files: Vec<PathBuf>) -> PyResult<String> {
@@ -134,7 +127,7 @@ pub fn fingerprint(py: Python<'_>, files: Vec<PathBuf>) -> PyResult<String> {
 }
 
 /// The exception for an unreadable file.
-fn unread(py: Python<'_>, error: &kubist_files::Error) -> PyErr {
+pub fn unread(py: Python<'_>, error: &kubist_files::Error) -> PyErr {
     match error.kind() {
         Kind::System => exception(py, Error::Refused(error.to_string())),
         _ => invalid(py, &error.to_string()),

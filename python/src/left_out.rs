@@ -5,7 +5,7 @@ use pyo3::prelude::*;
 
 /// Names of the module, and their part.
 const PARTS: [(&[&str], &str); 3] = [
-    (&["File", "FileRows", "common", "fingerprint", "Files"], "readers and indexes of files"),
+    (&["File", "FileRows", "fingerprint", "Files", "expanded", "ingest"], "readers and indexes of files"),
     (&["Picture", "Scene"], "plots"),
     (&["command"], "the command"),
 ];

@@ -18,6 +18,8 @@ mod frames;
 mod from_numpy;
 #[cfg(feature = "files")]
 mod indexing;
+#[cfg(feature = "files")]
+mod ingesting;
 mod json;
 #[cfg(not(all(feature = "files", feature = "pictures", feature = "command")))]
 mod left_out;
@@ -57,11 +59,14 @@ mod _kubist {
     use crate::estimate::{Estimates, Figures};
     #[cfg(feature = "files")]
     #[pymodule_export]
-    use crate::files::{File, FileRows, common, fingerprint};
+    use crate::files::{File, FileRows, fingerprint};
     #[pymodule_export]
     use crate::frames::put_frames;
     #[pymodule_export]
     use crate::from_numpy::{NumpyColumn, numpy_columns};
+    #[cfg(feature = "files")]
+    #[pymodule_export]
+    use crate::ingesting::{expanded, ingest};
     #[cfg(feature = "files")]
     #[pymodule_export]
     use crate::indexing::Files;

@@ -50,7 +50,7 @@ fn strata_of(py: Python<'_>, name: Option<&str>) -> PyResult<Option<Strata>> {
 }
 
 /// Values by column; None is null.
-fn named(values: Vec<(String, End)>) -> Vec<(String, Value)> {
+pub fn named(values: Vec<(String, End)>) -> Vec<(String, Value)> {
     values.into_iter().map(|(column, value)| (column, value.0.unwrap_or(Value::Null))).collect()
 }
 
@@ -444,7 +444,8 @@ fn from_json(py: Python<'_>, text: &str) -> PyResult<Metadata> {
     serde_json::from_str(text).map_err(|error| invalid(py, &format!("metadata: {error}")))
 }
 
-fn with_domains(dimensions: Vec<(String, String, End, End)>) -> Vec<Dimension> {
+/// Dimensions as the package gives them.
+pub fn with_domains(dimensions: Vec<(String, String, End, End)>) -> Vec<Dimension> {
     let dimensions = dimensions.into_iter();
     dimensions.map(|(column, kind, low, high)| Dimension { column, domain: domain(&kind, low, high) }).collect()
 }

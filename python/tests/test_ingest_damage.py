@@ -291,19 +291,19 @@ def test_a_trajectory_whose_last_frame_is_being_written(
     need("MDAnalysisTests")
     import MDAnalysisTests.datafiles as data
 
-    from kubist.ingesting.driver import Ingestion
+    from kubist.ingesting.opening import Files, Opened
 
     whole, table, file = Path(data.XTC).read_bytes(), tmp_path / "t.kubist", tmp_path / "g.xtc"
     # Four frames; then, for two checks, a part of a fifth; then all ten.
     states = [whole[:660_708], whole[:700_000], whole[:700_000], whole]
-    look = Ingestion.look
+    look = Files.look
 
-    def growing(ingestion: Ingestion) -> Any:
+    def growing(files: Files, keep_going: bool, takes_parts: bool) -> list[Opened]:
         if states:
             file.write_bytes(states.pop(0))
-        return look(ingestion)
+        return look(files, keep_going, takes_parts)
 
-    monkeypatch.setattr(Ingestion, "look", growing)
+    monkeypatch.setattr(Files, "look", growing)
     read = {"topology": data.GRO}
     report = kubist.ingest(table, file, read=read, follow=2.5)
     assert (report.rows, report.skipped, report.failed) == (476_810, 0, {})

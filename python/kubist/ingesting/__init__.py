@@ -1,25 +1,30 @@
 """Files of particle codes and instruments into tables: `kubist.ingest`, half of the command.
 
-Each format is a module in `kubist.ingesting.formats`: it says what a file holds (columns, units,
+Each format is a module in `kubist.ingesting.formats`: it gives the facts of a file (columns, units,
 time, identity, dimensions) and reads it step by step, through the library that its community
-keeps. `kubist.ingesting.driver` does the rest.
+keeps. The driver in the crate kubist-ingest does the rest, for the command too.
 """
 
 from __future__ import annotations
 
+import json
 import os
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, cast
+from typing import TYPE_CHECKING, Any
 
-from .. import _box
-from .._arguments import Create, Read, Writing
+from .. import _box, _kubist
+from .._arguments import Create, Read, Storage, Writing
+from .._directory import location_of
 from .._errors import InvalidInput
+from .._libraries import need
 from .._options import checked_options, group
 from .._progress import Callback, Display
-from .driver import Ingestion, checked
-from .following import follow
-from .report import Asked, Plan, Report
+from . import formats
+from .opening import Files
+from .paths import missing
+from .report import Plan, Report
+from .source import Options
 
 if TYPE_CHECKING:
     from .._arguments import Domain, Seconds
@@ -129,80 +134,99 @@ def ingest(
     paths = [files] if isinstance(files, (str, os.PathLike)) else list(files)
     if not paths:
         raise InvalidInput("files: there are none")
-    made = group("ingest", "create", create, Create)
-    reading = group("ingest", "read", read, Read)
-    topology = reading.get("topology")
-    asked = checked(
-        Asked(
-            format=reading.get("format"),
-            topology=None if topology is None else Path(topology),
-            time=reading.get("time"),
-            dimensions=_dimensions(dimensions),
-            identity=identity,
-            lookup=made.get("lookup") or (),
-            capacity=made.get("capacity"),
-            seed=made.get("seed"),
-            storage=made.get("storage"),
-            accuracy=dict(_box.accuracy(made.get("accuracy"))),
-            types=reading.get("types") or {},
-            units=made.get("units") or {},
-            period=made.get("period"),
-            sphere=_box.sphere(made.get("sphere")),
-            metadata=made.get("metadata") or {},
-            columns=reading.get("columns"),
-            delimiter=reading.get("delimiter"),
-            names=reading.get("names"),
-            null=_words(reading.get("null")),
-            decimal=reading.get("decimal"),
-            hdu=reading.get("hdu"),
-            particles=reading.get("particles"),
-            crs=reading.get("crs"),
-            strict=bool(reading.get("strict")),
-            bad_rows=reading.get("bad_rows") or "refuse",
-            limits={name: reading[name] for name in LIMITS if reading.get(name) is not None},
-            writer=cast("Writing", group("ingest", "writer", writer, Writing)),
-            again=bool(again),
-        )
-    )
     following = follow is not False
     patience = None if isinstance(follow, bool) else _box.seconds("follow", follow)
     if again and following:
         raise InvalidInput("again: with follow files are looked at over and over: leave one out")
-    ingestion = Ingestion(
-        table,
-        [os.fspath(path) for path in paths],
-        asked,
-        Display() if progress is None else Callback(progress),
-        keep_going,
-    )
+    need("pyarrow", "ingest()")
+    made = group("ingest", "create", create, Create)
+    stored = group("create", "storage", made.get("storage"), Storage)
+    writing = group("ingest", "writer", writer, Writing)
+    reading = group("ingest", "read", read, Read)
+    location, named = location_of(table), [os.fspath(path) for path in paths]
+    options, bad_rows = _options(reading), reading.get("bad_rows") or "refuse"
+    if bad_rows not in ("refuse", "skip"):
+        raise InvalidInput(f"bad_rows: {bad_rows!r} is neither refuse nor skip")
+    strata = stored.get("strata")
+    asked = {
+        "location": location,
+        "table": _kubist.without_password(location),
+        "files": named,
+        "identity": None if identity is None else _box.names("identity", identity),
+        "lookup": _box.names("lookup", made.get("lookup") or ()),
+        "capacity": _count("capacity", made.get("capacity"), 2**32 - 1),
+        "seed": _count("seed", made.get("seed"), 2**64 - 1),
+        "replication": _text(stored.get("replication")),
+        "compression": _text(stored.get("compression")),
+        "strata": strata if isinstance(strata, str) else None,
+        "weight": _text(stored.get("weight")),
+        "classes": [] if strata is None or isinstance(strata, str) else _box.names("strata", strata),
+        "sphere": _box.sphere(made.get("sphere")),
+        "units": list((made.get("units") or {}).items()),
+        "metadata": json.loads(_box.metadata(made.get("metadata"))),
+        "shared": bool(stored.get("shared")),
+        "columns": None if options.columns is None else list(options.columns),
+        "types": list(options.types.items()),
+        "time": options.time,
+        "has_topology": options.topology is not None,
+        "strict": bool(reading.get("strict")),
+        "skips_bad_rows": bad_rows == "skip",
+        "again": bool(again),
+        "keep_going": bool(keep_going),
+        "follows": following,
+        "patience": patience,
+        "name": writing.get("name"),
+        "memory_bytes": _count("memory_bytes", writing.get("memory_bytes"), 2**63),
+        "optimize": bool(writing.get("optimize")),
+    }
+    shown = Display() if progress is None else Callback(progress)
     try:
-        if dry_run:
-            return ingestion.plan(ingestion.look())
-        if following:
-            _follow(ingestion, patience)
-        else:
-            ingestion.take(ingestion.look())
-            if ingestion.report.failed:
-                ingestion.undo()
-    except BaseException:
-        ingestion.undo()
-        raise
+        told, text = _kubist.ingest(
+            Files(location, named, reading.get("format"), options, shown),
+            json.dumps(asked),
+            dimensions=_box.dimensions({} if dimensions is None else dimensions),
+            accuracy=_box.accuracy(made.get("accuracy")),
+            period=None if made.get("period") is None else _box.periods(made["period"]),
+            dry_run=bool(dry_run),
+        )
     finally:
-        ingestion.close()
-    return ingestion.report
+        shown.close()
+    return Plan.of(told, text) if dry_run else Report.of(told, text)
+
+
+def _options(reading: Mapping[str, Any]) -> Options:
+    """Checks the options of reading before any file is opened."""
+    topology, time, format = (reading.get(name) for name in ("topology", "time", "format"))
+    if topology is not None and not Path(topology).exists():
+        raise missing(Path(topology))
+    if format is not None and format not in formats.NAMES:
+        raise InvalidInput(f"format: {format!r} is none of {', '.join(formats.NAMES)}")
+    return Options(
+        topology=None if topology is None else Path(topology),
+        time=None if time is None else _box.number("time", time),
+        columns=reading.get("columns"),
+        delimiter=reading.get("delimiter"),
+        names=reading.get("names"),
+        null=_words(reading.get("null")),
+        decimal=reading.get("decimal"),
+        types=reading.get("types") or {},
+        limits={name: reading[name] for name in LIMITS if reading.get(name) is not None},
+        hdu=reading.get("hdu"),
+        particles=reading.get("particles"),
+        crs=reading.get("crs"),
+    )
+
+
+def _count(name: str, value: Any, most: int) -> int | None:
+    return None if value is None else _box.count(name, value, most=most)
+
+
+def _text(value: Any) -> str | None:
+    return None if value is None else str(value)
 
 
 def _words(given: str | Sequence[str] | None) -> tuple[str, ...]:
     return (given,) if isinstance(given, str) else tuple(given or ())
 
 
-def _dimensions(given: Mapping[str, Domain] | Sequence[str] | None) -> dict[str, Domain]:
-    """Names with their domains; None: as the format says, or else learned."""
-    if given is None:
-        return {}
-    _box.dimensions(given)
-    return dict(given) if isinstance(given, Mapping) else dict.fromkeys(given)
-
-
-_follow = follow
 ingest.__module__ = "kubist"

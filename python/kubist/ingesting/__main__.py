@@ -6,15 +6,12 @@ code of the command.
 
 from __future__ import annotations
 
-import dataclasses
 import json
 import sys
 from typing import Any
 
 from .._errors import Error, exit_code
-from .._shown import counted
 from . import Plan, Report, ingest
-from .report import of_files
 
 USAGE = 2
 
@@ -32,11 +29,11 @@ def main(text: str) -> int:
     except (Error, OSError, ImportError) as error:
         return _tell(str(error), exit_code(error))
     if as_json:
-        print(json.dumps(dataclasses.asdict(done)))
+        print(done.told)
     elif isinstance(done, Plan):
         print(done)
     else:
-        _sum_up(done)
+        sys.stderr.write(f"{done}\n")
     failed = done.failed if isinstance(done, Report) else {}
     for message in failed.values():
         _tell(message, USAGE)
@@ -56,29 +53,6 @@ def _end(text: str) -> Any:
         return float(text)
     except ValueError:
         return text
-
-
-def _sum_up(done: Report) -> None:
-    notes = []
-    if done.topology_added:
-        notes.append("the topology was put into the table, which had none")
-    if done.skipped:
-        were, them = ("was", "it") if done.skipped == 1 else ("were", "them")
-        known = f"{counted(done.skipped, 'step')} {were} ingested already"
-        notes.append(f"{known} (--again takes {them} again)")
-    taken = "nothing new"
-    if done.files:
-        taken = f"{counted(done.rows, 'record')} from {counted(len(done.files), 'file')}"
-    if done.columns_added:
-        notes.append(f"new columns {', '.join(done.columns_added)}, null in the rows before")
-    for path, rows in done.rows_skipped.items():
-        were = "was" if rows == 1 else "were"
-        notes.append(f"{path}: {counted(rows, 'row')} without a position {were} skipped")
-    for note in done.notes:
-        sys.stderr.write(f"note: {note}\n")
-    for text in of_files(done.left_out):
-        sys.stderr.write(f"left out: {text}\n")
-    sys.stderr.write(f"{'; '.join([f'{done.table}: {taken} in {done.seconds:.1f} s', *notes])}\n")
 
 
 def _tell(message: str, code: int) -> int:

@@ -1,51 +1,10 @@
-"""The options of an ingestion, its plan and its report."""
+"""The plan and the report of an ingestion. The driver makes both."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
-from pathlib import Path
-from typing import TYPE_CHECKING, Any
-
-from .._arguments import Writing
-from .._shown import counted
-
-if TYPE_CHECKING:
-    from .._arguments import Domain, Storage
-
-
-@dataclass
-class Asked:
-    """The options of the user, which override those of the files."""
-
-    format: str | None = None
-    topology: Path | None = None
-    time: float | None = None
-    dimensions: Mapping[str, Domain] = field(default_factory=dict)
-    identity: Sequence[str] | None = None
-    lookup: Sequence[str] = ()
-    capacity: int | None = None
-    seed: int | None = None
-    storage: Storage | None = None
-    accuracy: Mapping[str, float | str] = field(default_factory=dict)
-    types: Mapping[str, str] = field(default_factory=dict)
-    units: Mapping[str, str] = field(default_factory=dict)
-    period: Mapping[str, Any] | None = None
-    sphere: tuple[str, str] | None = None
-    metadata: Mapping[str, Any] = field(default_factory=dict)
-    columns: Sequence[str] | None = None
-    delimiter: str | None = None
-    names: Sequence[str] | None = None
-    null: Sequence[str] = ()
-    decimal: str | None = None
-    hdu: str | int | None = None
-    particles: Sequence[str | int] | None = None
-    crs: str | int | None = None
-    strict: bool = False
-    bad_rows: str = "refuse"
-    limits: Mapping[str, int] = field(default_factory=dict)
-    writer: Writing = field(default_factory=Writing)
-    again: bool = False
+import json
+from dataclasses import dataclass, field, fields
+from typing import Any
 
 
 @dataclass
@@ -61,6 +20,7 @@ class Plan:
         times: The first and the last time, if the format has them.
         notes: Remarks, such as unknown units, and times that become timestamps.
         left_out: For each file the parts that are not in the table, with the reason.
+        text, told: The plan in lines, and as JSON.
     """
 
     format: str
@@ -76,33 +36,19 @@ class Plan:
     metadata: dict[str, Any]
     notes: list[str]
     left_out: dict[str, dict[str, str]] = field(default_factory=dict)
+    text: str = field(default="", repr=False, compare=False)
+    told: str = field(default="", repr=False, compare=False)
+
+    @staticmethod
+    def of(told: str, text: str) -> Plan:
+        """The plan of the driver, as JSON and as text."""
+        plan = Plan(**json.loads(told), text=text, told=told)
+        plan.columns = [(name, kind, unit) for name, kind, unit in plan.columns]
+        plan.times = None if plan.times is None else (plan.times[0], plan.times[1])
+        return plan
 
     def __str__(self) -> str:
-        width = max(len(name) for name, _, _ in self.columns)
-        rows = "records not counted yet" if self.rows is None else f"{self.rows:,} records"
-        lines = [
-            f"format      {self.format}",
-            f"files       {len(self.files)}: {self.files[0]}"
-            + (f" to {self.files[-1]}" if len(self.files) > 1 else ""),
-            f"steps       {self.steps}, {self.known} of them in the table already; {rows}",
-        ]
-        if self.times is not None:
-            lines.append(f"time        {self.times[0]:g} to {self.times[1]:g}")
-        lines += [
-            f"dimensions  {', '.join(self.dimensions) or 'none: say --dimensions'}",
-            f"identity    {', '.join(self.identity) or 'each record by itself'}",
-        ]
-        if self.lookup:
-            lines.append(f"lookup      {', '.join(self.lookup)}")
-        lines.append("columns")
-        for name, kind, unit in self.columns:
-            lines.append(f"  {name:{width}}  {kind}" + (f" [{unit}]" if unit else ""))
-        for name, value in self.metadata.items():
-            text = str(value)
-            lines.append(f"metadata    {name} = {text if len(text) < 60 else text[:57] + '...'}")
-        lines += [f"note        {note}" for note in self.notes]
-        lines += [f"left out    {text}" for text in of_files(self.left_out)]
-        return "\n".join(lines)
+        return self.text
 
 
 @dataclass
@@ -119,6 +65,7 @@ class Report:
         columns_added: Columns that the table did not have; existing rows are null in them.
         rows_skipped: For each file the number of rows without a position that were skipped.
         topology_added: Whether the table had no topology, and now has that of the call.
+        text, told: The report in lines, and as JSON.
     """
 
     table: str
@@ -134,16 +81,22 @@ class Report:
     rows_skipped: dict[str, int] = field(default_factory=dict)
     topology_added: bool = False
     seconds: float = 0.0
+    text: str = field(default="", repr=False, compare=False)
+    told: str = field(default="", repr=False, compare=False)
 
+    @staticmethod
+    def of(told: str, text: str) -> Report:
+        """The report of the driver, as JSON and as text."""
+        report = json.loads(told)
+        names = {field.name for field in fields(Report)}
+        made = Report(
+            **{name: report[name] for name in names & report.keys()}, text=text, told=told
+        )
+        made.files = {
+            taken["file"]: {"rows": taken["rows"], "commits": taken["commits"]}
+            for taken in report["files"]
+        }
+        return made
 
-def of_files(left_out: Mapping[str, Mapping[str, str]]) -> list[str]:
-    """A line for each part that was left out; files with equal parts share one."""
-    files: dict[tuple[str, str], list[str]] = {}
-    for path, reasons in left_out.items():
-        for name, why in reasons.items():
-            files.setdefault((name, why), []).append(path)
-    lines = []
-    for (name, why), paths in files.items():
-        more = f" and {counted(len(paths) - 1, 'more file')}" if len(paths) > 1 else ""
-        lines.append(f"{name}: {why} ({Path(paths[0]).name}{more})")
-    return lines
+    def __str__(self) -> str:
+        return self.text

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from .. import _kubist
+from .. import _box, _kubist
 from .._errors import InvalidInput
 
 if TYPE_CHECKING:
@@ -108,7 +109,7 @@ class Source:
         in_order: The rows come in the order of a dimension: parts of a step are laid out while the
         next ones are read.
         numbers_frames: Its frames are numbered after those of the table.
-        file: The engine's own reader of it; its rows may have no position.
+        file: The engine's own reader of it, which then gives the driver all but ``left_out``.
         notes: Remarks for the user, such as a time that stays a number.
         part_of: Its place among the files of a snapshot; None: it is whole by itself.
         period: The lengths after which columns of positions repeat.
@@ -145,6 +146,83 @@ class Source:
         if self.grows:
             return str(self.path.resolve())
         return f"{self.path.name}:{fingerprint(self.path)}"
+
+
+class Reading:
+    """A source as the driver in the crate kubist-ingest reads it."""
+
+    def __init__(self, source: Source) -> None:
+        self._source = source
+        self._steps: Iterator[Step] = iter(())
+        self._step: Step | None = None
+        self._parts: Iterator[pa.Table] = iter(())
+        self._state = State()
+
+    @property
+    def file(self) -> _kubist.File | None:
+        """The engine's own reader."""
+        return self._source.file
+
+    def facts(self) -> tuple[str, pa.Schema, list[tuple[str, str, Any, Any]]]:
+        """The facts as JSON, the columns, and the domains."""
+        source = self._source
+        facts = {
+            "path": str(source.path),
+            "format": source.format,
+            "dimensions": list(source.dimensions),
+            "identity": list(source.identity),
+            "lookup": list(source.lookup),
+            "capacity": None if source.capacity is None else int(source.capacity),
+            "period": dict(source.period),
+            "metadata": as_json(source.metadata),
+            "rows": None if source.rows is None else int(source.rows),
+            "times": [float(time) for time in source.times],
+            "in_order": source.in_order,
+            "numbers_frames": source.numbers_frames,
+            "joins": source.joins is not None,
+            "notes": list(source.notes),
+        }
+        return json.dumps(facts), source.schema, _box.dimensions(source.domains)
+
+    def key(self) -> str:
+        return self._source.key()
+
+    def left_out(self) -> list[tuple[str, str]]:
+        return list(self._source.left_out.items())
+
+    def leave_out(self, name: str, why: str) -> None:
+        self._source.left_out[name] = why
+
+    def joins(self, metadata: str) -> str:
+        """The changes of the metadata of a table, both as JSON."""
+        assert self._source.joins is not None
+        return json.dumps(as_json(self._source.joins(json.loads(metadata))))
+
+    def start(self, committed: Callable[[str], int | None]) -> None:
+        self._steps = iter(self._source.steps(committed))
+
+    def next_step(self) -> tuple[str, float | None, str, int | None] | None:
+        self._step = step = next_item(self._steps, self._source.path)
+        if step is None:
+            return None
+        time = None if step.time is None else float(step.time)
+        return step.label, time, step.part, None if step.number is None else int(step.number)
+
+    def begin(
+        self, next_frame: int, schema: _kubist.Schema, added: list[str], needed: list[str]
+    ) -> None:
+        """Starts to read the rows of the current step."""
+        import pyarrow as pa
+
+        assert self._step is not None
+        self._state = State(next_frame, pa.schema(schema), frozenset(added), frozenset(needed))
+        self._parts = iter(self._step.read(self._state))
+
+    def next_rows(self) -> tuple[pa.Table | None, int]:
+        """The next rows of the step, and the number of the next frame."""
+        assert self._step is not None
+        part = next_item(self._parts, self._step.label)
+        return part, self._state.next_frame
 
 
 @dataclass
@@ -291,6 +369,23 @@ def next_item(items: Iterator[Any], where: Path | str) -> Any:
         raise
     except BaseException as error:
         raise InvalidInput(named(where, error)) from error
+
+
+def as_json(value: Any) -> Any:
+    """A value as JSON has it; other values as their text."""
+    if hasattr(value, "tolist"):
+        value = value.tolist()
+    if isinstance(value, Mapping):
+        return {str(key): as_json(item) for key, item in value.items()}
+    if isinstance(value, list | tuple):
+        return [as_json(item) for item in value]
+    if isinstance(value, bytes):
+        return value.decode("utf-8", "replace")
+    try:
+        json.dumps(value, allow_nan=False)
+    except (TypeError, ValueError):
+        return str(value)
+    return value
 
 
 def named(path: Path | str, error: BaseException) -> str:

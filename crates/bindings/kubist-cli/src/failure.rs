@@ -90,6 +90,22 @@ impl From<kubist_files::Error> for Failure {
     }
 }
 
+impl From<kubist_ingest::Error> for Failure {
+    fn from(error: kubist_ingest::Error) -> Failure {
+        use kubist_ingest::Error::*;
+        match error {
+            Table(error) => error.into(),
+            File(error) => error.into(),
+            Invalid(message) | NoPositions(message) => Failure::usage(message),
+            Busy(message) => Failure { kind: Kind::System, message },
+            Source { message, cause, .. } => match cause.downcast() {
+                Ok(failure) => *failure,
+                Err(_) => Failure::usage(message),
+            },
+        }
+    }
+}
+
 impl From<kubist_plot::Error> for Failure {
     fn from(error: kubist_plot::Error) -> Failure {
         use kubist_plot::Error::*;

@@ -1,7 +1,6 @@
 //! File formats that the Python package reads and writes.
 //!
-//! The command itself reads Parquet, Arrow, CSV and NPZ. The Python package handles other formats and options
-//! such as a topology or a growing folder. An ingest becomes `python3 -m kubist.ingesting` with its arguments
+//! The command itself reads Parquet, Arrow, CSV and NPZ. The Python package opens files of other formats, and gives their rows to the same driver. Such an ingest becomes `python3 -m kubist.ingesting` with its arguments
 //! as JSON; output, exit codes and signals are then the package's and have the same meaning. A query's result
 //! goes to `python3 -m kubist.exporting` as an Arrow stream.
 
@@ -15,7 +14,8 @@ use std::time::{Duration, Instant};
 use arrow_ipc::writer::StreamWriter;
 use arrow_schema::Schema;
 use kubist::{Cancel, Metadata};
-use kubist_files::is_foreign;
+use kubist_files::{is_foreign, is_named_native};
+use kubist_ingest::expanded;
 use serde_json::{Value, json};
 
 use crate::args;
@@ -24,27 +24,29 @@ use crate::output::Batches;
 use crate::parse::{IngestGroups, Reading};
 use crate::python;
 
+/// Formats that the command reads itself.
+const NATIVE: [&str; 4] = ["parquet", "arrow", "npz", "csv"];
+
 /// Extensions of files that the package writes.
 pub const ENDINGS: [&str; 9] = ["las", "laz", "vtp", "fits", "ecsv", "h5", "bp", "bp4", "bp5"];
 
-/// Returns whether the Python package does this ingest.
+/// Returns whether the Python package opens the files of this ingest.
 pub fn is_wanted(command: &args::Ingest, reading: &Reading) -> bool {
-    let asked = reading.format.is_some()
-        || reading.topology.is_some()
-        || reading.time.is_some()
-        || reading.hdu.is_some()
-        || reading.particles.is_some()
-        || reading.crs.is_some()
-        || reading.strict
-        || reading.bad_rows.is_some();
-    asked
-        || command.dry_run
-        || command.follow.is_some()
-        || command.keep_going
-        || command.files.iter().any(|file| {
-            // A pattern that the shell did not expand.
-            is_foreign(file) || (!file.exists() && file.to_string_lossy().contains(['*', '?', '[']))
-        })
+    let has_foreign_option =
+        reading.topology.is_some() || reading.hdu.is_some() || reading.particles.is_some() || reading.crs.is_some();
+    let is_foreign_file = |file: &PathBuf| match &reading.format {
+        Some(format) => !NATIVE.contains(&format.as_str()),
+        None => is_foreign(file),
+    };
+    let is_foreign_path = |path: &PathBuf| {
+        match expanded(std::slice::from_ref(path), &mut |_| Ok(false), &|_| ()) {
+            // Files that come later have the name of the pattern.
+            Ok(files) if files.is_empty() => !is_named_native(path),
+            Ok(files) => files.iter().any(is_foreign_file),
+            Err(()) => false,
+        }
+    };
+    has_foreign_option || command.files.iter().any(is_foreign_path)
 }
 
 /// Replaces this process by the package's command. Returns only if that fails.

@@ -94,7 +94,7 @@ fn page(info: &Info) -> String {
         line("thinned", format!("{steps}: {} of {rows} were kept", human::count(thinned.kept)));
     }
     if info.rows_outside > 0 {
-        line("outside", outside(info.rows_outside, info.about.rows, "about "));
+        line("outside", kubist_ingest::outside(info.rows_outside, info.about.rows, "about "));
     }
     page.push('\n');
     let dimensions = info.about.dimensions.iter().map(|dimension| {
@@ -161,16 +161,6 @@ fn writers_of_steps(declared: &DeclaredWriters) -> String {
         Some(after) => format!("after step {after} complete with {}", declared.writers),
         None => format!("complete with {}", declared.writers),
     }
-}
-
-/// The number of rows outside of the grid's domain, and its effect.
-pub fn outside(outside: u64, rows: u64, about: &str) -> String {
-    let share = 100.0 * outside as f64 / rows.max(1) as f64;
-    format!(
-        "{about}{} ({share:.1} %) outside of the domain: queries find them more slowly; \
-         the optimizer makes a new grid when that pays off",
-        human::counted(outside, "record")
-    )
 }
 
 /// Accuracy, default and metadata of a column.

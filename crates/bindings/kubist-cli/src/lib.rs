@@ -22,7 +22,6 @@ mod index;
 mod info;
 mod ingest;
 mod interrupt;
-mod left_out;
 mod location;
 mod model;
 mod output;

@@ -326,6 +326,23 @@ fn a_file_that_fails_adds_no_columns() {
 }
 
 #[test]
+fn patterns_are_previewed_followed_and_taken_in_parts_without_python() {
+    let workdir = Workdir::new();
+    workdir.write("a_9.csv", "x,y\n1,1\n");
+    workdir.write("a_10.csv", "x,y\n2,2\n,3\n");
+    let plan = workdir.run("ingest t a_*.csv --dimensions x --dry-run").ok().out;
+    assert!(plan.contains("files       2: a_9.csv to a_10.csv") && plan.contains("x  int64"), "{plan}");
+    assert!(!workdir.path("t").exists());
+    let followed = workdir.run("ingest t a_*.csv --dimensions x --read bad_rows=skip --follow=10ms --json").ok().json();
+    assert_eq!((&followed["rows"], &followed["rows_skipped"]["a_10.csv"]), (&2.into(), &1.into()));
+    workdir.write("a_11.csv", "x,y\nthree,3\n");
+    workdir.write("a_12.csv", "x,y\n4,4\n");
+    let told = workdir.run("ingest t a_*.csv --keep-going");
+    told.fails(2, &["a_11.csv: row 1, column \"x\": cannot read \"three\""]);
+    assert_eq!(workdir.run("query t --count").ok().out, "3\n");
+}
+
+#[test]
 fn columns_can_be_chosen_and_types_widen() {
     let workdir = Workdir::new();
     workdir.save("a.parquet", &particles(0, 100));

@@ -34,6 +34,8 @@ const HEAD_ROWS: usize = 10_000;
 /// Bytes of text after which a batch ends with the current record.
 const BATCH_TEXT: usize = 16 << 20;
 const BUFFER: usize = 1 << 18;
+/// Bytes of comments that are kept.
+const MOST_COMMENTS: u64 = 1 << 16;
 /// Maximum fields of a batch: the decoder allocates memory for all of them.
 const BATCH_FIELDS: usize = 1 << 21;
 
@@ -79,6 +81,23 @@ pub fn fields(text: &Text, limits: &Limits) -> Result<Vec<Field>> {
         Field::new(name, data_type, true)
     });
     Ok(fields.collect())
+}
+
+/// The comments at the beginning of the text, under `comments`.
+pub fn comments(path: &Path, limits: &Limits) -> Result<Vec<(String, String)>> {
+    let text = inflated(path, Arc::default(), limits)?;
+    let mut comments = Vec::new();
+    for line in text.take(MOST_COMMENTS).lines() {
+        let line = line.map_err(|error| Error::io(path, error))?;
+        if !line.starts_with('#') {
+            break;
+        }
+        comments.push(line);
+    }
+    match comments.is_empty() {
+        true => Ok(Vec::new()),
+        false => Ok(vec![("comments".to_owned(), comments.join("\n"))]),
+    }
 }
 
 pub fn batches(text: &Text, wanted: &Fields, consumed: Arc<AtomicU64>, limits: Limits) -> Result<Batches> {
@@ -218,6 +237,17 @@ fn unplaced(error: ArrowError) -> Error {
 /// comment stays if it `may_have_names`.
 fn open(path: &Path, consumed: Arc<AtomicU64>, limits: &Limits, may_have_names: bool) -> Result<Bytes> {
     let failed = |error: std::io::Error| Error::io(path, error);
+    let mut text = inflated(path, consumed, limits)?;
+    if text.fill_buf().map_err(failed)?.starts_with(crate::ECSV) {
+        let what = "this is ECSV, whose comments have types and units: read option format=ecsv reads them";
+        return Err(Error::invalid(what).within(path.display()));
+    }
+    without_comments(text, limits, may_have_names).map_err(failed)
+}
+
+/// The text without a byte order mark.
+fn inflated(path: &Path, consumed: Arc<AtomicU64>, limits: &Limits) -> Result<Bytes> {
+    let failed = |error: std::io::Error| Error::io(path, error);
     let mut magic = Vec::with_capacity(4);
     crate::source::open(path)?.take(4).read_to_end(&mut magic).map_err(failed)?;
     let file = Counted::open(path, consumed)?;
@@ -235,11 +265,7 @@ fn open(path: &Path, consumed: Arc<AtomicU64>, limits: &Limits, may_have_names: 
     if text.fill_buf().map_err(failed)?.starts_with(b"\xef\xbb\xbf") {
         text.consume(3);
     }
-    if text.fill_buf().map_err(failed)?.starts_with(crate::ECSV) {
-        let what = "this is ECSV, whose comments have types and units: read option format=ecsv reads them";
-        return Err(Error::invalid(what).within(path.display()));
-    }
-    without_comments(text, limits, may_have_names).map_err(failed)
+    Ok(text)
 }
 
 /// The text after the comments at its beginning. The last comment has the names if a number follows it.

@@ -1,7 +1,6 @@
 //! Matches a file's columns to the table's, and converts them.
 //!
-//! A new table has the columns of all its files, each in a type that holds the values of every file.
-//! A table that is there gets the columns that later files bring. A file that lacks a column has null
+//! A new table has the columns of all its files, each in a type that holds the values of every file. A file that lacks a column has null
 //! in it, and is refused if the table needs a value there. Integers go into any integer column that
 //! holds their values; no other type is narrowed, and nothing is rounded.
 
@@ -16,68 +15,50 @@ use arrow_schema::{DataType, Field, Fields, Schema, SchemaRef, TimeUnit};
 
 const UNIT: &str = "unit";
 
-/// The schema of a new table for all these files: all their columns, in order of appearance, each wide
-/// enough for every file. A column that a file lacks may be null. `types` overrides the types.
+/// The columns of one file, of this crate or of another reader.
+#[derive(Clone, Copy)]
+pub struct FileColumns<'a> {
+    pub path: &'a Path,
+    pub fields: &'a Fields,
+    /// Whether integers and floats of two files meet in a float: text has no types of its own, and other readers
+    /// leave the check of each value to the table.
+    pub promotes: bool,
+}
+
+/// All columns of these files, in order of appearance, each wide enough for every file. A column that a file
+/// lacks may be null.
 ///
 /// # Errors
 ///
 /// `Invalid` names the file and the column whose type does not fit the others.
-pub fn common(inputs: &[&Input], types: &[(String, DataType)]) -> Result<SchemaRef> {
-    let Some(first) = inputs.first() else {
-        return Err(Error::invalid("no files were given"));
-    };
-    let mut found = union(inputs, &|_| true)?;
-    for (column, data_type) in types {
-        let Some(field) = found.iter_mut().find(|field| field.name() == column) else {
-            return Err(Error::invalid(format!("types: {column}: {} has no such column", first.path.display())));
-        };
-        *field = field.clone().with_data_type(data_type.clone());
-    }
-    let schema = settle(&found);
-    inputs.iter().try_for_each(|input| check(input, &schema, &[]))?;
-    Ok(schema)
-}
-
-/// The columns of these files that the table does not have, in types that hold the values of all.
-///
-/// # Errors
-///
-/// `Invalid` names the file and the column whose type does not fit the others.
-pub fn new_columns(inputs: &[&Input], table: &Schema) -> Result<SchemaRef> {
-    let is_new = |field: &Field| table.field_with_name(field.name()).is_err();
-    let fields = union(inputs, &is_new)?.into_iter().map(|field| field.with_nullable(true));
-    Ok(settle(&fields.collect::<Vec<_>>()))
-}
-
-fn union(inputs: &[&Input], is_wanted: &dyn Fn(&Field) -> bool) -> Result<Vec<Field>> {
+pub fn union(files: &[FileColumns<'_>]) -> Result<Vec<Field>> {
     struct Column<'a> {
         field: Field,
-        is_text: bool,
+        promotes: bool,
         path: &'a Path,
     }
     let mut columns: Vec<Column<'_>> = Vec::new();
-    for input in inputs {
-        for field in input.fields.iter().filter(|field| is_wanted(field)) {
-            let (field, is_text) = (field.as_ref().clone(), !input.typed);
+    for file in files {
+        for field in file.fields {
             let Some(column) = columns.iter_mut().find(|column| column.field.name() == field.name()) else {
-                columns.push(Column { field, is_text, path: &input.path });
+                columns.push(Column { field: field.as_ref().clone(), promotes: file.promotes, path: file.path });
                 continue;
             };
             let (one, other) = (column.field.data_type(), field.data_type());
-            let Some(wide) = wider(one, other, column.is_text || is_text) else {
+            let Some(wide) = wider(one, other, column.promotes || file.promotes) else {
                 return Err(Error::invalid(format!(
-                    "{}: column {:?} is {other}, but {} has it as {one}",
-                    input.path.display(),
+                    "{}: column {:?} is {other}, but {} has it as {one}: read option types sets a type for all",
+                    file.path.display(),
                     field.name(),
                     column.path.display(),
                 )));
             };
             let is_nullable = column.field.is_nullable() || field.is_nullable();
             column.field = column.field.clone().with_data_type(wide).with_nullable(is_nullable);
-            column.is_text &= is_text;
+            column.promotes &= file.promotes;
         }
     }
-    let in_all = |name: &String| inputs.iter().all(|input| input.fields.find(name).is_some());
+    let in_all = |name: &String| files.iter().all(|file| file.fields.find(name).is_some());
     let fields = columns.into_iter().map(|column| column.field);
     Ok(fields.map(|field| if in_all(field.name()) { field } else { field.with_nullable(true) }).collect())
 }
@@ -87,7 +68,8 @@ pub fn settled(input: &Input) -> SchemaRef {
     settle(&input.fields.iter().map(|field| field.as_ref().clone()).collect::<Vec<_>>())
 }
 
-fn settle(fields: &[Field]) -> SchemaRef {
+/// Columns as a table can store them: a column without any value becomes text.
+pub fn settle(fields: &[Field]) -> SchemaRef {
     let settled = |field: &Field| {
         let data_type = if field.data_type().is_null() { DataType::Utf8 } else { field.data_type().clone() };
         field.clone().with_data_type(data_type)
@@ -95,9 +77,8 @@ fn settle(fields: &[Field]) -> SchemaRef {
     Arc::new(Schema::new(fields.iter().map(settled).collect::<Fields>()))
 }
 
-/// The narrower of two types that contains both. Types that were inferred from text may also widen from
-/// integer to float, because the digits are read again.
-fn wider(one: &DataType, other: &DataType, from_text: bool) -> Option<DataType> {
+/// The narrower of two types that contains both. With `promotes`, an integer and a float meet in a float.
+pub fn wider(one: &DataType, other: &DataType, promotes: bool) -> Option<DataType> {
     if widens(other, one) {
         return Some(one.clone());
     }
@@ -115,8 +96,7 @@ fn wider(one: &DataType, other: &DataType, from_text: bool) -> Option<DataType> 
         };
     }
     let meet = |a: &DataType, b: &DataType| a.is_integer() && b.is_floating();
-    (from_text && (meet(one, other) || meet(other, one)))
-        .then(|| if one.is_floating() { one.clone() } else { other.clone() })
+    (promotes && (meet(one, other) || meet(other, one))).then_some(DataType::Float64)
 }
 
 /// Checks that the file's columns match the table's. It ignores columns that only the file has.
@@ -319,19 +299,17 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         let inputs =
             [csv(folder.path(), "a.csv", "pid,u,note\n1,0,\n"), csv(folder.path(), "b.csv", "note,pid,u\nhit,2,0.5\n")];
-        let inputs = inputs.each_ref();
-        let schema = common(&inputs, &[]).unwrap();
+        let inputs = inputs.each_ref().map(Input::columns);
+        let schema = settle(&union(&inputs).unwrap());
         let types: Vec<_> = schema.fields().iter().map(|field| field.data_type().clone()).collect();
         assert_eq!(types, [DataType::Int64, DataType::Float64, DataType::Utf8]);
-        let schema = common(&inputs, &[("u".to_string(), DataType::Float32)]).unwrap();
-        assert_eq!(schema.field(1).data_type(), &DataType::Float32);
     }
 
     #[test]
     fn a_new_table_has_the_columns_of_all_files() {
         let folder = tempfile::tempdir().unwrap();
         let inputs = [csv(folder.path(), "a.csv", "x,u\n1,2\n"), csv(folder.path(), "b.csv", "v,x\n0.5,2\n")];
-        let schema = common(&inputs.each_ref(), &[]).unwrap();
+        let schema = settle(&union(&inputs.each_ref().map(Input::columns)).unwrap());
         let fields: Vec<_> = schema.fields().iter().map(|field| (field.name().as_str(), field.is_nullable())).collect();
         assert_eq!(fields.iter().map(|(name, _)| *name).collect::<Vec<_>>(), ["x", "u", "v"]);
         assert!(fields[1].1 && fields[2].1);
@@ -361,7 +339,6 @@ mod tests {
         assert!(message(&input, &[]).contains("a.csv: column \"pid\" is missing"));
         let mut input = csv(folder.path(), "a.csv", "pid,x,y\n1,hello,2\n");
         assert!(needed(&input, &[]).is_ok(), "text is judged value by value");
-        assert_eq!(new_columns(&[&input], &table).unwrap().field(0), &Field::new("y", DataType::Int64, true));
         input.typed = true;
         assert!(message(&input, &[]).contains("column \"x\" is Utf8, which does not fit the table's Float32"));
     }

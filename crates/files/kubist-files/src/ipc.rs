@@ -38,6 +38,11 @@ pub fn fields(path: &Path, layout: Layout, limits: &Limits) -> Result<Vec<Field>
     Ok(reader.schema().fields().iter().map(|field| field.as_ref().clone()).collect())
 }
 
+pub fn metadata(path: &Path, layout: Layout, limits: &Limits) -> Result<Vec<(String, String)>> {
+    let reader = Reader::open(path, layout, Arc::default(), *limits)?;
+    Ok(reader.schema().metadata().iter().map(|(name, value)| (name.clone(), value.clone())).collect())
+}
+
 pub fn batches(
     path: &Path,
     layout: Layout,

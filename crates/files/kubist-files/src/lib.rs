@@ -106,7 +106,7 @@ pub struct Options {
     pub limits: Limits,
 }
 
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub struct Input {
     pub path: PathBuf,
     pub bytes: u64,
@@ -115,6 +115,9 @@ pub struct Input {
     pub fields: Fields,
     /// False for text, whose values can be read in any requested type.
     pub typed: bool,
+    /// Names and reasons of columns of lists, structures and maps. They are left out unless the options name the
+    /// columns.
+    pub left_out: Vec<(String, String)>,
     format: Format,
     /// For text without a line of names.
     names: Option<Vec<String>>,
@@ -149,20 +152,60 @@ impl Input {
             let fields = choose(path, fields, options.columns.as_deref())?;
             let typed = !matches!(format, Format::Csv { .. });
             let (names, marks) = (options.names.clone(), options.marks.clone());
-            Ok(Input { path: path.to_path_buf(), bytes, fields, typed, format, names, marks, limits })
+            let path = path.to_path_buf();
+            let left_out = Vec::new();
+            let mut input = Input { path, bytes, fields, typed, left_out, format, names, marks, limits };
+            if options.columns.is_none() {
+                input.leave_out_nested();
+            }
+            Ok(input)
         })
     }
 
-    /// Leaves out the columns of lists, structures and maps, and returns them: a table has one value in a row.
-    /// A file without other columns keeps them.
-    pub fn leave_out_nested(&mut self) -> Vec<Arc<Field>> {
+    /// Its columns, to find those of several files.
+    pub fn columns(&self) -> fit::FileColumns<'_> {
+        fit::FileColumns { path: &self.path, fields: &self.fields, promotes: !self.typed }
+    }
+
+    /// The name of its format.
+    pub fn format(&self) -> &'static str {
+        match self.format {
+            Format::Parquet => "parquet",
+            Format::ArrowFile | Format::ArrowStream => "arrow",
+            Format::Csv { .. } => "csv",
+            Format::Npz => "npz",
+        }
+    }
+
+    /// The metadata of Parquet and Arrow, and the comments before the first line of text. Metadata of programs that
+    /// say the types of columns once more are not among them. A file that cannot be read has none.
+    pub fn metadata(&self) -> Vec<(String, String)> {
+        const OF_SCHEMA: [&str; 3] = ["ARROW:", "pandas", "org.apache.spark."];
+        let found = guarded(&self.path, || match self.format {
+            Format::Parquet => parquet::metadata(&self.path, &self.limits),
+            Format::ArrowFile => ipc::metadata(&self.path, ipc::Layout::File, &self.limits),
+            Format::ArrowStream => ipc::metadata(&self.path, ipc::Layout::Stream, &self.limits),
+            Format::Csv { .. } => csv::comments(&self.path, &self.limits),
+            Format::Npz => Ok(Vec::new()),
+        });
+        let mut found = found.unwrap_or_default();
+        found.retain(|(name, _)| !OF_SCHEMA.iter().any(|begin| name.starts_with(begin)));
+        found
+    }
+
+    /// Leaves out the columns that no table stores. A file without other columns keeps them.
+    fn leave_out_nested(&mut self) {
         let (nested, plain): (Vec<_>, Vec<_>) =
             self.fields.iter().cloned().partition(|field| field.data_type().is_nested());
         if plain.is_empty() {
-            return Vec::new();
+            return;
         }
         self.fields = plain.into();
-        nested
+        let part = |field: &Arc<Field>| {
+            let why = format!("its type {} has no place in a table", field.data_type());
+            (format!("column {}", field.name()), why)
+        };
+        self.left_out.extend(nested.iter().map(part));
     }
 
     /// Starts reading those columns in `wanted` that the file has (text is read in their types). `consumed` follows
@@ -214,15 +257,30 @@ impl Input {
 /// Whether a file exists that this crate has no reader for. A file that cannot be opened is not foreign;
 /// reading it gives the reason.
 pub fn is_foreign(path: &Path) -> bool {
-    const OURS: [&str; 6] = ["parquet", "arrow", "arrows", "feather", "ipc", "npz"];
-    let ending = path.extension().map(|ending| ending.to_string_lossy().to_ascii_lowercase());
-    if ending.is_some_and(|ending| OURS.contains(&ending.as_str())) {
+    if has_own_ending(path) {
         // With another beginning it is a damaged file.
         return false;
     }
     let Ok(mut file) = open(path) else { return path.is_dir() };
     let Ok(head) = head(path, &mut file) else { return false };
     !head.is_empty() && (head.starts_with(ECSV) || magic(path, &head).is_none())
+}
+
+/// Whether a file or pattern is named as this crate's formats are.
+pub fn is_named_native(path: &Path) -> bool {
+    has_own_ending(path) || is_named_text(path)
+}
+
+fn has_own_ending(path: &Path) -> bool {
+    const OURS: [&str; 6] = ["parquet", "arrow", "arrows", "feather", "ipc", "npz"];
+    let ending = path.extension().map(|ending| ending.to_string_lossy().to_ascii_lowercase());
+    ending.is_some_and(|ending| OURS.contains(&ending.as_str()))
+}
+
+fn is_named_text(path: &Path) -> bool {
+    let name = path.file_name().unwrap_or_default().to_string_lossy().to_ascii_lowercase();
+    let plain = [".gz", ".zst"].iter().find_map(|ending| name.strip_suffix(ending)).unwrap_or(&name);
+    [".csv", ".tsv", ".txt", ".dat"].iter().any(|ending| plain.ends_with(ending))
 }
 
 /// The first bytes of ECSV, a text whose comments have types and units. The Python package reads it.
@@ -245,9 +303,6 @@ fn head(path: &Path, file: &mut File) -> Result<Vec<u8>> {
 
 /// By the first bytes; text by its name.
 fn magic(path: &Path, head: &[u8]) -> Option<Magic> {
-    let name = path.file_name().unwrap_or_default().to_string_lossy().to_ascii_lowercase();
-    let plain = [".gz", ".zst"].iter().find_map(|ending| name.strip_suffix(ending)).unwrap_or(&name);
-    let text = [".csv", ".tsv", ".txt", ".dat"].iter().any(|ending| plain.ends_with(ending));
     if head.starts_with(b"PAR1") {
         Some(Magic::Parquet)
     } else if head.starts_with(b"ARROW1") {
@@ -257,7 +312,7 @@ fn magic(path: &Path, head: &[u8]) -> Option<Magic> {
     } else if head.starts_with(b"PK\x03\x04") || head.starts_with(b"PK\x05\x06") {
         Some(Magic::Zip)
     } else {
-        text.then_some(Magic::Text)
+        is_named_text(path).then_some(Magic::Text)
     }
 }
 

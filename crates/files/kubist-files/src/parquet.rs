@@ -27,6 +27,11 @@ pub fn fields(path: &Path, limits: &Limits) -> Result<Vec<Field>> {
     Ok(metadata.schema().fields().iter().map(|field| without_parquet_marks(field)).collect())
 }
 
+pub fn metadata(path: &Path, limits: &Limits) -> Result<Vec<(String, String)>> {
+    let (_, metadata) = open(path, limits)?;
+    Ok(metadata.schema().metadata().iter().map(|(name, value)| (name.clone(), value.clone())).collect())
+}
+
 pub fn batches(path: &Path, bytes: u64, wanted: &Fields, consumed: Arc<AtomicU64>, limits: Limits) -> Result<Batches> {
     let failed = |error| Error::parquet(path, error);
     let (file, metadata) = open(path, &limits)?;

@@ -1,14 +1,13 @@
 """Parquet, Arrow, CSV and NPZ, through the readers of the command.
 
-They do not say which columns are positions. Text is read in the types of the table; where that is
-new, in types that all the files fit.
+The driver reads these files itself. Here they are recognized, and an archive of NPZ is searched for
+the arrays that are columns.
 """
 
 from __future__ import annotations
 
-import itertools
 import zipfile
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import IO, TYPE_CHECKING, Any
 
@@ -20,10 +19,6 @@ if TYPE_CHECKING:
     import numpy as np
     import pyarrow as pa
 
-OF_SCHEMA = ("ARROW:", "pandas", "org.apache.spark.")
-"""Metadata of programs that say the types of columns once more."""
-MOST_BYTES = 1 << 16
-"""Of the metadata of a file."""
 KINDS = "biufSUMm"
 """Kinds of NumPy's types that columns have."""
 TEXTS = (".csv", ".tsv", ".txt", ".dat")
@@ -69,21 +64,11 @@ def _look(format: str, path: Path, options: Options) -> Source:
         if not left_out or not columns:
             raise
         file = opened(columns)
-    if columns is None:
-        columns, left_out = _plain(pa.schema(file.schema()))
-        if left_out and columns:
-            file = opened(columns)
+    left_out |= file.left_out()
     schema = pa.schema(file.schema())
 
     def read(state: State) -> Iterator[pa.Table]:
-        assert state.schema is not None
-        # Added columns have their default, and the time may be given by the user.
-        lacking = state.added | ({"time"} if options.time is not None else set())
-        wanted = [f for f in state.schema if f.name in schema.names or f.name not in lacking]
-        # The driver adds them to the table.
-        wanted += [f for f in schema if f.name not in state.schema.names]
-        needed = sorted(state.needed - lacking)
-        rows = file.read(_kubist.Schema(pa.schema(wanted)), needed)
+        rows = file.read(_kubist.Schema(state.schema))
         while (batch := rows.next_batch()) is not None:
             yield pa.Table.from_batches([pa.record_batch(batch)])
 
@@ -93,52 +78,8 @@ def _look(format: str, path: Path, options: Options) -> Source:
         schema=schema,
         steps=lambda _: [Step("rows", read, part=path.name)],
         file=file,
-        metadata=_said(format, path, left_out),
         left_out=left_out,
     )
-
-
-def _said(format: str, path: Path, left_out: dict[str, str]) -> dict[str, Any]:
-    """Metadata of Parquet and Arrow, and comments of CSV, under the name of the format."""
-    import pyarrow as pa
-    from pyarrow import parquet
-
-    said: dict[str, str] = {}
-    try:
-        if format == "parquet":
-            said = _texts(parquet.read_schema(path).metadata)
-        elif format == "arrow":
-            with path.open("rb") as file:
-                read = pa.ipc.open_file if file.read(6) == b"ARROW1" else pa.ipc.open_stream
-                file.seek(0)
-                said = _texts(read(file).schema.metadata)
-        elif format == "csv":
-            with pa.input_stream(str(path)) as stream:
-                lines = stream.read(MOST_BYTES).decode("utf-8", "replace").splitlines()
-            begin = (line.removeprefix("\ufeff") for line in lines)
-            comments = list(itertools.takewhile(lambda line: line[:1] == "#", begin))
-            said = {"comments": "\n".join(comments)} if comments else {}
-    except (OSError, pa.ArrowException):
-        # The reader of the rows says what is wrong, and reads more kinds of files.
-        return {}
-    if sum(len(name) + len(value) for name, value in said.items()) > MOST_BYTES:
-        left_out["metadata"] = "they are too long for the metadata of a table"
-        return {}
-    return {format: said} if said else {}
-
-
-def _texts(metadata: dict[bytes, bytes] | None) -> dict[str, str]:
-    pairs = ((n.decode("utf-8", "replace"), v) for n, v in (metadata or {}).items())
-    return {n: v.decode("utf-8", "replace") for n, v in pairs if not n.startswith(OF_SCHEMA)}
-
-
-def _plain(schema: pa.Schema) -> tuple[list[str], dict[str, str]]:
-    """The columns of one value in a row, and the others with the reason."""
-    import pyarrow as pa
-
-    odd = {f.name: f.type for f in schema if pa.types.is_nested(f.type)}
-    columns = [name for name in schema.names if name not in odd]
-    return columns, {f"column {n}": f"its type {t} has no place in a table" for n, t in odd.items()}
 
 
 def _of_npz(path: Path) -> tuple[list[str], dict[str, str]]:
@@ -177,46 +118,3 @@ def _head(file: IO[bytes]) -> tuple[tuple[int, ...], np.dtype[Any]]:
         raise ValueError(f"version {version} of arrays is not known")
     shape, _, kind = read[version](file)
     return shape, kind
-
-
-def agree(sources: Sequence[Source], types: Mapping[str, str]) -> None:
-    """Gives all files the columns that hold the values of each.
-
-    Raises:
-        InvalidInput: They have other columns, or types that no column can hold.
-    """
-    import pyarrow as pa
-
-    files = [source.file for source in sources if source.file is not None]
-    if not files:
-        return
-    if len(files) < len(sources):
-        other = next(source.path for source in sources if source.file is None)
-        raise InvalidInput(
-            f"{other}: a new table takes Parquet, Arrow, CSV and NPZ, or files of other formats: "
-            "ingest these by themselves"
-        )
-    names = set(pa.schema(files[0].schema()).names)
-    asked = [(name, kind) for name, kind in types.items() if name in names]
-    schema = pa.schema(_kubist.common(files, asked))
-    for source in sources:
-        source.schema = schema
-
-
-def check_positions(sources: Sequence[Source], schema: pa.Schema, dimensions: Sequence[str]) -> None:
-    """Reads dimensions of text as numbers. A word in a column of CSV makes the whole column text.
-
-    Raises:
-        InvalidInput: It names the row of the word.
-    """
-    import pyarrow as pa
-
-    for name in dimensions:
-        if name not in schema.names or not pa.types.is_string(schema.field(name).type):
-            continue
-        number = _kubist.Schema(pa.schema([pa.field(name, pa.float64())]))
-        for source in sources:
-            if source.file is not None and source.format == "csv":
-                rows = source.file.read(number, [])
-                while rows.next_batch() is not None:
-                    pass

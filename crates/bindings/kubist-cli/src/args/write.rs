@@ -92,7 +92,7 @@ Exit codes: see kubist --help")]
 pub struct Ingest {
     /// The table's directory, s3://bucket/prefix or cassandra://hosts/keyspace/table
     pub table: Location,
-    /// The files, in the order of their commits; the formats that Python reads also take folders and patterns
+    /// Files, folders and patterns, in the order of their commits
     #[arg(required = true)]
     pub files: Vec<PathBuf>,
     /// 1 to 8 columns to index, of a new table, with the domains of their values: x=0:1,y,z=quantile

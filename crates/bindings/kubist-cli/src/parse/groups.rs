@@ -261,7 +261,10 @@ impl Group for Reading {
                 self.strict = entry.is_on()?;
                 Ok(())
             }
-            "bad_rows" => once(&mut self.bad_rows, entry.parsed()?),
+            "bad_rows" => match entry.text()? {
+                "refuse" | "skip" => once(&mut self.bad_rows, entry.parsed()?),
+                other => Err(format!("{other:?} is neither refuse nor skip")),
+            },
             "max_record" => once(&mut self.max_record, bytes(entry.text()?)?),
             "max_columns" => once(&mut self.max_columns, entry.parsed()?),
             "max_inflation" => once(&mut self.max_inflation, entry.parsed()?),

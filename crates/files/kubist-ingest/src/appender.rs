@@ -1,0 +1,60 @@
+//! A writer that works behind its caller.
+
+use std::thread::JoinHandle;
+
+use arrow_array::RecordBatch;
+use kubist::Writer;
+
+use crate::error::{Error, Result};
+
+/// A writer that can lay appends out on a thread while the next rows are read. One append is in progress at a time.
+#[derive(Default)]
+pub struct Appender {
+    writer: Option<Writer>,
+    behind: Option<JoinHandle<(Writer, kubist::Result<()>)>>,
+}
+
+impl Appender {
+    pub fn new(writer: Writer) -> Appender {
+        Appender { writer: Some(writer), behind: None }
+    }
+
+    /// The writer, after the append in progress.
+    pub fn get(&mut self) -> Result<&mut Writer> {
+        self.wait()?;
+        self.writer.as_mut().ok_or_else(|| Error::Table(kubist::Error::internal("the writer is gone")))
+    }
+
+    pub fn wait(&mut self) -> Result<()> {
+        let Some(behind) = self.behind.take() else { return Ok(()) };
+        let (writer, done) =
+            behind.join().map_err(|_| Error::Table(kubist::Error::internal("laying rows out panicked")))?;
+        self.writer = Some(writer);
+        Ok(done?)
+    }
+
+    /// Starts to append rows and lay them out.
+    pub fn append_behind(&mut self, batch: RecordBatch) -> Result<()> {
+        self.wait()?;
+        let Some(mut writer) = self.writer.take() else { return self.get().map(drop) };
+        self.behind = Some(std::thread::spawn(move || {
+            let done = writer.append(&batch).and_then(|()| writer.lay_out());
+            (writer, done)
+        }));
+        Ok(())
+    }
+
+    /// The rows that wait for a commit; without those of an append in progress.
+    pub fn pending_rows(&self) -> u64 {
+        self.writer.as_ref().map_or(0, Writer::pending_rows)
+    }
+
+    /// Discards the rows since the last commit.
+    pub fn discard(&mut self) {
+        // An error of the append in progress is less than the one that led here.
+        let _ = self.wait();
+        if let Some(writer) = &mut self.writer {
+            writer.discard();
+        }
+    }
+}

@@ -1,0 +1,36 @@
+//! Ingestion: files of any format become commits of a table.
+//!
+//! [`ingest`] is the only driver. It looks at the files, creates the table or checks it, skips the steps that the
+//! table has, appends the others, and commits each as a whole. A [`Host`] opens files and shows progress. A file is
+//! a [`Source`], which gives facts, steps and batches of rows. [`Native`] is the source for Parquet, Arrow, CSV and
+//! NPZ. The Python package has another one, for the formats that Python libraries read.
+//!
+//! Guarantees:
+//! - A step is committed as a whole, under a token of its file and its label. A repeated call skips it.
+//! - A file that fails leaves no row and no column of itself. A new table without rows is deleted.
+//! - A value that the table's column cannot hold is an error with file, column and row.
+//! - Each part of a file is in the table, or in the report with the reason.
+
+mod appender;
+mod error;
+mod headers;
+mod ingestion;
+mod narrow;
+mod native;
+mod paths;
+mod plan;
+mod report;
+mod request;
+mod rows;
+mod source;
+mod table;
+mod union;
+
+pub use error::{Error, Failed, Result};
+pub use ingestion::ingest;
+pub use native::Native;
+pub use paths::expanded;
+pub use plan::plan;
+pub use report::{Ordered, Parts, Plan, Report, Taken, outside};
+pub use request::{NewTable, Request};
+pub use source::{Facts, Host, Known, Opened, Progress, Source, State, Step};

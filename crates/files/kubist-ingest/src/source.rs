@@ -1,0 +1,243 @@
+//! The interfaces between the driver, the files, and the program that runs it.
+
+use std::collections::{BTreeMap, HashMap};
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, Mutex, PoisonError};
+
+use arrow_array::RecordBatch;
+use arrow_schema::{Schema, SchemaRef};
+use kubist::{Domain, Metadata, Snapshot};
+use kubist_files::Input;
+
+use crate::error::{Error, Result};
+use crate::report::Parts;
+
+/// The facts of an opened file, folder or series of files.
+#[derive(Clone, Debug)]
+pub struct Facts {
+    pub path: PathBuf,
+    pub format: String,
+    /// The columns. The metadata of a field has its unit under `unit`.
+    pub schema: SchemaRef,
+    /// Suggestions for a new table.
+    pub dimensions: Vec<String>,
+    pub identity: Vec<String>,
+    pub lookup: Vec<String>,
+    pub domains: Vec<(String, Domain)>,
+    pub capacity: Option<u32>,
+    /// The lengths after which columns of positions repeat.
+    pub period: BTreeMap<String, f64>,
+    pub metadata: Metadata,
+    pub rows: Option<u64>,
+    /// Bytes of the file; 0 if its reader does not count them.
+    pub bytes: u64,
+    pub times: Vec<f64>,
+    /// The rows come in the order of a dimension: they are laid out while the next ones are read.
+    pub in_order: bool,
+    /// Its frames are numbered after those of the table.
+    pub numbers_frames: bool,
+    /// It changes the table's metadata itself; see [`Source::joins`].
+    pub joins: bool,
+    /// Remarks for the user.
+    pub notes: Vec<String>,
+}
+
+impl Facts {
+    pub fn new(path: &Path, format: &str) -> Facts {
+        Facts {
+            path: path.to_path_buf(),
+            format: format.to_owned(),
+            schema: Arc::new(Schema::empty()),
+            dimensions: Vec::new(),
+            identity: Vec::new(),
+            lookup: Vec::new(),
+            domains: Vec::new(),
+            capacity: None,
+            period: BTreeMap::new(),
+            metadata: Metadata::new(),
+            rows: None,
+            bytes: 0,
+            times: Vec::new(),
+            in_order: false,
+            numbers_frames: false,
+            joins: false,
+            notes: Vec::new(),
+        }
+    }
+}
+
+/// The rows of one commit: a file, or one of its time steps.
+#[derive(Clone, Debug, Default)]
+pub struct Step {
+    /// Identifies the step within its file.
+    pub label: String,
+    /// The time in the file's unit.
+    pub time: Option<f64>,
+    /// Identifies the file among files of the same time, such as the rank that wrote it.
+    pub part: String,
+    /// The solver's step, for queries with `steps`.
+    pub number: Option<i64>,
+}
+
+/// The state that the steps of one ingestion share.
+#[derive(Clone, Debug)]
+pub struct State {
+    pub next_frame: i64,
+    /// The table's columns.
+    pub schema: SchemaRef,
+    /// Columns that were added to the table: a file without one has its default.
+    pub added: Vec<String>,
+    /// Columns that each file must have: dimensions and identity.
+    pub needed: Vec<String>,
+}
+
+/// The steps of a file that the table has.
+#[derive(Clone)]
+pub struct Known {
+    key: String,
+    /// `None`: all steps are ingested again, or there is no table.
+    snapshot: Option<Snapshot>,
+    own: Arc<Mutex<HashMap<String, u64>>>,
+}
+
+impl Known {
+    pub(crate) fn new(key: String, snapshot: Option<Snapshot>) -> Known {
+        Known { key, snapshot, own: Arc::default() }
+    }
+
+    pub(crate) fn token(&self, label: &str) -> Option<String> {
+        self.snapshot.as_ref().map(|_| format!("{}/{label}", self.key))
+    }
+
+    pub(crate) fn add(&self, label: &str, rows: u64) {
+        self.own.lock().unwrap_or_else(PoisonError::into_inner).insert(label.to_owned(), rows);
+    }
+
+    /// The number of rows that were committed under a label, by any writer.
+    pub fn rows(&self, label: &str) -> Option<u64> {
+        let snapshot = self.snapshot.as_ref()?;
+        let own = self.own.lock().unwrap_or_else(PoisonError::into_inner).get(label).copied();
+        own.or_else(|| snapshot.committed(&format!("{}/{label}", self.key)))
+    }
+
+    /// The number of first rows of a step that an interrupted ingestion committed.
+    pub(crate) fn begun(&self, label: &str) -> u64 {
+        let mut rows = 0;
+        while let Some(more) = self.rows(&part(label, rows)).filter(|more| *more > 0) {
+            rows += more;
+        }
+        rows
+    }
+}
+
+/// The label of a part of a step, by the number of its first row.
+pub(crate) fn part(label: &str, first: u64) -> String {
+    format!("{label} from {first}")
+}
+
+/// An opened file. Its steps come in order of time, the rows of a step in batches.
+pub trait Source: Send {
+    fn facts(&self) -> &Facts;
+
+    /// The first part of the tokens of its commits: name and contents, or the location of a file that may grow.
+    ///
+    /// # Errors
+    ///
+    /// The file cannot be read.
+    fn key(&self) -> Result<String>;
+
+    /// Names and reasons of the parts that are not in the table, as far as they are known.
+    ///
+    /// # Errors
+    ///
+    /// The source failed.
+    fn left_out(&mut self) -> Result<Parts>;
+
+    /// Reports another part that is not in the table.
+    ///
+    /// # Errors
+    ///
+    /// The source failed.
+    fn leave_out(&mut self, name: &str, why: &str) -> Result<()>;
+
+    /// The changes of the metadata of a table that gets this file; null removes a key.
+    ///
+    /// # Errors
+    ///
+    /// The numbers of both have different meanings.
+    fn joins(&mut self, metadata: &Metadata) -> Result<Metadata>;
+
+    /// Starts with the first step.
+    ///
+    /// # Errors
+    ///
+    /// The source failed.
+    fn start(&mut self, known: &Known) -> Result<()>;
+
+    /// The next step.
+    ///
+    /// # Errors
+    ///
+    /// The file is damaged.
+    fn next_step(&mut self) -> Result<Option<Step>>;
+
+    /// Starts with the first rows of the current step.
+    ///
+    /// # Errors
+    ///
+    /// The columns do not fit the table.
+    fn begin(&mut self, state: &State) -> Result<()>;
+
+    /// The next rows of the current step. They may have columns that the table lacks.
+    ///
+    /// # Errors
+    ///
+    /// The file is damaged.
+    fn next_rows(&mut self, state: &mut State) -> Result<Option<RecordBatch>>;
+
+    /// The reader of `kubist-files`, if that reads the file.
+    fn input(&self) -> Option<&Input> {
+        None
+    }
+
+    /// The number of bytes that were read from the file.
+    fn bytes_read(&self) -> u64 {
+        0
+    }
+}
+
+/// A file, or the reason why it cannot be read.
+pub enum Opened {
+    Source(Box<dyn Source>),
+    Failed(PathBuf, Error),
+}
+
+/// The progress of an ingestion.
+pub struct Progress<'a> {
+    pub rows: u64,
+    pub path: &'a Path,
+    pub label: &'a str,
+    pub is_committing: bool,
+    /// The fraction that is done, if it is known.
+    pub fraction: Option<f64>,
+    /// Bytes read of all bytes, if the readers count them.
+    pub bytes: Option<(u64, u64)>,
+}
+
+/// The program that runs an ingestion.
+pub trait Host: Send {
+    /// Opens the files that exist now. Stops at the first failure unless `keep_going`; with `takes_parts`, a
+    /// truncated file gives its complete frames.
+    ///
+    /// # Errors
+    ///
+    /// An error that is of no file, such as a missing library.
+    fn look(&mut self, keep_going: bool, takes_parts: bool) -> Result<Vec<Opened>>;
+
+    /// Shows the progress.
+    ///
+    /// # Errors
+    ///
+    /// The host wants to stop.
+    fn progress(&mut self, at: &Progress<'_>) -> Result<()>;
+}

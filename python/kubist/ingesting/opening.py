@@ -1,0 +1,95 @@
+"""The host of the driver in the crate kubist-ingest: opens files, and shows progress."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+
+from .. import _create
+from .._errors import InvalidInput, NotATable
+from .._progress import Progress
+from . import formats
+from .paths import expanded
+from .snapshots import report_missing
+from .source import NOT_OF_FILES, Options, Reading, Source, fingerprint, named
+
+Opened = tuple[str, Reading | Exception]
+
+
+class Files:
+    """The files of one ingestion; those that exist are examined repeatedly.
+
+    Parameters
+    ----------
+    location
+        The location of the table.
+    format
+        The format, if the user named it.
+    """
+
+    def __init__(
+        self,
+        location: str,
+        paths: Sequence[str],
+        format: str | None,
+        options: Options,
+        shown: Progress,
+    ) -> None:
+        self._location = location
+        self._paths = paths
+        self._format = format
+        self._options = options
+        self._shown = shown
+
+    def look(self, keep_going: bool, takes_parts: bool) -> list[Opened]:
+        """Opens the files that exist now; for each its path, with the source or the error.
+
+        Stops at the first error unless ``keep_going``. With ``takes_parts``, a truncated file gives
+        its complete frames; without it, a followed file may still be growing.
+        """
+        self._options.keep_going = takes_parts
+        opened: list[tuple[Path, Source | Exception]] = []
+        for path in expanded(self._paths):
+            try:
+                source = self._open(path)
+            except (ImportError, *NOT_OF_FILES):
+                raise
+            except BaseException as error:
+                opened.append((path, _of_file(path, error)))
+                if not keep_going:
+                    break
+            else:
+                opened += [] if source is None else [(path, source)]
+        report_missing([one for _, one in opened if isinstance(one, Source)], self._has)
+        return [
+            (str(path), Reading(one) if isinstance(one, Source) else one) for path, one in opened
+        ]
+
+    def _open(self, path: Path) -> Source | None:
+        kind = formats.of(path, self._format, bool(self._options.topology))
+        if kind is None:
+            return None
+        kind.need(path)
+        return kind.open(path, self._options)
+
+    def _has(self, path: Path, label: str) -> bool:
+        """Whether the table has this step of a file."""
+        try:
+            table = _create.open(self._location)
+        except NotATable:
+            return False
+        with table:
+            return table._pinned().committed(f"{path.name}:{fingerprint(path)}/{label}") is not None
+
+    def progress(
+        self, rows: int, file: str, label: str, fraction: float | None, is_committing: bool
+    ) -> None:
+        """Shows the progress in one line."""
+        doing = "committing " if is_committing else ""
+        self._shown(f"{doing}{rows:,} records, {file} {label}", fraction, is_committing)
+
+
+def _of_file(path: Path, error: BaseException) -> InvalidInput:
+    made = InvalidInput(named(path, error))
+    made.__cause__ = error
+    return made
