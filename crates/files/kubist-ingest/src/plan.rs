@@ -1,6 +1,6 @@
 //! The plan of an ingestion: a dry run.
 
-use arrow_schema::DataType;
+use arrow_schema::{DataType, Field};
 
 use crate::error::{Error, Result};
 use crate::ingestion::Ingestion;
