@@ -24,6 +24,7 @@ pub fn run(command: &args::Copy, cancel: &Cancel) -> Result<()> {
         period: command.period.iter().flat_map(parse::Periods::values).collect(),
         memory_bytes: command.memory,
         cancel: cancel.clone(),
+        ..CopyOptions::default()
     };
     let mut progress = Progress::new();
     let copied = snapshot.copy_to(&command.other, &options, &mut |done, all| {

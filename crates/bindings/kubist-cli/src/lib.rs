@@ -38,6 +38,7 @@ mod recompute;
 mod regrid;
 mod salvage;
 mod sql;
+mod sync;
 mod table;
 mod tail;
 mod token;
@@ -116,6 +117,7 @@ fn run(command: &Command, cancel: &Cancel) -> Result<()> {
         Command::Recompute(command) => Err(recompute::recompute(command)),
         Command::Alter(command) => alter::run(command, cancel),
         Command::Copy(command) => copy::run(command, cancel),
+        Command::Sync(command) => sync::run(command, cancel),
         Command::Pack(command) => pack::pack(command, cancel),
         Command::Unpack(command) => pack::unpack(command, cancel),
         Command::Regrid(command) => regrid::run(command, cancel),

@@ -646,6 +646,7 @@ fn help_has_examples_and_exit_codes() {
         "plot",
         "alter",
         "copy",
+        "sync",
         "regrid",
         "drop",
         "cache",

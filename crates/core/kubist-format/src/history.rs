@@ -148,6 +148,12 @@ impl History {
         self.writers.values().flat_map(|progress| progress.steps.keys().map(|(step, _)| *step)).collect()
     }
 
+    /// The steps that a writer committed or abandoned and that were not retracted, each with the log position
+    /// after its commit, in this order.
+    pub fn marks(&self, writer: &str) -> impl Iterator<Item = (i64, u64)> {
+        self.writers.get(writer).into_iter().flat_map(|progress| progress.steps.keys().copied())
+    }
+
     /// The writers that are declared for a step.
     pub fn declared_for(&self, step: i64) -> Option<&Declared> {
         let anew = self.declared_anew.iter().rev().find(|(after, _)| *after < step);

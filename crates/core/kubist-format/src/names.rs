@@ -22,6 +22,8 @@ pub const CLAIMS: &str = "claims/";
 pub const HOLES: &str = "holes/";
 /// Snapshots whose files must stay.
 pub const HOLDS: &str = "holds/";
+/// What a copy of a table at another site knows of its origin, and of the sites that it exchanged rows with.
+pub const SYNC: &str = "sync/";
 
 /// Prefix of segments of pages. Their names end with their creation time.
 pub const PAGES_SEGMENT: &str = "pages-";

@@ -167,6 +167,43 @@ impl Core {
         }
     }
 
+    /// Adds the columns that were added to another table with the same columns at its creation, unless they are here.
+    /// Returns their names.
+    ///
+    /// # Errors
+    ///
+    /// `Invalid` if a column of the same name differs in type, default or error bound; the errors of
+    /// [`Core::view`]; a storage error.
+    pub fn add_columns_of(&self, other: &TableSchema, cancel: &Cancel) -> Result<Vec<String>> {
+        let mut added = Vec::new();
+        for column in other.base()..other.stored.fields().len() {
+            let (field, default) = (other.user_field(column), other.default_of(column));
+            let accuracy = other.accuracy.get(&column).copied();
+            let schema = self.view(cancel)?.schema.clone();
+            let Ok(own) = schema.stored.index_of(field.name()) else {
+                added.push(field.name().clone());
+                if other.kept_below == Some(column) {
+                    self.keep_below()?;
+                    continue;
+                }
+                let (field, default) = (field.as_ref().clone(), arrow_array::make_array(default.to_data()));
+                self.alter(Alteration::AddColumn { field, default, accuracy }, cancel)?;
+                continue;
+            };
+            let is_same = own >= schema.base()
+                && schema.stored.field(own).data_type() == other.stored.field(column).data_type()
+                && schema.default_of(own).to_data() == default.to_data()
+                && schema.accuracy.get(&own) == other.accuracy.get(&column);
+            if !is_same {
+                return Err(Error::invalid(format!(
+                    "column {:?} was added at two sites with different types, defaults or error bounds",
+                    field.name()
+                )));
+            }
+        }
+        Ok(added)
+    }
+
     /// Sets metadata of the table or of a column in one step; a null removes its key.
     ///
     /// # Errors

@@ -54,6 +54,8 @@ pub struct CopyOptions {
     /// Periods of columns, as in [`TableOptions`]; null removes one. The rows must be inside.
     pub period: Vec<(String, Value)>,
     pub memory_bytes: Option<usize>,
+    /// Names and values of objects that the copy has from its first moment.
+    pub objects: Vec<(String, Vec<u8>)>,
     pub cancel: Cancel,
 }
 
@@ -90,6 +92,7 @@ pub fn copy_to(
     let (unfinished, writer) = Unfinished::begin(store.clone(), header, schema, &writer)?;
     let copied = scales
         .map_or(Ok(()), |scales| unfinished.core.publish_grid(&scales).map(drop))
+        .and_then(|()| put_objects(&unfinished.core, &options.objects))
         .and_then(|()| copy_rows(snapshot, writer, &unfinished.core, &widening, options, progress))
         .and_then(|copied| unfinished.finish().map(|_| copied));
     if copied.is_err() {
@@ -174,6 +177,10 @@ fn capacity(snapshot: &Snapshot, options: &CopyOptions) -> u32 {
     let (own, schema) = (snapshot.core.header.capacity, &snapshot.view.schema);
     let others = options.strata.filter(|strata| *strata != schema.strata && own == default_capacity(schema.strata));
     options.capacity.unwrap_or_else(|| others.map_or(own, default_capacity))
+}
+
+fn put_objects(table: &Core, objects: &[(String, Vec<u8>)]) -> Result<()> {
+    objects.iter().try_for_each(|(name, value)| table.store.put_if_absent(name, value).map(drop).map_err(store_error))
 }
 
 /// Copies the alterations of the table; those of grids only if the copy has the same grids.

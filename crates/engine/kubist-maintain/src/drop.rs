@@ -11,7 +11,7 @@ use kubist_catalog::error::store_error;
 use kubist_catalog::location::TableLocation;
 use kubist_catalog::stop::stoppable;
 use kubist_format::names::{
-    ALTERATIONS, CHECKPOINTS, CLAIMS, DROPPED, GARBAGE, GRID, HOLDS, HOLES, LEASES, REWRITES, TABLE, UNFINISHED,
+    ALTERATIONS, CHECKPOINTS, CLAIMS, DROPPED, GARBAGE, GRID, HOLDS, HOLES, LEASES, REWRITES, SYNC, TABLE, UNFINISHED,
     WRITERS,
 };
 use kubist_types::{Cancel, Error, Result};
@@ -24,7 +24,7 @@ pub struct Dropped {
     pub files_left: u64,
 }
 
-const FOLDERS: [&str; 8] = [REWRITES, CHECKPOINTS, GARBAGE, HOLDS, HOLES, LEASES, CLAIMS, ALTERATIONS];
+const FOLDERS: [&str; 9] = [REWRITES, CHECKPOINTS, GARBAGE, HOLDS, HOLES, LEASES, CLAIMS, ALTERATIONS, SYNC];
 
 fn is_ours(name: &str) -> bool {
     [TABLE, GRID, WRITERS, DROPPED, UNFINISHED].contains(&name) || FOLDERS.iter().any(|folder| name.starts_with(folder))

@@ -41,15 +41,64 @@ pub struct Retraction {
 ///
 /// `Cancelled`; `Damaged`; the errors of [`Core::view`]; a storage error.
 pub fn retract(core: &Arc<Core>, step: i64, cancel: &Cancel) -> Result<Retraction> {
+    retract_before(core, step, None, cancel)
+}
+
+/// Retracts the commits of steps after `step` before the given log positions. Rows do not name their commits, so
+/// no other commit may have rows of these steps.
+///
+/// # Errors
+///
+/// `Refused` names a step with rows of both kinds of commits; the errors of [`retract`].
+pub fn retract_up_to(core: &Arc<Core>, step: i64, positions: &[(String, u64)], cancel: &Cancel) -> Result<Retraction> {
+    retract_before(core, step, Some(positions), cancel)
+}
+
+/// The later steps whose rows stay, because their commits are not before the positions.
+fn staying(snapshot: &Snapshot, step: i64, positions: &[(String, u64)]) -> Result<BTreeSet<i64>> {
+    let history = &snapshot.view.history;
+    let (mut leaving, mut staying) = (BTreeSet::new(), BTreeSet::new());
+    for writer in history.writers.keys() {
+        let end = positions.iter().find(|(name, _)| name == writer).map_or(0, |(_, position)| *position);
+        for (of_commit, position) in history.marks(writer).filter(|(of_commit, _)| *of_commit > step) {
+            if position <= end { &mut leaving } else { &mut staying }.insert(of_commit);
+        }
+    }
+    match leaving.intersection(&staying).next() {
+        None => Ok(staying),
+        Some(both) => Err(Error::Refused(format!(
+            "{}: step {both} has rows to retract and others; retract the steps after {} here first",
+            snapshot.core.store.location(),
+            both.saturating_sub(1)
+        ))),
+    }
+}
+
+fn retract_before(
+    core: &Arc<Core>,
+    step: i64,
+    positions: Option<&[(String, u64)]>,
+    cancel: &Cancel,
+) -> Result<Retraction> {
     loop {
         let snapshot = Snapshot::now(core, cancel)?;
+        let stays = positions.map_or(Ok(BTreeSet::new()), |positions| staying(&snapshot, step, positions))?;
         let column = core.created.step();
         let (mut report, mut inputs, mut mixed) = (Retraction::default(), Vec::new(), Vec::new());
+        // A later commit has no rows to retract, and its entry must not be among those that the retraction covers.
+        let is_later = |run: &Run<Location>| {
+            let origin = run.payload.origin.as_ref().filter(|origin| !origin.writer.is_empty());
+            origin.zip(positions).is_some_and(|(origin, positions)| {
+                let end = positions.iter().find(|(writer, _)| **writer == *origin.writer);
+                end.is_none_or(|(_, end)| origin.position > *end)
+            })
+        };
         let mut judge = |run: Arc<Run<Location>>, first: u64, last: u64| {
-            let later = |key: u64| i64::from_key(key) > step;
-            if later(last) {
+            let (first, last) = (i64::from_key(first), i64::from_key(last));
+            // Also a run of staying steps alone is rewritten, if other steps lie between them.
+            if last > step && !(first == last && stays.contains(&first)) && !is_later(&run) {
                 inputs.push(run.clone());
-                match later(first) {
+                match first > step && stays.range(first..=last).next().is_none() {
                     true => (report.rows, report.runs_removed) = (report.rows + run.rows, report.runs_removed + 1),
                     false => mixed.push(run),
                 }
@@ -93,7 +142,8 @@ pub fn retract(core: &Arc<Core>, step: i64, cancel: &Cancel) -> Result<Retractio
                     let frame = core.frame(schema, grid)?.ok_or_else(missing)?;
                     let (batch, _) = read_run(&snapshot, &run)?;
                     let steps = batch.column(column).as_primitive::<Int64Type>();
-                    let kept: BooleanArray = steps.values().iter().map(|of_row| Some(*of_row <= step)).collect();
+                    let kept: BooleanArray =
+                        steps.values().iter().map(|of_row| Some(*of_row <= step || stays.contains(of_row))).collect();
                     let batch = filter_record_batch(&batch, &kept).map_err(Error::kernel)?;
                     report.rows += run.rows - batch.num_rows() as u64;
                     report.runs_rewritten += 1;
@@ -113,7 +163,7 @@ pub fn retract(core: &Arc<Core>, step: i64, cancel: &Cancel) -> Result<Retractio
             runs: output_runs,
             cutoffs: above.into_iter().map(|cube| (cube, directory.cutoff(cube))).collect(),
             retract_after: Some(step),
-            needs: snapshot.view.positions.clone(),
+            needs: positions.map_or_else(|| snapshot.view.positions.clone(), <[_]>::to_vec),
             ..Replacement::default()
         };
         if publish(core, replacement, cancel)? {

@@ -127,6 +127,18 @@ pub struct Committed {
     pub repeated: bool,
 }
 
+/// The commit of another table whose rows a writer repeats.
+#[derive(Clone, Debug, Default)]
+pub struct Origin {
+    /// Its random number, by which two histories are told apart; `None`: a new one.
+    pub salt: Option<u64>,
+    pub token: Option<String>,
+    pub step: Option<StepMark>,
+    /// For copied rows: the number of rows per original step.
+    pub steps: Vec<(i64, u64)>,
+    pub thinned: Vec<(i64, Thinned)>,
+}
+
 /// A number that is unlikely to repeat. It need not be unpredictable.
 fn random() -> u64 {
     RandomState::new().hash_one(unix_ms())
@@ -462,13 +474,36 @@ impl Writer {
     ///
     /// The errors of [`Writer::commit`].
     pub fn commit_copied(&mut self, steps: Vec<(i64, u64)>, thinned: Vec<(i64, Thinned)>) -> Result<Committed> {
+        self.commit_origin(Origin { steps, thinned, ..Origin::default() })
+    }
+
+    /// Commits the kept rows, possibly none, as a commit of another table, with its steps and its token. The
+    /// rows have their steps already.
+    ///
+    /// # Errors
+    ///
+    /// The errors of [`Writer::commit`].
+    pub fn commit_origin(&mut self, origin: Origin) -> Result<Committed> {
+        self.core.check_process()?;
+        self.check_standing()?;
+        let committed = self.try_commit_origin(origin);
+        if let Err(error) = &committed {
+            self.discard();
+            self.note(error);
+        }
+        committed
+    }
+
+    fn try_commit_origin(&mut self, origin: Origin) -> Result<Committed> {
         let (begin, mut pending) = (Instant::now(), std::mem::take(&mut self.pending));
         let rows = pending.rows;
         let Prepared { commit, bytes, outside } = match rows {
             0 => Prepared::default(),
             _ => self.laid_out(self.core.view(&self.cancel)?, &mut pending, None)?,
         };
-        let entry = CommitEntry { sequence: 0, rows, link: None, token: None, step: None, steps, thinned, commit };
+        let Origin { salt, token, step, steps, thinned } = origin;
+        let link = salt.map(|salt| Link { salt, ..self.link });
+        let entry = CommitEntry { sequence: 0, rows, link, token, step, steps, thinned, commit };
         Ok(Committed { rows_outside: outside, ..self.log_entry(entry, bytes, begin)? })
     }
 
@@ -514,7 +549,8 @@ impl Writer {
     fn log_entry(&mut self, mut entry: CommitEntry, bytes: u64, begin: Instant) -> Result<Committed> {
         let (sequence, rows) = (self.sequence + 1, entry.rows);
         entry.sequence = sequence;
-        entry.link = Some(Link { salt: self.link.salt.wrapping_add(sequence), ..self.link });
+        let salt = entry.link.map_or(self.link.salt.wrapping_add(sequence), |link| link.salt);
+        entry.link = Some(Link { salt, ..self.link });
         identify(&mut entry.commit.runs, Core::origin(self.log.writer()), sequence);
         let runs = entry.commit.runs.len() as u64;
         let entry = entry.encode(&self.core.forest());

@@ -20,7 +20,7 @@ pub use self::read::{
     Estimate, Explain, Format, History, Info, Output, Query, Recompute, Salvage, Sql, Tail, Trajectories, Verify,
 };
 pub use self::show::{Plot, View};
-pub use self::write::{Alter, Cache, Clean, Copy, Drop, Ingest, Optimize, Pack, Regrid, Unpack};
+pub use self::write::{Alter, Cache, Clean, Copy, Drop, Ingest, Optimize, Pack, Regrid, Sync, Unpack};
 
 const EXIT_CODES: &str = "\
 Exit codes:
@@ -59,6 +59,7 @@ pub enum Command {
     Clean(Clean),
     Alter(Alter),
     Copy(Copy),
+    Sync(Sync),
     Pack(Pack),
     Unpack(Unpack),
     Regrid(Regrid),

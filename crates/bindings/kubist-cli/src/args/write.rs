@@ -238,6 +238,36 @@ pub struct Copy {
     pub json: bool,
 }
 
+/// Exchange the changes of two copies of a table, both ways
+///
+/// Both sites may append, retract steps, add columns and set metadata meanwhile, without a network. If one table does not
+/// exist, it becomes a copy of the other. Only missing commits are sent. The command can be killed and repeated.
+#[derive(Debug, Args)]
+#[command(after_help = "\
+Examples:
+  kubist sync airway.kubist laptop.kubist
+  kubist sync airway.kubist s3://lab/airway --push
+
+Exit codes: see kubist --help")]
+pub struct Sync {
+    /// The table's directory, s3://bucket/prefix or cassandra://hosts/keyspace/table
+    pub table: Location,
+    /// The other copy's directory, s3://bucket/prefix or cassandra://hosts/keyspace/table
+    pub other: Location,
+    /// Only bring changes of the first table to the second
+    #[arg(long, conflicts_with = "pull")]
+    pub push: bool,
+    /// Only take changes of the second table into the first
+    #[arg(long)]
+    pub pull: bool,
+    /// Memory to use before rows spill to disk, like 256MiB
+    #[arg(long, value_name = "SIZE", value_parser = parse::bytes)]
+    pub memory: Option<usize>,
+    /// Print the outcome as JSON
+    #[arg(long)]
+    pub json: bool,
+}
+
 /// Seal a table into one file
 ///
 /// The file has all rows of one snapshot, while others may write, and appears as a whole. It never changes.
