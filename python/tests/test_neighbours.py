@@ -505,3 +505,11 @@ def test_centres_of_k_means(path: Path) -> None:
     assert few.exact and (few.errors == 0).all()
     with pytest.raises(kubist.InvalidInput, match="k: 5 centres of 0 rows"):
         table.kmeans(5, where="x > 1000")
+
+
+def test_the_sphere_of_the_table_is_the_default(tmp_path: Path) -> None:
+    ra, dec = np.array([359.9999, 0.0001, 10.0]), np.zeros(3)
+    t = kubist.create(tmp_path / "t", {"ra": ra, "dec": dec}, ["ra", "dec"], sphere=("ra", "dec"))
+    found = t.nearest({"ra": 0.0, "dec": 0.0}, k=2).to_arrow()
+    assert found["distance"].to_pylist() == pytest.approx([0.0001, 0.0001], rel=1e-6)
+    assert t.pairs("1 arcsec").to_arrow().num_rows == 1

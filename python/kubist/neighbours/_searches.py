@@ -79,7 +79,8 @@ class Searches(Questions):
             periods of the table (`kubist.create`) apply too.
         sphere
             ``("ra", "dec")``: the distance is the angle between these longitudes and latitudes, in
-            degrees. 0h and the poles are no special positions.
+            degrees. 0h and the poles are no special positions. The default, without ``on``, is the
+            ``sphere`` of the table.
         tile_rows
             About how many rows are searched at a time, which bounds the memory; None: 400,000.
         box, where, region, sample, steps, columns
@@ -196,7 +197,7 @@ class Searches(Questions):
         number = None if best == "all" else _box.count("best", best)
         own = {name: value for name, value in options.items() if name not in Other.__annotations__}
         if own.get("on") is None and own.get("sphere") is None:
-            own["sphere"] = ("ra", "dec")
+            own["sphere"] = self._sphere() or ("ra", "dec")
         asked = self._neighbours_asked(cast("Options", own))
         theirs = self._of_other(asked, options)
         if isinstance(other, Searches):
@@ -242,8 +243,13 @@ class Searches(Questions):
     def _neighbours_asked(self, options: Options) -> _space.Asked:
         rows = {name: options.get(name) for name in Rows.__annotations__}
         space = {name: options.get(name) for name in Space.__annotations__}
+        if space["on"] is None and space["sphere"] is None:
+            space["sphere"] = self._sphere()
         query: QuerySpec = self._question(**cast("Any", rows))
         return _space.asked(query, cast("Space", space))
+
+    def _sphere(self) -> tuple[str, str] | None:
+        return _box.sphere(self._about().sphere)
 
     def _dimensions(self) -> list[str]:
         return [dimension.column for dimension in self._about().dimensions]

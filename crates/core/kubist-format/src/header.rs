@@ -15,11 +15,8 @@ use serde::{Deserialize, Serialize};
 use crate::error::EntryError;
 use crate::wire::{MOST_STREAM_BYTES, Reader};
 
-/// The format version of new tables. Tables of a higher version than [`NEWEST_VERSION`] are refused.
+/// The format version of new tables. Tables of a higher version are refused.
 pub const FORMAT_VERSION: u32 = 1;
-/// The version of tables whose samples are not uniform.
-pub const WEIGHTED_VERSION: u32 = 2;
-const NEWEST_VERSION: u32 = WEIGHTED_VERSION;
 
 /// Properties of a table that are fixed at creation.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -87,9 +84,9 @@ pub fn decode_header(bytes: &[u8]) -> Result<(Header, Schema), EntryError> {
     let bad = |error: &dyn std::fmt::Display| EntryError::Bad(error.to_string());
     let value: serde_json::Value = serde_json::from_slice(json).map_err(|error| bad(&error))?;
     let version = value["format_version"].as_u64().unwrap_or(0);
-    if version > NEWEST_VERSION as u64 {
+    if version > FORMAT_VERSION as u64 {
         return Err(EntryError::Newer(format!(
-            "it has format version {version}; this Kubist reads up to {NEWEST_VERSION}"
+            "it has format version {version}; this Kubist reads up to {FORMAT_VERSION}"
         )));
     }
     let header: Header = serde_json::from_value(value).map_err(|error| bad(&error))?;

@@ -15,7 +15,7 @@ use kubist_format::chain::Chain;
 use kubist_format::column_type::{stored_type, user_type};
 use kubist_format::decode;
 use kubist_format::error::EntryError;
-use kubist_format::header::{FORMAT_VERSION, Header, HeaderDimension, WEIGHTED_VERSION, decode_header, encode_header};
+use kubist_format::header::{FORMAT_VERSION, Header, HeaderDimension, decode_header, encode_header};
 use kubist_format::page::PageColumn;
 use kubist_format::rows::Span;
 
@@ -95,9 +95,9 @@ fn a_header_with_changed_bytes_is_an_error_or_another_header() {
     let fields: Vec<Field> =
         defaults().iter().map(|column| Field::new("added", column.data_type().clone(), true)).collect();
     let whole = encode_header(&header, &Schema::new(fields)).unwrap();
-    let newer = encode_header(&Header { format_version: WEIGHTED_VERSION + 1, ..header.clone() }, &Schema::empty());
+    let newer = encode_header(&Header { format_version: FORMAT_VERSION + 1, ..header.clone() }, &Schema::empty());
     let newer = decode_header(&newer.unwrap()).unwrap_err();
-    assert_eq!(newer, EntryError::Newer("it has format version 3; this Kubist reads up to 2".into()));
+    assert_eq!(newer, EntryError::Newer("it has format version 2; this Kubist reads up to 1".into()));
     for offset in 0..whole.len() {
         for value in odd(whole[offset]) {
             let mut changed = whole.clone();

@@ -10,7 +10,7 @@ use kubist_index::grid::Scale;
 use kubist_index::order;
 use kubist_store::{Fencing, Store, StoreExt};
 
-use kubist_format::header::{self, FORMAT_VERSION, Header, HeaderDimension, WEIGHTED_VERSION};
+use kubist_format::header::{self, FORMAT_VERSION, Header, HeaderDimension};
 use kubist_format::names::TABLE;
 use kubist_types::{Cancel, Domain, Error, Result, Strata, TableOptions};
 
@@ -136,7 +136,7 @@ impl Plan {
         }
         let checked = checked.with_accuracy(&accuracy)?;
         let header = Header {
-            format_version: if options.sampling.is_uniform() { FORMAT_VERSION } else { WEIGHTED_VERSION },
+            format_version: FORMAT_VERSION,
             created_by: format!("kubist {}", env!("CARGO_PKG_VERSION")),
             dimensions,
             identity: options.identity.clone(),
