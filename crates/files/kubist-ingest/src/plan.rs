@@ -1,6 +1,6 @@
 //! The plan of an ingestion: a dry run.
 
-use arrow_schema::{DataType, Field};
+use arrow_schema::{DataType, Field, TimeUnit};
 
 use crate::error::{Error, Result};
 use crate::ingestion::Ingestion;
@@ -78,12 +78,23 @@ fn arrow_name(data_type: &DataType) -> String {
         Boolean => "bool".to_owned(),
         Date32 => "date32[day]".to_owned(),
         Date64 => "date64[ms]".to_owned(),
-        Timestamp(unit, None) => format!("timestamp[{unit}]"),
-        Timestamp(unit, Some(zone)) => format!("timestamp[{unit}, tz={zone}]"),
-        Duration(unit) => format!("duration[{unit}]"),
+        Timestamp(unit, None) => format!("timestamp[{}]", unit_name(*unit)),
+        Timestamp(unit, Some(zone)) => format!("timestamp[{}, tz={zone}]", unit_name(*unit)),
+        Duration(unit) => format!("duration[{}]", unit_name(*unit)),
+        Time32(unit) => format!("time32[{}]", unit_name(*unit)),
+        Time64(unit) => format!("time64[{}]", unit_name(*unit)),
         Dictionary(keys, values) => {
             format!("dictionary<values={}, indices={}, ordered=0>", arrow_name(values), arrow_name(keys))
         }
         other => other.to_string().to_lowercase(),
+    }
+}
+
+fn unit_name(unit: TimeUnit) -> &'static str {
+    match unit {
+        TimeUnit::Second => "s",
+        TimeUnit::Millisecond => "ms",
+        TimeUnit::Microsecond => "us",
+        TimeUnit::Nanosecond => "ns",
     }
 }

@@ -13,8 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 from ... import _astropy
 from ..._errors import InvalidInput
-from ..headers import as_json
-from ..source import Options, Source, State, Step, slices, unit
+from ..source import Options, Source, State, Step, as_json, slices, unit
 from . import catalogue
 from .fits_storage import opened
 

@@ -7,8 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from ..._errors import InvalidInput
-from ..headers import as_json
-from ..source import Options, Source, State, Step, arrow_table, slices, unit
+from ..source import Options, Source, State, Step, arrow_table, as_json, slices, unit
 
 if TYPE_CHECKING:
     import pyarrow as pa

@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from ...indexing import library
-from ..headers import as_json
+from ..source import as_json
 from . import netcdf_classic
 from .hdf5 import MAGIC, attributes, check_sources, text
 
