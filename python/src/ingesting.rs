@@ -80,12 +80,15 @@ pub fn ingest(
         py,
         &cancel,
         || {
-            Ok(match dry_run {
+            let run = || match dry_run {
                 true => kubist_ingest::plan(&request, &mut host).map(|plan| (json(&plan), plan.lines())),
                 false => kubist_ingest::ingest(&request, &mut host)
                     .map(|report| (json(&report), report.lines()))
                     .map_err(|failed| failed.error),
-            })
+            };
+            // One state of the interpreter for the whole call: libraries such as pyproj keep data for each thread
+            // in it, and their objects would outlive it.
+            Ok(Python::attach(|py| py.detach(run)))
         },
         || {},
     );
