@@ -1,11 +1,14 @@
 //! Ingestion through `kubist-ingest`: the formats that Python's libraries read are sources of its driver.
 //!
-//! The driver works on another thread, so that signals stop it. It takes the interpreter lock only while a format
-//! gives facts, steps and batches.
+//! The driver works on another thread, so that signals stop it. Formats give their facts, steps and batches on the
+//! caller's thread.
 
+use std::cell::RefCell;
 use std::path::{Path, PathBuf};
+use std::sync::mpsc::{RecvTimeoutError, Sender, channel};
 
 use arrow_array::RecordBatch;
+use kubist::store::stoppable;
 use kubist::{Cancel, Metadata, WriterOptions};
 use kubist_ingest::{
     Error, Facts, Host, Known, Native, NewTable, Opened, Parts, Progress, Request, Result, Source, State, Step,
@@ -15,8 +18,8 @@ use pyo3::prelude::*;
 use serde::Deserialize;
 
 use crate::arrow::{Incoming, Schema, unreadable};
-use crate::call::run_to_end;
-use crate::error::{exception, invalid};
+use crate::call::PATIENCE;
+use crate::error::{exception, internal, invalid};
 use crate::files::{File, unread};
 use crate::table::{named, with_domains};
 use crate::value::End;
@@ -76,26 +79,19 @@ pub fn ingest(
     request.new.accuracy = named(accuracy);
     request.new.period = period.map(named);
     let mut host = PythonHost { host, has_time, cancel: cancel.clone() };
-    let outcome = run_to_end(
-        py,
-        &cancel,
-        || {
-            let run = || match dry_run {
-                true => kubist_ingest::plan(&request, &mut host).map(|plan| (json(&plan), plan.lines())),
-                false => kubist_ingest::ingest(&request, &mut host)
-                    .map(|report| (json(&report), report.lines()))
-                    .map_err(|failed| failed.error),
-            };
-            // One state of the interpreter for the whole call: libraries such as pyproj keep data for each thread
-            // in it, and their objects would outlive it.
-            Ok(Python::attach(|py| py.detach(run)))
-        },
-        || {},
-    );
-    if let Some(interrupt) = outcome.interrupt {
+    let (ended, interrupt) = beside_python(py, &cancel, || match dry_run {
+        true => kubist_ingest::plan(&request, &mut host).map(|plan| (json(&plan), plan.lines())),
+        false => kubist_ingest::ingest(&request, &mut host)
+            .map(|report| (json(&report), report.lines()))
+            .map_err(|failed| failed.error),
+    });
+    if let Some(interrupt) = interrupt {
         return Err(interrupt);
     }
-    let (json, lines) = outcome.result?.map_err(|error| raised(py, error))?;
+    let (json, lines) = match ended {
+        Ok(ended) => ended.map_err(|error| raised(py, error))?,
+        Err(panic) => return Err(internal(py, &*panic)),
+    };
     Ok((json, lines.join("\n")))
 }
 
@@ -178,6 +174,8 @@ fn raised(py: Python<'_>, error: Error) -> PyErr {
         Error::Busy(message) => exception(py, kubist::Error::Busy(message)),
         Error::Invalid(message) | Error::NoPositions(message) => invalid(py, &message),
         Error::Source { message, cause, .. } => match cause.downcast::<PyErr>() {
+            // Such as an interrupt.
+            Ok(cause) if !cause.is_instance_of::<PyException>(py) => *cause,
             Ok(cause) if one_line(py, &cause) == message => *cause,
             Ok(cause) => {
                 let error = invalid(py, &message);
@@ -209,9 +207,61 @@ fn failed(py: Python<'_>, error: PyErr) -> Error {
     Error::Source { message: one_line(py, &error), is_of_file, cause: Box::new(error) }
 }
 
-/// Calls Python and translates its exceptions.
-fn call<T>(work: impl FnOnce(Python<'_>) -> PyResult<T>) -> Result<T> {
-    Python::attach(|py| work(py).map_err(|error| failed(py, error)))
+type Job = Box<dyn FnOnce(Python<'_>) + Send>;
+
+thread_local! {
+    /// Runs jobs on the thread that called [`ingest`].
+    static CALLER: RefCell<Option<Sender<Job>>> = const { RefCell::new(None) };
+}
+
+/// Runs `drive` on another thread, and the Python that it calls on this one: libraries such as pyproj keep data for
+/// each thread, which a thread that Python did not start loses between two calls. A signal sets `cancel`, and its
+/// exception is returned.
+fn beside_python<T: Send>(
+    py: Python<'_>,
+    cancel: &Cancel,
+    drive: impl FnOnce() -> T + Send,
+) -> (std::thread::Result<T>, Option<PyErr>) {
+    let (sender, jobs) = channel::<Job>();
+    let switch = cancel.clone();
+    py.detach(move || {
+        let mut interrupt = None;
+        let ended = std::thread::scope(|scope| {
+            let driver = scope.spawn(move || {
+                CALLER.set(Some(sender));
+                stoppable(move || switch.is_set(), drive)
+            });
+            loop {
+                match jobs.recv_timeout(PATIENCE) {
+                    Ok(job) => Python::attach(job),
+                    Err(RecvTimeoutError::Disconnected) => break,
+                    Err(RecvTimeoutError::Timeout) if interrupt.is_some() => {}
+                    Err(RecvTimeoutError::Timeout) => {
+                        if let Err(raised) = Python::attach(|py| py.check_signals()) {
+                            cancel.set();
+                            interrupt = Some(raised);
+                        }
+                    }
+                }
+            }
+            driver.join()
+        });
+        (ended, interrupt)
+    })
+}
+
+/// Calls Python on the thread that called [`ingest`], and translates its exceptions.
+fn call<T: Send>(work: impl FnOnce(Python<'_>) -> PyResult<T> + Send) -> Result<T> {
+    let (sender, receiver) = channel();
+    let job: Box<dyn FnOnce(Python<'_>) + Send + '_> = Box::new(move |py| {
+        let _ = sender.send(work(py).map_err(|error| failed(py, error)));
+    });
+    // SAFETY: what the job borrows lives until it has run or is dropped, because this function waits for that: only
+    // then `recv` returns.
+    let job = unsafe { std::mem::transmute::<Box<dyn FnOnce(Python<'_>) + Send + '_>, Job>(job) };
+    let caller = CALLER.with_borrow(Option::clone).ok_or(kubist::Error::Cancelled)?;
+    caller.send(job).map_err(|_| kubist::Error::Cancelled)?;
+    receiver.recv().map_err(|_| kubist::Error::Cancelled)?
 }
 
 /// `kubist.ingesting.opening.Files`.
@@ -310,7 +360,7 @@ impl PythonSource {
         Ok(PythonSource { source: source.unbind(), facts, rows: None })
     }
 
-    fn ask<T: for<'a, 'py> FromPyObject<'a, 'py, Error: Into<PyErr>>>(&self, method: &str) -> Result<T> {
+    fn ask<T: Send + for<'a, 'py> FromPyObject<'a, 'py, Error: Into<PyErr>>>(&self, method: &str) -> Result<T> {
         call(|py| self.source.bind(py).call_method0(method)?.extract::<T>().map_err(Into::into))
     }
 }
