@@ -13,7 +13,7 @@ fn columns_units_and_metadata_come_later() {
     workdir.run(ingest).ok();
     // The same command works again; another unit or value is refused.
     workdir.run(&format!("{ingest} --again")).ok();
-    workdir.run("ingest t in.parquet --create units=x=mm").fails(2, &["\"x\"", "m, not mm"]);
+    workdir.run("ingest t in.parquet --create units=x=mm").fails(2, &["column x", "in m, not in mm"]);
     workdir.run("ingest t in.parquet --create metadata=run=8").fails(2, &["\"run\"", "7, not 8"]);
     workdir.run("ingest new in.parquet --dimensions x --create units=q=m").fails(2, &["\"q\"", "they are pid, x"]);
 

@@ -158,7 +158,7 @@ fn samples_by_weight_are_the_oracles_through_every_change() {
     let copy = Table::open(elsewhere(&copy)).unwrap();
     check(&copy.snapshot().unwrap(), &world, &weights, seed);
     assert_eq!(copy.snapshot().unwrap().about().unwrap().sampling, "by weight size / 2");
-    assert_eq!(copy.snapshot().unwrap().about().unwrap().format_version, 2);
+    assert_eq!(copy.snapshot().unwrap().about().unwrap().format_version, 1);
 }
 
 #[test]
