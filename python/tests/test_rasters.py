@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import runpy
+from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
@@ -234,4 +235,6 @@ def test_the_example_finds_ground_and_canopy(path: Path) -> None:
     assert not np.isnan(ground).any() and np.isnan(made["ground"].values).any()
     both = made["ground"].rows > 0
     assert (made["surface"].values[both] >= ground[both]).all()
-    assert made["surface"].rows.sum() == 106 and "2994" in made["surface"].crs
+    assert made["surface"].rows.sum() == 106
+    if find_spec("pyproj"):
+        assert "2994" in made["surface"].crs
