@@ -15,7 +15,7 @@ fn columns_units_and_metadata_come_later() {
     workdir.run(&format!("{ingest} --again")).ok();
     workdir.run("ingest t in.parquet --create units=x=mm").fails(2, &["column x", "in m, not in mm"]);
     workdir.run("ingest t in.parquet --create metadata=run=8").fails(2, &["\"run\"", "7, not 8"]);
-    workdir.run("ingest new in.parquet --dimensions x --create units=q=m").fails(2, &["\"q\"", "they are pid, x"]);
+    workdir.run("ingest new in.parquet --dimensions x --create units=q=m").fails(2, &["'q'", "the columns are pid, x"]);
 
     let altered = workdir
         .run_of(&[
