@@ -48,7 +48,7 @@ fn columns_units_and_metadata_come_later() {
         assert!(info.contains(line), "{line:?} in {info}");
     }
     let info = workdir.run("info t --json").ok().json();
-    assert_eq!(info["metadata"], serde_json::json!({"inlet": {"flow": 0.5}}));
+    assert_eq!(info["metadata"], serde_json::json!({"format": "parquet", "inlet": {"flow": 0.5}}));
     assert_eq!(info["columns"][1]["unit"], "m");
     assert_eq!(info["columns"][2]["unit"], serde_json::Value::Null);
     // A file without the new columns, and one with them.
