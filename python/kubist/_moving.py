@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, TypedDict, Unpack
 
 from ._libraries import need
 from ._options import checked_options
@@ -16,22 +16,33 @@ if TYPE_CHECKING:
     Period = Mapping[str, float | tuple[float, float]]
 
 
+class Moved(TypedDict, total=False):
+    """The paths of a question, as for `Moving.flux`."""
+
+    by: str | None
+    time: str | None
+    axes: Sequence[str] | None
+    period: Period | None
+    where: str | None
+    steps: Steps | None
+    sample: float | str | None
+    confidence: float
+
+
+class Unwrapped(Moved, total=False):
+    """The paths of a question, with the images of their rows."""
+
+    images: Mapping[str, str] | None
+
+
 class Moving(Questions):
     """Questions about whole paths, here and over HTTP."""
 
-    @checked_options()
+    @checked_options(Moved)
     def flux(
         self,
         region: AnyRegion,
-        *,
-        by: str | None = None,
-        time: str | None = None,
-        axes: Sequence[str] | None = None,
-        period: Period | None = None,
-        where: str | None = None,
-        steps: Steps | None = None,
-        sample: float | str | None = None,
-        confidence: float = 0.95,
+        **asked: Unpack[Moved],
     ) -> Paths:
         """Counts the crossings of a plane, or of the surface of a region, by whole paths.
 
@@ -85,24 +96,13 @@ class Moving(Questions):
         from .paths import flux, region_shape
 
         through = region_shape(region)
-        asked = self._paths(
-            by, time, axes, period, where, steps, sample, confidence, also=through.columns
-        )
-        return flux(asked, through)
+        return flux(self._paths(asked, through.columns), through)
 
-    @checked_options()
+    @checked_options(Moved)
     def residence(
         self,
         region: AnyRegion,
-        *,
-        by: str | None = None,
-        time: str | None = None,
-        axes: Sequence[str] | None = None,
-        period: Period | None = None,
-        where: str | None = None,
-        steps: Steps | None = None,
-        sample: float | str | None = None,
-        confidence: float = 0.95,
+        **asked: Unpack[Moved],
     ) -> Paths:
         """Measures the time that each path is in a region.
 
@@ -125,24 +125,13 @@ class Moving(Questions):
         from .paths import region_shape, residence
 
         inside = region_shape(region)
-        asked = self._paths(
-            by, time, axes, period, where, steps, sample, confidence, also=inside.columns
-        )
-        return residence(asked, inside)
+        return residence(self._paths(asked, inside.columns), inside)
 
-    @checked_options()
+    @checked_options(Moved)
     def first_entry(
         self,
         region: AnyRegion,
-        *,
-        by: str | None = None,
-        time: str | None = None,
-        axes: Sequence[str] | None = None,
-        period: Period | None = None,
-        where: str | None = None,
-        steps: Steps | None = None,
-        sample: float | str | None = None,
-        confidence: float = 0.95,
+        **asked: Unpack[Moved],
     ) -> Paths:
         """Finds when and where each path is in a region for the first time.
 
@@ -165,24 +154,12 @@ class Moving(Questions):
         from .paths import first_entry, region_shape
 
         inside = region_shape(region)
-        asked = self._paths(
-            by, time, axes, period, where, steps, sample, confidence, also=inside.columns
-        )
-        return first_entry(asked, inside)
+        return first_entry(self._paths(asked, inside.columns), inside)
 
-    @checked_options()
+    @checked_options(Unwrapped)
     def displacement(
         self,
-        *,
-        by: str | None = None,
-        time: str | None = None,
-        axes: Sequence[str] | None = None,
-        period: Period | None = None,
-        images: Mapping[str, str] | None = None,
-        where: str | None = None,
-        steps: Steps | None = None,
-        sample: float | str | None = None,
-        confidence: float = 0.95,
+        **asked: Unpack[Unwrapped],
     ) -> Paths:
         """Measures the vector from the first to the last row of each path.
 
@@ -206,23 +183,14 @@ class Moving(Questions):
         """
         from .paths import displacement
 
-        asked = self._paths(by, time, axes, period, where, steps, sample, confidence, images)
-        return displacement(asked)
+        return displacement(self._paths(asked))
 
-    @checked_options()
+    @checked_options(Unwrapped)
     def msd(
         self,
         *,
-        by: str | None = None,
-        time: str | None = None,
-        axes: Sequence[str] | None = None,
-        period: Period | None = None,
-        images: Mapping[str, str] | None = None,
         lags: int | None = None,
-        where: str | None = None,
-        steps: Steps | None = None,
-        sample: float | str | None = None,
-        confidence: float = 0.95,
+        **asked: Unpack[Unwrapped],
     ) -> Paths:
         """Computes the mean squared displacement by lag, as MDAnalysis' ``EinsteinMSD``.
 
@@ -252,23 +220,14 @@ class Moving(Questions):
         """
         from .paths import msd
 
-        asked = self._paths(by, time, axes, period, where, steps, sample, confidence, images)
-        return msd(asked, lags)
+        return msd(self._paths(asked), lags)
 
-    @checked_options()
+    @checked_options(Unwrapped)
     def average_path(
         self,
         *,
-        by: str | None = None,
-        time: str | None = None,
-        axes: Sequence[str] | None = None,
-        period: Period | None = None,
-        images: Mapping[str, str] | None = None,
         times: Sequence[float] | None = None,
-        where: str | None = None,
-        steps: Steps | None = None,
-        sample: float | str | None = None,
-        confidence: float = 0.95,
+        **asked: Unpack[Unwrapped],
     ) -> Paths:
         """Computes the mean position of all paths at each time.
 
@@ -292,30 +251,20 @@ class Moving(Questions):
         """
         from .paths import average_path
 
-        asked = self._paths(by, time, axes, period, where, steps, sample, confidence, images)
-        return average_path(asked, times)
+        return average_path(self._paths(asked), times)
 
-    def _paths(
-        self,
-        by: str | None,
-        time: str | None,
-        axes: Sequence[str] | None,
-        period: Any,
-        where: str | None,
-        steps: Steps | None,
-        sample: float | str | None,
-        confidence: float,
-        images: Mapping[str, str] | None = None,
-        also: Sequence[str] = (),
-    ) -> Asked:
+    def _paths(self, asked: Unwrapped, also: Sequence[str] = ()) -> Asked:
         for module in ("numpy", "pyarrow"):
             need(module, "paths")
         from .paths import Asked
         from .paths._read import Reader, axes_of
 
         pinned = self._pinned()
-        question = self._question(where=where, steps=steps, sample=sample)
-        names = [*axes_of(pinned, axes), *also]
+        question = self._question(
+            where=asked.get("where"), steps=asked.get("steps"), sample=asked.get("sample")
+        )
+        names = [*axes_of(pinned, asked.get("axes")), *also]
+        by = asked.get("by")
         own = self._by(pinned) if by is None else by
-        reader = Reader(pinned, question, own, time, names, images)
-        return Asked(reader, period, confidence)
+        reader = Reader(pinned, question, own, asked.get("time"), names, asked.get("images"))
+        return Asked(reader, asked.get("period"), asked.get("confidence", 0.95))

@@ -103,7 +103,7 @@ fn a_header_with_changed_bytes_is_an_error_or_another_header() {
             let mut changed = whole.clone();
             changed[offset] = value;
             let Ok((_, schema)) = decode_header(&changed) else { continue };
-            // Every accepted type can be laid out without a panic.
+            // An empty array of every accepted type can be made.
             for field in schema.fields().iter().filter(|field| user_type(field.data_type()).is_some()) {
                 new_null_array(&stored_type(field.data_type()), 1);
             }

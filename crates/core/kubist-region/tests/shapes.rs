@@ -388,7 +388,7 @@ fn boundaries_belong_to_a_region() {
     assert_eq!(selected(json!({"sphere": {"center": {"x": 0, "y": 0}, "radius": 0.5}}), &batch), [0, 1, 2]);
     assert_eq!(selected(json!({"sphere": {"center": {"x": 1, "y": 1}, "radius": 0}}), &batch), [3]);
     assert_eq!(selected(json!({"box": {"x": [0.1, 0.3]}}), &batch), [0, 2]);
-    // A difference leaves the boundary of what it removes.
+    // The boundary of the removed region stays in the difference.
     let ring = json!({"difference": [{"box": {"x": [0, 1]}}, {"box": {"x": [0.1, 0.3]}}]});
     assert_eq!(selected(ring, &batch), [1, 3]);
     let seam = json!({"periodic": {"period": {"x": 1}, "region": {"box": {"x": [0.9, 1.1]}}}});

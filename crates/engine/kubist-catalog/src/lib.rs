@@ -14,6 +14,7 @@ pub mod decoded;
 pub mod directory;
 pub mod error;
 pub mod fetch;
+mod fields;
 pub mod files;
 pub mod follow;
 pub mod frame;

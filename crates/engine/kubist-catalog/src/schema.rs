@@ -22,11 +22,12 @@ use kubist_index::cube::{LAST_GRID, MAX_DIMENSIONS};
 use kubist_index::grid::Scale;
 use kubist_index::{order, priority};
 
+use crate::fields::{as_stored, check_dimension, column_names, merge};
 use crate::given::Given;
 use crate::period::check_inside;
 use crate::sampling::{UNWEIGHED, WEIGHT};
 use kubist_format::alteration::{Alteration, NewGrid};
-use kubist_format::column_type::{check_lengths, stored_type, user_type};
+use kubist_format::column_type::{check_lengths, user_type};
 use kubist_format::encode::RunEncoding;
 use kubist_types::error::{Error, Result};
 use kubist_types::info::ColumnInfo;
@@ -667,20 +668,6 @@ impl TableSchema {
     }
 }
 
-/// Checks that a column can be a further dimension.
-fn check_dimension(name: &str, data_type: &DataType, is_known: bool) -> Result<()> {
-    if !order::is_dimension_type(data_type) {
-        return Err(Error::invalid(format!(
-            "column {name:?} has the type {data_type} and cannot be a dimension: \
-             dimensions are integers, floats, dates, times or timestamps"
-        )));
-    }
-    match is_known {
-        true => Err(Error::invalid(format!("column {name:?} is given twice as a dimension"))),
-        false => Ok(()),
-    }
-}
-
 fn checked(field: &Field) -> Result<Field> {
     let name = field.name();
     if [STEP, WRITER, ROW, WEIGHT].contains(&name.as_str()) {
@@ -690,23 +677,4 @@ fn checked(field: &Field) -> Result<Field> {
         Error::invalid(format!("column {name:?} has the type {}, which is not supported", field.data_type()))
     })?;
     Ok(field.clone().with_data_type(data_type))
-}
-
-fn as_stored(field: &Field) -> Arc<Field> {
-    Arc::new(field.clone().with_data_type(stored_type(field.data_type())))
-}
-
-/// Inserts the values; a null removes its key.
-fn merge(metadata: &mut Metadata, values: &Metadata) {
-    for (key, value) in values {
-        match value.is_null() {
-            true => drop(metadata.remove(key)),
-            false => drop(metadata.insert(key.clone(), value.clone())),
-        }
-    }
-}
-
-fn column_names(schema: &Schema) -> String {
-    let names: Vec<&str> = schema.fields().iter().map(|field| field.name().as_str()).collect();
-    names.join(", ")
 }

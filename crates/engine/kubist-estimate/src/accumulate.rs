@@ -496,7 +496,7 @@ impl Accumulated {
                 codes.iter().enumerate().map(group).collect::<Result<_>>()?
             }
         };
-        // Counts, then the place of each group's next row.
+        // `ends` first has the number of rows of each group, then the place of its next row.
         let mut ends = vec![0; self.groups.len()];
         groups.iter().for_each(|group| ends[*group as usize] += 1);
         let mut start = 0;

@@ -308,11 +308,7 @@ impl Results for Clusters {
         RecordBatch::try_new(self.schema.clone(), columns).map(Some).map_err(Error::kernel)
     }
 
-    fn stats(&self) -> Stats {
-        self.searched.stats()
-    }
-
-    fn cancel(&self) -> Cancel {
-        self.searched.cancel.clone()
+    fn searched(&self) -> &Searched {
+        &self.searched
     }
 }

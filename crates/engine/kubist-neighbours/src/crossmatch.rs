@@ -134,7 +134,7 @@ impl Results for CrossMatch {
         stats
     }
 
-    fn cancel(&self) -> Cancel {
-        self.searched.cancel.clone()
+    fn searched(&self) -> &Searched {
+        &self.searched
     }
 }

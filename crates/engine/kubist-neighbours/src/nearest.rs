@@ -244,11 +244,7 @@ impl Results for Nearest {
         }
     }
 
-    fn stats(&self) -> Stats {
-        self.searched.stats()
-    }
-
-    fn cancel(&self) -> Cancel {
-        self.searched.cancel.clone()
+    fn searched(&self) -> &Searched {
+        &self.searched
     }
 }

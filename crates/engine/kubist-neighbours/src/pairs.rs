@@ -125,11 +125,7 @@ impl Results for Pairs {
         }
     }
 
-    fn stats(&self) -> Stats {
-        self.searched.stats()
-    }
-
-    fn cancel(&self) -> Cancel {
-        self.searched.cancel.clone()
+    fn searched(&self) -> &Searched {
+        &self.searched
     }
 }

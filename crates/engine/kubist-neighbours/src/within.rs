@@ -139,11 +139,7 @@ impl Results for Within {
         }
     }
 
-    fn stats(&self) -> Stats {
-        self.searched.stats()
-    }
-
-    fn cancel(&self) -> Cancel {
-        self.searched.cancel.clone()
+    fn searched(&self) -> &Searched {
+        &self.searched
     }
 }

@@ -20,9 +20,9 @@ use crate::zone_map::{ColumnZones, ZONES_PER_PAGE};
 
 /// A dictionary has at most a value for this many rows.
 const ROWS_A_VALUE: usize = 4;
-/// So many rows are looked at first, and at most this share of them may differ.
-const FIRST_ROWS: usize = 256;
+/// A page whose first rows already have more different values than this gets no dictionary.
 const FIRST_VALUES: usize = 192;
+const FIRST_ROWS: usize = 256;
 
 /// A function from a row to its bytes, for an opaque type.
 pub fn opaque_bytes<'a>(array: &'a dyn Array) -> Box<dyn Fn(usize) -> &'a [u8] + 'a> {
