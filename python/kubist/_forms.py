@@ -18,6 +18,8 @@ if TYPE_CHECKING:
     import pyvista
     import xarray
 
+    from . import _kubist
+
     Array = np.ndarray[Any, Any]
 
 
@@ -63,6 +65,34 @@ def plain(column: pa.ChunkedArray, name: str, what: str) -> Array:
             ) from None
     values: Array = column.to_numpy()
     return values
+
+
+def frame(whole: _kubist.Whole) -> pd.DataFrame:
+    """The frame of a whole result; numbers without nulls stay in the memory that they are in."""
+    import numpy as np
+    import pandas as pd
+    import pyarrow as pa
+
+    schema = pa.schema(whole.schema())
+    names: list[str] = schema.names
+    numbers = set[int]()
+    if len(set(names)) == len(names):
+        kinds = (pa.types.is_integer, pa.types.is_floating, pa.types.is_boolean)
+        numbers = {
+            place
+            for place, field in enumerate(schema)
+            if any(is_kind(field.type) for is_kind in kinds) and not whole.has_nulls(place)
+        }
+    others = [place for place in range(len(names)) if place not in numbers]
+    batches = whole.batches(others)
+    rest = to_pandas(pa.RecordBatchReader.from_stream(batches).read_all(), {})
+    if not numbers:
+        return rest
+    columns = {
+        name: np.asarray(whole.column(place)[0]) if place in numbers else rest[name]
+        for place, name in enumerate(names)
+    }
+    return pd.DataFrame(columns, index=pd.RangeIndex(whole.rows()), copy=False)
 
 
 def to_pandas(table: pa.Table, options: Mapping[str, Any]) -> pd.DataFrame:

@@ -114,7 +114,9 @@ class Result:
         """
         need("pandas", "to_pandas()")
         need("pyarrow", "to_pandas()")
-        return _forms.to_pandas(self.to_arrow(), options)
+        if options:
+            return _forms.to_pandas(self.to_arrow(), options)
+        return _forms.frame(self._read().whole())
 
     def to_polars(self) -> pl.DataFrame:
         """Returns all rows as a `polars.DataFrame`, without pyarrow."""
@@ -151,8 +153,8 @@ class Result:
         if frames is not None and atoms is not None:
             return _forms.grid(self.to_numpy(), (frames, atoms), "to_numpy()")
         numpy = need("numpy", "to_numpy()")
-        parts = list(self._numpy_batches(numpy))
-        return {name: _joined(numpy, [part[name] for part in parts]) for name in parts[0]}
+        whole = self._read().whole()
+        return {name: _column(numpy, whole, place) for place, name in enumerate(whole.names())}
 
     def _batches(self) -> Iterator[_kubist.Batch]:
         stream = self._read()
@@ -382,14 +384,10 @@ def _array(
     return masked
 
 
-def _joined(numpy: Any, parts: list[np.ndarray[Any, Any]]) -> np.ndarray[Any, Any]:
-    """One array that owns its memory."""
-    joined: np.ndarray[Any, Any]
-    if not any(isinstance(part, numpy.ma.MaskedArray) for part in parts):
-        joined = numpy.concatenate(parts)
-        return joined
-    joined = numpy.ma.concatenate(parts)
-    return _forms.unmasked(joined)
+def _column(numpy: Any, whole: _kubist.Whole, place: int) -> np.ndarray[Any, Any]:
+    """A column as one array, whose memory is its own."""
+    array = _array(numpy, *whole.column(place))
+    return _forms.unmasked(array) if isinstance(array, numpy.ma.MaskedArray) else array
 
 
 Result.__module__ = "kubist"

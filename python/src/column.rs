@@ -18,6 +18,14 @@ use crate::error::invalid;
 pub struct Column {
     array: ArrayRef,
     code: String,
+    writable: bool,
+}
+
+impl Column {
+    /// For memory that nothing else refers to.
+    pub fn writable(self) -> Column {
+        Column { writable: true, ..self }
+    }
 }
 
 #[pymethods]
@@ -35,7 +43,7 @@ impl Column {
         interface.set_item("version", 3)?;
         interface.set_item("typestr", &self.code)?;
         interface.set_item("shape", PyTuple::new(py, [data.len()])?)?;
-        interface.set_item("data", (start, true))?;
+        interface.set_item("data", (start, !self.writable))?;
         Ok(interface)
     }
 }
@@ -71,19 +79,25 @@ pub fn to_numpy(py: Python<'_>, array: &ArrayRef) -> PyResult<NumpyValues> {
     };
     let values = match (array.data_type(), plain) {
         (DataType::Boolean, _) => booleans(array.as_boolean().values().iter()),
-        (_, None) => Column { array, code },
+        (_, None) => Column { array, code, writable: false },
         (DataType::Time32(_), Some(plain)) => {
             // Through its storage type.
             let storage = cast(&array, &DataType::Int32).map_err(failed)?;
-            Column { array: cast(&storage, &plain).map_err(failed)?, code }
+            Column { array: cast(&storage, &plain).map_err(failed)?, code, writable: false }
         }
-        (_, Some(plain)) => Column { array: cast(&array, &plain).map_err(failed)?, code },
+        (_, Some(plain)) => Column { array: cast(&array, &plain).map_err(failed)?, code, writable: false },
     };
     Ok(NumpyValues { values: Some(values), nulls, texts: vec![] })
 }
 
 fn booleans(values: impl Iterator<Item = bool>) -> Column {
-    Column { array: Arc::new(UInt8Array::from_iter_values(values.map(u8::from))), code: "|b1".into() }
+    let array = Arc::new(UInt8Array::from_iter_values(values.map(u8::from)));
+    Column { array, code: "|b1".into(), writable: false }
+}
+
+/// Whether NumPy has the type: its arrays have a fixed width.
+pub fn has_numpy_type(data_type: &DataType) -> bool {
+    numpy_type(data_type).is_some()
 }
 
 /// NumPy's name of a type, and the type to cast to first, if any.

@@ -35,6 +35,7 @@ mod steps;
 mod stream;
 mod table;
 mod value;
+mod whole;
 mod wire;
 mod writer;
 
@@ -93,6 +94,8 @@ mod _kubist {
     use crate::stream::Stream;
     #[pymodule_export]
     use crate::table::{ReadOptimizer, Snapshot, Table};
+    #[pymodule_export]
+    use crate::whole::Whole;
     #[pymodule_export]
     use crate::wire::Wire;
     #[pymodule_export]

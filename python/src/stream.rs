@@ -8,6 +8,7 @@ use pyo3::prelude::*;
 use pyo3::types::PyCapsule;
 
 use crate::arrow::{Batch, Batches, Schema, names, stream_capsule};
+use crate::whole::Whole;
 
 /// A result that is read batch by batch, on any thread.
 pub trait BatchSource: Send + Sync + 'static {
@@ -60,11 +61,13 @@ impl Stream {
 
     /// All remaining batches, in memory.
     fn collect(&self, py: Python<'_>) -> PyResult<Batches> {
-        let mut batches = Vec::new();
-        while let Some(batch) = self.0.next(py)? {
-            batches.push(batch);
-        }
-        Ok(Batches { schema: self.0.schema(), batches })
+        Ok(Batches { schema: self.0.schema(), batches: self.rest(py)? })
+    }
+
+    /// All remaining rows, by column.
+    fn whole(&self, py: Python<'_>) -> PyResult<Whole> {
+        let (schema, batches) = (self.0.schema(), self.rest(py)?);
+        Ok(py.detach(|| Whole::of(schema, batches)))
     }
 
     /// Passes the remaining batches to another library.
@@ -96,6 +99,16 @@ impl Stream {
     /// Stops the query and frees its resources, also while another thread reads.
     fn close(&self, py: Python<'_>) -> PyResult<()> {
         self.0.close(py)
+    }
+}
+
+impl Stream {
+    fn rest(&self, py: Python<'_>) -> PyResult<Vec<RecordBatch>> {
+        let mut batches = Vec::new();
+        while let Some(batch) = self.0.next(py)? {
+            batches.push(batch);
+        }
+        Ok(batches)
     }
 }
 
