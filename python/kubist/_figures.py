@@ -454,14 +454,14 @@ class Info:
     """The metadata of the table."""
     disk: DiskUse
     """The current size of its files."""
+    advice: list[str]
+    """Ways in which the recorded use and the commits do not fit the design, with the command that
+    mends each; usually empty.
+    """
     thinned: ThinnedSteps | None = None
     """Its subsampled steps, if any."""
     costs: Costs | None = None
     """Its cost; None except on an object store."""
-    advice: list[str] = field(default_factory=list)
-    """Ways in which the recorded use and the commits do not fit the design, with the command that
-    mends each; usually empty.
-    """
 
     @classmethod
     def parse(cls, text: str) -> Info:

@@ -8,10 +8,9 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Literal, Unpack, cast, overload
 
-from . import _box, _estimate, _extent, _fitness, _kubist, _saved
+from . import _box, _estimate, _extent, _kubist, _saved
 from ._asked import Region, Rest
 from ._async import materialized
 from ._errors import InvalidInput
@@ -543,8 +542,7 @@ class Questions:
         The use is known if ``KUBIST_RECORD`` names a file of recorded questions
         (docs/workloads.md).
         """
-        info = Info.parse(self._pinned().info())
-        return replace(info, advice=_fitness.advice(info))
+        return Info.parse(self._pinned().info())
 
     def _about(self) -> About:
         return About.parse(self._pinned().about())

@@ -67,10 +67,10 @@ mod _kubist {
     use crate::from_numpy::{NumpyColumn, numpy_columns};
     #[cfg(feature = "files")]
     #[pymodule_export]
-    use crate::ingesting::{expanded, ingest};
+    use crate::indexing::Files;
     #[cfg(feature = "files")]
     #[pymodule_export]
-    use crate::indexing::Files;
+    use crate::ingesting::{expanded, ingest};
     #[cfg(not(all(feature = "files", feature = "pictures", feature = "command")))]
     #[pymodule_export]
     use crate::left_out::absent;

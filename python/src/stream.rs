@@ -8,6 +8,7 @@ use pyo3::prelude::*;
 use pyo3::types::PyCapsule;
 
 use crate::arrow::{Batch, Batches, Schema, names, stream_capsule};
+use crate::error::invalid;
 use crate::whole::Whole;
 
 /// A result that is read batch by batch, on any thread.
@@ -67,7 +68,7 @@ impl Stream {
     /// All remaining rows, by column.
     fn whole(&self, py: Python<'_>) -> PyResult<Whole> {
         let (schema, batches) = (self.0.schema(), self.rest(py)?);
-        Ok(py.detach(|| Whole::of(schema, batches)))
+        py.detach(|| Whole::of(schema, batches)).map_err(|error| invalid(py, &error.to_string()))
     }
 
     /// Passes the remaining batches to another library.

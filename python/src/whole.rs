@@ -30,11 +30,17 @@ pub struct Whole {
 }
 
 impl Whole {
-    pub fn of(schema: SchemaRef, batches: Vec<RecordBatch>) -> Whole {
+    /// Joins the batches.
+    ///
+    /// # Errors
+    ///
+    /// A column does not fit in an array.
+    pub fn of(schema: SchemaRef, batches: Vec<RecordBatch>) -> Result<Whole, ArrowError> {
         let lengths = batches.iter().map(RecordBatch::num_rows).collect();
         let bytes: usize = batches.iter().map(RecordBatch::get_array_memory_size).sum();
-        let parts = |index: usize| batches.iter().map(|batch| batch.column(index).clone()).collect();
-        let columns: Vec<Mutex<Vec<ArrayRef>>> = (0..schema.fields().len()).map(parts).map(Mutex::new).collect();
+        let parts = |index: usize| Ok(batches.iter().map(|batch| batch.column(index).clone()).collect());
+        let columns: Vec<Mutex<Result<Vec<ArrayRef>, ArrowError>>> =
+            (0..schema.fields().len()).map(parts).map(Mutex::new).collect();
         // Each column frees its arrays once it is joined.
         drop(batches);
         let fixed: Vec<_> =
@@ -43,7 +49,8 @@ impl Whole {
         let work = || {
             while let Some((column, field)) = fixed.get(next.fetch_add(1, Ordering::Relaxed)) {
                 let mut parts = column.lock().expect("no other thread has this column");
-                *parts = vec![joined(&std::mem::take(&mut *parts), field.data_type())];
+                let own = std::mem::replace(&mut *parts, Ok(vec![]));
+                *parts = own.and_then(|own| Ok(vec![joined(&own, field.data_type())?]));
             }
         };
         let threads = std::thread::available_parallelism().map_or(1, usize::from).min(fixed.len());
@@ -53,23 +60,23 @@ impl Whole {
             }
             work();
         });
-        let columns = columns.into_iter().map(|parts| parts.into_inner().expect("no thread panicked")).collect();
-        Whole { schema, columns, lengths }
+        let columns = columns.into_iter().map(|parts| parts.into_inner().expect("no thread panicked"));
+        Ok(Whole { columns: columns.collect::<Result<_, _>>()?, schema, lengths })
     }
 }
 
 /// One array with memory of its own.
-fn joined(parts: &[ArrayRef], data_type: &DataType) -> ArrayRef {
+fn joined(parts: &[ArrayRef], data_type: &DataType) -> Result<ArrayRef, ArrowError> {
     if parts.is_empty() {
-        return new_empty_array(data_type);
+        return Ok(new_empty_array(data_type));
     }
     let data: Vec<_> = parts.iter().map(|part| part.to_data()).collect();
     let rows = data.iter().map(|part| part.len()).sum();
     let mut whole = MutableArrayData::new(data.iter().collect(), false, rows);
     for (index, part) in data.iter().enumerate() {
-        whole.extend(index, 0, part.len());
+        whole.try_extend(index, 0, part.len())?;
     }
-    make_array(whole.freeze())
+    Ok(make_array(whole.freeze()))
 }
 
 #[pymethods]
@@ -95,8 +102,9 @@ impl Whole {
         let parts = &self.columns[index];
         let parts = match self.schema.field(index).data_type() {
             DataType::Dictionary(_, values) if has_numpy_type(values) => {
-                let plain: Result<Vec<_>, ArrowError> = parts.iter().map(|part| arrow_cast::cast(part, values)).collect();
-                vec![joined(&plain.map_err(|error| invalid(py, &error.to_string()))?, values)]
+                let plain: Result<Vec<_>, _> = parts.iter().map(|part| arrow_cast::cast(part, values)).collect();
+                let whole = plain.and_then(|plain| joined(&plain, values));
+                vec![whole.map_err(|error| invalid(py, &error.to_string()))?]
             }
             _ => parts.clone(),
         };

@@ -224,6 +224,11 @@ def test_explain_predicts_the_time_on_this_machine(path: Path) -> None:
         assert 1 / 50 < ratio < 50
         assert "predicted on this machine" in repr(found)
     assert large.expected.seconds > small[0].expected.seconds
+    command = [COMMAND, "explain", table.location, "--box", "x=0.1:0.15", "--predict"]
+    printed = subprocess.run(command, check=True, capture_output=True, text=True).stdout
+    assert "expected" in printed and "it took" in printed
+    report = subprocess.run([*command, "--json"], check=True, capture_output=True).stdout
+    assert json.loads(report)["expected"]["seconds"] > 0
     odd = kubist.create(path.with_name("odd"), {"x": np.array([1.5])}, dimensions=["x"])
     assert odd.explain(predict=True, order_by="x").expected.seconds > 0
 

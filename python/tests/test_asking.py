@@ -101,7 +101,7 @@ def options(command: str) -> set[str]:
 def test_the_command() -> None:
     output = {"--output", "--format", "--json"}
     assert options("query") - output - {"--count"} == spelt("command")
-    assert options("explain") - {"--fit", "--plot", "--json"} == spelt("command")
+    assert options("explain") - {"--fit", "--plot", "--predict", "--json"} == spelt("command")
     others = spelt("command", {"per_cell", "inclusion"})
     assert options("trajectories") - output - {"--by"} == others
     region = spelt("command", CHOOSING | {"columns", "inclusion"})

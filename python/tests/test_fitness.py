@@ -13,7 +13,7 @@ import numpy as np
 import pytest
 
 import kubist
-from kubist._fitness import constrained
+from kubist.workloads.recorded import constrained
 
 pa = pytest.importorskip("pyarrow")
 COMMAND = Path(sys.executable).parent / "kubist"
@@ -83,6 +83,8 @@ def test_a_filtered_column_and_an_idle_dimension_are_mended(
     assert "100 % of 30 recorded questions limit v, which is no dimension" in filtered
     assert "limits x" in idle and "--dimensions y,v" in idle
     assert idle in str(table.info())
+    printed = subprocess.run([COMMAND, "info", table.location], capture_output=True, text=True)
+    assert filtered in printed.stdout and idle in printed.stdout
     run(idle)
     with kubist.open(table.location) as mended:
         assert [dimension.column for dimension in mended.info().dimensions] == ["y", "v"]

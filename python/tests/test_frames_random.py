@@ -43,7 +43,8 @@ def reduced(rng: np.random.Generator, frame: pl.DataFrame) -> list[pl.Expr]:
             some += [column.min(), column.max(), column.n_unique()]
         if kind.is_float():
             some += [column.is_nan().sum(), column.filter(column.is_finite()).max()]
-        if kind.is_integer():
+        if kind.is_integer() and kind not in (pl.Int64, pl.UInt64):
+            # Large values of both signs cancel, and their rounded sum depends on the order.
             some += [(column.cast(pl.Float64) / 1e6).mean()]
         found.append(some[rng.integers(len(some))].alias(f"of {name}"))
     return found

@@ -20,6 +20,7 @@ import kubist
 
 need("astropy")
 from astropy import units  # noqa: E402
+from astropy.io.votable import tree  # noqa: E402
 from astropy.table import MaskedColumn, QTable, Table  # noqa: E402
 from astropy.time import Time  # noqa: E402
 from astropy.utils.masked import Masked  # noqa: E402
@@ -64,7 +65,11 @@ def random_table(rng: np.random.Generator, vectors: bool) -> Table:
 
 @pytest.mark.parametrize("format", FORMATS)
 @pytest.mark.parametrize("seed", range(FIRST, FIRST + SEEDS))
-def test_random_tables(tmp_path: Path, seed: int, format: str) -> None:
+def test_random_tables(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, seed: int, format: str
+) -> None:
+    # Astropy's writer of VOTable in C (8.0) writes one byte beyond its buffer if a row fills it.
+    monkeypatch.setattr(tree, "_has_c_tabledata_writer", False)
     rng = np.random.default_rng(seed)
     made = random_table(rng, vectors=format == "votable")
     if format == "ascii.ipac":

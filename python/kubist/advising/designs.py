@@ -8,7 +8,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
-from .._fitness import constrained
+from ..workloads.recorded import constrained
 from ..workloads.spec import Workload
 
 if TYPE_CHECKING:

@@ -9,7 +9,6 @@ from pathlib import Path
 from typing import Any
 
 from .._errors import InvalidInput
-from .._fitness import is_single
 from .spec import Query, Workload
 
 REPLAYED = ("where", "sample", "window", "steps", "limit", "order_by", "columns", "per_cell")
@@ -88,3 +87,21 @@ def _name(verb: str, form: list[Any], taken: set[str]) -> str:
         number += 1
         name = f"{base} ({number})"
     return name
+
+
+_COMPARED = re.compile(r"""("?)([A-Za-z_]\w*)\1\s*(=|<(?!>)=?|>=?|BETWEEN\b|IN\b)""", re.IGNORECASE)
+
+
+def constrained(asked: Mapping[str, Any]) -> tuple[set[str], set[str]]:
+    """The columns that a recorded question limits by a range, and to one value."""
+    box = asked.get("box") or {}
+    ranges = {name for name, ends in box.items() if not is_single(ends)}
+    values = set(box) - ranges
+    for _, name, sign in _COMPARED.findall(asked.get("where") or ""):
+        (values if sign.upper() in ("=", "IN") else ranges).add(name)
+    return ranges, values - ranges
+
+
+def is_single(ends: Any) -> bool:
+    """Whether the ends of a box are one value."""
+    return not isinstance(ends, (list, tuple)) or ends[0] == ends[1]

@@ -3,11 +3,13 @@
 use std::fmt::Write as _;
 use std::path::Path;
 
-use kubist::{Cancel, Explanation, RequestTimes, RunOptions, Table};
+use kubist::{Cancel, Explanation, Query, RequestTimes, RunOptions, Stats, Table};
 use kubist_plot::{Chart, Color, Scale, Series};
+use serde_json::json;
 
 use crate::cost::cost;
-use crate::failure::Result;
+use crate::failure::{Failure, Result};
+use crate::foreign::output_of;
 use crate::output::{PendingFile, print, print_json};
 use crate::{args, human, index, model, picture};
 
@@ -33,12 +35,55 @@ pub fn run(command: &args::Explain, cancel: &Cancel) -> Result<()> {
     if !command.json {
         print(&format!("{plan}\n\n"))?;
     }
+    if command.predict {
+        // Predictions are of data in memory: this run loads it.
+        snapshot.plan(&query)?.explain(None)?;
+    }
     let explanation = plan.explain(fitted.as_ref())?;
     if let Some(picture) = picture {
         let title = format!("{} of {}", human::counted(explanation.stats.rows_returned, "record"), command.table);
         picture::write_charts(&[stages(&explanation)], &title, picture, cancel)?;
     }
-    if command.json { print_json(&explanation) } else { print(&page(&explanation)) }
+    let expected = match command.predict {
+        true => Some(expected(&command.table, &query.spec, &explanation.stats, cancel)?),
+        false => None,
+    };
+    if command.json {
+        return print_json(&Report { explanation: &explanation, expected });
+    }
+    let mut page = page(&explanation);
+    if let Some(expected) = expected {
+        let interval = format!("{} to {}", human::duration(expected.low), human::duration(expected.high));
+        let seconds = human::duration(expected.seconds);
+        // Writing to a string cannot fail.
+        let _ = writeln!(page, "{:<14}{seconds} ({interval}); it took {:+.0} %", "expected", 100.0 * expected.error);
+    }
+    print(&page)
+}
+
+#[derive(serde::Serialize)]
+struct Report<'a> {
+    #[serde(flatten)]
+    explanation: &'a Explanation,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    expected: Option<Expected>,
+}
+
+/// The predicted seconds of a query on this machine, and the interval of 95 % of single runs.
+#[derive(serde::Serialize, serde::Deserialize)]
+struct Expected {
+    seconds: f64,
+    low: f64,
+    high: f64,
+    /// 0.1 means that the query took 10 % longer than predicted.
+    error: f64,
+}
+
+/// Asks the Python package, which measures this machine.
+fn expected(table: &str, question: &Query, stats: &Stats, cancel: &Cancel) -> Result<Expected> {
+    let asked = json!({ "table": table, "question": question, "stats": stats });
+    let answer = output_of("a prediction", "kubist._speed", &asked, cancel)?;
+    serde_json::from_str(&answer).map_err(|error| Failure::usage(format!("kubist._speed: {error}")))
 }
 
 fn page(explanation: &Explanation) -> String {

@@ -81,6 +81,30 @@ pub fn package(needs: &str, module: &str) -> Result<(PathBuf, String)> {
     })
 }
 
+/// The output of a module of the package, a few lines, for its arguments as JSON. Ctrl-C stops it.
+pub fn output_of(needs: &str, module: &str, asked: &Value, cancel: &Cancel) -> Result<String> {
+    let (python, module) = package(needs, module)?;
+    let mut command = Command::new(&python);
+    command.args(["-m", &module, &asked.to_string()]).stdout(Stdio::piped()).stderr(Stdio::piped());
+    let mut child = command.spawn().map_err(|error| Failure::io(&python, &error))?;
+    let errors = errors_of(&mut child);
+    while matches!(child.try_wait(), Ok(None)) {
+        if cancel.is_set() {
+            let _ = child.kill().and_then(|()| child.wait());
+            return Err(Failure::from(kubist::Error::Cancelled));
+        }
+        std::thread::sleep(POLL);
+    }
+    let mut output = String::new();
+    let read = child.stdout.take().map(|mut stdout| stdout.read_to_string(&mut output));
+    let failure = ended(child, errors, &format!("{module} failed"));
+    match (failure.message.is_empty(), read) {
+        (true, Some(Err(error))) => Err(Failure::io(&python, &error)),
+        (true, _) => Ok(output),
+        (false, _) => Err(failure),
+    }
+}
+
 /// Sends rows to the package, which writes a file once it has all of them. Ctrl-C stops it at any time and
 /// leaves no partial file.
 pub fn export(path: &Path, metadata: &Metadata, schema: &Schema, batches: Batches<'_>, cancel: &Cancel) -> Result<()> {

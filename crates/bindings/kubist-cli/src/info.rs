@@ -123,6 +123,11 @@ fn page(info: &Info) -> String {
             .map(|writer| vec![writer.name.clone(), human::count(writer.commits), human::count(writer.rows)]);
         page += &table::aligned(&["writer", "commits", "records"], &[false, true, true], &writers.collect::<Vec<_>>());
     }
+    if !info.advice.is_empty() {
+        page.push('\n');
+        let advice = info.advice.iter().map(|advice| vec![advice.clone()]);
+        page += &table::aligned(&["advice"], &[], &advice.collect::<Vec<_>>());
+    }
     page
 }
 

@@ -94,6 +94,9 @@ pub struct Info {
     /// Storage cost; `None` if the store is not an object store.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub costs: Option<Costs>,
+    /// One sentence for each way in which the commits and the recorded questions do not fit the design, with the
+    /// command that mends it; usually empty.
+    pub advice: Vec<String>,
 }
 
 /// A dimension and its domain, in the column's unit. A learned domain has no bounds before the first commit.
@@ -247,7 +250,7 @@ pub(crate) fn about(snapshot: &Snapshot) -> Result<About> {
     })
 }
 
-/// Collects the layout from the manifest and the store.
+/// Collects the layout from the manifest and the store; advice comes later.
 pub(crate) fn of(snapshot: &Snapshot, cancel: &Cancel) -> Result<Info> {
     let (core, view) = (&snapshot.core, &snapshot.view);
     let frame = core.newest_frame(&view.schema)?;
@@ -274,5 +277,6 @@ pub(crate) fn of(snapshot: &Snapshot, cancel: &Cancel) -> Result<Info> {
         about,
         disk,
         costs,
+        advice: vec![],
     })
 }

@@ -44,6 +44,7 @@
 
 #![deny(missing_docs)]
 
+mod advice;
 mod explain;
 mod info;
 mod location;
@@ -68,11 +69,11 @@ pub use kubist_read::stream::QueryStream;
 pub use kubist_repair::salvage::SalvageReport;
 pub use kubist_repair::verify::{VerifyOptions, VerifyReport};
 pub use kubist_store as store;
+pub use kubist_types::query::Region;
 pub use kubist_types::{
     Accuracy, Bound, Cancel, ColumnInfo, CommitOptions, Compression, Dimension, Domain, Error, ErrorKind, Metadata,
     PerCell, QuerySpec as Query, Replication, Result, Stats, Strata, TableOptions, Thinned, Value, WriterOptions,
 };
-pub use kubist_types::query::Region;
 pub use kubist_write::writer::{Committed, Writer};
 pub use location::Location;
 pub use sealed::Packed;

@@ -6,6 +6,7 @@
 
 use std::fs::{File, OpenOptions};
 use std::io::Write;
+use std::path::PathBuf;
 use std::sync::{Mutex, OnceLock};
 use std::time::{SystemTime, UNIX_EPOCH};
 
@@ -31,13 +32,16 @@ struct Line<'a> {
     group_by: &'a [String],
 }
 
+/// The file of recorded questions, if the user wants one.
+pub fn file() -> Option<PathBuf> {
+    std::env::var_os(RECORD).filter(|path| !path.is_empty()).map(PathBuf::from)
+}
+
 /// Records a question, if the user wants that. A file that cannot be written does not stop the question.
 pub fn record(table: &str, verb: &str, question: &QuerySpec, aggregates: &[String], group_by: &[String]) {
     static RECORDER: OnceLock<Option<Mutex<File>>> = OnceLock::new();
-    let recorder = RECORDER.get_or_init(|| {
-        let path = std::env::var_os(RECORD).filter(|path| !path.is_empty())?;
-        OpenOptions::new().create(true).append(true).open(path).ok().map(Mutex::new)
-    });
+    let recorder =
+        RECORDER.get_or_init(|| OpenOptions::new().create(true).append(true).open(file()?).ok().map(Mutex::new));
     let Some(Ok(mut file)) = recorder.as_ref().map(Mutex::lock) else { return };
     let at = SystemTime::now().duration_since(UNIX_EPOCH).map_or(0.0, |since| since.as_secs_f64());
     let line = Line { at, table, verb, question, aggregates, group_by };

@@ -16,6 +16,7 @@ use kubist_read::stream::QueryStream;
 use kubist_read::{count, trajectories};
 use kubist_types::{Cancel, ColumnInfo, Metadata, QuerySpec, Result, Thinned};
 
+use crate::advice;
 use crate::explain::Plan;
 use crate::info::{self, About, Info};
 use crate::location::Location;
@@ -305,7 +306,8 @@ impl Snapshot {
     ///
     /// `Cancelled`, or a storage error.
     pub fn info(&self) -> Result<Info> {
-        info::of(&self.pinned, &self.cancel)
+        let info = info::of(&self.pinned, &self.cancel)?;
+        Ok(Info { advice: advice::of(&info), ..info })
     }
 
     /// Copies all rows into a new table at an unused location or in an empty store. Calls `progress(rows done, all

@@ -155,6 +155,7 @@ pub enum Format {
 Examples:
   kubist explain airway.kubist --box x=0.1:0.2
   kubist explain cassandra://host1/science/droplets --sample 1% --fit droplets.fit.json --plot stages.png
+  kubist explain airway.kubist --where 'diameter > 2e-5' --predict
   kubist explain ocean.nc --where 'temperature > 28'
 
 Exit codes: see kubist --help")]
@@ -167,6 +168,10 @@ pub struct Explain {
     /// The output of `kubist model fit -o` for this location, to print the predicted time too
     #[arg(long, value_name = "FILE")]
     pub fit: Option<PathBuf>,
+    /// Predict the time with the data in memory, from up to 40 random queries of the table, which take up to 4
+    /// seconds (by the Python package)
+    #[arg(long)]
+    pub predict: bool,
     /// Draw the stages of each request over time into a PNG file
     #[arg(long, value_name = "FILE", value_parser = parse::charts)]
     pub plot: Option<PathBuf>,

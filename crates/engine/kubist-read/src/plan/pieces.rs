@@ -207,7 +207,13 @@ impl Planner {
         match all.stretches(core, boxes, range) {
             None => {
                 let near = all.near(core, boxes, range, stats, cancel)?;
-                goes_on = self.each_of(near.runs(), deadline, &mut work)?;
+                goes_on = match query.is_everywhere() {
+                    true => self.each_of(near.runs(), deadline, &mut work)?,
+                    false => {
+                        let plan = near.plan_primaries(boxes, range, cancel)?;
+                        self.each_of(plan.visits.iter().map(|visit| visit.run), deadline, &mut work)?
+                    }
+                };
             }
             Some(mut stretches) => {
                 while goes_on
