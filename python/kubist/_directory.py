@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Generic, Literal, TypeVar, Unpack, cast
@@ -13,6 +13,7 @@ from ._asked import Part, Region, Rest
 from ._data import one_column
 from ._errors import InvalidInput
 from ._figures import Explanation
+from ._libraries import need
 from ._looks import Looks
 from ._options import checked_options
 from ._pushdown import both
@@ -86,6 +87,87 @@ class InDirectory(Neighbours, Looks, Generic[Opened]):
             return found
         own = cast("Explains", self)
         return replace(found, expected=expected(own, {"box": box, **asked}, found.stats))
+
+    @checked_options()
+    def crops(
+        self,
+        number: int,
+        size: float | Mapping[str, float],
+        *,
+        points: int,
+        columns: Sequence[str] | None = None,
+        centre: Literal["records", "space"] = "records",
+        box: Box | None = None,
+        where: str | None = None,
+        seed: int = 0,
+        batch: int = 1,
+        first: int = 0,
+    ) -> Iterator[dict[str, np.ndarray[Any, Any]]]:
+        """Yields random boxes of space with their rows, for models of point clouds.
+
+        A crop has the rows of lowest priority in its box: a uniform sample of them, or all. The
+        crops depend on the seed and the snapshot of this call alone.
+
+        Parameters
+        ----------
+        number
+            The number of crops.
+        size
+            The width of a crop in each axis, in the column's unit: ``{"x": 0.1, "y": 0.1}``. A
+            single number is the width in every dimension.
+        points
+            The maximum number of rows of a crop.
+        columns
+            Columns and expressions of numbers, which become ``x``.
+        centre
+            ``"records"``: crops around random rows. ``"space"``: around random positions in the
+            box or the domain; such a crop may be empty.
+        box, where
+            The rows, as for `query`.
+        seed
+            The seed of the centres.
+        batch
+            The crops that are yielded together.
+        first
+            The number of the first crop, to continue a stopped loop.
+
+        Returns
+        -------
+        Iterator of dict
+            ``pos``: positions relative to the centre, float32, of shape (rows, axes). ``x``: the
+            columns, float32, of shape (rows, columns), with NaN for null. ``batch``: the crop of
+            each row, from 0. ``ptr``: the first row of each crop, and the number of rows.
+            ``centre``: of shape (crops, axes). ``number``: the numbers of the crops. The first four
+            are the names of PyTorch Geometric.
+
+        Raises
+        ------
+        InvalidInput
+            An option is not possible, a column holds no numbers, or the table samples by a weight
+            or strata, so that the rows of lowest priority are no uniform sample.
+
+        Examples
+        --------
+        >>> for crop in t.crops(1000, {"x": 5, "y": 5}, points=1024, columns=["z"], batch=16):
+        ...     train(crop["pos"], crop["x"], crop["batch"])
+        """
+        need("numpy", "crops()")
+        from .loading import crops
+
+        asked = crops.asked(
+            number,
+            size,
+            axes=[each.column for each in self._about().dimensions],
+            points=points,
+            columns=columns,
+            centre=centre,
+            box=box,
+            where=where,
+            seed=seed,
+            batch=batch,
+            first=first,
+        )
+        return crops.crops(self, asked)
 
     @checked_options(Part)
     def splits(

@@ -71,6 +71,18 @@ def test_conditions_and_windows_select_the_rows(path: Path, order: Any) -> None:
     assert sorted(numbers(loader)) == sorted(t.query(columns=["n"], **asked).to_numpy()["n"])
 
 
+@pytest.mark.parametrize("order", ORDERS)
+def test_a_region_selects_the_rows(path: Path, order: Any) -> None:
+    t = windows(path)
+    region = kubist.region.sphere({"x": 0.4, "y": 0.5}, 0.3) - kubist.region.box(x=(0.4, 0.5))
+    loader = kubist.Loader(t, ["n", "x", "y"], batch=64, order=order, region=region, where="v < 1")
+    rows = t.query(columns=["n", "x", "y", "v"]).to_numpy()
+    x = rows["x"].astype(float)
+    inside = np.hypot(x - 0.4, rows["y"] - 0.5) <= 0.3
+    inside &= ~((x >= np.float32(0.4)) & (x <= 0.5)) & (rows["v"] < 1)
+    assert sorted(numbers(loader)) == sorted(rows["n"][inside])
+
+
 def variance_ratio(loader: kubist.Loader, batch: int) -> dict[str, float]:
     """The variance of batch means over that of a true shuffle of the same rows."""
     means: dict[str, list[float]] = {}

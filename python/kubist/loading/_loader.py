@@ -24,7 +24,7 @@ from ._regions import variance_ratio
 from ._state import Place, State
 
 if TYPE_CHECKING:
-    from .._arguments import Box
+    from .._arguments import AnyRegion, Box
 
 _ORDERS = ("uniform", "pooled", "growing")
 _DTYPES = (None, "float32", "float64")
@@ -58,7 +58,7 @@ class Loader:
         A further column, which is never normalised.
     batch
         Rows of a batch, over all processes. The last batch of an epoch is smaller.
-    box, where
+    box, where, region
         The rows, as for `query`.
     window
         The rows with a priority in ``[low, high)``, for example from `parts`.
@@ -108,6 +108,7 @@ class Loader:
         *,
         box: Box | None = None,
         where: str | None = None,
+        region: AnyRegion | None = None,
         window: tuple[float, float] | None = None,
         order: Order = "uniform",
         pool: int | str = "1 GiB",
@@ -142,7 +143,7 @@ class Loader:
         )
         known = [name for name in names if name != target]
         wanted = known if target is None else [*known, _box.names("target", [target])[0]]
-        asked: Any = {"box": box, "where": where, "columns": wanted}
+        asked: Any = {"box": box, "where": where, "region": region, "columns": wanted}
         if self._span != (0.0, 1.0):
             asked["window"] = self._span
         self._question = t._question(**asked)
