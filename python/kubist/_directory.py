@@ -152,9 +152,9 @@ class InDirectory(Neighbours, Looks, Generic[Opened]):
         ...     train(crop["pos"], crop["x"], crop["batch"])
         """
         need("numpy", "crops()")
-        from .loading import crops
+        from . import _crops
 
-        asked = crops.asked(
+        asked = _crops.asked(
             number,
             size,
             axes=[each.column for each in self._about().dimensions],
@@ -167,7 +167,7 @@ class InDirectory(Neighbours, Looks, Generic[Opened]):
             batch=batch,
             first=first,
         )
-        return crops.crops(self, asked)
+        return _crops.crops(self, asked)
 
     @checked_options(Part)
     def splits(

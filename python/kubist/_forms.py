@@ -42,6 +42,18 @@ def unmasked(masked: Any) -> Array:
     return filled
 
 
+def floats(values: Array) -> Array:
+    """The values, with NaN for null."""
+    import numpy as np
+
+    if isinstance(values, np.ma.MaskedArray):
+        kind = values.dtype if values.dtype.kind == "f" else np.float64
+        filled: Array = np.array(values.data, kind)
+        filled[values.mask] = np.nan
+        return filled
+    return values
+
+
 def plain(column: pa.ChunkedArray, name: str, what: str) -> Array:
     """A column as an array without a mask.
 

@@ -6,21 +6,19 @@ and `Table.explain` with ``predict=True`` to about 40 random queries of the tabl
 
 from __future__ import annotations
 
-import json
 import math
-import sys
 import time
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import asdict, dataclass
-from typing import TYPE_CHECKING, Any, Protocol, cast
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Protocol
 
-from ._figures import Expected, Stats, parse
+from ._figures import Expected
 
 if TYPE_CHECKING:
     import numpy as np
     import pyarrow as pa
 
-    from ._figures import About, Explanation
+    from ._figures import About, Explanation, Stats
 
 FLOOR = 20e-6
 """Seconds: a query costs at least this much."""
@@ -250,23 +248,3 @@ def _is_number(rows: pa.Table, name: str) -> bool:
 
     kind = rows.schema.field(name).type
     return bool(pa.types.is_integer(kind) or pa.types.is_floating(kind))
-
-
-def main(text: str) -> int:
-    """Prints the predicted time of a query that ``kubist explain --predict`` has run, as JSON."""
-    from . import open as opened
-    from ._errors import exit_code
-
-    said = json.loads(text)
-    try:
-        table = cast("Explains", opened(said["table"]))
-        found = expected(table, said["question"], parse(Stats, json.dumps(said["stats"])))
-    except BaseException as error:
-        sys.stderr.write(" ".join(str(error).split()) or type(error).__name__)
-        return exit_code(error)
-    print(json.dumps(asdict(found)))
-    return 0
-
-
-if __name__ == "__main__":
-    sys.exit(main(sys.argv[1]))

@@ -2,7 +2,7 @@
 
 `_order` divides an epoch into groups of rows, as values; `_read` reads a group into arrays;
 `_regions` predicts the variance of batches from regions of space; `_state` is the place in an
-order; `_loader` puts them together. `crops` yields random boxes of space.
+order; `_loader` puts them together.
 """
 
 from ._loader import Loader

@@ -15,6 +15,8 @@ from typing import Any, Literal, NamedTuple
 
 import numpy as np
 
+from .._random import generator
+
 Order = Literal["uniform", "pooled", "growing"]
 
 EDGES = 128
@@ -114,11 +116,6 @@ def _joined(windows: list[Range]) -> tuple[Range, ...]:
         else:
             joined.append((low, high))
     return tuple(joined)
-
-
-def generator(seed: int, *place: int) -> np.random.Generator:
-    """Random numbers that depend on the seed and a place alone."""
-    return np.random.Generator(np.random.PCG64(np.random.SeedSequence((seed, *place))))
 
 
 def shuffled(rows: int, seed: int, epoch: int, group: int) -> np.ndarray[Any, Any]:

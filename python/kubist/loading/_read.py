@@ -10,6 +10,7 @@ import numpy as np
 
 from .. import _kubist
 from .._errors import InvalidInput
+from .._forms import floats
 from .._result import _array
 from .._spec import QuerySpec
 from ._order import Group
@@ -105,7 +106,7 @@ class Source:
         parts: dict[str, list[np.ndarray[Any, Any]]] = {name: [] for name in [*names, _CHANCE]}
         for batch in _batches(stream):
             for name, arrays in parts.items():
-                arrays.append(_floats(batch[name]))
+                arrays.append(floats(batch[name]))
         all_values = {name: np.concatenate([np.empty(0), *parts[name]]) for name in parts}
         weights = 1 / all_values.pop(_CHANCE)
         scales = {}
@@ -155,7 +156,7 @@ class _Filling:
         for name, values in batch.items():
             kind = self._shape.kinds[name]
             place = self._arrays[name][self._rows : end]
-            place[:] = _floats(values) if kind.kind == "f" else _whole(name, values)
+            place[:] = floats(values) if kind.kind == "f" else _whole(name, values)
             if (scale := self._shape.scales.get(name)) is not None:
                 np.subtract(place, kind.type(scale.mean), out=place)
                 np.divide(place, kind.type(scale.deviation), out=place)
@@ -176,16 +177,6 @@ def _kind(name: str, empty: np.ndarray[Any, Any], dtype: str | None, target: boo
         return kind
     wanted: np.dtype[Any] = np.dtype(dtype)
     return wanted
-
-
-def _floats(values: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
-    """Null becomes NaN."""
-    if isinstance(values, np.ma.MaskedArray):
-        kind = values.dtype if values.dtype.kind == "f" else np.float64
-        floats: np.ndarray[Any, Any] = np.array(values.data, kind)
-        floats[values.mask] = np.nan
-        return floats
-    return values
 
 
 def _whole(name: str, values: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:

@@ -9,7 +9,8 @@ from __future__ import annotations
 
 import numpy as np
 
-from ._order import Group, Plan, generator
+from .._random import generator
+from ._order import Group, Plan
 from ._read import Shape, Source
 
 _PILOT = 64

@@ -85,8 +85,8 @@ struct Expected {
 /// Asks the Python package, which measures this machine.
 fn expected(table: &str, question: &Query, stats: &Stats, cancel: &Cancel) -> Result<Expected> {
     let asked = json!({ "table": table, "question": question, "stats": stats });
-    let answer = output_of("a prediction", "kubist._speed", &asked, cancel)?;
-    serde_json::from_str(&answer).map_err(|error| Failure::usage(format!("kubist._speed: {error}")))
+    let answer = output_of("a prediction", "kubist._speed_command", &asked, cancel)?;
+    serde_json::from_str(&answer).map_err(|error| Failure::usage(format!("kubist._speed_command: {error}")))
 }
 
 fn page(explanation: &Explanation) -> String {

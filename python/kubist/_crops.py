@@ -13,14 +13,16 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
-from .. import _box, _kubist
-from .._errors import InvalidInput
-from .._result import _array
-from ._order import generator
-from ._read import Arrays, _columns, _floats
+from . import _box, _kubist
+from ._errors import InvalidInput
+from ._forms import floats
+from ._random import generator
+from ._result import _array
 
 if TYPE_CHECKING:
-    from .._questions import Questions
+    from ._questions import Questions
+
+Arrays = dict[str, np.ndarray[Any, Any]]
 
 CENTRES = ("records", "space")
 _SPARE = 1.5
@@ -154,13 +156,9 @@ def _positions(
         box=wanted.box, where=wanted.where, window=window, columns=axes, order_by="priority"
     )
     whole = pinned.query(question).whole()
-    columns = [_whole(whole, place) for place in range(len(axes))]
+    columns = [_numbers(name, whole, place) for place, name in enumerate(axes)]
     found = np.stack(columns, axis=1)
     return found[np.isfinite(found).all(axis=1)]
-
-
-def _whole(whole: _kubist.Whole, place: int) -> np.ndarray[Any, Any]:
-    return _floats(_array(np, *whole.column(place))).astype(np.float64)
 
 
 def _bounds(
@@ -211,16 +209,12 @@ def _crop(
     question = t._question(
         box=box, where=where, limit=wanted.points, columns=[*axes, *wanted.columns]
     )
-    stream = pinned.query(question)
-    parts = [_columns(stream, stream.empty_batch())]
-    while (batch := stream.next_batch()) is not None:
-        parts.append(_columns(stream, batch))
-    names = list(parts[0])
-    columns = {name: np.concatenate([_numbers(name, part[name]) for part in parts]) for name in names}
-    offset = np.stack([columns[name] for name in axes], axis=1) - centre
+    whole = pinned.query(question).whole()
+    columns = [_numbers(name, whole, place) for place, name in enumerate(whole.names())]
+    offset = np.stack(columns[: len(axes)], axis=1) - centre
     repeats = np.isfinite(periods)
     offset[:, repeats] -= periods[repeats] * np.round(offset[:, repeats] / periods[repeats])
-    values = [columns[name] for name in names[len(axes) :]]
+    values = columns[len(axes) :]
     x = np.stack(values, axis=1) if values else np.empty((len(offset), 0))
     return {"pos": offset.astype(np.float32), "x": x.astype(np.float32)}
 
@@ -231,10 +225,11 @@ def _and(where: str | None, name: str, low: float, high: float) -> str:
     return within if where is None else f"({where}) AND {within}"
 
 
-def _numbers(name: str, values: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
+def _numbers(name: str, whole: _kubist.Whole, place: int) -> np.ndarray[Any, Any]:
+    values = _array(np, *whole.column(place))
     if values.dtype.kind not in "biuf":
         raise InvalidInput(f"columns: {name!r} holds no numbers")
-    return _floats(values).astype(np.float64)
+    return floats(values).astype(np.float64)
 
 
 def _joined(found: list[Arrays], centres: np.ndarray[Any, Any], first: int) -> Arrays:
