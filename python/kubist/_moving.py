@@ -67,7 +67,8 @@ class Moving(Questions):
             columns of the region.
         period
             Periodic axes: ``{"x": 25.0}``, or both ends of the cell, ``{"x": (-5, 5)}``. A path
-            goes to the nearest image of its next position.
+            goes to the nearest image of its next position. None: the periods of the table, if any;
+            ``{}`` ignores them.
         where, steps
             The rows of the paths, as for `query`.
         sample
@@ -267,4 +268,7 @@ class Moving(Questions):
         by = asked.get("by")
         own = self._by(pinned) if by is None else by
         reader = Reader(pinned, question, own, asked.get("time"), names, asked.get("images"))
-        return Asked(reader, asked.get("period"), asked.get("confidence", 0.95))
+        period = asked.get("period")
+        if period is None:
+            period = {name: of for name, of in self.period.items() if name in names}
+        return Asked(reader, period, asked.get("confidence", 0.95))

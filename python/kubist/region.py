@@ -346,8 +346,20 @@ def _coordinate(what: str, value: Any, hours: bool) -> float:
             size = whole + minutes / 60 + seconds / 3600
             in_hours = "h" in text or (hours and "d" not in text and "\u00b0" not in text)
             sign = -1.0 if parts[1] in ("-", "\u2212") else 1.0
-            return sign * size * (15.0 if in_hours else 1.0)
+            if in_hours:
+                return _hours(what, value, sign * size)
+            return sign * size
+        found = re.fullmatch(r"([-+\u2212]?[\d.]+)\s*(?:h|hour|hourangle)", text)
+        if found:
+            return _hours(what, value, _number(what, found[1].replace("\u2212", "-")))
     return _angle(what, value)
+
+
+def _hours(what: str, value: Any, hours: float) -> float:
+    """Hours as degrees. Degrees may go around repeatedly; 25 hours are a mistake."""
+    if not -24 <= hours <= 24:
+        raise InvalidInput(f"region: {what} {value!r} has {hours:g} hours, not -24 to 24")
+    return 15.0 * hours
 
 
 def _direction(position: Any) -> list[float]:

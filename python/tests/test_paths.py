@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import pandas as pd
 import pytest
 
 import kubist
@@ -154,6 +155,20 @@ def test_periodic_paths_are_unwrapped(path: Path) -> None:
         moved = t.displacement(period=period, **options).to_pandas()
         for name in "xyz":
             np.testing.assert_allclose(moved[name], at[name][:, -1] - at[name][:, 0], atol=1e-12)
+    # A table with periods needs no option; one without keeps its jumps.
+    jumps = t.displacement().to_pandas()
+    assert not np.allclose(jumps["x"], moved["x"])
+    own = kubist.create(
+        path.with_name("own"),
+        wrapped(columns, length),
+        ["x", "y", "z"],
+        identity=["pid"],
+        period=period,
+    )
+    pd.testing.assert_frame_equal(
+        own.displacement().to_pandas(), t.displacement(period=period).to_pandas()
+    )
+    pd.testing.assert_frame_equal(own.displacement(period={}).to_pandas(), jumps)
     # Crossings of a plane in the cell are those of its images by the unwrapped path.
     found = t.flux(region.half_space({"x": 1}, {"x": 0.7}), period={"x": length}).to_pandas()
     images = np.floor((at["x"] - 0.7) / length)

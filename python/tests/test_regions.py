@@ -307,6 +307,14 @@ def test_cones_take_positions_as_people_write_them(center: tuple[Any, Any]) -> N
     assert nested["union"][0]["cone"]["center"] == cone["center"]
 
 
+@pytest.mark.parametrize("longitude", ["25h", "25 hourangle", "25:00:00", "24h00m01s", "-25h"])
+def test_more_hours_than_a_day_are_a_mistake(longitude: str) -> None:
+    with pytest.raises(kubist.InvalidInput, match="hours, not -24 to 24"):
+        kubist.cone(longitude, 0, 1)
+    assert kubist.cone("24h", 0, 1).to_dict()["cone"]["center"] == [360, 0]
+    assert kubist.cone("375d", 0, 1).to_dict()["cone"]["center"] == [375, 0]
+
+
 def test_cones_take_positions_of_astropy() -> None:
     coordinates = pytest.importorskip("astropy.coordinates")
     units = pytest.importorskip("astropy.units")
