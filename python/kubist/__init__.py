@@ -98,16 +98,18 @@ from ._remote import RemoteSnapshot, RemoteTable, connect
 from ._reports import (
     Cleaning,
     Dropped,
+    Moved,
     OptimizeReport,
     Regridded,
     Retraction,
     SalvageReport,
+    Synced,
     VerifyReport,
 )
 from ._result import Result
 from ._split import Split
 from ._table import Snapshot, Table
-from ._unopened import drop, salvage, unpack
+from ._unopened import drop, salvage, sync, unpack
 from ._view import View
 from ._writer import Writer
 from .advising import Advice, Advised, Design, advise
@@ -153,6 +155,7 @@ __all__ = [
     "InvalidInput",
     "Loader",
     "Many",
+    "Moved",
     "NewerFormat",
     "NoSpace",
     "NotATable",
@@ -176,6 +179,7 @@ __all__ = [
     "Stages",
     "Stats",
     "StorageError",
+    "Synced",
     "Table",
     "TableExists",
     "TableReplaced",
@@ -200,6 +204,7 @@ __all__ = [
     "open_many",
     "recompute",
     "salvage",
+    "sync",
     "unpack",
 ]
 

@@ -20,9 +20,11 @@ from ._random import generator
 from ._result import _array
 
 if TYPE_CHECKING:
+    from ._pinned import Pinned
     from ._questions import Questions
 
-Arrays = dict[str, np.ndarray[Any, Any]]
+Array = np.ndarray[Any, Any]
+Arrays = dict[str, Array]
 
 CENTRES = ("records", "space")
 _SPARE = 1.5
@@ -125,31 +127,29 @@ def crops(t: Questions, wanted: Asked) -> Iterator[Arrays]:
     return batches()
 
 
-def _centres(
-    t: Questions, pinned: _kubist.Snapshot, about: dict[str, Any], wanted: Asked
-) -> np.ndarray[Any, Any]:
+def _centres(t: Questions, pinned: Pinned, about: dict[str, Any], wanted: Asked) -> Array:
     """The centres of all crops, from the seed alone."""
     random = generator(wanted.seed, _CENTRE_PLACE)
     axes = list(wanted.widths)
     if wanted.centre == "space":
         low, high = _bounds(about, wanted)
-        return low + random.random((wanted.number, len(axes))) * (high - low)
+        within: Array = low + random.random((wanted.number, len(axes))) * (high - low)
+        return within
     rows = pinned.count(t._question(box=wanted.box, where=wanted.where))
     if rows == 0:
         raise InvalidInput(f"crops: {about['location']} has no such record")
     width = min(1.0, (_SPARE * wanted.number + _FEW) / rows)
-    low = float(generator(wanted.seed, _WINDOW_PLACE).random()) * (1 - width)
-    found = _positions(t, pinned, (low, low + width), wanted)
+    begin = float(generator(wanted.seed, _WINDOW_PLACE).random()) * (1 - width)
+    found = _positions(t, pinned, (begin, begin + width), wanted)
     if len(found) < min(wanted.number, rows):
         # Rows of one identity have one priority: a window may miss them.
         found = _positions(t, pinned, (0.0, 1.0), wanted)
     drawn = random.choice(len(found), wanted.number, replace=len(found) < wanted.number)
-    return found[drawn]
+    centres: Array = found[drawn]
+    return centres
 
 
-def _positions(
-    t: Questions, pinned: _kubist.Snapshot, window: tuple[float, float], wanted: Asked
-) -> np.ndarray[Any, Any]:
+def _positions(t: Questions, pinned: Pinned, window: tuple[float, float], wanted: Asked) -> Array:
     """Positions in an order that does not depend on threads; rows with null or NaN are left out."""
     axes = list(wanted.widths)
     question = t._question(
@@ -158,12 +158,11 @@ def _positions(
     whole = pinned.query(question).whole()
     columns = [_numbers(name, whole, place) for place, name in enumerate(axes)]
     found = np.stack(columns, axis=1)
-    return found[np.isfinite(found).all(axis=1)]
+    finite: Array = found[np.isfinite(found).all(axis=1)]
+    return finite
 
 
-def _bounds(
-    about: dict[str, Any], wanted: Asked
-) -> tuple[np.ndarray[Any, Any], np.ndarray[Any, Any]]:
+def _bounds(about: dict[str, Any], wanted: Asked) -> tuple[Array, Array]:
     """The domain of the axes, narrowed by the box."""
     domain = {each["column"]: (each["low"], each["high"]) for each in about["dimensions"]}
     low, high = [], []
@@ -181,7 +180,7 @@ def _bounds(
     return np.array(low, float), np.array(high, float)
 
 
-def _periods(t: Questions, wanted: Asked) -> np.ndarray[Any, Any]:
+def _periods(t: Questions, wanted: Asked) -> Array:
     """The length after which each axis repeats; infinite if it does not."""
     found = []
     for name in wanted.widths:
@@ -192,9 +191,9 @@ def _periods(t: Questions, wanted: Asked) -> np.ndarray[Any, Any]:
 
 def _crop(
     t: Questions,
-    pinned: _kubist.Snapshot,
-    centre: np.ndarray[Any, Any],
-    periods: np.ndarray[Any, Any],
+    pinned: Pinned,
+    centre: Array,
+    periods: Array,
     wanted: Asked,
 ) -> Arrays:
     axes = list(wanted.widths)
@@ -225,14 +224,14 @@ def _and(where: str | None, name: str, low: float, high: float) -> str:
     return within if where is None else f"({where}) AND {within}"
 
 
-def _numbers(name: str, whole: _kubist.Whole, place: int) -> np.ndarray[Any, Any]:
+def _numbers(name: str, whole: _kubist.Whole, place: int) -> Array:
     values = _array(np, *whole.column(place))
     if values.dtype.kind not in "biuf":
         raise InvalidInput(f"columns: {name!r} holds no numbers")
     return floats(values).astype(np.float64)
 
 
-def _joined(found: list[Arrays], centres: np.ndarray[Any, Any], first: int) -> Arrays:
+def _joined(found: list[Arrays], centres: Array, first: int) -> Arrays:
     sizes = np.array([len(crop["pos"]) for crop in found], np.int64)
     return {
         "pos": np.concatenate([crop["pos"] for crop in found]),

@@ -74,6 +74,15 @@ class Whole:
     def column(self, index: int) -> tuple[Column | None, Column | None, list[str | None]]: ...
     def batches(self, indices: list[int]) -> Batches: ...
 
+def sync(
+    a: str,
+    b: str,
+    *,
+    push: bool,
+    pull: bool,
+    memory: int | None,
+    progress: Callable[[int, int], object] | None,
+) -> str: ...
 def command(interpreter: str, arguments: list[str]) -> int: ...
 def put_frames(
     batch: Batch,

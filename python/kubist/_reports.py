@@ -1,4 +1,4 @@
-"""Reports of verification, repair, optimization and deletion."""
+"""Reports of verification, repair, optimization, deletion and synchronisation."""
 
 from __future__ import annotations
 
@@ -195,7 +195,45 @@ class Dropped:
     """Files of other programs, which were not deleted."""
 
 
+@dataclass(frozen=True, slots=True)
+class Moved:
+    """The changes that a table got from another site."""
+
+    commits: int
+    rows: int
+    retracted: int
+    """Rows that the other site had retracted."""
+    columns: list[str]
+    """New columns."""
+    waits: list[str]
+    """Commits that the other site cannot bring; another site can."""
+
+
+@dataclass(frozen=True, slots=True)
+class Synced:
+    """The result of `kubist.sync` and `Table.sync`."""
+
+    created: str | None
+    """The table that was created as a copy, if one was missing."""
+    came: Moved
+    """The changes that the first table got."""
+    went: Moved
+    """The changes that the second table got."""
+    conflicts: list[str]
+    """Metadata that both sites changed; each keeps its own."""
+    seconds: float
+
+    @classmethod
+    def parse(cls, text: str) -> Synced:
+        values = json.loads(text)
+        for name in ("came", "went"):
+            values[name] = _of(Moved, values[name])
+        return _of(cls, values)
+
+
 for _kind in (
+    Moved,
+    Synced,
     VerifyReport,
     SalvageReport,
     Cleaning,

@@ -3,19 +3,21 @@
 from __future__ import annotations
 
 import copyreg
+import os
 import threading
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from . import _box, _kubist
 from ._data import Data, one_column
-from ._directory import InDirectory
+from ._directory import InDirectory, location_of
 from ._errors import InvalidInput, Refused
 from ._extent import checked
 from ._figures import Commit, parse
 from ._objects import Objects
 from ._options import checked_options
-from ._reports import Cleaning, OptimizeReport, Regridded, Retraction, VerifyReport
+from ._reports import Cleaning, OptimizeReport, Regridded, Retraction, Synced, VerifyReport
+from ._sites import synced
 from ._tunnel import Tunnel
 from ._view import View
 from ._writer import Writer, append
@@ -412,6 +414,33 @@ class Table(Objects["Table"]):
             debt_share=share, replication=policy, recompress=bool(recompress)
         )
         return parse(OptimizeReport, report)
+
+    @checked_options()
+    def sync(
+        self,
+        other: str | os.PathLike[str],
+        *,
+        push: bool = True,
+        pull: bool = True,
+        progress: Callable[[int, int], object] | None = None,
+    ) -> Synced:
+        """Exchanges the changes of this table and its copy at ``other``; see `kubist.sync`.
+
+        Parameters
+        ----------
+        other
+            The location of the copy, which is created if nothing is there.
+        push, pull
+            Whether changes go there and come from there.
+        progress
+            Called repeatedly with the number of rows done and in total.
+
+        Examples
+        --------
+        >>> t.sync("laptop.kubist").came.rows
+        """
+        self._check()
+        return synced(self.location, location_of(other), push, pull, progress=progress)
 
     @checked_options()
     def regrid(

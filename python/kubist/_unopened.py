@@ -1,4 +1,4 @@
-"""Operations on a table that is not open: drop, salvage and unpack."""
+"""Operations on tables that are not open: drop, salvage, unpack and sync."""
 
 from __future__ import annotations
 
@@ -8,7 +8,8 @@ from collections.abc import Callable
 from . import _create, _kubist
 from ._directory import location_of
 from ._figures import parse
-from ._reports import Dropped, SalvageReport
+from ._reports import Dropped, SalvageReport, Synced
+from ._sites import synced
 from ._table import Table
 
 
@@ -107,6 +108,51 @@ def unpack(
     return _create.open(location)
 
 
-for _public in (drop, salvage, unpack):
+def sync(
+    a: str | os.PathLike[str],
+    b: str | os.PathLike[str],
+    *,
+    push: bool = True,
+    pull: bool = True,
+    memory: int | None = None,
+    progress: Callable[[int, int], object] | None = None,
+) -> Synced:
+    """Exchanges the changes of two copies of a table; creates a missing one as a copy of the other.
+
+    Both sites may append, retract, add columns and set metadata while they are apart. Afterwards
+    both have the same rows, each once. A call that is stopped or killed leaves whole commits only,
+    and can be repeated. The page "One table at several sites" has the rules.
+
+    Parameters
+    ----------
+    a, b
+        The locations of the tables.
+    push
+        Bring changes of ``a`` to ``b``.
+    pull
+        Take changes of ``b`` into ``a``.
+    memory
+        Bytes for the rows of one commit; None: the default of writers.
+    progress
+        Called repeatedly with the number of rows done and in total.
+
+    Raises
+    ------
+    InvalidInput
+        The tables are not copies that `sync` made of one table, or ``a`` and ``b`` are the same.
+    Refused
+        The histories of the tables differ, or rows to retract are mixed with others.
+    SnapshotExpired
+        Commits that the other site lacks were cleaned away.
+
+    Examples
+    --------
+    >>> kubist.sync("/data/airway.kubist", "laptop.kubist").went.rows
+    30000
+    """
+    return synced(location_of(a), location_of(b), push, pull, memory=memory, progress=progress)
+
+
+for _public in (drop, salvage, unpack, sync):
     _public.__module__ = "kubist"
 del _public

@@ -4,6 +4,7 @@
 //! engine works on another thread. The caller's thread waits without the interpreter lock, and checks for
 //! signals every [`PATIENCE`].
 
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
 use kubist::store::stoppable;
@@ -58,4 +59,38 @@ pub fn run_to_end<T: Send>(
         Err(panic) => Err(internal(py, &*panic)),
     };
     Outcome { result, interrupt }
+}
+
+/// Runs `call` and reports its progress to `progress(done, total)`, which can stop it by raising.
+pub fn run_with_progress<T: Send>(
+    py: Python<'_>,
+    cancel: &Cancel,
+    progress: Option<Py<PyAny>>,
+    call: impl FnOnce(&mut dyn FnMut(u64, u64)) -> kubist::Result<T> + Send,
+) -> PyResult<T> {
+    let (done, total) = (AtomicU64::new(0), AtomicU64::new(0));
+    let mut refused = None;
+    let ended = run_to_end(
+        py,
+        cancel,
+        || {
+            call(&mut |now, all| {
+                done.store(now, Ordering::Relaxed);
+                total.store(all, Ordering::Relaxed);
+            })
+        },
+        || {
+            let Some(progress) = &progress else { return };
+            let figures = (done.load(Ordering::Relaxed), total.load(Ordering::Relaxed));
+            let called = Python::attach(|py| progress.call1(py, figures).map(drop));
+            if let (Err(error), None) = (called, &refused) {
+                cancel.set();
+                refused = Some(error);
+            }
+        },
+    );
+    match ended.interrupt.or(refused) {
+        Some(error) => Err(error),
+        None => ended.result,
+    }
 }

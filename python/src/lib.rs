@@ -33,6 +33,7 @@ mod query;
 mod shown;
 mod steps;
 mod stream;
+mod sync;
 mod table;
 mod value;
 mod whole;
@@ -92,6 +93,8 @@ mod _kubist {
     use crate::steps::{Leader, StepWriter, failed_share, ring_bytes, ring_leave};
     #[pymodule_export]
     use crate::stream::Stream;
+    #[pymodule_export]
+    use crate::sync::sync;
     #[pymodule_export]
     use crate::table::{ReadOptimizer, Snapshot, Table};
     #[pymodule_export]

@@ -1,6 +1,5 @@
 //! Tables and pinned snapshots.
 
-use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
 
@@ -11,7 +10,7 @@ use kubist::{
 use pyo3::prelude::*;
 
 use crate::arrow::Schema;
-use crate::call::{run, run_to_end};
+use crate::call::{run, run_with_progress};
 use crate::error::{exception, failed, invalid};
 use crate::estimate::{EstimateRequest, Estimates, Figures, figures};
 use crate::json::FromJson;
@@ -403,40 +402,6 @@ impl Table {
         let cancel = Cancel::default();
         let options = VerifyOptions { deep, cancel: cancel.clone() };
         as_json(run_with_progress(py, &cancel, progress, |tell| self.0.get()?.verify(&options, tell))?)
-    }
-}
-
-/// Runs `call` and reports its progress to `progress(done, total)`, which can stop it by raising.
-fn run_with_progress<T: Send>(
-    py: Python<'_>,
-    cancel: &Cancel,
-    progress: Option<Py<PyAny>>,
-    call: impl FnOnce(&mut dyn FnMut(u64, u64)) -> kubist::Result<T> + Send,
-) -> PyResult<T> {
-    let (done, total) = (AtomicU64::new(0), AtomicU64::new(0));
-    let mut refused = None;
-    let ended = run_to_end(
-        py,
-        cancel,
-        || {
-            call(&mut |now, all| {
-                done.store(now, Ordering::Relaxed);
-                total.store(all, Ordering::Relaxed);
-            })
-        },
-        || {
-            let Some(progress) = &progress else { return };
-            let figures = (done.load(Ordering::Relaxed), total.load(Ordering::Relaxed));
-            let called = Python::attach(|py| progress.call1(py, figures).map(drop));
-            if let (Err(error), None) = (called, &refused) {
-                cancel.set();
-                refused = Some(error);
-            }
-        },
-    );
-    match ended.interrupt.or(refused) {
-        Some(error) => Err(error),
-        None => ended.result,
     }
 }
 

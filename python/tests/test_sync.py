@@ -1,0 +1,80 @@
+"""`kubist.sync`: copies of a table at two sites, and the exchange of their changes."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import kubist
+
+
+def rows(first: int, count: int) -> dict[str, np.ndarray]:
+    n = np.arange(first, first + count)
+    return {"x": (n % 97) / 97, "n": n}
+
+
+def numbers(table: kubist.Table) -> list[int]:
+    return sorted(table.query(columns=["n"]).to_numpy()["n"].tolist())
+
+
+def test_two_sites_exchange_their_changes(path: Path) -> None:
+    home = kubist.create(path, rows(0, 1_000), ["x"], identity=["n"])
+    away = path.with_name("away.kubist")
+    seen: list[tuple[int, int]] = []
+    first = kubist.sync(path, away, progress=lambda *figures: seen.append(figures))
+    assert first.created == str(away) and first.went.rows == 1_000 and first.came.rows == 0
+    copy = kubist.open(away)
+    assert numbers(copy) == numbers(home)
+
+    home.append(rows(1_000, 50), step=1)
+    copy.append(rows(2_000, 70), step=1)
+    copy.set_metadata({"place": "laptop"})
+    one_way = kubist.sync(path, away, pull=False)
+    assert (one_way.came.rows, one_way.went.rows) == (0, 50) and one_way.went.commits == 1
+    both = home.sync(away)
+    assert (both.came.rows, both.went.rows) == (70, 0) and both.conflicts == []
+    expected = [*range(1_050), *range(2_000, 2_070)]
+    assert numbers(home) == numbers(copy) == expected
+    assert home.metadata["place"] == "laptop"
+
+    copy.retract(step_after=0)
+    assert kubist.sync(path, away).came.retracted == 120
+    assert numbers(home) == numbers(copy) == list(range(1_000))
+    nothing = kubist.sync(path, away)
+    assert nothing.came == nothing.went == kubist.Moved(0, 0, 0, [], [])
+
+
+def test_an_interrupted_sync_can_be_repeated(path: Path) -> None:
+    home = kubist.create(path, rows(0, 100), ["x"], identity=["n"])
+    away = path.with_name("away.kubist")
+    kubist.sync(path, away)
+    for first in range(100, 1_000, 100):
+        home.append(rows(first, 100))
+
+    def stop(done: int, total: int) -> None:
+        raise KeyboardInterrupt
+
+    try:
+        kubist.sync(path, away, progress=stop)
+    except KeyboardInterrupt:
+        pass  # A quick sync may end before its first report.
+    assert len(kubist.open(away)) % 100 == 0
+    kubist.sync(path, away)
+    assert numbers(kubist.open(away)) == list(range(1_000))
+
+
+def test_mistakes_are_refused(path: Path) -> None:
+    kubist.create(path, rows(0, 100), ["x"])
+    other = path.with_name("other.kubist")
+    kubist.create(other, rows(0, 100), ["x"])
+    with pytest.raises(kubist.InvalidInput, match="nothing to do"):
+        kubist.sync(path, other, push=False, pull=False)
+    with pytest.raises(kubist.Error, match="cop"):
+        kubist.sync(path, other)
+    with pytest.raises(kubist.Error):
+        kubist.sync(path, path)
+    with pytest.raises(kubist.NotATable):
+        kubist.sync(path.with_name("no"), path.with_name("none"))
+    assert len(kubist.open(path)) == len(kubist.open(other)) == 100
