@@ -107,7 +107,9 @@ class Looks(Moving):
         Parameters
         ----------
         x, y
-            The columns or expressions of the axes. None: the table's first two dimensions.
+            The columns or expressions of the axes. None: the table's sphere, or else its first two
+            dimensions. Two columns of a sphere are drawn as a sky: right ascension increases to
+            the left, and a large part of the sky is a map in Mollweide's projection.
         color
             The column or expression that colours the points. Texts, booleans and few integers have
             a colour each. Three columns are red, green and blue, from 0 to 1 or in 8 or 16 bits.
@@ -144,12 +146,13 @@ class Looks(Moving):
         >>> t.plot("x", "y", "ux", title="Figure 1", size=(1800, 1200)).save("figure.pdf")
         """
         if x is None or y is None:
-            dimensions = [dimension.column for dimension in self._about().dimensions]
+            dimensions = self.sphere or [d.column for d in self._about().dimensions]
             if len(dimensions) < 2:
                 raise InvalidInput(
                     "plot: name the columns x and y, because the table has one dimension"
                 )
-            x, y = x or dimensions[0], y or next(name for name in dimensions if name != x)
+            x = x or next(name for name in dimensions if name != y)
+            y = y or next(name for name in dimensions if name != x)
         colors = [color] if isinstance(color, str) else list(color or ())
         if len(colors) not in (0, 1, 3):
             raise InvalidInput("plot: color is one column, or three: red, green and blue")
@@ -179,6 +182,7 @@ class Looks(Moving):
             size=size,
             title=title,
             style=cast("Style", group("plot", "style", style, Style)),
+            sphere=self.sphere,
         )
 
     @checked_options()

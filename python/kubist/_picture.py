@@ -69,6 +69,7 @@ def draw(
     size: tuple[int, int] | None,
     title: str | None,
     style: Style,
+    sphere: tuple[str, str] | None = None,
 ) -> Picture:
     """Draws the rows of a query."""
     stream = result._read()
@@ -92,6 +93,7 @@ def draw(
         "size": None if size is None else _size(size),
         "radius": None if radius is None else _box.finite("point_size", radius, low=0.1),
         "equal_aspect": _ASPECTS[aspect],
+        "sphere": sphere,
         "theme": style.get("theme", "paper"),
     }
     return Picture(points.draw(stream.schema(), json.dumps(drawing)))

@@ -6,7 +6,7 @@ use std::sync::{Mutex, PoisonError};
 use arrow_schema::Field;
 use kubist::Cancel;
 use kubist_expr::Meant;
-use kubist_plot::{Axis, Coloring, Colormap, Format, Kind, Points, Scale, Style};
+use kubist_plot::{Axis, Coloring, Colormap, Format, Kind, Points, Projection, Scale, Style};
 use pyo3::prelude::*;
 use pyo3::types::PyBytes;
 
@@ -40,6 +40,8 @@ struct Drawing {
     size: Option<(u32, u32)>,
     radius: Option<f32>,
     equal_aspect: Option<bool>,
+    /// The columns of longitude and latitude of the table, if it has them.
+    sphere: Option<[String; 2]>,
     theme: String,
 }
 
@@ -150,7 +152,8 @@ impl Picture {
                 _ if drawing.log_axes[place] => Scale::Log,
                 scale => scale,
             };
-            Ok(Axis { label: kubist_plot::label(field), scale, ends, inverted: drawing.invert_axes[place] })
+            let inverted = drawing.invert_axes[place] != kubist_plot::is_magnitude(field);
+            Ok(Axis { label: kubist_plot::label(field), scale, ends, inverted })
         };
         let scale = one.map(|field| kubist_plot::color_scale(field).map_err(at_fault)).transpose()?;
         let kind = one.map(kubist_plot::kind).unwrap_or_default();
@@ -170,6 +173,10 @@ impl Picture {
             map: drawing.colormap.parse::<Colormap>().map_err(|error| invalid(py, &format!("colormap: {error}")))?,
         };
         points.wrap([ends(0), ends(1)]);
+        let projection = match drawing.equal_aspect {
+            None if !has_log => kubist_plot::projection(fields[0], fields[1], drawing.sphere.as_ref()),
+            _ => Projection::Plane,
+        };
         let suits = || !has_log && kubist_plot::suits_equal_aspect(fields[0], fields[1], &points);
         let caption = kubist_plot::caption(points.len() as u64, drawing.fraction, drawing.rows)
             + &points.not_drawn()
@@ -179,7 +186,8 @@ impl Picture {
             y: axis(1)?,
             color,
             fraction: drawing.fraction,
-            equal_aspect: drawing.equal_aspect.unwrap_or_else(suits),
+            aspect: drawing.equal_aspect.unwrap_or_else(suits).then_some(1.0),
+            projection,
             points,
             title: drawing.title.clone(),
             caption: caption.clone(),

@@ -414,3 +414,47 @@ def test_an_interrupted_animation_leaves_nothing(
         running.send_signal(signal.SIGINT)
         assert running.wait(60) == 130
     assert list(tmp_path.iterdir()) == []
+
+
+def text_of(picture: kubist.Picture, path: Path) -> list[str]:
+    """The labels of a plot, from left to right."""
+    svg = picture.save(path.with_suffix(".svg")).read_text()
+    found = re.findall(r'<text x="([\d.-]+)"[^>]*>([^<]*)</text>', svg)
+    return [label for _, label in sorted((float(x), label) for x, label in found)]
+
+
+def test_a_sphere_is_drawn_as_a_sky(path: Path) -> None:
+    rng = np.random.default_rng(4)
+    ra, dec = rng.uniform(0, 360, 3_000), np.degrees(np.arcsin(rng.uniform(-1, 1, 3_000)))
+    stars = {"ra": ra, "dec": dec, "g": rng.normal(12, 1, 3_000)}
+    units = {"ra": "deg", "dec": "deg", "g": "mag"}
+    sky = kubist.create(path, stars, ["ra", "dec"], sphere=("ra", "dec"), units=units)
+    plane = kubist.create(path.with_name("plane"), stars, ["ra", "dec"], units=units)
+
+    whole = text_of(sky.plot(), path)
+    assert [label for label in whole if label in ("300°", "0°", "60°", "120°")][-1] == "300°"
+    assert whole.index("120°") < whole.index("300°") and "-60°" in whole
+    assert sky.plot().png == sky.plot("ra", "dec").png != plane.plot("ra", "dec").png
+    filled = sky.plot("ra", "dec", style={"aspect": "fill"})
+    assert filled.png == plane.plot("ra", "dec", style={"aspect": "fill"}).png
+
+    field = text_of(sky.plot("ra", "dec", region=kubist.cone(0, 20, 9)), path)
+    numbers = [label for label in field if label in ("355", "0", "5")]
+    assert numbers == ["5", "0", "355"]
+    box = text_of(sky.plot("ra", "dec", box={"ra": (352, 368), "dec": (10, 30)}), path)
+    assert box.index("5") < box.index("355")
+
+    magnitudes = plane.plot("g", "dec", box={"g": (10, 15)})
+    labels = text_of(magnitudes, path)
+    assert labels.index("14") < labels.index("11")
+    turned = plane.plot("g", "dec", box={"g": (10, 15)}, style={"invert_axes": "x"})
+    labels = text_of(turned, path)
+    assert labels.index("11") < labels.index("14")
+
+
+def test_the_first_two_dimensions_are_the_axes(path: Path) -> None:
+    rng = np.random.default_rng(5)
+    table = kubist.create(path, {n: rng.random(500) for n in "xyz"}, ["x", "y", "z"])
+    assert table.plot().png == table.plot("x", "y").png
+    assert table.plot(y="x").png == table.plot("y", "x").png
+    assert table.plot("y").png == table.plot("y", "x").png

@@ -14,7 +14,7 @@ use arrow_schema::{Field, Schema};
 use kubist::{Cancel, Query, RunOptions, Snapshot, Stats, Table, Value};
 use kubist_expr::{Meant, Output, named};
 
-use kubist_plot::{Axis, Coloring, Colormap, Format, Kind, Picture, Points, Scale};
+use kubist_plot::{Axis, Coloring, Colormap, Format, Kind, Picture, Points, Projection, Scale};
 
 use crate::args;
 use crate::cost::cost;
@@ -157,10 +157,18 @@ impl<'a> Asked<'a> {
             x: horizontal,
             y: vertical,
             color: coloring,
-            equal_aspect: match look.aspect.unwrap_or_default() {
-                Aspect::Equal => true,
-                Aspect::Fill => false,
-                Aspect::Auto => !self.has_log_axis() && kubist_plot::suits_equal_aspect(x, y, &points),
+            aspect: match look.aspect.unwrap_or_default() {
+                Aspect::Equal => Some(1.0),
+                Aspect::Fill => None,
+                Aspect::Auto => {
+                    (!self.has_log_axis() && kubist_plot::suits_equal_aspect(x, y, &points)).then_some(1.0)
+                }
+            },
+            projection: match look.aspect.unwrap_or_default() {
+                Aspect::Auto if !self.has_log_axis() => {
+                    kubist_plot::projection(x, y, self.snapshot.about()?.sphere.as_ref())
+                }
+                _ => Projection::Plane,
             },
             points,
             fraction,
@@ -192,7 +200,7 @@ impl<'a> Asked<'a> {
             _ if is_log => Scale::Log,
             scale => scale,
         };
-        let inverted = self.look.invert_axes.is_some_and(|axes| axes[place]);
+        let inverted = self.look.invert_axes.is_some_and(|axes| axes[place]) != kubist_plot::is_magnitude(field);
         Ok(Axis { label: kubist_plot::label(field), scale, ends, inverted })
     }
 

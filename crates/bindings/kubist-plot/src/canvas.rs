@@ -71,6 +71,19 @@ impl Canvas {
         self.fill(Rect { x: x + width, y, width: t, height }, color);
     }
 
+    pub(crate) fn line(&mut self, points: &[(f32, f32)], thickness: i64, color: Color) {
+        for pair in points.windows(2) {
+            let ((x, y), (to_x, to_y)) = (pair[0], pair[1]);
+            // One dot for each pixel of the longer side.
+            let dots = (to_x - x).abs().max((to_y - y).abs()).ceil().clamp(1.0, 1e5) as usize;
+            for dot in 0..=dots {
+                let share = dot as f32 / dots as f32;
+                let at = |from: f32, to: f32| (from + (to - from) * share - thickness as f32 / 2.0).round() as i64;
+                self.fill(Rect { x: at(x, to_x), y: at(y, to_y), width: thickness, height: thickness }, color);
+            }
+        }
+    }
+
     /// Returns whether a pixel is neither black, white nor grey.
     pub(crate) fn is_colored(&self, x: i64, y: i64) -> bool {
         let (Ok(x), Ok(y)) = (usize::try_from(x), usize::try_from(y)) else {

@@ -8,6 +8,7 @@ use kubist_types::steps::part;
 use crate::classes::Kind;
 use crate::error::Error;
 use crate::points::{Points, extent, is_text};
+use crate::spec::Projection;
 use crate::ticks::Scale;
 
 /// The scale of a column along an axis.
@@ -94,6 +95,23 @@ pub fn scale_bar(x: &Field, y: &Field) -> Option<String> {
     let length = unit(x).filter(|one| unit(y).as_ref() == Some(one))?;
     let is_angle = ANGLES.contains(&length.trim().to_lowercase().as_str());
     (!is_angle && same_unit(x, y)).then_some(length)
+}
+
+/// The projection of two axes: the sky if they are the positions of the table on a sphere, in degrees.
+pub fn projection(x: &Field, y: &Field, sphere: Option<&[String; 2]>) -> Projection {
+    const DEGREES: [&str; 4] = ["deg", "degree", "degrees", "°"];
+    let is_angle = |field: &Field| unit(field).is_none_or(|unit| DEGREES.contains(&unit.trim()));
+    match sphere {
+        Some([longitude, latitude]) if [longitude, latitude] == [x.name(), y.name()] && is_angle(x) && is_angle(y) => {
+            Projection::Sky
+        }
+        _ => Projection::Plane,
+    }
+}
+
+/// Whether a column has magnitudes, which are smaller for brighter objects. Astronomers invert their axis.
+pub fn is_magnitude(field: &Field) -> bool {
+    unit(field).is_some_and(|unit| matches!(unit.trim(), "mag" | "magnitude" | "ABmag" | "STmag"))
 }
 
 /// Returns whether two columns are components of the same vector: by their units, if these have a direction, or by

@@ -6,7 +6,8 @@ use crate::canvas::Rect;
 use crate::coloring::Colors;
 use crate::error::{Error, Steps};
 use crate::points::Points;
-use crate::spec::{Picture, SIDES, Side};
+use crate::sky::relabelled;
+use crate::spec::{Picture, Projection, SIDES, Side};
 use crate::text::Typeface;
 use crate::ticks::{Scale, Ticks, ticks};
 
@@ -55,8 +56,8 @@ impl Layout {
         let bar = f64::from(widths.fold(0.0, f32::max)) + 92.0 * scale;
         let right = if colors.ends.is_some() { bar } else { 40.0 * scale };
         let (mut plot_width, mut plot_height) = (width - left - right, height - top - bottom);
-        if picture.equal_aspect {
-            let ratio = (y.part(4.0) / x.part(4.0)).clamp(1e-6, 1e6);
+        if let Some(aspect) = picture.aspect {
+            let ratio = (y.part(4.0) / (x.part(4.0) * aspect)).clamp(1e-6, 1e6);
             if picture.size.is_none() {
                 plot_height = (plot_width * ratio).min(HIGHEST_PLOT * scale);
             }
@@ -85,13 +86,18 @@ impl Layout {
             height: plot_height.round() as i64,
         };
         let room_across = if picture.x.scale == Scale::Calendar { 150.0 } else { 110.0 };
+        let most_across = fitting(plot_width, room_across);
+        let mut x_ticks = ticks(picture.x.scale, x.low, x.high, most_across);
+        if picture.projection == Projection::Sky {
+            x_ticks = relabelled(x_ticks, (x.low, x.high), most_across);
+        }
         Layout {
             scale,
             width: whole.0.round() as usize,
             height: whole.1.round() as usize,
             plot,
             x: across,
-            x_ticks: ticks(picture.x.scale, x.low, x.high, fitting(plot_width, room_across)),
+            x_ticks,
             y: upward,
             y_ticks: up(plot_height),
             label_distance,
@@ -155,7 +161,7 @@ mod tests {
         let mut picture = picture(100);
         picture.x.ends = (Some(0.0), Some(4.0));
         picture.y.ends = (Some(0.0), Some(1.0));
-        picture.equal_aspect = true;
+        picture.aspect = Some(1.0);
         for size in [None, Some((1000, 800)), Some((300, 900))] {
             picture.size = size;
             let layout = layout(&picture);

@@ -27,6 +27,7 @@ mod picture;
 mod points;
 mod scalebar;
 mod scene;
+mod sky;
 mod spec;
 mod splat;
 mod svg;
@@ -39,14 +40,14 @@ pub use caption::caption;
 pub use chart::{Chart, Series, draw as draw_charts};
 pub use classes::Kind;
 pub use colormap::{Color, Colormap};
-pub use columns::{color_scale, kind, label, scale, scale_bar, suits_equal_aspect, unit};
+pub use columns::{color_scale, is_magnitude, kind, label, projection, scale, scale_bar, suits_equal_aspect, unit};
 pub use error::Error;
 pub use file::Format;
 pub use film::Film;
 pub use picture::{Stage, draw as draw_picture};
 pub use points::{Extents, Points};
 pub use scene::Scene;
-pub use spec::{Axis, Coloring, Picture, RADII, SIDES};
+pub use spec::{Axis, Coloring, Picture, Projection, RADII, SIDES};
 pub use theme::Style;
 pub use ticks::Scale;
 
@@ -83,7 +84,8 @@ mod tests {
             title: None,
             caption: format!("all {count} points"),
             size: None,
-            equal_aspect: false,
+            aspect: None,
+            projection: Projection::Plane,
             radius: None,
             style: Style::Paper,
             scale_bar: None,
@@ -94,10 +96,10 @@ mod tests {
     fn every_picture_can_be_drawn() {
         for (count, value) in [(0, None), (1, None), (1, Some(f64::NAN)), (3, Some(5.0)), (1000, Some(-1.0))] {
             for size in [Some((200, 200)), Some((200, 700)), Some((700, 200))] {
-                for equal_aspect in [false, true] {
+                for aspect in [None, Some(1.0)] {
                     let mut picture = picture(count);
                     picture.points.value = value.map(|value| vec![value; count]);
-                    (picture.size, picture.equal_aspect) = (size, equal_aspect);
+                    (picture.size, picture.aspect) = (size, aspect);
                     picture.title = Some("A title".repeat(40));
                     let canvas = drawn(&picture);
                     if let Some((width, height)) = size {
@@ -153,7 +155,7 @@ mod tests {
             let finite = |end: f64| Some(end).filter(|end| end.is_finite());
             picture.x.ends = ends.map_or((None, None), |(low, high)| (finite(low), finite(high)));
             picture.color.ends = picture.x.ends;
-            (picture.equal_aspect, picture.size) = (equal_aspect, Some((300, 260)));
+            (picture.aspect, picture.size) = (equal_aspect.then_some(1.0), Some((300, 260)));
             picture.scale_bar = Some("m".to_string());
             drawn(&picture);
             let (x, y) = (&picture.points.x, &picture.points.y);

@@ -108,6 +108,15 @@ impl Page {
                 self.content.set_stroke_rgb(red, green, blue).set_line_width(*thickness as f32);
                 self.content.rect(x, y, width, height).stroke();
             }
+            Mark::Line { points, thickness, color } => {
+                let [red, green, blue] = shares(*color);
+                let Some(((x, y), rest)) = points.split_first() else { return Ok(()) };
+                self.content.set_stroke_rgb(red, green, blue).set_line_width(*thickness as f32).move_to(*x, *y);
+                for (x, y) in rest {
+                    self.content.line_to(*x, *y);
+                }
+                self.content.stroke();
+            }
             Mark::Points(rect, layer) => {
                 let rgba = layer.rgba(*rect, cancel)?;
                 self.image(pdf, *rect, (rect.width, rect.height), &rgba, cancel)?;

@@ -22,7 +22,7 @@ impl Pen<'_> {
         size * self.layout.scale as f32
     }
 
-    fn write(&mut self, text: &str, size: f32, at: (f64, f64), anchor: Anchor, color: Color) {
+    pub(crate) fn write(&mut self, text: &str, size: f32, at: (f64, f64), anchor: Anchor, color: Color) {
         let (text, size, at) = (text.to_string(), self.text_size(size), (at.0 as f32, at.1 as f32));
         self.marks.push(Mark::Text(Text { text, size, at, anchor, up: false, color }));
     }
@@ -65,18 +65,24 @@ impl Pen<'_> {
             let left = (plot.x - tick) as f64 - 6.0 * scale;
             self.write(label, MARK_TEXT, (left, y as f64 + 6.0 * scale), Anchor::End, self.theme.text);
         }
-        let middle = plot.x as f64 + plot.width as f64 / 2.0;
-        let below = plot.bottom() as f64 + 54.0 * scale;
-        self.write(&picture.x.label, LABEL_TEXT, (middle, below), Anchor::Middle, self.theme.text);
         if let Some(common) = &layout.x_ticks.common {
+            let below = plot.bottom() as f64 + 54.0 * scale;
             self.write(common, MARK_TEXT, (plot.right() as f64, below), Anchor::End, self.theme.text);
         }
-        let left = plot.x as f64 - layout.label_distance - 4.0 * scale;
-        self.write_up(&picture.y.label, left, plot.y as f64 + plot.height as f64 / 2.0);
+        self.names(picture);
         if let Some(common) = &layout.y_ticks.common {
             let above = plot.y as f64 - 10.0 * scale;
             self.write(common, MARK_TEXT, (plot.x as f64 - 8.0 * scale, above), Anchor::End, self.theme.text);
         }
+    }
+
+    /// The labels of both axes.
+    pub(crate) fn names(&mut self, picture: &Picture) {
+        let Layout { plot, scale, label_distance, .. } = *self.layout;
+        let at = (plot.x as f64 + plot.width as f64 / 2.0, plot.bottom() as f64 + 54.0 * scale);
+        self.write(&picture.x.label, LABEL_TEXT, at, Anchor::Middle, self.theme.text);
+        let left = plot.x as f64 - label_distance - 4.0 * scale;
+        self.write_up(&picture.y.label, left, plot.y as f64 + plot.height as f64 / 2.0);
     }
 
     fn write_up(&mut self, label: &str, x: f64, y: f64) {

@@ -9,7 +9,8 @@ use crate::layout::Layout;
 use crate::pen::Pen;
 use crate::points::Points;
 use crate::scene::{Layer, Mark, Scene};
-use crate::spec::{Picture, RADII};
+use crate::sky;
+use crate::spec::{Picture, Projection, RADII};
 use crate::splat::{Splats, disc_pixels};
 use crate::text::Typeface;
 use crate::theme::Theme;
@@ -20,6 +21,8 @@ use crate::theme::Theme;
 ///
 /// [`Error::Cancelled`].
 pub fn draw(picture: &Picture, cancel: &Cancel) -> Result<Scene, Error> {
+    let projected = (picture.projection == Projection::Sky).then(|| sky::projected(picture));
+    let picture = projected.as_ref().unwrap_or(picture);
     let mut stage = Stage::new(picture, &picture.points, cancel)?;
     let splats = stage.fall(&picture.points)?;
     stage.colors.settle(&splats, picture.fraction, cancel)?;
@@ -143,10 +146,11 @@ impl<'a> Stage<'a> {
     fn compose(&self, splats: Splats, caption: &str) -> Scene {
         let Stage { picture, theme, layout, colors, .. } = self;
         let mut pen = Pen { marks: Vec::new(), typeface: &self.typeface, theme, layout };
-        pen.grid();
+        let is_map = picture.projection == Projection::Mollweide;
+        if is_map { pen.graticule() } else { pen.grid() }
         let layer = Layer { splats, colors: colors.clone(), opacity: self.opacity, missing: theme.missing };
         pen.marks.push(Mark::Points(layout.plot, layer));
-        pen.axes(picture);
+        if is_map { pen.angles(picture) } else { pen.axes(picture) }
         pen.scale_bar(picture);
         if colors.ends.is_some() {
             pen.color_bar(colors);

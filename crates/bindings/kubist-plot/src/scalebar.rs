@@ -3,7 +3,7 @@
 use kubist_types::steps::{MARKS, Step};
 
 use crate::layout::{LABEL_TEXT, Layout, MARK_TEXT};
-use crate::spec::Picture;
+use crate::spec::{Picture, Projection};
 use crate::text::Typeface;
 use crate::ticks::shown;
 
@@ -23,7 +23,7 @@ impl ScaleBar {
     /// The longest round length that fits left of the x axis' label. `None` if there is no space or the axes
     /// have different scales.
     pub(crate) fn new(picture: &Picture, unit: &str, layout: &Layout, typeface: &Typeface) -> Option<ScaleBar> {
-        if !picture.equal_aspect {
+        if picture.aspect != Some(1.0) || picture.projection != Projection::Plane {
             return None;
         }
         let scale = layout.scale;
@@ -69,7 +69,7 @@ mod tests {
             let mut picture = picture(100);
             picture.x.ends = (Some(0.0), Some(span));
             picture.y.ends = (Some(0.0), Some(span));
-            (picture.equal_aspect, picture.size) = (true, Some(size));
+            (picture.aspect, picture.size) = (Some(1.0), Some(size));
             let layout =
                 Layout::new(&picture, &typeface, &Colors::new(&picture, [255; 3], &Cancel::default()).unwrap());
             let bar = ScaleBar::new(&picture, "m", &layout, &typeface).unwrap();
@@ -86,7 +86,7 @@ mod tests {
             };
             let drawn = bar.length as f64 / layout.plot.width as f64 * layout.x.ends.part(1.0);
             assert!((drawn / value - 1.0).abs() < 0.03, "{}: {drawn}", bar.text);
-            picture.equal_aspect = false;
+            picture.aspect = None;
             assert!(ScaleBar::new(&picture, "m", &layout, &typeface).is_none());
         }
     }

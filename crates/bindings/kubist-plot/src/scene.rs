@@ -25,6 +25,12 @@ pub(crate) enum Mark {
         thickness: i64,
         color: Color,
     },
+    /// Straight lines from point to point.
+    Line {
+        points: Vec<(f32, f32)>,
+        thickness: i64,
+        color: Color,
+    },
     /// The points, as pixels in all formats.
     Points(Rect, Layer),
     /// Colours from top to bottom of the rectangle, of equal height.
@@ -95,6 +101,7 @@ impl Scene {
             match mark {
                 Mark::Fill(rect, color) => canvas.fill(*rect, *color),
                 Mark::Frame { around, thickness, color } => canvas.frame(*around, *thickness, *color),
+                Mark::Line { points, thickness, color } => canvas.line(points, *thickness, *color),
                 Mark::Points(rect, layer) => {
                     for (column, row, color, opacity) in layer.pixels() {
                         steps.step(1)?;

@@ -105,6 +105,19 @@ pub struct Coloring {
     pub kind: Kind,
 }
 
+/// How positions become places in the plot.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Projection {
+    /// The axes are any quantities.
+    #[default]
+    Plane,
+    /// The axes are longitude and latitude on the sky, in degrees. Drawn as a field or a map; animations are
+    /// drawn as a plane.
+    Sky,
+    /// Already projected.
+    Mollweide,
+}
+
 /// A plot of points.
 #[derive(Clone, Debug)]
 pub struct Picture {
@@ -124,8 +137,10 @@ pub struct Picture {
     pub caption: String,
     /// Width and height in pixels, clamped to [`SIDES`]. With `None` the height follows from the axes.
     pub size: Option<(u32, u32)>,
-    /// Whether both axes have the same scale.
-    pub equal_aspect: bool,
+    /// The length of a unit of x in the plot over that of a unit of y; `None`: the plot fills its space.
+    pub aspect: Option<f64>,
+    /// The meaning of the axes.
+    pub projection: Projection,
     /// Radius of a point in pixels, clamped to [`RADII`]. With `None` it is smaller for more points.
     pub radius: Option<f32>,
     /// Colours of background, lines and text.

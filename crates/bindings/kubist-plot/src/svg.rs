@@ -50,6 +50,14 @@ fn element(mark: &Mark, cancel: &Cancel) -> Result<String, Error> {
                 hex(*color),
             )
         }
+        Mark::Line { points, thickness, color } => {
+            let points: Vec<String> = points.iter().map(|(x, y)| format!("{x:.1},{y:.1}")).collect();
+            format!(
+                "<polyline points=\"{}\" fill=\"none\" stroke=\"{}\" stroke-width=\"{thickness}\"/>",
+                points.join(" "),
+                hex(*color),
+            )
+        }
         Mark::Points(rect, layer) => image(*rect, (rect.width, rect.height), &layer.rgba(*rect, cancel)?, cancel)?,
         Mark::Ramp(rect, colors) => {
             let rgba: Vec<u8> = colors.iter().flat_map(|[red, green, blue]| [*red, *green, *blue, 255]).collect();

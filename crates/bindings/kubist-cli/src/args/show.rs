@@ -27,7 +27,7 @@ Options of --style:
   aspect=equal    equal (the same scale on both axes), fill, or auto (equal for spatial axes of
                   one unit) [default: auto]
   log_axes=y      the axes with a logarithmic scale: x, y or xy
-  invert_axes=y   the axes whose values rise to the left or downwards: x, y or xy
+  invert_axes=y   the axes to turn around: x, y or xy
   point_size=2    the radius of a point in pixels [default: smaller for more points]
   fps=24          frames per second of a .gif or .mp4 [default: 10]
 

@@ -1,0 +1,229 @@
+//! Plots of the sky, as astronomers draw them: right ascension increases to the left.
+//!
+//! A field is drawn in right ascension and declination, with equal lengths in both directions in its middle.
+//! A larger part of the sky is a map in Mollweide's projection, which keeps areas, so that densities are
+//! comparable (Snyder, "Map Projections: A Working Manual", 1987, page 249). Angles are in degrees.
+
+use std::f64::consts::{FRAC_PI_2, PI, SQRT_2};
+
+use crate::layout::{Layout, MARK_TEXT};
+use crate::pen::Pen;
+use crate::scene::Mark;
+use crate::spec::{Picture, Projection};
+use crate::text::Anchor;
+use crate::ticks::{Scale, Ticks, ticks};
+
+/// Fields are at most as wide in right ascension and as high in declination.
+const WIDEST: f64 = 120.0;
+const HIGHEST: f64 = 100.0;
+/// In a field nearer to a pole than this, right ascensions would be drawn too wide.
+const POLE: f64 = 85.0;
+/// Distance of meridians and of parallels.
+const MERIDIANS: i32 = 60;
+const PARALLELS: i32 = 30;
+/// The half width of the map is twice its half height.
+const HALF_HEIGHT: f64 = SQRT_2;
+/// The map's ellipse leaves this margin.
+const MARGIN: f64 = 1.02;
+
+/// The plot as a field or a map, whichever suits its extent.
+pub(crate) fn projected(picture: &Picture) -> Picture {
+    let mut picture = picture.clone();
+    let (x, y) = (picture.x.ends, picture.y.ends);
+    let width = match x {
+        (Some(low), Some(high)) => Some(high - low),
+        _ => contiguous(&mut picture.points.x),
+    };
+    let heights = picture.points.y.iter().copied().filter(|dec| dec.is_finite());
+    let (south, north) = heights.fold((f64::MAX, f64::MIN), |(low, high), dec| (low.min(dec), high.max(dec)));
+    let (south, north) = (y.0.unwrap_or(south), y.1.unwrap_or(north));
+    let is_field = width.is_some_and(|width| width <= WIDEST)
+        && north - south <= HIGHEST
+        && (south + north).abs() / 2.0 <= POLE;
+    picture.x.inverted = !picture.x.inverted;
+    if is_field {
+        picture.aspect = Some(((south + north) / 2.0).to_radians().cos());
+        return picture;
+    }
+    picture.projection = Projection::Mollweide;
+    for (ra, dec) in picture.points.x.iter_mut().zip(&mut picture.points.y) {
+        (*ra, *dec) = mollweide(*ra, *dec);
+    }
+    for (axis, half) in [(&mut picture.x, 2.0 * HALF_HEIGHT), (&mut picture.y, HALF_HEIGHT)] {
+        axis.ends = (Some(-half * MARGIN), Some(half * MARGIN));
+    }
+    picture.aspect = Some(1.0);
+    picture
+}
+
+/// Moves right ascensions to a range without the largest gap between them; returns its length.
+fn contiguous(numbers: &mut [f64]) -> Option<f64> {
+    let mut sorted: Vec<f64> =
+        numbers.iter().filter(|ra| ra.is_finite()).map(|ra| ra.rem_euclid(360.0)).collect();
+    sorted.sort_by(f64::total_cmp);
+    let (first, last) = (*sorted.first()?, *sorted.last()?);
+    let around = (first + 360.0 - last, first);
+    let gaps = sorted.windows(2).map(|pair| (pair[1] - pair[0], pair[1]));
+    let (gap, begin) = gaps.fold(around, |most, gap| if gap.0 > most.0 { gap } else { most });
+    for number in numbers {
+        *number = begin + (*number - begin).rem_euclid(360.0);
+    }
+    Some(360.0 - gap)
+}
+
+/// The position on the map, whose half height is the root of 2. The meridian 0 is in the middle.
+fn mollweide(ra: f64, dec: f64) -> (f64, f64) {
+    let longitude = ((ra + 180.0).rem_euclid(360.0) - 180.0).to_radians();
+    place(longitude, dec.to_radians())
+}
+
+/// The position of a longitude from -pi to pi and a latitude.
+fn place(longitude: f64, latitude: f64) -> (f64, f64) {
+    if !(longitude.is_finite() && latitude.abs() <= FRAC_PI_2 + 1e-9) {
+        return (f64::NAN, f64::NAN);
+    }
+    let wanted = PI * latitude.sin();
+    // Newton's method for 2t + sin 2t = pi sin(latitude). It is slow at the poles, where it also ends.
+    let mut t = latitude;
+    for _ in 0..60 {
+        let slope = 2.0 + 2.0 * (2.0 * t).cos();
+        if slope < 1e-12 {
+            break;
+        }
+        let step = (2.0 * t + (2.0 * t).sin() - wanted) / slope;
+        t = (t - step).clamp(-FRAC_PI_2, FRAC_PI_2);
+        if step.abs() < 1e-12 {
+            break;
+        }
+    }
+    (2.0 * HALF_HEIGHT / PI * longitude * t.cos(), HALF_HEIGHT * t.sin())
+}
+
+/// The ticks of right ascension: those beyond 360 degrees have the labels of their angles.
+pub(crate) fn relabelled(mut found: Ticks, (low, high): (f64, f64), most: usize) -> Ticks {
+    if high <= 360.0 {
+        return found;
+    }
+    let turned = ticks(Scale::Linear, low - 360.0, high - 360.0, most);
+    for (value, label) in found.major.iter_mut().filter(|(value, _)| *value >= 360.0) {
+        let same = turned.major.iter().find(|(other, _)| (other + 360.0 - *value).abs() < 1e-9 * 360.0);
+        if let Some((_, turned)) = same {
+            label.clone_from(turned);
+        }
+    }
+    found
+}
+
+impl Pen<'_> {
+    /// Meridians, parallels and the edge of the map.
+    pub(crate) fn graticule(&mut self) {
+        let degrees = |from: i32, to: i32, step: usize| (from..=to).step_by(step).map(f64::from);
+        for ra in degrees(-180 + MERIDIANS, 180 - MERIDIANS, MERIDIANS as usize) {
+            self.curve(degrees(-90, 90, 2).map(|dec| (ra, dec)), self.theme.grid);
+        }
+        for dec in degrees(-90 + PARALLELS, 90 - PARALLELS, PARALLELS as usize) {
+            self.curve(degrees(-180, 180, 4).map(|ra| (ra, dec)), self.theme.grid);
+        }
+        for ra in [-180.0, 180.0] {
+            self.curve(degrees(-90, 90, 2).map(|dec| (ra, dec)), self.theme.line);
+        }
+    }
+
+    fn curve(&mut self, angles: impl Iterator<Item = (f64, f64)>, color: crate::colormap::Color) {
+        let layout = self.layout;
+        let points = angles.map(|(ra, dec)| pixel(layout, place(ra.to_radians(), dec.to_radians()))).collect();
+        self.marks.push(Mark::Line { points, thickness: layout.pixels(1.0), color });
+    }
+
+    /// The angles of the graticule, over the points.
+    pub(crate) fn angles(&mut self, picture: &Picture) {
+        let scale = self.layout.scale;
+        for dec in (-90 + PARALLELS..90).step_by(PARALLELS as usize) {
+            let edge = if picture.x.inverted { PI } else { -PI };
+            let (x, y) = pixel(self.layout, place(edge, f64::from(dec).to_radians()));
+            let at = (f64::from(x) - 8.0 * scale, f64::from(y) + 6.0 * scale);
+            self.write(&format!("{dec}°"), MARK_TEXT, at, Anchor::End, self.theme.text);
+        }
+        for ra in (-180 + MERIDIANS..180).step_by(MERIDIANS as usize) {
+            let (x, y) = pixel(self.layout, place(f64::from(ra).to_radians(), 0.0));
+            let at = (f64::from(x), f64::from(y) - 5.0 * scale);
+            self.write(&format!("{}°", ra.rem_euclid(360)), MARK_TEXT, at, Anchor::Middle, self.theme.text);
+        }
+        self.names(picture);
+    }
+}
+
+fn pixel(layout: &Layout, (x, y): (f64, f64)) -> (f32, f32) {
+    let plot = layout.plot;
+    let across = plot.x as f64 + layout.x.share(x) * plot.width as f64;
+    let down = plot.bottom() as f64 - layout.y.share(y) * plot.height as f64;
+    (across as f32, down as f32)
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+    use crate::tests::picture;
+
+    fn sky(points: &[(f64, f64)]) -> Picture {
+        let mut picture = picture(points.len());
+        picture.projection = Projection::Sky;
+        picture.x.ends = (None, None);
+        picture.y.ends = (None, None);
+        (picture.points.x, picture.points.y) = points.iter().copied().unzip();
+        picture
+    }
+
+    #[test]
+    fn the_map_has_known_places() {
+        let near = |(x, y): (f64, f64), (a, b): (f64, f64)| (x - a).abs() < 1e-5 && (y - b).abs() < 1e-5;
+        assert!(near(mollweide(0.0, 0.0), (0.0, 0.0)));
+        assert!(near(mollweide(90.0, 0.0), (SQRT_2, 0.0)));
+        assert!(near(mollweide(270.0, 0.0), (-SQRT_2, 0.0)));
+        for ra in [0.0, 77.0, 359.0] {
+            assert!(near(mollweide(ra, 90.0), (0.0, SQRT_2)) && near(mollweide(ra, -90.0), (0.0, -SQRT_2)));
+        }
+        assert!(mollweide(0.0, 91.0).0.is_nan() && mollweide(f64::NAN, 0.0).0.is_nan());
+    }
+
+    #[test]
+    fn a_field_across_0h_is_one_piece_and_wider_parts_are_a_map() {
+        let field = projected(&sky(&[(359.0, 59.0), (0.5, 61.0), (2.0, 60.0)]));
+        assert_eq!(field.points.x, [359.0, 360.5, 362.0]);
+        assert!(field.x.inverted && field.projection == Projection::Sky);
+        assert!((field.aspect.expect("both axes are angles") - 0.5).abs() < 1e-12);
+        for points in [[(0.0, 0.0), (170.0, 0.0)], [(10.0, 85.0), (20.0, 89.0)], [(0.0, -80.0), (1.0, 80.0)]] {
+            let map = projected(&sky(&points));
+            assert!(map.projection == Projection::Mollweide && map.aspect == Some(1.0), "{points:?}");
+        }
+        let mut empty = sky(&[]);
+        assert_eq!(projected(&empty).projection, Projection::Mollweide);
+        empty.x.ends = (Some(10.0), Some(12.0));
+        empty.y.ends = (Some(-1.0), Some(1.0));
+        assert_eq!(projected(&empty).projection, Projection::Sky);
+    }
+
+    #[test]
+    fn labels_continue_at_0() {
+        let found = relabelled(ticks(Scale::Linear, 356.0, 364.0, 5), (356.0, 364.0), 5);
+        let labels: Vec<&str> = found.major.iter().map(|(_, label)| label.as_str()).collect();
+        assert!(labels.contains(&"358") && labels.contains(&"0") && labels.contains(&"2"), "{labels:?}");
+    }
+
+    proptest! {
+        /// Areas on the map are those on the sphere, and every point is in the ellipse.
+        #[test]
+        fn areas_are_kept(ra in 0.0..360.0f64, dec in -89.0..89.0f64) {
+            let (x, y) = mollweide(ra, dec);
+            prop_assert!((x / 2.0).powi(2) + y.powi(2) <= 2.0 + 1e-9);
+            let (longitude, latitude, step) = (((ra + 180.0) % 360.0 - 180.0).to_radians(), dec.to_radians(), 1e-5);
+            if longitude.abs() < PI - 0.01 {
+                let (east, north) = (place(longitude + step, latitude), place(longitude, latitude + step));
+                let area = (east.0 - x) * (north.1 - y) - (east.1 - y) * (north.0 - x);
+                prop_assert!((area / (step * step * latitude.cos()) - 1.0).abs() < 0.02, "{area}");
+            }
+        }
+    }
+}
