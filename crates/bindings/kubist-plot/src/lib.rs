@@ -20,6 +20,7 @@ mod columns;
 mod error;
 mod file;
 mod film;
+mod graticule;
 mod layout;
 mod pdf;
 mod pen;

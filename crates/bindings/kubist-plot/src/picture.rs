@@ -147,10 +147,18 @@ impl<'a> Stage<'a> {
         let Stage { picture, theme, layout, colors, .. } = self;
         let mut pen = Pen { marks: Vec::new(), typeface: &self.typeface, theme, layout };
         let is_map = picture.projection == Projection::Mollweide;
-        if is_map { pen.graticule() } else { pen.grid() }
+        if is_map {
+            pen.graticule()
+        } else {
+            pen.grid()
+        }
         let layer = Layer { splats, colors: colors.clone(), opacity: self.opacity, missing: theme.missing };
         pen.marks.push(Mark::Points(layout.plot, layer));
-        if is_map { pen.angles(picture) } else { pen.axes(picture) }
+        if is_map {
+            pen.angles(picture)
+        } else {
+            pen.axes(picture)
+        }
         pen.scale_bar(picture);
         if colors.ends.is_some() {
             pen.color_bar(colors);

@@ -6,11 +6,7 @@
 
 use std::f64::consts::{FRAC_PI_2, PI, SQRT_2};
 
-use crate::layout::{Layout, MARK_TEXT};
-use crate::pen::Pen;
-use crate::scene::Mark;
 use crate::spec::{Picture, Projection};
-use crate::text::Anchor;
 use crate::ticks::{Scale, Ticks, ticks};
 
 /// Fields are at most as wide in right ascension and as high in declination.
@@ -18,9 +14,6 @@ const WIDEST: f64 = 120.0;
 const HIGHEST: f64 = 100.0;
 /// In a field nearer to a pole than this, right ascensions would be drawn too wide.
 const POLE: f64 = 85.0;
-/// Distance of meridians and of parallels.
-const MERIDIANS: i32 = 60;
-const PARALLELS: i32 = 30;
 /// The half width of the map is twice its half height.
 const HALF_HEIGHT: f64 = SQRT_2;
 /// The map's ellipse leaves this margin.
@@ -37,9 +30,8 @@ pub(crate) fn projected(picture: &Picture) -> Picture {
     let heights = picture.points.y.iter().copied().filter(|dec| dec.is_finite());
     let (south, north) = heights.fold((f64::MAX, f64::MIN), |(low, high), dec| (low.min(dec), high.max(dec)));
     let (south, north) = (y.0.unwrap_or(south), y.1.unwrap_or(north));
-    let is_field = width.is_some_and(|width| width <= WIDEST)
-        && north - south <= HIGHEST
-        && (south + north).abs() / 2.0 <= POLE;
+    let is_field =
+        width.is_some_and(|width| width <= WIDEST) && north - south <= HIGHEST && (south + north).abs() / 2.0 <= POLE;
     picture.x.inverted = !picture.x.inverted;
     if is_field {
         picture.aspect = Some(((south + north) / 2.0).to_radians().cos());
@@ -58,8 +50,7 @@ pub(crate) fn projected(picture: &Picture) -> Picture {
 
 /// Moves right ascensions to a range without the largest gap between them; returns its length.
 fn contiguous(numbers: &mut [f64]) -> Option<f64> {
-    let mut sorted: Vec<f64> =
-        numbers.iter().filter(|ra| ra.is_finite()).map(|ra| ra.rem_euclid(360.0)).collect();
+    let mut sorted: Vec<f64> = numbers.iter().filter(|ra| ra.is_finite()).map(|ra| ra.rem_euclid(360.0)).collect();
     sorted.sort_by(f64::total_cmp);
     let (first, last) = (*sorted.first()?, *sorted.last()?);
     let around = (first + 360.0 - last, first);
@@ -78,7 +69,7 @@ fn mollweide(ra: f64, dec: f64) -> (f64, f64) {
 }
 
 /// The position of a longitude from -pi to pi and a latitude.
-fn place(longitude: f64, latitude: f64) -> (f64, f64) {
+pub(crate) fn place(longitude: f64, latitude: f64) -> (f64, f64) {
     if !(longitude.is_finite() && latitude.abs() <= FRAC_PI_2 + 1e-9) {
         return (f64::NAN, f64::NAN);
     }
@@ -112,52 +103,6 @@ pub(crate) fn relabelled(mut found: Ticks, (low, high): (f64, f64), most: usize)
         }
     }
     found
-}
-
-impl Pen<'_> {
-    /// Meridians, parallels and the edge of the map.
-    pub(crate) fn graticule(&mut self) {
-        let degrees = |from: i32, to: i32, step: usize| (from..=to).step_by(step).map(f64::from);
-        for ra in degrees(-180 + MERIDIANS, 180 - MERIDIANS, MERIDIANS as usize) {
-            self.curve(degrees(-90, 90, 2).map(|dec| (ra, dec)), self.theme.grid);
-        }
-        for dec in degrees(-90 + PARALLELS, 90 - PARALLELS, PARALLELS as usize) {
-            self.curve(degrees(-180, 180, 4).map(|ra| (ra, dec)), self.theme.grid);
-        }
-        for ra in [-180.0, 180.0] {
-            self.curve(degrees(-90, 90, 2).map(|dec| (ra, dec)), self.theme.line);
-        }
-    }
-
-    fn curve(&mut self, angles: impl Iterator<Item = (f64, f64)>, color: crate::colormap::Color) {
-        let layout = self.layout;
-        let points = angles.map(|(ra, dec)| pixel(layout, place(ra.to_radians(), dec.to_radians()))).collect();
-        self.marks.push(Mark::Line { points, thickness: layout.pixels(1.0), color });
-    }
-
-    /// The angles of the graticule, over the points.
-    pub(crate) fn angles(&mut self, picture: &Picture) {
-        let scale = self.layout.scale;
-        for dec in (-90 + PARALLELS..90).step_by(PARALLELS as usize) {
-            let edge = if picture.x.inverted { PI } else { -PI };
-            let (x, y) = pixel(self.layout, place(edge, f64::from(dec).to_radians()));
-            let at = (f64::from(x) - 8.0 * scale, f64::from(y) + 6.0 * scale);
-            self.write(&format!("{dec}°"), MARK_TEXT, at, Anchor::End, self.theme.text);
-        }
-        for ra in (-180 + MERIDIANS..180).step_by(MERIDIANS as usize) {
-            let (x, y) = pixel(self.layout, place(f64::from(ra).to_radians(), 0.0));
-            let at = (f64::from(x), f64::from(y) - 5.0 * scale);
-            self.write(&format!("{}°", ra.rem_euclid(360)), MARK_TEXT, at, Anchor::Middle, self.theme.text);
-        }
-        self.names(picture);
-    }
-}
-
-fn pixel(layout: &Layout, (x, y): (f64, f64)) -> (f32, f32) {
-    let plot = layout.plot;
-    let across = plot.x as f64 + layout.x.share(x) * plot.width as f64;
-    let down = plot.bottom() as f64 - layout.y.share(y) * plot.height as f64;
-    (across as f32, down as f32)
 }
 
 #[cfg(test)]
