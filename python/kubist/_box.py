@@ -66,7 +66,7 @@ def _region(what: str, value: Any) -> dict[str, Any]:
 
 def _window(what: str, value: Any) -> tuple[float, float]:
     low, high = pair(what, value)
-    return finite(what, low), finite(what, high)
+    return fraction(what, low), fraction(what, high)
 
 
 def _order(what: str, value: Any) -> list[str]:

@@ -15,6 +15,11 @@ if TYPE_CHECKING:
     import numpy as np
 
 _UNITS = {"s", "ms", "us", "ns"}
+_FINER = {
+    ("M", "Y"): "D", ("M", "M"): "D", ("M", "W"): "D", ("M", "h"): "s", ("M", "m"): "s",
+    ("m", "W"): "s", ("m", "D"): "s", ("m", "h"): "s", ("m", "m"): "s",
+}  # fmt: skip
+"""The unit of a column for each unit of NumPy that no column has. Months have no fixed duration."""
 """Units of times in Arrow; days become dates."""
 
 
@@ -71,11 +76,36 @@ def from_numpy(name: str, values: np.ndarray[Any, Any]) -> _kubist.NumpyColumn:
     return _kubist.NumpyColumn.of_bytes(stored, contiguous.view(numpy.uint8), nulls)
 
 
+def _converted(name: str, numpy: Any, values: np.ndarray[Any, Any], unit: str) -> Any:
+    """The same times in a finer unit.
+
+    Raises
+    ------
+    InvalidInput
+        A time does not fit in 64 bits of the unit; NumPy would wrap it around.
+    """
+    finer = values.astype(f"{values.dtype.kind}8[{unit}]")
+    changed = finer.astype(values.dtype) != values
+    changed &= ~numpy.isnat(values)
+    if changed.any():
+        row = int(changed.argmax())
+        raise InvalidInput(
+            f"column {name}, row {row}: {values.view(numpy.int64)[row]} in {values.dtype} "
+            f"exceeds 64 bits of {unit}"
+        )
+    return finer
+
+
 def _times(name: str, numpy: Any, values: np.ndarray[Any, Any]) -> tuple[Any, str]:
     """Dates, timestamps and durations as integers, and the name of their type."""
     unit, count = numpy.datetime_data(values.dtype)
     is_moment = values.dtype.kind == "M"
     native = values.astype(values.dtype.newbyteorder("="), copy=False)
+    finer = _FINER.get((values.dtype.kind, unit))
+    if finer is None and count != 1 and (unit in _UNITS or (unit == "D" and is_moment)):
+        finer = unit
+    if finer is not None:
+        native, unit, count = _converted(name, numpy, native, finer), finer, 1
     if unit == "D" and count == 1 and is_moment:
         days = native.view(numpy.int64)
         known = days[~numpy.isnat(native)]

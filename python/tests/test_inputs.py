@@ -290,3 +290,37 @@ def test_pyarrow_is_optional(path: Path, run_python: Any) -> None:
     """
     done = run_python(script, path)
     assert done.stdout == "fine\n", done.stderr
+
+
+@pytest.mark.parametrize(
+    ("given", "stored"),
+    [
+        ("M8[Y]", "M8[D]"),
+        ("M8[M]", "M8[D]"),
+        (">M8[W]", "M8[D]"),
+        ("M8[h]", "M8[s]"),
+        ("M8[m]", "M8[s]"),
+        ("M8[10ms]", "M8[ms]"),
+        ("m8[W]", "m8[s]"),
+        ("m8[D]", "m8[s]"),
+        ("m8[h]", "m8[s]"),
+    ],
+)
+def test_times_of_coarse_units_are_stored_exactly(path: Path, given: str, stored: str) -> None:
+    times = np.array([17, -3, 0, "NaT"], given)
+    t = kubist.create(path, {"x": np.arange(4.0), "when": times}, dimensions=["x"])
+    found = t.query(order_by="x").to_numpy()["when"]
+    assert found.dtype == stored
+    assert np.array_equal(found[:3], times[:3]) and np.isnat(found[3])
+
+
+def test_times_that_no_unit_holds_are_refused(path: Path) -> None:
+    for times, words in (
+        (np.array([1, 2**62], "M8[h]"), "row 1: .* exceeds 64 bits of s"),
+        (np.array([1], "m8[M]"), "no column type has the unit"),
+        (np.array([1], "M8[ps]"), "no column type has the unit"),
+    ):
+        with pytest.raises(kubist.InvalidInput, match=words):
+            kubist.create(
+                path, {"x": np.arange(float(len(times))), "when": times}, dimensions=["x"]
+            )

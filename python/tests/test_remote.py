@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 import datetime as dt
+import json
 import socket
 import subprocess
 import sys
 import threading
+import urllib.error
+import urllib.request
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -135,8 +138,7 @@ def test_frames_and_paths_are_those_of_the_directory(table: kubist.Table, server
     same(remote.trajectories(**region).to_arrow(), table.trajectories(**region).to_arrow())
     assert remote.trajectories(box={"x": (0.1, 0.11)}, limit=3).to_arrow().num_rows == 3
     lazy = [
-        side.scan(inclusion="p", sample=0.5).filter(pl.col("x") < 0.25)
-        for side in (table, remote)
+        side.scan(inclusion="p", sample=0.5).filter(pl.col("x") < 0.25) for side in (table, remote)
     ]
     frames = [frame.select("pid", "p").sort("pid").collect() for frame in lazy]
     assert frames[0].height > 1000 and frames[0].equals(frames[1])
@@ -290,3 +292,41 @@ def test_a_token_is_shown(table: kubist.Table) -> None:
         assert token not in str(caught.value)
     finally:
         server.stop()
+
+
+def posted(server: Server, call: str, **body: object) -> bytes:
+    request = urllib.request.Request(
+        f"{server.url}v1/tables/{server.name}/{call}",
+        json.dumps(body).encode(),
+        {"content-type": "application/json"},
+    )
+    return urllib.request.urlopen(request).read()
+
+
+def test_requests_have_the_forms_of_python(table: kubist.Table, server: Server) -> None:
+    server.name = Path(table.location).stem
+    for asked in (
+        {"sample": "1%"},
+        {"window": ["0%", "10 %"]},
+        {"box": {"x": ["10 cm", "0.3 m"]}, "where": "kind = 'water'"},
+        {"box": {"at": ["2023-11-15", None]}, "sample": 0.5},
+    ):
+        count = json.loads(posted(server, "count", **asked))["count"]
+        box = {name: tuple(ends) for name, ends in asked.get("box", {}).items()}
+        assert count == table.count(**(asked | {"box": box})) > 0
+    wanted = table.query(order_by="kind desc, least(x, y)", limit=5, columns=["pid"]).to_numpy()
+    order = {"order_by": "kind desc, least(x, y)", "limit": 5, "columns": ["pid"]}
+    text = posted(server, "query", format="csv", **order).decode()
+    assert list(map(int, text.split()[1:])) == wanted["pid"].tolist()
+    for error, aggregates in (
+        ("1%", "mean(x), count()"),
+        ("0.5 abs", "count()"),
+        ("1 cm", "mean(x)"),
+    ):
+        aim = {"error": error, "aggregates": aggregates, "within": "10 s"}
+        figures = json.loads(posted(server, "estimate", group_by="kind", **aim))["figures"]
+        assert {figure["aggregate"] for figure in figures} == set(aggregates.split(", "))
+    for name, value in {"limit": "ten", "sample": "few", "columns": "x"}.items():
+        with pytest.raises(urllib.error.HTTPError) as raised:
+            posted(server, "query", **{name: value})
+        assert name in json.loads(raised.value.read())["error"]["message"]

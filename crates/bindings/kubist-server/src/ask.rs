@@ -3,6 +3,7 @@
 use kubist::{Cancel, Query, Request, RunOptions};
 use serde::Deserialize;
 
+use crate::forms;
 use crate::problem::{Problem, Result};
 
 /// The most columns of a response. The constants below limit cells of a request and values of a column.
@@ -173,14 +174,28 @@ pub struct Nothing {}
 pub fn parse<T: Asked>(body: &[u8]) -> Result<(Region, T)> {
     let wrong = |error: serde_json::Error| Problem::invalid(format!("wrong body of the request: {error}"));
     let mut rest: serde_json::Map<String, serde_json::Value> = serde_json::from_slice(body).map_err(wrong)?;
+    forms::settle(&mut rest).map_err(Problem::invalid)?;
     let version = serde_json::from_value(rest.remove("version").unwrap_or_default()).map_err(wrong)?;
     let spec = T::SPEC.iter().filter_map(|name| rest.remove_entry(*name)).filter(|(_, value)| !value.is_null());
-    let spec = serde_json::from_value(serde_json::Value::Object(spec.collect())).map_err(wrong)?;
+    let spec: serde_json::Map<_, _> = spec.collect();
+    let spec = serde_json::from_value(serde_json::Value::Object(spec.clone())).map_err(|error| in_spec(&spec, error))?;
     let unknown = |error: serde_json::Error| match unknown_field::<T>(&error.to_string()) {
         Some(message) => Problem::invalid(message),
         None => wrong(error),
     };
     Ok((Region { version, spec }, serde_json::from_value(serde_json::Value::Object(rest)).map_err(unknown)?))
+}
+
+/// The error of the fields of a query, with the name of the field.
+fn in_spec(spec: &serde_json::Map<String, serde_json::Value>, error: serde_json::Error) -> Problem {
+    let alone = |name: &String, value: &serde_json::Value| serde_json::json!({ name.as_str(): value });
+    let error = error.to_string();
+    let name = spec.iter().find(|(name, value)| serde_json::from_value::<Query>(alone(name, value)).is_err());
+    let message = match name {
+        Some((name, _)) if !error.starts_with(name.as_str()) => format!("{name}: {error}"),
+        _ => error,
+    };
+    Problem::invalid(format!("wrong body of the request: {message}"))
 }
 
 /// Returns the error of an unknown field with all fields of the request, because the parser knows only the

@@ -20,6 +20,7 @@ mod connections;
 mod estimate;
 #[doc(hidden)]
 pub mod fuzz;
+mod forms;
 mod guard;
 mod histogram;
 mod page;

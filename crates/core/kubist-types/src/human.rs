@@ -19,6 +19,16 @@ pub fn counted(number: u64, noun: &str) -> String {
     format!("{} {noun}{}", count(number), if number == 1 { "" } else { "s" })
 }
 
+/// A finite number, plain or in percent: `0.01` and `1%` are the same.
+pub fn number_or_percent(text: &str) -> Option<f64> {
+    let text = text.trim();
+    let (number, divisor) = match text.strip_suffix('%') {
+        Some(percent) => (percent.trim(), 100.0),
+        None => (text, 1.0),
+    };
+    number.parse::<f64>().ok().filter(|number| number.is_finite()).map(|number| number / divisor)
+}
+
 /// `1536` as `1.5 KiB`.
 pub fn bytes(bytes: u64) -> String {
     const UNITS: [&str; 6] = ["KiB", "MiB", "GiB", "TiB", "PiB", "EiB"];

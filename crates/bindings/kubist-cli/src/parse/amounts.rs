@@ -2,6 +2,7 @@
 
 use kubist::Absolute;
 use kubist_plot::SIDES;
+use kubist_types::human::number_or_percent;
 
 /// A fraction in (0, 1], as a number or in percent.
 pub fn fraction(text: &str) -> Result<f64, String> {
@@ -82,15 +83,7 @@ pub fn steps(text: &str) -> Result<(Option<i64>, Option<i64>), String> {
 
 /// A number, plain or in percent.
 fn number(text: &str) -> Result<f64, String> {
-    let text = text.trim();
-    let (number, divisor) = match text.strip_suffix('%') {
-        Some(percent) => (percent.trim(), 100.0),
-        None => (text, 1.0),
-    };
-    match number.parse::<f64>() {
-        Ok(number) if number.is_finite() => Ok(number / divisor),
-        _ => Err(format!("{text:?} is not a fraction (like 0.01 or 1%)")),
-    }
+    number_or_percent(text).ok_or_else(|| format!("{:?} is not a fraction (like 0.01 or 1%)", text.trim()))
 }
 
 /// A size in bytes: `256MiB`, `1GB`, `65536`.
