@@ -28,6 +28,8 @@ export interface Dimension {
 
 export interface TableInfo {
   name: string;
+  /** Distinguishes the table from another one that was made at its location. */
+  id: string;
   version: string;
   rows: number;
   columns: Column[];

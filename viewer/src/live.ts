@@ -1,4 +1,4 @@
-/** Follows the commits of a running simulation. */
+/** Follows the commits of a running simulation, also if the table is dropped and made again. */
 
 import * as api from "./api";
 import { pause } from "./pause";
@@ -33,10 +33,15 @@ export class Live {
     while (!signal.aborted && state.view.live) {
       try {
         const { table } = state.view;
-        const { version } = state.profile!.info;
-        // After a lost connection, the server's state is requested at once.
+        const { version, id } = state.profile!.info;
+        // After a lost connection or table, the server's state is requested at once.
         const info = isLost ? await api.info(table) : await api.changes(table, version, signal);
         if (signal.aborted) return;
+        if (info.id !== id) {
+          // Another table, perhaps with other columns.
+          location.reload();
+          return;
+        }
         if (isLost) {
           isLost = false;
           state.message = null;
@@ -55,8 +60,8 @@ export class Live {
         while (requests.isLoading && !signal.aborted) await pause(50);
       } catch (error) {
         if (signal.aborted) return;
-        isLost = !(error instanceof api.ApiError);
-        if (isLost) state.report(error);
+        isLost = true;
+        state.report(error);
         await pause(1000);
       }
     }

@@ -624,6 +624,23 @@ describe("the page", { skip }, () => {
     await second.stop();
   });
 
+  test("a table that is dropped and made again is shown", async () => {
+    const again = join(directory, "again.kubist");
+    run("copy", table, again);
+    const second = await serve([again]);
+    const page = await open("", { url: second.url });
+    const before = await status(page);
+    run("drop", again, "--yes");
+    await page.waitForFunction(() => window.kubist.status().message);
+    run("copy", table, again);
+    // The page loads again.
+    await page.waitForFunction((old) => ![undefined, old].includes(window.kubist?.status().version), before.version);
+    const after = await settled(page, (status) => !status.message);
+    assert.equal(after.total, Number(run("query", again, "--count")));
+    await close(page);
+    await second.stop();
+  });
+
   test("it goes on when the server is started again", async () => {
     let second = await serve([table]);
     const page = await open("", { url: second.url });

@@ -171,6 +171,8 @@ impl Pinned {
         let of_step = |(step, known): (i64, Thinned)| json!({"step": step, "below": known.below, "rows": known.rows});
         about["thinned_steps"] = thinned.map(of_step).collect();
         about["commits"] = commits.into();
+        // Distinguishes the table from another one at its location.
+        about["id"] = snapshot.token().table.into();
         // Clients must not see the server's paths.
         about["location"] = Value::Null;
         Ok(Pinned { version, snapshot, about: Arc::new(about), mark })
@@ -182,7 +184,9 @@ impl Pinned {
     ///
     /// `Cancelled` or a storage error.
     pub fn laid_out(&self, name: &str, cancel: &Cancel) -> kubist::Result<Value> {
-        let info = serde_json::to_value(self.snapshot.cancelled_by(cancel).info()?).unwrap_or_default();
+        let mut info = serde_json::to_value(self.snapshot.cancelled_by(cancel).info()?).unwrap_or_default();
+        // It names commands and the path on the server.
+        info["advice"] = json!([]);
         let mut described = self.described(name);
         if let (Value::Object(described), Value::Object(info)) = (&mut described, info) {
             for (what, known) in info {
