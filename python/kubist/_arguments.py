@@ -45,6 +45,9 @@ if TYPE_CHECKING:
 
     Box = Mapping[str, End | tuple[End, End]]
     PerCell = tuple[int, Mapping[str, float | str]]
+    Relation = Literal["touches", "inside", "centre"]
+    """The objects with an extent that a box or a region selects."""
+
     Steps = int | tuple[int | None, int | None]
 
     Domain = tuple[End, End] | str | None

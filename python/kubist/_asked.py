@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, TypedDict
 
 if TYPE_CHECKING:
-    from ._arguments import AnyRegion, Box, PerCell, Steps
+    from ._arguments import AnyRegion, Box, PerCell, Relation, Steps
 
 
 class Region(TypedDict, total=False):
@@ -20,6 +20,7 @@ class Region(TypedDict, total=False):
     where: str | None
     region: AnyRegion | None
     steps: Steps | None
+    relation: Relation | None
 
 
 class Part(Region, total=False):

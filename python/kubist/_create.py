@@ -95,7 +95,7 @@ def create(
     extent
         For objects with a bounding box: ``{"x": ("x_min", "x_max")}`` names the columns of its
         ends, by the column of the position. ``box`` and ``region`` of queries then select the
-        objects that they touch, or others (`Table.relation`). Rows whose position is not between
+        objects that they touch, or others (``relation`` of `Table.query`). Rows whose position is not between
         the ends are refused. It is stored in the metadata.
     storage
         Options of the storage, as ``{"compression": "small", "shared": True}``. ``compression`` is

@@ -65,7 +65,8 @@ class InDirectory(Neighbours, Looks, Generic[Opened]):
 
         Parameters
         ----------
-        box, where, region, sample, window, steps, columns, inclusion, limit, order_by, per_cell
+        box, where, region, relation, sample, window, steps, columns, inclusion, limit, order_by,
+        per_cell
             As for `query`.
         fit
             A file of ``kubist model fit -o FILE`` for this store. The report then has the
@@ -188,7 +189,7 @@ class InDirectory(Neighbours, Looks, Generic[Opened]):
         ----------
         parts
             The number of parts, 1 to 65,536; some may be empty.
-        box, where, region, sample, window, steps, columns, inclusion
+        box, where, region, relation, sample, window, steps, columns, inclusion
             As for `query`.
         by
             ``"space"``, or ``"hosts"`` for a table on a cluster: each part can then be read from
@@ -233,7 +234,7 @@ class InDirectory(Neighbours, Looks, Generic[Opened]):
             The number of processes; None: one for each core.
         splits
             The number of parts; None: four for each process.
-        box, where, region, sample, window, steps, columns, inclusion
+        box, where, region, relation, sample, window, steps, columns, inclusion
             As for `query`.
         progress
             Called after each part with the number of rows done and in total, both approximate.
@@ -282,7 +283,7 @@ class InDirectory(Neighbours, Looks, Generic[Opened]):
         ----------
         partitions
             The number of partitions; None: about a million rows each.
-        box, where, region, sample, window, steps, columns, inclusion
+        box, where, region, relation, sample, window, steps, columns, inclusion
             As for `query`.
 
         Examples

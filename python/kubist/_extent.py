@@ -13,15 +13,17 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator, Mapping, Sequence
 from itertools import pairwise, product
-from typing import Any, Literal, get_args
+from typing import TYPE_CHECKING, Any
 
 from . import _box
 from ._data import _parts_of
 from ._errors import InvalidInput
 from ._libraries import is_a, need
 
-Relation = Literal["touches", "inside", "centre"]
-RELATIONS = get_args(Relation)
+if TYPE_CHECKING:
+    from ._arguments import Relation
+
+RELATIONS = ("touches", "inside", "centre")
 
 Extent = dict[str, tuple[str, str]]
 """The columns of the low and high ends, by the column of the position."""
@@ -63,6 +65,18 @@ def pairs(given: Any) -> Extent:
 def stored(metadata: Mapping[str, Any]) -> Extent:
     """The extent in the metadata of a table."""
     return {name: (low, high) for name, (low, high) in metadata.get(KEY, {}).items()}
+
+
+def relation(given: Any, extent: Extent) -> Relation:
+    """The relation of a query; without one, ``touches``."""
+    if given is None:
+        return "touches"
+    if given not in RELATIONS:
+        raise InvalidInput(f"relation: expected {', '.join(RELATIONS)}, not {given!r}")
+    if not extent:
+        raise InvalidInput("relation: the table has no extent: see kubist.create")
+    known: Relation = given
+    return known
 
 
 def related(asked: dict[str, Any], extent: Extent, relation: Relation) -> dict[str, Any]:
@@ -152,7 +166,7 @@ def _of_region(region: dict[str, Any], extent: Extent, relation: Relation) -> di
 def _unsupported(kind: str, relation: str) -> InvalidInput:
     return InvalidInput(
         f"region: no rule decides which objects are related to {kind!r} by {relation!r}: "
-        "use relation('centre'), or another region"
+        "use relation='centre', or another region"
     )
 
 

@@ -20,10 +20,10 @@ from ._shown import html_notes
 if TYPE_CHECKING:
     import polars as pl
 
-    from ._arguments import AnyRegion, Box, Steps
+    from ._arguments import AnyRegion, Box, Relation, Steps
     from ._describe import Description
     from ._picture import Picture
-    from ._sql import Relation, SqlTable
+    from ._sql import SqlSource, SqlTable
     from .rasters import Raster
 
 _HEAD = 5
@@ -60,7 +60,7 @@ class Looks(Moving):
         ----------
         columns
             Columns of numbers; None: all.
-        box, where, region, sample, window, steps
+        box, where, region, relation, sample, window, steps
             The rows, as for `estimate`.
         error, within, max_rows, max_bytes, confidence, tails
             The goal, as for `estimate`. By default up to 200,000 rows are read for ten columns.
@@ -90,6 +90,7 @@ class Looks(Moving):
         box: Box | None = None,
         where: str | None = None,
         region: AnyRegion | None = None,
+        relation: Relation | None = None,
         steps: Steps | None = None,
         sample: float | str | None = None,
         limit: int | None = None,
@@ -114,7 +115,7 @@ class Looks(Moving):
             The column or expression that colours the points. Texts, booleans and few integers have
             a colour each. Three columns are red, green and blue, from 0 to 1 or in 8 or 16 bits.
             None: the number of points at each location.
-        box, where, region, steps
+        box, where, region, relation, steps
             The rows, as for `query`.
         sample, limit
             The size of the sample, as for `query`; by default at most 200,000 points.
@@ -163,6 +164,7 @@ class Looks(Moving):
             box=box,
             where=where,
             region=region,
+            relation=relation,
             steps=steps,
             sample=sample,
             limit=limit,
@@ -196,6 +198,7 @@ class Looks(Moving):
         box: Box | None = None,
         where: str | None = None,
         region: AnyRegion | None = None,
+        relation: Relation | None = None,
         steps: Steps | None = None,
         sample: float | str | None = None,
         confidence: float = 0.95,
@@ -216,7 +219,7 @@ class Looks(Moving):
             ``count()``, ``count(z)``, ``sum(z)``, ``mean(z)``, ``min(z)``, ``max(z)``, ``var(z)``,
             ``std(z)``, ``median(z)``, ``p95(z)`` or ``quantile(z, 0.95)`` of a column, an
             expression, or a condition, which counts as 1 and 0. Null and NaN are missing values.
-        box, where, region, steps
+        box, where, region, relation, steps
             The rows, as for `query`. The grid starts at a low end that the box has for an axis.
             Otherwise its edges are multiples of the width, and it has all rows.
         sample
@@ -245,7 +248,9 @@ class Looks(Moving):
         need("numpy", "raster()")
         from .rasters import raster
 
-        question = self._question(box=box, where=where, region=region, steps=steps, sample=sample)
+        question = self._question(
+            box=box, where=where, region=region, relation=relation, steps=steps, sample=sample
+        )
         return raster(self._pinned(), question, (x, y), cell, value, box, confidence)
 
     @checked_options(Rest)
@@ -271,7 +276,7 @@ class Looks(Moving):
             its SQL. It has integers of 128 bits for sums.
         tables
             Other tables, snapshots and file indexes by the name that they have in the query.
-        where, region, sample, window, steps, columns, inclusion, limit, order_by, per_cell
+        where, region, relation, sample, window, steps, columns, inclusion, limit, order_by, per_cell
             The rows of ``self``, as for `scan`.
 
         Examples
@@ -282,13 +287,13 @@ class Looks(Moving):
         """
         from . import _sql
 
-        return _sql.run(query, engine, self._relation(asked), tables)
+        return _sql.run(query, engine, self._sql_source(asked), tables)
 
-    def _relation(self, asked: Rest) -> Relation:
+    def _sql_source(self, asked: Rest) -> SqlSource:
         """The table in an SQL query."""
-        from ._sql import Relation
+        from ._sql import SqlSource
 
-        return Relation(
+        return SqlSource(
             lambda: self._source({"box": None, **asked}, None), lambda: self.to_dataset(**asked)
         )
 

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from ._directory import InDirectory, Opened
 from ._errors import InvalidInput
-from ._extent import RELATIONS, Relation, border, quoted
+from ._extent import border, quoted
 from ._options import checked_options
 
 if TYPE_CHECKING:
@@ -20,34 +20,6 @@ class Objects(InDirectory[Opened]):
 
     def snapshot(self, step: int | None = None) -> InDirectory[Opened]:
         raise NotImplementedError
-
-    def relation(self, relation: Relation) -> InDirectory[Opened]:
-        """Pins the newest snapshot; its queries relate objects to ``box`` and ``region``.
-
-        For tables with an ``extent`` (`kubist.create`). Other queries select what they touch.
-
-        Parameters
-        ----------
-        relation
-            ``"touches"``: the bounding box and the region have a point in common. ``"inside"``:
-            the bounding box is in the region. ``"centre"``: the position is in the region.
-
-        Raises
-        ------
-        InvalidInput
-            An unknown relation, or a table without an extent.
-
-        Examples
-        --------
-        >>> cells.relation("inside").query(box={"x": (0, 512), "y": (0, 512)})
-        """
-        if relation not in RELATIONS:
-            raise InvalidInput(f"relation: expected {', '.join(RELATIONS)}, not {relation!r}")
-        if not self._extent_of():
-            raise InvalidInput(f"relation: {self.location} has no extent: see kubist.create")
-        found = self.snapshot()
-        found._related_by = relation
-        return found
 
     @checked_options()
     def border(

@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     import pyarrow as pa
     import pyarrow.dataset
 
-    from ._arguments import AnyRegion, Box, Seconds, Steps
+    from ._arguments import AnyRegion, Box, Relation, Seconds, Steps
     from ._asked import Asked
     from ._scan import Source
     from ._spec import QuerySpec
@@ -40,7 +40,6 @@ class Questions:
     """Queries and estimates of a table or a snapshot."""
 
     _known_extent: _extent.Extent | None = None
-    _related_by: _extent.Relation = "touches"
 
     def _pinned(self) -> Pinned:
         raise NotImplementedError
@@ -122,6 +121,10 @@ class Questions:
             A region of `kubist.region`, or its JSON: ``region.sphere((0, 0, 0), 2)``, a cylinder,
             a polygon, a cone on the sky, and unions, intersections and differences of them. Rows
             on a boundary are inside. The page "Regions" lists the kinds.
+        relation
+            For tables with an ``extent`` (`kubist.create`): the objects that ``box`` and ``region``
+            select. ``"touches"``, the default: the bounding box has a point in common with them.
+            ``"inside"``: it is in them. ``"centre"``: the position is in them.
         per_cell
             ``(rows, {"x": width, "y": width})``: the rows of lowest priority in each cell of a
             regular grid. The view then stays even and does not flicker when it pans. A width is a
@@ -188,7 +191,8 @@ class Questions:
 
         Parameters
         ----------
-        box, where, region, sample, window, steps, columns, inclusion, limit, order_by, per_cell
+        box, where, region, relation, sample, window, steps, columns, inclusion, limit, order_by,
+        per_cell
             As for `query`. With ``limit`` or ``per_cell``, only columns are pushed down.
         on_result
             Called with each `Result` before the frame reads it. Its ``stats`` show the cost
@@ -226,7 +230,8 @@ class Questions:
 
         Parameters
         ----------
-        box, where, region, sample, window, steps, columns, inclusion, limit, order_by, per_cell
+        box, where, region, relation, sample, window, steps, columns, inclusion, limit, order_by,
+        per_cell
             As for `scan`.
         on_result
             As for `scan`.
@@ -256,6 +261,7 @@ class Questions:
         region: AnyRegion | None = None,
         window: tuple[float, float] | None = None,
         steps: Steps | None = None,
+        relation: Relation | None = None,
         columns: Sequence[str] | None = None,
         sample: float | str | None = None,
         limit: int | None = None,
@@ -269,7 +275,7 @@ class Questions:
 
         Parameters
         ----------
-        box, where, region, window, steps
+        box, where, region, relation, window, steps
             The region, as for `query`.
         by
             The column that identifies a trajectory. None: the table's identity, or else its
@@ -297,7 +303,7 @@ class Questions:
         elif not isinstance(by, str):
             raise InvalidInput(f"by: {by!r} is not a column name")
         through = self._question(
-            box=box, where=where, region=region, window=window, steps=steps
+            box=box, where=where, region=region, window=window, steps=steps, relation=relation
         )
         question = self._question(columns=columns, sample=sample, limit=limit, order_by=order_by)
 
@@ -329,6 +335,7 @@ class Questions:
         *,
         where: str | None = None,
         region: AnyRegion | None = None,
+        relation: Relation | None = None,
         steps: Steps | None = None,
         columns: Sequence[str] | None = None,
         start: float = 0.001,
@@ -342,7 +349,7 @@ class Questions:
 
         Parameters
         ----------
-        box, where, region, steps, columns
+        box, where, region, relation, steps, columns
             As for `query`.
         start
             The first fraction, in (0, 1], at least 2**-64.
@@ -362,7 +369,7 @@ class Questions:
         ...     draw(seen, label=f"{r.fraction:.1%}")
         """
         question = self._question(
-            box=box, where=where, region=region, steps=steps, columns=columns
+            box=box, where=where, region=region, relation=relation, steps=steps, columns=columns
         )
         first, growth = _box.number("start", start), _box.number("factor", factor)
         pinned = self._pinned()
@@ -403,6 +410,7 @@ class Questions:
         sample: float | str | None = None,
         window: tuple[float, float] | None = None,
         steps: Steps | None = None,
+        relation: Relation | None = None,
         confidence: float = 0.95,
         tails: float | None = None,
         progressive: bool = False,
@@ -424,7 +432,7 @@ class Questions:
             Sums, counts, means and shares combine: ``sum(a*b)/sum(b)``. ``ratio`` is the sum of a
             over the sum of b. Variances divide by n - 1. ``AS`` gives an aggregate a name, by
             which the result has it: ``"mean(ux) AS m"``.
-        box, where, region, steps
+        box, where, region, relation, steps
             The rows to estimate, as for `query`.
         window
             The priorities that the sample may use. The result still refers to all rows.
@@ -477,7 +485,13 @@ class Questions:
         # Not the decorator: its frame would shift the `stacklevel` of warnings.
         refuse_unknown("estimate", unknown, _ESTIMATE_OPTIONS)
         question = self._question(
-            box=box, where=where, region=region, sample=sample, window=window, steps=steps
+            box=box,
+            where=where,
+            region=region,
+            relation=relation,
+            sample=sample,
+            window=window,
+            steps=steps,
         )
         request = _estimate.request(
             question,
@@ -503,7 +517,8 @@ class Questions:
 
         Parameters
         ----------
-        box, where, region, sample, window, steps, columns, inclusion, limit, order_by, per_cell
+        box, where, region, relation, sample, window, steps, columns, inclusion, limit, order_by,
+        per_cell
             As for `query`.
 
         Raises
@@ -526,7 +541,7 @@ class Questions:
 
         Parameters
         ----------
-        box, where, region, sample, window, steps
+        box, where, region, relation, sample, window, steps
             As for `query`.
 
         Raises
@@ -560,10 +575,14 @@ class Questions:
         return self._known_extent
 
     def _question(self, **asked: Unpack[Asked]) -> QuerySpec:
+        relation = asked.pop("relation", None)
         selects = asked.get("box") is not None or asked.get("region") is not None
-        if selects and (extent := self._extent_of()):
-            related = _extent.related(cast("dict[str, Any]", asked), extent, self._related_by)
-            return _box.spec(lambda: self.schema, cast("Asked", related))
+        if selects or relation is not None:
+            extent = self._extent_of()
+            own = _extent.relation(relation, extent)
+            if extent:
+                related = _extent.related(cast("dict[str, Any]", asked), extent, own)
+                asked = cast("Asked", related)
         return _box.spec(lambda: self.schema, asked)
 
 

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from ._dataset import Dataset
 
 
-class Relation(NamedTuple):
+class SqlSource(NamedTuple):
     """A table or an index of files that a query names."""
 
     source: Callable[[], Any]
@@ -32,25 +32,25 @@ class Relation(NamedTuple):
 class SqlTable(Protocol):
     """A table, a snapshot or an index of files."""
 
-    def _relation(self, asked: Any) -> Relation: ...
+    def _sql_source(self, asked: Any) -> SqlSource: ...
 
 
-def _others(tables: Mapping[str, SqlTable] | None) -> dict[str, Relation]:
+def _others(tables: Mapping[str, SqlTable] | None) -> dict[str, SqlSource]:
     if tables is None:
         return {}
     if not isinstance(tables, Mapping) or not all(
-        isinstance(name, str) and hasattr(table, "_relation") for name, table in tables.items()
+        isinstance(name, str) and hasattr(table, "_sql_source") for name, table in tables.items()
     ):
         raise InvalidInput(
             f"tables: expected tables by name, as {{'m': materials}}, not {tables!r}"
         )
     if "self" in tables:
         raise InvalidInput("tables: self is the table of this call: use another name")
-    return {name: table._relation({}) for name, table in tables.items()}
+    return {name: table._sql_source({}) for name, table in tables.items()}
 
 
 def run(
-    query: str, engine: str, own: Relation, tables: Mapping[str, SqlTable] | None
+    query: str, engine: str, own: SqlSource, tables: Mapping[str, SqlTable] | None
 ) -> pl.DataFrame:
     """The result of one SELECT over ``own``, which is called ``self``, and other tables.
 

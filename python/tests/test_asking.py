@@ -63,13 +63,13 @@ def test_python(kind: Any) -> None:
     assert parameters(kind.scan, {"on_result"}) == everything
     assert parameters(kind.to_dataset, {"on_result"}) == everything
     assert parameters(kind.sql, {"query", "engine", "tables"}) | {"box"} == everything
-    region = {"box", "where", "region", "sample", "window", "steps"}
+    region = {"box", "where", "region", "relation", "sample", "window", "steps"}
     assert parameters(kind.count, set()) == region
     goal = {"error", "within", "max_rows", "max_bytes", "confidence", "tails"}
     grouped = {"aggregates", "group_by", "progressive"}
     assert parameters(kind.estimate, goal | grouped) == region
     assert parameters(kind.describe, goal | {"columns"}) == region
-    of_steps = {"box", "where", "region", "steps", "columns"}
+    of_steps = {"box", "where", "region", "relation", "steps", "columns"}
     assert parameters(kind.refine, {"start", "factor"}) == of_steps
     of_paths = everything - {"per_cell", "inclusion"}
     assert parameters(kind.trajectories, {"by"}) == of_paths

@@ -76,10 +76,10 @@ def test_boxes_touch_contain_and_hold_centres(table: kubist.Table, columns: Colu
         box = {"x": (x0, x1), "y": (y0, y1)}
         assert np.array_equal(found(table, box=box), np.flatnonzero(expected["touches"]))
         for relation, own in expected.items():
-            related = table.relation(relation)
-            assert np.array_equal(found(related, box=box), np.flatnonzero(own)), relation
+            wanted = np.flatnonzero(own)
+            assert np.array_equal(found(table, box=box, relation=relation), wanted), relation
             shape = region.box(x=(x0, x1), y=(y0, y1))
-            assert np.array_equal(found(related, region=shape), np.flatnonzero(own)), relation
+            assert np.array_equal(found(table, region=shape, relation=relation), wanted), relation
 
 
 def corners(c: Columns) -> list[tuple[Any, Any]]:
@@ -89,7 +89,6 @@ def corners(c: Columns) -> list[tuple[Any, Any]]:
 def test_regions_touch_and_contain(table: kubist.Table, columns: Columns) -> None:
     random = np.random.default_rng(3)
     c = columns
-    touches, inside = table, table.relation("inside")
     for _ in range(CASES):
         x, y, r, s = *random.uniform(0, 100, 2), *random.uniform(3, 20, 2)
         near_x = np.maximum(np.maximum(c["x_min"] - x, x - c["x_max"]), 0)
@@ -97,27 +96,35 @@ def test_regions_touch_and_contain(table: kubist.Table, columns: Columns) -> Non
         circle, oval = region.sphere({"x": x, "y": y}, r), region.ellipsoid((x, y), (r, s))
         near = near_x**2 + near_y**2 <= r * r
         all_in = np.all([(a - x) ** 2 + (b - y) ** 2 <= r * r for a, b in corners(c)], axis=0)
-        assert np.array_equal(found(touches, region=circle), np.flatnonzero(near))
-        assert np.array_equal(found(inside, region=circle), np.flatnonzero(all_in))
-        assert np.array_equal(found(touches, region=~circle), np.flatnonzero(~all_in))
-        assert np.array_equal(found(inside, region=~circle), np.flatnonzero(~near))
+        assert np.array_equal(found(table, region=circle), np.flatnonzero(near))
+        assert np.array_equal(
+            found(table, region=circle, relation="inside"), np.flatnonzero(all_in)
+        )
+        assert np.array_equal(found(table, region=~circle), np.flatnonzero(~all_in))
+        assert np.array_equal(
+            found(table, region=~circle, relation="inside"), np.flatnonzero(~near)
+        )
         oval_near = (near_x / r) ** 2 + (near_y / s) ** 2 <= 1
-        assert np.array_equal(found(touches, region=oval), np.flatnonzero(oval_near))
+        assert np.array_equal(found(table, region=oval), np.flatnonzero(oval_near))
         hole = region.sphere({"x": x, "y": y}, r / 2)
         apart = all_in & ~(near_x**2 + near_y**2 <= r * r / 4)
-        assert np.array_equal(found(inside, region=circle - hole), np.flatnonzero(apart))
+        assert np.array_equal(
+            found(table, region=circle - hole, relation="inside"), np.flatnonzero(apart)
+        )
         a, b, low = *random.normal(size=2), random.uniform(-50, 50)
         heights = np.array([a * one + b * other for one, other in corners(c)])
         half = region.half_space({"x": a, "y": b}, {"x": low / a, "y": 0})
-        assert np.array_equal(found(touches, region=half), np.flatnonzero(heights.max(0) >= low))
-        assert np.array_equal(found(inside, region=half), np.flatnonzero(heights.min(0) >= low))
+        assert np.array_equal(found(table, region=half), np.flatnonzero(heights.max(0) >= low))
+        assert np.array_equal(
+            found(table, region=half, relation="inside"), np.flatnonzero(heights.min(0) >= low)
+        )
         slab = region.slab({"x": a, "y": b}, low, low + 9)
         across = (heights.max(0) >= low) & (heights.min(0) <= low + 9)
         within = (heights.min(0) >= low) & (heights.max(0) <= low + 9)
-        assert np.array_equal(found(touches, region=slab), np.flatnonzero(across))
-        assert np.array_equal(found(inside, region=slab), np.flatnonzero(within))
+        assert np.array_equal(found(table, region=slab), np.flatnonzero(across))
+        assert np.array_equal(found(table, region=slab, relation="inside"), np.flatnonzero(within))
         both = near | across
-        assert np.array_equal(found(touches, region=circle | slab), np.flatnonzero(both))
+        assert np.array_equal(found(table, region=circle | slab), np.flatnonzero(both))
 
 
 def test_polygons_are_those_of_shapely(table: kubist.Table, columns: Columns) -> None:
@@ -138,14 +145,27 @@ def test_polygons_are_those_of_shapely(table: kubist.Table, columns: Columns) ->
         touch = shapely.intersects(shape, boxes)
         assert np.array_equal(found(table, region=own), np.flatnonzero(touch))
         inside = shapely.covers(shape, boxes)
-        assert np.array_equal(found(table.relation("inside"), region=own), np.flatnonzero(inside))
+        assert np.array_equal(found(table, region=own, relation="inside"), np.flatnonzero(inside))
+
+
+def test_every_query_takes_the_relation(table: kubist.Table) -> None:
+    asked: Any = {"box": {"x": (20, 60), "y": (20, 60)}, "relation": "inside"}
+    count = table.count(**asked)
+    assert count == len(table.query(**asked).to_numpy()["id"]) < table.count(asked["box"])
+    assert table.estimate("count()", sample=1, **asked).value == count
+    assert sum(len(split.to_arrow()) for split in table.splits(3, **asked)) == count
+    assert sum(len(rows.to_arrow()) for rows in table.refine(**asked)) == count
+    assert table.scan(**asked).collect().height == count
+    assert table.explain(**asked).stats.rows_returned == count
+    assert f"{count:,} points" in table.plot("x", "y", limit=count + 1, **asked).caption
+    assert int(table.raster("x", "y", cell=5, **asked).values.sum()) == count
 
 
 def test_touching_reads_little_more_than_inside(table: kubist.Table) -> None:
     box = {"x": (20, 60), "y": (20, 60)}
     read = {}
     for relation in ("touches", "inside"):
-        result = table.relation(relation).query(box=box)
+        result = table.query(box=box, relation=relation)
         read[relation] = (result.to_arrow().num_rows, result.stats.rows_read)
     (touching, examined), (inside, _) = read["touches"], read["inside"]
     assert inside < touching and examined <= 2 * touching < ROWS / 2
@@ -229,7 +249,7 @@ def test_bad_extents_are_refused_by_name(path: Path, extent: Any, message: str) 
 @pytest.mark.parametrize(
     ("ask", "message"),
     [
-        (lambda t: t.relation("near"), "touches, inside, centre, not 'near'"),
+        (lambda t: t.count({"x": 1}, relation="near"), "touches, inside, centre, not 'near'"),
         (lambda t: t.border({"x": 0}), "larger than 0"),
         (lambda t: t.border({"x": 1e-9}), "borders, at most"),
         (lambda t: t.border({"x": [1, 1]}), "ascend"),
@@ -253,7 +273,7 @@ def test_bad_relations_are_refused_by_name(table: kubist.Table, ask: Any, messag
 
 def test_tables_without_an_extent_have_no_relations(path: Path) -> None:
     t = kubist.create(path, {"x": [1.0]}, ["x"])
-    for ask in (lambda: t.relation("inside"), lambda: t.border({"x": 1})):
+    for ask in (lambda: t.query(relation="inside"), lambda: t.border({"x": 1})):
         with pytest.raises(kubist.InvalidInput, match="has no extent"):
             ask()
 

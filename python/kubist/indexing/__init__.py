@@ -42,7 +42,7 @@ if TYPE_CHECKING:
 
     from .._arguments import AnyRegion
     from .._picture import Picture
-    from .._sql import Relation, SqlTable
+    from .._sql import SqlSource, SqlTable
 
 _ESTIMATE_OPTIONS = ["aggregates", "group_by", *Goal.__annotations__, "progressive"]
 
@@ -482,13 +482,13 @@ class FileIndex:
         """
         from .. import _sql
 
-        return _sql.run(query, engine, self._relation(asked), tables)
+        return _sql.run(query, engine, self._sql_source(asked), tables)
 
-    def _relation(self, asked: Part) -> Relation:
+    def _sql_source(self, asked: Part) -> SqlSource:
         """The rows in an SQL query."""
-        from .._sql import Relation
+        from .._sql import SqlSource
 
-        return Relation(
+        return SqlSource(
             lambda: _Source(self, _question.question(None, **asked)),
             lambda: self.to_dataset(**asked),
         )

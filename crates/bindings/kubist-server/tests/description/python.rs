@@ -56,7 +56,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, TypedDict
 
 if TYPE_CHECKING:
-    from ._arguments import AnyRegion, Box, PerCell, Steps
+    from ._arguments import AnyRegion, Box, PerCell, Relation, Steps
 "#;
 
 /// Parameters that choose among all rows, so that parts of a query cannot be read separately.
@@ -86,6 +86,10 @@ pub fn asked(schemas: &super::Schemas) -> String {
         out += &format!("\n\nclass {class}({base}, total=False):\n    \"\"\"{about}\"\"\"\n\n");
         for name in parameters().filter(|name| has(name)) {
             out += &format!("    {name}: {} | None\n", parameter(field(name)));
+        }
+        if class == "Region" {
+            // Python itself relates boxes and regions to objects.
+            out += "    relation: Relation | None\n";
         }
     }
     out += "\n\nKINDS = {\n";
