@@ -489,8 +489,8 @@ for what, name in [(lambda: t.query().to_arrow(), "pyarrow"), (lambda: t.sql("SE
     [
         (np.zeros(3, complex), "column x: NumPy's complex128 is not a column type"),
         (np.zeros((3, 2)), r"column x: expected one dimension, not an array of shape \(3, 2\)"),
-        (np.zeros(3, "M8[h]"), r"column x: .*datetime64\[h\].* \[D\]"),
-        (np.zeros(3, "m8[D]"), r"column x: .*timedelta64\[D\]"),
+        (np.zeros(3, "M8[ps]"), r"column x: .*datetime64\[ps\].* \[D\]"),
+        (np.zeros(3, "m8[M]"), r"column x: .*timedelta64\[M\]"),
         (np.array([2**40], "M8[D]"), "column x: a date exceeds 32 bits"),
         (np.zeros(3, np.longdouble), "column x: NumPy's .* is not a column type"),
         (np.zeros(4), "y has 3"),
