@@ -96,10 +96,11 @@ def test_ctrl_c_stops_all_processes(table: kubist.Table, tmp_path: Path) -> None
     file = tmp_path / "script.py"
     file.write_text(
         textwrap.dedent("""
-        import sys, time, kubist
+        import os, sys, time, kubist
 
         def waits(part):
-            print("begun", flush=True)
+            # One write, so that the lines of two processes do not mix.
+            os.write(1, b"begun\\n")
             time.sleep(60)
 
         if __name__ == "__main__":
