@@ -433,7 +433,7 @@ class Table(Objects["Table"]):
         push, pull
             Whether changes go there and come from there.
         progress
-            Called repeatedly with the number of rows done and in total.
+            Called every 50 ms with the number of rows done and in total.
 
         Examples
         --------

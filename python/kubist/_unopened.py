@@ -134,7 +134,7 @@ def sync(
     memory
         Bytes for the rows of one commit; None: the default of writers.
     progress
-        Called repeatedly with the number of rows done and in total.
+        Called every 50 ms with the number of rows done and in total.
 
     Raises
     ------
