@@ -46,6 +46,19 @@ def test_python_and_the_command_read_the_same(file: Path, tmp_path: Path) -> Non
     assert rows(kubist.open(tmp_path / "p")) == rows(kubist.open(tmp_path / "c")) == EXPECTED
 
 
+@pytest.mark.parametrize("null", ["NA,-999", "NA, -999", ["NA", -999], ("NA", "-999")])
+def test_words_for_null_have_several_forms(file: Path, tmp_path: Path, null: object) -> None:
+    read = {"decimal": ",", "null": null}
+    kubist.ingest(tmp_path / "t", file, dimensions=["when"], read=read)
+    assert rows(kubist.open(tmp_path / "t")) == EXPECTED
+
+
+@pytest.mark.parametrize("null", [True, [None], [["NA"]], object()])
+def test_other_words_for_null_are_refused(file: Path, tmp_path: Path, null: object) -> None:
+    with pytest.raises(kubist.InvalidInput, match="null: "):
+        kubist.ingest(tmp_path / "t", file, dimensions=["when"], read={"null": null})
+
+
 def test_a_dry_run_previews_the_types(file: Path, tmp_path: Path) -> None:
     plain = run(tmp_path / "t", file, "--dimensions", "when", "--dry-run").stdout
     done = run(tmp_path / "t", file, "--dimensions", "when", "--dry-run", *READ).stdout

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import json
 import os
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -225,8 +225,20 @@ def _text(value: Any) -> str | None:
     return None if value is None else str(value)
 
 
-def _words(given: str | Sequence[str] | None) -> tuple[str, ...]:
-    return (given,) if isinstance(given, str) else tuple(given or ())
+def _words(given: Any) -> tuple[str, ...]:
+    """Words that stand for null: a list of texts and numbers, or one text with commas."""
+    if given is None:
+        return ()
+    if isinstance(given, str):
+        return tuple(word.strip() for word in given.split(","))
+    words = [given] if isinstance(given, (bool, int, float)) else given
+    if not isinstance(words, Iterable):
+        raise InvalidInput(f"null: expected words such as ['NA', '-999'], not {given!r}")
+    words = list(words)
+    for word in words:
+        if isinstance(word, bool) or not isinstance(word, str | int | float):
+            raise InvalidInput(f"null: {word!r} is neither a text nor a number")
+    return tuple(map(str, words))
 
 
 ingest.__module__ = "kubist"
