@@ -1,21 +1,20 @@
 //! A common priority threshold for all writers of a step, which keeps the step within a budget.
 //!
-//! Each writer adds its records to a histogram of priorities. Every writer reads the same threshold from the
-//! sum: the upper edge of the last bin up to which the records fit. Bins are at most 1/128 of their priority
-//! wide, so for a budget of many records less than 1 % stays unused.
+//! Each writer adds its records to a histogram of priorities. From the sum, every writer computes the same
+//! threshold: the upper edge of the last bin up to which the records fit. A bin is at most 1/128 of its
+//! priority wide, so a budget of many records leaves less than 1 % unused.
 //!
 //! The records below the threshold are a uniform sample, as if the threshold had been fixed in advance (Ting,
 //! "Adaptive threshold sampling and unbiased estimation", arXiv 1708.04970).
 
 use crate::priority::Threshold;
 
-/// Number of bits after the leading bit of a priority that select the bin.
+/// Bits after the leading bit of a priority that select the bin.
 const BITS: u32 = 7;
 const EVEN: usize = 1 << BITS;
 
 pub const BINS: usize = EVEN * (64 - BITS as usize + 1);
 
-/// The bin of a priority. Bins are in the order of priorities.
 #[inline]
 pub fn bin(priority: u64) -> usize {
     match (priority >> BITS).checked_ilog2() {
