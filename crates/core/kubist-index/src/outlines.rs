@@ -1,12 +1,10 @@
-//! The properties of a page's runs that every query tests, in arrays, because the runs themselves are
-//! scattered in memory.
+//! The properties of a page's runs that every query tests, in arrays: the runs are scattered in memory.
 
 use crate::cube::{GridBox, MAX_DIMENSIONS};
 use crate::forest::{Forest, Region};
 use crate::pages::Page;
 use crate::priority::PriorityRange;
 
-/// The priorities and the cubes of a page's entries.
 #[derive(Debug)]
 pub struct Outlines {
     grid: u32,
@@ -18,7 +16,7 @@ pub struct Outlines {
 }
 
 impl Outlines {
-    /// The outlines of a page. All its entries are in the same grid.
+    /// The page's entries are all in one grid.
     pub fn of<L>(page: &Page<L>, forest: &Forest) -> Outlines {
         let Some(first) = page.cubes().next() else {
             return Outlines { grid: 0, dimensions: 1, priorities: Vec::new(), spans: Vec::new() };
@@ -59,7 +57,6 @@ impl Outlines {
         }
     }
 
-    /// Maximum bytes of memory for a page.
     pub fn memory(runs: usize, entries: usize) -> usize {
         size_of::<Outlines>() + runs * 16 + entries * MAX_DIMENSIONS * 8
     }

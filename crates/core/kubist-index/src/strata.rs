@@ -1,9 +1,9 @@
 //! Strata: how a run divides the priorities of its rows.
 //!
-//! A query for a range of priorities reads the strata that meet the range. Halvings suit samples: a cut by
-//! priority reads whole strata and few other rows, wherever it is. Windows suit loaders of random batches,
-//! which read many narrow ranges `[i/128, (i+1)/128)`: such a range meets one stratum of each run, because
-//! all runs of a table have the same edges.
+//! A query reads the strata that meet its range of priorities. Halvings suit samples: wherever a priority cuts,
+//! it reads whole strata and few other rows. Windows suit loaders of random batches, which read many narrow
+//! ranges `[i/128, (i+1)/128)`: such a range meets one stratum of each run, because all runs of a table have
+//! the same edges.
 
 use std::fmt;
 use std::str::FromStr;
@@ -12,12 +12,11 @@ use serde::{Deserialize, Serialize};
 
 use crate::priority::Threshold;
 
-/// Windows of all priorities end at multiples of 1/128.
 pub const WINDOWS: u64 = 128;
 const WINDOW_BITS: u32 = 64 - WINDOWS.trailing_zeros();
 const MOST_HALVINGS: usize = 16;
 
-/// The lowest priority of the window of a priority.
+/// The lowest priority of the window.
 pub fn window_start(priority: u64) -> u64 {
     priority >> WINDOW_BITS << WINDOW_BITS
 }
@@ -33,7 +32,6 @@ pub enum Strata {
     Windows,
 }
 
-/// All of them.
 pub const STRATA: [Strata; 2] = [Strata::Halvings, Strata::Windows];
 
 impl Strata {
@@ -86,7 +84,6 @@ impl fmt::Display for Strata {
     }
 }
 
-/// The error for a name that is not a division into strata.
 #[derive(Clone, Debug, PartialEq)]
 pub struct NoStrata(String);
 
@@ -106,7 +103,6 @@ impl FromStr for Strata {
     }
 }
 
-/// Joins small strata with the next.
 fn joined(strata: Vec<Vec<u32>>, wanted: usize) -> Vec<Vec<u32>> {
     let mut joined: Vec<Vec<u32>> = Vec::new();
     let mut small = Vec::new();

@@ -1,4 +1,4 @@
-//! Every stored value is within the error bound of the given value, and rounding it again changes nothing.
+//! Every stored value is within the error bound, and rounding it again changes nothing.
 
 use std::sync::Arc;
 
@@ -41,7 +41,6 @@ impl Exact {
 fn distance(stored: f64, given: f64) -> f64 {
     let difference = (stored - given).abs();
     let (a, b) = (Exact::of(stored), Exact::of(given));
-    // A value becomes zero or keeps its sign.
     assert!(stored == 0.0 || stored.is_sign_negative() == given.is_sign_negative(), "{given} became {stored}");
     let exact = if a > b { a.less(&b) } else { b.less(&a) };
     assert_eq!(Exact::of(difference), exact, "{given} became {stored}");

@@ -2,8 +2,9 @@
 //! query returns every committed matching row exactly once.
 //!
 //! Tables get up to three grids. Writers use a grid once they know it, and rewriters move runs between the
-//! trees. Every broken rule must be detected. Rules that histories keep are broken in the history. The rules
-//! of the state and the planner are broken by giving the planner the state of an implementation without the
+//! trees. The tests must also detect every broken rule. Rules of histories are broken in the history. Rules of
+//! the state and the planner are broken by a state from an implementation without the rule, or by misreading
+//! the plan.
 //! rule, or by misreading its plan.
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -21,10 +22,9 @@ use rand::rngs::SmallRng;
 use rand::seq::{IndexedRandom, IteratorRandom};
 use rand::{Rng, SeedableRng};
 
-/// Bits of a point.
 const BITS: u32 = 4;
-/// Levels per grid that separate points: on a line, in a square of four by four, and on a line of twice
-/// the length.
+/// Levels per grid that separate points: on a line, in a square of four by four, and on a line of twice the
+/// length.
 const LEVELS: [u32; 3] = [4, 2, 5];
 const WRITERS: [&str; 3] = ["ada", "ben", "cleo"];
 
@@ -45,7 +45,6 @@ enum Rule {
     CommitsRestateCutoffs,
     /// A cube's cutoff is the recorded one, and is not derived from its live runs.
     CutoffsAreRecorded,
-    /// A later entry with a higher cutoff does not raise it.
     CutoffsNeverRise,
     /// A removed run that is named again stays removed.
     RemovedStaysRemoved,
@@ -67,7 +66,6 @@ enum Rule {
     MovesRemoveTheirSources,
     /// It restates the cutoffs of that tree that its placement relied on.
     MovesRestateCutoffs,
-    /// A replica copies runs of its own tree.
     ReplicasStayInTheirTree,
 }
 
@@ -122,7 +120,7 @@ fn grid_box(grid: u32, low: u32, high: u32) -> GridBox {
 struct Table {
     rng: SmallRng,
     broken: Option<Rule>,
-    /// All three grids, of which the first ones are published.
+    /// All three grids; the first ones are published.
     forest: Forest,
     grids: u32,
     logs: Vec<Vec<Commit<Vec<Row>>>>,
@@ -201,7 +199,7 @@ impl Table {
         self.forgetful(state, rewrites, &positions)
     }
 
-    /// The state of an implementation that does not keep the broken rule.
+    /// The state of an implementation without the broken rule.
     fn forgetful(&self, state: State<Vec<Row>>, rewrites: usize, positions: &[usize]) -> State<Vec<Row>> {
         let mut runs: BTreeMap<RunId, Arc<Run<Vec<Row>>>> = state.live().map(|run| (run.id, run.clone())).collect();
         let mut cutoffs: BTreeMap<CubeId, Threshold> = state.cutoffs().collect();
@@ -317,7 +315,7 @@ impl Table {
         (runs, recorded.into_iter().collect())
     }
 
-    /// Merges runs of a cube, pushes overflow down, replicates, or moves runs to the tree of the newest grid.
+    /// Merges runs of a cube, pushes overflow down, replicates, or moves runs to the newest grid's tree.
     fn rewrite(&mut self) {
         let (rewrites, positions) = match self.keeps(Rule::RewritesAreSerial) {
             true => (self.rewrites.len(), self.any_prefix().1),

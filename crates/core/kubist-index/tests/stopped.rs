@@ -1,4 +1,4 @@
-//! Arranging and planning many runs can be cancelled at any check, and there are enough checks.
+//! Building a directory and planning can be cancelled at any check, and there are enough checks.
 
 use std::cell::Cell;
 use std::sync::Arc;
