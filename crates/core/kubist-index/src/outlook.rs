@@ -16,6 +16,7 @@ use crate::priority::Threshold;
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(try_from = "String", into = "String")]
 pub enum Replication {
+    /// Each record is stored once.
     None,
     /// Copies reach to the level of an average record of the cube's region, and `boost` levels further:
     /// `ceil(log_K(1 / P) + boost)` levels. P = W(cube) is the fraction of its region's records that the cube

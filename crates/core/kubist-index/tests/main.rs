@@ -1,3 +1,5 @@
+//! `--test it accuracy::` runs the tests of `accuracy.rs`.
+
 mod accuracy;
 mod blocks;
 mod protocol;
