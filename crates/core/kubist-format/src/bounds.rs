@@ -1,12 +1,11 @@
 //! Compact bounds of zones: minimum and maximum of the values per zone.
 //!
-//! All zones of a run share a scale that divides the keys between the smallest and the largest bound into
-//! steps. Bounds are rounded outwards to its steps, so that no value is excluded. Rounding a rounded bound
-//! changes nothing.
+//! All zones of a run share a scale that divides the keys between the smallest and largest bound into steps.
+//! Bounds are rounded outwards to these steps, so that no value is excluded. Rounding twice changes nothing.
 //!
-//! The keys of floats are far apart around zero, and the keys of infinities, NaN and placeholders such as
-//! -9999 are far from all others. A scale may therefore have steps of equal values, and a separate first and
-//! last step for outliers. The scale that separates the most bounds is chosen.
+//! The keys of floats are far apart around zero, and the keys of infinities, NaN and placeholders such as -9999
+//! are far from all others. A scale may therefore have steps of equal values, and a separate first and last
+//! step for outliers. The scale that separates the most bounds is chosen.
 
 use kubist_index::order::Keyed;
 
@@ -25,7 +24,7 @@ const FAR_OFF: usize = 32;
 /// The meaning of a column's keys for steps of equal values.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Values {
-    /// Numbers whose keys have the same distances as the numbers, or no numbers.
+    /// Numbers whose keys have the same distances, or no numbers.
     #[default]
     Keys,
     F32,
@@ -48,7 +47,7 @@ impl Values {
         }
     }
 
-    /// The smallest and the largest key of a finite number.
+    /// The smallest and largest key of a finite number.
     fn finite(self) -> (u64, u64) {
         match self {
             Values::Keys => (0, u64::MAX),
@@ -71,12 +70,11 @@ enum Scale {
     },
 }
 
-/// The steps that bounds are rounded to.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Steps {
     base: u64,
     top: u64,
-    /// The scale covers the keys from `low` to `high`. Lower and higher keys have one step each.
+    /// The scale covers `low` to `high`. Lower and higher keys have one step each.
     low: u64,
     high: u64,
     /// Maximum number of steps, and number of steps of the scale.
@@ -93,8 +91,7 @@ impl Steps {
         Steps { base, top, low: base, high: top, steps, inner: steps, scale: Scale::Keys { shift } }
     }
 
-    /// Returns steps between `low` and `high`, and one each for lower and higher keys, if there is such a
-    /// scale.
+    /// Returns steps between `low` and `high`, and one each for lower and higher keys, if such a scale exists.
     fn within(self, low: u64, high: u64, values: Values) -> Option<Steps> {
         if low < self.base || high > self.top || low >= high || self.steps < 4 {
             return None;
@@ -115,7 +112,7 @@ impl Steps {
         Some(Steps { low, high, inner, scale, ..self })
     }
 
-    /// The steps that separate the most of these bounds.
+    /// The steps that separate the most bounds.
     pub fn fitted(bounds: &[u64], (base, top): (u64, u64), most_bits: u32, values: Values) -> Steps {
         let whole = Steps::between(base, top, most_bits);
         if whole.scale == (Scale::Keys { shift: 0 }) || most_bits > MOST_FITTED_BITS {
@@ -172,7 +169,7 @@ impl Steps {
         (key <= self.high).then_some(key)
     }
 
-    /// Calls `put` with every bound's step. Writers wait for this, so the kind of scale is tested once.
+    /// Calls `put` with every bound's step. For speed, the kind of scale is tested once.
     #[inline(always)]
     fn each_step(&self, bounds: &[u64], put: impl FnMut(u64)) {
         match self.scale {
@@ -276,7 +273,6 @@ impl Steps {
         }
     }
 
-    /// The stored bounds of a zone.
     pub fn rounded(self, min: u64, max: u64) -> (u64, u64) {
         (self.low(self.step_of(min)), self.high(self.step_of(max)))
     }
@@ -351,7 +347,7 @@ bits::vectorised! {
     }
 }
 
-/// Appends the lower and the upper bound of each zone. No bound is outside the ends of the steps.
+/// Appends the lower and upper bound of each zone. No bound is outside the steps.
 pub fn put(bounds: &[u64], steps: Steps, out: &mut Vec<u8>) {
     steps.put(out);
     if steps.base == steps.top {
@@ -381,7 +377,7 @@ pub fn skip(reader: &mut Reader<'_>, zones: usize, most_bits: u32) -> Result<(),
     Ok(())
 }
 
-/// Reads the lower and the upper bounds of `zones` zones.
+/// Reads the lower and upper bounds of `zones` zones.
 ///
 /// # Errors
 ///

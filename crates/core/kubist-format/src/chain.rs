@@ -1,16 +1,16 @@
 //! Hash chains of entries, which distinguish histories of a table.
 //!
 //! A table has one chain for each writer's log, one for its rewrites and one for its alterations. An entry
-//! contains the value of its chain before it, and the value after it is the hash of the entry's bytes. So
-//! entries with the same value have the same history, back to the table's id. A random number in each commit
-//! distinguishes histories of equal length.
+//! contains its chain's value before it; the value after it is the hash of the entry's bytes. So entries with
+//! the same value have the same history, back to the table's id. A random number in each commit distinguishes
+//! histories of equal length.
 
 use std::fmt;
 
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 use xxhash_rust::xxh3::xxh3_128;
 
-/// The value of a chain at one position.
+/// A chain's value at one position.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub struct Chain(pub u128);
 

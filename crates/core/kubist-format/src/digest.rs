@@ -2,9 +2,9 @@
 //! secondary index read only some pages.
 //!
 //! The digest follows the last page of a level in the level's segment, and no entry refers to it. If it is
-//! damaged, the pages are read instead. It contains a page in which each run stands for all primary runs of
-//! one page (`Abstracts`), and, for each lookup, the page of each run that it covers (`Places`). Both include
-//! runs that were removed after they were written.
+//! damaged, the pages are read instead. It contains a page in which each run stands for all primary runs of one
+//! page (`Abstracts`), and, for each lookup, the page of each covered run (`Places`). Both include runs that
+//! were removed later.
 
 use std::collections::BTreeMap;
 use std::ops::Range;
@@ -28,7 +28,7 @@ const MAGIC: u32 = u32::from_le_bytes(*b"KDG1");
 pub const HEAD_BYTES: u64 = 16;
 /// Runs whose page numbers are read together: 4 KiB.
 const BLOCK: u32 = 1024;
-/// With more lookups, more runs of lookups, or more runs without a lookup, there are no places.
+/// With more lookups, runs of lookups, or runs without a lookup, there are no places.
 const MOST_LOOKUPS: usize = 1 << 14;
 const MOST_COVERED: u64 = 1 << 24;
 const MOST_OTHERS: usize = 1 << 16;
@@ -40,8 +40,6 @@ pub struct Head {
 }
 
 impl Head {
-    /// Decodes the head.
-    ///
     /// # Errors
     ///
     /// [`EntryError::Bad`] if the bytes are invalid.
@@ -67,8 +65,7 @@ impl Head {
     }
 }
 
-/// Returns one run for each page that stands for its primary runs, with the same number of rows and the same
-/// bounds.
+/// Returns one run for each page, with the number of rows and the bounds of the page's primary runs.
 ///
 /// # Errors
 ///
@@ -103,8 +100,6 @@ pub struct OfLookup {
 }
 
 impl Places {
-    /// Decodes the list.
-    ///
     /// # Errors
     ///
     /// [`EntryError::Bad`] if the bytes are invalid.
@@ -138,7 +133,7 @@ impl OfLookup {
         self.lookup.runs.div_ceil(BLOCK)
     }
 
-    /// The block with the page of a run, by the run's index in the lookup.
+    /// The block with a run's page, by the run's index in the lookup.
     pub fn block_of(index: u32) -> u32 {
         index / BLOCK
     }
@@ -153,8 +148,6 @@ impl OfLookup {
         block * BLOCK..(block + 1).saturating_mul(BLOCK).min(self.lookup.runs)
     }
 
-    /// Decodes a block.
-    ///
     /// # Errors
     ///
     /// [`EntryError::Bad`] if the bytes are invalid.
@@ -168,13 +161,13 @@ impl OfLookup {
 }
 
 pub struct PlacesBlock {
-    /// The runs of the block, by their index in the lookup.
+    /// By their index in the lookup.
     pub runs: Range<u32>,
     bytes: Bytes,
 }
 
 impl PlacesBlock {
-    /// The page of a run; `None` if no page of the level has it.
+    /// `None` if no page of the level has the run.
     pub fn page(&self, index: u32) -> Option<u32> {
         let at = 4 + 4 * index.checked_sub(self.runs.start)? as usize;
         let page = self.bytes.get(at..at + 4)?.try_into().ok()?;
@@ -239,7 +232,7 @@ impl Digest {
         encode_page(Page { runs, cutoffs: Vec::new() }, forest)
     }
 
-    /// The parts of the digest, which are stored in this order.
+    /// The parts of the digest, in their stored order.
     pub fn encode(mut self, forest: &Forest) -> [Vec<u8>; 4] {
         let abstracts = self.encode_abstracts(forest);
         let (places, blocks) = self.encode_places();
@@ -250,8 +243,7 @@ impl Digest {
         [out, abstracts, places, blocks]
     }
 
-    /// Returns the list of places and its blocks. Both are empty if no run has a lookup, or if a limit is
-    /// exceeded.
+    /// Returns the list of places and its blocks, both empty if no run has a lookup or a limit is exceeded.
     pub fn encode_places(&self) -> (Vec<u8>, Vec<u8>) {
         let has_none = self.lookups.is_empty() && !self.others.is_empty();
         if has_none || self.has_too_many {

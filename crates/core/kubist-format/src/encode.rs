@@ -26,8 +26,8 @@ use crate::zone_map::{ColumnZones, MOST_PAGE_ROWS, ZONES_PER_PAGE};
 pub struct RunEncoding {
     pub compression: Compression,
     pub strata: Strata,
-    /// For stored columns with an error bound: the exponent of the step (base 2) of which most values are
-    /// multiples.
+    /// For stored columns with an error bound: the exponent (base 2) of the step whose multiples most values
+    /// are.
     pub steps: BTreeMap<usize, i32>,
 }
 
@@ -37,21 +37,20 @@ impl RunEncoding {
     }
 }
 
-/// Options for encoding one column; see [`RunEncoding`].
+/// Options for one column; see [`RunEncoding`].
 #[derive(Clone, Copy, Debug, Default)]
 pub struct ColumnEncoding {
     pub compression: Compression,
     pub step: Option<i32>,
 }
 
-/// The chunks of a column, one for each page, and its zones.
+/// A column's chunks, one per page, and its zones.
 pub struct EncodedColumn {
     pub chunks: Vec<Vec<u8>>,
     pub zones: ColumnZones,
 }
 
-/// Encodes `array[order[..]]`. `zones` are the numbers of rows per zone, in order, and add up to the
-/// length of `order`.
+/// Encodes `array[order[..]]`. `zones` are the numbers of rows per zone and add up to the length of `order`.
 pub fn encode_column(array: &dyn Array, order: &[u32], zones: &[u8], how: ColumnEncoding) -> EncodedColumn {
     let rows = Rows { array, order, zones, how };
     with_exact_primitive!(array.data_type(), T => return encode_primitive::<T>(&rows), _ => {});
@@ -163,7 +162,6 @@ fn encode_packed<W: Word>(of: &Rows<'_>, mut put_keys: impl FnMut(&[u32], &mut V
     out
 }
 
-/// Appends the zones of a page without nulls.
 fn put_zones<W: Word>(keys: &[W], page: &[u8], zones: &mut ColumnZones) {
     if !W::ends_fast(keys, page, &mut zones.min, &mut zones.max) {
         let mut rest = keys;

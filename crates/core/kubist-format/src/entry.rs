@@ -1,8 +1,4 @@
 //! The binary form of log entries and of pages of checkpoints.
-//!
-//! A commit entry lists the runs that it adds, with the data that a planner needs and the location of their
-//! bytes, and restates cutoffs. A reader skips sections with unknown odd tags, and refuses the entry if an
-//! unknown tag is even.
 
 mod live;
 
@@ -32,7 +28,7 @@ pub struct CommitEntry {
     pub rows: u64,
     /// `None` until the writer appends the entry to its log.
     pub link: Option<Link>,
-    /// A commit with the same token is a retry of the same commit.
+    /// A commit with the same token is a retry.
     pub token: Option<String>,
     pub step: Option<StepMark>,
     /// For copied rows: the number of rows per original step.
@@ -42,7 +38,7 @@ pub struct CommitEntry {
     pub commit: Commit<Location>,
 }
 
-/// The position of a commit in the history of its table.
+/// The position of a commit in the table's history.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Link {
     pub previous: Chain,
@@ -59,7 +55,6 @@ pub struct StepMark {
     pub abandoned: bool,
 }
 
-/// One entry of the rewrite log.
 #[derive(Clone, Debug, PartialEq)]
 pub struct RewriteEntry {
     pub previous: Chain,
@@ -70,12 +65,12 @@ pub struct RewriteEntry {
     pub unix_ms: u64,
 }
 
-/// The first byte of a commit entry. Its number and its rows follow.
+/// The first byte of a commit entry. Its number and rows follow.
 pub const COMMIT: u8 = 1;
 const REWRITE: u8 = 2;
 
-/// Tags of sections. A reader skips sections with unknown odd tags, and refuses the entry if an unknown tag
-/// is even.
+/// Tags of sections. A reader skips sections with unknown odd tags, and refuses the entry if an unknown tag is
+/// even.
 mod section {
     pub const END: u16 = 0;
     pub const LOOKUPS: u16 = 1;
@@ -141,7 +136,7 @@ fn learn_grids(body: &[u8], forest: &mut Forest) -> Result<(), EntryError> {
     Ok(())
 }
 
-/// Returns the sections of an entry, and adds its grids to the forest.
+/// Returns an entry's sections, and adds its grids to the forest.
 fn sections_of<'a>(reader: &mut Reader<'a>, forest: &mut Forest) -> Result<Vec<(u16, &'a [u8])>, EntryError> {
     let (grids, others): (Vec<_>, Vec<_>) = sections(reader)?.into_iter().partition(|(tag, _)| *tag == section::GRIDS);
     grids.into_iter().try_for_each(|(_, body)| learn_grids(body, forest))?;
@@ -346,7 +341,7 @@ impl CommitEntry {
 
     /// # Errors
     ///
-    /// [`EntryError::Bad`] if the bytes are invalid, [`EntryError::Newer`] if a newer version wrote them.
+    /// [`EntryError`] if the bytes are invalid or from a newer version.
     pub fn decode(bytes: &[u8], forest: &mut Forest) -> Result<CommitEntry, EntryError> {
         let mut reader = Reader::new(bytes);
         match reader.u8()? {
@@ -407,7 +402,7 @@ impl RewriteEntry {
 
     /// # Errors
     ///
-    /// [`EntryError::Bad`] if the bytes are invalid, [`EntryError::Newer`] if a newer version wrote them.
+    /// [`EntryError`] if the bytes are invalid or from a newer version.
     pub fn decode(bytes: &[u8], forest: &mut Forest) -> Result<RewriteEntry, EntryError> {
         let mut reader = Reader::new(bytes);
         match reader.u8()? {
@@ -499,7 +494,6 @@ fn put_steps(runs: &[Arc<Run<Location>>], out: &mut Vec<u8>) {
 
 fn set_steps(body: &[u8], runs: &mut [Arc<Run<Location>>]) -> Result<(), EntryError> {
     let mut reader = Reader::new(body);
-    // Neighbouring runs mostly share their origin.
     let mut last: Option<Arc<Origin>> = None;
     while !reader.is_empty() {
         let (index, step) = (reader.u32()? as usize, Some(reader.u64()? as i64));
@@ -602,7 +596,6 @@ mod tests {
             let error = thinned_steps(&thinned_body(&[(7, wrong)])).unwrap_err();
             assert!(matches!(&error, EntryError::Bad(said) if said.contains(word)), "{error:?}");
         }
-        // Damaged numbers must not overflow.
         let most = Thinned { rows: u64::MAX, ..thinned.clone() };
         assert_eq!(most.join(&thinned).rows, u64::MAX);
     }

@@ -1,16 +1,16 @@
-//! Unpacking and merging with AVX2. To unpack, a shuffle moves the bytes of each value of a block into its
-//! own lane, and each lane is shifted. To merge, one permutation per byte of a bitmap moves the next values
-//! of two streams to their rows.
+//! Unpacking and merging with AVX2. To unpack, a shuffle moves the bytes of a block's values to one lane each,
+//! and each lane is shifted. To merge, one permutation per byte of a bitmap moves the next values of two
+//! streams to their rows.
 
 use std::arch::x86_64::*;
 use std::mem::MaybeUninit;
 
 /// Values of up to this many bits are within four bytes at any bit offset.
 const NARROW: u32 = 25;
-/// Values of up to this many bits are within eight bytes.
+/// The same for eight bytes.
 const WIDE: u32 = 57;
 
-/// Returns whether the processor has the instructions that `vectorised!` uses.
+/// Whether the processor has the instructions that `vectorised!` uses.
 pub fn is_there() -> bool {
     is_x86_feature_detected!("avx2")
         && is_x86_feature_detected!("lzcnt")
@@ -50,8 +50,8 @@ fn check(bytes: &[u8], width: u32, count: usize) {
     assert!(count % 8 == 0 && bytes.len() >= needed, "{count} values of {width} bits in {} bytes", bytes.len());
 }
 
-/// The distribution of a block's values to lanes: the first byte of each 16-byte load, the lane of each of
-/// its bytes, and the bits below each value.
+/// The distribution of a block's values to lanes: the first byte of each 16-byte load, the lane of each byte,
+/// and the bits below each value.
 struct Narrow {
     starts: [usize; 2],
     shuffle: [u8; 32],
@@ -190,7 +190,7 @@ unsafe fn look_up(values: &[u32; 8], codes: &mut [u32]) {
     }
 }
 
-/// For each byte of a bitmap, and each of its bits: the number of lower bits with the same value.
+/// For each bit of each byte: the number of lower bits with the same value.
 static RANKS: [[u8; 8]; 256] = ranks();
 
 const fn ranks() -> [[u8; 8]; 256] {
@@ -222,7 +222,6 @@ pub fn merge_u32(which: &[u8], values: &[u32], from: [usize; 2], out: &mut Vec<u
     Some(ones)
 }
 
-/// The same for wider words.
 pub fn merge_u64(which: &[u8], values: &[u64], from: [usize; 2], out: &mut Vec<u64>) -> Option<usize> {
     if !is_there() {
         return None;
@@ -234,7 +233,6 @@ pub fn merge_u64(which: &[u8], values: &[u64], from: [usize; 2], out: &mut Vec<u
     Some(ones)
 }
 
-/// Checks that there are enough values, and returns the number of ones.
 fn check_merge(which: &[u8], values: usize, [of_zeros, of_ones]: [usize; 2]) -> usize {
     let ones = crate::bits::ones(which, 0..which.len() * 8);
     let ends = [of_zeros + which.len() * 8 - ones, of_ones + ones];
@@ -310,8 +308,8 @@ pub fn ends_u32(keys: &[u32], counts: &[u8], min: &mut Vec<u64>, max: &mut Vec<u
 #[target_feature(enable = "avx2")]
 unsafe fn ends(mut keys: *const u32, counts: &[u8], min: &mut Vec<u64>, max: &mut Vec<u64>) {
     let at = min.len();
-    // SAFETY: the caller's check; loads are unaligned, and none goes beyond its group. The last load of a
-    // group may overlap earlier ones, which does not change the minimum and maximum.
+    // SAFETY: the caller's check; loads are unaligned, and none goes beyond its group. A group's last load may
+    // overlap earlier ones, which does not change the minimum and maximum.
     unsafe {
         let (lows, highs) = (min.as_mut_ptr().add(at), max.as_mut_ptr().add(max.len()));
         for (zone, count) in counts.iter().enumerate() {

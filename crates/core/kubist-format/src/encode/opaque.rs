@@ -1,7 +1,7 @@
 //! Encoding of types without an exact order key: texts, binary values, wide decimals, intervals.
 //!
-//! The values of a page are a validity bitmap, the lengths (if they vary) and the bytes, compressed together with
-//! LZ4. A page with few different values has each of them once, and the number of each row's value.
+//! A page has a validity bitmap, the lengths (if they vary) and the bytes, compressed together with LZ4. A page
+//! with few different values has each of them once, and the number of each row's value.
 
 use arrow_array::cast::AsArray;
 use arrow_array::types::*;
@@ -18,13 +18,11 @@ use crate::page::{OPAQUE_DICTIONARY, OPAQUE_PLAIN};
 use crate::rows::put_bitmap;
 use crate::zone_map::{ColumnZones, ZONES_PER_PAGE};
 
-/// A dictionary has at most a value for this many rows.
 const ROWS_A_VALUE: usize = 4;
-/// A page whose first rows already have more different values than this gets no dictionary.
+/// A page whose first rows already have more different values gets no dictionary.
 const FIRST_VALUES: usize = 192;
 const FIRST_ROWS: usize = 256;
 
-/// A function from a row to its bytes, for an opaque type.
 pub fn opaque_bytes<'a>(array: &'a dyn Array) -> Box<dyn Fn(usize) -> &'a [u8] + 'a> {
     match array.data_type() {
         DataType::Utf8 => Box::new(|row| array.as_string::<i32>().value(row).as_bytes()),
@@ -46,7 +44,6 @@ fn wide<'a, T: ArrowPrimitiveType>(array: &'a dyn Array) -> Box<dyn Fn(usize) ->
     Box::new(move |row| &bytes[row * width..(row + 1) * width])
 }
 
-/// Returns whether values of this opaque type differ in length.
 pub fn varies_in_length(data_type: &DataType) -> bool {
     matches!(data_type, DataType::Utf8 | DataType::LargeUtf8 | DataType::Binary | DataType::LargeBinary)
 }

@@ -15,7 +15,7 @@ use crate::location::Location;
 use crate::wire::Reader;
 use crate::{lookups, ranges};
 
-/// The runs and cutoffs of a page of a checkpoint.
+/// The runs and cutoffs of a checkpoint's page.
 pub type Page = pages::Page<Location>;
 
 /// Encodes live runs and cutoffs for checkpoints and their pages.
@@ -29,7 +29,7 @@ pub fn encode_live(live: &Commit<Location>, forest: &Forest) -> Vec<u8> {
 
 /// # Errors
 ///
-/// [`EntryError::Bad`] if the bytes are invalid, [`EntryError::Newer`] if a newer version wrote them.
+/// [`EntryError`] if the bytes are invalid or from a newer version.
 pub fn decode_live(bytes: &[u8], forest: &mut Forest) -> Result<Commit<Location>, EntryError> {
     let mut live = Commit::default();
     for (tag, body) in sections_of(&mut Reader::new(bytes), forest)? {
@@ -51,7 +51,7 @@ pub fn encode_page(page: Page, forest: &Forest) -> Vec<u8> {
 
 /// # Errors
 ///
-/// [`EntryError::Bad`] if the bytes are invalid, [`EntryError::Newer`] if a newer version wrote them.
+/// [`EntryError`] if the bytes are invalid or from a newer version.
 pub fn decode_page(bytes: &[u8], forest: &mut Forest) -> Result<Page, EntryError> {
     let Commit { runs, cutoffs } = decode_live(body_of_page(bytes)?, forest)?;
     Ok(Page { runs, cutoffs })
@@ -92,7 +92,7 @@ fn body_of_page(bytes: &[u8]) -> Result<&[u8], EntryError> {
     }
 }
 
-/// Encodes the list of pages of a checkpoint, with the grids of its pages and the removed runs on them.
+/// Encodes a checkpoint's list of pages, with the pages' grids and the removed runs on them.
 pub fn encode_pages(list: &[u8], grids: &[u32], removed: &[RunId], forest: &Forest) -> Vec<u8> {
     let mut out = Vec::new();
     if !grids.is_empty() {
@@ -108,7 +108,7 @@ pub fn encode_pages(list: &[u8], grids: &[u32], removed: &[RunId], forest: &Fore
 ///
 /// # Errors
 ///
-/// [`EntryError::Bad`] if the bytes are invalid, [`EntryError::Newer`] if a newer version wrote them.
+/// [`EntryError`] if the bytes are invalid or from a newer version.
 pub fn decode_pages<'a>(bytes: &'a [u8], forest: &mut Forest) -> Result<Option<(&'a [u8], Vec<RunId>)>, EntryError> {
     let found = sections(&mut Reader::new(bytes))?;
     let body = |wanted: u16| found.iter().find(|(tag, _)| *tag == wanted).map(|(_, body)| *body);
