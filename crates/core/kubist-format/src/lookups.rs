@@ -17,7 +17,7 @@ pub struct LookupBytes {
 }
 
 impl LookupBytes {
-    /// Adds the bytes of the run's lookup, if it was not added before.
+    /// Adds the bytes of the run's lookup, once per lookup.
     pub fn add(&mut self, run: &Run<Location>) {
         let Some(lookup) = &run.payload.lookup else { return };
         if self.seen.insert(first_run(run, lookup)) {
@@ -42,7 +42,7 @@ pub fn covering<'a>(runs: impl Iterator<Item = &'a Run<Location>>) -> BTreeMap<R
     found
 }
 
-/// Encodes the section; `None` if there are no lookups.
+/// `None` if there are no lookups.
 pub fn encode(runs: &[Arc<Run<Location>>]) -> Option<Vec<u8>> {
     let lookups = covering(runs.iter().map(Arc::as_ref));
     if lookups.is_empty() {

@@ -1,9 +1,9 @@
 //! Compact encodings of the keys of a column of a page.
 //!
 //! Each chunk names its encoding, so that each page gets the best one ([`choose`]). Low bits that no value of
-//! the page uses are omitted first. The keys are then one frame of reference, two frames with one bit per
-//! row, or a dictionary. These can be read from any row on, with at most a shuffle or a lookup per value. For
-//! the smallest size, keys may be [`binned`], which is decoded from the beginning of the page.
+//! the page uses are omitted first. The keys are then one frame of reference, two frames with one bit per row,
+//! or a dictionary, which can be read from any row on, with at most a shuffle or a lookup per value. For the
+//! smallest size, keys may be [`binned`], which is decoded from the beginning of the page.
 //!
 //! The bytes come from storage, so every length and number is checked before use.
 
@@ -35,10 +35,9 @@ pub const PCO: u8 = 4;
 pub const MULTIPLES: u8 = 1 << 6;
 /// Flag of the first byte: a bitmap of the rows that are not null precedes the keys.
 const SOME_NULL: u8 = 1 << 7;
-/// Gaps of at most this many rows between wanted rows are decoded too, because starting again takes as long.
+/// Shorter gaps between wanted rows are decoded too, because starting again takes as long.
 const FAR_APART: usize = 64;
 
-/// The name of the encoding of a chunk of a column.
 pub fn encoding(data_type: &DataType, bytes: &[u8]) -> &'static str {
     if !is_exact(data_type) {
         return match bytes.first() {
@@ -64,7 +63,7 @@ pub fn encoding(data_type: &DataType, bytes: &[u8]) -> &'static str {
     }
 }
 
-/// Returns whether values of the type are stored by their keys.
+/// Whether values of the type are stored by their keys.
 pub(crate) fn is_exact(data_type: &DataType) -> bool {
     fn yes<T>() -> bool {
         true
@@ -139,7 +138,7 @@ impl<W> Default for Aside<W> {
 }
 
 impl<'a, W: Word> Chunk<'a, W> {
-    /// Parses a chunk. The error describes the invalid bytes.
+    /// The error describes the invalid bytes.
     pub(crate) fn read(bytes: &'a [u8], rows: usize) -> Result<Chunk<'a, W>, String> {
         let reader = &mut Reader::new(bytes);
         let kind = reader.u8().map_err(short)?;
@@ -271,7 +270,6 @@ fn keep<W: Copy>(spans: &[Span], first: usize, before: usize, keys: &mut Vec<W>)
     keys.truncate(at);
 }
 
-/// Reads the conversion of integers to values.
 fn steps<W: Word>(reader: &mut Reader<'_>) -> Result<Steps<W>, String> {
     let power = i32::from(reader.u16().map_err(short)? as i16);
     if !multiples::is_step::<W>(power) {
@@ -291,7 +289,7 @@ fn word<W: Word>(reader: &mut Reader<'_>) -> Result<W, String> {
     }))
 }
 
-/// Reads a number of values, which is from 1 to `rows`.
+/// Reads a number of values, from 1 to `rows`.
 fn counted(reader: &mut Reader<'_>, rows: usize) -> Result<usize, String> {
     let count = reader.u16().map_err(short)? as usize;
     match (1..=rows).contains(&count) {
@@ -328,16 +326,16 @@ fn merge<W: Word>(which: &[u8], rows: Range<usize>, both: &mut Vec<W>, zeros: us
 /// Known properties of a column for encoding.
 #[derive(Clone, Copy, Debug)]
 pub struct Put {
-    /// The sign bit in the keys of floats. In the key of a negative value, unused low bits are ones.
+    /// The sign bit in the keys of floats. In a negative value's key, unused low bits are ones.
     pub sign: Option<u32>,
-    /// The exponent of the power of two of which most values are multiples, for floats of the keys' width.
+    /// The exponent of the power of two whose multiples most values are, for floats of the keys' width.
     pub step: Option<i32>,
     pub effort: Compression,
 }
 
 bits::vectorised! {
-    /// Appends the keys of a page's rows. `valid` marks the rows that are not null, if some are; keys of null
-    /// rows are ignored. `ends` are the minimum and maximum of the other keys.
+    /// Appends the keys of a page's rows. `valid` marks the rows that are not null, if some are; other keys are
+    /// ignored. `ends` are the minimum and maximum of the keys of these rows.
     pub fn put<W: Word>(keys: &mut [W], valid: Option<&[bool]>, ends: (W, W), how: Put, out: &mut Vec<u8>) {
         put_keys(keys, valid, ends, how, out)
     }
@@ -416,7 +414,6 @@ fn numbered<W: Word>(keys: &[W], power: i32, most_bits: u32) -> Option<(Vec<W>, 
     (used.width() <= most_bits).then_some((whole, odd, used))
 }
 
-/// The bits that keys use.
 struct Used<W> {
     low: W,
     high: W,
@@ -427,7 +424,6 @@ struct Used<W> {
 impl<W: Word> Used<W> {
     #[inline(always)]
     fn of(keys: &[W], (low, high): (W, W), sign: Option<u32>) -> Used<W> {
-        // If all keys are equal, they take no bits anyway.
         let shift = if low == high { 0 } else { unused_bits(keys, sign) };
         Used { low, high, shift }
     }
@@ -449,7 +445,6 @@ impl<W: Word> Used<W> {
     }
 }
 
-/// Number of lowest bits that are 0 in all values.
 #[inline(always)]
 fn unused_bits<W: Word>(keys: &[W], sign: Option<u32>) -> u32 {
     let mut used = W::default();

@@ -1,8 +1,8 @@
 //! Ranges of columns that are not dimensions, for each run. A condition on such a column excludes whole runs
 //! before their zone maps are read.
 //!
-//! A commit and a rewrite store the minimum and maximum key per column in their entry, and a page of a
-//! checkpoint for its runs. If a run has no range of a column, its zone map decides.
+//! A commit or rewrite stores the minimum and maximum key per column in its entry, and a page of a checkpoint
+//! for its runs. If a run has no range of a column, its zone map decides.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -20,8 +20,8 @@ const SOME_NULLS: u8 = 1;
 const ALL_NULL: u8 = 2;
 const UNKNOWN: u8 = 3;
 
-/// The packed ranges of runs, as stored. For each column, runs take the position of zones in a zone map.
-/// They exist as long as the runs, so they are never unpacked.
+/// The packed ranges of runs, as stored: each column's runs in place of a zone map's zones. They exist as long
+/// as the runs, so they are never unpacked.
 #[derive(Debug)]
 pub struct Ranges {
     runs: u32,
@@ -123,12 +123,12 @@ impl Gathered {
 #[derive(Default)]
 pub struct Around {
     groups: usize,
-    /// For each stored column the ranges of the groups. Trailing groups without a range are omitted.
+    /// Per stored column, the ranges of the groups. Trailing groups without a range are omitted.
     columns: BTreeMap<usize, Vec<Option<Zone>>>,
 }
 
 impl Around {
-    /// Adds a group. A column has no range unless all of the group's runs have one.
+    /// Adds a group. A column has a range only if all of the group's runs have one.
     pub fn add<'a>(&mut self, runs: impl Iterator<Item = Option<&'a RunRanges>> + Clone) {
         let first = runs.clone().next().flatten();
         for column in first.iter().flat_map(|ranges| ranges.columns()) {
@@ -178,7 +178,7 @@ fn push(zones: &mut ColumnZones, zone: Option<Zone>) {
     zones.nulls.push(nulls);
 }
 
-/// Appends a column. The nulls are omitted if there are none.
+/// Appends a column, without the nulls if there are none.
 fn put(mut zones: ColumnZones, out: &mut Vec<u8>) {
     if zones.nulls.iter().all(|nulls| *nulls == NO_NULLS) {
         zones.nulls.clear();

@@ -18,7 +18,7 @@ pub struct Span {
 }
 
 impl Span {
-    /// The span from the first selected row of a zone to the last. The zone begins at index `begin`.
+    /// The span from a zone's first selected row to its last. The zone begins at index `begin`.
     pub(crate) fn around(begin: usize, rows: Rows) -> Span {
         let (first, end) = (rows.trailing_zeros(), Rows::BITS - rows.leading_zeros());
         if rows == 0 {
@@ -41,7 +41,6 @@ impl Span {
     }
 }
 
-/// Calls `each` with every row whose bit is set.
 #[inline]
 pub fn for_rows(rows: Rows, mut each: impl FnMut(usize)) {
     for (first, mut half) in [(0, rows as u64), (64, (rows >> 64) as u64)] {

@@ -1,9 +1,9 @@
 //! The zone map of a run: the statistics of its zones.
 //!
-//! A zone consists of up to 128 consecutive rows of a stratum of a run. The map stores the number of rows,
-//! the range of priorities and, for each column, the minimum and maximum order key and the number of nulls.
-//! Thirty-two zones are a page. Each column of a page is a chunk of bytes with its own checksum and encoding.
-//! Bounds are rounded outwards ([`bounds`]).
+//! A zone consists of up to 128 consecutive rows of a stratum. The map stores the number of rows, the range of
+//! priorities and, for each column, the minimum and maximum order key and the number of nulls. Bounds are
+//! rounded outwards ([`bounds`]). Thirty-two zones are a page, and each column of a page is a chunk of bytes
+//! with its own checksum and encoding.
 
 use std::ops::Deref;
 use std::sync::OnceLock;
@@ -42,7 +42,7 @@ pub struct ColumnZones {
     /// Minimum order keys of the values that are not null; `min` and `max` are 0 if all are null.
     pub min: Vec<u64>,
     pub max: Vec<u64>,
-    /// Number of nulls in each zone; empty if the run has none.
+    /// Number of nulls per zone; empty if the run has none.
     pub nulls: Vec<u8>,
 }
 
@@ -64,7 +64,6 @@ pub struct LazyZones {
 }
 
 impl LazyZones {
-    /// The zones of a column whose keys have this meaning.
     pub fn new(unpacked: ColumnZones, values: Values) -> LazyZones {
         LazyZones { zones: Lazy::unpacked(unpacked), values, whole: OnceLock::new() }
     }
@@ -133,7 +132,6 @@ impl ZoneMap {
         self.chunks[self.place(page, column)]
     }
 
-    /// A page's column with these bytes.
     #[inline]
     pub fn page_column<'a>(&self, page: usize, bytes: &'a [u8]) -> PageColumn<'a> {
         PageColumn { rows: self.page_rows(page), bytes }
@@ -176,7 +174,7 @@ impl ZoneMap {
         })
     }
 
-    /// The statistics of a column in a zone, in the form for predicates.
+    /// A column's statistics in a zone, in the form for predicates.
     #[inline]
     pub fn zone(&self, zone: usize, zones: &ColumnZones) -> Zone {
         let nulls = match zones.nulls_of(zone) {
@@ -187,15 +185,14 @@ impl ZoneMap {
         Zone { min: zones.min[zone], max: zones.max[zone], nulls }
     }
 
-    /// Returns whether the map stores these bounds of a zone's column. `min` and `max` are over the values
-    /// that are not null.
+    /// Whether the map stores these bounds of a zone's column. `min` and `max` exclude nulls.
     pub fn states_bounds(&self, column: usize, zone: usize, min: u64, max: u64) -> bool {
         let zones: &ColumnZones = &self.columns[column];
         let is_null = zones.nulls_of(zone) == self.rows[zone];
         is_null || (zones.min[zone], zones.max[zone]) == self.steps(column).rounded(min, max)
     }
 
-    /// The steps to which the bounds of a column are rounded when they are stored.
+    /// The steps to which stored bounds of a column are rounded.
     pub fn steps(&self, column: usize) -> Steps {
         match self.columns[column].zones.stored() {
             Some((packed, zones)) => steps_of(packed, zones).expect("bounds that were checked"),
@@ -208,7 +205,7 @@ impl ZoneMap {
         Steps::fitted(bounds, (min, max), COLUMN_BITS, self.columns[column].values)
     }
 
-    /// The bounds of a column's zones before rounding: lower and upper bound.
+    /// The lower and upper bounds of a column's zones, before rounding.
     fn bounds(&self, column: usize) -> Vec<u64> {
         let zones: &ColumnZones = &self.columns[column];
         if zones.nulls.is_empty() {
@@ -225,7 +222,7 @@ impl ZoneMap {
         bounds
     }
 
-    /// The stored range for the lowest and the highest priority of a zone.
+    /// The stored range for a zone's lowest and highest priority.
     pub fn kept_priorities(&self) -> impl Fn(u64, u64) -> PriorityRange + use<> {
         let (base, top) = priority_ends(&self.priorities, self.strata);
         let steps = Steps::between(base, top, PRIORITY_BITS);
@@ -280,8 +277,7 @@ impl ZoneMap {
 
     /// # Errors
     ///
-    /// [`EntryError::Bad`] if the bytes are not a zone map, [`EntryError::Newer`] if a newer version wrote
-    /// them.
+    /// [`EntryError`] if the bytes are not a zone map or are from a newer version.
     pub fn decode(bytes: &[u8]) -> Result<ZoneMap, EntryError> {
         let bad = |what: &str| EntryError::Bad(what.into());
         let stored = bytes.get(..4).ok_or_else(|| bad("the zone map is too short"))?;
@@ -319,7 +315,7 @@ fn decode_body(bytes: &[u8], strata: Strata) -> Result<ZoneMap, Short> {
         bounds::skip(&mut reader, zones, COLUMN_BITS)?;
         ends.push(before.len() - reader.rest().len());
     }
-    // One copy for all columns, so that the buffer they were read with can be freed.
+    // One copy for all columns, so that the read buffer can be freed.
     let packed = Bytes::copy_from_slice(&before[..ends.last().copied().unwrap_or(of_priorities)]);
     let priorities = Lazy::packed(packed.slice(..of_priorities), zones);
     let starts = std::iter::once(of_priorities).chain(ends.iter().copied());
@@ -340,7 +336,7 @@ fn decode_body(bytes: &[u8], strata: Strata) -> Result<ZoneMap, Short> {
     Ok(ZoneMap { rows, priorities, columns, chunks, compression, strata })
 }
 
-/// The nulls per zone of a column; empty if there are none.
+/// A column's nulls per zone; empty if there are none.
 fn nulls_of_zones<'a>(reader: &mut Reader<'a>, zones: usize) -> Result<&'a [u8], Short> {
     match reader.u8()? {
         0 => Ok(&[]),
@@ -370,14 +366,13 @@ fn memory_of(packed: usize, zones: usize, columns: usize, chunks: usize) -> usiz
     128 + packed + zones * (17 + 16 * looked_at) + columns * 120 + chunks * size_of::<Chunk>()
 }
 
-/// A range from the top 32 bits of the lowest and of the highest priority, rounded outwards.
+/// A range from the top 32 bits of the lowest and highest priority, rounded outwards.
 fn range_of((first, last): (u64, u64)) -> PriorityRange {
     PriorityRange { first: first << PRIORITY_SHIFT, last: last << PRIORITY_SHIFT | ((1 << PRIORITY_SHIFT) - 1) }
 }
 
-/// The top 32 bits of the lowest and of the highest priority of all zones.
-/// The base and the top of the stored priorities. The steps of windows begin at an edge, so that no bound is
-/// rounded beyond its window.
+/// The top 32 bits of the lowest and highest priority of all zones. The steps of windows begin at an edge, so
+/// that no bound is rounded beyond its window.
 fn priority_ends(priorities: &[PriorityRange], strata: Strata) -> (u64, u64) {
     let first = priorities.iter().map(|range| range.first).min().unwrap_or(0);
     let first = if strata == Strata::Windows { window_start(first) } else { first };
@@ -385,8 +380,7 @@ fn priority_ends(priorities: &[PriorityRange], strata: Strata) -> (u64, u64) {
     (first >> PRIORITY_SHIFT, last >> PRIORITY_SHIFT)
 }
 
-/// Appends a number with seven bits per byte, least significant first; the highest bit means that more
-/// follow.
+/// Appends a number with seven bits per byte, least significant first; the highest bit means that more follow.
 fn put_varying(mut number: u32, out: &mut Vec<u8>) {
     while number >= 0x80 {
         out.push(number as u8 | 0x80);

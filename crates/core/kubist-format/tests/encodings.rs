@@ -24,7 +24,6 @@ fn zones_of(rows: usize) -> Vec<u8> {
 }
 
 fn same(a: &dyn Array, b: &dyn Array) -> bool {
-    // Compared bit by bit: NaN equals NaN.
     a.data_type() == b.data_type()
         && a.len() == b.len()
         && (0..a.len()).all(|row| a.is_null(row) == b.is_null(row))
@@ -247,8 +246,8 @@ fn bits_that_no_value_uses_take_no_bytes() {
     assert_eq!(size(seconds), size(units));
 }
 
-/// Multiples of a step take the bits of their range in steps, for any sign and magnitude. Pages with more
-/// than one other value are encoded as without a step.
+/// Multiples of a step take the bits of their range in steps, for any sign and magnitude. Pages with more than
+/// one other value are encoded as without a step.
 #[test]
 fn multiples_of_a_step_are_whole_numbers() {
     let wave = |row: i32| (row.wrapping_mul(1_640_531_527) >> 20) as f64;
@@ -265,7 +264,6 @@ fn multiples_of_a_step_are_whole_numbers() {
                 let encoded = encode_column(rounded.as_ref(), &order, &zones_of(rounded.len()), how);
                 encoded.chunks.iter().map(Vec::len).sum()
             };
-            // 4096 different values.
             assert!(bytes(how) <= 3000 * 12 / 8 + 100, "{data_type} {power}: {} bytes", bytes(how));
             assert!(bytes(how) < bytes(with(compression)), "{data_type} {power} {compression}");
         }

@@ -1,10 +1,10 @@
 //! Postings: for each key the ascending numbers of the zones that contain it.
 //!
-//! Keys are 32 bits of a hash, so they are uniform and only their gaps are stored (Rice codes). The zones of
-//! a key are coded by bisection (binary interpolative coding, Moffat and Stuiver 2000): each number takes as
-//! many bits as its known neighbours leave open. Scattered zones therefore cost about their entropy,
-//! clustered zones less, and zones without gaps nothing. Keys are stored in blocks of about one KiB, whose
-//! positions a directory lists.
+//! Keys are 32 bits of a hash, so they are uniform and only their gaps are stored (Rice codes). The zones of a
+//! key are coded by bisection (binary interpolative coding, Moffat and Stuiver 2000): each number takes as many
+//! bits as its known neighbours leave open. Scattered zones therefore cost about their entropy, clustered zones
+//! less, and zones without gaps nothing. A directory lists the positions of the blocks, with about one KiB of
+//! keys each.
 
 mod index;
 
@@ -18,7 +18,6 @@ pub use index::{Guide, Index, encode_index};
 /// A block ends with the key that fills this many bytes, so that few keys are decoded to find one.
 const BLOCK_BYTES: usize = 1024;
 
-/// The postings of some runs: blocks and their directory.
 pub struct Encoded {
     pub blocks: Vec<Vec<u8>>,
     pub directory: Vec<u8>,
@@ -50,8 +49,8 @@ fn gap_bits(keys: u32) -> u32 {
     31 - keys.max(1).ilog2()
 }
 
-/// Encodes pairs `key << 32 | zone`; `zones` has the number of zones per run. The pairs of a part may be
-/// unsorted and repeated. The keys of a part are above the keys of the previous one.
+/// Encodes pairs `key << 32 | zone`; `zones` has the number of zones per run. A part's pairs may be unsorted
+/// and repeated, and its keys are above the previous part's.
 pub fn encode(parts: Vec<Vec<u64>>, zones: &[u32]) -> Encoded {
     let mut encoder = Encoder::new(zones, 1);
     let blocks = encoder.add(parts);
@@ -90,7 +89,7 @@ impl Encoder<'_> {
 
     pub fn finish(self) -> Vec<u8> {
         let mut directory = vec![0; 4];
-        // At least the number of blocks, as far as that does not change the code of the gaps.
+        // At least the number of blocks, if that does not change the code of the gaps.
         let (keys, blocks) = (self.keys.unwrap_or(0), self.located.len() as u32);
         let keys = keys.max(blocks.min(u32::MAX >> keys.leading_zeros().min(31)));
         for word in [self.zones.len() as u32, blocks, keys] {
@@ -149,8 +148,8 @@ fn encode_blocks(pairs: &[u64], keys: u32, zone_count: u32) -> Blocks {
     blocks
 }
 
-/// Limit of the zones of a directory, and of zone numbers in one block, and so of the memory and time that a
-/// few invalid bytes can cause.
+/// Limit of a directory's zones, and of zone numbers in one block, and so of the memory and time that a few
+/// invalid bytes can cause.
 pub const MOST_ZONES: u32 = 1 << 25;
 
 impl Directory {
@@ -223,8 +222,8 @@ impl Directory {
         self.block_of(first).unwrap_or(0)..self.block_of(last).map_or(0, |block| block + 1)
     }
 
-    /// Returns the block that may contain a key. Keys are uniform, so the search starts at the position that
-    /// is proportional to the key, which avoids most memory accesses.
+    /// Returns the block that may contain a key. Keys are uniform, so the search starts at the position
+    /// proportional to the key, which avoids most memory accesses.
     fn block_of(&self, key: u32) -> Option<usize> {
         let blocks = &self.blocks[..];
         let is_before = |block: &Block| block.first_key <= key;
@@ -457,7 +456,7 @@ impl<'a> Bits<'a> {
         Some(value)
     }
 
-    /// Reads the gap to the next key and its zone, if it has a single zone and the code fits in the next 8
+    /// Reads the gap to the next key and its zone, if it has a single zone and its code fits in the next 8
     /// bytes.
     fn single(&mut self, coded: &Single) -> Option<(u32, u32)> {
         let word = u64::from_le_bytes(*self.bytes.get(self.at / 8..)?.first_chunk::<8>()?) >> (self.at % 8);
@@ -675,7 +674,6 @@ mod tests {
         let (blocks, directory) = encoded(4, &pairs, &[50; 1000]);
         let bits = (blocks.len() + directory.len()) as f64 * 8.0 / pairs.len() as f64;
         assert!(bits < 11.5, "{bits}");
-        // A key in every zone costs almost nothing.
         let dense: Vec<u64> = (0..50_000).collect();
         assert!(encoded(1, &dense, &[50; 1000]).0.len() < 16);
     }

@@ -1,11 +1,11 @@
-//! Choice of the smallest encoding for the keys of a page. A sample of the keys proposes candidates, which
-//! are then measured on all keys.
+//! Choice of the smallest encoding for the keys of a page. A sample of the keys proposes candidates, which are
+//! then measured on all keys.
 //!
-//! A frame of reference is the fastest to read, so another encoding must save a fraction of its bytes. If
-//! only the size counts, all keys are the sample, and one saved bit is enough.
+//! A frame of reference is the fastest to read, so another encoding must save a fraction of its bytes. If only
+//! the size counts, all keys are the sample, and one saved bit is enough.
 //!
-//! Writers wait for this, so nothing is sorted: keys are counted by the bits of their distance from both
-//! ends, and by a hash. The choice depends only on the keys of the page.
+//! Writers wait for this, so nothing is sorted: keys are counted by a hash, and by the bits of their distance
+//! from both ends. The choice depends only on the keys of the page.
 
 use kubist_types::Compression;
 
@@ -37,7 +37,6 @@ enum Idea<W> {
     Dictionary,
 }
 
-/// Chooses the encoding of keys with these `ends`.
 #[inline(always)]
 pub(super) fn plan<W: Word>(keys: &[W], ends: Ends<W>, effort: Compression) -> Plan<W> {
     if effort == Compression::Fast || ends.0 == ends.1 || keys.len() < LEAST_ROWS {
@@ -103,8 +102,8 @@ fn ideas<W: Word>(keys: &[W], sample: &[W], ends: Ends<W>) -> [(usize, Idea<W>);
     [above, apart, dictionary]
 }
 
-/// A pseudorandom offset for each sampled key from its evenly spaced position, in 24 bits, because rows may
-/// repeat a pattern.
+/// Each sampled key's pseudorandom offset, in 24 bits, from its evenly spaced position, because rows may repeat
+/// a pattern.
 const WITHIN: [u32; SAMPLED] = {
     let mut within = [0; SAMPLED];
     let mut index = 0;
@@ -135,7 +134,7 @@ fn places(rows: usize) -> [u32; SAMPLED] {
     places
 }
 
-/// A slot for a key in a table of 2^`bits` slots.
+/// A key's slot in a table of 2^`bits` slots.
 #[inline(always)]
 fn hashed<W: Word>(key: W, bits: u32) -> usize {
     // Keys of floats with integer values differ in their middle bits.
@@ -179,7 +178,7 @@ impl Counted {
         Counted { bits, times: times.into(), different: different.into(), once: once.into() }
     }
 
-    /// The most common key of the sample; of several, the first.
+    /// The first of the sample's most common keys.
     fn common<W: Word>(&self, sample: &[W]) -> W {
         let mut of_hash = vec![0; 1 << self.bits];
         let mut is_common = |key: &&W| {
@@ -193,9 +192,8 @@ impl Counted {
 
 /// Returns the best border between two frames of a sample, and the bits that it takes.
 ///
-/// At the best border, the distance of the first frame's keys from the minimum reaches a power of two, or the
-/// distance of the second frame's keys from the maximum does. Otherwise the narrower frame could contain more
-/// keys.
+/// At the best border, the distance of the first frame's keys from the minimum, or of the second frame's keys
+/// from the maximum, reaches a power of two. Otherwise the narrower frame could contain more keys.
 #[inline(always)]
 fn border<W: Word>(sample: &[W], ends: Ends<W>) -> (usize, W) {
     let (low, high): (u64, u64) = (ends.0.into(), ends.1.into());
@@ -297,7 +295,7 @@ fn frame_bits<W: Word>(ends: Ends<W>, count: usize) -> usize {
 /// Returns the bits and ends of two frames, where the second has the keys from `border` on.
 #[inline(always)]
 fn cut_in_two<W: Word>(keys: &[W], (low, high): Ends<W>, border: W) -> (usize, [Ends<W>; 2]) {
-    // The difference of a key from the border. Keys below the border wrap around to larger numbers.
+    // The key minus the border: keys below the border wrap around to larger numbers.
     let (mut least, mut most, mut count) = (W::MAX, W::default(), 0u32);
     for key in keys {
         let above = key.minus(border);
