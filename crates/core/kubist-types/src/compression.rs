@@ -18,7 +18,7 @@ pub enum Compression {
     Small,
 }
 
-/// From the fastest to the smallest.
+/// From fastest to smallest.
 pub const COMPRESSIONS: [Compression; 3] = [Compression::Fast, Compression::Balanced, Compression::Small];
 
 impl Compression {
@@ -37,7 +37,6 @@ impl fmt::Display for Compression {
     }
 }
 
-/// The error for a name that is not a compression level.
 #[derive(Clone, Debug, PartialEq)]
 pub struct NoCompression(String);
 

@@ -41,7 +41,7 @@ pub fn data_type(name: &str) -> Result<DataType, String> {
     })
 }
 
-/// Returns the type of a name with a unit, such as `timestamp[us]`.
+/// The type of a name with a unit, such as `timestamp[us]`.
 fn of_unit((kind, unit): (&str, &str)) -> Option<DataType> {
     let unit = match unit {
         "s" => TimeUnit::Second,
