@@ -1,7 +1,7 @@
 //! Dot stores: the live dots of a state and their meaning.
 //!
-//! A store is joined together with the contexts of both sides. A dot that one side has and the other does not was
-//! either not seen by the other side, and stays, or was seen and replaced there, and goes.
+//! A store is joined together with the contexts of both sides. A dot that only one side has stays if the other
+//! side has not seen it, and goes if the other side has seen and replaced it.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -11,8 +11,8 @@ use crate::{Context, Dot};
 
 /// The effect of one operation: the dots that it adds, and the visible dots that it replaces.
 ///
-/// It is the message of the op-based form (`prepare` in figure 4.17). [`Change::delta`] is the delta of the delta-state
-/// form (`m^δ` in equation 4.2).
+/// It is the message of the op-based form (`prepare` in figure 4.17). [`Change::delta`] is the delta of the
+/// delta-state form (`m^δ` in equation 4.2).
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(bound(
     serialize = "I: Serialize, S: Serialize",

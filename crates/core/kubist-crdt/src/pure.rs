@@ -1,11 +1,12 @@
-//! The pure op-based form of the add-wins set: messages are bare operations, and the state is a partially ordered log.
+//! The pure op-based form of the add-wins set: messages are bare operations, and the state is a partially
+//! ordered log.
 //!
-//! The log keeps the version vector of each addition only until the addition is **stable**, which means that every site
-//! has delivered it. No operation can be concurrent with it from then on, so its vector is pruned.
+//! The log keeps the version vector of an addition only until the addition is **stable**: every site has
+//! delivered it, so no later operation can be concurrent with it.
 //!
-//! Figure 4.18 drops an addition whose element is present. Then the result depends on the order of two concurrent
-//! additions, if a removal follows one of them. This type follows equation 4.1 and Baquero and others 2017: an addition
-//! replaces the earlier additions of its causal past, and concurrent additions are both kept.
+//! Figure 4.18 drops an addition whose element is present. Then the result depends on the order of two
+//! concurrent additions, if a removal follows one. This type follows equation 4.1 and Baquero and others 2017:
+//! an addition replaces the earlier additions of its causal past, and concurrent additions are both kept.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -29,9 +30,9 @@ pub struct PureSet<I, E> {
     inbox: Inbox<I, PureOp<E>>,
     /// Elements whose additions are stable.
     stable: BTreeSet<E>,
-    /// Additions that may be concurrent with an operation still to come.
+    /// Additions that may be concurrent with a later operation.
     log: Vec<(Vector<I>, E)>,
-    /// The newest vector that each other site sent: it has delivered at least that.
+    /// The newest vector that each other site sent: it has delivered at least these messages.
     heard: BTreeMap<I, Vector<I>>,
 }
 
