@@ -5,15 +5,13 @@ use crate::numbers::shortened;
 use crate::{Place, Point};
 
 const MOST_RANGES: usize = 1 << 20;
-/// Cells that are examined for a box.
 const MOST_CELLS: u32 = 256;
 
-/// Cells of the sky.
 #[derive(Clone, Debug)]
 pub struct Moc {
-    /// Sorted ranges of cells of the deepest order, which do not meet.
+    /// Sorted ranges of cells of the deepest order, which do not touch.
     ranges: Vec<(u64, u64)>,
-    /// The deepest order that was written.
+    /// The deepest order in the text.
     order: u32,
 }
 

@@ -1,7 +1,5 @@
-//! Polygons of a plane, with holes.
-//!
-//! Points and boxes are decided by exact predicates. Edges are listed by slabs of y, so that a point costs the
-//! edges at its height.
+//! Polygons of a plane, with holes, and exact predicates for points and boxes. Edges are listed by slabs of y,
+//! so a point costs the edges at its height.
 
 use std::cmp::Ordering;
 use std::ops::RangeInclusive;
@@ -11,7 +9,7 @@ use crate::numbers::rings;
 use crate::{Place, Point};
 
 const MOST_CORNERS: usize = 65_536;
-/// Pairs of edges that are compared before a polygon is refused.
+/// A polygon with more pairs of edges to compare is refused.
 const MOST_PAIRS: usize = 1 << 26;
 const MOST_SLABS: usize = 4096;
 /// Entries of all slabs for each edge.
@@ -41,11 +39,11 @@ impl Polygon {
         Polygon::new(&rings(text)?)
     }
 
-    /// A polygon with these rings. A ring may repeat its first corner at its end.
+    /// A ring may repeat its first corner at its end.
     ///
     /// # Errors
     ///
-    /// A text that names the mistake: a coordinate that is not finite, a ring of fewer than three corners or
+    /// A text that names the mistake: a coordinate that is not finite, a ring with fewer than three corners or
     /// that crosses or touches itself, rings that cross, a hole outside of the border.
     pub fn new(rings: &[Vec<Point>]) -> Result<Polygon, String> {
         let mut edges: Vec<Vec<Edge>> = Vec::new();
@@ -116,7 +114,7 @@ impl Polygon {
         self.edges.len()
     }
 
-    /// Returns whether a point is inside or on an edge. NaN is outside.
+    /// Whether a point is inside or on an edge. NaN is outside.
     pub fn has(&self, point: Point) -> bool {
         if !is_between(self.low, self.high, point) {
             return false;
@@ -143,7 +141,7 @@ impl Polygon {
         if (0..2).any(|d| high[d] < self.low[d] || low[d] > self.high[d] || low[d] > high[d]) {
             return Place::Outside;
         }
-        // Edges only meet the part of the box within the bounds of the polygon.
+        // Edges only meet the part of the box within the polygon's bounds.
         let (mut least, mut most) = (low, high);
         for d in 0..2 {
             (least[d], most[d]) = (low[d].max(self.low[d]), high[d].min(self.high[d]));
@@ -153,7 +151,7 @@ impl Polygon {
         }
         match least == low && most == high && self.has(least) {
             true => Place::Inside,
-            // Without an edge in it, the box is on one side of the border.
+            // A box without an edge is on one side of the border.
             false => Place::Outside,
         }
     }
@@ -224,12 +222,12 @@ fn check_crossings(rings: &[Vec<Edge>]) -> Result<(), String> {
     Ok(())
 }
 
-/// Returns whether an edge from `b` to `c` lies on the edge from `a` to `b`.
+/// Whether an edge from `b` to `c` lies on the edge from `a` to `b`.
 fn turns_back(a: Point, b: Point, c: Point) -> bool {
     turn(a, b, c).is_eq() && (is_between(a, b, c) || is_between(b, c, a))
 }
 
-/// Returns whether an edge has a point in a closed box.
+/// Whether an edge has a point in a closed box.
 fn meets([a, b]: Edge, low: Point, high: Point) -> bool {
     if (0..2).any(|d| a[d].max(b[d]) < low[d] || a[d].min(b[d]) > high[d]) {
         return false;

@@ -71,7 +71,6 @@ fn points_are_inside_where_the_border_turns_around_them() {
             assert_eq!(polygon.has(point), expected, "seed {seed}: {point:?} of {rings:?} ({around})");
             inside += u32::from(expected);
         }
-        // Corners are exact, and belong to the polygon.
         assert!(rings.iter().flatten().all(|corner| polygon.has(*corner)), "seed {seed}");
     }
     assert!(cases > CASES / 2 && inside > 10_000, "{cases} {inside}");

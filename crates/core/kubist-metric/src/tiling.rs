@@ -1,20 +1,18 @@
-//! Tiles: disjoint boxes that together are the whole space, with about equal numbers of rows.
+//! Tiles: disjoint boxes that cover the whole space, with about equal numbers of rows.
 
 use crate::groups::Density;
 use crate::reach::Reach;
 use crate::space::Space;
 
-/// A box of positions: `low <= position < high` on each axis. The outer tiles have no ends.
+/// A box of positions: `low <= position < high` on each axis. The outer tiles are unbounded.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Tile {
-    /// The lower ends.
     pub low: Vec<f64>,
-    /// The upper ends.
     pub high: Vec<f64>,
 }
 
 impl Tile {
-    /// Returns whether a wrapped position is in the tile.
+    /// Whether a wrapped position is in the tile.
     pub fn has(&self, position: &[f64]) -> bool {
         position.iter().zip(&self.low).zip(&self.high).all(|((number, low), high)| low <= number && number < high)
     }
@@ -25,10 +23,9 @@ impl Tile {
     }
 }
 
-/// The tiles of a table, in an order in which neighbours follow one another.
+/// The tiles of a table, neighbours after one another.
 #[derive(Clone, Debug)]
 pub struct Tiling {
-    /// The tiles.
     pub tiles: Vec<Tile>,
 }
 

@@ -1,15 +1,13 @@
 //! A k-d tree of embedded positions, also with periodic axes.
 //!
-//! Each node knows the bounds of its points. The distance from a position to such a box is computed with the same
-//! roundings as the distance to a point, so a box is never farther than a point in it: no point is missed at a
-//! boundary.
+//! Each node knows the bounds of its points. The distance to such a box is computed with the same roundings as
+//! the distance to a point, so a box is never farther than a point in it: no point at a boundary is missed.
 
 use std::cmp::Ordering;
 use std::collections::BinaryHeap;
 
 use crate::space::{MOST_AXES, Space};
 
-/// Points of a leaf.
 const LEAF: usize = 12;
 /// Points that one core sorts.
 const ALONE: usize = 16_384;
@@ -17,12 +15,10 @@ const ALONE: usize = 16_384;
 /// Points in memory, by number.
 pub struct Tree(Box<dyn Search>);
 
-/// A point and its squared distance.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Near {
-    /// The squared distance of the embedded positions.
+    /// Of the embedded positions.
     pub square: f64,
-    /// The number of the point.
     pub point: u32,
 }
 
@@ -61,12 +57,10 @@ impl Tree {
         })
     }
 
-    /// The number of points.
     pub fn len(&self) -> usize {
         self.0.len()
     }
 
-    /// Returns whether it has no points.
     pub fn is_empty(&self) -> bool {
         self.len() == 0
     }
@@ -76,8 +70,8 @@ impl Tree {
         self.0.within(at, square, &mut each);
     }
 
-    /// The `k` nearest points up to a squared distance, in ascending order. Points at an equal distance are in the
-    /// order of their numbers.
+    /// The `k` nearest points up to a squared distance, ascending; equal distances in the order of the points'
+    /// numbers.
     pub fn nearest(&self, at: &[f64], k: usize, square: f64) -> Vec<Near> {
         let mut best = Best { k, square, found: BinaryHeap::new() };
         if k > 0 {
@@ -87,7 +81,6 @@ impl Tree {
     }
 }
 
-/// The nearest points so far.
 struct Best {
     k: usize,
     square: f64,
@@ -119,15 +112,14 @@ impl Best {
 
 type Item<const D: usize> = ([f64; D], u32);
 
-/// Bounds of the points of a node.
 #[derive(Clone, Copy)]
 struct Bounds<const D: usize> {
     low: [f64; D],
     high: [f64; D],
 }
 
-/// Points in the order of the tree. A node of height h is followed by its first child and, 2^h nodes later, by its
-/// second child.
+/// Points in the order of the tree. A node of height h is followed by its first child and, 2^h nodes later, by
+/// its second.
 struct Points<const D: usize> {
     items: Vec<Item<D>>,
     nodes: Vec<Bounds<D>>,
@@ -135,7 +127,6 @@ struct Points<const D: usize> {
     periods: [f64; D],
 }
 
-/// A node: its number, its height, and its range of points.
 #[derive(Clone, Copy)]
 struct Node {
     number: usize,

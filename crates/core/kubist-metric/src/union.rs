@@ -5,7 +5,6 @@
 pub struct Sets(Vec<u32>);
 
 impl Sets {
-    /// `count` elements, each in its own set.
     pub fn new(count: u32) -> Sets {
         Sets((0..count).collect())
     }
@@ -17,12 +16,10 @@ impl Sets {
         element
     }
 
-    /// The number of elements.
     pub fn len(&self) -> usize {
         self.0.len()
     }
 
-    /// Returns whether there are no elements.
     pub fn is_empty(&self) -> bool {
         self.0.is_empty()
     }
@@ -37,7 +34,6 @@ impl Sets {
         element
     }
 
-    /// Joins two sets.
     pub fn join(&mut self, one: u32, other: u32) {
         let (one, other) = (self.of(one), self.of(other));
         self.0[one.max(other) as usize] = one.min(other);

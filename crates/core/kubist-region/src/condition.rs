@@ -9,7 +9,7 @@ use kubist_expr::{ExprError, Meant, Predicate, Value, column_index};
 use crate::columns::{Columns, Repeats, invalid};
 use crate::{End, Length, Periodic, Region, formula};
 
-/// Regions in one list, and the depth of regions in regions.
+/// Regions in one list, and the depth of nested regions.
 const MOST_REGIONS: usize = 4096;
 /// Characters of a region that its condition shows.
 const SHOWN: usize = 200;

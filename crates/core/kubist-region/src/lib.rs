@@ -1,15 +1,15 @@
 //! Regions of space and of the sky, as all interfaces describe them.
 //!
-//! A [`Region`] is a value with a JSON form: an object with one key, the kind. [`Region::predicate`] makes it a
-//! condition of kubist-expr, so queries prune and decide it like any other condition.
+//! A [`Region`] has a JSON form: an object with one key, the kind. [`Region::predicate`] makes it a condition
+//! of kubist-expr, so queries prune and decide it like any other condition.
 //!
 //! ```json
 //! {"difference": [{"sphere": {"center": {"x": 0, "y": 0, "z": 0}, "radius": 2}},
 //!                 {"box": {"z": [null, 0]}}]}
 //! ```
 //!
-//! Numbers are in the units of their columns, and angles in degrees. Boundaries belong to their region. A row is
-//! in a region, outside of it, or, if a coordinate is null or NaN, neither: it is in no complement.
+//! Numbers are in the units of their columns, and angles in degrees. Boundaries belong to their region. A row
+//! with a coordinate that is null or NaN is in no region and in no complement.
 //!
 //! A column whose metadata have a [`Period`] repeats: a region there contains the images of its points.
 
@@ -28,7 +28,7 @@ use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
 
-/// A length or a position: a number in the column's unit, or text with a unit, such as `1 mm`.
+/// A number in the column's unit, or text with a unit, such as `1 mm`.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(untagged)]
 pub enum Length {
@@ -36,7 +36,6 @@ pub enum Length {
     Text(String),
 }
 
-/// A bound of a box.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(untagged)]
 pub enum End {
@@ -52,7 +51,6 @@ pub type Position = BTreeMap<String, Length>;
 /// Longitude and latitude in degrees.
 pub type Direction = [f64; 2];
 
-/// The columns of longitude and latitude.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct SkyColumns(pub [String; 2]);
 
@@ -79,7 +77,6 @@ pub enum Region {
     SkyPolygon(SkyPolygon),
     Band(Band),
     Moc(Moc),
-    /// An SQL condition.
     Where(String),
     Union(Vec<Region>),
     Intersection(Vec<Region>),
@@ -97,7 +94,6 @@ pub struct Sphere {
     pub radius: Length,
 }
 
-/// An ellipsoid whose axes are the columns.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Ellipsoid {
@@ -105,7 +101,7 @@ pub struct Ellipsoid {
     pub radii: Position,
 }
 
-/// The points within a distance of the axis from one point to another, between two planes across it.
+/// The points within a distance of the axis between two points, between two planes across it.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Cylinder {
@@ -114,7 +110,7 @@ pub struct Cylinder {
     pub radius: Length,
 }
 
-/// A cylinder whose radius changes linearly; with a radius of 0 it is a cone.
+/// A cylinder whose radius changes linearly; a radius of 0 gives a cone.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Frustum {
@@ -203,7 +199,6 @@ pub enum Cells {
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Periodic {
-    /// The period by column.
     pub period: BTreeMap<String, f64>,
     pub region: Box<Region>,
 }
