@@ -70,7 +70,7 @@ const KNOWN_FUNCTIONS: &str = "abs, acos, asin, atan, atan2, bin, ceil, coalesce
                                pi, power, radians, regexp_matches, round, separation, sign, sin, sqrt, starts_with, \
                                substr, tan, upper, xor, and the parts of a time such as hour";
 
-/// Binds an operator or a function. `units` are the units of the expression.
+/// `units` are the units of the expression.
 pub(crate) fn call(name: &str, mut operands: Vec<Meaning>, units: &Arc<Units>) -> Result<Meaning, ExprError> {
     let lower = name.to_ascii_lowercase();
     if lower == "isnan" || lower == "isfinite" {
@@ -268,7 +268,7 @@ pub(crate) fn step(operand: Numeric, kind: Kind) -> Option<Compute> {
     }
 }
 
-/// Returns the kind of number that a function computes in, from the common kind of its operands.
+/// The kind of number that a function computes in, from the common kind of its operands.
 fn kind_of_call(function: Function, common: Kind) -> Kind {
     match function {
         Function::Divide if common == Kind::Int => Kind::F64,
@@ -305,7 +305,6 @@ fn is_truth(operand: &Operand) -> bool {
     }
 }
 
-/// The kind of number that holds all operands.
 pub(crate) fn common_kind(operands: &[Numeric]) -> Kind {
     let meet = |a: Kind, b: Kind| if a == b { a } else { Kind::F64 };
     let columns = operands.iter().filter_map(|operand| match operand {
@@ -331,7 +330,6 @@ pub(crate) fn common_kind(operands: &[Numeric]) -> Kind {
     literals.chain(columns).reduce(meet).unwrap_or(Kind::Int)
 }
 
-/// The value of a computation without columns.
 fn folded(compute: &Compute) -> Result<Meaning, ExprError> {
     let one_row = RecordBatchOptions::new().with_row_count(Some(1));
     let batch = RecordBatch::try_new_with_options(Arc::new(Schema::empty()), Vec::new(), &one_row)?;

@@ -1,7 +1,7 @@
 //! The bound form of a predicate: tests over columns with known types.
 //!
-//! The tests ask whether a value is in a range, in a list, null or NaN. Their size is linear in the text,
-//! because an operand of several comparisons is stored once, before them.
+//! A test asks whether a value is in a range, in a list, null or NaN. The size is linear in the text, because
+//! an operand of several comparisons is stored once, before them.
 
 use crate::domain::{Point, Range, Span};
 use crate::like::Pattern;
@@ -21,11 +21,11 @@ use std::sync::Arc;
 pub(crate) struct Column {
     pub index: usize,
     pub name: String,
-    /// The type of its values, never a dictionary.
+    /// Never a dictionary.
     pub data_type: DataType,
     /// The lowest and highest order key that is not NaN.
     pub numbers: (u64, u64),
-    /// The unit of its values; `None` if unknown.
+    /// `None` if unknown.
     pub unit: Option<Arc<Unit>>,
 }
 
@@ -36,13 +36,12 @@ pub(crate) enum Kind {
     F64,
 }
 
-/// A number in `kind` that is computed for each row.
 #[derive(Clone, Debug)]
 pub(crate) struct Compute {
     pub kind: Kind,
     /// The stored type of these integers: a date, a time, or the type of a cast. `None` for plain numbers.
     pub stored: Option<DataType>,
-    /// The unit of plain numbers, if they have one.
+    /// The unit of plain numbers, if any.
     pub unit: Option<Arc<Unit>>,
     pub step: Step,
 }
@@ -55,10 +54,9 @@ pub(crate) enum Step {
     Call(Function, Vec<Compute>),
     /// 1 if the test is true, 0 if it is false, null if it is unknown.
     Truth(Box<Test>),
-    /// The value of the first test that is true, else the last value, or null if there is none.
+    /// The value of the first true test, else the last value, or null if there is none.
     Case(Vec<(Test, Compute)>, Option<Box<Compute>>),
     Cast(Box<Compute>, Cast),
-    /// The first value that is not null.
     Coalesce(Vec<Compute>),
     Length(Box<Text>),
     /// Computes the first number once, then the second, which refers to it by [`Step::Known`].
@@ -88,12 +86,11 @@ pub(crate) enum Cast {
     Scaled { multiplier: i128, divisor: i128, first: i128, last: i128 },
 }
 
-/// The period that `date_trunc` rounds down to.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(crate) enum Period {
     /// A multiple of `length` from `offset` on, in units of the column.
     Units { length: i128, offset: i128 },
-    /// A number of calendar months. `day` is the length of a day in units of the column.
+    /// Calendar months. `day` is the length of a day in units of the column.
     Months { months: i128, day: i128 },
 }
 
@@ -126,7 +123,7 @@ pub(crate) enum Function {
     Hypot,
     /// Degrees between two positions on the sky: longitude and latitude of each.
     Separation,
-    /// The HEALPix cell of this order, of a longitude and latitude.
+    /// The HEALPix cell of this order, from longitude and latitude.
     Healpix(u32),
     /// The distance to the nearest multiple of a period.
     Periodic(f64),
@@ -178,10 +175,10 @@ pub(crate) enum Part {
     Nanosecond,
 }
 
-/// A `CASE` of texts: each row has the text of the first test that is true.
+/// A `CASE` of texts: each row has the text of the first true test.
 #[derive(Clone, Debug)]
 pub(crate) struct Choice {
-    /// A number that the tests refer to. It is computed once before them.
+    /// A number that the tests refer to, computed once before them.
     pub known: Option<Arc<Compute>>,
     pub whens: Vec<(Test, Text)>,
     pub otherwise: Text,
@@ -207,18 +204,17 @@ pub(crate) struct TextCall {
 pub(crate) enum TextFunction {
     Upper,
     Lower,
-    /// `length` characters from the position `start` on, which counts from 1, or from the end if it is negative.
+    /// `length` characters from the position `start` on, which counts from 1, or from the end if negative.
     Substring {
         start: i64,
         length: Option<i64>,
     },
-    /// The first text that is not null.
     Coalesce,
     /// Null if both are equal, otherwise the first.
     NullIf,
 }
 
-/// The operand of a test: a stored column, a computed number or a computed text.
+/// A stored column, a computed number or a computed text.
 #[derive(Clone, Debug)]
 pub(crate) enum Operand {
     Column(Arc<Column>),
@@ -240,7 +236,6 @@ pub(crate) enum PointList {
     Bytes(Vec<Arc<[u8]>>),
 }
 
-/// Two sides that are compared row by row.
 #[derive(Clone, Debug)]
 pub(crate) enum Sides {
     /// Integers times a factor, to compare times of different units.
@@ -271,23 +266,23 @@ pub(crate) enum Sides {
     },
 }
 
-/// A test that is true, false or unknown for each row.
+/// True, false or unknown for each row.
 #[derive(Clone, Debug)]
 pub(crate) enum Test {
     Constant(Option<bool>),
-    /// True in the range; unknown for null and NaN. `span` is the range in order keys of the column.
+    /// True in the range; unknown for null and NaN. `span` is the range in the column's order keys.
     Within {
         operand: Operand,
         range: Range,
         span: Option<Span>,
     },
-    /// True for the points. For other values it is false, or unknown if the list contains null (`null`).
+    /// True for the points; otherwise false, or unknown if the list contains null (`null`).
     Among {
         operand: Operand,
         points: Arc<Points>,
         null: bool,
     },
-    /// `span`: the keys that fit the fixed prefix of the pattern.
+    /// `span`: the keys that fit the pattern's fixed prefix.
     Like {
         operand: Operand,
         pattern: Arc<Pattern>,
@@ -354,7 +349,6 @@ impl Operand {
     }
 }
 
-/// A float in the total order of IEEE 754.
 #[derive(Clone, Copy)]
 struct Ordered(f64);
 
@@ -378,7 +372,6 @@ impl PartialEq for Ordered {
 
 impl Eq for Ordered {}
 
-/// Sorts values and removes duplicates.
 fn sorted_once<'a, T: Copy + Ord, S: Stop>(
     values: &'a mut Vec<T>,
     stop: &S,
@@ -457,7 +450,7 @@ impl Test {
         }
     }
 
-    /// The number of tests and steps of computations.
+    /// The number of tests and steps.
     pub(crate) fn size(&self) -> usize {
         1 + match self {
             Test::Constant(_) => 0,
@@ -480,7 +473,6 @@ impl Test {
         }
     }
 
-    /// Calls `visit` for every column that the test reads.
     pub(crate) fn each_column(&self, visit: &mut dyn FnMut(&Column)) {
         match self {
             Test::Constant(_) => {}

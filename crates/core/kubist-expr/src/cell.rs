@@ -5,13 +5,12 @@ use arrow_buffer::i256;
 use arrow_schema::DataType;
 use half::f16;
 
-/// A native value of a fixed-width column.
 pub(crate) trait Cell: Copy + PartialOrd + Send + Sync {
-    /// The value of an integer that is known to fit.
+    /// The integer must fit.
     fn from_whole(value: i256) -> Self;
     fn from_float(value: f64) -> Self;
     fn as_f64(self) -> f64;
-    /// The value as an integer, if it has at most 128 bits.
+    /// `None` if it needs more than 128 bits.
     fn as_i128(self) -> i128;
     /// The difference to a smaller integer, if it fits. Otherwise, and for floats, an equal hash for equal
     /// values.

@@ -1,8 +1,8 @@
 //! The position of a literal among the values of a column type.
 //!
 //! Every comparison of a column with a literal becomes a *range* of the column's own values: `pid >= 2.5` is
-//! `[3, last]`, and `x < 0.1` over 32-bit floats ends at the float below `0.1f32`. Ranges of numbers are
-//! closed and never contain NaN. Row evaluation and zone maps use the same range, so they cannot disagree.
+//! `[3, last]`, and `x < 0.1` over 32-bit floats ends at the float below `0.1f32`. Ranges of numbers are closed
+//! and never contain NaN. Rows and zone maps use the same range, so they cannot disagree.
 
 use crate::cell::Cell;
 use crate::moment::{DAY, Moment, SECOND};
@@ -19,7 +19,6 @@ use std::sync::Arc;
 
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(crate) enum Family {
-    /// Every value is null.
     Null,
     Bool,
     /// Integers (booleans as 0 and 1) from `first` to `last`.
@@ -27,7 +26,7 @@ pub(crate) enum Family {
         first: i128,
         last: i128,
     },
-    /// Unscaled integers that are multiplied by `10^-scale`.
+    /// Unscaled integers, to be multiplied by `10^-scale`.
     Decimal {
         first: i256,
         last: i256,
@@ -65,7 +64,7 @@ pub(crate) enum Width {
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) enum Point {
     Whole(i256),
-    /// A value with the precision of the family. Zero is positive.
+    /// With the precision of the family. Zero is positive.
     Float(f64),
     Bytes(Arc<[u8]>),
 }
@@ -73,14 +72,14 @@ pub(crate) enum Point {
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) enum Position {
     At(Point),
-    /// Above this value and below the next one, if there is one.
+    /// Above this value and below the next one, if any.
     After(Point),
     /// Below every value.
     Below,
     Unknown,
 }
 
-/// A set of consecutive values that never contains NaN.
+/// Consecutive values, without NaN.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) enum Range {
     Empty,
@@ -99,7 +98,7 @@ pub(crate) struct Span {
     pub sure_high: u64,
 }
 
-/// The reason why a literal has no position in a family; `None` if it is of another kind.
+/// Why a literal has no position in a family; `None` if it is of another kind.
 pub(crate) type Mismatch = Option<String>;
 
 pub(crate) fn value_type(data_type: &DataType) -> &DataType {
@@ -311,7 +310,6 @@ impl Width {
         }
     }
 
-    /// The next larger value; `None` after infinity.
     fn after(self, value: f64) -> Option<f64> {
         if value == f64::INFINITY {
             return None;
@@ -404,7 +402,6 @@ impl Range {
                 Some(Span::inexact(exact.low, exact.high, !first, !last))
             }
             Range::Float(low, high) => {
-                // Zero has two adjacent keys.
                 let low = if *low == 0.0 { -0.0 } else { *low };
                 let high = if *high == 0.0 { 0.0 } else { *high };
                 Some(Span::exact(float_key(data_type, low), float_key(data_type, high)))
@@ -418,7 +415,7 @@ impl Span {
         Span { low, high, sure_low: low, sure_high: high }
     }
 
-    /// If several values share a key, the keys of the ends are not sure.
+    /// Several values may share a key, so the keys of the bounds are not sure.
     fn inexact(low: u64, high: u64, bounded_low: bool, bounded_high: bool) -> Span {
         let sure_low = if bounded_low { low.checked_add(1) } else { Some(0) };
         let sure_high = if bounded_high { high.checked_sub(1) } else { Some(u64::MAX) };
@@ -427,7 +424,7 @@ impl Span {
     }
 }
 
-/// The more restrictive of two lower ends.
+/// The more restrictive of two lower bounds.
 fn later<'a>(a: &'a Bound<Arc<[u8]>>, b: &'a Bound<Arc<[u8]>>) -> &'a Bound<Arc<[u8]>> {
     match (a, b) {
         (Bound::Unbounded, other) | (other, Bound::Unbounded) => other,
@@ -442,7 +439,7 @@ fn later<'a>(a: &'a Bound<Arc<[u8]>>, b: &'a Bound<Arc<[u8]>>) -> &'a Bound<Arc<
     }
 }
 
-/// The more restrictive of two upper ends.
+/// The more restrictive of two upper bounds.
 fn earlier<'a>(a: &'a Bound<Arc<[u8]>>, b: &'a Bound<Arc<[u8]>>) -> &'a Bound<Arc<[u8]>> {
     match (a, b) {
         (Bound::Unbounded, other) | (other, Bound::Unbounded) => other,

@@ -7,10 +7,10 @@
 use arrow_schema::DataType;
 use std::borrow::Cow;
 
-/// The reason why an expression cannot be parsed, bound or evaluated.
+/// Why an expression cannot be parsed, bound or evaluated.
 #[derive(Clone, Debug, PartialEq, thiserror::Error)]
 pub enum ExprError {
-    /// A syntax error. `position` counts characters from 1.
+    /// `position` counts characters from 1.
     #[error("at character {position}: {message}")]
     Syntax { position: usize, message: String },
 
@@ -22,7 +22,6 @@ pub enum ExprError {
     #[error("{construct} is not supported in an expression{hint}")]
     Unsupported { construct: String, hint: String },
 
-    /// The expression is nested too deeply.
     #[error("the expression is nested too deeply (more than {limit} levels)")]
     TooDeep { limit: usize },
 

@@ -1,7 +1,7 @@
 //! Evaluation of tests: the rows for which a test is true, and the rows for which it is false.
 //!
-//! A caller requests the true rows, the false rows, or both, as one bit per row, and `NOT` swaps the two
-//! sets. Rows with null or NaN are in neither. Each test is evaluated once, and the caller can cancel before
+//! A caller requests the true rows, the false rows, or both, as one bit per row, and `NOT` swaps the two sets.
+//! Rows with null or NaN are in neither. The caller can cancel before each test.
 //! each.
 
 pub(crate) mod compute;
@@ -36,8 +36,8 @@ pub(crate) fn lengths(text: &Text, rows: &Rows<'_>) -> Result<(Vec<i128>, Option
     Ok(((0..array.len()).map(length).collect(), array.logical_nulls()))
 }
 
-/// Returns the rows with each of the `wanted` truth values, one bit each. Every test and every number is
-/// computed once for all truth values.
+/// Returns the rows with each `wanted` truth value, one bit each. Every test and number is computed once for
+/// all of them.
 pub(crate) fn answers<const N: usize>(
     test: &Test,
     rows: &Rows<'_>,
@@ -103,8 +103,8 @@ pub(crate) fn answers<const N: usize>(
     }
 }
 
-/// Returns the rows where all tests (`all`) or at least one test is true, and the rows where that is false.
-/// It stops when the remaining tests cannot change the result.
+/// Returns the rows where all tests (`all`) or at least one test is true, and the rows where that is false. It
+/// stops when the remaining tests cannot change the result.
 fn join<const N: usize>(
     tests: &[Test],
     rows: &Rows<'_>,
@@ -150,8 +150,8 @@ fn same<const N: usize>(
     }))
 }
 
-/// Evaluates the tests of a `CASE`. `each` receives the rows for which a test is the first that is true.
-/// Returns the remaining rows.
+/// Evaluates the tests of a `CASE`. `each` receives the rows of each first true test. Returns the remaining
+/// rows.
 pub(crate) fn untold<T>(
     whens: &[(Test, T)],
     rows: &Rows<'_>,

@@ -1,5 +1,4 @@
-//! Numbers that are computed for each row, for aggregates: a column, arithmetic over columns, or a condition
-//! as 1 and 0.
+//! Numbers for each row, for aggregates: a column, arithmetic over columns, or a condition as 1 and 0.
 
 use crate::arithmetic;
 use crate::bind;
@@ -23,7 +22,6 @@ use arrow_buffer::{NullBuffer, i256};
 use arrow_schema::{DataType, Schema};
 use std::collections::HashMap;
 
-/// A number for each row of a table, bound to its schema.
 #[derive(Clone, Debug)]
 pub struct Expression {
     of: Of,
@@ -75,8 +73,8 @@ impl Expression {
         }
     }
 
-    /// Returns the unit of its values, if it is certain. The unit of `x * 1e6` is not, because the factor may
-    /// change the unit or the quantity.
+    /// The unit of its values, if it is certain. The unit of `x * 1e6` is not, because the factor may change
+    /// the unit or the quantity.
     pub fn unit(&self) -> Option<&str> {
         self.known_unit().filter(|unit| !unit.scaled).map(|unit| &*unit.name)
     }
@@ -88,13 +86,12 @@ impl Expression {
         }
     }
 
-    /// Returns metadata for a column of its values, so that later expressions use the same unit.
+    /// Metadata for a column of its values, so that later expressions use the same unit.
     pub fn metadata(&self) -> HashMap<String, String> {
         self.known_unit().map(names::metadata_of).unwrap_or_default()
     }
 
-    /// Converts a text with a unit, such as `20um`, to the unit of its values; `None` if the text has no
-    /// unit.
+    /// Converts a text with a unit, such as `20um`, to the unit of its values; `None` if the text has no unit.
     ///
     /// # Errors
     ///
@@ -129,13 +126,13 @@ impl Expression {
         }
     }
 
-    /// Returns whether it is a condition, so that its mean is a proportion.
+    /// A condition's mean is a proportion.
     pub fn is_condition(&self) -> bool {
         matches!(self.of, Of::Truth(_))
     }
 
-    /// Returns the type of its values if they are integers or count integer units: integers, decimals, dates,
-    /// times. Computed integers have 128 bits (decimals of scale 0), and a condition is an integer.
+    /// The type of its values if they are integers or count integer units: integers, decimals, dates, times.
+    /// Computed integers have 128 bits (decimals of scale 0), and a condition is an integer.
     pub fn whole_type(&self) -> Option<DataType> {
         match &self.of {
             Of::Truth(_) => Some(DataType::Int64),
@@ -177,8 +174,7 @@ impl Expression {
     }
 
     /// One number per row; NaN if it is null, unknown or NaN. The batch needs only the columns that the
-    /// expression reads; they are found by name. `stopped` is called before each step, and true cancels the
-    /// evaluation.
+    /// expression reads, found by name. `stopped` is called before each step, and true cancels the evaluation.
     ///
     /// # Errors
     ///
@@ -226,12 +222,12 @@ impl Expression {
 #[derive(Clone, Debug, Default)]
 pub struct Wholes {
     values: Vec<i128>,
-    /// The rows that are missing. Rows past the end of the vector are present.
+    /// Missing rows. Rows past the end of the vector are present.
     missing: Vec<bool>,
 }
 
 impl Wholes {
-    /// The number of a row; `None` if it is null or unknown.
+    /// `None` if the row is null or unknown.
     pub fn get(&self, row: usize) -> Option<i128> {
         if self.missing.get(row).copied().unwrap_or(false) { None } else { self.values.get(row).copied() }
     }
@@ -276,7 +272,7 @@ mod tests {
         .unwrap()
     }
 
-    /// The values, with `None` for missing ones.
+    /// `None` for missing values.
     fn of(sql: &str) -> Vec<Option<f64>> {
         let batch = rows();
         let values = Expression::parse(sql, &batch.schema()).unwrap().evaluate(&batch, &crate::never).unwrap();

@@ -22,7 +22,6 @@ use std::sync::Arc;
 /// Maximum bytes of a text in a `CASE` that is used as a group. Each row may get one.
 const LONGEST_TEXT: usize = 1_024;
 
-/// A value for each row of a table, bound to its schema.
 #[derive(Clone, Debug)]
 pub struct Grouping {
     of: Of,
@@ -72,13 +71,12 @@ impl Grouping {
         Ok(Grouping { of, data_type })
     }
 
-    /// The type of its values: the type of the column or cast. Computed integers have 128 bits (decimals of
-    /// scale 0).
+    /// The type of the column or cast. Computed integers have 128 bits (decimals of scale 0).
     pub fn data_type(&self) -> &DataType {
         &self.data_type
     }
 
-    /// True for integers that have neither the type of a column nor that of a cast.
+    /// Integers that have neither the type of a column nor of a cast.
     pub(crate) fn is_plain_integer(&self) -> bool {
         match &self.of {
             Of::Number(Compute { stored: None, kind: Kind::Int, step, .. }) => !matches!(step, Step::Cast(..)),
@@ -109,8 +107,8 @@ impl Grouping {
         columns
     }
 
-    /// One value per row. The batch needs only the columns that the expression reads; they are found by name.
-    /// `stopped` is called before each step, and true cancels the evaluation.
+    /// One value per row. The batch needs only the columns that the expression reads, found by name. `stopped`
+    /// is called before each step, and true cancels the evaluation.
     ///
     /// # Errors
     ///
@@ -141,7 +139,6 @@ impl Grouping {
         let Vector { values, nulls } = found;
         let values = match values {
             Values::F32(values) => {
-                // -0 and 0 are one group.
                 let values: Vec<f32> = values.into_iter().map(|value| value + 0.0).collect();
                 return Ok(Arc::new(PrimitiveArray::<Float32Type>::new(values.into(), nulls)));
             }

@@ -30,8 +30,8 @@ const SYMBOLS: &[&str] = &[
     "$",
 ];
 
-/// Limit of the digits of a number without leading and trailing zeros, more than any double or decimal needs.
-/// A number is converted for each column that it is compared with.
+/// Limit of a number's digits without leading and trailing zeros, more than any double or decimal needs. A
+/// number is converted for each column that it is compared with.
 const MOST_DIGITS: usize = 1100;
 
 struct Lexer<'a> {
@@ -39,7 +39,7 @@ struct Lexer<'a> {
     at: usize,
 }
 
-/// The tokens of `text`, each with its position in bytes. The last one is `End`.
+/// The tokens, each with its position in bytes. The last one is `End`.
 pub(crate) fn tokens(text: &str) -> Result<Vec<(Token, usize)>, ExprError> {
     let mut lexer = Lexer { text, at: 0 };
     let mut tokens = Vec::new();
@@ -127,7 +127,7 @@ impl<'a> Lexer<'a> {
         } else {
             self.at = mark;
         }
-        // Letters that follow a number directly are its unit or a mistake, never a second word.
+        // Letters directly after a number are its unit or a mistake, never a second word.
         self.take_while(|c| c.is_alphanumeric() || "_.°".contains(c));
         let text = &self.text[start..self.at];
         if let Some(date) = date_without_quotes(text, self.rest()) {

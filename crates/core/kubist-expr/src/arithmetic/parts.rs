@@ -7,7 +7,7 @@ use crate::meaning::{Meaning, computed, describe, family};
 use crate::moment::SECOND;
 use crate::value::Literal;
 
-/// The parts, and the names that DuckDB has for them.
+/// The parts, with DuckDB's names.
 const PARTS: [(&str, Part); 22] = [
     ("century", Part::Century),
     ("decade", Part::Decade),

@@ -72,7 +72,6 @@ fn period(name: &str, unit: i128) -> Option<Period> {
     }
     let (name, length) = LENGTHS.iter().find(is_it)?;
     let offset = if *name == "week" { FIRST_MONDAY / unit } else { 0 };
-    // A period finer than the column's unit changes nothing.
     Some(Period::Units { length: (length / unit).max(1), offset })
 }
 

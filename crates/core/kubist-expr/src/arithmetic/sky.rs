@@ -43,7 +43,7 @@ pub(super) fn periodic(mut operands: Vec<Meaning>, units: &Arc<Units>) -> Result
     arithmetic("periodic", Function::Periodic(found), operands, units)
 }
 
-/// `in_polygon(x, y, 'corners')` and the same for other shapes.
+/// `in_polygon(x, y, 'corners')` and other shapes.
 pub(super) fn inside(name: &str, mut operands: Vec<Meaning>) -> Result<Test, ExprError> {
     let (Some(text), [_, _]) = (operands.pop(), operands.as_slice()) else { return Err(arity(name, 3, 3)) };
     let Meaning::Literal(Literal::Text(text)) = text else {

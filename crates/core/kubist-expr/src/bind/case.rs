@@ -1,7 +1,7 @@
 //! `CASE`: all branches are numbers, times, conditions or texts.
 //!
-//! A comparison with a `CASE` of texts compares each of its texts instead and becomes a `CASE` of conditions,
-//! which is 1 or 0.
+//! A comparison with a `CASE` of texts compares each text instead and becomes a `CASE` of conditions, which is
+//! 1 or 0.
 
 use super::texts::text_of;
 use super::{Names, among as among_of, as_test, compare, condition_of, meaning_of, shared};
@@ -18,7 +18,7 @@ use crate::value::Literal;
 use arrow_schema::DataType;
 use std::sync::Arc;
 
-/// Limit of the comparisons of the texts of a `CASE` with the items of a list.
+/// Limit of the comparisons between the texts of a `CASE` and the items of a list.
 const MOST_COMPARISONS: usize = 1 << 18;
 
 pub(super) fn bind(
@@ -61,7 +61,7 @@ pub(super) fn bind(
 type Shared = Option<Arc<Compute>>;
 
 pub(super) enum Picks {
-    /// The value of the first test that is true; the last value has no test.
+    /// The value of the first true test; the last value has no test.
     Case {
         known: Shared,
         tests: Vec<Test>,
@@ -78,7 +78,6 @@ impl Picks {
     }
 }
 
-/// The common kind of all branches.
 #[derive(Clone, PartialEq)]
 enum Kind {
     Null,
@@ -170,7 +169,6 @@ fn mixed(name: &str, one: &Meaning, other: &Meaning) -> ExprError {
     ))
 }
 
-/// Joins the branches to one number.
 fn case(picks: Picks, kind: bound::Kind, mut values: Vec<Option<Compute>>) -> Compute {
     let (known, tests) = match picks {
         Picks::Case { known, tests } => (known, tests),

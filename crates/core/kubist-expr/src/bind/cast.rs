@@ -103,14 +103,12 @@ fn operand(operand: Operand, to: DataType) -> Result<Meaning, ExprError> {
         _ => Kind::Int,
     };
     let stored = (kind == Kind::Int && to != HUGE).then_some(to);
-    // A number keeps its unit.
     let unit = operand.unit().filter(|_| !matches!(into, Family::Instant { .. })).cloned();
     let step = Step::Cast(Box::new(computed(operand)), cast);
     Ok(Operand::Compute(Compute { kind, stored, unit, step }).into())
 }
 
 fn number_literal(number: Number, to: DataType) -> Result<Meaning, ExprError> {
-    // An integer that is cast to an integer keeps all digits.
     let whole = match &number {
         Number::Finite(decimal) => decimal.as_integer(),
         _ => None,

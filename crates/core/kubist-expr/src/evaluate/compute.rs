@@ -1,8 +1,8 @@
 //! Computation over whole columns.
 //!
-//! A step computes in one kind of number and converts its inputs first. Nulls propagate through every step,
-//! and division or remainder by zero gives null. An integer beyond 128 bits is an error, because a wrong or
-//! missing result must not pass unnoticed.
+//! A step first converts its inputs to the kind of number in which it computes. Nulls propagate, and division
+//! or remainder by zero gives null. An integer beyond 128 bits is an error, so that no wrong or missing result
+//! passes unnoticed.
 
 mod buckets;
 mod calendar;

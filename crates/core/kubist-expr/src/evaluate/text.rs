@@ -12,7 +12,6 @@ use arrow_array::{Array, ArrayRef};
 use arrow_schema::DataType;
 use std::sync::Arc;
 
-/// One text for each row.
 pub(crate) fn array(text: &Text, rows: &Rows<'_>) -> Result<ArrayRef, ExprError> {
     match text {
         Text::Column(column) => rows.array(column),
@@ -25,7 +24,7 @@ pub(crate) fn array(text: &Text, rows: &Rows<'_>) -> Result<ArrayRef, ExprError>
     }
 }
 
-/// The texts as an array. Many rows often have few distinct texts, so each text is stored once.
+/// Many rows often have few distinct texts, so each text is stored once.
 fn built(texts: impl Iterator<Item = Option<impl AsRef<str>>>) -> ArrayRef {
     let mut built = StringViewBuilder::new().with_deduplicate_strings();
     texts.for_each(|text| built.append_option(text));
@@ -82,7 +81,7 @@ fn single(mut mapped: impl Iterator<Item = char>, char: char) -> char {
 }
 
 fn upper(char: char) -> char {
-    // The upper case of this letter has a mapping of its own in Unicode, which only goes down.
+    // Unicode maps this upper-case letter down, but nothing up to it.
     if char == 'ß' { 'ẞ' } else { single(char.to_uppercase(), char) }
 }
 

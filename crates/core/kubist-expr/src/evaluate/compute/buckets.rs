@@ -25,7 +25,7 @@ impl Edges {
         if self.divides { number * self.mantissa / self.power } else { number * (self.mantissa * self.power) }
     }
 
-    /// The largest edge that is not above the value. `round` rounds edges to the precision of the column.
+    /// The largest edge up to the value. `round` rounds edges to the precision of the column.
     pub(super) fn below(&self, value: f64, round: impl Fn(f64) -> f64) -> f64 {
         let number = (value / self.edge(1.0)).floor();
         // If edges are closer than floats, each float is an edge.
@@ -50,7 +50,6 @@ pub(super) fn beginning(period: Period, value: i128) -> i128 {
     match period {
         Period::Units { length, offset } => (value - offset).div_euclid(length) * length + offset,
         Period::Months { months, day } => {
-            // The number of days fits in 64 bits.
             let (year, month) = month_of(value.div_euclid(day) as i64);
             let since = i128::from(year) * 12 + i128::from(month - 1);
             let first = since.div_euclid(months) * months;
