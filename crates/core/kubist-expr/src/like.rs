@@ -1,9 +1,9 @@
 //! Patterns of `LIKE`, `ILIKE` and `regexp_matches`.
 //!
 //! A pattern is split at its `%` into segments. The first segment matches the beginning and the last one the
-//! end. Each other segment matches at its first occurrence after the previous one. This finds a match
-//! whenever one exists, without backtracking and without a compiled form that could grow. `ILIKE` compares
-//! characters by Unicode simple case folding.
+//! end. Each other segment matches at its first occurrence after the previous one. This finds every possible
+//! match, without backtracking or a compiled form that could grow. `ILIKE` compares characters by Unicode
+//! simple case folding.
 
 use crate::error::ExprError;
 use memchr::memmem::Finder;
@@ -12,10 +12,10 @@ use regex::{Regex, RegexBuilder};
 /// Called with an upper bound of the next steps.
 pub(crate) type GoOn<'a> = dyn FnMut(usize) -> Result<(), ExprError> + 'a;
 
-/// Limit of the bytes of a pattern, because a search may compare it at each character.
+/// Limit of a pattern's bytes, because a search may compare it at each character.
 const LONGEST: usize = 4096;
 
-/// Limit of the bytes of a compiled regular expression. Its time is linear in the text, times its size.
+/// Limit of a compiled regular expression's bytes. Its time is linear in the text, times its size.
 const LARGEST: usize = 1 << 20;
 
 const DEEPEST: u32 = 64;
@@ -51,7 +51,7 @@ enum Segment {
 
 #[derive(Clone, Copy, Debug, PartialEq)]
 enum Slot {
-    /// This character, folded if case is ignored.
+    /// Folded if case is ignored.
     Char(char),
     Any,
 }
@@ -74,7 +74,6 @@ impl Pattern {
                     }
                 },
                 '%' => {
-                    // Several adjacent `%` are one.
                     if segments.is_empty() || !slots.is_empty() {
                         segments.push(std::mem::take(&mut slots));
                     }
@@ -90,9 +89,8 @@ impl Pattern {
         Ok(Pattern { kind: Kind::Like(Like { segments, ignore_case }) })
     }
 
-    /// A regular expression that matches anywhere in a text. `options` are those of DuckDB: `i`
-    /// ignores case, `c` does not, `s` lets `.` match line ends, `m` lets `^` and `$` match at them,
-    /// `l` takes it literally.
+    /// A regular expression that matches anywhere in a text, with DuckDB's `options`: `i` ignores case, `c`
+    /// does not, `s` lets `.` match line ends, `m` lets `^` and `$` match at them, `l` takes it literally.
     pub(crate) fn of_expression(expression: &str, options: &str) -> Result<Pattern, ExprError> {
         if expression.len() > LONGEST {
             return Err(ExprError::TooLarge { limit: format!("{LONGEST} bytes of a pattern") });
@@ -122,7 +120,7 @@ impl Pattern {
         Ok(Pattern { kind: Kind::Expression(expression) })
     }
 
-    /// Returns whether `text` matches. `go_on` receives the amount of work at intervals and can cancel it.
+    /// `go_on` receives the amount of work at intervals and can cancel it.
     pub(crate) fn matches(&self, text: &str, go_on: &mut GoOn<'_>) -> Result<bool, ExprError> {
         match &self.kind {
             Kind::Like(like) => like.matches(text, go_on),
@@ -277,8 +275,8 @@ mod tests {
         for char in cased {
             let text = char.to_string();
             let variants = || char.to_lowercase().chain(char.to_uppercase()).filter(|other| *other != char);
-            // The standard library may have a newer Unicode version than the regular expressions. They know
-            // no case for its new characters.
+            // The standard library may have a newer Unicode version than the regular expressions, which know no
+            // case for its new characters.
             if !variants().any(|other| by_arrow(&text, &other.to_string(), true)) {
                 unknown += 1;
                 continue;

@@ -1,6 +1,6 @@
 //! Lists of expressions in one text: `x, atan2(y, x) AS phi`.
 
-/// The parts between commas, as [`split`] finds them; the whole text if it cannot be split.
+/// The parts between commas, or the whole text if [`split`] fails.
 pub fn several(text: &str) -> Vec<&str> {
     split(text).filter(|parts| !parts.is_empty()).unwrap_or_else(|| vec![text])
 }

@@ -1,8 +1,8 @@
 //! Number literals before they have a type.
 //!
-//! A literal keeps its decimal digits until it is compared with a column. Only then is `0.1` a 32-bit float,
-//! a 64-bit float, an exact decimal or a position between two integers. Nothing here rounds, except functions
-//! that say so.
+//! A literal keeps its decimal digits until it is compared with a column. Only then is `0.1` a 32-bit float, a
+//! 64-bit float, an exact decimal or a position between two integers. Nothing here rounds, except where
+//! documented.
 
 use arrow_buffer::i256;
 use std::cmp::Ordering;
@@ -29,7 +29,7 @@ pub(crate) enum Number {
     NaN,
 }
 
-/// `digits * 10^exponent`, with a sign. The digits have no leading and trailing zeros; zero has no digits.
+/// `digits * 10^exponent`, with a sign. The digits have no leading and trailing zeros; zero has none.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct Decimal {
     negative: bool,
@@ -39,11 +39,11 @@ pub(crate) struct Decimal {
     whole: bool,
 }
 
-/// The largest integer that is not above a number.
+/// The largest integer up to a number.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(crate) enum Floor {
     Below,
-    /// This integer. `exact` means that the number equals it.
+    /// `exact` means that the number equals the integer.
     At {
         floor: i256,
         exact: bool,
@@ -77,7 +77,6 @@ impl Decimal {
                 if size.is_empty() || !all_digits(size) {
                     return None;
                 }
-                // Larger exponents are clamped.
                 sign * size.parse::<i64>().unwrap_or(i64::MAX / 4).min(i64::MAX / 4)
             }
         };
@@ -197,7 +196,7 @@ impl Decimal {
         Floor::At { floor, exact }
     }
 
-    /// The number as an integer, if it was written as one and fits.
+    /// The integer, if the number was written as one and fits.
     pub(crate) fn as_integer(&self) -> Option<i128> {
         match self.floor(0) {
             Floor::At { floor, exact: true } if self.whole => floor.to_i128(),
@@ -205,7 +204,7 @@ impl Decimal {
         }
     }
 
-    /// The number as a bin width, if it is positive and has few enough digits.
+    /// The bin width, if the number is positive and has few enough digits.
     pub(crate) fn as_width(&self) -> Option<BinWidth> {
         if self.negative
             || self.is_zero()
@@ -214,7 +213,6 @@ impl Decimal {
         {
             return None;
         }
-        // A width that is an integer keeps integers as integers.
         let whole = match self.floor(0) {
             Floor::At { floor, exact: true } => floor.to_i128(),
             _ => None,
@@ -258,8 +256,7 @@ impl fmt::Display for Decimal {
 }
 
 impl Number {
-    /// A double that can have a fraction is converted through its shortest decimal text, a larger one
-    /// exactly.
+    /// A double that can have a fraction is converted through its shortest decimal text, a larger one exactly.
     pub(crate) fn from_f64(value: f64) -> Number {
         if value.is_nan() {
             return Number::NaN;

@@ -1,10 +1,9 @@
 //! The parser: from tokens to a tree, by recursive descent.
 //!
 //! The grammar, from the lowest precedence: `OR`, `AND`, `NOT`, comparisons (also `IN`, `BETWEEN`, `LIKE`,
-//! `IS`), bit operations, `+ -`, `* / %`, unary `-`, `^` (right-associative: `-2^2` is -4), `::`. Unlike a
-//! general SQL parser it gives two guarantees: time is linear in the text, and the tree is never higher than
-//! `MAX_HEIGHT`, so no walk over it, nor its destructor, can overflow the stack. `AND`, `OR` and `IN` add
-//! width, not height.
+//! `IS`), bit operations, `+ -`, `* / %`, unary `-`, `^` (right-associative: `-2^2` is -4), `::`. Time is
+//! linear in the text. The tree is never higher than `MAX_HEIGHT`, so no walk over it, nor its destructor, can
+//! overflow the stack; `AND`, `OR` and `IN` add width, not height.
 
 mod times;
 
@@ -17,17 +16,15 @@ use crate::types::{self, Unknown};
 use crate::value::Literal;
 use arrow_schema::DataType;
 
-/// Limit of the levels of a tree, including chains of operators.
+/// Limit of a tree's levels, including chains of operators.
 const MAX_HEIGHT: usize = 128;
 
-/// Limit of nested parentheses, calls and signs. The parser takes some kB of stack for each in an unoptimised
-/// build.
+/// Limit of nested parentheses, calls and signs. Each takes some kB of stack in an unoptimised build.
 const MAX_DEPTH: usize = 64;
 
-/// Limit of the bytes of a text. Parsing and binding may take some hundred times as much memory.
+/// Limit of a text's bytes. Parsing and binding may take some hundred times as much memory.
 const MOST_BYTES: usize = 16 << 20;
 
-/// SQL keywords that expressions do not support.
 const FOREIGN: &[&str] = &[
     "ALL",
     "ANY",
@@ -65,7 +62,6 @@ const FOREIGN: &[&str] = &[
 /// Keywords that end a part of a `CASE`.
 const OF_CASE: &[&str] = &["WHEN", "THEN", "ELSE", "END"];
 
-/// Keywords that cannot be unquoted names.
 const RESERVED: &[&str] = &["AND", "BETWEEN", "ILIKE", "IN", "IS", "LIKE", "NOT", "OR"];
 
 /// The name of the call that adds an interval to a time.
@@ -418,7 +414,6 @@ impl Parser<'_> {
         call("power", vec![base, exponent])
     }
 
-    /// A value with any number of `::type` after it.
     fn converted(&mut self) -> Parsed {
         let mut tree = self.primary()?;
         while self.skip_symbol("::") {
@@ -613,7 +608,7 @@ impl Parser<'_> {
         call(&name, operands)
     }
 
-    /// A column name. Dots are part of it.
+    /// Dots are part of a column name.
     fn name(&mut self) -> Parsed {
         let mut name = String::new();
         let mut quoted = false;

@@ -12,8 +12,7 @@ use arrow_select::take::take;
 use std::cell::RefCell;
 use std::sync::Arc;
 
-/// Rows that are evaluated together, which limits the memory of an evaluation and the time between checks for
-/// cancellation.
+/// Rows that are evaluated together, which limits the memory and the time between checks for cancellation.
 const ROWS_AT_ONCE: usize = 65_536;
 
 pub(crate) fn parts(batch: &RecordBatch) -> impl Iterator<Item = RecordBatch> {
@@ -24,7 +23,6 @@ pub(crate) fn parts(batch: &RecordBatch) -> impl Iterator<Item = RecordBatch> {
 
 enum From<'a> {
     Batch(&'a RecordBatch),
-    /// The rows of another set for which the mask is true.
     Part(&'a Rows<'a>, BooleanArray),
 }
 
@@ -59,7 +57,7 @@ impl<'a> Rows<'a> {
         ask(&Rows { from: From::Part(self, chosen), stopped: self.stopped, known: RefCell::default() })
     }
 
-    /// Checks for cancellation, before each test and each step of a computation.
+    /// Checks for cancellation, before each test and each step.
     pub(crate) fn go_on(&self) -> Result<(), ExprError> {
         if (self.stopped)() { Err(ExprError::Stopped) } else { Ok(()) }
     }

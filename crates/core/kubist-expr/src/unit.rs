@@ -18,12 +18,10 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 const MOST_CONVERSIONS: usize = 128;
 const MOST_FACTORS: usize = 8;
-/// Denominator of powers, so that halves, thirds and quarters are possible.
+/// Denominator of powers, which allows halves, thirds and quarters.
 const PARTS: i32 = 12;
-/// Maximum power of a factor, in [`PARTS`].
 const MOST_PARTS: i32 = 24 * PARTS;
 
-/// A number with a unit, such as `20um`.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct Quantity {
     pub number: Decimal,
@@ -31,7 +29,7 @@ pub(crate) struct Quantity {
 }
 
 impl Quantity {
-    /// Parses a number that is followed by a unit: `20um`, `-1.5 m/s`.
+    /// Parses a number with a unit: `20um`, `-1.5 m/s`.
     pub fn parse(text: &str) -> Option<Quantity> {
         let text = text.trim();
         let (negative, size) = match text.strip_prefix('-') {
@@ -50,7 +48,6 @@ impl Quantity {
 impl fmt::Display for Quantity {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let value = self.number.as_f64();
-        // Plain notation, unless it would be long.
         match value == 0.0 || (1e-4..1e15).contains(&value.abs()) {
             true => write!(f, "{value} {}", shortened(&self.unit)),
             false => write!(f, "{} {}", self.number, shortened(&self.unit)),
@@ -65,8 +62,8 @@ pub(crate) fn distance_in(text: &str, unit: &str, subject: &str, role: Role) -> 
     Ok(Some(Unit::new(unit, &Arc::default()).distance(&quantity, subject, role)?.as_f64()))
 }
 
-/// Converts an error with a unit, such as `0.1 mas`, to `unit`, the unit of `subject`; `None` if the text is
-/// no number with a unit.
+/// Converts an error with a unit, such as `0.1 mas`, to `unit`, the unit of `subject`; `None` if the text is no
+/// number with a unit.
 ///
 /// # Errors
 ///
@@ -91,7 +88,7 @@ struct Known {
 #[derive(Clone, Debug)]
 enum Relation {
     Factor(Converted),
-    /// The units are scales with different zeros.
+    /// Scales with different zeros.
     Scale,
     OtherKind,
     UnknownFrom,
@@ -154,13 +151,13 @@ pub(crate) struct Unit {
 
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(crate) enum Role {
-    /// It is compared with the value.
+    /// Compared with the value.
     Compared,
-    /// It is added to the value, or is another branch of the same choice.
+    /// Added to the value, or another branch of the same choice.
     Added,
-    /// It is a bin width of the value.
+    /// A bin width of the value.
     Width,
-    /// It is an error bound of the value.
+    /// An error bound of the value.
     Error,
 }
 
@@ -178,7 +175,7 @@ impl Role {
 
 enum Met {
     Number(Number),
-    /// The units are scales with different zeros. The names are in the syntax of fend-core.
+    /// Scales with different zeros, named in the syntax of fend-core.
     Scales {
         from: String,
         to: String,
@@ -187,7 +184,6 @@ enum Met {
 
 pub(crate) enum Change {
     None,
-    /// Multiply by this number.
     Times(Decimal),
     /// Divide by this integer.
     Over(Decimal),
@@ -201,7 +197,7 @@ impl Unit {
         Unit { name: name.into(), factors, asked: plain(name), scaled: false, units: units.clone() }
     }
 
-    /// This unit for values that have a plain number as a factor.
+    /// For values that have a plain number as a factor.
     pub fn times_a_number(&self) -> Unit {
         Unit { scaled: true, ..self.clone() }
     }
@@ -319,7 +315,7 @@ impl Unit {
         Some(Unit { scaled: self.scaled || other.scaled, ..found })
     }
 
-    /// This unit to a power; `None` if the power is not possible for units.
+    /// `None` if the power is not possible for units.
     pub fn to_the(&self, power: f64) -> Option<Unit> {
         let parts = |parts: &i32| {
             let raised = f64::from(*parts) * power;
@@ -344,7 +340,7 @@ impl Unit {
 }
 
 impl Change {
-    /// Of a factor and its inverse, the integer is exact.
+    /// Divides by the inverse if that is an exact integer.
     fn by(factor: Decimal) -> Change {
         let inverse = (1.0 / factor.as_f64()).round();
         let whole = Decimal::from_integer(inverse as i128);
@@ -384,7 +380,7 @@ fn factors(name: &str) -> Option<Vec<(Arc<str>, i32)>> {
     (!found.is_empty() && found.len() <= MOST_FACTORS).then_some(found)
 }
 
-/// Factors for people: `kg m/s^2`.
+/// For people: `kg m/s^2`.
 fn written(factors: &[(Arc<str>, i32)]) -> String {
     let below: Vec<_> = factors.iter().filter(|(_, parts)| *parts < 0).collect();
     let divides = below.len() == 1 && factors.len() > 1;
@@ -404,7 +400,7 @@ fn power(name: &str, parts: i32) -> String {
     if parts == PARTS { name } else { format!("{name}^{}", exponent(parts)) }
 }
 
-/// A power for people: `2`, `-1`, `(1/2)`.
+/// For people: `2`, `-1`, `(1/2)`.
 fn exponent(parts: i32) -> String {
     let common = (1..=PARTS).rev().find(|by| parts % by == 0 && PARTS % by == 0).unwrap_or(1);
     match PARTS / common {

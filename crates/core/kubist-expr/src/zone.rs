@@ -9,18 +9,17 @@ use crate::interval::{Bounds, EXACT, InZone, Interval, float};
 use crate::syntax::Op;
 use kubist_geometry::Place;
 
-/// Statistics of a column over the rows of a zone. A wider range and `Nulls::Some` are always valid. A
-/// column without order keys or without statistics has the range from 0 to `u64::MAX`.
+/// Statistics of a column over the rows of a zone. A wider range and `Nulls::Some` are always valid. A column
+/// without order keys or statistics has the range from 0 to `u64::MAX`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Zone {
     /// The lowest order key of the rows that are not null, NaN included. Undefined if all rows are null.
     pub min: u64,
-    /// The highest order key. Undefined if all rows are null.
+    /// The highest one.
     pub max: u64,
     pub nulls: Nulls,
 }
 
-/// The nulls of a zone.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Nulls {
     /// No row is null.
@@ -65,9 +64,8 @@ pub(crate) fn verdict(test: &Test, zone: &dyn Fn(usize) -> Zone) -> Verdict {
 }
 
 struct Numbers {
-    /// Bounds of their keys; `None` if there are none.
+    /// Bounds of their keys, if any.
     keys: Option<(u64, u64)>,
-    /// NaN is possible.
     nan: bool,
     nulls: Nulls,
 }
@@ -113,9 +111,7 @@ impl Interval {
         Answers { yes, no, unknown: self.others }
     }
 
-    /// True if one of the points may be inside.
     fn meets(self, points: &PointList) -> bool {
-        // Points ascend, and so do their floats.
         match points {
             PointList::Whole(points) => {
                 let next = points.get(points.partition_point(|point| float(*point) < self.low));
@@ -150,7 +146,7 @@ impl Interval {
     }
 }
 
-/// The statistics of a zone, and what follows for computed numbers.
+/// The statistics of a zone, and derived ones for computed numbers.
 struct Statistics<'a> {
     zone: &'a dyn Fn(usize) -> Zone,
     bounds: Bounds<'a>,
@@ -275,7 +271,6 @@ fn any(parts: impl Iterator<Item = Answers>) -> Answers {
 /// The condition on one column: ascending ranges of its order keys.
 #[derive(Clone, Copy, Debug)]
 pub struct KeyRanges<'a> {
-    /// The column's index in the schema.
     pub column: usize,
     pub numbers: (u64, u64),
     spans: &'a [Span],
@@ -290,7 +285,7 @@ impl<'a> KeyRanges<'a> {
     pub(crate) fn of(test: &'a Test) -> Option<KeyRanges<'a>> {
         let (Operand::Column(column), spans) = (match test {
             Test::Within { operand, span: Some(span), .. } => (operand, std::slice::from_ref(span)),
-            // A row outside may be unknown instead of false if the list has a null. Neither is selected.
+            // With a null in the list, a row outside may be unknown instead of false. Neither is selected.
             Test::Among { operand, points, .. } => (operand, &points.spans[..]),
             _ => return None,
         }) else {
@@ -299,8 +294,8 @@ impl<'a> KeyRanges<'a> {
         Some(KeyRanges { column: column.index, numbers: column.numbers, spans })
     }
 
-    /// Clears [`SOME_INSIDE`] and [`ALL_INSIDE`] of the zones for which they are false. `min` and `max` are
-    /// the lowest and highest keys per zone, which contains only numbers.
+    /// Clears [`SOME_INSIDE`] and [`ALL_INSIDE`] of the zones for which they are false. `min` and `max` are the
+    /// lowest and highest keys per zone, which contains only numbers.
     pub fn narrow(&self, min: &[u64], max: &[u64], zones: &mut [u8]) {
         let fits = zones.iter_mut().zip(min.iter().zip(max));
         match self.spans {

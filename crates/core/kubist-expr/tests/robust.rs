@@ -267,7 +267,6 @@ fn answers_of_lists_are_those_of_their_comparisons() {
     }
 }
 
-/// A text that is compared with many columns must not be copied for each.
 #[test]
 fn long_literals_are_not_multiplied() {
     let batch = batch();

@@ -63,7 +63,6 @@ fn check(seed: u64, table: &Table, cond: &Cond, decided: &mut [usize; 3]) {
         assert_eq!(found.value(row), expected, "seed {seed}, row {row}: {sql}\n{:?}\n{predicate:?}", cells());
     }
     assert_eq!(again.evaluate(&table.batch, &never).unwrap(), found);
-    // A projection in another order gives the same result.
     let mut columns = predicate.columns();
     columns.reverse();
     assert_eq!(predicate.evaluate(&table.batch.project(&columns).unwrap(), &never).unwrap(), found, "{seed}: {sql}");

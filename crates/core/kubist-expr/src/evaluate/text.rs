@@ -81,7 +81,7 @@ fn single(mut mapped: impl Iterator<Item = char>, char: char) -> char {
 }
 
 fn upper(char: char) -> char {
-    // Unicode maps this upper-case letter down, but nothing up to it.
+    // Unicode maps ẞ down to ß, but ß up to SS.
     if char == 'ß' { 'ẞ' } else { single(char.to_uppercase(), char) }
 }
 
