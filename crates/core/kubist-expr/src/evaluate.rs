@@ -2,7 +2,6 @@
 //!
 //! A caller requests the true rows, the false rows, or both, as one bit per row, and `NOT` swaps the two sets.
 //! Rows with null or NaN are in neither. The caller can cancel before each test.
-//! each.
 
 pub(crate) mod compute;
 mod listed;

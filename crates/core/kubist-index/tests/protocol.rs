@@ -5,7 +5,6 @@
 //! trees. The tests must also detect every broken rule. Rules of histories are broken in the history. Rules of
 //! the state and the planner are broken by a state from an implementation without the rule, or by misreading
 //! the plan.
-//! rule, or by misreading its plan.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
