@@ -7,9 +7,9 @@
 //! - a relative bound r gives the nearest value with the fewest binary digits that keep |stored - given| at
 //!   most r |given|.
 //!
-//! The result depends only on the value and the bound: integer arithmetic on the bits makes it the same on
-//! every machine, and rounding twice changes nothing. NaN, infinities, both zeros, and values whose rounded
-//! form the type cannot hold stay unchanged. Ties round away from zero, and a value that becomes zero is +0.
+//! Integer arithmetic on the bits makes the result the same on every machine. Rounding twice changes nothing.
+//! NaN, infinities, both zeros, and values whose rounded form the type cannot hold stay unchanged. Ties round
+//! away from zero, and a value that becomes zero is +0.
 
 use std::fmt;
 use std::str::FromStr;
@@ -46,8 +46,6 @@ pub enum NoAccuracy {
 const RELATIVE: &str = "rel";
 
 impl Accuracy {
-    /// An absolute bound.
-    ///
     /// # Errors
     ///
     /// [`NoAccuracy::Absolute`] unless the bound is finite and above 0.
@@ -58,8 +56,6 @@ impl Accuracy {
         }
     }
 
-    /// A relative bound.
-    ///
     /// # Errors
     ///
     /// [`NoAccuracy::Relative`] unless the bound is above 0 and below 1.
@@ -145,9 +141,7 @@ impl Accuracy {
 
 #[derive(Clone, Copy)]
 enum Rounding {
-    /// Round to multiples of this power of two.
     Step(i32),
-    /// Keep this many binary digits after the first.
     Digits(u32),
 }
 

@@ -2,7 +2,7 @@
 //!
 //! Each writer adds its records to a histogram of priorities. From the sum, every writer computes the same
 //! threshold: the upper edge of the last bin up to which the records fit. A bin is at most 1/128 of its
-//! priority wide, so a budget of many records leaves less than 1 % unused.
+//! priority wide, so less than 1 % of a large budget stays unused.
 //!
 //! The records below the threshold are a uniform sample, as if the threshold had been fixed in advance (Ting,
 //! "Adaptive threshold sampling and unbiased estimation", arXiv 1708.04970).
@@ -56,7 +56,6 @@ mod tests {
             assert!(low < high);
             assert_eq!((bin(low as u64), bin((high - 1) as u64)), (place, place), "{low}..{high}");
             assert!(high - low <= (low / 128).max(1));
-            // Converting an edge to a fraction and back is exact.
             assert_eq!(Threshold::from_fraction(edge(place).to_fraction()), edge(place));
         }
     }

@@ -1,16 +1,11 @@
 //! Cubes: nodes of the 2^k-ary partition of space.
 //!
 //! The bits of a point's coordinates are interleaved, most significant first, to a Morton key of up to 96 bits,
-//! aligned to the top of a 96-bit field. A cube is a prefix of `level * k` bits. Its id is the prefix, filled
-//! with zeros, and the level in the lowest byte. Ids therefore sort in depth-first order, and the keys inside a
-//! cube are one range of integers.
-//!
-//! A table may have several grids, numbered from 0, with one tree of cubes each. The grid's number is above the
-//! key, so ids sort tree by tree.
+//! aligned to the top of a 96-bit field. A cube is a prefix of `level * k` bits. Its id is the grid's number,
+//! the prefix, filled with zeros, and the level in the lowest byte. Ids therefore sort grid by grid in
+//! depth-first order, and the keys inside a cube are one range of integers.
 
-/// Bits of the field for a Morton key.
 pub const KEY_BITS: u32 = 96;
-/// Bits of an id below the grid's number.
 pub(crate) const CUBE_BITS: u32 = KEY_BITS + 8;
 /// The highest grid number. An id after its tree must still fit.
 pub const LAST_GRID: u32 = (1 << (128 - CUBE_BITS)) - 2;
@@ -19,7 +14,7 @@ pub const MAX_DIMENSIONS: usize = 8;
 /// A point's position on the space-filling curve: `KEY_BITS` wide, right aligned.
 pub type MortonKey = u128;
 
-/// A grid's dimensions and the bits of each, which define the cubes of its tree.
+/// A grid's dimensions and the bits of each.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Geometry {
     grid: u32,
@@ -120,7 +115,7 @@ impl Geometry {
         self.first_bits(key, self.bits)
     }
 
-    /// The coordinates of a key with only its highest `count` bits.
+    /// A key's coordinates with only its highest `count` bits.
     fn first_bits(&self, key: MortonKey, count: u32) -> [u32; MAX_DIMENSIONS] {
         let (mut coordinates, k) = ([0; MAX_DIMENSIONS], self.dimensions as usize);
         if count == 0 {
@@ -147,7 +142,6 @@ impl Geometry {
 
     pub fn cube_of(&self, key: MortonKey, level: u32) -> CubeId {
         let free = self.free_bits(level);
-        // The shift is less than 128, because the field is narrower than u128.
         self.named((key >> free) << free, level)
     }
 
@@ -155,7 +149,7 @@ impl Geometry {
         CubeId(self.root().0 | first_key << 8 | level as u128)
     }
 
-    /// The cube with a stored id, if the id is valid in this geometry.
+    /// `None` if the id is not valid in this geometry.
     pub fn cube_from_u128(&self, id: u128) -> Option<CubeId> {
         let cube = CubeId(id);
         let sound = cube.level() <= self.deepest() && cube.grid() == self.grid;
@@ -166,7 +160,7 @@ impl Geometry {
         (cube.level() > 0).then(|| self.cube_of(cube.first_key(), cube.level() - 1))
     }
 
-    /// The 2^k children in key order; none at the deepest level.
+    /// In key order; none at the deepest level.
     pub fn children(&self, cube: CubeId) -> impl Iterator<Item = CubeId> + use<> {
         let level = cube.level();
         let count = if level < self.deepest() { 1u128 << self.dimensions } else { 0 };
@@ -174,7 +168,6 @@ impl Geometry {
         (0..count).map(move |child| geometry.named(cube.first_key() | child << free, level + 1))
     }
 
-    /// From the root to the cube's parent.
     pub fn ancestors(&self, cube: CubeId) -> impl Iterator<Item = CubeId> + use<> {
         let geometry = *self;
         (0..cube.level()).map(move |level| geometry.cube_of(cube.first_key(), level))
@@ -193,7 +186,6 @@ impl Geometry {
         inner.level() >= cube.level() && inner.grid() == cube.grid() && self.contains_key(cube, inner.first_key())
     }
 
-    /// The first id after the cube's subtree.
     pub fn end_of(&self, cube: CubeId) -> u128 {
         self.root().0 + ((self.last_key(cube) + 1) << 8)
     }
@@ -208,7 +200,6 @@ impl Geometry {
         GridBox { low, high }
     }
 
-    /// Whether the cube and the box share a grid point.
     pub fn meets(&self, cube: CubeId, grid_box: &GridBox) -> bool {
         let span = self.span(cube);
         (0..self.dimensions as usize).all(|d| span.low[d] <= grid_box.high[d] && span.high[d] >= grid_box.low[d])

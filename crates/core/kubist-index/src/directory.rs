@@ -17,7 +17,6 @@ use crate::state::{Run, RunId, State};
 use blocks::{Block, Blocks, Change, Making, Sorted};
 use parcels::Subtrees;
 
-/// The live runs of a snapshot, arranged for planning.
 #[derive(Debug)]
 pub struct Directory<L> {
     forest: Forest,
@@ -25,7 +24,6 @@ pub struct Directory<L> {
     pub(crate) primaries: Blocks<L>,
     /// Cubes with replicas.
     pub(crate) copies: Blocks<L>,
-    /// The cutoff of cubes without an entry.
     otherwise: Threshold,
     pub(crate) subtrees: OnceLock<Subtrees>,
 }
@@ -66,9 +64,9 @@ impl<L> Directory<L> {
         Directory::made(forest, live, cutoffs, Threshold::ALL, stop)
     }
 
-    /// Builds a partial directory that suffices for a box and a range of priorities: all runs that meet both,
-    /// and any cutoffs. Plans for them return the same rows as the whole directory. By I2, rows below a cube
-    /// have priorities at or above its cutoff, so it makes no difference whether the walk descends there.
+    /// Builds a partial directory: all runs that meet a box and a range of priorities, and any cutoffs. Plans
+    /// for these return the same rows as with the whole directory: by I2, rows below a cube have priorities at
+    /// or above its cutoff, so it makes no difference whether the walk descends there.
     ///
     /// # Errors
     ///
@@ -98,7 +96,6 @@ impl<L> Directory<L> {
         }
         let (primaries, replicas) = (sorted(primaries, stop)?, sorted(replicas, stop)?);
         let (mut of_primaries, mut of_copies) = (Making::new(&forest, stride(&forest)), Making::new(&forest, 0));
-        // A partial directory never changes.
         if otherwise < Threshold::ALL {
             (of_primaries, of_copies) = (of_primaries.otherwise(otherwise).whole(), of_copies.whole());
         }
@@ -107,8 +104,8 @@ impl<L> Directory<L> {
         Ok(Directory { forest, primaries, copies, otherwise, subtrees: OnceLock::new() })
     }
 
-    /// Returns the directory after changes, equal to [`Directory::new`] of the changed state. The work is that
-    /// of the changed blocks, and one step for each other block and each removed or copied run.
+    /// Equal to [`Directory::new`] of the changed state. The work is that of the changed blocks, and one step
+    /// for each other block and each removed or copied run.
     ///
     /// # Panics
     ///
@@ -203,12 +200,10 @@ impl<L> Directory<L> {
         self.copies.runs_of(cube)
     }
 
-    /// Cubes with primary runs or a cutoff, in depth-first order.
     pub fn cubes(&self) -> impl Iterator<Item = CubeId> + '_ {
         self.primaries.iter().flat_map(|block| block.cubes.iter().copied())
     }
 
-    /// Number of cubes with at least one primary run.
     pub fn occupied_cubes(&self) -> usize {
         let occupied =
             |block: &Arc<Block<L>>| (0..block.cubes.len()).filter(|cube| !block.of_cube(*cube).is_empty()).count();
@@ -241,15 +236,13 @@ impl<L> Directory<L> {
     }
 }
 
-/// Length of a cube's span.
 fn stride(forest: &Forest) -> usize {
     2 * forest.most_dimensions()
 }
 
 fn sorted<L, S: Stop>(runs: Vec<Arc<Run<L>>>, stop: &S) -> Result<Sorted<L>, S::Stopped> {
     let mut order: Vec<_> = (0u32..).zip(&runs).map(|(index, run)| (run.cube, run.id, index)).collect();
-    // Sorts without following the pointers to the runs. Most runs arrive nearly sorted, which this sort
-    // exploits.
+    // Sorts without following the pointers to the runs; most runs arrive nearly sorted.
     gradual::sort(&mut order, stop)?;
     let mut runs: Vec<_> = runs.into_iter().map(Some).collect();
     Ok(order.into_iter().filter_map(|(cube, _, index)| Some((cube, runs[index as usize].take()?))).collect())

@@ -1,7 +1,7 @@
 //! Test whether a grid fits the data.
 //!
-//! The measure is the number of records that boxes examine per record returned. It is estimated from a sample
-//! of all records, for the current grid and for one learned from the sample.
+//! The measure is the number of records that boxes examine per record returned, estimated from a sample for the
+//! current grid and for one learned from the sample.
 //!
 //! A grid that the data has outgrown gives most data few coordinates in a dimension, which then separates
 //! neighbours only at depths that the tree does not reach. The estimate arranges the sample in a tree of small
@@ -21,10 +21,9 @@ const OUTGROWN: f64 = 1.3;
 /// One of this many values at either end is left to the tails of a new scale.
 const OUTLIERS: usize = 1024;
 
-/// A sample: `values[d][record]` for each dimension; NaN for missing numbers.
+/// `values[d][record]`; NaN for missing numbers.
 pub type Sample = [Vec<f64>];
 
-/// Records that boxes examine per record returned.
 pub fn examined(geometry: &Geometry, scales: &[Scale], sample: &Sample) -> f64 {
     let records = sample.first().map_or(0, Vec::len);
     let columns: Vec<Vec<u32>> =
@@ -55,8 +54,8 @@ pub fn examined(geometry: &Geometry, scales: &[Scale], sample: &Sample) -> f64 {
     examined as f64 / returned.max(1) as f64
 }
 
-/// Arranges a cube's records, in key order, as a tree does: some in the cube, the others below. A cube whose
-/// records are all in one child makes every box across it more expensive.
+/// Arranges a cube's records, in key order, as a tree does. If all are in one child, every box across the cube
+/// costs more.
 fn descend(geometry: &Geometry, keys: &[MortonKey], cube: CubeId, records: &[usize], pieces: &mut Vec<Vec<usize>>) {
     if records.len() <= PIECE + PIECE / 4 || cube.level() >= geometry.deepest() {
         pieces.extend(records.chunks(PIECE).map(<[usize]>::to_vec));
@@ -79,8 +78,8 @@ fn descend(geometry: &Geometry, keys: &[MortonKey], cube: CubeId, records: &[usi
     }
 }
 
-/// Boxes around records of the sample, with the same fraction of the records in each. Their widths are
-/// proportional to the spread of the values.
+/// Boxes around records of the sample, with equal fractions of the records. Their widths are proportional to
+/// the spread of the values.
 fn boxes(sample: &Sample) -> Vec<Vec<(f64, f64)>> {
     let records = sample.first().map_or(0, Vec::len);
     let spreads: Vec<f64> = sample.iter().map(|values| spread(values).unwrap_or(1.0)).collect();

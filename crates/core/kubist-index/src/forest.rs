@@ -1,15 +1,14 @@
 //! The forest: one tree of cubes for each grid of a table.
 //!
-//! A table begins with grid 0. A later grid divides space differently, perhaps by other columns, and runs move
-//! to its tree over time. A record is in one primary run of the whole forest (I1). All other rules apply to
-//! each tree: cutoffs (I2), and replicas copy runs of their own tree (I4). So a query reads every tree that has
-//! runs, in the coordinates of its grid.
+//! A table begins with grid 0. A later grid divides space differently, and runs move to its tree over time. A
+//! record is in one primary run of the whole forest (I1). All other rules apply to each tree: cutoffs (I2), and
+//! replicas copy runs of their own tree (I4). So a query reads every tree that has runs, in the coordinates of
+//! its grid.
 
 use std::collections::BTreeMap;
 
 use crate::cube::{CUBE_BITS, CubeId, Geometry, GridBox};
 
-/// The geometries of a table's known grids, by number.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Forest(Vec<Geometry>);
 
@@ -81,7 +80,6 @@ impl Region {
         Region(forest.trees().map(|tree| (tree.grid(), tree.everything())).collect())
     }
 
-    /// A box in one grid, and nothing in the others.
     pub fn in_grid(grid: u32, grid_box: GridBox) -> Region {
         Region(BTreeMap::from([(grid, grid_box)]))
     }
@@ -99,7 +97,6 @@ impl Region {
         self.0.get(&grid)
     }
 
-    /// Whether the region shares a grid point with a cube of the tree.
     pub fn meets(&self, tree: &Geometry, cube: CubeId) -> bool {
         self.in_tree(tree.grid()).is_some_and(|grid_box| tree.meets(cube, grid_box))
     }

@@ -6,8 +6,6 @@ use std::ops::Range;
 pub trait Stop {
     type Stopped;
 
-    /// Checks for cancellation.
-    ///
     /// # Errors
     ///
     /// `Stopped` if the work was cancelled.
@@ -33,7 +31,6 @@ pub fn pieces<S: Stop>(length: usize, stop: &S) -> impl Iterator<Item = Result<R
     firsts.map(move |first| stop.look().map(|()| first..length.min(first + PIECE)))
 }
 
-/// Counts the steps of a walk, with a check after each [`PIECE`] steps.
 pub struct Steps<'a, S> {
     stop: &'a S,
     left: usize,
@@ -159,7 +156,6 @@ mod tests {
         let unstopped = Counted::until(usize::MAX);
         sort(&mut numbers(count), &unstopped).unwrap();
         let all = unstopped.looks.get();
-        // Six pieces are sorted, and merged three times.
         assert!(all >= 6 * 4, "{all}");
         for stop in 1..=all {
             let counted = Counted::until(stop);

@@ -1,8 +1,7 @@
 //! Grids: monotone maps from a dimension's values to integer coordinates.
 //!
-//! Only monotony is required: `a <= b` implies `coordinate(a) <= coordinate(b)` over the whole type. A query
-//! maps its box through the same grid and then applies the exact predicate, so a badly chosen grid costs time,
-//! never rows.
+//! `a <= b` implies `coordinate(a) <= coordinate(b)` over the whole type. A query maps its box through the same
+//! grid and then applies the exact predicate, so a badly chosen grid costs time, never rows.
 //!
 //! 1/64 of a dimension's `2^bits` coordinates at either end is for values beyond the domain, in logarithmic
 //! distance. The rest covers the domain. NaN and null have the last coordinate.
@@ -15,7 +14,6 @@ const AT_ONCE: usize = 64;
 const TAIL_SHARE: u64 = 64;
 /// Doublings of the domain's width that a tail spans: more than `f64` has.
 const TAIL_DOUBLINGS: f64 = 2200.0;
-/// Maximum number of knots of a quantile scale.
 pub const MAX_KNOTS: usize = 1024;
 
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -35,8 +33,6 @@ pub struct BadDomain {
 }
 
 impl Scale {
-    /// An even division of `[low, high]`.
-    ///
     /// # Errors
     ///
     /// [`BadDomain`] if an end is not finite, or `low` is not below `high`.
@@ -48,9 +44,8 @@ impl Scale {
         }
     }
 
-    /// Returns a linear scale between the finite minimum and maximum of the values, widened by half their
-    /// distance on either side, because a first commit is often a single time step. A single value `v` gives `v
-    /// ± max(|v|, 1)`.
+    /// Linear between the finite minimum and maximum, widened by half their distance on either side, because a
+    /// first commit is often a single time step. A single value `v` gives `v ± max(|v|, 1)`.
     pub fn learn_linear(values: impl IntoIterator<Item = f64>) -> Scale {
         let (low, high) = extremes(values);
         if low > high {
@@ -60,8 +55,7 @@ impl Scale {
         Scale::Linear { low: (low - reach).max(f64::MIN), high: (high + reach).min(f64::MAX) }
     }
 
-    /// A piecewise linear scale through at most [`MAX_KNOTS`] quantiles of the values; linear if all finite
-    /// values are equal.
+    /// Linear if all finite values are equal.
     pub fn learn_quantile(values: impl IntoIterator<Item = f64>) -> Scale {
         let mut sorted: Vec<f64> = values.into_iter().filter(|value| value.is_finite()).collect();
         sorted.sort_unstable_by(f64::total_cmp);
@@ -86,8 +80,6 @@ impl Scale {
         }
     }
 
-    /// Checks a scale that was read from storage.
-    ///
     /// # Errors
     ///
     /// [`BadDomain`] if it is invalid.
@@ -213,8 +205,7 @@ fn extremes(values: impl IntoIterator<Item = f64>) -> (f64, f64) {
         .fold((f64::INFINITY, f64::NEG_INFINITY), |(low, high), value| (low.min(value), high.max(value)))
 }
 
-/// Position of `value` between `low` and `high`: monotone, in [0, 1]. All numbers are halved if the width would
-/// overflow.
+/// Monotone, in [0, 1]. All numbers are halved if the width would overflow.
 #[inline]
 fn fraction(low: f64, high: f64, value: f64) -> f64 {
     let width = high - low;

@@ -13,7 +13,6 @@ use crate::forest::Forest;
 const LATE_RUNS: usize = 256;
 const LATE_SHARE: usize = 8;
 
-/// A directory, and the changes since it was built.
 #[derive(Debug)]
 pub struct Layers<L> {
     arranged: Arc<Directory<L>>,
@@ -26,7 +25,7 @@ impl<L> Layers<L> {
         Layers { arranged, late: None, joined: OnceLock::new() }
     }
 
-    /// The directories after some changes. Changes larger than a commit merge the small directory first.
+    /// Changes larger than a commit merge the small directory first.
     pub fn with(&self, forest: &Forest, changes: &Changes<L>) -> Layers<L> {
         if !changes.removed.is_empty() || changes.added.iter().any(|run| run.is_replica()) {
             return Layers::new(Arc::new(self.joined().with(forest, changes)));

@@ -1,8 +1,7 @@
 //! Placement of a commit's rows, and the cutoffs that it requires.
 //!
-//! Rows move down from the root. A cube keeps the rows with priorities below its cutoff. The others go to a
-//! child if enough go there to justify a run. The rest stays as overflow, which later and larger moves push
-//! down.
+//! Rows move down from the root. A cube keeps the rows with priorities below its cutoff. Others go to a child
+//! if enough go there to justify a run. The rest stays as overflow for later and larger moves.
 //!
 //! Cutoffs need no reads: the counts of a cube's runs give the number of rows below a priority (`ramps`). The
 //! capacity is a soft target; correctness does not depend on it.
@@ -35,8 +34,8 @@ impl Capacity {
         Capacity { rows, leaf_rows: rows + rows / 4, worth_distributing: rows / 2, worth_pushing, worth_adding }
     }
 
-    /// The capacity for commits. Small commits would cut cubes with rows into too many small runs, so their
-    /// rows stay higher in the tree until the optimizer pushes them down in bulk.
+    /// Small commits would cut cubes into too many small runs, so their rows stay higher in the tree until the
+    /// optimizer pushes them down in bulk.
     pub fn for_commits(rows: u32) -> Capacity {
         Capacity::adding(rows, 0.5)
     }
@@ -49,7 +48,6 @@ impl Capacity {
     }
 }
 
-/// Known properties of the cubes on the rows' path.
 pub trait Known {
     fn cutoff(&self, cube: CubeId) -> Threshold;
     fn holds_rows(&self, cube: CubeId) -> bool;
@@ -170,7 +168,7 @@ pub fn place(
     }
 }
 
-/// Whether reading all of a cube's runs costs a box more than smaller zones in the next cube would.
+/// Whether a box would read less with smaller zones in the next cube.
 fn has_many_runs(known: &dyn Known, cube: CubeId) -> bool {
     known.ramps(cube).len() >= MANY_RUNS
 }

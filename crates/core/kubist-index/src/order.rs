@@ -12,7 +12,6 @@ use arrow_array::{Array, ArrowPrimitiveType, downcast_dictionary_array};
 use arrow_schema::{DataType, TimeUnit};
 use half::f16;
 
-/// A fixed-width value with an exact order key.
 pub trait Keyed: Copy {
     /// `a < b` if and only if `a.key() < b.key()` (floats in the total order of IEEE 754-2008 5.10).
     fn key(self) -> u64;
@@ -293,7 +292,6 @@ fn dictionary_keys(array: &dyn Array) -> Option<Vec<u64>> {
     )
 }
 
-/// Whether this type's order key is injective.
 pub fn is_exact(data_type: &DataType) -> bool {
     match data_type {
         DataType::Boolean => true,
@@ -313,7 +311,7 @@ pub fn number_keys(data_type: &DataType) -> (u64, u64) {
     }
 }
 
-/// The keys of -0.0 and 0.0 of a float type, which are equal numbers.
+/// The keys of -0.0 and 0.0, which are equal numbers.
 pub fn zero_keys(data_type: &DataType) -> Option<(u64, u64)> {
     match data_type {
         DataType::Float16 => Some((f16::NEG_ZERO.key(), f16::ZERO.key())),
@@ -340,7 +338,6 @@ pub fn whole(data_type: &DataType, key: u64) -> Option<i128> {
     where
         T::Native: Keyed,
     {
-        // A narrow value has unused high bits, so its sign bit is shifted up.
         let unused = 64 - 8 * size_of::<T::Native>() as u32;
         i128::from((T::Native::from_key(key).bits() << unused) as i64 >> unused)
     }

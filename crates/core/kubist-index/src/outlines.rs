@@ -9,7 +9,6 @@ use crate::priority::PriorityRange;
 pub struct Outlines {
     grid: u32,
     dimensions: usize,
-    /// Lowest and highest priority per run.
     priorities: Vec<(u64, u64)>,
     /// Spans of the cubes of the runs, then of the cutoffs: first and last coordinate in each dimension.
     spans: Vec<[u32; 2]>,
@@ -32,7 +31,7 @@ impl Outlines {
         Outlines { grid: first.grid(), dimensions, priorities, spans }
     }
 
-    /// Indices of the runs that may have records in a region with priorities in a range.
+    /// Runs that may have records in a region with priorities in a range.
     pub fn runs<'a>(&'a self, region: &'a Region, range: PriorityRange) -> impl Iterator<Item = usize> + 'a {
         let meets = self.meets(region);
         let of_runs = self.priorities.iter().zip(self.spans.chunks_exact(self.dimensions));
@@ -42,7 +41,6 @@ impl Outlines {
         found.map(|(index, _)| index)
     }
 
-    /// Indices of the cutoffs of cubes that intersect a region.
     pub fn cutoffs<'a>(&'a self, region: &'a Region) -> impl Iterator<Item = usize> + 'a {
         let meets = self.meets(region);
         let of_cutoffs = self.spans[self.priorities.len() * self.dimensions..].chunks_exact(self.dimensions);

@@ -1,17 +1,17 @@
 //! The directory of a large table, divided into pages of neighbouring runs.
 //!
 //! A list of all pages, with their boxes and priorities, finds the pages that a query may need, regardless of
-//! the tree's depth. This requires pages that are compact in space. Pages of runs in depth-first order are
-//! compact, except where runs of large inner cubes come between, so those runs have separate pages. All runs of
-//! a page are of one tree, because its box is in the coordinates of one grid.
+//! the tree's depth. Pages of runs in depth-first order are compact in space, except where runs of large inner
+//! cubes come between, so those runs have separate pages. All runs of a page are of one tree, because its box
+//! is in one grid.
 //!
 //! A sample of the whole table needs the top of every subtree. In a very large directory, the inner cubes of
 //! subtrees that fit in a page also have separate pages, so that a sample does not read a page for each
 //! subtree.
 //!
-//! A directory may have several levels, each divided into its own pages. A later level may lower the cutoff of
-//! a cube in an older one. A reader of the page with the old cutoff must not miss the page with the new one, so
-//! the priorities of a later level's page begin with its lowest cutoff.
+//! A directory may have several levels, each with its own pages. A later level may lower the cutoff of a cube
+//! in an older one. A reader of the old cutoff must not miss the new one, so the priorities of a later level's
+//! page begin with its lowest cutoff.
 
 use std::collections::VecDeque;
 use std::sync::Arc;
@@ -36,7 +36,6 @@ impl<L> Entry<L> {
     }
 }
 
-/// Runs and cutoffs of cubes, in depth-first order.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Page<L> {
     pub runs: Vec<Arc<Run<L>>>,
@@ -63,13 +62,11 @@ impl Tier {
     pub const ALL: [Tier; 3] = [Tier::Upper, Tier::Middle, Tier::Lower];
 }
 
-/// The description of a page in the list of pages.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Summary {
     pub tier: Tier,
     pub runs: u32,
     pub grid: u32,
-    /// The box around all its cubes.
     pub span: GridBox,
     /// The lowest and highest priority of its runs. In a later level, the lowest cutoff counts too.
     pub priorities: (u64, u64),
@@ -162,17 +159,14 @@ impl Sizes {
     }
 }
 
-/// Divides entries, in depth-first order of their cubes, into pages. It buffers at most the entries of four
-/// pages.
+/// Divides entries, in depth-first order of their cubes, into pages. Buffers at most the entries of four pages.
 pub struct Dealer<L> {
     forest: Forest,
     sizes: Sizes,
     /// Entries that wait for later ones: at most a page, which shows whether a subtree fits in one.
     ahead: VecDeque<Entry<L>>,
-    /// This many of the first entries are a subtree of the lower tier.
     fitting: usize,
     is_later: bool,
-    /// The open page per tier.
     open: [Page<L>; 3],
 }
 
@@ -184,7 +178,7 @@ impl<L> Dealer<L> {
         Dealer { forest, sizes, ahead: VecDeque::new(), fitting: 0, is_later, open: Default::default() }
     }
 
-    /// Adds the next entry. Returns a page that this completes.
+    /// Returns a page that this entry completes.
     pub fn push(&mut self, entry: Entry<L>) -> Option<Dealt<L>> {
         self.ahead.push_back(entry);
         if self.ahead.len() > self.sizes.page { self.deal() } else { None }
@@ -426,8 +420,7 @@ mod tests {
         let point = Region::in_grid(0, GridBox { low: [1 << 30; 8], high: [1 << 30; 8] });
         let all = PriorityRange { first: 0, last: u64::MAX };
         let met = pages.iter().filter(|(summary, _)| summary.meets(&Forest::of(geometry), &point, all)).count();
-        // 37,449 runs. On one path, cubes with more than 100 entries below share pages with others of their
-        // level.
+        // 37,449 runs. On one path, cubes with more than 100 entries below share pages with others.
         assert!(pages.len() > 400 && met <= 8, "{met} of {}", pages.len());
     }
 }

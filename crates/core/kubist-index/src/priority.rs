@@ -15,7 +15,6 @@ use arrow_schema::{DataType, TimeUnit};
 use half::f16;
 use xxhash_rust::xxh3::{xxh3_64, xxh3_64_with_seed};
 
-/// An inclusive range of priorities.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct PriorityRange {
     pub first: u64,
@@ -63,12 +62,10 @@ impl Threshold {
 impl PriorityRange {
     pub const ALL: PriorityRange = PriorityRange { first: 0, last: u64::MAX };
 
-    /// Priorities in `[low, high)`; `None` if there are none.
     pub fn between(low: Threshold, high: Threshold) -> Option<PriorityRange> {
         (low < high).then(|| PriorityRange { first: low.0 as u64, last: (high.0 - 1) as u64 })
     }
 
-    /// The intersection; `None` if it is empty.
     pub fn intersect(self, other: PriorityRange) -> Option<PriorityRange> {
         let range = PriorityRange { first: self.first.max(other.first), last: self.last.min(other.last) };
         (range.first <= range.last).then_some(range)
@@ -79,7 +76,6 @@ impl PriorityRange {
         self.first <= priority && priority <= self.last
     }
 
-    /// Whether the range intersects `[first, last]`.
     pub fn meets(self, first: u64, last: u64) -> bool {
         self.first <= last && first <= self.last
     }
@@ -244,8 +240,7 @@ pub fn is_identity_type(data_type: &DataType) -> bool {
     }
 }
 
-/// The priorities of `rows` rows. `columns` are the identity columns in order, of types that
-/// [`is_identity_type`] allows.
+/// `columns` are the identity columns in order, of types that [`is_identity_type`] allows.
 pub fn priorities(columns: &[&dyn Array], rows: usize, seed: u64) -> Vec<u64> {
     let mut hashes = vec![start(seed); rows];
     for column in columns {
@@ -385,8 +380,8 @@ fn fold_column(array: &dyn Array, hashes: &mut [u64]) {
     }
 }
 
-/// Hashes the value of every key, row by row. A value's hash depends on the chain before it, so it is computed
-/// once per dictionary entry only while all chains are equal, as in the first column.
+/// A value's hash depends on the chain before it, so it is computed once per dictionary entry only while all
+/// chains are equal, as in the first column.
 fn fold_dictionary(array: &dyn Array, hashes: &mut [u64]) {
     downcast_dictionary_array!(
         array => {
@@ -533,8 +528,8 @@ mod tests {
             }
             let expected = 200_000.0 / 256.0;
             let chi_square: f64 = counts.iter().map(|c| (c - expected).powi(2) / expected).sum();
-            // 255 degrees of freedom: mean 255, standard deviation 22.6. Seeds are fixed.
-            assert!((170.0..360.0).contains(&chi_square), "{chi_square}");
+            // 255 degrees of freedom: mean 255, standard deviation 22.6.
+        assert!((170.0..360.0).contains(&chi_square), "{chi_square}");
         }
     }
 

@@ -12,7 +12,6 @@ pub struct Ramp {
 }
 
 impl Ramp {
-    /// From a run's lowest and highest priority.
     pub fn of_run(rows: u64, (first, last): (u64, u64)) -> Ramp {
         let fraction = |priority: u64| priority as f64 / 18_446_744_073_709_551_616.0;
         Ramp { first: fraction(first), last: fraction(last), rows: rows as f64 }
@@ -89,7 +88,6 @@ mod tests {
             if sum(&ramps, high) < wanted {
                 prop_assert!(found == high);
             } else {
-                // At the result there are enough rows; just below it there are fewer.
                 prop_assert!(sum(&ramps, found * (1.0 + 1e-12) + 1e-300) >= wanted * (1.0 - 1e-6), "{found}");
                 prop_assert!(sum(&ramps, found * (1.0 - 1e-12)) <= wanted * (1.0 + 1e-6), "{found}");
             }

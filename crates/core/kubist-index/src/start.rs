@@ -37,8 +37,7 @@ struct Above<'a, L> {
 }
 
 impl<L> Directory<L> {
-    /// The starts in one tree for a box and a range of priorities. Their regions cover the box without
-    /// containing each other.
+    /// The starts in one tree. Their regions cover the box without containing each other.
     ///
     /// # Errors
     ///

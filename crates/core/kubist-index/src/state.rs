@@ -31,7 +31,6 @@ impl RunId {
     }
 }
 
-/// An immutable sorted set of rows of a cube.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Run<L> {
     pub id: RunId,
@@ -75,7 +74,6 @@ pub struct Rewrite<L> {
 pub struct State<L> {
     /// In the order of arrival, which in large commits is close to the order in space.
     added: Vec<Arc<Run<L>>>,
-    /// Index per run in `added`.
     indices: SpreadMap<RunId, u32>,
     removed: SpreadSet<RunId>,
     cutoffs: SpreadMap<CubeId, Threshold>,
@@ -109,8 +107,8 @@ pub enum NotYet {
 }
 
 impl<L> State<L> {
-    /// The state of prefixes of all logs, from their live runs and positions. Later entries never name runs
-    /// that these prefixes removed, so those can be omitted.
+    /// The state of prefixes of all logs. Later entries never name runs that these prefixes removed, so those
+    /// can be omitted.
     pub fn restore(live: Commit<L>, positions: Vec<(String, u64)>, rewrites: u64) -> State<L> {
         let mut state = State { rewrites, positions: positions.into_iter().collect(), ..State::default() };
         state.add(live.runs);
@@ -118,8 +116,7 @@ impl<L> State<L> {
         state
     }
 
-    /// The state after prefixes of all logs whose live runs and cutoffs are stored elsewhere. It has only the
-    /// changes of later entries.
+    /// The state after prefixes of all logs whose live runs and cutoffs are stored elsewhere.
     pub fn continuing(positions: Vec<(String, u64)>, rewrites: u64) -> State<L> {
         State { rewrites, positions: positions.into_iter().collect(), continued: true, ..State::default() }
     }
@@ -136,8 +133,7 @@ impl<L> State<L> {
         }
     }
 
-    /// Joins the rewrite with this number, counted from 1, after all earlier rewrites and the commits that it
-    /// needs.
+    /// Joins the rewrite with this number, from 1, after all earlier rewrites and the commits that it needs.
     ///
     /// # Errors
     ///
@@ -221,7 +217,7 @@ impl<L> State<L> {
         self.rewrites
     }
 
-    /// A run that some entry added, even if removed since.
+    /// Also a removed run.
     pub fn run(&self, run: RunId) -> Option<&Arc<Run<L>>> {
         self.indices.get(&run).map(|index| &self.added[*index as usize])
     }
@@ -235,7 +231,7 @@ impl<L> State<L> {
         self.removed.iter().copied().filter(|run| !self.indices.contains_key(run))
     }
 
-    /// Number of runs it has, also removed ones.
+    /// Includes removed runs.
     pub fn added(&self) -> usize {
         self.added.len()
     }

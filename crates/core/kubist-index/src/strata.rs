@@ -1,9 +1,8 @@
 //! Strata: how a run divides the priorities of its rows.
 //!
 //! A query reads the strata that meet its range of priorities. Halvings suit samples: wherever a priority cuts,
-//! it reads whole strata and few other rows. Windows suit loaders of random batches, which read many narrow
-//! ranges `[i/128, (i+1)/128)`: such a range meets one stratum of each run, because all runs of a table have
-//! the same edges.
+//! it reads whole strata and few other rows. Windows suit loaders of random batches, which read narrow ranges
+//! `[i/128, (i+1)/128)`: each meets one stratum of each run, because all runs of a table have the same edges.
 
 use std::fmt;
 use std::str::FromStr;
@@ -16,7 +15,6 @@ pub const WINDOWS: u64 = 128;
 const WINDOW_BITS: u32 = 64 - WINDOWS.trailing_zeros();
 const MOST_HALVINGS: usize = 16;
 
-/// The lowest priority of the window.
 pub fn window_start(priority: u64) -> u64 {
     priority >> WINDOW_BITS << WINDOW_BITS
 }
@@ -55,7 +53,6 @@ impl Strata {
         joined(self.apart(rows, top, priorities), wanted)
     }
 
-    /// The rows of each stratum, lowest first; some have none.
     fn apart(self, rows: &[u32], top: Threshold, priorities: &[u64]) -> Vec<Vec<u32>> {
         let (low, windows) = match self {
             Strata::Halvings => (top.to_u128(), 0),

@@ -18,7 +18,7 @@ pub const USUAL_CUBES: usize = 64;
 /// A block with fewer cubes is merged with the next one.
 const LEAST_CUBES: usize = USUAL_CUBES / 4;
 
-/// Runs sorted by cube and id. The cubes are copied here because following each pointer would take longer.
+/// The cubes are copied here because following each pointer would take longer.
 pub(super) type Sorted<L> = Vec<(CubeId, Arc<Run<L>>)>;
 
 struct Ahead<T>(IntoIter<(CubeId, T)>);
@@ -58,7 +58,7 @@ pub(crate) struct Block<L> {
     pub runs: Vec<Arc<Run<L>>>,
     pub ids: Vec<RunId>,
     pub sources: Vec<RunId>,
-    /// Per run: whether a replica may copy it.
+    /// Whether a replica may copy the run.
     pub is_copied: Vec<bool>,
     rows: u64,
 }
@@ -93,7 +93,7 @@ impl<L> Block<L> {
         self.first_run[index] as usize..end
     }
 
-    /// The cube's runs that may have priorities in a range, and whether a replica may copy them.
+    /// With whether a replica may copy each run.
     pub fn readable(&self, index: usize, range: PriorityRange) -> impl Iterator<Item = (&Arc<Run<L>>, bool)> {
         let places = self.of_cube(index);
         let runs = self.runs[places.clone()].iter().zip(self.is_copied[places].iter().copied());
@@ -109,9 +109,9 @@ impl<L> Block<L> {
 pub(crate) struct Blocks<L> {
     firsts: Vec<CubeId>,
     blocks: Vec<Arc<Block<L>>>,
-    /// Numbers per cube in `spans`: twice the most dimensions of a tree, or 0.
+    /// Twice the most dimensions of a tree, or 0.
     pub stride: usize,
-    /// Number of runs per grid, ascending, without grids that have none.
+    /// Runs per grid, ascending, without grids that have none.
     pub runs: Vec<(u32, usize)>,
     pub rows: u64,
 }
@@ -125,12 +125,12 @@ impl<L> std::ops::Deref for Blocks<L> {
 }
 
 impl<L> Blocks<L> {
-    /// The first position at or after a cube: a block, and a cube's index in it.
+    /// The first position at or after a cube: a block, and an index in it.
     pub fn seek(&self, cube: CubeId) -> (usize, usize) {
         self.at_or_behind(0, cube.to_u128())
     }
 
-    /// The same for an id, in a block or after it.
+    /// The same for an id, from `block` on.
     pub fn at_or_behind(&self, block: usize, bound: u128) -> (usize, usize) {
         let begun = self.firsts[block.min(self.firsts.len())..].partition_point(|first| first.to_u128() < bound);
         let Some(last) = begun.checked_sub(1) else { return (block, 0) };
@@ -168,7 +168,7 @@ impl<L> Blocks<L> {
         self.find(cube).map_or(&[], |(block, index)| &block.runs[block.of_cube(index)])
     }
 
-    /// Returns the blocks with added runs and lower cutoffs, and without the removed runs of `touched` blocks.
+    /// The blocks with added runs and lower cutoffs, and without the removed runs of `touched` blocks.
     pub(super) fn changed(
         &self,
         forest: &Forest,
@@ -177,7 +177,7 @@ impl<L> Blocks<L> {
         touched: &[bool],
         change: &Change<'_, L>,
     ) -> Blocks<L> {
-        // Commits repeat the cutoffs that they relied on; these change nothing.
+        // Commits repeat cutoffs; these change nothing.
         lowered.retain(|(cube, cutoff)| self.find(*cube).is_none_or(|(block, index)| *cutoff < block.cutoffs[index]));
         let mut making = Making::new(forest, self.stride);
         (making.done.runs, making.done.rows) = (self.runs.clone(), self.rows);
@@ -218,10 +218,8 @@ fn runs_of_grid(runs: &mut Vec<(u32, usize)>, grid: u32) -> &mut usize {
 
 pub(super) struct Making<'a, L> {
     forest: &'a Forest,
-    /// The cutoff of new cubes without an entry.
     otherwise: Threshold,
     most_cubes: usize,
-    /// Maximum number of cubes for which a block reserves memory.
     room: usize,
     here: Block<L>,
     done: Blocks<L>,
@@ -395,7 +393,6 @@ mod tests {
         let mut blocks = Blocks { firsts: Vec::new(), blocks: Vec::new(), stride: 4, runs: Vec::new(), rows: 0 };
         let (mut largest, mut number) = (0, 0);
         for round in 0..200 {
-            // The directory first grows in one region, and later shrinks.
             let wide = if round < 20 { 1 << 90 } else { u128::MAX >> 32 };
             let new = if round < 120 { 100 } else { 0 };
             let mut added: Sorted<()> = (0..new)

@@ -23,7 +23,6 @@ const MOST_GAP: f64 = 7.0;
 const MOST_AT_EDGE: usize = 3;
 const SEVERAL: u32 = u32::MAX;
 
-/// A region of space with its number of records.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Parcel {
     pub cube: CubeId,
@@ -41,7 +40,6 @@ pub struct Bounds<'a> {
     pub is_bounded: &'a [bool],
 }
 
-/// Cubes with primary runs, and the totals of their subtrees.
 #[derive(Debug)]
 pub struct Subtrees {
     tree: Geometry,
@@ -85,8 +83,8 @@ struct Open {
 }
 
 impl<L> Directory<L> {
-    /// The cubes of the first grid's tree; `None` if the directory is partial. `placed` returns whether an
-    /// entry placed the run, instead of copying it unchanged. Only a directory's first call uses it.
+    /// `None` if the directory is partial. `placed` returns whether an entry placed the run, instead of copying
+    /// it unchanged. Only a directory's first call uses it.
     pub fn subtrees(&self, placed: impl Fn(RunId) -> bool) -> Option<&Subtrees> {
         let tree = self.forest().tree(0).filter(|_| self.is_whole())?;
         Some(self.subtrees.get_or_init(|| self.arranged(tree, placed)))
@@ -195,7 +193,7 @@ impl Subtrees {
         Some(Open { crosses, rows, node, above })
     }
 
-    /// The node's children in the box, if their numbers of records can be estimated.
+    /// `None` if the children's numbers of records cannot be estimated.
     fn divided(&self, bounds: &Bounds, open: &Open) -> Option<Vec<Open>> {
         let node = &self.nodes[open.node as usize];
         if node.end == open.node + 1 || node.cutoff > MOST_ABOVE {
@@ -262,8 +260,8 @@ mod tests {
 
     const COPIES: u64 = 2;
 
-    /// A table of some commits, each with rows near one point. If `varied`, some commits have two parts, and
-    /// one entry may copy all runs at the end.
+    /// Commits with rows near one point each. If `varied`, some commits have two parts, and one entry may copy
+    /// all runs.
     fn table(random: &mut SmallRng, tree: Geometry, commits: u64, most: usize, varied: bool) -> Directory<Rows> {
         let (mut state, forest) = (State::default(), Forest::of(tree));
         for number in 0..commits {
@@ -325,7 +323,6 @@ mod tests {
     }
 
     proptest! {
-        /// Exactly the records at or above a parcel's cutoff are counted.
         #[test]
         fn parcels_have_what_they_say(seed in any::<u64>(), k in 1usize..=3, commits in 1u64..5, wanted in 1usize..400) {
             let (tree, mut random) = (Geometry::new(k).unwrap(), SmallRng::seed_from_u64(seed));
