@@ -42,7 +42,6 @@ pub enum Alteration {
     Strata {
         strata: Strata,
     },
-    /// The scale of the weights, in a table that samples by weight.
     Weight {
         scale: f64,
     },
@@ -54,8 +53,8 @@ pub enum Alteration {
 pub struct NewWriters {
     pub after: i64,
     pub writers: Declared,
-    /// The number of rewrites at that time, one of them a retraction of other writers' steps. A reader applies
-    /// these rewrites first; otherwise a retracted step could appear complete with the new writers.
+    /// The number of rewrites at that time. A reader applies them first; otherwise a step of the earlier
+    /// writers, retracted by one of them, could appear complete with the new writers.
     pub rewrites: u64,
 }
 
@@ -68,7 +67,6 @@ pub struct NewGrid {
     pub reason: String,
     /// Time of creation, in milliseconds since 1970.
     pub unix_ms: u64,
-    /// Approximate number of rows of the table at that time.
     pub rows: u64,
     /// By this token, the creating process recognizes the grid.
     pub token: String,
@@ -82,7 +80,6 @@ pub struct GridDimension {
 
 #[derive(Serialize, Deserialize)]
 struct Linked {
-    /// The chain of the alterations before.
     previous: Chain,
     #[serde(flatten)]
     head: Head,
@@ -121,8 +118,8 @@ pub fn name_of(number: u64) -> String {
 }
 
 impl Alteration {
-    /// Encodes the length of the JSON head and the head. For a column, an Arrow IPC stream of one row follows,
-    /// with the field and its default. `previous` is the chain of the alterations before.
+    /// Encodes the length of the JSON head, the head and, for a column, an Arrow IPC stream of one row with the
+    /// field and its default. `previous` is the chain of the alterations before.
     ///
     /// # Errors
     ///

@@ -12,7 +12,7 @@ use pco::data_types::Number;
 #[cfg(target_arch = "x86_64")]
 pub(crate) mod avx2;
 
-/// The unsigned integer that values are unpacked to, at least 32 bits and as wide as the column's type.
+/// The unsigned integer that values are unpacked to, of at least 32 bits.
 pub trait Word: Copy + Default + Ord + Into<u64> + Send + Number + 'static {
     const BITS: u32;
     const MAX: Self;
@@ -24,17 +24,15 @@ pub trait Word: Copy + Default + Ord + Into<u64> + Send + Number + 'static {
     /// `blocks_of` with vector instructions. Without them, it and the functions below do nothing and return
     /// false or `None`.
     fn unpack_fast(bytes: &[u8], width: u32, base: Self, out: &mut [MaybeUninit<Self>]) -> bool;
-    /// Appends one value for each bit of `which`: the next value from the first position of `values` for a 0,
-    /// from the second position for a 1. Returns the number of ones. `values` must continue for eight values
-    /// after the last one used.
+    /// For each bit of `which`, appends the next value from the first (0) or second (1) position of `values`.
+    /// Returns the number of ones. `values` must continue for eight values after the last one used.
     fn merge_fast(which: &[u8], values: &[Self], from: [usize; 2], out: &mut Vec<Self>) -> Option<usize>;
-    /// Replaces each code by the value with that index, using only the code's low bits. It needs few values, a
-    /// power of two in number.
+    /// Replaces each code by the value with that index, using only the code's low bits, if there are few
+    /// values, a power of two in number.
     fn look_up_fast(values: &[Self], codes: &mut [Self]) -> bool;
     /// Appends the minimum and maximum of consecutive groups of keys with the sizes `counts`.
     fn ends_fast(keys: &[Self], counts: &[u8], min: &mut Vec<u64>, max: &mut Vec<u64>) -> bool;
-    /// Appends the keys below a border to the first part and the others to the second, and one bit per key for
-    /// its part.
+    /// Divides keys at a border, and appends one bit per key for its part.
     fn split_fast(keys: &[Self], border: Self, which: &mut Vec<u8>, parts: &mut [Vec<Self>; 2]) -> bool;
 }
 
@@ -112,8 +110,8 @@ word!(
     u64, unpack_u64, merge_u64, |_, _| false, |_, _, _, _| false, |_, _, _, _| false
 );
 
-/// Also compiles a function for wider vector instructions, and uses them where the processor has them.
-/// Functions that it calls must be `inline(always)`.
+/// Also compiles a function for wider vector instructions, and uses them if available. Functions that it calls
+/// must be `inline(always)`.
 macro_rules! vectorised {
     ($(#[$about:meta])* $public:vis fn $name:ident$(<$($G:ident: $bound:path),+>)?(
         $($argument:ident: $type:ty),+
@@ -129,7 +127,7 @@ macro_rules! vectorised {
             }
             #[cfg(target_arch = "x86_64")]
             if $crate::bits::avx2::is_there() {
-                // SAFETY: the condition checks that the processor has the instructions.
+                // SAFETY: the condition checks for the instructions.
                 return unsafe { wide$(::<$($G),+>)?($($argument),+) };
             }
             plain$(::<$($G),+>)?($($argument),+)
@@ -138,7 +136,6 @@ macro_rules! vectorised {
 }
 pub(crate) use vectorised;
 
-/// Counts the set bits of a bitmap in a range of existing indices.
 pub(crate) fn ones(bitmap: &[u8], indices: Range<usize>) -> usize {
     match indices.len() {
         ..=64 => ones_of(bitmap, indices),
@@ -320,7 +317,6 @@ mod tests {
     use super::*;
     use proptest::prelude::*;
 
-    /// Checks unpacking whole and in part, with and without vector instructions, with bytes after them.
     fn check<W: Word + std::fmt::Debug>(values: &[u64], width: u32, base: u64, slack: usize, part: Range<usize>) {
         let mask = if width == 0 { 0 } else { u64::MAX >> (64 - width) };
         let most: u64 = W::MAX.into();

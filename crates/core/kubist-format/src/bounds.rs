@@ -3,9 +3,9 @@
 //! All zones of a run share a scale that divides the keys between the smallest and largest bound into steps.
 //! Bounds are rounded outwards to these steps, so that no value is excluded. Rounding twice changes nothing.
 //!
-//! The keys of floats are far apart around zero, and the keys of infinities, NaN and placeholders such as -9999
-//! are far from all others. A scale may therefore have steps of equal values, and a separate first and last
-//! step for outliers. The scale that separates the most bounds is chosen.
+//! The keys of floats are far apart around zero, and outliers such as infinities, NaN and -9999 are far from
+//! all others. A scale may therefore have steps of equal values, and separate first and last steps for
+//! outliers. The scale that separates the most bounds is chosen.
 
 use kubist_index::order::Keyed;
 
@@ -21,7 +21,6 @@ const GAIN_OF_CUT_ENDS: (usize, usize) = (2, 1);
 /// The fraction 1/`FAR_OFF` of all bounds at either end is tested for outliers.
 const FAR_OFF: usize = 32;
 
-/// The meaning of a column's keys for steps of equal values.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Values {
     /// Numbers whose keys have the same distances, or no numbers.
@@ -47,7 +46,6 @@ impl Values {
         }
     }
 
-    /// The smallest and largest key of a finite number.
     fn finite(self) -> (u64, u64) {
         match self {
             Values::Keys => (0, u64::MAX),
@@ -91,7 +89,7 @@ impl Steps {
         Steps { base, top, low: base, high: top, steps, inner: steps, scale: Scale::Keys { shift } }
     }
 
-    /// Returns steps between `low` and `high`, and one each for lower and higher keys, if such a scale exists.
+    /// Steps between `low` and `high`, and one each for lower and higher keys, if such a scale exists.
     fn within(self, low: u64, high: u64, values: Values) -> Option<Steps> {
         if low < self.base || high > self.top || low >= high || self.steps < 4 {
             return None;
@@ -112,7 +110,6 @@ impl Steps {
         Some(Steps { low, high, inner, scale, ..self })
     }
 
-    /// The steps that separate the most bounds.
     pub fn fitted(bounds: &[u64], (base, top): (u64, u64), most_bits: u32, values: Values) -> Steps {
         let whole = Steps::between(base, top, most_bits);
         if whole.scale == (Scale::Keys { shift: 0 }) || most_bits > MOST_FITTED_BITS {
@@ -169,7 +166,7 @@ impl Steps {
         (key <= self.high).then_some(key)
     }
 
-    /// Calls `put` with every bound's step. For speed, the kind of scale is tested once.
+    /// For speed, the kind of scale is tested once.
     #[inline(always)]
     fn each_step(&self, bounds: &[u64], put: impl FnMut(u64)) {
         match self.scale {
@@ -183,7 +180,7 @@ impl Steps {
         }
     }
 
-    /// The steps of a scale of equal values. Values are rounded by at most this fraction of the largest.
+    /// The steps of a scale of equal values, which are rounded by at most this fraction of the largest.
     #[inline(always)]
     fn each_even(
         &self,
@@ -337,7 +334,6 @@ bits::vectorised! {
 }
 
 bits::vectorised! {
-    /// Returns the lower step per zone, and the number of steps to the upper one.
     fn lows_and_spans(steps: &Steps, bounds: &[u64]) -> [Vec<u64>; 2] {
         let mut of_bounds = Vec::with_capacity(bounds.len());
         steps.each_step(bounds, |step| of_bounds.push(step));

@@ -30,7 +30,7 @@ pub struct Leaf {
 
 const LEAST_LEAF_BYTES: usize = 45;
 
-/// The head of a checkpoint, and the bytes after it.
+/// Separates a checkpoint's head from its body.
 ///
 /// # Errors
 ///
@@ -48,7 +48,6 @@ pub enum Body<'a> {
     Pages(Vec<Leaf>, Vec<RunId>),
 }
 
-/// Encodes the pages, level by level, and the removed runs on them.
 pub fn encode_leaves(leaves: &[Leaf], removed: &[RunId], forest: &Forest) -> Vec<u8> {
     let mut grids: Vec<u32> = leaves.iter().map(|leaf| leaf.summary.grid).filter(|grid| *grid > 0).collect();
     grids.sort_unstable();
@@ -66,8 +65,6 @@ pub fn levels(leaves: &[Leaf]) -> impl Iterator<Item = &[Leaf]> {
     leaves.chunk_by(|one, next| one.segment == next.segment)
 }
 
-/// Decodes the bytes after a checkpoint's head.
-///
 /// # Errors
 ///
 /// [`EntryError`] if the bytes are invalid or from a newer version.

@@ -8,8 +8,8 @@ use kubist_types::error::{Error, Result};
 
 const MOST_BYTES: usize = 1 << 20;
 
-/// Returns the column type for a supported input type. Dictionaries get 32-bit keys, because a result batch may
-/// have more distinct values than any written batch.
+/// `None` if the type is not supported. Dictionaries get 32-bit keys, because a result may have more values
+/// than any written batch.
 pub fn user_type(data_type: &DataType) -> Option<DataType> {
     use DataType::*;
     match data_type {
@@ -69,7 +69,6 @@ pub fn user_type(data_type: &DataType) -> Option<DataType> {
     }
 }
 
-/// The plain type with the same values.
 pub fn stored_type(data_type: &DataType) -> DataType {
     match data_type {
         DataType::Dictionary(_, values) => stored_type(values),
@@ -83,7 +82,7 @@ pub fn stored_type(data_type: &DataType) -> DataType {
 ///
 /// # Errors
 ///
-/// `Invalid` names the column, the row, counted from `first_row`, and the length.
+/// `Invalid` names the column, the row (counted from `first_row`) and the length.
 pub fn check_lengths(name: &str, array: &ArrayRef, first_row: usize) -> Result<()> {
     let length: Box<dyn Fn(usize) -> usize> = match array.data_type() {
         DataType::Utf8 => Box::new(|row| array.as_string::<i32>().value_length(row) as usize),

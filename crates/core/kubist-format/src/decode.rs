@@ -1,7 +1,6 @@
 //! Decoding: appends selected rows of selected zones to an array.
 //!
-//! A column builder takes one chunk at a time and appends whole zones or single rows. Bytes come from storage,
-//! so every length is checked before use.
+//! Bytes come from storage, so every length is checked before use.
 
 mod coded;
 mod opaque;
@@ -54,7 +53,6 @@ impl Pick {
     }
 }
 
-/// Adds a zone with all its rows after all others.
 #[inline]
 pub fn pick_zone(picks: &mut Vec<Pick>, zone: usize) {
     match picks.last_mut() {
@@ -88,13 +86,9 @@ pub trait Column: Send {
     ///
     /// A description of the invalid bytes.
     fn append(&mut self, page: &PageColumn<'_>, spans: &[Span]) -> Result<(), String>;
-    /// Appends rows of a decoded page.
     fn append_decoded(&mut self, page: &DecodedPage, spans: &[Span]);
-    /// Appends the first value of an array of the column's type `count` times, for rows of a run without the
-    /// column.
+    /// Appends the first value of an array `count` times, for rows of a run without the column.
     fn repeat(&mut self, value: &dyn Array, count: usize);
-    /// The appended rows.
-    ///
     /// # Errors
     ///
     /// A description of the invalid bytes.
@@ -103,7 +97,7 @@ pub trait Column: Send {
     fn kept(self: Box<Self>) -> Option<DecodedPage>;
 }
 
-/// An empty builder for a stored type, with memory for about `rows` rows.
+/// An empty builder with memory for about `rows` rows.
 pub fn column(data_type: &DataType, rows: usize) -> Box<dyn Column> {
     with_exact_primitive!(data_type, T => return packed::<T>(data_type, rows), _ => {});
     match data_type {
@@ -117,8 +111,7 @@ pub fn column(data_type: &DataType, rows: usize) -> Box<dyn Column> {
     }
 }
 
-/// As [`column`], but a column of texts with few different values becomes an array of `i32` codes in a
-/// dictionary.
+/// A column of texts with few different values becomes an array of `i32` codes in a dictionary.
 pub fn coded_column(data_type: &DataType, rows: usize) -> Box<dyn Column> {
     match varies_in_length(data_type) {
         true => Box::new(CodedColumn::new(data_type, rows)),
@@ -214,7 +207,6 @@ fn no_steps(data_type: &DataType) -> String {
 }
 
 bits::vectorised! {
-    /// Converts keys without their lowest bits to the bits of their values.
     fn bits_of_values<N: Keyed, W: Word>(words: &mut [W], shift: u32, steps: Option<Steps<W>>) {
         match (steps, shift) {
             (Some(steps), _) => multiples::floats(words, shift, steps),

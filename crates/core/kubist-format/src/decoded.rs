@@ -2,7 +2,7 @@
 
 use arrow_buffer::Buffer;
 
-/// A decoded page of a column in few memory blocks, because each pointer to follow would be a cache miss.
+/// Few memory blocks, because each pointer to follow would be a cache miss.
 #[derive(Debug, PartialEq)]
 pub struct DecodedPage {
     /// Words of 32 or 64 bits, or one bit each, as column builders use them.

@@ -67,7 +67,7 @@ pub fn one_value(value: &Value, data_type: &DataType) -> Result<ArrayRef, String
     if overflows || array.is_null(0) || is_rounded(value, &source, &array) { no() } else { Ok(array) }
 }
 
-/// Whether the array has less information than its source, compared in a type wide enough for both.
+/// Compares in a type wide enough for both.
 fn is_rounded(value: &Value, source: &ArrayRef, array: &ArrayRef) -> bool {
     use DataType::*;
     let wide = match (value, array.data_type()) {

@@ -1,10 +1,10 @@
-//! The digest of a level of pages. With it, queries for a minimum or maximum, for nulls, or for a value in a
+//! The digest of a level of pages, with which queries for a minimum or maximum, for nulls, or for a value in a
 //! secondary index read only some pages.
 //!
-//! The digest follows the last page of a level in the level's segment, and no entry refers to it. If it is
-//! damaged, the pages are read instead. It contains a page in which each run stands for all primary runs of one
-//! page (`Abstracts`), and, for each lookup, the page of each covered run (`Places`). Both include runs that
-//! were removed later.
+//! The digest follows the last page in the level's segment, and no entry refers to it. If it is damaged, the
+//! pages are read instead. It contains a page in which each run stands for all primary runs of one page
+//! (`Abstracts`), and, for each lookup, the page of each covered run (`Places`). Both include runs that were
+//! removed later.
 
 use std::collections::BTreeMap;
 use std::ops::Range;
@@ -52,20 +52,19 @@ impl Head {
         }
     }
 
-    /// The location of the abstracts, from the beginning of the digest.
+    /// From the beginning of the digest.
     pub fn abstracts(&self) -> Range<u64> {
         HEAD_BYTES..HEAD_BYTES + self.abstracts as u64
     }
 
-    /// The location of the list of places; empty if there is none. Its blocks follow, to the end of the
-    /// segment.
+    /// Empty if there is no list of places. Its blocks follow, to the end of the segment.
     pub fn places(&self) -> Range<u64> {
         let begin = self.abstracts().end;
         begin..begin + self.places as u64
     }
 }
 
-/// Returns one run for each page, with the number of rows and the bounds of the page's primary runs.
+/// One run for each page, with the number of rows and the bounds of its primary runs.
 ///
 /// # Errors
 ///
@@ -133,12 +132,12 @@ impl OfLookup {
         self.lookup.runs.div_ceil(BLOCK)
     }
 
-    /// The block with a run's page, by the run's index in the lookup.
+    /// `index` is the run's index in the lookup.
     pub fn block_of(index: u32) -> u32 {
         index / BLOCK
     }
 
-    /// The location of a block, from the end of the list of places.
+    /// From the end of the list of places.
     pub fn place(&self, block: u32) -> Range<u64> {
         let begin = self.offset + block as u64 * (4 + 4 * BLOCK as u64);
         begin..begin + 4 + 4 * self.runs_of(block).len() as u64
@@ -179,7 +178,6 @@ fn blocks_bytes(runs: u32) -> u64 {
     4 * (runs as u64 + runs.div_ceil(BLOCK) as u64)
 }
 
-/// Builds the digest of pages while they are written.
 #[derive(Default)]
 pub struct Digest {
     abstracts: Vec<Arc<Run<Location>>>,
@@ -232,7 +230,6 @@ impl Digest {
         encode_page(Page { runs, cutoffs: Vec::new() }, forest)
     }
 
-    /// The parts of the digest, in their stored order.
     pub fn encode(mut self, forest: &Forest) -> [Vec<u8>; 4] {
         let abstracts = self.encode_abstracts(forest);
         let (places, blocks) = self.encode_places();
@@ -243,7 +240,7 @@ impl Digest {
         [out, abstracts, places, blocks]
     }
 
-    /// Returns the list of places and its blocks, both empty if no run has a lookup or a limit is exceeded.
+    /// Both are empty if no run has a lookup or a limit is exceeded.
     pub fn encode_places(&self) -> (Vec<u8>, Vec<u8>) {
         let has_none = self.lookups.is_empty() && !self.others.is_empty();
         if has_none || self.has_too_many {

@@ -1,7 +1,6 @@
 //! Encoding of columns: the rows of a run in the run's order, zone by zone, page by page.
 //!
-//! A type with an exact order key is stored as its keys ([`numbers`]), every other type as its bytes
-//! ([`opaque`]).
+//! A type with an exact order key is stored as its keys ([`numbers`]), others as their bytes ([`opaque`]).
 
 mod opaque;
 
@@ -37,14 +36,12 @@ impl RunEncoding {
     }
 }
 
-/// Options for one column; see [`RunEncoding`].
 #[derive(Clone, Copy, Debug, Default)]
 pub struct ColumnEncoding {
     pub compression: Compression,
     pub step: Option<i32>,
 }
 
-/// A column's chunks, one per page, and its zones.
 pub struct EncodedColumn {
     pub chunks: Vec<Vec<u8>>,
     pub zones: ColumnZones,
@@ -83,7 +80,7 @@ where
 }
 
 bits::vectorised! {
-    /// Appends keys of rows. Values are gathered first, so that several keys are computed at once.
+    /// Values are gathered first, so that several keys are computed at once.
     fn put_keys<T: Keyed, W: Word>(values: &[T], rows: &[u32], gathered: &mut Vec<T>, keys: &mut Vec<W>) {
         let last = rows.iter().fold(0, |last, row| last.max(*row));
         assert!(rows.is_empty() || (last as usize) < values.len(), "row {last} of {}", values.len());
@@ -114,7 +111,6 @@ fn sign_of(data_type: &DataType) -> Option<u32> {
     }
 }
 
-/// Encodes a column of exact keys. `put_keys` appends keys of rows.
 fn encode_packed<W: Word>(of: &Rows<'_>, mut put_keys: impl FnMut(&[u32], &mut Vec<W>)) -> EncodedColumn {
     let Rows { array, order, zones, how } = *of;
     let sign = sign_of(array.data_type());
@@ -181,8 +177,8 @@ bits::vectorised! {
     }
 }
 
-/// Appends the zones of a page with nulls; `valid` marks the other rows. Returns the number of nulls, and the
-/// minimum and maximum of the other keys (0 and 0 if all are null).
+/// `valid` marks the rows that are not null. Returns the number of nulls, and the minimum and maximum of the
+/// other keys (0 and 0 if all are null).
 fn put_zones_with_nulls<W: Word>(keys: &[W], valid: &[bool], page: &[u8], zones: &mut ColumnZones) -> (usize, (W, W)) {
     let (mut first, mut null_count, mut ends) = (0, 0, None);
     for count in page {

@@ -20,8 +20,8 @@ use crate::ranges;
 use crate::wire::{Reader, Short, put_text};
 pub use live::{Page, decode_live, decode_page, decode_pages, encode_live, encode_page, encode_pages, runs_of_page};
 
-/// One entry of a writer's log: the runs that a commit adds, with the data that a planner needs and the
-/// location of their bytes, and restated cutoffs.
+/// One entry of a writer's log: the runs of a commit, with the planner's data and the location of their bytes,
+/// and restated cutoffs.
 #[derive(Clone, Debug, PartialEq)]
 pub struct CommitEntry {
     pub sequence: u64,
@@ -101,8 +101,7 @@ fn put_section(tag: u16, body: &[u8], out: &mut Vec<u8>) {
     out.extend_from_slice(body);
 }
 
-/// Lists the grids of an entry's cubes, except the first grid, with their numbers of dimensions, so that an
-/// entry can be read alone.
+/// Lists the grids of an entry's cubes, except the first, so that an entry can be read alone.
 fn put_grids(cubes: impl Iterator<Item = CubeId>, forest: &Forest, out: &mut Vec<u8>) {
     let mut grids: Vec<u32> = cubes.map(CubeId::grid).filter(|grid| *grid > 0).collect();
     grids.sort_unstable();
@@ -136,7 +135,6 @@ fn learn_grids(body: &[u8], forest: &mut Forest) -> Result<(), EntryError> {
     Ok(())
 }
 
-/// Returns an entry's sections, and adds its grids to the forest.
 fn sections_of<'a>(reader: &mut Reader<'a>, forest: &mut Forest) -> Result<Vec<(u16, &'a [u8])>, EntryError> {
     let (grids, others): (Vec<_>, Vec<_>) = sections(reader)?.into_iter().partition(|(tag, _)| *tag == section::GRIDS);
     grids.into_iter().try_for_each(|(_, body)| learn_grids(body, forest))?;

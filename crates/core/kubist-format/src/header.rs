@@ -33,7 +33,6 @@ pub struct Header {
     pub replication: Replication,
     /// Unless an alteration changes it.
     pub compression: Compression,
-    /// Where the strata of runs end, unless an alteration changes it.
     #[serde(default, skip_serializing_if = "Strata::is_default")]
     pub strata: Strata,
     #[serde(default, skip_serializing_if = "Sampling::is_uniform")]
@@ -42,8 +41,8 @@ pub struct Header {
     pub lookup: Vec<String>,
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub accuracy: BTreeMap<String, Accuracy>,
-    /// A prefix for writers' names where they replace a missing identity. A copy of a table has its own, so
-    /// that its new rows and its copied rows get different priorities.
+    /// A prefix for writers' names where they replace a missing identity. Each copy has its own, so that its
+    /// new rows get other priorities than its copied rows.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub writer_tag: String,
     #[serde(default, skip_serializing_if = "Metadata::is_empty")]
@@ -59,7 +58,7 @@ pub struct HeaderDimension {
     pub domain: Option<(f64, f64)>,
 }
 
-/// Encodes the length of the JSON header, the header, and the schema as an Arrow IPC stream without batches.
+/// Encodes the length of the JSON header, the header, and the schema as an Arrow IPC stream.
 ///
 /// # Errors
 ///

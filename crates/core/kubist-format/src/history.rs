@@ -1,9 +1,9 @@
 //! The history of a table: commits, rows, tokens and steps.
 //!
 //! A step is complete when every declared writer has committed or abandoned it, or, without a declaration, when
-//! it is committed. Other writers can be declared for later steps, because a simulation may continue from a
-//! checkpoint with another number of processes. Retracting a step removes its commits and their tokens, so that
-//! a restarted solver can commit them again.
+//! it is committed. Other writers can be declared for later steps, because a simulation may continue with
+//! another number of processes. Retracting a step removes its commits and their tokens, so that a restarted
+//! solver can commit them again.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
@@ -25,8 +25,8 @@ pub struct Progress {
     pub chain: Chain,
     pub last: u64,
     tokens: BTreeMap<String, Marked>,
-    /// Commits by step and the log position after them. A step committed again after a retraction is listed
-    /// twice until the retraction is read.
+    /// By step and the log position after the commit. After a retraction, a repeated step is listed twice until
+    /// the retraction is read.
     #[serde(with = "as_pairs")]
     steps: BTreeMap<(i64, u64), Marked>,
 }
@@ -78,14 +78,12 @@ pub struct History {
     /// After the last alteration; 0 before the first. Checkpoints contain no alterations.
     #[serde(skip)]
     pub altered: Chain,
-    /// Declarations for the steps after one, in the order of their alterations; the last one counts.
-    /// Checkpoints contain none.
+    /// In the order of their alterations; the last one counts. Checkpoints contain none.
     #[serde(skip)]
     pub declared_anew: Vec<(i64, Declared)>,
 }
 
 impl History {
-    /// Adds an entry of a writer's log between two positions, with its bytes.
     pub fn commit(&mut self, writer: &str, (begin, position): (u64, u64), entry: &CommitEntry, bytes: &[u8]) {
         self.needs_alterations = self.needs_alterations.max(entry.link.map_or(0, |link| link.alterations));
         let progress = match self.writers.get_mut(writer) {
@@ -128,18 +126,15 @@ impl History {
         }
     }
 
-    /// The sequence number and rows of the writer's commit with this token.
     pub fn token(&self, writer: &str, token: &str) -> Option<(u64, u64)> {
         let marked = self.writers.get(writer)?.tokens.get(token)?;
         Some((marked.sequence, marked.rows))
     }
 
-    /// The rows of any writer's commit with this token.
     pub fn rows_under(&self, token: &str) -> Option<u64> {
         self.writers.values().find_map(|progress| progress.tokens.get(token)).map(|marked| marked.rows)
     }
 
-    /// The last step that a writer committed or abandoned.
     pub fn last_step(&self, writer: &str) -> Option<i64> {
         self.writers.get(writer)?.steps.last_key_value().map(|((step, _), _)| *step)
     }
@@ -148,8 +143,8 @@ impl History {
         self.writers.values().flat_map(|progress| progress.steps.keys().map(|(step, _)| *step)).collect()
     }
 
-    /// The writer's steps that were committed or abandoned, and not retracted, each with the log position after
-    /// its commit, in this order.
+    /// The writer's committed or abandoned steps that were not retracted, each with the log position after its
+    /// commit.
     pub fn marks(&self, writer: &str) -> impl Iterator<Item = (i64, u64)> {
         self.writers.get(writer).into_iter().flat_map(|progress| progress.steps.keys().copied())
     }
@@ -206,14 +201,12 @@ impl History {
         }
     }
 
-    /// Steps that some writers have started and others have not finished.
     pub fn incomplete(&self) -> BTreeSet<i64> {
         self.steps().into_iter().filter(|step| !self.is_complete(*step)).collect()
     }
 
-    /// Returns joined totals of all records of the steps that `takes` selects and, with `stepless`, of records
-    /// without a step. `None` if no such step was subsampled. There are no sums if some steps were not
-    /// subsampled.
+    /// Joined totals of the steps that `takes` selects and, with `stepless`, of records without a step. `None`
+    /// if no such step was subsampled; without sums if some were not.
     pub fn whole(&self, takes: impl Fn(i64) -> bool, stepless: bool) -> Option<Thinned> {
         let all = || self.writers.values().flat_map(|progress| &progress.steps);
         let taken = || all().filter(|((step, _), _)| takes(*step)).map(|(_, marked)| marked);

@@ -14,7 +14,6 @@ pub trait Unpack: Sized {
     fn unpack(packed: &[u8], zones: usize) -> Result<Self, Short>;
 }
 
-/// Packed bytes and, after the first use, their values.
 #[derive(Clone, Debug)]
 pub struct Lazy<T> {
     /// The stored bytes and the number of zones; `None` if the values were never packed.

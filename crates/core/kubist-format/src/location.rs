@@ -7,7 +7,6 @@ use kubist_index::cube::MAX_DIMENSIONS;
 use crate::lookup::Lookup;
 use crate::ranges::RunRanges;
 
-/// The location of a run's bytes, and further data of its entry.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Location {
     pub segment: Arc<str>,
@@ -22,7 +21,7 @@ pub struct Location {
     pub origin: Option<Arc<Origin>>,
     /// The secondary index over the run, if any. Not stored with the run.
     pub lookup: Option<Arc<Lookup>>,
-    /// Known ranges of columns that are not dimensions. Not stored with the run.
+    /// Ranges of columns that are not dimensions. Not stored with the run.
     pub ranges: Option<RunRanges>,
 }
 

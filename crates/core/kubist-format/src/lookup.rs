@@ -1,10 +1,10 @@
 //! Secondary indexes (*lookups*): the zones that contain a value of a column, so that a query for one particle
 //! scans nothing.
 //!
-//! A commit or rewrite writes the postings of the indexed columns into the segment of its runs, and their
-//! location into the entry, so postings are deleted together with their runs. A rewrite that merges lookups
-//! leaves runs unchanged and writes a segment of postings only. A run without postings is read by its zone
-//! maps. The zones of the covered runs are numbered consecutively, in the order of the runs in their entry.
+//! A commit or rewrite writes the postings of the indexed columns into the segment of its runs, so they are
+//! deleted together. A rewrite that merges lookups writes a segment of postings only. A run without postings is
+//! read by its zone maps. The zones of the covered runs are numbered consecutively, in the order of the runs in
+//! their entry.
 //!
 //! A value's key is the top 32 bits of the priority of a record with that identity. Two values may share a key,
 //! which costs reading. Null has no key, because it equals nothing.
@@ -17,7 +17,6 @@ use arrow_array::Array;
 use kubist_index::priority::priorities;
 use kubist_index::state::RunId;
 
-/// The location of the postings over consecutive runs of an entry.
 #[derive(Debug, PartialEq)]
 pub struct Lookup {
     pub segment: Arc<str>,
@@ -27,7 +26,6 @@ pub struct Lookup {
     pub columns: Vec<OfColumn>,
 }
 
-/// A column's postings: blocks, their directory, and an index of the directory if it is large.
 #[derive(Clone, Debug, PartialEq)]
 pub struct OfColumn {
     pub column: u32,
@@ -52,7 +50,6 @@ impl Lookup {
         (self.segment.clone(), self.columns.first().map_or(0, |column| column.offset))
     }
 
-    /// The run's index among the covered runs, from its id.
     pub fn index_of(&self, run: RunId) -> usize {
         (run.0 as u32).wrapping_sub(self.first) as usize
     }

@@ -30,7 +30,6 @@ pub const PAGES_SEGMENT: &str = "pages-";
 /// Prefix of segments of rewrites. Names end with the creation time, so that none is reused.
 pub const REWRITE_SEGMENT: &str = "rewrite-";
 
-/// The number in the name of a rewrite or an alteration.
 pub fn number_of(name: &str) -> u64 {
     name.rsplit_once('/').and_then(|(_, number)| number.parse().ok()).unwrap_or(0)
 }

@@ -2,8 +2,8 @@
 //!
 //! Each chunk names its encoding, so that each page gets the best one ([`choose`]). Low bits that no value of
 //! the page uses are omitted first. The keys are then one frame of reference, two frames with one bit per row,
-//! or a dictionary, which can be read from any row on, with at most a shuffle or a lookup per value. For the
-//! smallest size, keys may be [`binned`], which is decoded from the beginning of the page.
+//! or a dictionary, which can be read from any row on. For the smallest size, keys may be [`binned`], which is
+//! decoded from the beginning of the page.
 //!
 //! The bytes come from storage, so every length and number is checked before use.
 
@@ -63,7 +63,6 @@ pub fn encoding(data_type: &DataType, bytes: &[u8]) -> &'static str {
     }
 }
 
-/// Whether values of the type are stored by their keys.
 pub(crate) fn is_exact(data_type: &DataType) -> bool {
     fn yes<T>() -> bool {
         true
@@ -117,7 +116,7 @@ enum Body<'a, W> {
 pub(crate) struct Chunk<'a, W> {
     pub(crate) rows: usize,
     pub(crate) shift: u32,
-    /// If set, keys are integers, and values are multiples of a power of two.
+    /// Values are then multiples of a power of two.
     pub(crate) steps: Option<Steps<W>>,
     /// A bitmap of the rows that are not null; `None` if all or none are null.
     pub(crate) valid: Option<&'a [u8]>,
@@ -184,7 +183,7 @@ impl<'a, W: Word> Chunk<'a, W> {
         matches!(self.body, Body::Nothing)
     }
 
-    /// Appends keys of rows, without their omitted bits.
+    /// Without the omitted bits.
     pub(crate) fn append(&self, spans: &[Span], keys: &mut Vec<W>, aside: &mut Aside<W>) -> Result<(), String> {
         aside.values.clear();
         match &self.body {
@@ -222,7 +221,6 @@ impl<'a, W: Word> Chunk<'a, W> {
             Body::Nothing => keys.resize(keys.len() + rows.len(), W::default()),
             Body::Frame(values) => values.unpack(rows, keys)?,
             Body::Two(which, [zeros, others]) => {
-                // Rows mostly arrive in ascending order.
                 let (counted, of_counted) = if aside.counted.0 <= rows.start { aside.counted } else { (0, 0) };
                 let before = of_counted + ones(which, counted..rows.start);
                 let among = ones(which, rows.clone());
@@ -249,7 +247,7 @@ impl<'a, W: Word> Chunk<'a, W> {
     }
 }
 
-/// Keeps only the keys that spans want. `keys[before..]` are the keys of the rows from `first` on.
+/// `keys[before..]` are the keys of the rows from `first` on.
 fn keep<W: Copy>(spans: &[Span], first: usize, before: usize, keys: &mut Vec<W>) {
     let mut at = before;
     for span in spans {
@@ -298,8 +296,7 @@ fn counted(reader: &mut Reader<'_>, rows: usize) -> Result<usize, String> {
     }
 }
 
-/// Appends values in the order of their rows. `both` has the values of the `zeros` rows with bit 0, then the
-/// others.
+/// `both` has the values of the `zeros` rows with bit 0, then the others.
 fn merge<W: Word>(which: &[u8], rows: Range<usize>, both: &mut Vec<W>, zeros: usize, out: &mut Vec<W>) {
     let (mut of_zeros, mut of_ones, mut at) = (0, zeros, rows.start);
     while at < rows.end && at % 8 != 0 {
@@ -323,7 +320,6 @@ fn merge<W: Word>(which: &[u8], rows: Range<usize>, both: &mut Vec<W>, zeros: us
     out.extend((at..rows.end).map(|row| next(bit(which, row))));
 }
 
-/// Known properties of a column for encoding.
 #[derive(Clone, Copy, Debug)]
 pub struct Put {
     /// The sign bit in the keys of floats. In a negative value's key, unused low bits are ones.
@@ -334,8 +330,8 @@ pub struct Put {
 }
 
 bits::vectorised! {
-    /// Appends the keys of a page's rows. `valid` marks the rows that are not null, if some are; other keys are
-    /// ignored. `ends` are the minimum and maximum of the keys of these rows.
+    /// `valid` marks the rows that are not null, if some are; other keys are ignored. `ends` are the minimum
+    /// and maximum of the keys of these rows.
     pub fn put<W: Word>(keys: &mut [W], valid: Option<&[bool]>, ends: (W, W), how: Put, out: &mut Vec<u8>) {
         put_keys(keys, valid, ends, how, out)
     }
@@ -393,8 +389,6 @@ fn put_keys<W: Word>(keys: &mut [W], valid: Option<&[bool]>, ends: (W, W), how: 
     }
 }
 
-/// Converts keys of floats to keys of integers. Also returns the value that is not a multiple, and the used
-/// bits of the integer keys, if they take at most `most_bits`.
 #[inline(always)]
 fn numbered<W: Word>(keys: &[W], power: i32, most_bits: u32) -> Option<(Vec<W>, Option<(W, W)>, Used<W>)> {
     let Whole { keys: mut whole, odd } = multiples::whole_numbers(keys, power)?;

@@ -20,8 +20,8 @@ const SOME_NULLS: u8 = 1;
 const ALL_NULL: u8 = 2;
 const UNKNOWN: u8 = 3;
 
-/// The packed ranges of runs, as stored: each column's runs in place of a zone map's zones. They exist as long
-/// as the runs, so they are never unpacked.
+/// The packed ranges of runs, as stored: runs in place of a zone map's zones. They exist as long as the runs,
+/// so they are never unpacked.
 #[derive(Debug)]
 pub struct Ranges {
     runs: u32,
@@ -92,7 +92,6 @@ impl PartialEq for RunRanges {
     }
 }
 
-/// Collects the ranges of runs that are being written.
 #[derive(Default)]
 pub struct Gathered {
     columns: Vec<(usize, ColumnZones)>,
@@ -110,7 +109,6 @@ impl Gathered {
         }
     }
 
-    /// The ranges of the added runs in their order.
     pub fn finish(self, runs: usize) -> Vec<RunRanges> {
         let columns: Vec<u32> = self.columns.iter().map(|(column, _)| *column as u32).collect();
         let mut packed = Vec::new();
@@ -178,7 +176,6 @@ fn push(zones: &mut ColumnZones, zone: Option<Zone>) {
     zones.nulls.push(nulls);
 }
 
-/// Appends a column, without the nulls if there are none.
 fn put(mut zones: ColumnZones, out: &mut Vec<u8>) {
     if zones.nulls.iter().all(|nulls| *nulls == NO_NULLS) {
         zones.nulls.clear();
@@ -188,7 +185,6 @@ fn put(mut zones: ColumnZones, out: &mut Vec<u8>) {
 
 /// The section of an entry with the ranges of its runs; `None` if there are none.
 pub fn encode<'a>(runs: impl Iterator<Item = Option<&'a RunRanges>> + Clone) -> Option<Vec<u8>> {
-    // Neighbouring runs share their columns.
     let mut columns: BTreeSet<usize> = BTreeSet::new();
     let mut last = None;
     for ranges in runs.clone().flatten() {

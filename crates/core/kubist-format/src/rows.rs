@@ -18,7 +18,7 @@ pub struct Span {
 }
 
 impl Span {
-    /// The span from a zone's first selected row to its last. The zone begins at index `begin`.
+    /// From a zone's first selected row to its last. The zone begins at index `begin`.
     pub(crate) fn around(begin: usize, rows: Rows) -> Span {
         let (first, end) = (rows.trailing_zeros(), Rows::BITS - rows.leading_zeros());
         if rows == 0 {
@@ -51,7 +51,6 @@ pub fn for_rows(rows: Rows, mut each: impl FnMut(usize)) {
     }
 }
 
-/// Moves the selected values to the front and returns them.
 pub(crate) fn picked<W: Copy>(values: &mut [W], rows: Rows) -> &[W] {
     let mut count = 0;
     for_rows(rows, |row| {

@@ -38,8 +38,6 @@ impl<'a> Reader<'a> {
 
     fields!(u8 u16 u32 u64 u128);
 
-    /// Reads UTF-8 text after its length.
-    ///
     /// # Errors
     ///
     /// [`Short`] if too few bytes are left, or they are not UTF-8.
@@ -57,7 +55,6 @@ impl<'a> Reader<'a> {
     }
 }
 
-/// Appends the length of a text, and the text.
 pub fn put_text(text: &str, out: &mut Vec<u8>) {
     out.extend_from_slice(&(text.len() as u32).to_le_bytes());
     out.extend_from_slice(text.as_bytes());

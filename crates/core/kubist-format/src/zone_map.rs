@@ -53,13 +53,11 @@ impl ColumnZones {
     }
 }
 
-/// The zones of a column, unpacked on first use.
 #[derive(Clone, Debug)]
 pub struct LazyZones {
     zones: Lazy<ColumnZones>,
     /// The meaning of the keys while their bounds are not rounded yet.
     values: Values,
-    /// The statistics of all zones together.
     whole: OnceLock<Zone>,
 }
 
@@ -174,7 +172,7 @@ impl ZoneMap {
         })
     }
 
-    /// A column's statistics in a zone, in the form for predicates.
+    /// In the form for predicates.
     #[inline]
     pub fn zone(&self, zone: usize, zones: &ColumnZones) -> Zone {
         let nulls = match zones.nulls_of(zone) {
@@ -205,7 +203,6 @@ impl ZoneMap {
         Steps::fitted(bounds, (min, max), COLUMN_BITS, self.columns[column].values)
     }
 
-    /// The lower and upper bounds of a column's zones, before rounding.
     fn bounds(&self, column: usize) -> Vec<u64> {
         let zones: &ColumnZones = &self.columns[column];
         if zones.nulls.is_empty() {
@@ -236,7 +233,7 @@ impl ZoneMap {
         memory_of(packed, self.zones(), self.columns.len(), self.chunks.len())
     }
 
-    /// The same for a map that was not read yet, from its size and the number of rows of its run.
+    /// The same for a map that was not read yet.
     pub fn about(bytes: usize, rows: u64, columns: usize) -> usize {
         let zones = rows as usize / USUAL_ZONE_ROWS + 1;
         memory_of(bytes, zones, columns, zones.div_ceil(ZONES_PER_PAGE) * columns)
@@ -360,13 +357,11 @@ impl Unpack for ColumnZones {
     }
 }
 
-/// Bytes of memory of a zone map from the size of its packed bounds.
 fn memory_of(packed: usize, zones: usize, columns: usize, chunks: usize) -> usize {
     let looked_at = columns.min(4);
     128 + packed + zones * (17 + 16 * looked_at) + columns * 120 + chunks * size_of::<Chunk>()
 }
 
-/// A range from the top 32 bits of the lowest and highest priority, rounded outwards.
 fn range_of((first, last): (u64, u64)) -> PriorityRange {
     PriorityRange { first: first << PRIORITY_SHIFT, last: last << PRIORITY_SHIFT | ((1 << PRIORITY_SHIFT) - 1) }
 }

@@ -529,7 +529,7 @@ mod tests {
             let expected = 200_000.0 / 256.0;
             let chi_square: f64 = counts.iter().map(|c| (c - expected).powi(2) / expected).sum();
             // 255 degrees of freedom: mean 255, standard deviation 22.6.
-        assert!((170.0..360.0).contains(&chi_square), "{chi_square}");
+            assert!((170.0..360.0).contains(&chi_square), "{chi_square}");
         }
     }
 

@@ -50,8 +50,7 @@ fn check(bytes: &[u8], width: u32, count: usize) {
     assert!(count % 8 == 0 && bytes.len() >= needed, "{count} values of {width} bits in {} bytes", bytes.len());
 }
 
-/// The distribution of a block's values to lanes: the first byte of each 16-byte load, the lane of each byte,
-/// and the bits below each value.
+/// For each half of a block: the first byte of its load, the lane of each byte, and the bits below each value.
 struct Narrow {
     starts: [usize; 2],
     shuffle: [u8; 32],
@@ -166,7 +165,6 @@ unsafe fn wide<W>(bytes: &[u8], width: u32, base: u64, out: &mut [MaybeUninit<W>
     }
 }
 
-/// See `Word::look_up_fast`.
 pub fn look_up_u32(values: &[u32], codes: &mut [u32]) -> bool {
     if values.len() > 8 || !values.len().is_power_of_two() || !is_x86_feature_detected!("avx2") {
         return false;
@@ -209,7 +207,6 @@ const fn ranks() -> [[u8; 8]; 256] {
     ranks
 }
 
-/// See `Word::merge_fast`.
 pub fn merge_u32(which: &[u8], values: &[u32], from: [usize; 2], out: &mut Vec<u32>) -> Option<usize> {
     if !is_there() {
         return None;
@@ -290,7 +287,6 @@ unsafe fn merge_wide(which: &[u8], values: &[u64], from: [usize; 2], out: &mut V
     }
 }
 
-/// See `Word::ends_fast`.
 pub fn ends_u32(keys: &[u32], counts: &[u8], min: &mut Vec<u64>, max: &mut Vec<u64>) -> bool {
     if !is_there() {
         return false;
@@ -372,7 +368,6 @@ static PLACES: [[u8; 8]; 256] = {
     places
 };
 
-/// See `Word::split_fast`.
 pub fn split_u32(keys: &[u32], border: u32, which: &mut Vec<u8>, parts: &mut [Vec<u32>; 2]) -> bool {
     if !is_there() {
         return false;

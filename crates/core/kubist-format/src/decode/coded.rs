@@ -42,7 +42,6 @@ impl CodedColumn {
         }
     }
 
-    /// Changes to plain texts if there are too many values.
     fn limit(&mut self) {
         if self.plain.is_some() || self.values.values().len() <= MOST_VALUES {
             return;

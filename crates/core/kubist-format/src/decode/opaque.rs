@@ -29,7 +29,6 @@ pub(super) enum OpaquePage<'a> {
     Dictionary(Dictionary<'a>),
 }
 
-/// The different values of a page, and the number of each row's value.
 pub(super) struct Dictionary<'a> {
     pub values: Values,
     rows: Chunk<'a, u32>,
@@ -39,7 +38,7 @@ pub(super) struct Values {
     raw: Vec<u8>,
     /// Where the values begin in `raw`.
     values: usize,
-    /// Where each value begins among the values, and where the last one ends. Empty if all have `fixed` bytes.
+    /// Where each value begins, and where the last one ends. Empty if all have `fixed` bytes.
     starts: Vec<u32>,
     fixed: usize,
     rows: usize,
@@ -185,7 +184,6 @@ impl OpaqueColumn {
         }
     }
 
-    /// Appends a value of a type whose values differ in length.
     pub fn push(&mut self, bytes: &[u8], valid: bool) {
         self.bytes.extend_from_slice(bytes);
         self.lengths.push(bytes.len());
@@ -228,8 +226,7 @@ impl OpaqueColumn {
         }
     }
 
-    /// Appends the values with these numbers. Null rows have no bytes, or zeros if all values have the same
-    /// length.
+    /// Null rows have no bytes, or zeros if all values have the same length.
     fn append_numbers(&mut self, Dictionary { values, rows }: &Dictionary<'_>, spans: &[Span], numbers: &[u32]) {
         let varies = !values.starts.is_empty();
         let none = vec![0; values.fixed];

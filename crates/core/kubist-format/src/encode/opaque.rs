@@ -1,7 +1,7 @@
 //! Encoding of types without an exact order key: texts, binary values, wide decimals, intervals.
 //!
-//! A page has a validity bitmap, the lengths (if they vary) and the bytes, compressed together with LZ4. A page
-//! with few different values has each of them once, and the number of each row's value.
+//! A page has a validity bitmap, the lengths (if they vary) and the bytes, compressed together with LZ4. Few
+//! different values are stored once, with the number of each row's value.
 
 use arrow_array::cast::AsArray;
 use arrow_array::types::*;
@@ -49,7 +49,7 @@ pub fn varies_in_length(data_type: &DataType) -> bool {
 }
 
 pub(super) fn encode_opaque(array: &dyn Array, order: &[u32], zones: &[u8], effort: Compression) -> EncodedColumn {
-    // The rows of the run are gathered, so that the work does not depend on other rows.
+    // So that the work does not depend on other rows.
     let rows = UInt32Array::from(order.to_vec());
     let array = take(array, &rows, None).expect("rows of the array, of a type that can be taken");
     let array = array.as_ref();
@@ -85,7 +85,7 @@ pub(super) fn encode_opaque(array: &dyn Array, order: &[u32], zones: &[u8], effo
     out
 }
 
-/// The chunk of a page. All values have `fixed` bytes, or their lengths differ.
+/// All values have `fixed` bytes, or their lengths differ.
 fn chunk(rows: &[Option<&[u8]>], fixed: Option<usize>, effort: Compression) -> Vec<u8> {
     let Some((values, mut numbers)) = dictionary(rows) else {
         let mut chunk = vec![OPAQUE_PLAIN];
@@ -105,7 +105,7 @@ fn chunk(rows: &[Option<&[u8]>], fixed: Option<usize>, effort: Compression) -> V
     chunk
 }
 
-/// The different values, and the number of each row's; `None` if there are many.
+/// `None` if there are many different values.
 fn dictionary(rows: &[Option<&[u8]>]) -> Option<(Distinct, Vec<u32>)> {
     let (mut values, mut numbers) = (Distinct::default(), Vec::with_capacity(rows.len()));
     for (row, value) in rows.iter().enumerate() {

@@ -15,10 +15,8 @@ use crate::location::Location;
 use crate::wire::Reader;
 use crate::{lookups, ranges};
 
-/// The runs and cutoffs of a checkpoint's page.
 pub type Page = pages::Page<Location>;
 
-/// Encodes live runs and cutoffs for checkpoints and their pages.
 pub fn encode_live(live: &Commit<Location>, forest: &Forest) -> Vec<u8> {
     let mut out = Vec::new();
     put_commit(&live.runs, &live.cutoffs, forest, &mut out);
@@ -43,7 +41,7 @@ pub fn decode_live(bytes: &[u8], forest: &mut Forest) -> Result<Commit<Location>
     Ok(live)
 }
 
-/// Encodes a page of a checkpoint: a checksum, then live runs.
+/// A page has a checksum, then live runs.
 pub fn encode_page(page: Page, forest: &Forest) -> Vec<u8> {
     let body = encode_live(&Commit { runs: page.runs, cutoffs: page.cutoffs }, forest);
     [&crc32c::crc32c(&body).to_le_bytes()[..], &body].concat()
@@ -57,7 +55,7 @@ pub fn decode_page(bytes: &[u8], forest: &mut Forest) -> Result<Page, EntryError
     Ok(Page { runs, cutoffs })
 }
 
-/// Returns the wanted runs of a page, which is much faster than decoding all.
+/// Decodes the wanted runs of a page, which is much faster than decoding all.
 ///
 /// # Errors
 ///
@@ -92,7 +90,6 @@ fn body_of_page(bytes: &[u8]) -> Result<&[u8], EntryError> {
     }
 }
 
-/// Encodes a checkpoint's list of pages, with the pages' grids and the removed runs on them.
 pub fn encode_pages(list: &[u8], grids: &[u32], removed: &[RunId], forest: &Forest) -> Vec<u8> {
     let mut out = Vec::new();
     if !grids.is_empty() {
@@ -104,7 +101,7 @@ pub fn encode_pages(list: &[u8], grids: &[u32], removed: &[RunId], forest: &Fore
     out
 }
 
-/// The list of pages and the removed runs; `None` if the bytes are live runs.
+/// `None` if the bytes are live runs.
 ///
 /// # Errors
 ///

@@ -27,10 +27,10 @@ pub struct Encoded {
 pub struct Directory {
     /// The number of the first zone per run, then the total number of zones.
     pub firsts: Vec<u32>,
-    /// The exact or approximate number of keys, which determines the code of their gaps.
+    /// Exact or approximate; determines the code of the gaps.
     keys: u32,
     blocks: Vec<Block>,
-    /// Positions of every `STRIDE`th block, from the first block.
+    /// Of every `STRIDE`th block, from the first block.
     begins: Vec<u64>,
 }
 
@@ -57,7 +57,6 @@ pub fn encode(parts: Vec<Vec<u64>>, zones: &[u32]) -> Encoded {
     Encoded { blocks, directory: encoder.finish() }
 }
 
-/// Encodes pairs in several pieces of ascending keys.
 pub struct Encoder<'a> {
     zones: &'a [u32],
     pieces: u32,
@@ -117,7 +116,6 @@ fn of_keys(pairs: &[u64]) -> impl Iterator<Item = &[u64]> {
     pairs.chunk_by(|a, b| key_of(a) == key_of(b))
 }
 
-/// Encodes ascending distinct pairs.
 fn encode_blocks(pairs: &[u64], keys: u32, zone_count: u32) -> Blocks {
     let mut blocks = Blocks::default();
     let (mut bits, mut count, mut first, mut last, mut zones) = (Writer::default(), 0u32, 0, 0, Vec::new());
@@ -148,8 +146,7 @@ fn encode_blocks(pairs: &[u64], keys: u32, zone_count: u32) -> Blocks {
     blocks
 }
 
-/// Limit of a directory's zones, and of zone numbers in one block, and so of the memory and time that a few
-/// invalid bytes can cause.
+/// Bounds the memory and time that a few invalid bytes can cause.
 pub const MOST_ZONES: u32 = 1 << 25;
 
 impl Directory {
@@ -203,27 +200,24 @@ impl Directory {
         self.blocks.is_empty()
     }
 
-    /// The location of a block, from the first block.
     pub fn place(&self, block: usize) -> Range<u64> {
         let before = self.blocks[block / STRIDE * STRIDE..block].iter();
         let begin = self.begins[block / STRIDE] + before.map(|block| block.length as u64).sum::<u64>();
         begin..begin + self.blocks[block].length as u64
     }
 
-    /// Indices of the blocks that may contain any of the ascending keys.
     pub fn blocks_of(&self, keys: &[u32]) -> Vec<usize> {
         let mut blocks: Vec<usize> = keys.iter().filter_map(|key| self.block_of(*key)).collect();
         blocks.dedup();
         blocks
     }
 
-    /// Indices of the blocks that may contain keys of a range.
     pub fn blocks_between(&self, first: u32, last: u32) -> Range<usize> {
         self.block_of(first).unwrap_or(0)..self.block_of(last).map_or(0, |block| block + 1)
     }
 
-    /// Returns the block that may contain a key. Keys are uniform, so the search starts at the position
-    /// proportional to the key, which avoids most memory accesses.
+    /// Keys are uniform, so the search starts at the position proportional to the key, which avoids most memory
+    /// accesses.
     fn block_of(&self, key: u32) -> Option<usize> {
         let blocks = &self.blocks[..];
         let is_before = |block: &Block| block.first_key <= key;
@@ -240,8 +234,7 @@ impl Directory {
         (low + blocks[low..high].partition_point(is_before)).checked_sub(1)
     }
 
-    /// Calls `found(key, zones)` for each key of a block with these bytes, or only for the ascending `wanted`
-    /// keys.
+    /// Calls `found(key, zones)` for each key of a block, or only for the ascending `wanted` keys.
     ///
     /// # Errors
     ///
@@ -348,7 +341,7 @@ struct Writer {
 }
 
 impl Writer {
-    /// Appends the lowest `width <= 32` bits; higher bits must be zero.
+    /// Higher bits must be zero; `width <= 32`.
     fn put(&mut self, value: u64, width: u32) {
         self.pending |= value << self.filled;
         self.filled += width;
@@ -421,7 +414,7 @@ struct Bits<'a> {
     at: usize,
 }
 
-/// Parameters to decode a key with a single zone, the usual case for distinct values.
+/// Parameters to decode a key with a single zone, the usual case.
 struct Single {
     gap_bits: u32,
     /// Bits of the zone's number ([`minimal`]).
@@ -456,8 +449,7 @@ impl<'a> Bits<'a> {
         Some(value)
     }
 
-    /// Reads the gap to the next key and its zone, if it has a single zone and its code fits in the next 8
-    /// bytes.
+    /// Reads the gap to the next key and its zone, if that zone is the only one and the code fits in 8 bytes.
     fn single(&mut self, coded: &Single) -> Option<(u32, u32)> {
         let word = u64::from_le_bytes(*self.bytes.get(self.at / 8..)?.first_chunk::<8>()?) >> (self.at % 8);
         let known = 64 - (self.at % 8) as u32;
@@ -536,7 +528,6 @@ mod tests {
     use proptest::prelude::*;
     use std::collections::BTreeMap;
 
-    /// Encodes in `parts` parts. Returns the joined blocks and their directory.
     pub(super) fn encoded(parts: u64, pairs: &[u64], zones: &[u32]) -> (Vec<u8>, Vec<u8>) {
         let mut of_parts = vec![Vec::new(); parts as usize];
         for pair in pairs.iter().rev().chain(pairs) {

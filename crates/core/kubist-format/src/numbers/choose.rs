@@ -5,7 +5,7 @@
 //! the size counts, all keys are the sample, and one saved bit is enough.
 //!
 //! Writers wait for this, so nothing is sorted: keys are counted by a hash, and by the bits of their distance
-//! from both ends. The choice depends only on the keys of the page.
+//! from both ends.
 
 use kubist_types::Compression;
 
@@ -23,9 +23,9 @@ pub(super) type Ends<W> = (W, W);
 #[derive(Debug, PartialEq)]
 pub(super) enum Plan<W> {
     Frame(Ends<W>),
-    /// Keys from this one on are in the second frame; the ends of both frames.
+    /// Keys from this one on are in the second frame.
     Above(W, [Ends<W>; 2]),
-    /// All keys except this one are in the second frame; the ends of both frames.
+    /// All other keys are in the second frame.
     Apart(W, [Ends<W>; 2]),
     /// All distinct keys, ascending, and every row's index.
     Dictionary(Vec<W>, Vec<W>),
@@ -80,7 +80,7 @@ pub(super) fn plan<W: Word>(keys: &[W], ends: Ends<W>, effort: Compression) -> P
     Plan::Frame(ends)
 }
 
-/// Candidates for the keys of a page and their approximate bits, estimated from a sample.
+/// Candidates and their approximate bits.
 #[inline(always)]
 fn ideas<W: Word>(keys: &[W], sample: &[W], ends: Ends<W>) -> [(usize, Idea<W>); 3] {
     let of_all = |bits: usize| bits * keys.len() / sample.len();
@@ -102,8 +102,7 @@ fn ideas<W: Word>(keys: &[W], sample: &[W], ends: Ends<W>) -> [(usize, Idea<W>);
     [above, apart, dictionary]
 }
 
-/// Each sampled key's pseudorandom offset, in 24 bits, from its evenly spaced position, because rows may repeat
-/// a pattern.
+/// A pseudorandom offset, in 24 bits, from evenly spaced positions, because rows may repeat a pattern.
 const WITHIN: [u32; SAMPLED] = {
     let mut within = [0; SAMPLED];
     let mut index = 0;
@@ -114,7 +113,6 @@ const WITHIN: [u32; SAMPLED] = {
     within
 };
 
-/// A sample from the whole page, which has more keys.
 #[inline(always)]
 fn sampled<W: Word>(keys: &[W]) -> [W; SAMPLED] {
     let places = places(keys.len());
@@ -134,7 +132,6 @@ fn places(rows: usize) -> [u32; SAMPLED] {
     places
 }
 
-/// A key's slot in a table of 2^`bits` slots.
 #[inline(always)]
 fn hashed<W: Word>(key: W, bits: u32) -> usize {
     // Keys of floats with integer values differ in their middle bits.
@@ -190,7 +187,7 @@ impl Counted {
     }
 }
 
-/// Returns the best border between two frames of a sample, and the bits that it takes.
+/// Returns the best border between two frames of a sample, and its bits.
 ///
 /// At the best border, the distance of the first frame's keys from the minimum, or of the second frame's keys
 /// from the maximum, reaches a power of two. Otherwise the narrower frame could contain more keys.
@@ -226,7 +223,6 @@ fn border<W: Word>(sample: &[W], ends: Ends<W>) -> (usize, W) {
     (count + best.0, W::truncate(best.1))
 }
 
-/// Counts keys by the bits of their distance from an end, which `from_end` computes.
 #[inline(always)]
 fn widths<W: Word>(sample: &[W], from_end: impl Fn(W) -> W) -> [u32; 65] {
     let mut counts = [0; 65];
@@ -240,7 +236,6 @@ fn widths<W: Word>(sample: &[W], from_end: impl Fn(W) -> W) -> [u32; 65] {
     counts
 }
 
-/// The dictionary of keys, if it takes fewer bits.
 #[inline(always)]
 fn dictionary<W: Word>(keys: &[W], ends: Ends<W>, most_bits: usize) -> Option<Plan<W>> {
     // A hash table with linear probing of indices of values, plus one.
@@ -292,7 +287,7 @@ fn frame_bits<W: Word>(ends: Ends<W>, count: usize) -> usize {
     head_bits::<W>() + count * width(ends)
 }
 
-/// Returns the bits and ends of two frames, where the second has the keys from `border` on.
+/// The second frame has the keys from `border` on.
 #[inline(always)]
 fn cut_in_two<W: Word>(keys: &[W], (low, high): Ends<W>, border: W) -> (usize, [Ends<W>; 2]) {
     // The key minus the border: keys below the border wrap around to larger numbers.
@@ -374,12 +369,10 @@ fn put_frame<W: Word>(keys: &[W], ends: Ends<W>, out: &mut Vec<u8>) {
     bits::pack(keys, ends.0, width(ends) as u32, out);
 }
 
-/// Memory for the keys of two frames. Whole blocks are written.
 fn two_parts<W: Word>(rows: usize) -> [Vec<W>; 2] {
     [Vec::with_capacity(rows + 8), Vec::with_capacity(rows + 8)]
 }
 
-/// Appends each key to its frame, and one bit that names the frame.
 #[inline(always)]
 fn split<W: Word>(keys: &[W], is_second: impl Fn(W) -> bool, which: &mut Vec<u8>, parts: &mut [Vec<W>; 2]) {
     for some in keys.chunks(8) {

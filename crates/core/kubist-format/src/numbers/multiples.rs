@@ -1,11 +1,11 @@
 //! Floats that are multiples of a power of two, stored as integers.
 //!
 //! The values of a column with an absolute error bound are multiples of its step. As integers they take the
-//! bits of the page's range in steps, for any sign and magnitude, while keys of floats would include bits of
-//! the exponent. The conversion is one exact multiplication.
+//! bits of the page's range in steps, while keys of floats would include bits of the exponent. The conversion
+//! is one exact multiplication.
 //!
-//! One distinct value of a page may be no multiple, such as an occasional NaN or -0. It gets a separate integer
-//! above all others.
+//! One distinct value of a page may be no multiple, such as an occasional NaN or -0. It gets an integer above
+//! all others.
 
 use kubist_index::order::Keyed;
 
@@ -13,7 +13,6 @@ use crate::bits::Word;
 
 const AT_ONCE: usize = 64;
 
-/// The conversion of integers to values.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Steps<W> {
     /// The exponent of the power of two whose multiples values are.
@@ -47,8 +46,7 @@ fn double(power: i32) -> f64 {
     f64::from_bits(((power + f64::MAX_EXP - 1) as u64) << (f64::MANTISSA_DIGITS - 1))
 }
 
-/// The integer keys for floats that are multiples of 2^`power`; `None` if more than one distinct value is no
-/// multiple.
+/// `None` if more than one distinct value is no multiple of 2^`power`.
 #[inline(always)]
 pub(super) fn whole_numbers<W: Word>(keys: &[W], power: i32) -> Option<Whole<W>> {
     if !is_step::<W>(power) {
@@ -105,7 +103,6 @@ pub(super) fn bits_of_float<W: Word>(key: W) -> W {
     })
 }
 
-/// Converts keys of integers, without their omitted bits, to the bits of the floats.
 #[inline(always)]
 pub(crate) fn floats<W: Word>(words: &mut [W], shift: u32, steps: Steps<W>) {
     match W::BITS {

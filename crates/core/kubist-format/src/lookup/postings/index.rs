@@ -16,7 +16,6 @@ const LOCATED_BYTES: usize = 12;
 /// Bytes of the directory before the zones of its runs.
 const HEAD_BYTES: usize = 16;
 
-/// Locates the parts of a large directory for some keys, and for the runs of some zones.
 #[derive(Debug, PartialEq)]
 pub struct Index {
     keys: u32,
@@ -135,7 +134,7 @@ impl Index {
         first + (chunk * CHUNK_BLOCKS * LOCATED_BYTES) as u64..first + (end * LOCATED_BYTES) as u64
     }
 
-    /// The directory of ascending chunks with these bytes. It treats all runs together as one.
+    /// Treats all runs together as one.
     ///
     /// # Errors
     ///
@@ -147,8 +146,7 @@ impl Index {
             if crc32c::crc32c(bytes) != listed.checksum {
                 return Err("the checksum of a part of a lookup's directory does not match".into());
             }
-            // Positions are relative to every `STRIDE`th block. Only the last chunk may be shorter, because
-            // nothing follows it.
+            // Positions are relative to every `STRIDE`th block; only the last chunk may be shorter.
             let (mut reader, mut offset, mut number) = (Reader::new(bytes), listed.begin, 0);
             while let (Ok(first_key), Ok(length), Ok(checksum)) = (reader.u32(), reader.u32(), reader.u32()) {
                 if blocks.last().is_some_and(|before| before.first_key >= first_key) {
@@ -164,7 +162,6 @@ impl Index {
         Ok(Directory { firsts: vec![0, self.zones], keys: self.keys, blocks, begins })
     }
 
-    /// The stretches of runs with ascending zones.
     pub fn stretches_of(&self, zones: &[u32]) -> Vec<usize> {
         let stretch = |zone: &u32| self.stretches.partition_point(|(first, ..)| first <= zone).checked_sub(1);
         let mut found: Vec<usize> = zones.iter().filter_map(stretch).collect();
@@ -195,7 +192,6 @@ impl Index {
             let last = firsts.last().copied().unwrap_or_default();
             firsts.push(last.checked_add(zones).filter(|zones| *zones <= self.zones).ok_or_else(wrong)?);
         }
-        // The next stretch begins with the zone where this one ends.
         let end = self.stretches.get(stretch + 1).map_or(self.zones, |(next, ..)| *next);
         if firsts.last() != Some(&end) {
             return Err(wrong());
