@@ -160,8 +160,7 @@ fn between(operand: Meaning, low: Meaning, high: Meaning) -> Result<Meaning, Exp
     }
 }
 
-/// Prepares an operand for several comparisons. A computed number becomes a reference, and [`once`] computes it
-/// before the tests.
+/// Prepares an operand for several comparisons: [`once`] computes its number before the tests.
 fn shared(operand: Operand) -> (Operand, Option<Arc<Compute>>) {
     match operand {
         Operand::Column(_) | Operand::Text(_) => (operand, None),
@@ -301,7 +300,6 @@ fn compare_tests(op: Op, left: Test, right: Test) -> Result<Test, ExprError> {
     }
 }
 
-/// True if the first test has the same value as one of the others.
 fn same(one: Test, others: Vec<Test>) -> Test {
     match (one, others.as_slice()) {
         (Test::Constant(None), _) => Test::Constant(None),
@@ -441,7 +439,7 @@ fn among(operand: Meaning, items: Vec<Meaning>) -> Result<Meaning, ExprError> {
     Ok(once(number, any(tests)).into())
 }
 
-/// True if a condition equals one of the items, which must be conditions.
+/// True if a condition equals one of the items.
 fn same_as_one(test: Test, items: Vec<Meaning>) -> Result<Test, ExprError> {
     let mut others = Vec::with_capacity(items.len());
     let mut listed = Vec::new();

@@ -1,7 +1,6 @@
 //! The bound form of a predicate: tests over columns with known types.
 //!
-//! A test asks whether a value is in a range, in a list, null or NaN. The size is linear in the text, because
-//! an operand of several comparisons is stored once, before them.
+//! The size is linear in the text, because an operand of several comparisons is stored once, before them.
 
 use crate::domain::{Point, Range, Span};
 use crate::like::Pattern;
@@ -39,9 +38,8 @@ pub(crate) enum Kind {
 #[derive(Clone, Debug)]
 pub(crate) struct Compute {
     pub kind: Kind,
-    /// The stored type of these integers: a date, a time, or the type of a cast. `None` for plain numbers.
+    /// A date, a time, or the type of a cast. `None` for plain numbers.
     pub stored: Option<DataType>,
-    /// The unit of plain numbers, if any.
     pub unit: Option<Arc<Unit>>,
     pub step: Step,
 }
@@ -59,7 +57,7 @@ pub(crate) enum Step {
     Cast(Box<Compute>, Cast),
     Coalesce(Vec<Compute>),
     Length(Box<Text>),
-    /// Computes the first number once, then the second, which refers to it by [`Step::Known`].
+    /// The second number refers to the first by [`Step::Known`].
     Once(Arc<Compute>, Box<Compute>),
     /// The result of an enclosing [`Test::Once`] or [`Step::Once`].
     Known(Known),
@@ -175,7 +173,7 @@ pub(crate) enum Part {
     Nanosecond,
 }
 
-/// A `CASE` of texts: each row has the text of the first true test.
+/// The text of the first true test per row.
 #[derive(Clone, Debug)]
 pub(crate) struct Choice {
     /// A number that the tests refer to, computed once before them.
@@ -193,7 +191,6 @@ pub(crate) enum Text {
     Call(Arc<TextCall>),
 }
 
-/// A text that is computed from texts.
 #[derive(Clone, Debug)]
 pub(crate) struct TextCall {
     pub function: TextFunction,
@@ -214,7 +211,6 @@ pub(crate) enum TextFunction {
     NullIf,
 }
 
-/// A stored column, a computed number or a computed text.
 #[derive(Clone, Debug)]
 pub(crate) enum Operand {
     Column(Arc<Column>),
@@ -222,7 +218,7 @@ pub(crate) enum Operand {
     Text(Arc<TextCall>),
 }
 
-/// Sorted distinct points of the same family, with their order keys if the operand is a column.
+/// Sorted distinct points of a family, with their order keys if the operand is a column.
 #[derive(Clone, Debug)]
 pub(crate) struct Points {
     pub points: PointList,
@@ -238,7 +234,6 @@ pub(crate) enum PointList {
 
 #[derive(Clone, Debug)]
 pub(crate) enum Sides {
-    /// Integers times a factor, to compare times of different units.
     Int {
         left: Compute,
         left_factor: i128,
@@ -306,8 +301,8 @@ pub(crate) enum Test {
     },
     /// Whether the test is true, false or unknown (`None`).
     IsTruth(Box<Test>, Option<bool>),
-    /// True if the first test has the same value as one of the others. Unknown if the first is unknown, or if
-    /// only an unknown one could be equal.
+    /// True if the first test has the same value as one of the others; unknown if the first is, or if only an
+    /// unknown one could be equal.
     Same(Box<Test>, Vec<Test>),
     /// Computes a number once, then the test, which refers to it.
     Once(Arc<Compute>, Box<Test>),
@@ -450,7 +445,6 @@ impl Test {
         }
     }
 
-    /// The number of tests and steps.
     pub(crate) fn size(&self) -> usize {
         1 + match self {
             Test::Constant(_) => 0,

@@ -1,4 +1,4 @@
-//! Native values of fixed-width columns in ranges, comparisons and arithmetic.
+//! Native values of fixed-width columns.
 
 use crate::error::ExprError;
 use arrow_buffer::i256;
@@ -12,8 +12,7 @@ pub(crate) trait Cell: Copy + PartialOrd + Send + Sync {
     fn as_f64(self) -> f64;
     /// `None` if it needs more than 128 bits.
     fn as_i128(self) -> i128;
-    /// The difference to a smaller integer, if it fits. Otherwise, and for floats, an equal hash for equal
-    /// values.
+    /// The difference to a smaller integer, if it fits; otherwise an equal hash for equal values.
     fn above(self, least: Self) -> usize;
 }
 
@@ -91,8 +90,7 @@ impl Cell for i256 {
     }
 }
 
-/// Runs `$body` with `$values` bound to the native values of a fixed-width array. The caller must import
-/// `AsArray`.
+/// Runs `$body` with `$values` bound to the array's native values. The caller must import `AsArray`.
 macro_rules! with_native_values {
     ($array:expr, $values:ident => $body:expr, _ => $otherwise:expr) => {{
         let array: &dyn arrow_array::Array = $array;

@@ -1,8 +1,8 @@
 //! The position of a literal among the values of a column type.
 //!
 //! Every comparison of a column with a literal becomes a *range* of the column's own values: `pid >= 2.5` is
-//! `[3, last]`, and `x < 0.1` over 32-bit floats ends at the float below `0.1f32`. Ranges of numbers are closed
-//! and never contain NaN. Rows and zone maps use the same range, so they cannot disagree.
+//! `[3, last]`, and `x < 0.1` over 32-bit floats ends at the float below `0.1f32`. Ranges of numbers are
+//! closed, without NaN. Rows and zone maps use the same range, so they cannot disagree.
 
 use crate::cell::Cell;
 use crate::moment::{DAY, Moment, SECOND};
@@ -88,7 +88,7 @@ pub(crate) enum Range {
     Bytes(Bound<Arc<[u8]>>, Bound<Arc<[u8]>>),
 }
 
-/// A range in order keys. All its values have keys in `[low, high]`, and all comparable values with keys in
+/// A range in order keys. Its values have keys in `[low, high]`, and all comparable values with keys in
 /// `[sure_low, sure_high]` are in it.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(crate) struct Span {
@@ -239,8 +239,8 @@ impl Family {
         }
     }
 
-    /// Returns the values `v` for which `v op literal` is true, or for `<>` the range of `=`. `None` if the
-    /// comparison is unknown for every value.
+    /// The values `v` for which `v op literal` is true, or for `<>` the range of `=`. `None` if the comparison
+    /// is always unknown.
     pub(crate) fn range(&self, op: Op, position: &Position) -> Option<Range> {
         let Some((first, last)) = self.ends() else {
             return match position {
@@ -344,7 +344,6 @@ impl Range {
         }
     }
 
-    /// The byte strings that start with `prefix`.
     pub(crate) fn prefix(prefix: &[u8]) -> Range {
         let mut next = prefix.to_vec();
         while next.last() == Some(&u8::MAX) {
@@ -379,7 +378,6 @@ impl Range {
         }
     }
 
-    /// The range in order keys of a type of its family; `None` if it is empty.
     pub(crate) fn span(&self, data_type: &DataType) -> Option<Span> {
         match self {
             Range::Empty => None,
@@ -424,7 +422,6 @@ impl Span {
     }
 }
 
-/// The more restrictive of two lower bounds.
 fn later<'a>(a: &'a Bound<Arc<[u8]>>, b: &'a Bound<Arc<[u8]>>) -> &'a Bound<Arc<[u8]>> {
     match (a, b) {
         (Bound::Unbounded, other) | (other, Bound::Unbounded) => other,
@@ -439,7 +436,6 @@ fn later<'a>(a: &'a Bound<Arc<[u8]>>, b: &'a Bound<Arc<[u8]>>) -> &'a Bound<Arc<
     }
 }
 
-/// The more restrictive of two upper bounds.
 fn earlier<'a>(a: &'a Bound<Arc<[u8]>>, b: &'a Bound<Arc<[u8]>>) -> &'a Bound<Arc<[u8]>> {
     match (a, b) {
         (Bound::Unbounded, other) | (other, Bound::Unbounded) => other,

@@ -1,7 +1,7 @@
 //! Evaluation of tests: the rows for which a test is true, and the rows for which it is false.
 //!
 //! A caller requests the true rows, the false rows, or both, as one bit per row, and `NOT` swaps the two sets.
-//! Rows with null or NaN are in neither. The caller can cancel before each test.
+//! Rows with null or NaN are in neither.
 
 pub(crate) mod compute;
 mod listed;
@@ -35,8 +35,7 @@ pub(crate) fn lengths(text: &Text, rows: &Rows<'_>) -> Result<(Vec<i128>, Option
     Ok(((0..array.len()).map(length).collect(), array.logical_nulls()))
 }
 
-/// Returns the rows with each `wanted` truth value, one bit each. Every test and number is computed once for
-/// all of them.
+/// One bit per row for each `wanted` truth value. Every test and number is computed once.
 pub(crate) fn answers<const N: usize>(
     test: &Test,
     rows: &Rows<'_>,
@@ -102,8 +101,8 @@ pub(crate) fn answers<const N: usize>(
     }
 }
 
-/// Returns the rows where all tests (`all`) or at least one test is true, and the rows where that is false. It
-/// stops when the remaining tests cannot change the result.
+/// The rows where all tests (`all`) or at least one test is true, and where that is false. Stops when the
+/// remaining tests cannot change the result.
 fn join<const N: usize>(
     tests: &[Test],
     rows: &Rows<'_>,
@@ -149,8 +148,7 @@ fn same<const N: usize>(
     }))
 }
 
-/// Evaluates the tests of a `CASE`. `each` receives the rows of each first true test. Returns the remaining
-/// rows.
+/// `each` receives the rows of each first true test of a `CASE`. Returns the remaining rows.
 pub(crate) fn untold<T>(
     whens: &[(Test, T)],
     rows: &Rows<'_>,
@@ -319,7 +317,6 @@ fn comparable<T: Cell>(values: &[T]) -> BooleanBuffer {
     pack(values, |value| value.partial_cmp(&value).is_some())
 }
 
-/// The values in the range (`answer`) or outside; null and NaN are in neither.
 fn within(array: &dyn Array, range: &Range, answer: bool) -> Result<BooleanBuffer, ExprError> {
     fn between<T: Cell>(values: &[T], low: T, high: T, answer: bool) -> BooleanBuffer {
         match answer {
@@ -390,7 +387,7 @@ fn bytes_within<'a>(
     })
 }
 
-/// The values that are points (`answer`) or are not; null and NaN are in neither.
+/// Null and NaN are in neither result.
 fn among(array: &dyn Array, points: &PointList, answer: bool) -> Result<BooleanBuffer, ExprError> {
     let found = match (array.data_type(), points) {
         (DataType::Boolean, PointList::Whole(points)) => {

@@ -65,7 +65,6 @@ impl Expression {
         Expression { of: Of::Number(compute) }
     }
 
-    /// The computation, unless the expression is a condition.
     pub(crate) fn number(&self) -> Option<&Compute> {
         match &self.of {
             Of::Number(compute) => Some(compute),
@@ -73,8 +72,7 @@ impl Expression {
         }
     }
 
-    /// The unit of its values, if it is certain. The unit of `x * 1e6` is not, because the factor may change
-    /// the unit or the quantity.
+    /// `None` if it is uncertain, as for `x * 1e6`: the factor may change the unit or the quantity.
     pub fn unit(&self) -> Option<&str> {
         self.known_unit().filter(|unit| !unit.scaled).map(|unit| &*unit.name)
     }
@@ -86,7 +84,6 @@ impl Expression {
         }
     }
 
-    /// Metadata for a column of its values, so that later expressions use the same unit.
     pub fn metadata(&self) -> HashMap<String, String> {
         self.known_unit().map(names::metadata_of).unwrap_or_default()
     }
@@ -118,7 +115,6 @@ impl Expression {
         columns
     }
 
-    /// The index of the column, if the expression is only a column.
     pub fn column(&self) -> Option<usize> {
         match &self.of {
             Of::Number(Compute { step: Step::Column(column), .. }) => Some(column.index),
@@ -131,8 +127,8 @@ impl Expression {
         matches!(self.of, Of::Truth(_))
     }
 
-    /// The type of its values if they are integers or count integer units: integers, decimals, dates, times.
-    /// Computed integers have 128 bits (decimals of scale 0), and a condition is an integer.
+    /// The type if values are integers or count integer units: integers, decimals, dates, times, conditions.
+    /// Computed integers have 128 bits (decimals of scale 0).
     pub fn whole_type(&self) -> Option<DataType> {
         match &self.of {
             Of::Truth(_) => Some(DataType::Int64),
@@ -178,9 +174,7 @@ impl Expression {
     ///
     /// # Errors
     ///
-    /// [`ExprError::Stopped`]; [`ExprError::Overflow`] names an integer beyond 128 bits, or beyond the type
-    /// of a cast; [`ExprError::Batch`] if a column is missing or of another type; [`ExprError::Evaluation`]
-    /// if an Arrow kernel fails.
+    /// The errors of `Predicate::evaluate`.
     pub fn evaluate(&self, batch: &RecordBatch, stopped: &dyn Fn() -> bool) -> Result<Vec<f64>, ExprError> {
         let mut numbers = Vec::with_capacity(batch.num_rows());
         for part in parts(batch) {
@@ -272,7 +266,6 @@ mod tests {
         .unwrap()
     }
 
-    /// `None` for missing values.
     fn of(sql: &str) -> Vec<Option<f64>> {
         let batch = rows();
         let values = Expression::parse(sql, &batch.schema()).unwrap().evaluate(&batch, &crate::never).unwrap();

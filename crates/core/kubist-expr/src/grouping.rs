@@ -76,7 +76,6 @@ impl Grouping {
         &self.data_type
     }
 
-    /// Integers that have neither the type of a column nor of a cast.
     pub(crate) fn is_plain_integer(&self) -> bool {
         match &self.of {
             Of::Number(Compute { stored: None, kind: Kind::Int, step, .. }) => !matches!(step, Step::Cast(..)),
@@ -84,7 +83,6 @@ impl Grouping {
         }
     }
 
-    /// The index of the column, if the expression is only a column.
     pub(crate) fn column(&self) -> Option<usize> {
         match &self.of {
             Of::Column(column) => Some(column.index),
@@ -107,14 +105,13 @@ impl Grouping {
         columns
     }
 
-    /// One value per row. The batch needs only the columns that the expression reads, found by name. `stopped`
-    /// is called before each step, and true cancels the evaluation.
+    /// One value per row. The batch needs only the columns that the expression reads, found by name. A true
+    /// `stopped` cancels.
     ///
     /// # Errors
     ///
-    /// [`ExprError::Stopped`]; [`ExprError::Overflow`] names a value that its type cannot hold;
-    /// [`ExprError::Batch`] if a column is missing or of another type; [`ExprError::Evaluation`] if an Arrow
-    /// kernel fails.
+    /// The errors of `Predicate::evaluate`; [`ExprError::Overflow`] also names a value that its type cannot
+    /// hold.
     pub fn evaluate(&self, batch: &RecordBatch, stopped: &dyn Fn() -> bool) -> Result<ArrayRef, ExprError> {
         let found = parts(batch).map(|part| self.values(&Rows::new(&part, stopped)));
         let found = found.collect::<Result<Vec<ArrayRef>, ExprError>>()?;
@@ -156,7 +153,6 @@ impl Grouping {
     }
 }
 
-/// Integers as values of a column of the type. Each must fit.
 fn stored(values: &[i128], nulls: Option<NullBuffer>, data_type: &DataType) -> Result<ArrayRef, ExprError> {
     use crate::cell::Cell;
     with_exact_primitive!(data_type, T => {

@@ -55,7 +55,6 @@ impl Interval {
         Interval { low, high, others }
     }
 
-    /// The smallest interval that contains all bounds.
     fn around(ends: impl IntoIterator<Item = f64>, others: bool) -> Interval {
         let ends = ends.into_iter().map(|end| Interval::new(end, end, others));
         ends.fold(Interval { others, ..Interval::NOTHING }, Interval::hull)
@@ -84,7 +83,7 @@ impl Interval {
         Interval { low, high, ..self }
     }
 
-    /// The interval after conversion to, or rounding in, a kind of number.
+    /// After conversion to, or rounding in, a kind of number.
     fn in_kind(self, kind: Kind) -> Interval {
         if self.is_empty() {
             return self;
@@ -110,7 +109,7 @@ impl Interval {
         }
     }
 
-    /// The image under a function that rises with its argument.
+    /// The image under a rising function.
     fn rising(self, of: impl Fn(f64) -> f64) -> Interval {
         Interval::new(of(self.low), of(self.high), self.others)
     }
@@ -172,7 +171,7 @@ impl Interval {
         }
     }
 
-    /// Bounds of a sine or cosine: its ends, and 1 or -1 if a turning point (`maximum`, `minimum`) is inside.
+    /// Bounds of a sine or cosine. `maximum` and `minimum` are turning points.
     fn wave(self, of: impl Fn(f64) -> f64, maximum: f64, minimum: f64) -> Interval {
         let others = self.others || !self.is_finite();
         let whole = Interval { low: -1.0, high: 1.0, others };
@@ -217,7 +216,6 @@ pub(crate) fn float(whole: i256) -> f64 {
     }
 }
 
-/// The bounds of one interval with the bounds of another.
 fn corners(a: Interval, b: Interval) -> [(f64, f64); 4] {
     [(a.low, b.low), (a.low, b.high), (a.high, b.low), (a.high, b.high)]
 }
@@ -226,7 +224,6 @@ fn corners(a: Interval, b: Interval) -> [(f64, f64); 4] {
 pub(crate) struct Bounds<'a> {
     zone: &'a dyn Fn(&Column) -> InZone,
     steps: Cell<u32>,
-    /// Numbers that several expressions refer to.
     known: RefCell<HashMap<*const Compute, Interval>>,
 }
 
@@ -368,7 +365,7 @@ impl Bounds<'_> {
     }
 }
 
-/// The interval after rounding. Integers that may not fit have no bounds, because their evaluation fails.
+/// After rounding. Integers that may not fit have no bounds, because their evaluation fails.
 fn bounded(kind: Kind, of: Interval) -> Interval {
     let is_too_large = kind == Kind::Int && !of.is_empty() && of.low.abs().max(of.high.abs()) > MOST_INTEGER;
     if is_too_large { Interval::ANY } else { of.in_kind(kind) }

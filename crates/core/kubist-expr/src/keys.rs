@@ -16,7 +16,6 @@ use kubist_index::gradual::{self, Stop};
 use kubist_index::with_exact_primitive;
 use std::sync::Arc;
 
-/// A superset of the values of selected rows in a column.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Keys {
     /// Inclusive order keys of the numbers; `None` if there are none.
@@ -70,8 +69,8 @@ impl Predicate {
         computes(&self.test)
     }
 
-    /// The predicate that `column` is in `values`, which may be millions. Null and NaN equal nothing. `column`
-    /// is an exact name and has the type of `values`. `stopped` is called at intervals.
+    /// The predicate that the column with exactly this name is in `values`, which have its type and may be
+    /// millions. Null and NaN equal nothing. `stopped` is called at intervals.
     ///
     /// # Errors
     ///
@@ -143,8 +142,8 @@ fn computes(test: &Test) -> bool {
     }
 }
 
-/// Removes values from both ends of a column's range for which no row can match, whatever the other columns
-/// are. So a formula such as a sphere's gets its bounding box. `numbers` are the keys that are not NaN.
+/// Removes values from both ends of a column's range that no row can match, whatever the other columns are. So
+/// a sphere gets its bounding box. `numbers` are the keys that are not NaN.
 fn contracted(test: &Test, column: usize, keys: Keys, numbers: (u64, u64)) -> Keys {
     let anything = Zone { min: 0, max: u64::MAX, nulls: Nulls::Some };
     let can_be = |zone: Zone| {
@@ -160,7 +159,6 @@ fn contracted(test: &Test, column: usize, keys: Keys, numbers: (u64, u64)) -> Ke
     if first > last || !can_match(first, last) {
         return Keys { numbers: None, others };
     }
-    // All below `low`, and all above `high`, was shown to be impossible.
     let (mut low, mut end) = (first, last);
     while low < end {
         let middle = low + (end - low) / 2;

@@ -111,7 +111,6 @@ use std::fmt;
 use syntax::Op;
 use value::Literal;
 
-/// For evaluations that are never cancelled.
 pub fn never() -> bool {
     false
 }
@@ -164,21 +163,21 @@ impl Predicate {
         Ok(Predicate { test: Test::all(tests), parts })
     }
 
-    /// Joins predicates of the same schema by AND.
+    /// Both must be bound to the same schema.
     pub fn and(self, other: Predicate) -> Predicate {
         let mut parts = self.parts;
         parts.extend(other.parts);
         Predicate { test: Test::all(vec![self.test, other.test]), parts }
     }
 
-    /// Joins predicates of the same schema by OR. An empty list selects nothing.
+    /// All must be bound to the same schema. An empty list selects nothing.
     pub fn any(predicates: Vec<Predicate>) -> Predicate {
         let parts = predicates.iter().map(|one| format!("({one})")).collect::<Vec<_>>().join(" OR ");
         let tests = predicates.into_iter().map(|one| one.test).collect();
         Predicate { test: Test::Or(tests), parts: vec![parts] }
     }
 
-    /// The predicate that is true where this one is false. Rows for which it is unknown are in neither.
+    /// Rows for which the predicate is unknown are in neither.
     pub fn negated(self) -> Predicate {
         let parts = vec![format!("NOT ({self})")];
         Predicate { test: bind::not(self.test), parts }
@@ -188,7 +187,6 @@ impl Predicate {
         Predicate { parts: vec![text], ..self }
     }
 
-    /// Whether the predicate certainly selects every row of every batch.
     pub fn is_always(&self) -> bool {
         matches!(self.test, Test::Constant(Some(true)))
     }

@@ -1,9 +1,9 @@
 //! Patterns of `LIKE`, `ILIKE` and `regexp_matches`.
 //!
-//! A pattern is split at its `%` into segments. The first segment matches the beginning and the last one the
-//! end. Each other segment matches at its first occurrence after the previous one. This finds every possible
-//! match, without backtracking or a compiled form that could grow. `ILIKE` compares characters by Unicode
-//! simple case folding.
+//! A pattern is split at its `%` into segments. The first segment matches the beginning, the last one the end,
+//! and each other segment at its first occurrence after the previous one. This finds every possible match,
+//! without backtracking or a compiled form that could grow. `ILIKE` compares characters by Unicode simple case
+//! folding.
 
 use crate::error::ExprError;
 use memchr::memmem::Finder;
@@ -36,8 +36,7 @@ enum Kind {
 
 #[derive(Clone, Debug)]
 struct Like {
-    /// The segments between the `%`; one segment if there is no `%`. Only the first and the last one can be
-    /// empty.
+    /// Between the `%`. Only the first and the last one can be empty.
     segments: Vec<Segment>,
     ignore_case: bool,
 }
@@ -89,8 +88,8 @@ impl Pattern {
         Ok(Pattern { kind: Kind::Like(Like { segments, ignore_case }) })
     }
 
-    /// A regular expression that matches anywhere in a text, with DuckDB's `options`: `i` ignores case, `c`
-    /// does not, `s` lets `.` match line ends, `m` lets `^` and `$` match at them, `l` takes it literally.
+    /// Matches anywhere in a text. DuckDB's `options`: `i` ignores case, `c` does not, `s` lets `.` match line
+    /// ends, `m` lets `^` and `$` match at them, `l` takes the expression literally.
     pub(crate) fn of_expression(expression: &str, options: &str) -> Result<Pattern, ExprError> {
         if expression.len() > LONGEST {
             return Err(ExprError::TooLarge { limit: format!("{LONGEST} bytes of a pattern") });
@@ -275,8 +274,7 @@ mod tests {
         for char in cased {
             let text = char.to_string();
             let variants = || char.to_lowercase().chain(char.to_uppercase()).filter(|other| *other != char);
-            // The standard library may have a newer Unicode version than the regular expressions, which know no
-            // case for its new characters.
+            // The standard library may have a newer Unicode version, with new characters.
             if !variants().any(|other| by_arrow(&text, &other.to_string(), true)) {
                 unknown += 1;
                 continue;

@@ -6,7 +6,6 @@ use crate::error::ExprError;
 use crate::parse::parse;
 use crate::syntax::{Op, Syntax};
 
-/// Names of columns, as the condition spells them.
 #[derive(Debug, Default, PartialEq, Eq)]
 pub struct Limits {
     pub ranges: BTreeSet<String>,

@@ -62,7 +62,6 @@ pub(crate) fn family(operand: &Operand) -> Family {
     }
 }
 
-/// An operand as a number in the kind of its type.
 pub(crate) fn computed(operand: Operand) -> Compute {
     match operand {
         Operand::Compute(compute) => compute,

@@ -1,8 +1,7 @@
 //! Units of operands: the unit of a result, and the conversion of operands with different units.
 //!
 //! In sums and comparisons, a number without a unit takes the unit of the other side; in products it is a
-//! factor. Operands with the same kind of unit are converted to the unit of the first. Different kinds are
-//! refused.
+//! factor. Operands are converted to the unit of the first, and different kinds are refused.
 
 use crate::bound::{Compute, Function, Kind, Operand, Step};
 use crate::domain::Family;
@@ -39,7 +38,6 @@ fn quantity(meaning: &Meaning) -> Option<Quantity> {
     }
 }
 
-/// Whether it is a number, so that its unit is the unit of its values.
 fn is_number(operand: &Operand) -> bool {
     matches!(family(operand), Family::Int { .. } | Family::Decimal { .. } | Family::Float(_))
 }
@@ -68,7 +66,7 @@ fn is_value(operand: &Operand) -> bool {
     }
 }
 
-/// Returns a function's operands as plain numbers, and the unit of the result.
+/// A function's operands as plain numbers, and the unit of the result.
 pub(crate) fn settled(
     function: Function,
     mut operands: Vec<Meaning>,
@@ -159,8 +157,8 @@ pub(crate) fn branches(values: Vec<Meaning>, units: &Arc<Units>) -> Result<(Vec<
     alike(values, units, written)
 }
 
-/// Returns operands as numbers of the same unit, and that unit: of the first column or computed number, or else
-/// of the first literal.
+/// Operands as numbers of the same unit, and that unit: of the first column or computed number, or else of the
+/// first literal.
 fn alike(
     operands: Vec<Meaning>,
     units: &Arc<Units>,
@@ -238,8 +236,7 @@ fn whole(number: &Decimal) -> Option<i128> {
     (value.fract() == 0.0 && value.abs() < 1e15).then_some(value as i128)
 }
 
-/// Returns two compared operands as numbers of the same unit: exactly if one unit is an integer multiple of the
-/// other.
+/// Exact if one unit is an integer multiple of the other.
 pub(crate) fn comparable(left: Operand, right: Operand) -> Result<(Operand, Operand), ExprError> {
     let (Some(of_left), Some(of_right)) = (left.unit(), right.unit()) else { return Ok((left, right)) };
     if !is_number(&left) || !is_number(&right) {
@@ -252,7 +249,7 @@ pub(crate) fn comparable(left: Operand, right: Operand) -> Result<(Operand, Oper
     })
 }
 
-/// A literal with a unit, as a number in the unit of the compared operand.
+/// In the unit of the compared operand.
 pub(crate) fn number<'a>(operand: &Operand, literal: &'a Literal) -> Result<Cow<'a, Literal>, ExprError> {
     use Family::{Decimal, Duration, Float, Int};
     let quantity = match (literal, family(operand)) {
@@ -276,14 +273,13 @@ pub(crate) fn number<'a>(operand: &Operand, literal: &'a Literal) -> Result<Cow<
     }
 }
 
-/// A bin width, such as `1mm` or a plain number, in the unit of the binned value.
+/// In the unit of the binned value.
 pub(crate) fn width(of: &Meaning, width: Meaning) -> Result<Meaning, ExprError> {
     let Some(quantity) = quantity(&width) else { return Ok(width) };
     let Meaning::Operand(operand) = of else { return Ok(width) };
     match operand.unit() {
         Some(unit) => Ok(Meaning::from(match unit.distance(&quantity, &subject(operand), Role::Width)? {
-            // A conversion factor may have infinitely many digits, such as degrees to radians. It is rounded to
-            // the maximum digits of a width.
+            // A conversion factor may have infinitely many digits, such as degrees to radians.
             Number::Finite(width) if quantity.unit != unit.name => Number::Finite(width.rounded(MOST_WIDTH_DIGITS)),
             width => width,
         })),

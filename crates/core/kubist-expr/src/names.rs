@@ -1,7 +1,5 @@
-//! Lookup of columns by the name that a user wrote, with suggestions if there is none.
-//!
-//! A text may name columns a hundred thousand times, so names are looked up in maps, and all mentions of a
-//! column share one [`Column`].
+//! Lookup of columns by name, with suggestions. A text may name columns a hundred thousand times, so names are
+//! looked up in maps, and all mentions of a column share one [`Column`].
 
 use crate::bound::Column;
 use crate::domain::value_type;
@@ -21,14 +19,13 @@ const SCALED: &str = "unit of a multiple";
 
 const MOST_REGULAR: usize = 64;
 
-/// Lookups that search all names. Only a text with more lookups makes maps, which cost more than a search.
+/// A text with more lookups makes maps, which cost more than a search.
 const SEARCHES: usize = 8;
 
 /// Column names that an error lists.
 const LISTED: usize = 20;
 
-/// The index of the column `name`. If no column has exactly that name, letter case is ignored, unless several
-/// columns differ only by case.
+/// Without an exact match, letter case is ignored, unless several columns differ only by case.
 ///
 /// # Errors
 ///
@@ -126,7 +123,6 @@ impl<'a> Names<'a> {
     }
 }
 
-/// From the column's metadata or the type of a duration.
 pub(crate) fn unit_of(field: &Field) -> Option<&str> {
     match field.data_type() {
         DataType::Duration(_) => counted_in(field.data_type()),
@@ -165,7 +161,7 @@ fn by_name<K: std::hash::Hash + Eq>(names: impl Iterator<Item = (K, usize)>) -> 
 pub(crate) const NO_CLOCK: &str =
     "; expressions read no clock: write the time, such as TIMESTAMP '2026-01-31T12:00:00' - INTERVAL 1 DAY";
 
-/// Whether SQL has a function or constant of this lower-case name for the current time.
+/// Whether SQL has this lower-case name for the current time.
 pub(crate) fn needs_clock(name: &str) -> bool {
     const NAMES: [&str; 12] = [
         "now",

@@ -1,14 +1,12 @@
 //! Number literals before they have a type.
 //!
 //! A literal keeps its decimal digits until it is compared with a column. Only then is `0.1` a 32-bit float, a
-//! 64-bit float, an exact decimal or a position between two integers. Nothing here rounds, except where
-//! documented.
+//! 64-bit float, an exact decimal or a position between two integers.
 
 use arrow_buffer::i256;
 use std::cmp::Ordering;
 use std::fmt;
 
-/// Width of bins: `bin` rounds down to multiples of `mantissa * 10^exponent`.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(crate) struct BinWidth {
     pub mantissa: i128,
@@ -168,7 +166,7 @@ impl Decimal {
         self.digits.is_empty()
     }
 
-    /// The number times `10^scale`, rounded down to an integer.
+    /// Rounds the number times `10^scale` down.
     pub(crate) fn floor(&self, scale: i64) -> Floor {
         if self.is_zero() {
             return Floor::At { floor: i256::ZERO, exact: true };

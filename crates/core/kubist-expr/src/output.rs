@@ -68,7 +68,6 @@ impl Output {
         self.values.columns()
     }
 
-    /// The index of the column, if the expression is only a column.
     pub fn column(&self) -> Option<usize> {
         self.values.column()
     }

@@ -16,10 +16,10 @@ use crate::types::{self, Unknown};
 use crate::value::Literal;
 use arrow_schema::DataType;
 
-/// Limit of a tree's levels, including chains of operators.
+/// Includes chains of operators.
 const MAX_HEIGHT: usize = 128;
 
-/// Limit of nested parentheses, calls and signs. Each takes some kB of stack in an unoptimised build.
+/// Nested parentheses, calls and signs. Each takes some kB of stack in an unoptimised build.
 const MAX_DEPTH: usize = 64;
 
 /// Limit of a text's bytes. Parsing and binding may take some hundred times as much memory.
@@ -64,7 +64,6 @@ const OF_CASE: &[&str] = &["WHEN", "THEN", "ELSE", "END"];
 
 const RESERVED: &[&str] = &["AND", "BETWEEN", "ILIKE", "IN", "IS", "LIKE", "NOT", "OR"];
 
-/// The name of the call that adds an interval to a time.
 pub(crate) const ADD_INTERVAL: &str = "+ interval";
 
 struct Tree {
@@ -337,7 +336,6 @@ impl Parser<'_> {
         negated_if(negated, test)
     }
 
-    /// `ESCAPE 'c'` after a pattern.
     fn escape(&mut self) -> Parsed<Option<char>> {
         if !self.skip_word("ESCAPE") {
             return Ok(None);

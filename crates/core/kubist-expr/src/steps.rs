@@ -1,8 +1,8 @@
 //! Error propagation through step functions.
 //!
 //! The derivative of `round`, `floor`, `bin` and similar functions does not bound the error of their result.
-//! They are monotone, so the images of an interval's bounds bound its image. An expression is decomposed from
-//! the outside until the rest is smooth.
+//! They are monotone, so the images of an interval's bounds do. An expression is decomposed from the outside
+//! until the rest is smooth.
 
 use crate::bound::{Cast, Compute, Function, Kind, Step};
 use crate::evaluate::compute::vector;
@@ -38,7 +38,7 @@ enum Stage {
 }
 
 impl Steps {
-    /// Bounds of the results for all numbers from `low` to `high`.
+    /// For all numbers from `low` to `high`.
     pub fn image(&self, low: f64, high: f64) -> (f64, f64) {
         self.0.iter().fold((low, high), |(low, high), stage| {
             let (one, other) = (stage.of(low), stage.of(high));
@@ -123,8 +123,8 @@ fn stepped(compute: &Compute, corners: Corners) -> Shape {
     Shape::Stepped(Expression::of_number(left.clone()), Steps(stages))
 }
 
-/// Returns the outermost function, if it has one argument, and that argument. The stage is `None` if the
-/// function does not change values.
+/// The outermost function and its argument, if it has one. The stage is `None` if the function does not change
+/// values.
 fn outermost(compute: &Compute) -> Option<(Option<Stage>, &Compute)> {
     let (function, operands) = match &compute.step {
         Step::Cast(of, Cast::Float) => return Some((None, of)),
@@ -157,13 +157,12 @@ pub(crate) fn constant(compute: &Compute) -> Option<f64> {
     }
 }
 
-/// Whether the function rises everywhere, falls everywhere, or turns at 0 as `abs` does.
+/// Rises everywhere, falls everywhere, or turns at 0 as `abs` does.
 fn is_monotone(function: Function) -> bool {
     use Function::*;
     rounds(function) || matches!(function, Negate | Abs | Sqrt | Exp | Ln | Log2 | Log10 | Atan | Radians | Degrees)
 }
 
-/// Whether the function rises in jumps.
 fn rounds(function: Function) -> bool {
     use Function::*;
     matches!(function, Floor | Ceil | Round | RoundTo(_) | Bin(_) | Sign)

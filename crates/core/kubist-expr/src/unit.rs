@@ -1,7 +1,7 @@
 //! Units of columns, of computed values, and of numbers in expressions.
 //!
-//! `20um` is converted to the unit of the other operand by an exact decimal factor: in metres it is exactly
-//! 0.00002. A unit is a product of powers, and units multiply and divide together with their columns.
+//! `20um` is converted to the unit of the other operand by an exact decimal factor. A unit is a product of
+//! powers, and units multiply and divide together with their columns.
 
 mod conversion;
 mod convert;
@@ -55,15 +55,15 @@ impl fmt::Display for Quantity {
     }
 }
 
-/// Converts a text with a unit, such as `0.1 mas`, to `unit` as a difference, without the zero of a scale.
-/// `None` if the text is no number with a unit. `subject` names the owner of `unit` in errors.
+/// Converts a difference, such as `0.1 mas`, to `unit`, without the zero of a scale. `None` if the text is no
+/// number with a unit. `subject` names the owner of `unit` in errors.
 pub(crate) fn distance_in(text: &str, unit: &str, subject: &str, role: Role) -> Result<Option<f64>, ExprError> {
     let Some(quantity) = Quantity::parse(text) else { return Ok(None) };
     Ok(Some(Unit::new(unit, &Arc::default()).distance(&quantity, subject, role)?.as_f64()))
 }
 
-/// Converts an error with a unit, such as `0.1 mas`, to `unit`, the unit of `subject`; `None` if the text is no
-/// number with a unit.
+/// Converts an error, such as `0.1 mas`, to `unit`, the unit of `subject`; `None` if the text is no number with
+/// a unit.
 ///
 /// # Errors
 ///
@@ -72,7 +72,6 @@ pub fn error_in(text: &str, unit: &str, subject: &str) -> Result<Option<f64>, Ex
     distance_in(text, unit, subject, Role::Error)
 }
 
-/// Cache of the conversions between the units of an expression.
 #[derive(Debug, Default)]
 pub(crate) struct Units {
     known: Mutex<Known>,
@@ -81,7 +80,6 @@ pub(crate) struct Units {
 #[derive(Debug, Default)]
 struct Known {
     relations: HashMap<(String, String), Relation>,
-    /// Converted numbers of temperature scales with different zeros.
     on_scales: HashMap<(String, String, String), Number>,
 }
 
@@ -151,18 +149,14 @@ pub(crate) struct Unit {
 
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(crate) enum Role {
-    /// Compared with the value.
     Compared,
     /// Added to the value, or another branch of the same choice.
     Added,
-    /// A bin width of the value.
     Width,
-    /// An error bound of the value.
     Error,
 }
 
 impl Role {
-    /// The message for a quantity that cannot have this role.
     fn refused(self, quantity: &Quantity) -> String {
         match self {
             Role::Compared => format!("cannot be compared with {quantity}"),
@@ -202,7 +196,7 @@ impl Unit {
         Unit { scaled: true, ..self.clone() }
     }
 
-    /// Returns a quantity that is compared with `subject`, as a number in this unit.
+    /// As a number in this unit. Errors name `subject`.
     pub fn number(&self, quantity: &Quantity, subject: &str) -> Result<Number, ExprError> {
         match self.met(quantity, subject, Role::Compared)? {
             Met::Number(number) => Ok(number),
@@ -213,7 +207,7 @@ impl Unit {
         }
     }
 
-    /// Returns a difference as a number in this unit, without the zero of a scale.
+    /// The same for a difference, without the zero of a scale.
     pub fn distance(&self, quantity: &Quantity, subject: &str, role: Role) -> Result<Number, ExprError> {
         match self.met(quantity, subject, role)? {
             Met::Number(number) => Ok(number),
@@ -253,8 +247,8 @@ impl Unit {
         ))
     }
 
-    /// Returns the conversion from another unit to this one, or an error if the units are of different kinds.
-    /// `subjects` name the owners of both units.
+    /// The conversion from another unit, or an error if it is of another kind. `subjects` name the owners of
+    /// both units.
     pub fn change_from(&self, other: &Unit, subjects: [&str; 2]) -> Result<Change, ExprError> {
         if self.is(other) {
             return Ok(Change::None);
@@ -286,7 +280,7 @@ impl Unit {
         }
     }
 
-    /// Returns the conversion from another unit, if both have the same kind and the same zero.
+    /// `None` unless both units have the same kind and zero.
     pub fn factor_from(&self, other: &Unit) -> Result<Option<Change>, ExprError> {
         if self.is(other) {
             return Ok(Some(Change::None));
@@ -302,7 +296,7 @@ impl Unit {
         self.factors.len() == other.factors.len() && self.factors.iter().all(|factor| other.factors.contains(factor))
     }
 
-    /// This unit times another to the power of 1 or -1; `None` if all factors cancel or there are too many.
+    /// `power` is 1 or -1. `None` if all factors cancel or there are too many.
     pub fn times(&self, other: &Unit, power: i32) -> Option<Unit> {
         let mut factors = self.factors.clone();
         for (name, parts) in &other.factors {
@@ -355,7 +349,7 @@ impl Change {
     }
 }
 
-/// The factors of a unit that is a product of powers with at most one `/`.
+/// A product of powers with at most one `/`.
 fn factors(name: &str) -> Option<Vec<(Arc<str>, i32)>> {
     let unit = plain(name)?;
     let (above, below) = unit.split_once('/').unwrap_or((&unit, ""));

@@ -7,8 +7,7 @@ use crate::unit::Quantity;
 use std::fmt;
 use std::sync::Arc;
 
-/// A literal from a user. It takes the type of the column that it is compared with; see the crate's
-/// documentation.
+/// It takes the type of the column that it is compared with; see the crate's documentation.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Value {
     /// Matches nothing, as in SQL.
@@ -50,8 +49,8 @@ impl fmt::Display for Value {
     }
 }
 
-/// A parsed literal: digits as written, dates as instants. Texts and bytes are shared, because one literal may
-/// be compared with many columns.
+/// Digits as written, dates as instants. Texts and bytes are shared, because a literal may be compared with
+/// many columns.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) enum Literal {
     Null,
@@ -82,7 +81,7 @@ impl From<&Value> for Literal {
 }
 
 impl Literal {
-    /// The kind and text of a literal for messages, shortened if it is long.
+    /// For messages, shortened if it is long.
     pub(crate) fn described(&self) -> String {
         let noun = match self {
             Literal::Null => return "NULL".to_owned(),

@@ -37,8 +37,7 @@ impl Vector {
 }
 
 impl Values {
-    /// Returns the values of a fixed-width array as numbers of a kind. Booleans are 1 and 0. Decimals are
-    /// divided by their scale, which rounds once for up to 15 digits.
+    /// Booleans are 1 and 0. Decimals are divided by their scale, which rounds once for up to 15 digits.
     pub(crate) fn of(array: &dyn Array, kind: Kind) -> Result<Values, ExprError> {
         fn numbers<T: Cell>(values: &[T], kind: Kind) -> Values {
             match kind {

@@ -92,7 +92,7 @@ impl Numbers {
 }
 
 impl Interval {
-    /// The truth values of a test that is true for the numbers in a range.
+    /// For a test that is true for the numbers in a range.
     fn within(self, range: &Range) -> Answers {
         let (low, high) = match range {
             Range::Float(low, high) => (*low, *high),
@@ -125,7 +125,6 @@ impl Interval {
         }
     }
 
-    /// The truth values of a comparison of two numbers of each row.
     fn compared(self, op: Op, other: Interval) -> Answers {
         let unknown = self.others || other.others;
         if self.is_empty() || other.is_empty() {
@@ -146,7 +145,6 @@ impl Interval {
     }
 }
 
-/// The statistics of a zone, and derived ones for computed numbers.
 struct Statistics<'a> {
     zone: &'a dyn Fn(usize) -> Zone,
     bounds: Bounds<'a>,
@@ -312,7 +310,6 @@ impl<'a> KeyRanges<'a> {
 fn inside(span: &Span, min: u64, max: u64) -> u8 {
     let some = min <= span.high && max >= span.low;
     let all = min >= span.sure_low && max <= span.sure_high;
-    // The bits have the values 1 and 2.
     some as u8 | (all as u8) << 1
 }
 

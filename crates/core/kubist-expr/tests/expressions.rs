@@ -1,5 +1,4 @@
-//! Values for each row: `CASE`, casts, conditions, functions, bins and periods, used as numbers, conditions and
-//! groups.
+//! Values for each row, used as numbers, conditions and groups.
 
 use arrow_array::cast::AsArray;
 use arrow_array::types::{Decimal128Type, Int32Type, TimestampMillisecondType};

@@ -9,7 +9,6 @@ use std::sync::Arc;
 
 const CASES: u64 = 20_000;
 
-/// A number near `centre`, and sometimes an extreme one.
 fn number(rng: &mut Rng, centre: f64, width: f64) -> f64 {
     let extremes = [0.0, -0.0, 1e300, -1e300, f64::INFINITY, f64::NEG_INFINITY, f64::NAN, f64::MIN_POSITIVE, 9.1e15];
     if rng.chance(3) {

@@ -18,14 +18,12 @@ use seek::Seek;
 
 #[derive(Clone, Default)]
 pub struct Wanted {
-    /// Stored columns, in the order of the result.
     pub columns: Vec<usize>,
     pub priorities: bool,
     /// Columns whose texts may come as a dictionary, if they have few different values.
     pub coded: Vec<usize>,
 }
 
-/// Records that a scan read from one run or block.
 pub struct Scanned {
     pub rows: usize,
     pub columns: Vec<ArrayRef>,
@@ -110,23 +108,23 @@ pub trait Places: Send + Sync {
 }
 
 pub trait Population: Clone + Send + Sync + 'static {
-    /// The columns that aggregates, groups and conditions can name, with their units.
+    /// The columns that expressions can name, with their units.
     fn visible(&self) -> Schema;
 
-    /// The columns that scans can read, including all visible columns.
+    /// Includes all visible columns.
     fn stored(&self) -> &SchemaRef;
 
     /// The stored index of a visible column.
     fn place(&self, visible: usize) -> usize;
 
-    /// The index of the stored column with this name.
+    /// Index of a stored column.
     ///
     /// # Errors
     ///
     /// `Expression`, with a list of the columns.
     fn find(&self, name: &str) -> Result<usize>;
 
-    /// The same records, prepared for reading these stored columns.
+    /// The same records, for reading these stored columns.
     ///
     /// # Errors
     ///
@@ -135,8 +133,7 @@ pub trait Population: Clone + Send + Sync + 'static {
         Ok(self.clone())
     }
 
-    /// Names the group of records that share a priority, as messages print it after a number: "of `pid`" or
-    /// "blocks". Its records are correlated.
+    /// The group of records that share a priority, as messages print it after a number: "of `pid`" or "blocks".
     fn identity(&self) -> Option<String>;
 
     /// The mean number of records that share a priority.
@@ -158,8 +155,7 @@ pub trait Population: Clone + Send + Sync + 'static {
     /// A storage error, or damage.
     fn rough_rows(&self) -> Result<f64>;
 
-    /// The exact number of records and the cost of counting, or `None` if counting must examine more than
-    /// `most` records.
+    /// The exact number of records and the cost, or `None` if counting must examine more than `most` records.
     ///
     /// # Errors
     ///
@@ -182,13 +178,12 @@ pub trait Population: Clone + Send + Sync + 'static {
         None
     }
 
-    /// The stored columns that locate a record in a region, or `None` if there are no regions.
+    /// Stored columns that locate a record in a region, if there are regions.
     fn located_by(&self) -> Option<Vec<usize>> {
         None
     }
 
-    /// The regions with representative values of these columns, or `None` if they are unknown or cost more than
-    /// examining `most` records.
+    /// `None` if the regions are unknown or cost more than examining `most` records.
     ///
     /// # Errors
     ///
@@ -197,7 +192,7 @@ pub trait Population: Clone + Send + Sync + 'static {
         Ok(None)
     }
 
-    /// Whether no value of a stored column can be null or NaN.
+    /// Whether a stored column has no null and no NaN.
     ///
     /// # Errors
     ///
@@ -221,13 +216,13 @@ pub trait Population: Clone + Send + Sync + 'static {
     /// The errors of opening the population.
     fn frame(&self) -> Result<Self>;
 
-    /// The exact totals of subsampled steps, or `None` if all records were written.
+    /// Totals of subsampled steps, or `None` if all records were written.
     fn kept(&self) -> Option<Kept> {
         None
     }
 
-    /// Reads records. Reading threads call `each` on every part, and the calling thread passes the results to
-    /// `take` in order. Returns the cost of planning; each [`Scanned`] has its own.
+    /// Reading threads call `each` on every part, and the calling thread passes the results to `take` in order.
+    /// Returns the cost of planning; each [`Scanned`] has its own.
     ///
     /// # Errors
     ///

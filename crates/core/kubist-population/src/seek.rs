@@ -23,9 +23,9 @@ impl End {
 pub struct Reach {
     pub column: usize,
     pub end: End,
-    /// The lowest and highest order key of numbers. Other keys stand for NaN or null.
+    /// Order keys of numbers. Others stand for NaN or null.
     numbers: (u64, u64),
-    /// The keys of -0.0 and 0.0, which are equal numbers; `None` for types with one zero.
+    /// The keys of -0.0 and 0.0; `None` for types with one zero.
     zeros: Option<(u64, u64)>,
     may_differ: bool,
     /// In the form of [`End::turned`], like all keys below.
@@ -38,7 +38,6 @@ impl Reach {
         Reach { column, end, numbers, zeros: order::zero_keys(data_type), may_differ, best: Mutex::new(None) }
     }
 
-    /// The turned key of a number; `None` for other values.
     pub fn number(&self, key: u64) -> Option<u64> {
         let (first, last) = self.numbers;
         (first..=last).contains(&key).then(|| self.settled(self.end.turned(key)))
@@ -61,8 +60,8 @@ impl Reach {
         *best = Some(best.map_or(turned, |known| known.min(turned)));
     }
 
-    /// The best key that a value of a zone can have, or `None` if the zone has no numbers. If NaN hides the
-    /// bound, the key of infinity.
+    /// The best key that a value of a zone can have; the key of infinity if NaN hides it. `None` if the zone
+    /// has no numbers.
     pub fn promise(&self, zone: &Zone) -> Option<u64> {
         let (first, last) = self.numbers;
         let has_numbers = zone.nulls != Nulls::All && zone.min <= last && zone.max >= first;
@@ -97,7 +96,7 @@ impl Seek {
         Seek { reaches, by_zones: true }
     }
 
-    /// Whether a run or page must be read. `zone_of` returns its zone of a column.
+    /// Whether to read a run or page. `zone_of` returns its zone of a column.
     pub fn reads(&self, zone_of: impl Fn(usize) -> Zone) -> bool {
         let mut promises =
             self.reaches.iter().filter_map(|reach| Some((reach, reach.promise(&zone_of(reach.column))?)));

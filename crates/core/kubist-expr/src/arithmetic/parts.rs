@@ -1,4 +1,4 @@
-//! `extract`, `date_part` and the functions of one part: `year(t)`, `hour(t)`, `weekday(t)`.
+//! `extract`, `date_part` and the functions of one part, such as `year(t)`.
 
 use crate::bound::{Compute, Function, Kind, Operand, Part, Step};
 use crate::domain::Family;
@@ -71,7 +71,6 @@ pub(super) fn epoch(operands: Vec<Meaning>) -> Result<Meaning, ExprError> {
     };
     let Some((operand, unit)) = operand("epoch", time, true)? else { return Ok(Meaning::Literal(Literal::Null)) };
     let count = Compute { stored: None, ..computed(operand) };
-    // Units are powers of ten of a second, or a day.
     let (function, by) = match unit <= SECOND {
         true => (Function::Divide, SECOND / unit),
         false => (Function::Multiply, unit / SECOND),

@@ -1,4 +1,4 @@
-//! `date_trunc`: rounds dates and times down to the beginning of their hour, day, month and other periods.
+//! `date_trunc`: rounds dates and times down to the beginning of a period.
 
 use crate::bound::{Compute, Function, Kind, Operand, Period, Step};
 use crate::domain::Family;
@@ -75,7 +75,6 @@ fn period(name: &str, unit: i128) -> Option<Period> {
     Some(Period::Units { length: (length / unit).max(1), offset })
 }
 
-/// The months and the nanoseconds of a unit of intervals.
 pub(super) fn lengths_of(name: &str) -> Option<(i128, i128)> {
     let is_it = |known: &&(&str, i128)| known.0 == name || name.strip_suffix('s') == Some(known.0);
     let months = MONTHS.iter().find(is_it).map(|(_, months)| (*months, 0));

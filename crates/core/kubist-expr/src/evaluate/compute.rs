@@ -1,8 +1,7 @@
 //! Computation over whole columns.
 //!
-//! A step first converts its inputs to the kind of number in which it computes. Nulls propagate, and division
-//! or remainder by zero gives null. An integer beyond 128 bits is an error, so that no wrong or missing result
-//! passes unnoticed.
+//! Nulls propagate, and division or remainder by zero gives null. An integer beyond 128 bits is an error, so
+//! that no wrong or missing result passes unnoticed.
 
 mod buckets;
 mod calendar;

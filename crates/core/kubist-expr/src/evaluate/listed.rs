@@ -58,7 +58,6 @@ impl<T: Cell> Listed<T> {
         Listed::Far { points, bits }
     }
 
-    /// The values that are in the list (`answer`) or are not. NaN is in neither.
     pub(super) fn rows(&self, values: &[T], answer: bool) -> BooleanBuffer {
         match self {
             Listed::Few(points) => told(values, answer, |value| points.contains(&value)),

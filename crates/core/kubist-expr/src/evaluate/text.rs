@@ -89,8 +89,7 @@ fn lower(char: char) -> char {
     if char == 'İ' { 'i' } else { single(char.to_lowercase(), char) }
 }
 
-/// The characters from the position `start` on, which counts from 1, or from the end if negative. Positions
-/// before the text count as part of the length.
+/// `start` counts from 1, or from the end if negative. Positions before the text count as part of the length.
 fn substring(text: &str, start: i64, length: Option<i64>) -> &str {
     let size = text.chars().count() as i64;
     let from = match start {
@@ -104,7 +103,6 @@ fn substring(text: &str, start: i64, length: Option<i64>) -> &str {
     &text[at(from)..at(upto)]
 }
 
-/// Calls `put` with every row's text, in no order.
 fn chosen(choice: &Choice, rows: &Rows<'_>, put: &mut dyn FnMut(usize, Option<Arc<str>>)) -> Result<(), ExprError> {
     rows.go_on()?;
     let mut choose = || {

@@ -133,7 +133,6 @@ impl Factor {
             return Factor::Over(inverse.number);
         }
         let high = factor.number.as_f64();
-        // The factor has fewer digits than are printed here.
         let rest = Decimal::parse(&format!("{:.55e}", high.abs()))
             .map(|near| if high < 0.0 { near } else { near.negated() })
             .and_then(|near| factor.number.plus(&near));

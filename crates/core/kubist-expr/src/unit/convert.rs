@@ -1,7 +1,5 @@
-//! Conversion factors between units, from fend-core.
-//!
-//! fend-core is a calculator, so this module, its only caller, passes only text that looks like units, and
-//! limits the work. Factors are exact, or cut after 40 digits.
+//! Conversion factors between units, from fend-core. That is a calculator, so this module passes only text that
+//! looks like units to it, and limits the work. Factors are exact, or cut after 40 digits.
 
 use crate::number::{Decimal, Number};
 use fend_core::{Context, CustomUnitAttribute, Interrupt, evaluate_with_interrupt};
@@ -69,7 +67,7 @@ impl Converted {
     }
 }
 
-/// Converts a number between two units in the syntax of [`plain`]; `None` if that is impossible.
+/// Units are in the syntax of [`plain`]; `None` if there is no conversion.
 pub(super) fn convert(number: &str, from: &str, to: &str) -> Option<Converted> {
     let mut context = Context::new();
     for (name, definition) in ALSO {
@@ -120,7 +118,7 @@ pub(super) fn plain(unit: &str) -> Option<String> {
     (sound && known && (letter(first)) && unit.chars().count() <= LONGEST).then_some(unit)
 }
 
-/// Adds `^` before a power at the end of a name: `s-1` becomes `s^-1`, `m2` becomes `m^2`.
+/// `s-1` becomes `s^-1`, `m2` becomes `m^2`.
 fn with_powers(unit: &str) -> String {
     let raised = |word: &str| {
         let name = word.trim_end_matches(|last: char| last.is_ascii_digit());

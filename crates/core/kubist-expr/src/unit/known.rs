@@ -20,8 +20,8 @@ const THEIR_OWN: &str = "\
 /// Fractions: plain numbers as radians are, but no angles.
 const SHARES: [&str; 4] = ["%", "percent", "ppm", "dimensionless"];
 
-/// Notes on the units of columns when a table is created or changed: for each unit that cannot be converted,
-/// the reason and a suggestion. Known units and units such as `mag` have no note.
+/// Notes on columns' units when a table is created or changed: why a unit cannot be converted, and a
+/// suggestion. Known units and units such as `mag` have no note.
 ///
 /// ```
 /// # use kubist_expr::unit_notes;
@@ -35,7 +35,7 @@ pub fn unit_notes<'a>(units: impl IntoIterator<Item = (&'a str, &'a str)>) -> Ve
     units.into_iter().filter_map(note).collect()
 }
 
-/// Why a unit cannot be converted, with a suggestion. `None` if the unit is known or valid on its own.
+/// `None` if the unit is known or valid on its own.
 fn unit_note(unit: &str) -> Option<String> {
     let is_known = |unit: &str| plain(unit).is_some_and(|asked| convert("1", &asked, &asked).is_some());
     let stands = |word: &str| {
@@ -46,7 +46,6 @@ fn unit_note(unit: &str) -> Option<String> {
     if is_known(unit) || stands(unit.trim()) {
         return None;
     }
-    // The word without a power at its end, as in `s-1`.
     let unknown = |word: &'_ str| {
         let factor = word.split('^').next().unwrap_or_default();
         let name = factor.trim_end_matches(|last: char| last.is_ascii_digit() || "+-".contains(last));

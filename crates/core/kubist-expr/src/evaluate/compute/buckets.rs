@@ -7,8 +7,8 @@ use crate::number::BinWidth;
 /// 2^53: larger floats have no neighbours at distance 1.
 const CLOSEST: f64 = 9_007_199_254_740_992.0;
 
-/// The edges of bins as floats: integer multiples of a decimal, each rounded once. So an edge is the float
-/// nearest to its decimal text: 0.3, although 3 * 0.1 is larger.
+/// Integer multiples of a decimal, each rounded once. So an edge is the float nearest to its decimal text: 0.3,
+/// although 3 * 0.1 is larger.
 pub(super) struct Edges {
     mantissa: f64,
     power: f64,
@@ -41,7 +41,6 @@ impl Edges {
         } else {
             at(number - 1.0)
         };
-        // There is no finite edge below the smallest floats.
         if found.is_finite() { found } else { value }
     }
 }

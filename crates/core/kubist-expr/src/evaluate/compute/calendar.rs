@@ -3,7 +3,6 @@
 use crate::bound::Part;
 use crate::moment::{DAY, SECOND, days_since_epoch, month_of};
 
-/// The time counts units of `unit` nanoseconds.
 pub(super) fn part(part: Part, unit: i128, value: i128) -> i128 {
     let nanoseconds = value * unit;
     let of_day = nanoseconds.rem_euclid(DAY);
@@ -44,8 +43,7 @@ fn of_date(part: Part, days: i64) -> i64 {
     }
 }
 
-/// Moves a time by `months` and `units`. In a shorter month, the last days of a month become its last day.
-/// `None` if the result is too far away.
+/// In a shorter month, the last days become its last day. `None` if the result is too far away.
 pub(crate) fn shifted(value: i128, months: i128, units: i128, day: i128) -> Option<i128> {
     if months == 0 {
         return value.checked_add(units);
