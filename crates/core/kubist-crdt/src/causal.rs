@@ -52,9 +52,8 @@ impl<I: Copy + Ord, S: DotStore<I>> Causal<I, S> {
 
     /// The part of `delta` that this state lacks, so that `X ⊔ news = X ⊔ delta`; `None` if it lacks nothing.
     ///
-    /// It is the join of the delta's irreducible parts that are not below the state (the join decomposition of
-    /// V. Enes, P. S. Almeida, C. Baquero, J. Leitao, Efficient synchronization of state-based CRDTs, ICDE
-    /// 2019).
+    /// The join of the delta's irreducible parts that are not below the state (V. Enes, P. S. Almeida, C.
+    /// Baquero, J. Leitao, Efficient synchronization of state-based CRDTs, ICDE 2019).
     pub fn news(&self, delta: &Causal<I, S>) -> Option<Causal<I, S>> {
         let store = delta.store.only(&|dot| !self.context.contains(dot));
         let mut kept = BTreeSet::new();

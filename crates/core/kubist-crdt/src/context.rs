@@ -69,7 +69,7 @@ impl<I: Copy + Ord> FromIterator<(I, u64)> for Vector<I> {
     }
 }
 
-/// A causal context: the set of all dots that a state has seen, even if it no longer has them.
+/// A causal context: all dots that a state has seen, even if it no longer has them.
 ///
 /// It is a vector, and a cloud of dots beyond it. A dot that continues the vector moves into it, so the cloud
 /// stays small and no tombstone is kept.
@@ -112,7 +112,6 @@ impl<I: Copy + Ord> Context<I> {
         sites.into_iter().for_each(|site| self.absorb(site));
     }
 
-    /// Moves the dots of `site` that continue the vector into it.
     fn absorb(&mut self, site: I) {
         let mut next = self.vector.get(site).saturating_add(1);
         while self.cloud.remove(&Dot(site, next)) {

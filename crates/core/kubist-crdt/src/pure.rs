@@ -4,9 +4,9 @@
 //! The log keeps the version vector of an addition only until the addition is **stable**: every site has
 //! delivered it, so no later operation can be concurrent with it.
 //!
-//! Figure 4.18 drops an addition whose element is present. Then the result depends on the order of two
-//! concurrent additions, if a removal follows one. This type follows equation 4.1 and Baquero and others 2017:
-//! an addition replaces the earlier additions of its causal past, and concurrent additions are both kept.
+//! Figure 4.18 drops an addition whose element is present. Then a removal can make the result depend on the
+//! order of two concurrent additions. This type follows equation 4.1 and Baquero and others 2017: an addition
+//! replaces the earlier additions of its causal past, and concurrent additions are both kept.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -28,7 +28,6 @@ pub enum PureOp<E> {
 pub struct PureSet<I, E> {
     site: I,
     inbox: Inbox<I, PureOp<E>>,
-    /// Elements whose additions are stable.
     stable: BTreeSet<E>,
     /// Additions that may be concurrent with a later operation.
     log: Vec<(Vector<I>, E)>,

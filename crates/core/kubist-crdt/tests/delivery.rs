@@ -64,7 +64,6 @@ fn intervals_converge_although_messages_are_lost() {
             let to = random.random_range(0..SITES);
             exchange(&mut sites, from, to, random.random_range(0..3));
         }
-        // Some intervals arrived: everyone speaks with everyone, twice.
         for _ in 0..2 {
             (0..SITES).for_each(|from| (0..SITES).for_each(|to| exchange(&mut sites, from, to, 2)));
         }

@@ -80,13 +80,11 @@ pub fn effect(op: Op, map: &Map, dot: Dot<u8>) -> Change<u8, Map> {
     }
 }
 
-/// An operation with the numbers of the operations that its site had seen.
 pub struct Noted {
     pub op: Op,
     pub seen: BTreeSet<usize>,
 }
 
-/// A history and the state of each site at its end.
 pub struct History {
     pub ops: Vec<Noted>,
     pub states: Vec<State>,

@@ -7,8 +7,8 @@ use std::cmp::Ordering;
 /// Bound of the quick determinant's rounding error, relative to its two products: (3 + 16ε)ε.
 const QUICK: f64 = 3.330_669_073_875_471_6e-16;
 
-/// `Greater` if `c` is left of the line from `a` to `b`, `Less` if it is right, `Equal` if it is on it.
-/// Products of coordinates must be finite.
+/// `Greater` if `c` is left of the line from `a` to `b`, `Equal` if it is on it. Products of coordinates must
+/// be finite.
 pub(crate) fn turn(a: Point, b: Point, c: Point) -> Ordering {
     let (left, right) = ((a[0] - c[0]) * (b[1] - c[1]), (a[1] - c[1]) * (b[0] - c[0]));
     let found = left - right;
@@ -36,7 +36,7 @@ fn exactly(a: Point, b: Point, c: Point) -> Ordering {
     largest.map_or(Ordering::Equal, |largest| largest.total_cmp(&0.0))
 }
 
-/// Whether the closed segments from `a` to `b` and from `c` to `d` have a common point.
+/// Whether the closed segments `ab` and `cd` have a common point.
 pub(crate) fn meet(a: Point, b: Point, c: Point, d: Point) -> bool {
     let (of_c, of_d, of_a, of_b) = (turn(a, b, c), turn(a, b, d), turn(c, d, a), turn(c, d, b));
     let is_across = |one: Ordering, other: Ordering| one != other && one.is_ne() && other.is_ne();
@@ -53,7 +53,6 @@ pub(crate) fn cross(a: Point, b: Point, c: Point, d: Point) -> bool {
     is_across(turn(a, b, c), turn(a, b, d)) && is_across(turn(c, d, a), turn(c, d, b))
 }
 
-/// Whether a point is in the box around a segment.
 pub(crate) fn is_between(a: Point, b: Point, point: Point) -> bool {
     (0..2).all(|d| a[d].min(b[d]) <= point[d] && point[d] <= a[d].max(b[d]))
 }

@@ -1,7 +1,7 @@
 //! Sets of points that a formula cannot express: polygons of a plane, and polygons and cells of the sky.
 //!
 //! Each set decides single points, and boxes of points as inside, outside or open. A decision holds for every
-//! point in the box; in an open box, points may be either. All boundaries belong to their set.
+//! point in the box. All boundaries belong to their set.
 //!
 //! Positions on the sky are longitude and latitude, or right ascension and declination, in degrees. Longitudes
 //! may have any turn. A latitude beyond ±90 is no position.
@@ -23,9 +23,7 @@ pub type Point = [f64; 2];
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Place {
-    /// All points of the box are in the set.
     Inside,
-    /// No point of the box is in the set.
     Outside,
     /// Undecided.
     Open,

@@ -81,7 +81,6 @@ impl Moc {
         self.ranges.get(self.from(cell)).is_some_and(|(first, _)| *first <= cell)
     }
 
-    /// The first range that does not end before a cell.
     fn from(&self, cell: u64) -> usize {
         self.ranges.partition_point(|(_, last)| *last < cell)
     }

@@ -30,7 +30,7 @@ pub struct Polygon {
 }
 
 impl Polygon {
-    /// Reads rings of corners: `0 0, 1 0, 1 1; ...`. The first ring is the border, others are holes.
+    /// `0 0, 1 0, 1 1; ...`: the first ring is the border, others are holes.
     ///
     /// # Errors
     ///
@@ -141,7 +141,6 @@ impl Polygon {
         if (0..2).any(|d| high[d] < self.low[d] || low[d] > self.high[d] || low[d] > high[d]) {
             return Place::Outside;
         }
-        // Edges only meet the part of the box within the polygon's bounds.
         let (mut least, mut most) = (low, high);
         for d in 0..2 {
             (least[d], most[d]) = (low[d].max(self.low[d]), high[d].min(self.high[d]));
@@ -177,7 +176,6 @@ fn edges_of(ring: &[Point]) -> Result<Vec<Edge>, String> {
     Ok(corners.iter().zip(next).map(|(a, b)| [*a, *b]).collect())
 }
 
-/// Refuses rings that cross or touch themselves, and rings that cross each other.
 fn check_crossings(rings: &[Vec<Edge>]) -> Result<(), String> {
     let numbered = |(ring, edges): (usize, &Vec<Edge>)| {
         edges.iter().enumerate().map(|(number, edge)| (ring, number, *edge)).collect::<Vec<_>>()
@@ -222,7 +220,7 @@ fn check_crossings(rings: &[Vec<Edge>]) -> Result<(), String> {
     Ok(())
 }
 
-/// Whether an edge from `b` to `c` lies on the edge from `a` to `b`.
+/// Whether the edge `bc` lies on the edge `ab`.
 fn turns_back(a: Point, b: Point, c: Point) -> bool {
     turn(a, b, c).is_eq() && (is_between(a, b, c) || is_between(b, c, a))
 }

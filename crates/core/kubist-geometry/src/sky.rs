@@ -12,15 +12,14 @@ pub fn is_position([longitude, latitude]: Point) -> bool {
     longitude.is_finite() && (-90.0..=90.0).contains(&latitude)
 }
 
-/// Whether a box may contain points that are no positions.
 pub fn is_beyond(low: Point, high: Point) -> bool {
     low[1] < -90.0 || high[1] > 90.0 || !low[0].is_finite() || !high[0].is_finite()
 }
 
 /// The angle between two positions from 0 to 180, or NaN if one is no position.
 ///
-/// The haversine formula gives the sine of the half angle without cancellation, and for the opposite point its
-/// cosine. So all distances have about 15 digits.
+/// The haversine formula gives the sine of the half angle without cancellation, and its cosine for the opposite
+/// point. So all distances have about 15 digits.
 pub fn separation(one: Point, other: Point) -> f64 {
     if !is_position(one) || !is_position(other) {
         return f64::NAN;
@@ -38,7 +37,7 @@ fn apart(longitudes: f64, one: f64, other: f64) -> f64 {
     2.0 * near.atan2(far).to_degrees()
 }
 
-/// Bounds of the distance from an interval's numbers to the nearest multiple of `period`.
+/// Bounds of [`distance`] over an interval.
 pub fn distances(low: f64, high: f64, period: f64) -> (f64, f64) {
     let half = period / 2.0;
     if !(high - low < period) {
@@ -58,8 +57,7 @@ pub fn distance(number: f64, period: f64) -> f64 {
     rest.min(period - rest)
 }
 
-/// Bounds of the separation between a position and the positions in a box. The first exceeds the second if the
-/// box has none.
+/// The first bound exceeds the second if the box has no position.
 pub fn separations(low: Point, high: Point, from: Point) -> (f64, f64) {
     let (least, most) = (low[1].max(-90.0), high[1].min(90.0));
     if !(least <= most) {

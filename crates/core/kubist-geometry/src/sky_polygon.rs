@@ -15,7 +15,6 @@ const MOST_REACH: f64 = 89.5;
 /// More than the rounding error of a projection, relative to the distance from the centre.
 const SLACK: f64 = 1e-12;
 
-/// The positions inside a ring of corners and outside of its holes.
 #[derive(Clone, Debug)]
 pub struct SkyPolygon {
     centre: Point,

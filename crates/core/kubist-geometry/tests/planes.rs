@@ -27,7 +27,6 @@ fn polygon(rng: &mut SmallRng) -> Option<(Vec<Vec<Point>>, Polygon)> {
     Polygon::new(&rings).ok().map(|polygon| (rings, polygon))
 }
 
-/// The number of turns of a ring around a point that is not on it.
 fn turns(ring: &[Point], [x, y]: Point) -> f64 {
     let angle = |corner: &Point| (corner[1] - y).atan2(corner[0] - x);
     let next = ring.iter().cycle().skip(1);

@@ -213,7 +213,6 @@ fn polygons_on_the_sky_are_left_of_their_edges() {
     let (mut places, mut has) = ([0; 3], 0);
     for seed in 0..CASES {
         let rng = &mut SmallRng::seed_from_u64(seed);
-        // A triangle against the three planes through its edges.
         let centre = position(rng);
         let size = [0.01, 1.0, 20.0, 60.0][rng.random_range(0..4)];
         let corners: Vec<Point> = (0..3)
@@ -262,7 +261,6 @@ fn polygons_on_the_sky_are_left_of_their_edges() {
     assert!(has > 10_000 && places.iter().all(|count| *count > 100), "{has} {places:?}");
 }
 
-/// The position at a distance and bearing from another.
 fn around([longitude, latitude]: Point, distance: f64, bearing: f64) -> Point {
     let (d, b, up) = (distance.to_radians(), bearing.to_radians(), latitude.to_radians());
     let sine = up.sin() * d.cos() + up.cos() * d.sin() * b.cos();

@@ -43,7 +43,7 @@ impl Decoder {
         Ok(Decoder { schema, columns: None, dictionaries: HashMap::new(), most_bytes })
     }
 
-    /// The schema with all columns, also those that [`Decoder::take_only`] leaves out.
+    /// Includes columns that [`Decoder::take_only`] leaves out.
     pub fn schema(&self) -> &SchemaRef {
         &self.schema
     }
@@ -62,7 +62,7 @@ impl Decoder {
         }
     }
 
-    /// Decodes a message after the schema. Returns the rows of a record batch and `None` for a dictionary.
+    /// Returns the rows of a record batch and `None` for a dictionary.
     ///
     /// # Errors
     ///
@@ -125,8 +125,7 @@ impl Decoder {
         values.collect()
     }
 
-    /// Checks the lengths and offsets of a batch against its body and the limit. Returns the decompressed
-    /// length per buffer.
+    /// Checks lengths and offsets against the body and the limit. Returns the decompressed length per buffer.
     fn check(&self, batch: &arrow_ipc::RecordBatch, body: &Buffer) -> Result<Vec<u64>> {
         // Columns of nulls need no bytes in the body, so the number of rows needs its own limit.
         self.check_bytes("a row for each byte", whole(batch.length(), "the number of rows")?)?;
@@ -157,7 +156,7 @@ impl Decoder {
     }
 }
 
-/// The decompressed length that a compressed buffer states; a length that LZ4 cannot reach is an error.
+/// A stated length that LZ4 cannot reach is an error.
 fn inflated_bytes(codec: CompressionType, bytes: &[u8]) -> Result<u64> {
     let (says, packed) =
         bytes.split_first_chunk().ok_or_else(|| Error::damaged("a compressed buffer has no length"))?;

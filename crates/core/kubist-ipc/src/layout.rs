@@ -1,7 +1,5 @@
-//! Assigns the buffers of a message to its columns and checks the width of their values.
-//!
-//! The decoder panics if a buffer of fixed-width values ends within a value, so such a buffer is refused here.
-//! Nested columns are skipped.
+//! Assigns the buffers of a message to its columns, without nested ones. The decoder panics if a buffer of
+//! fixed-width values ends within a value, so such a buffer is refused here.
 
 use arrow_ipc::MetadataVersion;
 use arrow_schema::{DataType, UnionMode};
@@ -11,7 +9,6 @@ use crate::error::{Error, Result};
 /// A string's view: its length and its prefix or location.
 const VIEW_BYTES: u64 = 16;
 
-/// The buffers of a batch that are not yet assigned to a column.
 pub struct Layout<'a> {
     lengths: &'a [u64],
     /// The number of data buffers per view column, last column first.
@@ -75,7 +72,7 @@ impl<'a> Layout<'a> {
         }
     }
 
-    /// The buffers of the next column, which is not nested: validity, then offsets or values, then data.
+    /// Validity, then offsets or values, then data.
     fn next_of(&mut self, data_type: &DataType) -> Result<&'a [u64]> {
         let count = match data_type {
             DataType::Null => 0,

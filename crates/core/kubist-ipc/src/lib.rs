@@ -2,7 +2,7 @@
 //!
 //! The `arrow-ipc` crate panics on some invalid messages: a buffer that ends outside its message or within a
 //! number, a misaligned union, a negative width. It also allocates any length that a message states. So this
-//! crate first compares each buffer's offset, length and decompressed length with the existing bytes and with a
+//! crate first compares each buffer's offset, length and decompressed length with the existing bytes and a
 //! limit. It decodes only columns of plain types, and the decoder validates their values.
 
 mod decoder;
@@ -19,7 +19,7 @@ pub use stream::Stream;
 /// Bytes of the longest metadata of a message or file.
 pub const LONGEST_METADATA: u64 = 64 << 20;
 
-/// Converts a length or an offset. `what` names it in the error.
+/// `what` names the number in the error.
 ///
 /// # Errors
 ///

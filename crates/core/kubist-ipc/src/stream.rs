@@ -46,7 +46,7 @@ impl<R: Read> Stream<R> {
         self.decoder.take_only(columns);
     }
 
-    /// Returns the next batch, or `None` at the end of the stream. The source is then after the end mark.
+    /// `None` at the end of the stream. The source is then after the end mark.
     ///
     /// # Errors
     ///
@@ -98,7 +98,7 @@ fn body(source: &mut impl Read, decoder: &mut Decoder, length: i64) -> Result<Bu
     exactly(source, length)
 }
 
-/// The next `length` bytes. A wrong length allocates at most twice the existing bytes.
+/// A wrong length allocates at most twice the existing bytes.
 fn exactly(source: &mut impl Read, length: u64) -> Result<Buffer> {
     let length = usize::try_from(length).map_err(Error::damaged)?;
     let no_memory = |error| Error::Invalid(format!("{length} bytes: {error}"));

@@ -1,8 +1,7 @@
 //! Groups of points whose neighbours are read together.
 //!
-//! A sample of the rows predicts the rows that a group reads. Points are divided until a group reads at most
-//! [`Limits::rows`], and further while two groups cost less than one: a group of distant points would read the
-//! rows between them.
+//! Points are divided until a group reads at most [`Limits::rows`], as a sample of the rows predicts, and
+//! further while two groups cost less than one: a group of distant points would read the rows between them.
 
 use crate::reach::Reach;
 use crate::space::Space;
@@ -19,7 +18,6 @@ pub struct Density {
 
 #[derive(Clone, Copy, Debug)]
 pub struct Limits {
-    /// The expected rows to read.
     pub rows: f64,
     pub points: usize,
 }
@@ -40,8 +38,8 @@ struct Division<'a> {
     groups: Vec<Group>,
 }
 
-/// Divides points; `radii` has a radius for each of `points`, and `positions` are of all points. Consecutive
-/// groups are near each other.
+/// `radii` has a radius for each of `points`, and `positions` are of all points. Consecutive groups are near
+/// each other.
 pub fn groups(
     space: &Space,
     density: &Density,

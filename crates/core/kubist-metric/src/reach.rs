@@ -5,13 +5,13 @@ use crate::Space;
 /// More than the rounding error of a range, as a fraction of its numbers.
 const SLACK: f64 = 1e-12;
 
-/// A closed range per axis; `None` is the whole axis. On a periodic axis, a range may extend beyond the first
-/// period, and is at most one period wide.
+/// Per axis; `None` is the whole axis. A range of a periodic axis may extend beyond the first period, and is at
+/// most one period wide.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Reach(pub Vec<Option<(f64, f64)>>);
 
 impl Reach {
-    /// All positions within `radius` of the box between `low` and `high`.
+    /// All positions within `radius` of a box.
     pub fn around(space: &Space, low: &[f64], high: &[f64], radius: f64) -> Reach {
         let mut ranges: Vec<(f64, f64)> =
             low.iter().zip(high).map(|(low, high)| (low - radius, high + radius)).collect();

@@ -23,7 +23,6 @@ pub enum Space {
 }
 
 impl Space {
-    /// Numbers of a position.
     pub fn axes(&self) -> usize {
         match self {
             Space::Flat { periods } => periods.len(),
@@ -31,7 +30,6 @@ impl Space {
         }
     }
 
-    /// Numbers of an embedded position.
     pub fn embedded_axes(&self) -> usize {
         match self {
             Space::Flat { periods } => periods.len(),
@@ -54,8 +52,8 @@ impl Space {
         }
     }
 
-    /// Moves a position into the first period of each axis. Returns false if it is no position: a number is not
-    /// finite, or a latitude is beyond ±90.
+    /// Moves a position into the first period of each axis. Returns false if a number is not finite, or a
+    /// latitude beyond ±90.
     pub fn wrap(&self, position: &mut [f64]) -> bool {
         let valid = match self {
             Space::Flat { .. } => position.iter().all(|number| number.is_finite()),
@@ -92,7 +90,7 @@ impl Space {
         embedded
     }
 
-    /// The distance between two positions, whose embedded forms have a squared distance of `square`.
+    /// The embedded forms have a squared distance of `square`.
     pub fn distance(&self, one: &[f64], other: &[f64], square: f64) -> f64 {
         match self {
             Space::Flat { .. } => square.sqrt(),

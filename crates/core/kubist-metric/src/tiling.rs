@@ -17,13 +17,11 @@ impl Tile {
         position.iter().zip(&self.low).zip(&self.high).all(|((number, low), high)| low <= number && number < high)
     }
 
-    /// All positions within `radius` of the tile.
     pub fn reach(&self, space: &Space, radius: f64) -> Reach {
         Reach::around(space, &self.low, &self.high, radius)
     }
 }
 
-/// The tiles of a table, neighbours after one another.
 #[derive(Clone, Debug)]
 pub struct Tiling {
     pub tiles: Vec<Tile>,

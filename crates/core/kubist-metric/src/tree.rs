@@ -1,7 +1,7 @@
 //! A k-d tree of embedded positions, also with periodic axes.
 //!
 //! Each node knows the bounds of its points. The distance to such a box is computed with the same roundings as
-//! the distance to a point, so a box is never farther than a point in it: no point at a boundary is missed.
+//! to a point, so a box is never farther than a point in it: no point at a boundary is missed.
 
 use std::cmp::Ordering;
 use std::collections::BinaryHeap;
@@ -70,8 +70,7 @@ impl Tree {
         self.0.within(at, square, &mut each);
     }
 
-    /// The `k` nearest points up to a squared distance, ascending; equal distances in the order of the points'
-    /// numbers.
+    /// Ascending; equal distances in the order of the points' numbers.
     pub fn nearest(&self, at: &[f64], k: usize, square: f64) -> Vec<Near> {
         let mut best = Best { k, square, found: BinaryHeap::new() };
         if k > 0 {
@@ -118,8 +117,7 @@ struct Bounds<const D: usize> {
     high: [f64; D],
 }
 
-/// Points in the order of the tree. A node of height h is followed by its first child and, 2^h nodes later, by
-/// its second.
+/// A node of height h is followed by its first child and, 2^h nodes later, by its second.
 struct Points<const D: usize> {
     items: Vec<Item<D>>,
     nodes: Vec<Bounds<D>>,
@@ -167,7 +165,6 @@ impl<const D: usize> Points<D> {
         Node { number: 0, height: self.height, first: 0, end: self.items.len() }
     }
 
-    /// The squared distance from a position to the nearest image of a box.
     fn to_box(&self, at: &[f64; D], number: usize) -> f64 {
         let Bounds { low, high } = &self.nodes[number];
         let mut square = 0.0;
@@ -290,7 +287,7 @@ mod tests {
         }
     }
 
-    /// Positions with many ties: on a coarse grid, near the seam and the poles.
+    /// With many ties: on a coarse grid, near the seam and the poles.
     fn position(space: &Space, random: &mut StdRng) -> Vec<f64> {
         let fine = random.random_bool(0.7);
         let mut position: Vec<f64> = match space {

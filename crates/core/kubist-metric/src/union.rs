@@ -9,7 +9,7 @@ impl Sets {
         Sets((0..count).collect())
     }
 
-    /// Adds an element in its own set, and returns its number.
+    /// Returns the number of a new element in its own set.
     pub fn add(&mut self) -> u32 {
         let element = self.0.len() as u32;
         self.0.push(element);

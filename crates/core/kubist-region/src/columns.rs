@@ -11,7 +11,7 @@ type Result<T> = std::result::Result<T, ExprError>;
 
 pub(crate) struct Columns<'a> {
     pub schema: &'a Schema,
-    /// Without units: formulas get all numbers in the units of their columns.
+    /// Without units: formulas get all numbers in their columns' units.
     pub plain: Schema,
     pub repeats: BTreeMap<usize, Repeats>,
 }
@@ -19,7 +19,7 @@ pub(crate) struct Columns<'a> {
 #[derive(Clone, Copy)]
 pub(crate) struct Repeats {
     pub length: f64,
-    /// The interval of the values, if the table declares one; otherwise a region named the length.
+    /// The interval of the values, if declared; otherwise a region named the length.
     pub declared: Option<Period>,
 }
 
@@ -101,7 +101,7 @@ impl Columns<'_> {
         Ok(())
     }
 
-    /// The columns of a table's sphere instead of the default ones, if the table has no such column.
+    /// A table's sphere replaces the default columns, if the table has no such columns.
     fn declared_sky(&self, columns: &SkyColumns) -> SkyColumns {
         let is_default = *columns == SkyColumns::default();
         let lacks = columns.0.iter().any(|name| column_index(self.schema, name).is_err());

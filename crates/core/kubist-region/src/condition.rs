@@ -17,8 +17,6 @@ const SHOWN: usize = 200;
 type Result<T> = std::result::Result<T, ExprError>;
 
 impl Region {
-    /// The condition that a row is in the region.
-    ///
     /// # Errors
     ///
     /// [`ExprError`] names the mistake, or the column that does not fit.

@@ -74,8 +74,8 @@ fn rings(what: &str, rings: &[Vec<[f64; 2]>]) -> Result<String> {
     Ok(rings.iter().map(ring).collect::<Vec<_>>().join("; "))
 }
 
-/// Refuses a column whose period the region names. The images of shapes in a declared period are shapes of
-/// their own.
+/// Refuses a column whose period the region names. In a declared period, images of shapes are shapes of their
+/// own.
 fn unperiodic(what: &str, (name, repeats): (&str, Option<Repeats>)) -> Result<String> {
     match repeats {
         None | Some(Repeats { declared: Some(_), .. }) => Ok(quoted(name)),
@@ -108,7 +108,6 @@ fn difference(name: &str, from: f64, period: Option<f64>) -> String {
     }
 }
 
-/// A length along columns with one unit.
 fn length(what: &str, name: &str, length: &Length, columns: &Columns<'_>) -> Result<f64> {
     let found = columns.number(name, length, Meant::Distance)?;
     if found < 0.0 { Err(invalid(format!("{what} is {found}, and must not be negative"))) } else { Ok(found) }

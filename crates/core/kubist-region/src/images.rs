@@ -1,7 +1,7 @@
 //! Images of ranges and shapes in a table whose columns have periods: shifted by multiples of the periods.
 //!
 //! Spheres and ellipsoids measure the distance to the nearest image instead. Slabs and half spaces are
-//! unbounded, so they are in the coordinates of the stored values.
+//! unbounded, in the coordinates of the stored values.
 
 use std::collections::BTreeMap;
 
@@ -16,8 +16,7 @@ const MOST_IMAGES: usize = 64;
 
 type Result<T> = std::result::Result<T, ExprError>;
 
-/// The predicate of a closed range of a column with a period, and of its images; `None` if the column has no
-/// period, or the range has no other image.
+/// Selects a closed range and its images; `None` if the column has no period, or the range has no other image.
 ///
 /// # Errors
 ///

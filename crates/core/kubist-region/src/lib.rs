@@ -45,10 +45,8 @@ pub enum End {
     Text(String),
 }
 
-/// Coordinates by column.
 pub type Position = BTreeMap<String, Length>;
 
-/// Longitude and latitude in degrees.
 pub type Direction = [f64; 2];
 
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -60,7 +58,6 @@ impl Default for SkyColumns {
     }
 }
 
-/// A set of positions.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Region {
@@ -80,7 +77,6 @@ pub enum Region {
     Where(String),
     Union(Vec<Region>),
     Intersection(Vec<Region>),
-    /// The first without all others.
     Difference(Vec<Region>),
     Complement(Box<Region>),
     Periodic(Periodic),
@@ -139,7 +135,6 @@ pub struct HalfSpace {
     pub point: Position,
 }
 
-/// A polygon of two columns: its border, then its holes.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Polygon {
@@ -147,7 +142,6 @@ pub struct Polygon {
     pub coordinates: Vec<Vec<[f64; 2]>>,
 }
 
-/// The positions on the sky within an angle.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Cone {
@@ -157,7 +151,6 @@ pub struct Cone {
     pub radius: f64,
 }
 
-/// A polygon on the sky, whose edges are arcs of great circles.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct SkyPolygon {
@@ -177,7 +170,6 @@ pub struct Band {
     pub high: f64,
 }
 
-/// HEALPix cells in nested order.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Moc {
@@ -191,11 +183,9 @@ pub struct Moc {
 pub enum Cells {
     /// `5/8-10,42 6/4500`
     Text(String),
-    /// Cells by order.
     Lists(BTreeMap<String, Vec<u64>>),
 }
 
-/// A region of space that repeats.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Periodic {

@@ -5,13 +5,12 @@ use std::str::FromStr;
 
 use arrow_schema::{Field, Schema};
 
-/// The metadata key of a column's period.
 pub const PERIOD: &str = "period";
 
-/// The metadata key of a right ascension or longitude: its value is the name of the column of latitudes.
+/// At a right ascension or longitude: the name of the column of latitudes.
 pub const SPHERE: &str = "sphere";
 
-/// The columns of longitude and latitude on a sphere that a schema declares.
+/// Longitude and latitude.
 pub fn sphere(schema: &Schema) -> Option<[String; 2]> {
     schema.fields().iter().find_map(|field| {
         let latitude = schema.field_with_name(field.metadata().get(SPHERE)?).ok()?;
@@ -20,7 +19,7 @@ pub fn sphere(schema: &Schema) -> Option<[String; 2]> {
     })
 }
 
-/// The interval of a column's values, after which space repeats. Its text is its length, if it begins at 0, and
+/// The interval of a column's values, after which space repeats. Text has its length, if it begins at 0, and
 /// otherwise both bounds: `25`, `-12.5:12.5`.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Period {
@@ -29,7 +28,7 @@ pub struct Period {
 }
 
 impl Period {
-    /// The period in the metadata of a numeric column. Invalid text is no period.
+    /// Invalid text is no period.
     pub fn of(field: &Field) -> Option<Period> {
         let text = field.metadata().get(PERIOD).filter(|_| field.data_type().is_numeric())?;
         text.parse().ok()

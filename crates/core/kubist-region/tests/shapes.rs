@@ -135,7 +135,6 @@ fn region(rng: &mut SmallRng, kind: usize) -> (Value, Definition) {
     }
 }
 
-/// A region of a table where x and y repeat: the images of a shape, or of a box.
 fn repeated(rng: &mut SmallRng, kind: usize, periods: [Period; 2]) -> (Value, Definition) {
     let (value, far): (Value, Definition) = match kind {
         8 => {
@@ -160,7 +159,7 @@ fn repeated(rng: &mut SmallRng, kind: usize, periods: [Period; 2]) -> (Value, De
     (value, Box::new(images))
 }
 
-/// The batch in a table with these periods of x and y: values outside of the intervals become their bounds.
+/// The batch in a table with these periods: values outside of the intervals become their bounds.
 fn within(batch: &RecordBatch, periods: [Period; 2]) -> RecordBatch {
     let inside = |value: f64, period: Period| value.clamp(period.first + 1e-5, period.last - 1e-5);
     let x = batch.column(0).as_any().downcast_ref::<Float32Array>().unwrap();

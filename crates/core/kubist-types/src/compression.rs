@@ -18,7 +18,6 @@ pub enum Compression {
     Small,
 }
 
-/// From fastest to smallest.
 pub const COMPRESSIONS: [Compression; 3] = [Compression::Fast, Compression::Balanced, Compression::Small];
 
 impl Compression {

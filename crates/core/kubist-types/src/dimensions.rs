@@ -31,8 +31,6 @@ impl<'de> Deserialize<'de> for Domain {
     }
 }
 
-/// For `#[serde(deserialize_with = ...)]`.
-///
 /// # Errors
 ///
 /// Names the dimension that occurs twice or whose domain is invalid.

@@ -1,14 +1,14 @@
 //! Errors of the engine, classified by the caller's next action.
 //!
-//! Every message names the table, the file and offset, the column, the row or the value. The engine does not
-//! panic on any input.
+//! Every message names the table, the file and offset, the column, the row or the value. No input makes the
+//! engine panic.
 //!
 //! [`Error::kind`] determines exit codes, HTTP status codes and exception classes. In `# Errors` sections, a
 //! **storage error** means `Unavailable`, `NoSpace`, `Permission` or `Unsupported`: an operation failed, but
 //! the stored bytes may be intact.
 //!
-//! Errors of other crates are never converted automatically, because the same library error is the caller's
-//! mistake in one context and damage in another.
+//! Errors of other crates are never converted automatically: the same library error can be the caller's mistake
+//! or damage.
 
 use std::fmt::Display;
 use std::io;
@@ -20,7 +20,6 @@ pub type Result<T> = std::result::Result<T, Error>;
 
 pub type Source = Box<dyn std::error::Error + Send + Sync>;
 
-/// The caller's next action after an error.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum ErrorKind {
@@ -100,7 +99,6 @@ pub enum Error {
     /// Another table, or another history of the same table, is at the location: open it again.
     #[error("the table at {location} was replaced by another: {why}; open it again")]
     Replaced { location: String, why: String },
-    /// The call was cancelled. The table is unchanged.
     #[error("cancelled")]
     Cancelled,
     /// A handle was used in a forked process.
@@ -132,8 +130,8 @@ impl Error {
         Error::Internal(message.to_string())
     }
 
-    /// An error of an Arrow kernel. Its inputs fit by construction, so it is internal, unless a result exceeds
-    /// the largest array.
+    /// Internal, because the inputs of an Arrow kernel fit by construction, unless a result exceeds the largest
+    /// array.
     pub fn kernel(error: ArrowError) -> Error {
         match error {
             ArrowError::OffsetOverflowError(_) => Error::invalid(format!("{error}: ask for fewer records at once")),
@@ -141,7 +139,7 @@ impl Error {
         }
     }
 
-    /// A failed system operation. `message` names the operation and its purpose.
+    /// `message` names the failed system operation and its purpose.
     pub fn io(message: impl Display, source: io::Error) -> Error {
         Error::storage(ErrorKind::of_io(&source), message, source)
     }

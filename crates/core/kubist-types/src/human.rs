@@ -94,10 +94,9 @@ pub fn number(value: f64) -> String {
         return value.to_string();
     }
     if value.fract() == 0.0 && value.abs() < 1e15 {
-        // Removes the sign of -0.0.
         return grouped(&(value + 0.0).to_string());
     }
-    // Parsing the text gives the shortest decimal form of the rounded number.
+    // Parsing gives the shortest decimal form of the rounded number.
     let rounded = format!("{value:.6e}").parse::<f64>().unwrap_or(value);
     match exponent(rounded) {
         PLAIN_FROM..PLAIN_TO => grouped(&rounded.to_string()),
@@ -105,7 +104,6 @@ pub fn number(value: f64) -> String {
     }
 }
 
-/// Numbers with an exponent in this range are written without one.
 const PLAIN_FROM: i32 = -4;
 const PLAIN_TO: i32 = 12;
 
@@ -115,7 +113,7 @@ fn exponent(value: f64) -> i32 {
     text.split_once('e').filter(|_| value != 0.0).and_then(|(_, power)| power.parse().ok()).unwrap_or(i32::MIN)
 }
 
-/// Groups three digits by commas before the decimal point.
+/// Inserts commas before the decimal point.
 pub fn grouped(number: &str) -> String {
     let (sign, digits) = number.split_at(usize::from(number.starts_with('-')));
     let (whole, rest) = digits.split_at(digits.find('.').unwrap_or(digits.len()));

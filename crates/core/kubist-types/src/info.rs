@@ -14,6 +14,5 @@ pub struct ColumnInfo {
     pub metadata: Metadata,
     /// Added after creation, so older rows have its default.
     pub added: bool,
-    /// The default as text; `None` means null.
     pub default: Option<String>,
 }

@@ -18,7 +18,6 @@ pub struct Dimension {
 }
 
 impl Dimension {
-    /// The domain is learned from the first commit.
     pub fn learned(column: impl Into<String>) -> Dimension {
         Dimension { column: column.into(), domain: Domain::Learned }
     }
@@ -84,8 +83,8 @@ pub struct TableOptions {
     /// The columns that determine a record's priority. If empty, priorities come from the writer's name and a
     /// row counter, so each record is sampled on its own.
     pub identity: Vec<String>,
-    /// Columns with a secondary index: `column = value` and `column IN (...)` then read only the zones that
-    /// contain a value.
+    /// Columns with a secondary index, so that `column = value` and `column IN (...)` read only zones with such
+    /// a value.
     pub lookup: Vec<String>,
     /// Target number of records in a cube; by default 2,048, and 65,536 with strata of windows.
     pub capacity: Option<u32>,
@@ -100,8 +99,7 @@ pub struct TableOptions {
     pub sampling: Sampling,
     /// Error bounds of stored values, by column. A number is absolute, in the column's unit; text may have
     /// another unit (`1um`) or be relative to each value (`1e-4 rel`). Stored values take fewer bytes, and all
-    /// queries return them. Columns of the identity, with a secondary index or without numbers cannot have a
-    /// bound.
+    /// queries return them. Not for columns of the identity, with a secondary index or without numbers.
     pub accuracy: Vec<(String, Value)>,
     /// Units of columns, such as `m/s`, stored in Arrow metadata under `unit`. A unit that is already there
     /// also counts.
@@ -109,8 +107,8 @@ pub struct TableOptions {
     /// Periods of columns: lengths in the column's unit, text with another unit (`25 kpc`), or the interval of
     /// the values (`-12.5:12.5`) if it does not begin at 0. Boxes, regions and distances of queries wrap there.
     pub period: Vec<(String, Value)>,
-    /// The columns of longitude (or right ascension) and latitude of positions on a sphere, the defaults of
-    /// regions of the sky. The longitude repeats after a turn, from 0 unless `period` has an interval.
+    /// The columns of longitude (or right ascension) and latitude on a sphere, the defaults of regions of the
+    /// sky. The longitude repeats after a turn, from 0 unless `period` has an interval.
     pub sphere: Option<[String; 2]>,
     /// Metadata of the table, such as the run, the code and the geometry.
     pub metadata: Metadata,
@@ -134,7 +132,6 @@ pub struct WriterOptions {
     pub cancel: Cancel,
 }
 
-/// Properties of a commit in addition to its rows.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct CommitOptions {
     /// The simulation step of these rows; it increases with each commit.

@@ -1,6 +1,6 @@
 //! The description of a query, shared by all interfaces, with a JSON form.
 //!
-//! A [`QuerySpec`] says which records to return. Options of a run say how to read them, for example in parts.
+//! A [`QuerySpec`] says which records to return; options of a run say how to read them, for example in parts.
 //! Splits and HTTP requests contain the same JSON.
 //!
 //! ```json
@@ -11,8 +11,8 @@
 //! objects with one key: `{"float": "inf"}`, `{"int": "…"}` for integers of more than 64 bits, `{"binary": [0,
 //! 255]}`, `{"null": {}}`.
 //!
-//! These names are declared only here. [`QuerySpec::schemas`] returns them as JSON Schema, from which `make
-//! generate` writes the types of the other languages.
+//! [`QuerySpec::schemas`] returns these names as JSON Schema, from which `make generate` writes the types of
+//! other languages.
 
 mod described;
 mod words;
@@ -142,8 +142,7 @@ described! {
 }
 
 impl QuerySpec {
-    /// Returns the JSON Schemas of a query, by their names below `#/components/schemas`, for the OpenAPI
-    /// description and the types of TypeScript and Python.
+    /// The JSON Schemas of a query, by name below `#/components/schemas`, for OpenAPI, TypeScript and Python.
     pub fn schemas() -> Vec<(&'static str, serde_json::Value)> {
         vec![
             ("OtherEnd", words::end::other_schema()),
@@ -155,7 +154,6 @@ impl QuerySpec {
         ]
     }
 
-    /// Selects all records; the methods below restrict it.
     pub fn new() -> QuerySpec {
         QuerySpec::default()
     }
@@ -181,12 +179,10 @@ impl QuerySpec {
         self
     }
 
-    /// Only records in a region.
     pub fn region(self, region: Region) -> QuerySpec {
         QuerySpec { region: Some(region), ..self }
     }
 
-    /// Only records with a priority below this fraction.
     pub fn sample(self, fraction: f64) -> QuerySpec {
         QuerySpec { sample: Some(fraction), ..self }
     }
@@ -226,7 +222,6 @@ impl QuerySpec {
         self.limit.filter(|_| self.order_by.is_none())
     }
 
-    /// Adds a column with each record's inclusion probability.
     pub fn inclusion(self, name: impl Into<String>) -> QuerySpec {
         QuerySpec { inclusion: Some(name.into()), ..self }
     }

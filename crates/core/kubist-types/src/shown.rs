@@ -1,8 +1,8 @@
 //! Safe text for terminals and messages.
 //!
-//! Names of columns, units, metadata, values and files come from untrusted sources, and some characters control
-//! a terminal or reorder the text around them. Every interface passes text for people through [`printable`] and
-//! locations through [`without_password`]. Output for programs (JSON, CSV, Arrow) is unchanged.
+//! Names, units, metadata, values and files come from untrusted sources, and some characters control a terminal
+//! or reorder the text around them. Every interface passes text for people through [`printable`] and locations
+//! through [`without_password`]. Output for programs (JSON, CSV, Arrow) is unchanged.
 
 use std::borrow::Cow;
 

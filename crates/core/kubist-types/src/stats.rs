@@ -8,7 +8,6 @@ pub struct Cost {
     pub bytes: u64,
     /// The part of `bytes` from local copies or decoded pages.
     pub bytes_cached: u64,
-    /// Requests to the store.
     pub round_trips: u64,
 }
 

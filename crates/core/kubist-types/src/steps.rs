@@ -1,15 +1,14 @@
 //! Round steps and equal parts of a range: tick marks of axes and edges of bins.
 //!
-//! For any two finite numbers, also subnormal ones or ones whose range is longer than the largest float or
-//! contains few floats, every function returns finite, ascending numbers in bounded time. A multiple of a step
-//! is computed from its decimal digits, so it is the float nearest to its printed form.
+//! For any two finite numbers, however large or close, every function returns finite, ascending numbers in
+//! bounded time. A multiple of a step is computed from its decimal digits, so it is the float nearest to its
+//! printed form.
 
 use std::ops::RangeInclusive;
 
 /// Leading digits of round numbers, times ten.
 pub type Leading = &'static [u8];
 
-/// 1, 2 and 5, for tick marks.
 pub const MARKS: Leading = &[10, 20, 50];
 /// 1, 2, 2.5 and 5, for edges.
 pub const EDGES: Leading = &[10, 20, 25, 50];
@@ -17,7 +16,6 @@ pub const EDGES: Leading = &[10, 20, 25, 50];
 pub const LEAST: f64 = f64::from_bits(1);
 
 const MOST_MULTIPLES: i64 = 1000;
-/// Steps to try for round edges: two powers of ten.
 const MOST_TRIES: usize = 8;
 /// Multiples this many steps outside a range count as inside, because its bounds are rounded.
 const SLACK: f64 = 1e-6;
@@ -31,7 +29,7 @@ pub struct Step {
 }
 
 impl Step {
-    /// Returns the smallest step of at least this size, or the smallest of all for sizes up to 0.
+    /// The smallest step of at least this size, or the smallest of all for sizes up to 0.
     pub fn at_least(size: f64, leading: Leading) -> Step {
         let size = if size > 0.0 { size.min(f64::MAX) } else { LEAST };
         let guess = size.log10().floor() as i32 - 1;
@@ -49,7 +47,7 @@ impl Step {
         }
     }
 
-    /// Returns the next smaller step, or `None` if it is zero as a float.
+    /// `None` if the next smaller step is zero as a float.
     pub fn finer(self) -> Option<Step> {
         let place = self.leading.iter().position(|digits| *digits == self.digits).unwrap_or(0);
         let finer = match place.checked_sub(1) {
@@ -97,13 +95,11 @@ impl Step {
         if self.digits % 10 == 0 { (self.digits / 10, self.power + 1) } else { (self.digits, self.power) }
     }
 
-    /// The last multiple that is not above a number.
     fn below(self, number: f64) -> i64 {
         let mut near = self.near(number).rev();
         near.find(|count| self.times(*count) <= number).unwrap_or(i64::MIN)
     }
 
-    /// The first multiple that is not below a number.
     fn above(self, number: f64) -> i64 {
         let mut near = self.near(number);
         near.find(|count| self.times(*count) >= number).unwrap_or(i64::MAX)
@@ -122,8 +118,7 @@ impl Step {
         steps.saturating_sub(OFF)..=steps.saturating_add(OFF)
     }
 
-    /// Returns the multiples in a range with their counts, ascending: the first of those that rounding made
-    /// equal.
+    /// Multiples in a range with their counts, ascending, without duplicates from rounding.
     pub fn within(self, low: f64, high: f64) -> Vec<(i64, f64)> {
         let slack = if self.value() * SLACK < f64::MAX { self.value() * SLACK } else { 0.0 };
         let first = self.above((low - slack).max(f64::MIN));
@@ -137,8 +132,8 @@ impl Step {
     }
 }
 
-/// Returns a step with about `most` multiples in a range, and these multiples: at least `fewest`, if the range
-/// contains so many floats.
+/// A step and its multiples in a range: about `most`, and at least `fewest`, if the range contains so many
+/// floats.
 pub fn marks(low: f64, high: f64, most: usize, fewest: usize) -> (Step, Vec<(i64, f64)>) {
     let least = resolution(low, high);
     let mut step = Step::at_least(part(low, high, most.max(1) as f64).max(least), MARKS);
@@ -209,8 +204,8 @@ pub fn round(low: f64, high: f64, count: usize) -> Vec<f64> {
     equal(low, high, count)
 }
 
-/// Powers of ten around a range of positive numbers. Each decade has the same number of parts, or each part the
-/// same number of decades.
+/// Powers of ten around a range of positive numbers. Each decade has equally many parts, or each part equally
+/// many decades.
 pub fn decades(low: f64, high: f64, count: usize) -> Vec<f64> {
     // Logarithms are rounded, so both bounds are checked.
     let first = low.log10().floor() as i32;
@@ -232,8 +227,8 @@ pub fn decades(low: f64, high: f64, count: usize) -> Vec<f64> {
     ascending(edges.chain([power_of_ten(last)]))
 }
 
-/// Multiples of a width around a range, at most `most` parts, and whether there would be more. A width below
-/// the resolution of floats is increased to it.
+/// Multiples of a width around a range, at most `most` parts, and whether there would be more. The width is
+/// increased to the resolution of floats.
 pub fn widths(low: f64, high: f64, width: f64, most: usize) -> (Vec<f64>, bool) {
     let width = width.max(resolution(low, high));
     // If the width is 1 divided by an integer, division gives the float nearest to the printed edge.
@@ -301,7 +296,6 @@ mod tests {
         prop_oneof![prop::sample::select(&EXTREMES[..]), of_bits, -1e3..1e3f64, (-40i64..40).prop_map(|n| n as f64)]
     }
 
-    /// Often two numbers close to each other.
     fn ranges() -> impl Strategy<Value = (f64, f64)> {
         let near = (numbers(), 1u64..5).prop_map(|(low, ulps)| {
             let high = (0..ulps).fold(low, |high, _| high.next_up());

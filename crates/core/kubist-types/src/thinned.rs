@@ -14,8 +14,7 @@ pub struct Thinned {
     pub always: u64,
     /// Bytes of the kept records' values before encoding.
     pub bytes: u64,
-    /// Number and sum of the values of all records, by numeric column, unless the sum is not finite or not
-    /// exact enough as a float.
+    /// Of all records, by numeric column, unless the sum is not finite or not exact enough as a float.
     pub sums: BTreeMap<String, ColumnSum>,
 }
 
@@ -27,7 +26,6 @@ pub struct ColumnSum {
 }
 
 impl Thinned {
-    /// Joins two writers' descriptions of the same step.
     pub fn join(mut self, other: &Thinned) -> Thinned {
         self.below = self.below.min(other.below);
         // A writer without records has no sums and must not remove the other's.

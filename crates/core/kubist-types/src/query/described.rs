@@ -1,4 +1,4 @@
-//! One declaration for a struct, its names in JSON and its JSON Schema. Field comments are the schema's
+//! One declaration for a struct, its JSON names and its JSON Schema. Field comments are the schema's
 //! descriptions, so Rust, HTTP, TypeScript and Python share one text.
 
 use serde_json::{Map, Value, json};
@@ -32,7 +32,7 @@ macro_rules! described {
         impl $name {
             pub const NAMES: &[&str] = &[$($json),*];
 
-            /// References of this schema point into `#/components/schemas`, which
+            /// References point into `#/components/schemas`, which
             /// [`QuerySpec::schemas`](crate::query::QuerySpec::schemas) fills.
             fn schema() -> serde_json::Value {
                 let fields = [$(($json, $crate::query::described::field(&[$($said),*], serde_json::json!($schema)))),*];
@@ -50,7 +50,6 @@ pub fn field(said: &[&str], mut schema: Value) -> Value {
     schema
 }
 
-/// The schema of an object with exactly these fields.
 pub fn object<const COUNT: usize>(said: &[&str], required: Value, fields: [(&str, Value); COUNT]) -> Value {
     let properties: Map<String, Value> = fields.map(|(name, schema)| (name.to_string(), schema)).into_iter().collect();
     json!({
