@@ -115,7 +115,6 @@ fn arity(name: &str, least: usize, most: usize) -> ExprError {
     ExprError::type_mistake(format!("`{name}` takes {least}{more} operand{plural}"))
 }
 
-/// `round(x)`, `round(x, digits)`.
 fn rounded(mut operands: Vec<Meaning>, units: &Arc<Units>) -> Result<Meaning, ExprError> {
     let function = match operands.len() {
         1 => Function::Round,
@@ -154,7 +153,6 @@ pub(crate) fn truth(test: Test) -> Operand {
     Operand::Compute(Compute::new(Kind::Int, Step::Truth(Box::new(test))))
 }
 
-/// `isnan`, `isfinite`.
 fn class_of(name: &str, operand: Meaning) -> Result<Test, ExprError> {
     let operand = match numeric(name, operand)? {
         Numeric::Null => return Ok(Test::Constant(None)),

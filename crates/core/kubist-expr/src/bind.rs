@@ -439,7 +439,6 @@ fn among(operand: Meaning, items: Vec<Meaning>) -> Result<Meaning, ExprError> {
     Ok(once(number, any(tests)).into())
 }
 
-/// True if a condition equals one of the items.
 fn same_as_one(test: Test, items: Vec<Meaning>) -> Result<Test, ExprError> {
     let mut others = Vec::with_capacity(items.len());
     let mut listed = Vec::new();

@@ -59,7 +59,6 @@ pub(crate) enum Step {
     Length(Box<Text>),
     /// The second number refers to the first by [`Step::Known`].
     Once(Arc<Compute>, Box<Compute>),
-    /// The result of an enclosing [`Test::Once`] or [`Step::Once`].
     Known(Known),
 }
 
@@ -121,9 +120,7 @@ pub(crate) enum Function {
     Hypot,
     /// Degrees between two positions on the sky: longitude and latitude of each.
     Separation,
-    /// The HEALPix cell of this order, from longitude and latitude.
     Healpix(u32),
-    /// The distance to the nearest multiple of a period.
     Periodic(f64),
     Radians,
     Degrees,
@@ -207,7 +204,6 @@ pub(crate) enum TextFunction {
         length: Option<i64>,
     },
     Coalesce,
-    /// Null if both are equal, otherwise the first.
     NullIf,
 }
 
@@ -244,7 +240,6 @@ pub(crate) enum Sides {
         left: Compute,
         right: Compute,
     },
-    /// Decimals times a power of ten.
     Wide {
         left: Arc<Column>,
         left_factor: i256,
@@ -261,7 +256,6 @@ pub(crate) enum Sides {
     },
 }
 
-/// True, false or unknown for each row.
 #[derive(Clone, Debug)]
 pub(crate) enum Test {
     Constant(Option<bool>),
@@ -304,7 +298,6 @@ pub(crate) enum Test {
     /// True if the first test has the same value as one of the others; unknown if the first is, or if only an
     /// unknown one could be equal.
     Same(Box<Test>, Vec<Test>),
-    /// Computes a number once, then the test, which refers to it.
     Once(Arc<Compute>, Box<Test>),
     Not(Box<Test>),
     And(Vec<Test>),

@@ -74,7 +74,6 @@ pub(crate) enum Position {
     At(Point),
     /// Above this value and below the next one, if any.
     After(Point),
-    /// Below every value.
     Below,
     Unknown,
 }
@@ -413,7 +412,6 @@ impl Span {
         Span { low, high, sure_low: low, sure_high: high }
     }
 
-    /// Several values may share a key, so the keys of the bounds are not sure.
     fn inexact(low: u64, high: u64, bounded_low: bool, bounded_high: bool) -> Span {
         let sure_low = if bounded_low { low.checked_add(1) } else { Some(0) };
         let sure_high = if bounded_high { high.checked_sub(1) } else { Some(u64::MAX) };

@@ -21,7 +21,6 @@ pub enum ExprError {
     #[error("the expression is nested too deeply (more than {limit} levels)")]
     TooDeep { limit: usize },
 
-    /// The expression is too large. `limit` names the limit.
     #[error("the expression is too large: more than {limit}")]
     TooLarge { limit: String },
 

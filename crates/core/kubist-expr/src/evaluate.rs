@@ -186,7 +186,6 @@ fn valid(found: BooleanBuffer, nulls: Option<&NullBuffer>) -> BooleanBuffer {
     }
 }
 
-/// Selects the values of an array with a given truth value.
 type Ask<'a> = &'a dyn Fn(&dyn Array, bool) -> Result<BooleanBuffer, ExprError>;
 
 fn on_values<const N: usize>(
@@ -415,7 +414,6 @@ fn among(array: &dyn Array, points: &PointList, answer: bool) -> Result<BooleanB
     Ok(valid(found, array.nulls()))
 }
 
-/// Tests the class of a float. Values of other types count as zero.
 fn classify(array: &dyn Array, test: impl Fn(f64) -> bool) -> Result<BooleanBuffer, ExprError> {
     let found = match array.data_type() {
         DataType::Float16 => pack(array.as_primitive::<Float16Type>().values(), |value| test(value.to_f64())),
@@ -522,7 +520,6 @@ fn by_bytes<const N: usize>(collect: &Ordered<N>, left: &ArrayRef, right: &Array
     Ok((found, left.nulls().cloned(), right.nulls().cloned()))
 }
 
-/// Unscaled integers times a factor, saturated at 256 bits.
 fn wide(array: &dyn Array, factor: i256) -> Result<Vec<i256>, ExprError> {
     fn scaled<T: Copy>(values: &[T], factor: i256, widen: impl Fn(T) -> i256) -> Vec<i256> {
         let scaled = |value: i256| match value.checked_mul(factor) {

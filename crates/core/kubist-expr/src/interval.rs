@@ -77,7 +77,6 @@ impl Interval {
         Interval { low: self.low.min(other.low), high: self.high.max(other.high), others }
     }
 
-    /// Moves the bounds outward by units in the last place.
     fn widened(self, places: i32) -> Interval {
         let (low, high) = (0..places).fold((self.low, self.high), |(low, high), _| (low.next_down(), high.next_up()));
         Interval { low, high, ..self }
@@ -220,7 +219,6 @@ fn corners(a: Interval, b: Interval) -> [(f64, f64); 4] {
     [(a.low, b.low), (a.low, b.high), (a.high, b.low), (a.high, b.high)]
 }
 
-/// Bounds of a condition's expressions in a zone.
 pub(crate) struct Bounds<'a> {
     zone: &'a dyn Fn(&Column) -> InZone,
     steps: Cell<u32>,

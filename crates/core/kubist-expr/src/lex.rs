@@ -8,7 +8,6 @@ use std::sync::Arc;
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) enum Token {
     Word(String),
-    /// A quoted name.
     Quoted(String),
     Number(Decimal),
     /// A number with a unit, without a space between them.

@@ -119,7 +119,6 @@ pub fn never() -> bool {
 #[derive(Clone, Debug)]
 pub struct Predicate {
     test: Test,
-    /// The conditions in SQL, joined by AND.
     parts: Vec<String>,
 }
 

@@ -20,7 +20,6 @@ const LARGEST: usize = 1 << 20;
 
 const DEEPEST: u32 = 64;
 
-/// Start positions of a search between two calls of [`GoOn`].
 const STARTS: usize = 256;
 
 #[derive(Clone, Debug)]
@@ -50,7 +49,6 @@ enum Segment {
 
 #[derive(Clone, Copy, Debug, PartialEq)]
 enum Slot {
-    /// Folded if case is ignored.
     Char(char),
     Any,
 }
@@ -162,7 +160,6 @@ impl Segment {
         Segment::Bytes(Box::new(Finder::new(&chars.collect::<String>()).into_owned()))
     }
 
-    /// The text after the segment, if the text begins with it.
     fn at_start<'t>(&self, text: &'t str, ignore_case: bool) -> Option<&'t str> {
         match self {
             Segment::Bytes(finder) => {
@@ -188,7 +185,6 @@ impl Segment {
         }
     }
 
-    /// The text after the first occurrence of the segment.
     fn behind<'t>(&self, text: &'t str, ignore_case: bool, go_on: &mut GoOn<'_>) -> Result<Option<&'t str>, ExprError> {
         match self {
             Segment::Bytes(finder) => {

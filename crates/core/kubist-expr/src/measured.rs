@@ -22,7 +22,6 @@ fn subject(operand: &Operand) -> String {
     }
 }
 
-/// A literal with a unit, such as `20um`.
 fn written(meaning: &Meaning) -> Option<Quantity> {
     match meaning {
         Meaning::Literal(Literal::Quantity(quantity)) => Some(quantity.clone()),
@@ -30,7 +29,6 @@ fn written(meaning: &Meaning) -> Option<Quantity> {
     }
 }
 
-/// The same, also as text where numbers are expected: `'20 um'`.
 fn quantity(meaning: &Meaning) -> Option<Quantity> {
     match meaning {
         Meaning::Literal(Literal::Text(text)) => Quantity::parse(text),
@@ -131,7 +129,6 @@ fn product(mut operands: Vec<Meaning>, divides: bool, units: &Arc<Units>) -> Res
     Ok((operands, found.map(Arc::new)))
 }
 
-/// A plain number that scales the other factor.
 fn scales(factor: &Meaning) -> bool {
     match factor {
         Meaning::Literal(Literal::Number(number)) => number.as_f64().abs() != 1.0,
@@ -273,7 +270,6 @@ pub(crate) fn number<'a>(operand: &Operand, literal: &'a Literal) -> Result<Cow<
     }
 }
 
-/// In the unit of the binned value.
 pub(crate) fn width(of: &Meaning, width: Meaning) -> Result<Meaning, ExprError> {
     let Some(quantity) = quantity(&width) else { return Ok(width) };
     let Meaning::Operand(operand) = of else { return Ok(width) };

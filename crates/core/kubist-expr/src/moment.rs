@@ -14,7 +14,6 @@ pub(crate) struct Moment {
 pub(crate) const SECOND: i128 = 1_000_000_000;
 pub(crate) const DAY: i128 = 86_400 * SECOND;
 
-/// Digits below nanoseconds included.
 const LONGEST: usize = 256;
 
 impl Moment {
@@ -87,7 +86,6 @@ pub(crate) fn days_since_epoch(year: i64, month: i64, day: i64) -> i64 {
     era * 146_097 + year_of_era * 365 + year_of_era / 4 - year_of_era / 100 + day_of_year - 719_468
 }
 
-/// The year and month (from 1) of a day: the inverse of [`days_since_epoch`].
 pub(crate) fn month_of(days: i64) -> (i64, i64) {
     let days = days + 719_468;
     let era = days.div_euclid(146_097);

@@ -12,7 +12,6 @@ use std::cell::{Cell, OnceCell, RefCell};
 use std::collections::HashMap;
 use std::sync::Arc;
 
-/// The metadata key of a field's unit.
 const UNIT: &str = "unit";
 /// The key of an uncertain unit, because a plain number is a factor of the values.
 const SCALED: &str = "unit of a multiple";
@@ -22,7 +21,6 @@ const MOST_REGULAR: usize = 64;
 /// A text with more lookups makes maps, which cost more than a search.
 const SEARCHES: usize = 8;
 
-/// Column names that an error lists.
 const LISTED: usize = 20;
 
 /// Without an exact match, letter case is ignored, unless several columns differ only by case.

@@ -37,7 +37,6 @@ pub(crate) struct Decimal {
     whole: bool,
 }
 
-/// The largest integer up to a number.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(crate) enum Floor {
     Below,
@@ -50,7 +49,6 @@ pub(crate) enum Floor {
 }
 
 pub(crate) const MOST_WIDTH_DIGITS: usize = 15;
-/// Maximum decimal digits of a 256-bit integer.
 const WIDEST: i64 = 77;
 
 impl Decimal {
@@ -166,7 +164,6 @@ impl Decimal {
         self.digits.is_empty()
     }
 
-    /// Rounds the number times `10^scale` down.
     pub(crate) fn floor(&self, scale: i64) -> Floor {
         if self.is_zero() {
             return Floor::At { floor: i256::ZERO, exact: true };

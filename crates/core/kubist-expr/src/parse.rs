@@ -59,7 +59,6 @@ const FOREIGN: &[&str] = &[
     "WHERE",
 ];
 
-/// Keywords that end a part of a `CASE`.
 const OF_CASE: &[&str] = &["WHEN", "THEN", "ELSE", "END"];
 
 const RESERVED: &[&str] = &["AND", "BETWEEN", "ILIKE", "IN", "IS", "LIKE", "NOT", "OR"];
@@ -352,7 +351,6 @@ impl Parser<'_> {
         Ok(escape)
     }
 
-    /// Bit operations, all of the same precedence.
     fn bits(&mut self) -> Parsed {
         let mut left = self.sum()?;
         while let Token::Symbol(symbol @ ("&" | "|" | "<<" | ">>")) = *self.peek() {

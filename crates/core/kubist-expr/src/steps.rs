@@ -17,7 +17,6 @@ use std::sync::Arc;
 #[derive(Clone, Debug)]
 pub enum Shape {
     Smooth,
-    /// Step functions of a smooth expression.
     Stepped(Expression, Steps),
     Broken,
 }
@@ -73,7 +72,6 @@ fn number(value: f64) -> Compute {
     Compute::new(Kind::F64, Step::Float(value))
 }
 
-/// NaN if the function has no value.
 fn computed(function: Function, operands: Vec<Compute>) -> f64 {
     let one_row = RecordBatchOptions::new().with_row_count(Some(1));
     let compute = Compute::new(Kind::F64, Step::Call(function, operands));

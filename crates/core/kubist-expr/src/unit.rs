@@ -86,7 +86,6 @@ struct Known {
 #[derive(Clone, Debug)]
 enum Relation {
     Factor(Converted),
-    /// Scales with different zeros.
     Scale,
     OtherKind,
     UnknownFrom,
@@ -349,7 +348,6 @@ impl Change {
     }
 }
 
-/// A product of powers with at most one `/`.
 fn factors(name: &str) -> Option<Vec<(Arc<str>, i32)>> {
     let unit = plain(name)?;
     let (above, below) = unit.split_once('/').unwrap_or((&unit, ""));

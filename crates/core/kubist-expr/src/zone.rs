@@ -64,7 +64,6 @@ pub(crate) fn verdict(test: &Test, zone: &dyn Fn(usize) -> Zone) -> Verdict {
 }
 
 struct Numbers {
-    /// Bounds of their keys, if any.
     keys: Option<(u64, u64)>,
     nan: bool,
     nulls: Nulls,
@@ -92,7 +91,6 @@ impl Numbers {
 }
 
 impl Interval {
-    /// For a test that is true for the numbers in a range.
     fn within(self, range: &Range) -> Answers {
         let (low, high) = match range {
             Range::Float(low, high) => (*low, *high),

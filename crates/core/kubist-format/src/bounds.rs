@@ -417,7 +417,6 @@ bits::vectorised! {
 }
 
 bits::vectorised! {
-    /// The same for plain steps of equal floats.
     fn of_even_floats(low: &mut [u64], high: &mut [u64], steps: &Steps, first: f64, width: f64) {
         let key = |step: u64| u64::from(((first + width * f64::from(step as u32)) as f32).key());
         let most = steps.inner;

@@ -180,9 +180,7 @@ impl Validity {
 
 #[derive(Clone, Copy)]
 struct Lacking<W> {
-    /// Number of low bits that the stored keys omit.
     shift: u32,
-    /// If set, keys are integers and the values are multiples of a power of two.
     steps: Option<Steps<W>>,
 }
 

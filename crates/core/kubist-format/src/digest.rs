@@ -266,7 +266,6 @@ impl Digest {
     }
 }
 
-/// A run that stands for the primary runs of a page, without ranges.
 fn abstract_of(page: &Page, number: u32) -> Run<Location> {
     let (mut low, mut high) = ([u32::MAX; MAX_DIMENSIONS], [0; MAX_DIMENSIONS]);
     let (mut rows, mut priorities) = (0, (u64::MAX, 0));

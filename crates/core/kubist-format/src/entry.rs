@@ -147,7 +147,6 @@ fn put_commit(runs: &[Arc<Run<Location>>], cutoffs: &[(CubeId, Threshold)], fore
     put_cutoffs(cutoffs, out);
 }
 
-/// Reads a section of runs or cutoffs; returns `false` for other sections.
 fn take_commit(tag: u16, body: &[u8], forest: &Forest, commit: &mut Commit<Location>) -> Result<bool, EntryError> {
     match tag {
         section::RUNS => commit.runs = some_runs(body, forest, |_| true)?.runs,

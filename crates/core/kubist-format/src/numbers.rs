@@ -116,7 +116,6 @@ enum Body<'a, W> {
 pub(crate) struct Chunk<'a, W> {
     pub(crate) rows: usize,
     pub(crate) shift: u32,
-    /// Values are then multiples of a power of two.
     pub(crate) steps: Option<Steps<W>>,
     /// A bitmap of the rows that are not null; `None` if all or none are null.
     pub(crate) valid: Option<&'a [u8]>,
@@ -183,7 +182,6 @@ impl<'a, W: Word> Chunk<'a, W> {
         matches!(self.body, Body::Nothing)
     }
 
-    /// Without the omitted bits.
     pub(crate) fn append(&self, spans: &[Span], keys: &mut Vec<W>, aside: &mut Aside<W>) -> Result<(), String> {
         aside.values.clear();
         match &self.body {
@@ -411,7 +409,6 @@ fn numbered<W: Word>(keys: &[W], power: i32, most_bits: u32) -> Option<(Vec<W>, 
 struct Used<W> {
     low: W,
     high: W,
-    /// Number of lowest bits that no value uses.
     shift: u32,
 }
 

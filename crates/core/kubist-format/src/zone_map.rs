@@ -29,7 +29,6 @@ const USUAL_ZONE_ROWS: usize = 32;
 /// Low bits of priorities that zone maps omit: they store the top 32 bits.
 const PRIORITY_SHIFT: u32 = 32;
 
-/// The version of zone maps and of their chunks.
 const VERSION: u8 = 1;
 /// The version of runs with strata of windows, which are read in the same way.
 const OF_WINDOWS: u8 = 2;
@@ -333,7 +332,6 @@ fn decode_body(bytes: &[u8], strata: Strata) -> Result<ZoneMap, Short> {
     Ok(ZoneMap { rows, priorities, columns, chunks, compression, strata })
 }
 
-/// A column's nulls per zone; empty if there are none.
 fn nulls_of_zones<'a>(reader: &mut Reader<'a>, zones: usize) -> Result<&'a [u8], Short> {
     match reader.u8()? {
         0 => Ok(&[]),

@@ -25,7 +25,6 @@ pub type Point = [f64; 2];
 pub enum Place {
     Inside,
     Outside,
-    /// Undecided.
     Open,
 }
 

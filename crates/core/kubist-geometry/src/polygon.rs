@@ -12,7 +12,6 @@ const MOST_CORNERS: usize = 65_536;
 /// A polygon with more pairs of edges to compare is refused.
 const MOST_PAIRS: usize = 1 << 26;
 const MOST_SLABS: usize = 4096;
-/// Entries of all slabs for each edge.
 const MOST_ENTRIES: usize = 8;
 /// Products of larger coordinates may not be finite.
 const MOST_COORDINATE: f64 = 1e100;
@@ -25,7 +24,6 @@ pub struct Polygon {
     edges: Vec<Edge>,
     low: Point,
     high: Point,
-    /// The edges that meet each slab of y.
     slabs: Vec<Vec<u32>>,
 }
 
@@ -225,7 +223,6 @@ fn turns_back(a: Point, b: Point, c: Point) -> bool {
     turn(a, b, c).is_eq() && (is_between(a, b, c) || is_between(b, c, a))
 }
 
-/// Whether an edge has a point in a closed box.
 fn meets([a, b]: Edge, low: Point, high: Point) -> bool {
     if (0..2).any(|d| a[d].max(b[d]) < low[d] || a[d].min(b[d]) > high[d]) {
         return false;

@@ -9,7 +9,6 @@
 
 use crate::priority::Threshold;
 
-/// Bits after the leading bit of a priority that select the bin.
 const BITS: u32 = 7;
 const EVEN: usize = 1 << BITS;
 

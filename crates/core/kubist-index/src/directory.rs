@@ -20,9 +20,7 @@ use parcels::Subtrees;
 #[derive(Debug)]
 pub struct Directory<L> {
     forest: Forest,
-    /// Cubes with primary runs or a cutoff.
     pub(crate) primaries: Blocks<L>,
-    /// Cubes with replicas.
     pub(crate) copies: Blocks<L>,
     otherwise: Threshold,
     pub(crate) subtrees: OnceLock<Subtrees>,

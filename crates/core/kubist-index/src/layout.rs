@@ -51,7 +51,6 @@ impl Capacity {
 pub trait Known {
     fn cutoff(&self, cube: CubeId) -> Threshold;
     fn holds_rows(&self, cube: CubeId) -> bool;
-    /// The distribution of the cube's own rows over priorities.
     fn ramps(&self, cube: CubeId) -> Vec<Ramp>;
 }
 

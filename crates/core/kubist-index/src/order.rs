@@ -17,7 +17,6 @@ pub trait Keyed: Copy {
     fn key(self) -> u64;
     /// The value with this key; arbitrary for keys without a value.
     fn from_key(key: u64) -> Self;
-    /// The value's bits, zero-extended.
     fn bits(self) -> u64;
     /// The value rounded to `f64`, which is monotone.
     fn number(self) -> f64;

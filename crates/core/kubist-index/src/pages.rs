@@ -51,10 +51,8 @@ impl<L> Default for Page<L> {
 /// The cubes of a page, by the size of their subtrees.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Tier {
-    /// The subtree is larger than a page.
     Upper,
     Middle,
-    /// The whole subtree is on the page.
     Lower,
 }
 
@@ -97,7 +95,6 @@ impl<L> Page<L> {
         self.len() == 0
     }
 
-    /// `None` if it is empty.
     fn grid(&self) -> Option<u32> {
         self.cubes().next().map(CubeId::grid)
     }

@@ -64,7 +64,6 @@ impl<R: Read> Stream<R> {
     }
 }
 
-/// `None` at the end of the stream.
 fn metadata(source: &mut impl Read) -> Result<Option<Buffer>> {
     let Some(mut head) = head(source)? else { return Ok(None) };
     if head == CONTINUATION {
@@ -77,7 +76,6 @@ fn metadata(source: &mut impl Read) -> Result<Option<Buffer>> {
     }
 }
 
-/// `None` at the end of the source.
 fn head(source: &mut impl Read) -> Result<Option<[u8; 4]>> {
     let (mut head, mut filled) = ([0; 4], 0);
     while filled < head.len() {

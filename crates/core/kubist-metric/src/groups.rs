@@ -101,7 +101,6 @@ impl Division<'_> {
         self.groups.push(Group { points: part.members.iter().map(|(point, _)| *point).collect(), reach: part.reach });
     }
 
-    /// The halves along the axis where the points extend farthest.
     fn halves(&self, part: &Part) -> [Part; 2] {
         let axes = self.space.axes();
         let at = |point: u32, axis: usize| self.positions[point as usize * axes + axis];

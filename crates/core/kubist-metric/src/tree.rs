@@ -87,7 +87,6 @@ struct Best {
 }
 
 impl Best {
-    /// The largest squared distance that a better point can have.
     fn worst(&self) -> f64 {
         match self.found.peek() {
             Some(worst) if self.found.len() == self.k => worst.square,

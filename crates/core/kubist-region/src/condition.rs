@@ -11,7 +11,6 @@ use crate::{End, Length, Periodic, Region, formula};
 
 /// Regions in one list, and the depth of nested regions.
 const MOST_REGIONS: usize = 4096;
-/// Characters of a region that its condition shows.
 const SHOWN: usize = 200;
 
 type Result<T> = std::result::Result<T, ExprError>;
@@ -31,7 +30,6 @@ impl Region {
     }
 }
 
-/// The JSON form.
 impl fmt::Display for Region {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(&serde_json::to_string(self).map_err(|_| fmt::Error)?)

@@ -160,7 +160,6 @@ fn of_ellipsoid(Ellipsoid { center, radii }: &Ellipsoid, columns: &Columns<'_>) 
     Ok(format!("{} <= 1", squares.join(" + ")))
 }
 
-/// A sum of differences times factors, without the factors 0.
 fn combined(terms: &[(&str, f64, f64)]) -> String {
     let term = |(name, from, factor): &(&str, f64, f64)| match factor {
         1.0 => difference(name, *from, None),
@@ -260,7 +259,6 @@ fn of_half_space(HalfSpace { normal: given, point }: &HalfSpace, columns: &Colum
 }
 
 impl Cells {
-    /// The text of a MOC.
     pub(crate) fn text(&self) -> String {
         match self {
             Cells::Text(text) => text.clone(),

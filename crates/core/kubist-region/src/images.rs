@@ -11,7 +11,6 @@ use kubist_expr::{ExprError, Meant, Predicate, column_index};
 use crate::columns::{Columns, Repeats, invalid, quoted};
 use crate::{Cylinder, Frustum, Length, Period, Polygon, Position, Region};
 
-/// Images of one shape.
 const MOST_IMAGES: usize = 64;
 
 type Result<T> = std::result::Result<T, ExprError>;

@@ -157,7 +157,6 @@ fn over(value: f64, power: i32) -> f64 {
     }
 }
 
-/// A number with fixed decimals. Zeros have no sign.
 fn fixed(value: f64, decimals: usize) -> String {
     let text = format!("{value:.decimals$}");
     match text.strip_prefix('-') {

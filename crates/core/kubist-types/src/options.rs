@@ -38,7 +38,6 @@ pub enum Domain {
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Sampling {
-    /// All rows are equally likely.
     #[default]
     Uniform,
     /// In proportion to an expression, such as `diameter`.

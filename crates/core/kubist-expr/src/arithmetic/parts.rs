@@ -7,7 +7,6 @@ use crate::meaning::{Meaning, computed, describe, family};
 use crate::moment::SECOND;
 use crate::value::Literal;
 
-/// The parts, with DuckDB's names.
 const PARTS: [(&str, Part); 22] = [
     ("century", Part::Century),
     ("decade", Part::Decade),
@@ -37,7 +36,6 @@ pub(super) fn part(name: &str) -> Option<Part> {
     PARTS.iter().find(|(known, _)| *known == name).map(|(_, part)| *part)
 }
 
-/// `date_part('hour', t)`
 pub(super) fn named(operands: Vec<Meaning>) -> Result<Meaning, ExprError> {
     let Ok([Meaning::Literal(Literal::Text(name)), time]) = <[Meaning; 2]>::try_from(operands) else {
         return Err(ExprError::type_mistake("`date_part` takes a part and a time, as in date_part('hour', t)"));
@@ -84,7 +82,6 @@ fn is_of_day(part: Part) -> bool {
     matches!(part, Hour | Minute | Second | Millisecond | Microsecond | Nanosecond)
 }
 
-/// The operand and its unit in nanoseconds; `None` for null.
 pub(super) fn operand(name: &str, time: Meaning, of_day: bool) -> Result<Option<(Operand, i128)>, ExprError> {
     let described = describe(&time);
     let takes_times = || {

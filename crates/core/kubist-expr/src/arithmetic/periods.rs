@@ -22,7 +22,6 @@ const LENGTHS: [(&str, i128); 7] = [
 /// Weeks begin on Monday; 1970-01-01 was a Thursday.
 const FIRST_MONDAY: i128 = 4 * DAY;
 
-/// Calendar periods, in months.
 const MONTHS: [(&str, i128); 5] = [("month", 1), ("quarter", 3), ("year", 12), ("decade", 120), ("century", 1_200)];
 
 pub(super) fn truncated(mut operands: Vec<Meaning>) -> Result<Meaning, ExprError> {

@@ -59,7 +59,7 @@ pub(super) fn bind(
 type Shared = Option<Arc<Compute>>;
 
 pub(super) enum Picks {
-    /// The value of the first true test; the last value has no test.
+    /// The last value has no test.
     Case {
         known: Shared,
         tests: Vec<Test>,
@@ -85,7 +85,6 @@ enum Kind {
     Written,
     /// Dates and times of the same type.
     Time(DataType),
-    /// A time literal without a type.
     AnyTime,
 }
 

@@ -50,7 +50,6 @@ pub(crate) fn called(call: &TextCall, rows: &Rows<'_>) -> Result<ArrayRef, ExprE
     })
 }
 
-/// A function from a row to its text; `None` for null.
 pub(super) type Strings<'a> = Box<dyn Fn(usize) -> Option<&'a str> + 'a>;
 
 pub(super) fn strings(array: &dyn Array) -> Result<Strings<'_>, ExprError> {

@@ -118,7 +118,6 @@ pub(super) fn plain(unit: &str) -> Option<String> {
     (sound && known && (letter(first)) && unit.chars().count() <= LONGEST).then_some(unit)
 }
 
-/// `s-1` becomes `s^-1`, `m2` becomes `m^2`.
 fn with_powers(unit: &str) -> String {
     let raised = |word: &str| {
         let name = word.trim_end_matches(|last: char| last.is_ascii_digit());

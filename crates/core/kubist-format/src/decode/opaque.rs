@@ -36,7 +36,6 @@ pub(super) struct Dictionary<'a> {
 
 pub(super) struct Values {
     raw: Vec<u8>,
-    /// Where the values begin in `raw`.
     values: usize,
     /// Where each value begins, and where the last one ends. Empty if all have `fixed` bytes.
     starts: Vec<u32>,

@@ -105,7 +105,6 @@ fn chunk(rows: &[Option<&[u8]>], fixed: Option<usize>, effort: Compression) -> V
     chunk
 }
 
-/// `None` if there are many different values.
 fn dictionary(rows: &[Option<&[u8]>]) -> Option<(Distinct, Vec<u32>)> {
     let (mut values, mut numbers) = (Distinct::default(), Vec::with_capacity(rows.len()));
     for (row, value) in rows.iter().enumerate() {
@@ -118,7 +117,6 @@ fn dictionary(rows: &[Option<&[u8]>]) -> Option<(Distinct, Vec<u32>)> {
     Some((values, numbers))
 }
 
-/// The LZ4 block of values, after its decompressed length.
 fn packed(rows: &[Option<&[u8]>], fixed: Option<usize>) -> Vec<u8> {
     let mut raw = Vec::new();
     put_bitmap(rows.iter().map(Option::is_some), &mut raw);

@@ -352,7 +352,6 @@ impl Writer {
         }
     }
 
-    /// Appends `zeros` zeros, then a one.
     fn put_unary(&mut self, mut zeros: u32) {
         while zeros >= 32 {
             self.put(0, 32);
@@ -414,10 +413,8 @@ struct Bits<'a> {
     at: usize,
 }
 
-/// Parameters to decode a key with a single zone, the usual case.
 struct Single {
     gap_bits: u32,
-    /// Bits of the zone's number ([`minimal`]).
     width: u32,
     shorter: u64,
 }

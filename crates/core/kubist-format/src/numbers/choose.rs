@@ -80,7 +80,6 @@ pub(super) fn plan<W: Word>(keys: &[W], ends: Ends<W>, effort: Compression) -> P
     Plan::Frame(ends)
 }
 
-/// Candidates and their approximate bits.
 #[inline(always)]
 fn ideas<W: Word>(keys: &[W], sample: &[W], ends: Ends<W>) -> [(usize, Idea<W>); 3] {
     let of_all = |bits: usize| bits * keys.len() / sample.len();
@@ -175,7 +174,6 @@ impl Counted {
         Counted { bits, times: times.into(), different: different.into(), once: once.into() }
     }
 
-    /// The first of the sample's most common keys.
     fn common<W: Word>(&self, sample: &[W]) -> W {
         let mut of_hash = vec![0; 1 << self.bits];
         let mut is_common = |key: &&W| {

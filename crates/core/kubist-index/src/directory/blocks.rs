@@ -261,7 +261,6 @@ impl<'a, L> Making<'a, L> {
         self.done
     }
 
-    /// Chooses the size of the next blocks for at most `more` cubes.
     fn divide(&mut self, more: usize) {
         let cubes = self.here.cubes.len() + more;
         self.most_cubes = cubes.div_ceil(cubes.div_ceil(2 * USUAL_CUBES).max(1));

@@ -11,9 +11,7 @@ const INDEXED_FROM: usize = 64 << 10;
 /// Blocks of a chunk, the unit of reading of a directory; runs of a stretch.
 const CHUNK_BLOCKS: usize = 8 * STRIDE;
 const STRETCH_RUNS: usize = 1024;
-/// Bytes of a block's entry in the directory.
 const LOCATED_BYTES: usize = 12;
-/// Bytes of the directory before the zones of its runs.
 const HEAD_BYTES: usize = 16;
 
 #[derive(Debug, PartialEq)]
