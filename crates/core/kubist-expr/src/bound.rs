@@ -230,6 +230,7 @@ pub(crate) enum PointList {
 
 #[derive(Clone, Debug)]
 pub(crate) enum Sides {
+    /// Integers times a factor, to compare times of different units.
     Int {
         left: Compute,
         left_factor: i128,
@@ -240,6 +241,7 @@ pub(crate) enum Sides {
         left: Compute,
         right: Compute,
     },
+    /// Decimals times a power of ten.
     Wide {
         left: Arc<Column>,
         left_factor: i256,

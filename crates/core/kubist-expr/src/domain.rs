@@ -412,6 +412,7 @@ impl Span {
         Span { low, high, sure_low: low, sure_high: high }
     }
 
+    /// Several values may share a key, so the keys of the bounds are not sure.
     fn inexact(low: u64, high: u64, bounded_low: bool, bounded_high: bool) -> Span {
         let sure_low = if bounded_low { low.checked_add(1) } else { Some(0) };
         let sure_high = if bounded_high { high.checked_sub(1) } else { Some(u64::MAX) };

@@ -414,6 +414,7 @@ fn among(array: &dyn Array, points: &PointList, answer: bool) -> Result<BooleanB
     Ok(valid(found, array.nulls()))
 }
 
+/// Values of types other than floats count as zero.
 fn classify(array: &dyn Array, test: impl Fn(f64) -> bool) -> Result<BooleanBuffer, ExprError> {
     let found = match array.data_type() {
         DataType::Float16 => pack(array.as_primitive::<Float16Type>().values(), |value| test(value.to_f64())),

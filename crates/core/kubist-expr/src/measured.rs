@@ -22,6 +22,7 @@ fn subject(operand: &Operand) -> String {
     }
 }
 
+/// A literal with a unit, such as `20um`.
 fn written(meaning: &Meaning) -> Option<Quantity> {
     match meaning {
         Meaning::Literal(Literal::Quantity(quantity)) => Some(quantity.clone()),
@@ -29,6 +30,7 @@ fn written(meaning: &Meaning) -> Option<Quantity> {
     }
 }
 
+/// The same, also as text where numbers are expected: `'20 um'`.
 fn quantity(meaning: &Meaning) -> Option<Quantity> {
     match meaning {
         Meaning::Literal(Literal::Text(text)) => Quantity::parse(text),

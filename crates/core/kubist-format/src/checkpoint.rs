@@ -44,6 +44,7 @@ pub fn split(bytes: &[u8]) -> std::result::Result<(Head, &[u8]), EntryError> {
 
 pub enum Body<'a> {
     Runs(&'a [u8]),
+    /// The pages per level, oldest first, and removed runs on them.
     Pages(Vec<Leaf>, Vec<RunId>),
 }
 

@@ -17,6 +17,7 @@ pub trait Keyed: Copy {
     fn key(self) -> u64;
     /// The value with this key; arbitrary for keys without a value.
     fn from_key(key: u64) -> Self;
+    /// Zero-extended.
     fn bits(self) -> u64;
     /// The value rounded to `f64`, which is monotone.
     fn number(self) -> f64;

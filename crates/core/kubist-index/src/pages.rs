@@ -51,8 +51,10 @@ impl<L> Default for Page<L> {
 /// The cubes of a page, by the size of their subtrees.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Tier {
+    /// The subtree is larger than a page.
     Upper,
     Middle,
+    /// The whole subtree is on the page.
     Lower,
 }
 

@@ -79,6 +79,7 @@ pub struct State<L> {
     cutoffs: SpreadMap<CubeId, Threshold>,
     positions: BTreeMap<String, u64>,
     rewrites: u64,
+    /// The runs and cutoffs of a prefix are stored elsewhere.
     continued: bool,
 }
 

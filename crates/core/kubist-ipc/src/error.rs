@@ -14,6 +14,7 @@ pub enum Error {
     Damaged(String),
     /// Valid Arrow IPC that this crate does not decode, or a value that is invalid for its type.
     Invalid(String),
+    /// `what` needs more bytes than the limit.
     TooLarge { what: &'static str, bytes: u64, most: u64 },
 }
 

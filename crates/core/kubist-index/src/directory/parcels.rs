@@ -69,6 +69,7 @@ struct Node {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 enum Above {
     Below,
+    /// Records that this entry did not place below.
     But(u32),
 }
 
