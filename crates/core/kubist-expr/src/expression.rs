@@ -40,7 +40,7 @@ impl Expression {
     ///
     /// # Errors
     ///
-    /// [`ExprError`] names the mistake in the text, or the column that does not fit.
+    /// [`ExprError`] names the mistake, or the column that does not fit.
     pub fn parse(sql: &str, schema: &Schema) -> Result<Expression, ExprError> {
         let meaning = bind::bind(parse::parse(sql)?, schema).map_err(|error| names::hinted(error, sql, schema))?;
         let of = match meaning {
@@ -102,7 +102,7 @@ impl Expression {
         measured::of_text(text, &operand, meant)
     }
 
-    /// The schema indices of the columns that it reads, ascending.
+    /// Ascending schema indices of the columns that it reads.
     pub fn columns(&self) -> Vec<usize> {
         let mut columns = Vec::new();
         let mut visit = |column: &Column| columns.push(column.index);

@@ -37,11 +37,9 @@ enum Of {
 }
 
 impl Grouping {
-    /// Parses an expression and binds it to `schema`.
-    ///
     /// # Errors
     ///
-    /// [`ExprError`] names the mistake in the text, or the column that does not fit.
+    /// [`ExprError`] names the mistake, or the column that does not fit.
     pub fn parse(sql: &str, schema: &Schema) -> Result<Grouping, ExprError> {
         let meaning = bind::bind(parse::parse(sql)?, schema).map_err(|error| names::hinted(error, sql, schema))?;
         let of = match meaning {
@@ -90,7 +88,7 @@ impl Grouping {
         }
     }
 
-    /// The schema indices of the columns that it reads, ascending.
+    /// Ascending schema indices of the columns that it reads.
     pub fn columns(&self) -> Vec<usize> {
         let mut columns = Vec::new();
         let mut visit = |column: &Column| columns.push(column.index);

@@ -132,7 +132,7 @@ impl Predicate {
     ///
     /// # Errors
     ///
-    /// [`ExprError`] names the mistake in the text, or the column that does not fit.
+    /// [`ExprError`] names the mistake, or the column that does not fit.
     pub fn parse(sql: &str, schema: &Schema) -> Result<Predicate, ExprError> {
         let test = bind::condition(parse::parse(sql)?, schema).map_err(|error| names::hinted(error, sql, schema))?;
         Ok(Predicate { test, parts: vec![sql.trim().to_owned()] })
@@ -162,21 +162,21 @@ impl Predicate {
         Ok(Predicate { test: Test::all(tests), parts })
     }
 
-    /// Both must be bound to the same schema.
+    /// Joins by AND. Both must be bound to the same schema.
     pub fn and(self, other: Predicate) -> Predicate {
         let mut parts = self.parts;
         parts.extend(other.parts);
         Predicate { test: Test::all(vec![self.test, other.test]), parts }
     }
 
-    /// All must be bound to the same schema. An empty list selects nothing.
+    /// Joins by OR. All must be bound to the same schema. An empty list selects nothing.
     pub fn any(predicates: Vec<Predicate>) -> Predicate {
         let parts = predicates.iter().map(|one| format!("({one})")).collect::<Vec<_>>().join(" OR ");
         let tests = predicates.into_iter().map(|one| one.test).collect();
         Predicate { test: Test::Or(tests), parts: vec![parts] }
     }
 
-    /// Rows for which the predicate is unknown are in neither.
+    /// Selects neither the rows of this predicate nor the rows for which it is unknown.
     pub fn negated(self) -> Predicate {
         let parts = vec![format!("NOT ({self})")];
         Predicate { test: bind::not(self.test), parts }

@@ -38,11 +38,9 @@ pub struct Output {
 }
 
 impl Output {
-    /// Parses an expression and binds it to `schema`.
-    ///
     /// # Errors
     ///
-    /// [`ExprError`] names the mistake in the text, or the column that does not fit.
+    /// [`ExprError`] names the mistake, or the column that does not fit.
     pub fn parse(sql: &str, schema: &Schema) -> Result<Output, ExprError> {
         let values = Grouping::parse(sql, schema)?;
         let data_type = match values.data_type() {
@@ -63,7 +61,6 @@ impl Output {
         self.unit.as_deref()
     }
 
-    /// The schema indices of the columns that it reads, ascending.
     pub fn columns(&self) -> Vec<usize> {
         self.values.columns()
     }

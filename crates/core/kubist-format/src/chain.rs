@@ -27,7 +27,7 @@ impl Chain {
         Chain::of_parts("alterations", table, "")
     }
 
-    /// The value after an entry, which contains the value before it.
+    /// The value after an entry, whose bytes contain the value before it.
     pub fn behind(entry: &[u8]) -> Chain {
         Chain(xxh3_128(entry))
     }

@@ -171,7 +171,6 @@ impl ZoneMap {
         })
     }
 
-    /// In the form for predicates.
     #[inline]
     pub fn zone(&self, zone: usize, zones: &ColumnZones) -> Zone {
         let nulls = match zones.nulls_of(zone) {

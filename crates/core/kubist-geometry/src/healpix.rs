@@ -13,7 +13,7 @@ const MOST_CELLS: u32 = 64;
 const RING_OF_FACE: [f64; 12] = [2.0, 2.0, 2.0, 2.0, 3.0, 3.0, 3.0, 3.0, 4.0, 4.0, 4.0, 4.0];
 const TURN_OF_FACE: [f64; 12] = [1.0, 3.0, 5.0, 7.0, 0.0, 2.0, 4.0, 6.0, 1.0, 3.0, 5.0, 7.0];
 
-/// From the cells along the side of a base cell: a power of two, at most 2^29.
+/// `side` is the number of cells along a base cell: a power of two, at most 2^29.
 pub fn order_of(side: i128) -> Option<u32> {
     let order = side.checked_ilog2()?;
     (order <= DEEPEST && side == 1 << order).then_some(order)

@@ -217,7 +217,7 @@ impl<L> State<L> {
         self.rewrites
     }
 
-    /// Also a removed run.
+    /// A run that an entry added, even if removed since.
     pub fn run(&self, run: RunId) -> Option<&Arc<Run<L>>> {
         self.indices.get(&run).map(|index| &self.added[*index as usize])
     }

@@ -1,4 +1,4 @@
-//! Assigns the buffers of a message to its columns, without nested ones. The decoder panics if a buffer of
+//! Assigns the buffers of a message to its columns, and skips nested columns. The decoder panics if a buffer of
 //! fixed-width values ends within a value, so such a buffer is refused here.
 
 use arrow_ipc::MetadataVersion;

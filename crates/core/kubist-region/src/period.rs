@@ -7,10 +7,10 @@ use arrow_schema::{Field, Schema};
 
 pub const PERIOD: &str = "period";
 
-/// At a right ascension or longitude: the name of the column of latitudes.
+/// The metadata key of a longitude or right ascension; its value is the name of the column of latitudes.
 pub const SPHERE: &str = "sphere";
 
-/// Longitude and latitude.
+/// The longitude and latitude on a sphere that a schema declares.
 pub fn sphere(schema: &Schema) -> Option<[String; 2]> {
     schema.fields().iter().find_map(|field| {
         let latitude = schema.field_with_name(field.metadata().get(SPHERE)?).ok()?;
@@ -19,7 +19,7 @@ pub fn sphere(schema: &Schema) -> Option<[String; 2]> {
     })
 }
 
-/// The interval of a column's values, after which space repeats. Text has its length, if it begins at 0, and
+/// The interval of a column's values, after which space repeats. Its text is the length, if it begins at 0, and
 /// otherwise both bounds: `25`, `-12.5:12.5`.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Period {

@@ -1,6 +1,6 @@
 use std::collections::BTreeMap;
 
-/// By key, of a table or a column.
+/// Metadata of a table or a column, by key.
 pub type Metadata = BTreeMap<String, serde_json::Value>;
 
 pub use kubist_region::{PERIOD, Period, SPHERE, sphere};

@@ -34,7 +34,7 @@ pub enum Domain {
     Quantile,
 }
 
-/// Each row's probability of being in a sample, fixed at creation.
+/// Each row's relative probability of being in a sample, fixed at creation.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Sampling {
