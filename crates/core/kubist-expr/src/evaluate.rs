@@ -132,7 +132,6 @@ fn same<const N: usize>(
     wanted: [bool; N],
 ) -> Result<[BooleanBuffer; N], ExprError> {
     let [yes, no] = answers(one, rows, [true, false])?;
-    // For each truth value: the rows where one of the others has it, and where all have it.
     let mut one_of = [true, false].map(|_| filled(rows.count(), false));
     let mut all_of = [true, false].map(|_| filled(rows.count(), true));
     for other in others {
@@ -230,7 +229,6 @@ fn each_value<const N: usize>(
         Operand::Compute(compute) => {
             let Vector { values, nulls } = vector(compute, rows)?;
             let array: ArrayRef = match values {
-                // 128-bit integers are passed as decimals of scale zero.
                 Values::Int(values) => Arc::new(PrimitiveArray::<Decimal128Type>::new(values.into(), nulls)),
                 Values::F32(values) => Arc::new(PrimitiveArray::<Float32Type>::new(values.into(), nulls)),
                 Values::F64(values) => Arc::new(PrimitiveArray::<Float64Type>::new(values.into(), nulls)),
@@ -297,7 +295,6 @@ fn pack<T: Copy>(values: &[T], test: impl Fn(T) -> bool) -> BooleanBuffer {
         }
         let mut word = 0u64;
         for (index, eight) in bytes.chunks_exact(8).enumerate() {
-            // Gathers the low bits of eight bytes, first byte lowest.
             let mut lanes = [0u8; 8];
             lanes.copy_from_slice(eight);
             let bits = u64::from_le_bytes(lanes).wrapping_mul(0x0102_0408_1020_4080) >> 56;

@@ -164,7 +164,6 @@ impl Segment {
         match self {
             Segment::Bytes(finder) => {
                 let needle = finder.needle();
-                // A whole-text prefix always ends at a character boundary.
                 text.as_bytes().starts_with(needle).then(|| &text[needle.len()..])
             }
             Segment::Slots(slots) => {

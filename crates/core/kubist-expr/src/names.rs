@@ -212,7 +212,6 @@ pub(crate) fn hinted(error: ExprError, text: &str, schema: &Schema) -> ExprError
             hint: format!("; `{column}` is a column: write \"{column}\""),
             available: format!("there are {} columns", schema.fields().len()),
         },
-        // Such as `country = FR`.
         None if hint.is_empty() && text.contains('=') && schema.fields().iter().any(|field| is_text(field)) => {
             let hint = format!("; a text takes single quotes: '{name}'");
             ExprError::UnknownColumn { name: name.clone(), hint, available: available.clone() }

@@ -174,7 +174,6 @@ impl Decimal {
         if exponent.saturating_add(length) > WIDEST {
             return beyond;
         }
-        // The last digit is not zero, so a negative exponent leaves a fraction.
         let (integer, exact) = if exponent >= 0 {
             (format!("{}{}", self.digits, "0".repeat(exponent as usize)), true)
         } else if length + exponent > 0 {

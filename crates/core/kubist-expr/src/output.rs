@@ -13,7 +13,6 @@ use std::sync::Arc;
 
 /// The expression and the name in `expression AS name`, if the text gives one.
 pub fn named(text: &str) -> (&str, Option<String>) {
-    // A text without tokens is a mistake, which the parser reports.
     let tokens = tokens(text).unwrap_or_default();
     let depth = tokens.iter().fold(0, |depth, (token, _)| match token {
         Token::Symbol("(") => depth + 1,

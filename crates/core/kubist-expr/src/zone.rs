@@ -242,7 +242,6 @@ fn answers(test: &Test, zone: &Statistics<'_>) -> Answers {
             let mut all = Answers { yes: true, no: false, unknown: false };
             for test in tests {
                 let next = answers(test, zone);
-                // AND is unknown if one part is unknown and no part is false.
                 all.unknown = (all.unknown && (next.yes || next.unknown)) || (next.unknown && all.yes);
                 all.yes &= next.yes;
                 all.no |= next.no;
@@ -256,7 +255,6 @@ fn answers(test: &Test, zone: &Statistics<'_>) -> Answers {
 fn any(parts: impl Iterator<Item = Answers>) -> Answers {
     let mut any = Answers { yes: false, no: true, unknown: false };
     for next in parts {
-        // OR is unknown if one part is unknown and no part is true.
         any.unknown = (any.unknown && (next.no || next.unknown)) || (next.unknown && any.no);
         any.no &= next.no;
         any.yes |= next.yes;

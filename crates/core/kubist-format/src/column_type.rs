@@ -45,7 +45,6 @@ pub fn user_type(data_type: &DataType) -> Option<DataType> {
         | Decimal128(_, _)
         | Decimal256(_, _) => Some(data_type.clone()),
         Dictionary(_, values) if !matches!(values.as_ref(), Dictionary(_, _)) => {
-            // arrow-cast can pack dictionaries with these value types.
             let packs = values.is_integer()
                 || matches!(
                     values.as_ref(),

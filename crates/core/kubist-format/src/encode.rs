@@ -128,7 +128,6 @@ fn encode_packed<W: Word>(of: &Rows<'_>, mut put_keys: impl FnMut(&[u32], &mut V
             nulls.null_count() == nulls.len() || rows.iter().all(|row| nulls.is_null(*row as usize))
         };
         if nulls.is_some_and(is_null) {
-            // The common case for sparse columns: the whole page is null.
             out.zones.min.resize(out.zones.min.len() + page.len(), 0);
             out.zones.max.resize(out.zones.max.len() + page.len(), 0);
             out.zones.nulls.extend_from_slice(page);

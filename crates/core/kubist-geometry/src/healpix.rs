@@ -119,7 +119,6 @@ fn end(order: u32, low: Point, high: Point, top: bool) -> u64 {
         if top { ((cell + 1) << below) - 1 } else { cell << below }
     };
     let mut left = MOST_CELLS;
-    // Cells to examine, the best last.
     let first = |cells: std::ops::Range<u64>| -> Vec<u64> { if top { cells.collect() } else { cells.rev().collect() } };
     let mut stack: Vec<(u32, u64)> = first(0..12).into_iter().map(|cell| (0, cell)).collect();
     while let Some((at, cell)) = stack.pop() {

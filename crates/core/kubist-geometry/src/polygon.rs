@@ -148,7 +148,6 @@ impl Polygon {
         }
         match least == low && most == high && self.has(least) {
             true => Place::Inside,
-            // A box without an edge is on one side of the border.
             false => Place::Outside,
         }
     }

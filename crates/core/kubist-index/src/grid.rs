@@ -169,7 +169,6 @@ impl Scale {
 
     /// The smallest value whose coordinate is at least this; infinity if there is none.
     pub fn value_at(&self, coordinate: u32, bits: u32) -> f64 {
-        // Coordinates are monotone in the order keys, so binary search finds it.
         let (mut low, mut high) = (f64::NEG_INFINITY.key(), f64::INFINITY.key());
         while low < high {
             let middle = low + (high - low) / 2;

@@ -45,7 +45,6 @@ mod tests {
             .collect();
         let expected: [&[u64]; 8] = [&[1], &[2], &[2, 1], &[4], &[4, 1], &[4, 2], &[4, 2, 1], &[8]];
         assert_eq!(shapes, expected);
-        // Small levels are always merged, and a large one merges with all.
         assert_eq!(kept(&[100, 9], 1, 10), 1);
         assert_eq!(kept(&[100, 10], 1, 10), 2);
         assert_eq!(kept(&[100, 40], 60, 10), 0);

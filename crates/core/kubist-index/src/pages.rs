@@ -386,7 +386,6 @@ mod tests {
                 let met = pages.iter().filter(|(summary, _)| summary.meets(&forest, &region, range));
                 let near = part(&forest, met.map(|(_, page)| page));
                 let read = |directory: &Directory<()>| read(directory, &region, range);
-                // With fewer cutoffs known, more live runs may be read.
                 prop_assert!(read(&near).is_superset(&read(&whole)));
             }
         }

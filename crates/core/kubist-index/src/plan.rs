@@ -94,7 +94,6 @@ impl<L> Directory<L> {
         steps: &mut Steps<'_, S>,
     ) -> Result<(), S::Stopped> {
         let starts: Vec<&Start> = starts.iter().filter(|start| geometry.meets(start.region, grid_box)).collect();
-        // The starts below each cube, and the starts that use its replicas.
         let (mut below, mut using): (BTreeMap<_, Vec<&Start>>, BTreeMap<_, Vec<&Start>>) = Default::default();
         for start in &starts {
             steps.step(1 + start.region.level() as usize)?;

@@ -87,7 +87,6 @@ impl<L> Directory<L> {
         let k = tree.dimensions();
         let inside = (0..k).all(|d| grid_box.low[d] <= span.low[d] && span.high[d] <= grid_box.high[d]);
         if inside || self.cutoff(cube).admits(range.last) || !self.has_replicas_below(tree, cube) {
-            // The runs here and below are read from any start.
             chosen.push(Start { region: cube, source });
             return Ok((best, 0.0));
         }

@@ -127,7 +127,6 @@ fn halved(top: u128, i: usize) -> u128 {
 
 fn merged(a: Vec<u32>, b: Vec<u32>) -> Vec<u32> {
     let mut both: Vec<u32> = a.into_iter().chain(b).collect();
-    // The stable sort merges two ascending runs in one pass.
     both.sort();
     both
 }

@@ -31,7 +31,6 @@ impl<'a> Layout<'a> {
             DataType::LargeUtf8 | DataType::LargeBinary => 8,
             DataType::Utf8View | DataType::BinaryView => VIEW_BYTES,
             DataType::Dictionary(keys, _) => keys.primitive_width().unwrap_or(1) as u64,
-            // Bits and fixed-size binary values have no width to check.
             other => other.primitive_width().unwrap_or(1) as u64,
         };
         let numbers = self.next_of(data_type)?.get(1).copied().unwrap_or(0);

@@ -76,7 +76,6 @@ fn divide(mut sample: Vec<&[f64]>, tile: Tile, most: f64, tiles: &mut Vec<Tile>)
     let lowest = sample.iter().map(|position| position[widest]).fold(f64::INFINITY, f64::min);
     let mut cut = sample[middle][widest];
     if cut <= lowest {
-        // More than half of the sample has the lowest number: cut above it.
         cut = sample.iter().map(|position| position[widest]).filter(|x| *x > lowest).fold(f64::INFINITY, f64::min);
     }
     let (below, above) = sample.into_iter().partition(|position: &&[f64]| position[widest] < cut);

@@ -87,7 +87,6 @@ fn operand(operand: Operand, to: DataType) -> Result<Meaning, ExprError> {
             Family::Bool | Family::Int { .. } | Family::Decimal { .. } | Family::Float(_),
             Family::Int { first, last },
         ) => Cast::Whole { first, last },
-        // A time becomes a number in its column's unit.
         (Family::Instant { .. } | Family::TimeOfDay { .. } | Family::Duration { .. }, Family::Int { first, last }) => {
             Cast::Whole { first, last }
         }

@@ -199,7 +199,6 @@ mod tests {
             (i128::from(i64::MAX), "m", "km", None),
         ] {
             let found = Conversion::between(from, to).unwrap().map_or(Some(value), |change| change.of_integer(value));
-            // 5 inches are 127 mm, 1 inch is 25.4 mm.
             assert_eq!(found, expected, "{value} {from} in {to}");
         }
     }

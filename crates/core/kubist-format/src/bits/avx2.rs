@@ -271,7 +271,6 @@ unsafe fn merge_wide(which: &[u8], values: &[u64], from: [usize; 2], out: &mut V
                 RANKS[half as usize][2],
                 RANKS[half as usize][3],
             ])));
-            // A word takes two 32-bit lanes.
             let twice = _mm256_slli_epi64(ranks, 1);
             let high = _mm256_slli_epi64(_mm256_add_epi64(twice, _mm256_set1_epi64x(1)), 32);
             let lanes = _mm256_or_si256(twice, high);

@@ -25,7 +25,6 @@ const LEVEL: usize = 8;
 const WORTH: usize = 8;
 
 pub(super) fn packed<W: Word>(keys: &[W], most_bytes: usize) -> Option<Vec<u8>> {
-    // The keys unchanged, as differences from the previous key, and from an earlier similar key.
     let back = (WORTH * repeated(keys) >= keys.len()).then_some(DeltaSpec::TryLookback);
     let each = [DeltaSpec::NoOp, DeltaSpec::TryConsecutive(1)].into_iter().chain(back);
     let all = each.filter_map(|delta| packed_by(keys, delta));

@@ -202,7 +202,6 @@ fn border<W: Word>(sample: &[W], ends: Ends<W>) -> (usize, W) {
             continue;
         }
         below += more as usize;
-        // The narrowest second frame with all other keys.
         while second > 0 {
             let more = beyond + from_high[64 - second] as usize;
             if more > below {
@@ -236,7 +235,6 @@ fn widths<W: Word>(sample: &[W], from_end: impl Fn(W) -> W) -> [u32; 65] {
 
 #[inline(always)]
 fn dictionary<W: Word>(keys: &[W], ends: Ends<W>, most_bits: usize) -> Option<Plan<W>> {
-    // A hash table with linear probing of indices of values, plus one.
     let hash_bits = bits::width_of(2 * keys.len() as u64 - 1);
     let mut numbers = vec![0u16; 1 << hash_bits];
     let (mut values, mut codes) = (Vec::<W>::with_capacity(64), Vec::<u16>::with_capacity(keys.len()));
