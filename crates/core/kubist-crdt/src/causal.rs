@@ -35,7 +35,7 @@ impl<I, S: Default> Default for Causal<I, S> {
 }
 
 impl<I: Copy + Ord, S: DotStore<I>> Causal<I, S> {
-    /// The least upper bound of two states. It is commutative, associative and idempotent.
+    /// The least upper bound of two states: a commutative, associative and idempotent operation.
     pub fn join(&mut self, other: &Causal<I, S>) {
         self.store.join(&self.context, &other.store, &other.context);
         self.context.join(&other.context);

@@ -161,7 +161,7 @@ impl<I: Copy + Ord> DotFun<I, Tally> {
     }
 }
 
-/// A map to dot stores. A key without a dot is not in the map.
+/// A map to dot stores, without keys that have no dot.
 ///
 /// Join (figure 4): `v(k) = (m(k), c) ⊔ (m'(k), c')` for each key of either, if it is not empty.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]

@@ -36,7 +36,7 @@ pub struct PureSet<I, E> {
 }
 
 impl<I: Copy + Ord, E: Clone + Ord> PureSet<I, E> {
-    /// A site without an element. `others` are all other sites; stability waits for each.
+    /// A site without an element. `others` are all other sites, for which stability waits.
     pub fn new(site: I, others: impl IntoIterator<Item = I>) -> PureSet<I, E> {
         let heard = others.into_iter().filter(|other| *other != site).map(|other| (other, Vector::default())).collect();
         PureSet { site, inbox: Inbox::default(), stable: BTreeSet::new(), log: Vec::new(), heard }

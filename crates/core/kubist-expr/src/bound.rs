@@ -38,7 +38,7 @@ pub(crate) enum Kind {
 #[derive(Clone, Debug)]
 pub(crate) struct Compute {
     pub kind: Kind,
-    /// A date, a time, or the type of a cast. `None` for plain numbers.
+    /// A date, a time, or the type of a cast; `None` for plain numbers.
     pub stored: Option<DataType>,
     pub unit: Option<Arc<Unit>>,
     pub step: Step,
@@ -87,7 +87,7 @@ pub(crate) enum Cast {
 pub(crate) enum Period {
     /// A multiple of `length` from `offset` on, in units of the column.
     Units { length: i128, offset: i128 },
-    /// Calendar months. `day` is the length of a day in units of the column.
+    /// Calendar months, with the length of a `day` in units of the column.
     Months { months: i128, day: i128 },
 }
 
@@ -131,7 +131,7 @@ pub(crate) enum Function {
     Truncate(Period),
     /// A field of a date or time whose unit has this many nanoseconds.
     Part(Part, i128),
-    /// Adds months and units. `day` is the length of a day in units.
+    /// Adds months and units, with the length of a `day` in units.
     Shift {
         months: i128,
         units: i128,

@@ -90,7 +90,7 @@ impl Cell for i256 {
     }
 }
 
-/// Runs `$body` with `$values` bound to the array's native values. The caller must import `AsArray`.
+/// Runs `$body` with `$values` bound to the array's native values; the caller must import `AsArray`.
 macro_rules! with_native_values {
     ($array:expr, $values:ident => $body:expr, _ => $otherwise:expr) => {{
         let array: &dyn arrow_array::Array = $array;

@@ -64,7 +64,7 @@ pub(crate) enum Width {
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) enum Point {
     Whole(i256),
-    /// With the precision of the family. Zero is positive.
+    /// With the precision of the family; zero is positive.
     Float(f64),
     Bytes(Arc<[u8]>),
 }
@@ -317,7 +317,7 @@ impl Width {
         Some(match self {
             Width::F64 => value.next_up(),
             Width::F32 => (value as f32).next_up().into(),
-            // One step in total order. Values here are never -0.0 or NaN.
+            // One step in total order, because values here are never -0.0 or NaN.
             Width::F16 => f16::from_key(f16::from_f64(value).key() + 1).to_f64() + 0.0,
         })
     }

@@ -35,7 +35,7 @@ pub(crate) fn lengths(text: &Text, rows: &Rows<'_>) -> Result<(Vec<i128>, Option
     Ok(((0..array.len()).map(length).collect(), array.logical_nulls()))
 }
 
-/// One bit per row for each `wanted` truth value. Every test and number is computed once.
+/// One bit per row for each `wanted` truth value, where every test and number is computed once.
 pub(crate) fn answers<const N: usize>(
     test: &Test,
     rows: &Rows<'_>,
@@ -147,7 +147,7 @@ fn same<const N: usize>(
     }))
 }
 
-/// `each` receives the rows of each first true test of a `CASE`. Returns the remaining rows.
+/// Calls `each` with the rows of each first true test of a `CASE`, and returns the remaining rows.
 pub(crate) fn untold<T>(
     whens: &[(Test, T)],
     rows: &Rows<'_>,

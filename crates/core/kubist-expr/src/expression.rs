@@ -216,7 +216,7 @@ impl Expression {
 #[derive(Clone, Debug, Default)]
 pub struct Wholes {
     values: Vec<i128>,
-    /// Missing rows. Rows past the end of the vector are present.
+    /// Rows past the end of the vector are present.
     missing: Vec<bool>,
 }
 
@@ -241,7 +241,7 @@ fn of_column(array: &dyn Array) -> Result<Vector, ExprError> {
     Ok(Vector { values: Values::Int(values), nulls: wide.nulls().cloned() })
 }
 
-/// Reads a column directly as doubles. Arithmetic keeps its kind until the result.
+/// Reads a column directly as doubles, while arithmetic keeps its kind until the result.
 fn in_doubles(operand: Operand) -> Compute {
     match operand {
         Operand::Column(column) => Compute { kind: Kind::F64, ..computed(Operand::Column(column)) },

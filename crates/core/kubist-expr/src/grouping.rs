@@ -69,7 +69,7 @@ impl Grouping {
         Ok(Grouping { of, data_type })
     }
 
-    /// The type of the column or cast. Computed integers have 128 bits (decimals of scale 0).
+    /// The type of the column or cast, or 128 bits (decimals of scale 0) for computed integers.
     pub fn data_type(&self) -> &DataType {
         &self.data_type
     }
@@ -104,7 +104,7 @@ impl Grouping {
     }
 
     /// One value per row. The batch needs only the columns that the expression reads, found by name. A true
-    /// `stopped` cancels.
+    /// `stopped` cancels the evaluation.
     ///
     /// # Errors
     ///

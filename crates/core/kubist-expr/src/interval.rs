@@ -170,7 +170,7 @@ impl Interval {
         }
     }
 
-    /// Bounds of a sine or cosine. `maximum` and `minimum` are turning points.
+    /// Bounds of a sine or cosine with these turning points.
     fn wave(self, of: impl Fn(f64) -> f64, maximum: f64, minimum: f64) -> Interval {
         let others = self.others || !self.is_finite();
         let whole = Interval { low: -1.0, high: 1.0, others };
@@ -206,7 +206,7 @@ impl Neg for Interval {
     }
 }
 
-/// The nearest float of an integer. Larger integers have no smaller floats.
+/// The nearest float; larger integers have no smaller floats.
 pub(crate) fn float(whole: i256) -> f64 {
     match whole.to_i128() {
         Some(whole) => whole as f64,
@@ -363,7 +363,7 @@ impl Bounds<'_> {
     }
 }
 
-/// After rounding. Integers that may not fit have no bounds, because their evaluation fails.
+/// Rounds, and removes the bounds of integers that may not fit, because their evaluation fails.
 fn bounded(kind: Kind, of: Interval) -> Interval {
     let is_too_large = kind == Kind::Int && !of.is_empty() && of.low.abs().max(of.high.abs()) > MOST_INTEGER;
     if is_too_large { Interval::ANY } else { of.in_kind(kind) }

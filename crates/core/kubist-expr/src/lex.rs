@@ -128,7 +128,7 @@ impl<'a> Lexer<'a> {
             return Err(mistake(self.text, start, why));
         }
         let Some(number) = Decimal::parse(text) else {
-            // A unit consists of letters. An `e` may begin an exponent.
+            // A unit consists of letters; an `e` may begin an exponent.
             let is_unit = |unit: &str| !unit.contains(|c: char| "_.".contains(c) || c.is_ascii_digit());
             let is_glued = |unit: &str| is_unit(unit) && !["e", "E"].contains(&unit);
             return match Quantity::parse(text).filter(|quantity| is_glued(&quantity.unit)) {

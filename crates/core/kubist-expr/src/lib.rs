@@ -162,14 +162,14 @@ impl Predicate {
         Ok(Predicate { test: Test::all(tests), parts })
     }
 
-    /// Joins by AND. Both must be bound to the same schema.
+    /// Joins two predicates of the same schema by AND.
     pub fn and(self, other: Predicate) -> Predicate {
         let mut parts = self.parts;
         parts.extend(other.parts);
         Predicate { test: Test::all(vec![self.test, other.test]), parts }
     }
 
-    /// Joins by OR. All must be bound to the same schema. An empty list selects nothing.
+    /// Joins predicates of the same schema by OR; an empty list selects nothing.
     pub fn any(predicates: Vec<Predicate>) -> Predicate {
         let parts = predicates.iter().map(|one| format!("({one})")).collect::<Vec<_>>().join(" OR ");
         let tests = predicates.into_iter().map(|one| one.test).collect();
@@ -232,7 +232,7 @@ impl Predicate {
         tests.iter().map(KeyRanges::of).collect()
     }
 
-    /// Decides from the statistics of a zone. `zone` returns a column's statistics by its schema index.
+    /// Decides from a zone's statistics, which `zone` returns by the schema index of the column.
     pub fn verdict(&self, zone: &dyn Fn(usize) -> Zone) -> Verdict {
         zone::verdict(&self.test, zone)
     }

@@ -35,7 +35,7 @@ enum Kind {
 
 #[derive(Clone, Debug)]
 struct Like {
-    /// Between the `%`. Only the first and the last one can be empty.
+    /// Between the `%`; only the first and the last one can be empty.
     segments: Vec<Segment>,
     ignore_case: bool,
 }
@@ -54,7 +54,7 @@ enum Slot {
 }
 
 impl Pattern {
-    /// `%` is any text and `_` any character. The character after `escape` stands for itself.
+    /// `%` is any text, `_` any character, and the character after `escape` stands for itself.
     pub(crate) fn new(pattern: &str, escape: Option<char>, ignore_case: bool) -> Result<Pattern, ExprError> {
         if pattern.len() > LONGEST {
             return Err(ExprError::TooLarge { limit: format!("{LONGEST} bytes of a pattern") });

@@ -69,7 +69,7 @@ pub(crate) fn computed(operand: Operand) -> Compute {
             let unit = column.unit.clone();
             Compute { unit, ..Compute::new(kind_of(&column), Step::Column(column)) }
         }
-        // Callers exclude texts by their family. A text as a number would be null.
+        // Callers exclude texts by their family; a text as a number would be null.
         Operand::Text(_) => Compute::new(Kind::Int, Step::Coalesce(Vec::new())),
     }
 }

@@ -138,7 +138,7 @@ fn scales(factor: &Meaning) -> bool {
     }
 }
 
-/// The unit of an operand. It is removed from a literal.
+/// Returns an operand's unit, and removes it from a literal.
 fn taken(operand: &mut Meaning, units: &Arc<Units>) -> Result<Of, ExprError> {
     if let Some(quantity) = quantity(operand) {
         let unit = Unit::new(&quantity.unit, units).checked(&quantity)?;

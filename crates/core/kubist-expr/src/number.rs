@@ -52,7 +52,7 @@ pub(crate) const MOST_WIDTH_DIGITS: usize = 15;
 const WIDEST: i64 = 77;
 
 impl Decimal {
-    /// Reads `12`, `1.5`, `.5`, `5.`, `1e-5`, without a sign. `None` if it is not a number.
+    /// Reads `12`, `1.5`, `.5`, `5.`, `1e-5`, without a sign; `None` if it is not a number.
     pub(crate) fn parse(text: &str) -> Option<Decimal> {
         let (mantissa, power) = match text.find(['e', 'E']) {
             Some(at) => (&text[..at], Some(&text[at + 1..])),

@@ -51,7 +51,7 @@ impl Output {
         Ok(Output { values, data_type, unit })
     }
 
-    /// The type of the column or cast. Other computed integers have 64 bits.
+    /// The type of the column or cast, or 64 bits for other computed integers.
     pub fn data_type(&self) -> &DataType {
         &self.data_type
     }

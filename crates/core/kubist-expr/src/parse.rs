@@ -19,10 +19,10 @@ use arrow_schema::DataType;
 /// Includes chains of operators.
 const MAX_HEIGHT: usize = 128;
 
-/// Nested parentheses, calls and signs. Each takes some kB of stack in an unoptimised build.
+/// Nested parentheses, calls and signs, which take some kB of stack each in an unoptimised build.
 const MAX_DEPTH: usize = 64;
 
-/// Limit of a text's bytes. Parsing and binding may take some hundred times as much memory.
+/// Bytes of a text. Parsing and binding may take some hundred times as much memory.
 const MOST_BYTES: usize = 16 << 20;
 
 const FOREIGN: &[&str] = &[
@@ -547,7 +547,7 @@ impl Parser<'_> {
         if RESERVED.contains(&upper) {
             return Err(self.unexpected());
         }
-        // A column can have the name of an unsupported keyword. The next token decides.
+        // A column can have the name of an unsupported keyword, so the next token decides.
         let named = match self.ahead(1) {
             Token::Symbol("(" | "[") => false,
             Token::Symbol(_) | Token::End => true,

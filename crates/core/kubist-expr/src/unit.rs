@@ -136,7 +136,7 @@ impl Known {
 pub(crate) struct Unit {
     /// The name for people.
     pub name: Arc<str>,
-    /// Units and their powers in [`PARTS`]. Each occurs once, with a nonzero power.
+    /// Units and their nonzero powers in [`PARTS`], each once.
     factors: Vec<(Arc<str>, i32)>,
     /// The name in the syntax of fend-core; `None` if it knows no such unit.
     asked: Option<String>,
@@ -195,7 +195,7 @@ impl Unit {
         Unit { scaled: true, ..self.clone() }
     }
 
-    /// As a number in this unit. Errors name `subject`.
+    /// As a number in this unit; errors name `subject`.
     pub fn number(&self, quantity: &Quantity, subject: &str) -> Result<Number, ExprError> {
         match self.met(quantity, subject, Role::Compared)? {
             Met::Number(number) => Ok(number),
@@ -295,7 +295,7 @@ impl Unit {
         self.factors.len() == other.factors.len() && self.factors.iter().all(|factor| other.factors.contains(factor))
     }
 
-    /// `power` is 1 or -1. `None` if all factors cancel or there are too many.
+    /// `power` is 1 or -1; `None` if all factors cancel or there are too many.
     pub fn times(&self, other: &Unit, power: i32) -> Option<Unit> {
         let mut factors = self.factors.clone();
         for (name, parts) in &other.factors {

@@ -68,7 +68,7 @@ impl Values {
         Ok(numbers)
     }
 
-    /// The numbers in a wider kind. Only integers beyond 2^53 are rounded.
+    /// The numbers in a wider kind, which rounds only integers beyond 2^53.
     pub(crate) fn into_kind(self, kind: Kind) -> Values {
         match (kind, self) {
             (Kind::F64, Values::Int(values)) => Values::F64(values.into_iter().map(|value| value as f64).collect()),

@@ -58,7 +58,7 @@ pub struct NewWriters {
     pub rewrites: u64,
 }
 
-/// A published grid after the first. It never changes.
+/// A published grid after the first, which never changes.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct NewGrid {
     /// From 1.

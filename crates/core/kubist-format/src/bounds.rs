@@ -72,7 +72,7 @@ enum Scale {
 pub struct Steps {
     base: u64,
     top: u64,
-    /// The scale covers `low` to `high`. Lower and higher keys have one step each.
+    /// The scale covers `low` to `high`; lower and higher keys have one step each.
     low: u64,
     high: u64,
     /// Maximum number of steps, and number of steps of the scale.
@@ -289,7 +289,7 @@ impl Steps {
         [below, above].into_iter().filter(|far| *far > 0).for_each(|far| put_number(far, out));
     }
 
-    /// Reads the steps. Bounds follow, unless all are equal.
+    /// Reads the steps; bounds follow, unless all are equal.
     ///
     /// # Errors
     ///
@@ -343,7 +343,7 @@ bits::vectorised! {
     }
 }
 
-/// Appends the lower and upper bound of each zone. No bound is outside the steps.
+/// Appends the lower and upper bound of each zone, all within the steps.
 pub fn put(bounds: &[u64], steps: Steps, out: &mut Vec<u8>) {
     steps.put(out);
     if steps.base == steps.top {

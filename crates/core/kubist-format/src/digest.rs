@@ -220,7 +220,7 @@ impl Digest {
         }
     }
 
-    /// Encodes the abstracts of the added pages. Called once.
+    /// Encodes the abstracts of the added pages; called once.
     pub fn encode_abstracts(&mut self, forest: &Forest) -> Vec<u8> {
         let mut runs = std::mem::take(&mut self.abstracts);
         let around = std::mem::take(&mut self.around).finish();

@@ -44,7 +44,7 @@ pub struct Link {
     pub previous: Chain,
     /// A random number, which distinguishes commits of two copies of a table.
     pub salt: u64,
-    /// Number of alterations that the writer knew. Readers report if one is missing later.
+    /// Number of alterations that the writer knew, so that readers can report one that is missing later.
     pub alterations: u64,
 }
 
@@ -65,7 +65,7 @@ pub struct RewriteEntry {
     pub unix_ms: u64,
 }
 
-/// The first byte of a commit entry. Its number and rows follow.
+/// The first byte of a commit entry, before its number and rows.
 pub const COMMIT: u8 = 1;
 const REWRITE: u8 = 2;
 

@@ -15,7 +15,7 @@ use serde::{Deserialize, Serialize};
 use crate::error::EntryError;
 use crate::wire::{MOST_STREAM_BYTES, Reader};
 
-/// The format version of new tables. Tables of a higher version are refused.
+/// The format version of new tables; tables of a higher version are refused.
 pub const FORMAT_VERSION: u32 = 1;
 
 /// Properties of a table that are fixed at creation.

@@ -18,7 +18,7 @@ use crate::entry::{CommitEntry, StepMark};
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
 pub struct Progress {
     pub commits: u64,
-    /// All rows ever committed. The count replaces a missing identity.
+    /// All rows ever committed, a count that replaces a missing identity.
     pub rows: u64,
     pub live_rows: u64,
     /// The chain after the last entry, and its position.
@@ -75,10 +75,10 @@ pub struct History {
     pub rewritten: Chain,
     /// Minimum number of alterations when a commit was written.
     pub needs_alterations: u64,
-    /// After the last alteration; 0 before the first. Checkpoints contain no alterations.
+    /// After the last alteration, or 0 before the first; checkpoints contain no alterations.
     #[serde(skip)]
     pub altered: Chain,
-    /// In the order of their alterations; the last one counts. Checkpoints contain none.
+    /// In the order of their alterations, where the last one counts; checkpoints contain none.
     #[serde(skip)]
     pub declared_anew: Vec<(i64, Declared)>,
 }

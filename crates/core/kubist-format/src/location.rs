@@ -17,11 +17,11 @@ pub struct Location {
     /// Smallest and largest coordinate of its rows in each dimension.
     pub low: [u32; MAX_DIMENSIONS],
     pub high: [u32; MAX_DIMENSIONS],
-    /// The commit that wrote it; `None` for runs of a rewrite. Not stored with the run.
+    /// The commit that wrote it, not stored with the run; `None` for runs of a rewrite.
     pub origin: Option<Arc<Origin>>,
-    /// The secondary index over the run, if any. Not stored with the run.
+    /// The secondary index over the run, if any; not stored with the run.
     pub lookup: Option<Arc<Lookup>>,
-    /// Ranges of columns that are not dimensions. Not stored with the run.
+    /// Ranges of columns that are not dimensions, not stored with the run.
     pub ranges: Option<RunRanges>,
 }
 

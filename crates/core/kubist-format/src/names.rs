@@ -25,9 +25,9 @@ pub const HOLDS: &str = "holds/";
 /// A copy's records of its origin, and of the sites with which it exchanged rows.
 pub const SYNC: &str = "sync/";
 
-/// Prefix of segments of pages. Names end with the creation time.
+/// Prefix of segments of pages, whose names end with the creation time.
 pub const PAGES_SEGMENT: &str = "pages-";
-/// Prefix of segments of rewrites. Names end with the creation time, so that none is reused.
+/// Prefix of segments of rewrites, whose names end with the creation time, so that none is reused.
 pub const REWRITE_SEGMENT: &str = "rewrite-";
 
 pub fn number_of(name: &str) -> u64 {

@@ -98,7 +98,7 @@ pub struct Gathered {
 }
 
 impl Gathered {
-    /// Adds a run. Each run must have the same stored columns, ascending.
+    /// Adds a run, which must have the same stored columns as the others, ascending.
     pub fn add(&mut self, of_run: impl Iterator<Item = (usize, Zone)>) {
         let is_first = self.columns.is_empty();
         for (index, (column, zone)) in of_run.enumerate() {
@@ -121,7 +121,7 @@ impl Gathered {
 #[derive(Default)]
 pub struct Around {
     groups: usize,
-    /// Per stored column, the ranges of the groups. Trailing groups without a range are omitted.
+    /// Per stored column, the ranges of the groups, without trailing groups that have no range.
     columns: BTreeMap<usize, Vec<Option<Zone>>>,
 }
 

@@ -18,7 +18,7 @@ pub struct Span {
 }
 
 impl Span {
-    /// From a zone's first selected row to its last. The zone begins at index `begin`.
+    /// From the first selected row to the last of a zone that begins at index `begin`.
     pub(crate) fn around(begin: usize, rows: Rows) -> Span {
         let (first, end) = (rows.trailing_zeros(), Rows::BITS - rows.leading_zeros());
         if rows == 0 {

@@ -181,7 +181,7 @@ impl ZoneMap {
         Zone { min: zones.min[zone], max: zones.max[zone], nulls }
     }
 
-    /// Whether the map stores these bounds of a zone's column. `min` and `max` exclude nulls.
+    /// Whether the map stores these bounds of a zone's column, which exclude nulls.
     pub fn states_bounds(&self, column: usize, zone: usize, min: u64, max: u64) -> bool {
         let zones: &ColumnZones = &self.columns[column];
         let is_null = zones.nulls_of(zone) == self.rows[zone];

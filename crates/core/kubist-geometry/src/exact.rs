@@ -63,7 +63,7 @@ mod tests {
 
     #[test]
     fn points_on_and_beside_a_line_are_told_apart() {
-        // The line y = x. Rounding alone would decide these.
+        // Rounding alone would decide these points near the line y = x.
         let (a, b) = ([12.0, 12.0], [24.0, 24.0]);
         for step in 0..256 {
             let place = 0.5 + f64::from(step) * f64::EPSILON / 2.0;

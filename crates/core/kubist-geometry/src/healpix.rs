@@ -4,7 +4,7 @@
 use crate::Point;
 use crate::sky::separations;
 
-/// The deepest order. Its cells have a side of about 0.4 milliarcseconds.
+/// The deepest order, whose cells have a side of about 0.4 milliarcseconds.
 pub const DEEPEST: u32 = 29;
 /// Beyond this sine of the latitude, the distance from the pole has more digits than the sine.
 const NEAR_POLE: f64 = 0.99;

@@ -112,7 +112,7 @@ impl Polygon {
         self.edges.len()
     }
 
-    /// Whether a point is inside or on an edge. NaN is outside.
+    /// Whether a point is inside or on an edge; NaN is outside.
     pub fn has(&self, point: Point) -> bool {
         if !is_between(self.low, self.high, point) {
             return false;

@@ -7,7 +7,7 @@
 
 pub const KEY_BITS: u32 = 96;
 pub(crate) const CUBE_BITS: u32 = KEY_BITS + 8;
-/// The highest grid number. An id after its tree must still fit.
+/// The highest grid number, whose tree must leave an id after it.
 pub const LAST_GRID: u32 = (1 << (128 - CUBE_BITS)) - 2;
 pub const MAX_DIMENSIONS: usize = 8;
 

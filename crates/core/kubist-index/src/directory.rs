@@ -32,7 +32,7 @@ pub struct Changes<L> {
     pub added: Vec<Arc<Run<L>>>,
     /// New cutoffs; may include others.
     pub cutoffs: Vec<(CubeId, Threshold)>,
-    /// Removed runs. Replicas that copy them are dead too.
+    /// Removed runs; replicas that copy them are dead too.
     pub removed: SpreadSet<RunId>,
 }
 

@@ -56,7 +56,7 @@ impl<'a, S: Stop> Steps<'a, S> {
     }
 }
 
-/// Unstable sort. After an error the order is undefined, and items may be duplicated.
+/// Unstable sort, which after an error leaves an undefined order and maybe duplicates.
 ///
 /// # Errors
 ///

@@ -204,7 +204,7 @@ fn extremes(values: impl IntoIterator<Item = f64>) -> (f64, f64) {
         .fold((f64::INFINITY, f64::NEG_INFINITY), |(low, high), value| (low.min(value), high.max(value)))
 }
 
-/// Monotone, in [0, 1]. All numbers are halved if the width would overflow.
+/// Monotone, in [0, 1]; all numbers are halved if the width would overflow.
 #[inline]
 fn fraction(low: f64, high: f64, value: f64) -> f64 {
     let width = high - low;

@@ -70,7 +70,7 @@ pub struct Summary {
     pub span: GridBox,
     /// The lowest and highest priority of its runs. In a later level, the lowest cutoff counts too.
     pub priorities: (u64, u64),
-    /// The same lower bound for primary runs only. If unknown, the lowest priority of all runs.
+    /// The lowest priority of its primary runs and, in a later level, of its cutoffs; if unknown, of all runs.
     pub primaries_from: u64,
 }
 
@@ -144,7 +144,7 @@ impl<L> Page<L> {
 #[derive(Clone, Copy, Debug)]
 pub struct Sizes {
     pub page: usize,
-    /// At most the size of a page. If equal, there is no middle tier.
+    /// At most the size of a page; if equal, there is no middle tier.
     pub subtree: usize,
 }
 

@@ -21,7 +21,7 @@ pub struct PriorityRange {
     pub last: u64,
 }
 
-/// An exclusive upper bound on priorities in `0..=2^64`. 2^64 admits every priority.
+/// An exclusive upper bound on priorities in `0..=2^64`, where 2^64 admits every priority.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Threshold(u128);
 
@@ -123,7 +123,7 @@ pub fn inclusion(weight: f32, range: PriorityRange) -> f64 {
     below(range.last as u128 + 1) - below(range.first.into())
 }
 
-/// Tags of canonical parts. They are hashed, so their numbers must not change.
+/// Tags of canonical parts, whose numbers must not change because they are hashed.
 mod tag {
     pub const NULL: u8 = 0;
     pub const BOOLEAN: u8 = 1;

@@ -37,7 +37,7 @@ struct Above<'a, L> {
 }
 
 impl<L> Directory<L> {
-    /// The starts in one tree. Their regions cover the box without containing each other.
+    /// The starts in one tree, whose regions cover the box without containing each other.
     ///
     /// # Errors
     ///

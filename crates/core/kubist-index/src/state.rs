@@ -121,7 +121,7 @@ impl<L> State<L> {
         State { rewrites, positions: positions.into_iter().collect(), continued: true, ..State::default() }
     }
 
-    /// Joins one entry of a writer's log. `position` is the next entry's.
+    /// Joins one entry of a writer's log; `position` is the next entry's.
     pub fn commit(&mut self, writer: &str, position: u64, commit: Commit<L>) {
         self.add(commit.runs);
         self.lower(commit.cutoffs);

@@ -18,7 +18,7 @@ use crate::whole;
 /// The largest ratio of decompressed to compressed bytes that LZ4 can reach.
 const MOST_LZ4: u64 = 255;
 
-/// Decodes the batches of a stream or file. It keeps the schema and the dictionaries.
+/// Decodes the batches of a stream or file, and keeps their schema and dictionaries.
 #[derive(Debug)]
 pub struct Decoder {
     schema: SchemaRef,
@@ -125,7 +125,8 @@ impl Decoder {
         values.collect()
     }
 
-    /// Checks lengths and offsets against the body and the limit. Returns the decompressed length per buffer.
+    /// Checks lengths and offsets against the body and the limit, and returns the decompressed length per
+    /// buffer.
     fn check(&self, batch: &arrow_ipc::RecordBatch, body: &Buffer) -> Result<Vec<u64>> {
         // Columns of nulls need no bytes in the body, so the number of rows needs its own limit.
         self.check_bytes("a row for each byte", whole(batch.length(), "the number of rows")?)?;

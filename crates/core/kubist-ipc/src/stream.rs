@@ -12,10 +12,10 @@ use crate::error::{Error, Result};
 use crate::{LONGEST_METADATA, whole};
 
 const CONTINUATION: [u8; 4] = [0xff; 4];
-/// Bytes allocated before the first byte of a message arrives. The buffer then doubles.
+/// Bytes allocated before the first byte of a message arrives, after which the buffer doubles.
 const FIRST_BYTES: usize = 1 << 20;
 
-/// The batches of a stream, in order. A stream cannot be used after an error.
+/// The batches of a stream, in order; unusable after an error.
 #[derive(Debug)]
 pub struct Stream<R> {
     source: R,
@@ -23,7 +23,7 @@ pub struct Stream<R> {
 }
 
 impl<R: Read> Stream<R> {
-    /// Reads the schema. `most_bytes` limits each batch, and all dictionaries together.
+    /// Reads the schema; `most_bytes` limits each batch, and all dictionaries together.
     ///
     /// # Errors
     ///
@@ -46,7 +46,7 @@ impl<R: Read> Stream<R> {
         self.decoder.take_only(columns);
     }
 
-    /// `None` at the end of the stream. The source is then after the end mark.
+    /// Returns the next batch, or `None` at the end of the stream, with the source after the end mark.
     ///
     /// # Errors
     ///

@@ -23,7 +23,7 @@ impl End {
 pub struct Reach {
     pub column: usize,
     pub end: End,
-    /// Order keys of numbers. Others stand for NaN or null.
+    /// Order keys of numbers; others stand for NaN or null.
     numbers: (u64, u64),
     /// The keys of -0.0 and 0.0; `None` for types with one zero.
     zeros: Option<(u64, u64)>,
@@ -96,7 +96,7 @@ impl Seek {
         Seek { reaches, by_zones: true }
     }
 
-    /// Whether to read a run or page. `zone_of` returns its zone of a column.
+    /// Whether to read a run or page, from its zone of each column.
     pub fn reads(&self, zone_of: impl Fn(usize) -> Zone) -> bool {
         let mut promises =
             self.reaches.iter().filter_map(|reach| Some((reach, reach.promise(&zone_of(reach.column))?)));

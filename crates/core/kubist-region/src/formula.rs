@@ -1,4 +1,4 @@
-//! Shapes as SQL. All numbers are 64-bit floats in the units of their columns.
+//! Shapes as SQL, in 64-bit floats in the units of the columns.
 
 use std::collections::BTreeMap;
 

@@ -1,4 +1,4 @@
-//! Numbers for people: grouped digits, binary units, short durations. All interfaces use these functions.
+//! Numbers for people, as all interfaces print them: grouped digits, binary units, short durations.
 
 /// `1234567` as `1,234,567`.
 pub fn count(number: u64) -> String {

@@ -1,4 +1,4 @@
-//! Types that all layers of the engine share: errors, options, queries, costs and cancellation. No I/O.
+//! Types that all layers of the engine share, without I/O: errors, options, queries, costs and cancellation.
 
 pub mod cancel;
 pub mod compression;

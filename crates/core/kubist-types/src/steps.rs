@@ -255,7 +255,7 @@ fn ends_kept(mut edges: Vec<f64>, low: f64, high: f64) -> Vec<f64> {
     ascending(edges.into_iter().map(|edge| edge.clamp(low, high)))
 }
 
-/// Removes edges that rounding made equal. A single remaining edge gets a neighbour.
+/// Removes edges that rounding made equal, and gives a single remaining edge a neighbour.
 fn ascending(edges: impl IntoIterator<Item = f64>) -> Vec<f64> {
     let mut kept: Vec<f64> = Vec::new();
     for edge in edges {

@@ -6,7 +6,7 @@ use serde::{Deserialize, Serialize};
 
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Thinned {
-    /// The sample fraction. Above it, only records that are always kept were written.
+    /// The sample fraction, above which only records that are always kept were written.
     pub below: f64,
     /// Number of records before sampling.
     pub rows: u64,

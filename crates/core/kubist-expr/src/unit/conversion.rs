@@ -79,7 +79,7 @@ impl Conversion {
         self.zero.is_zero()
     }
 
-    /// The nearest float. NaN stays NaN.
+    /// The nearest float; NaN stays NaN.
     pub fn of_float(&self, value: f64) -> f64 {
         let value = if self.keeps_zero() { value } else { value - self.zero.as_f64() };
         match &self.factor {

@@ -8,7 +8,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 const LONGEST: usize = 40;
 /// Reliable digits of a number times a factor of 40 digits.
 const SURE_DIGITS: usize = 36;
-/// Maximum steps of a conversion. Common units take some hundred.
+/// Maximum steps of a conversion, where common units take some hundred.
 const MOST_STEPS: u64 = 20_000;
 /// Other spellings of units, which fend-core does not know.
 const ALSO: &[(&str, &str)] = &[

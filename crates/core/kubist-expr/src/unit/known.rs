@@ -53,7 +53,7 @@ fn unit_note(unit: &str) -> Option<String> {
     };
     let words: Vec<String> = unit.split([' ', '*', '/', '·', '⋅', '(', ')', '.']).filter_map(unknown).collect();
     if words.is_empty() {
-        // All parts are known. A product such as `10^3 Msun` is valid on its own.
+        // All parts are known, and a product such as `10^3 Msun` is valid on its own.
         return None;
     }
     let near = words.first().map_or(vec![], |word| nearest(word, COMMON.split_whitespace()));

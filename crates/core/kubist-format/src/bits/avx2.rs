@@ -17,7 +17,7 @@ pub fn is_there() -> bool {
         && is_x86_feature_detected!("popcnt")
 }
 
-/// Fills `out`, eight values per block. `bytes` must continue for 16 bytes after the blocks.
+/// Fills `out`, eight values per block; `bytes` must continue for 16 bytes after the blocks.
 pub fn unpack_u32(bytes: &[u8], width: u32, base: u32, out: &mut [MaybeUninit<u32>]) -> bool {
     if !is_x86_feature_detected!("avx2") {
         return false;
@@ -33,7 +33,7 @@ pub fn unpack_u32(bytes: &[u8], width: u32, base: u32, out: &mut [MaybeUninit<u3
     true
 }
 
-/// The same for wider words. Returns false for widths that do not fit in eight bytes.
+/// The same for wider words; false for widths that do not fit in eight bytes.
 pub fn unpack_u64(bytes: &[u8], width: u32, base: u64, out: &mut [MaybeUninit<u64>]) -> bool {
     if width > WIDE || !is_x86_feature_detected!("avx2") {
         return false;

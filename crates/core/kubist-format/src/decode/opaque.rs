@@ -37,7 +37,7 @@ pub(super) struct Dictionary<'a> {
 pub(super) struct Values {
     raw: Vec<u8>,
     values: usize,
-    /// Where each value begins, and where the last one ends. Empty if all have `fixed` bytes.
+    /// Where each value begins, and where the last one ends; empty if all have `fixed` bytes.
     starts: Vec<u32>,
     fixed: usize,
     rows: usize,

@@ -26,7 +26,7 @@ const SEVERAL: u32 = u32::MAX;
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Parcel {
     pub cube: CubeId,
-    /// Estimated records of all priorities. Records at or above `cutoff` are counted exactly.
+    /// Estimated records of all priorities, with exact counts at or above `cutoff`.
     pub rows: f64,
     /// The parent's cutoff.
     pub cutoff: f64,
@@ -36,7 +36,7 @@ pub struct Parcel {
 #[derive(Clone, Copy, Debug)]
 pub struct Bounds<'a> {
     pub grid_box: &'a GridBox,
-    /// Per dimension. At the box's outermost coordinates, the values decide.
+    /// Per dimension; at the box's outermost coordinates, the values decide.
     pub is_bounded: &'a [bool],
 }
 

@@ -25,7 +25,7 @@ impl Edges {
         if self.divides { number * self.mantissa / self.power } else { number * (self.mantissa * self.power) }
     }
 
-    /// The largest edge up to the value. `round` rounds edges to the precision of the column.
+    /// The largest edge up to the value, where `round` rounds edges to the precision of the column.
     pub(super) fn below(&self, value: f64, round: impl Fn(f64) -> f64) -> f64 {
         let number = (value / self.edge(1.0)).floor();
         // If edges are closer than floats, each float is an edge.
