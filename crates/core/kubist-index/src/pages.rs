@@ -68,7 +68,7 @@ pub struct Summary {
     pub runs: u32,
     pub grid: u32,
     pub span: GridBox,
-    /// The lowest and highest priority of its runs. In a later level, the lowest cutoff counts too.
+    /// The range of its runs. In a later level, all priorities from its lowest cutoff on are in it too.
     pub priorities: (u64, u64),
     /// The lowest priority of its primary runs and, in a later level, of its cutoffs; if unknown, of all runs.
     pub primaries_from: u64,

@@ -28,7 +28,7 @@ pub struct Decoder {
 }
 
 impl Decoder {
-    /// A decoder that refuses batches, and dictionaries together, larger than `most_bytes`.
+    /// `most_bytes` limits each batch, and all dictionaries together.
     ///
     /// # Errors
     ///
