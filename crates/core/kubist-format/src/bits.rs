@@ -1,8 +1,7 @@
-//! Bit packing: integers as differences from a base, `width` bits each, least significant bit first, padded to
-//! a whole byte.
+//! Bit packing of differences from a base (FORMAT.md, Column ranges).
 //!
-//! Eight values of any width fill exactly `width` bytes. They are packed and unpacked as a block, with shifts
-//! known at compile time or by vector instructions.
+//! Eight values of any width fill exactly `width` bytes, so they are packed and unpacked as a block, with
+//! shifts known at compile time or by vector instructions.
 
 use std::mem::MaybeUninit;
 use std::ops::Range;

@@ -1,11 +1,9 @@
-//! Compact bounds of zones: minimum and maximum of the values per zone.
+//! Compact bounds of zones (FORMAT.md, Bounds), rounded outwards, so that no value is excluded. Rounding twice
+//! changes nothing.
 //!
-//! All zones of a run share a scale that divides the keys between the smallest and largest bound into steps.
-//! Bounds are rounded outwards to these steps, so that no value is excluded. Rounding twice changes nothing.
-//!
-//! The keys of floats are far apart around zero, and outliers such as infinities, NaN and -9999 are far from
-//! all others. A scale may therefore have steps of equal values, and separate first and last steps for
-//! outliers. The scale that separates the most bounds is chosen.
+//! The scale that separates the most bounds is chosen: with steps of equal keys or of equal values, because the
+//! keys of floats are far apart around zero, and perhaps with separate first and last steps for outliers such
+//! as NaN and -9999.
 
 use kubist_index::order::Keyed;
 

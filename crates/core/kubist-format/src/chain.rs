@@ -1,9 +1,5 @@
-//! Hash chains of entries, which distinguish histories of a table.
-//!
-//! A table has one chain for each writer's log, one for its rewrites and one for its alterations. An entry
-//! contains its chain's value before it; the value after it is the hash of the entry. So entries with the same
-//! value have the same history, back to the table's id. A random number in each commit distinguishes histories
-//! of equal length.
+//! Hash chains of entries (FORMAT.md, Chains), which distinguish histories of a table: entries with the same
+//! value have the same history, back to the table's id.
 
 use std::fmt;
 

@@ -1,10 +1,6 @@
-//! The digest of a level of pages, with which queries for a minimum or maximum, for nulls, or for a value in a
-//! secondary index read only some pages.
-//!
-//! The digest follows the last page in the level's segment, and no entry refers to it. If it is damaged, the
-//! pages are read instead. It contains a page in which each run stands for all primary runs of one page
-//! (`Abstracts`), and, for each lookup, the page of each covered run (`Places`). Both include runs that were
-//! removed later.
+//! The digest of a level of pages (FORMAT.md, Digest), with which queries for a minimum or maximum, for nulls,
+//! or for a value in a secondary index read only some pages. If it is damaged, the pages are read instead. It
+//! includes runs that were removed later.
 
 use std::collections::BTreeMap;
 use std::ops::Range;

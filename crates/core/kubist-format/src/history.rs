@@ -1,9 +1,8 @@
 //! The history of a table: commits, rows, tokens and steps.
 //!
 //! A step is complete when every declared writer has committed or abandoned it, or, without a declaration, when
-//! it is committed. Other writers can be declared for later steps, because a simulation may continue with
-//! another number of processes. Retracting a step removes its commits and their tokens, so that a restarted
-//! solver can commit them again.
+//! it is committed. Other writers can be declared for later steps. Retracting a step removes its commits and
+//! their tokens, so that a restarted solver can commit them again.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;

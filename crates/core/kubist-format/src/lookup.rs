@@ -1,10 +1,5 @@
-//! Secondary indexes (*lookups*): the zones that contain a value of a column, so that a query for one particle
-//! scans nothing.
-//!
-//! A commit or rewrite writes the postings of the indexed columns into the segment of its runs, so they are
-//! deleted together. A rewrite that merges lookups writes a segment of postings only. A run without postings is
-//! read by its zone maps. The zones of the covered runs are numbered consecutively, in the order of the runs in
-//! their entry.
+//! Secondary indexes (*lookups*): the zones that contain a value of a column (FORMAT.md, Secondary indexes). A
+//! run without postings is read by its zone maps.
 //!
 //! A value's key is the top 32 bits of the priority of a record with that identity. Two values may share a key,
 //! which costs reading. Null has no key, because it equals nothing.

@@ -1,11 +1,8 @@
-//! Compact encodings of the keys of a column of a page.
+//! Compact encodings of the keys of a column of a page (FORMAT.md, Chunk). Each page gets the best one
+//! ([`choose`]).
 //!
-//! Each chunk names its encoding, so that each page gets the best one ([`choose`]). Low bits that no value of
-//! the page uses are omitted first. The keys are then one frame of reference, two frames with one bit per row,
-//! or a dictionary, which can be read from any row on. For the smallest size, keys may be [`binned`], which is
-//! decoded from the beginning of the page.
-//!
-//! The bytes come from storage, so every length and number is checked before use.
+//! Frames and dictionaries can be read from any row on, and [`binned`] keys only from the beginning of the
+//! page. The bytes come from storage, so every length and number is checked before use.
 
 use std::ops::Range;
 

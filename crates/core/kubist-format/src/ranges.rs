@@ -1,8 +1,5 @@
-//! Ranges of columns that are not dimensions, for each run. A condition on such a column excludes whole runs
-//! before their zone maps are read.
-//!
-//! A commit or rewrite stores the minimum and maximum key per column in its entry, and a page of a checkpoint
-//! for its runs. If a run has no range of a column, its zone map decides.
+//! Ranges of columns that are not dimensions, for each run (FORMAT.md, Column ranges). A condition on such a
+//! column excludes whole runs before their zone maps are read.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;

@@ -1,9 +1,4 @@
-//! The zone map of a run: the statistics of its zones.
-//!
-//! A zone consists of up to 128 consecutive rows of a stratum. The map stores the number of rows, the range of
-//! priorities and, for each column, the minimum and maximum order key and the number of nulls. Bounds are
-//! rounded outwards ([`bounds`]). Thirty-two zones are a page, and each column of a page is a chunk of bytes
-//! with its own checksum and encoding.
+//! The zone map of a run: the statistics of its zones, rounded outwards ([`bounds`]; FORMAT.md, Zone map).
 
 use std::ops::Deref;
 use std::sync::OnceLock;

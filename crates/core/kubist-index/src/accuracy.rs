@@ -1,15 +1,8 @@
-//! Error bounds of columns.
+//! Error bounds of columns (FORMAT.md, Error bounds).
 //!
-//! A value is rounded once, before any other computation, to a value that takes fewer bits:
-//!
-//! - an absolute bound b gives the nearest multiple of the **step**, the largest power of two that is at most 2
-//!   b. Every multiple is a value of the type, and the difference is exact;
-//! - a relative bound r gives the nearest value with the fewest binary digits that keep |stored - given| at
-//!   most r |given|.
-//!
-//! Integer arithmetic on the bits makes the result the same on every machine. Rounding twice changes nothing.
-//! NaN, infinities, both zeros, and values whose rounded form the type cannot hold stay unchanged. Ties round
-//! away from zero, and a value that becomes zero is +0.
+//! A value is rounded once, before any other computation. With an absolute bound, it becomes a multiple of the
+//! **step**, which the type can represent exactly. Integer arithmetic on the bits makes the result the same on
+//! every machine, and rounding twice changes nothing.
 
 use std::fmt;
 use std::str::FromStr;

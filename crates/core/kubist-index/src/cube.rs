@@ -1,9 +1,6 @@
-//! Cubes: nodes of the 2^k-ary partition of space.
+//! Cubes: nodes of the 2^k-ary partition of space, in one tree per grid (FORMAT.md, Coordinates and cubes).
 //!
-//! The bits of a point's coordinates are interleaved, most significant first, to a Morton key of up to 96 bits,
-//! aligned to the top of a 96-bit field. A cube is a prefix of `level * k` bits. Its id is the grid's number,
-//! the prefix, filled with zeros, and the level in the lowest byte. Ids therefore sort grid by grid in
-//! depth-first order, and the keys inside a cube are one range of integers.
+//! Ids sort grid by grid in depth-first order, and the Morton keys inside a cube are one range of integers.
 
 pub const KEY_BITS: u32 = 96;
 pub(crate) const CUBE_BITS: u32 = KEY_BITS + 8;

@@ -1,11 +1,9 @@
-//! Test whether a grid fits the data.
+//! Test whether a grid fits the data: whether boxes examine many more records per record returned than with a
+//! grid learned from a sample of the data.
 //!
-//! The measure is the number of records that boxes examine per record returned, estimated from a sample for the
-//! current grid and for one learned from the sample.
-//!
-//! A grid that the data has outgrown gives most data few coordinates in a dimension, which then separates
-//! neighbours only at depths that the tree does not reach. The estimate arranges the sample in a tree of small
-//! cubes, and counts the pieces whose bounds intersect boxes with 1/100 of the data.
+//! A grid that the data has outgrown separates neighbours only at depths that the tree does not reach. The
+//! estimate arranges the sample in a tree of small cubes, and counts the pieces whose bounds intersect boxes
+//! with 1/100 of the data.
 
 use crate::cube::{CubeId, Geometry, Interleaver, MortonKey};
 use crate::grid::Scale;

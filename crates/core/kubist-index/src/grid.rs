@@ -1,10 +1,7 @@
-//! Grids: monotone maps from a dimension's values to integer coordinates.
+//! Grids: monotone maps from a dimension's values to integer coordinates (FORMAT.md, Coordinates and cubes).
 //!
 //! `a <= b` implies `coordinate(a) <= coordinate(b)` over the whole type. A query maps its box through the same
 //! grid and then applies the exact predicate, so a badly chosen grid costs time, never rows.
-//!
-//! 1/64 of a dimension's `2^bits` coordinates at either end is for values beyond the domain, in logarithmic
-//! distance. The rest covers the domain. NaN and null have the last coordinate.
 
 use crate::order::Keyed;
 use serde::{Deserialize, Serialize};

@@ -1,10 +1,9 @@
 //! Placement of a commit's rows, and the cutoffs that it requires.
 //!
 //! Rows move down from the root. A cube keeps the rows with priorities below its cutoff. Others go to a child
-//! if enough go there to justify a run. The rest stays as overflow for later and larger moves.
-//!
-//! Cutoffs need no reads: the counts of a cube's runs give the number of rows below a priority (`ramps`). The
-//! capacity is a soft target; correctness does not depend on it.
+//! if enough go there to justify a run, or else stay as overflow. Cutoffs need no reads, because the counts of
+//! a cube's runs give the number of rows below a priority (`ramps`). The capacity is a soft target; correctness
+//! does not depend on it.
 
 use crate::cube::{CubeId, Geometry, MortonKey};
 use crate::priority::Threshold;

@@ -1,7 +1,5 @@
-//! Merge policy for the levels of a paged directory.
-//!
-//! A new level is added, or merged with the newest levels. Queries read all levels, so they need few; writers
-//! should rewrite few bytes.
+//! Merge policy for the levels of a paged directory: queries read all levels, so they need few; writers should
+//! rewrite few bytes.
 
 /// The number of oldest levels to keep; the others are merged with the `new` bytes. `levels` are the bytes per
 /// level, oldest first. A level stays if it has at least `least` bytes and more than all newer levels together.

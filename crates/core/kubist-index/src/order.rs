@@ -1,10 +1,8 @@
-//! Order keys: a monotone map from the values of a column type to `u64`.
+//! Order keys: a monotone map from the values of a column type to `u64` (FORMAT.md, Order keys), so that one
+//! implementation of zone maps, page encodings and grids serves every type.
 //!
-//! With them, one implementation of zone maps, page encodings and grids serves every type. For integers,
-//! floats, booleans, dates, times, timestamps, durations and narrow decimals the map is *exact*: injective and
-//! order preserving (floats in IEEE order, -0.0 directly below 0.0, NaN outside the infinities). For wide
-//! decimals, text and binary it is only monotone: different values can have equal keys, which costs pruning,
-//! never rows.
+//! *Exact* keys are injective and order preserving (floats in IEEE order, -0.0 directly below 0.0, NaN outside
+//! the infinities). Other keys may be equal for different values, which costs pruning, never rows.
 
 use arrow_array::cast::AsArray;
 use arrow_array::types::*;

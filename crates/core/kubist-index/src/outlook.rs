@@ -1,9 +1,8 @@
-//! Replication: the number of levels below a cube that have copies of its records.
+//! Replication: a cube's *outlook* is the number of levels below it that have copies of its records. Copies
+//! save small boxes from reading a little of every cube above, for more storage.
 //!
-//! A small box deep in the tree must read a little of every cube above it. Copies in deeper cubes avoid that,
-//! for more storage. A cube's number of levels with copies is its *outlook*. The thesis's OutlookTree (section
-//! 4.4.1) is between a plain tree and the D8tree, in which every cube has the lowest priorities of its whole
-//! region.
+//! The thesis's OutlookTree (section 4.4.1) is between a plain tree and the D8tree, in which every cube has the
+//! lowest priorities of its whole region.
 
 use std::fmt;
 use std::str::FromStr;

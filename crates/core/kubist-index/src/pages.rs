@@ -1,17 +1,13 @@
-//! The directory of a large table, divided into pages of neighbouring runs.
+//! The directory of a large table, divided into pages of neighbouring runs (docs/design/manifest.md). A list of
+//! the pages, with their boxes and priorities, finds the pages that a query may need, regardless of the tree's
+//! depth.
 //!
-//! A list of all pages, with their boxes and priorities, finds the pages that a query may need, regardless of
-//! the tree's depth. Pages of runs in depth-first order are compact in space, except where runs of large inner
-//! cubes come between, so those runs have separate pages. All runs of a page are of one tree, because its box
-//! is in one grid.
+//! Pages must be compact in space, so runs of large inner cubes have separate pages. In a very large directory,
+//! so do the inner cubes of subtrees that fit in a page, so that a sample of the whole table does not read a
+//! page for each subtree. All runs of a page are of one tree, because its box is in one grid.
 //!
-//! A sample of the whole table needs the top of every subtree. In a very large directory, the inner cubes of
-//! subtrees that fit in a page also have separate pages, so that a sample does not read a page for each
-//! subtree.
-//!
-//! A directory may have several levels, each with its own pages. A later level may lower the cutoff of a cube
-//! in an older one. A reader of the old cutoff must not miss the new one, so the priorities of a later level's
-//! page begin with its lowest cutoff.
+//! A later level may lower the cutoff of a cube in an older one. A reader of the old cutoff must not miss the
+//! new one, so the priorities of a later level's page begin with its lowest cutoff.
 
 use std::collections::VecDeque;
 use std::sync::Arc;

@@ -1,12 +1,8 @@
-//! Priorities: a uniform 64-bit hash of a record's identity.
+//! Priorities: a uniform 64-bit hash of a record's identity (FORMAT.md, Priorities).
 //!
 //! A sample of the fraction p contains every record whose priority is below p * 2^64. The same identity and
-//! seed give the same sample on every machine, in every version, in any order of arrival.
-//!
-//! Values are made canonical before hashing, so that storage makes no difference: integer widths, string and
-//! binary layouts, dictionaries, float widths, decimal scale, time unit, -0.0 and NaN payloads. The hash is
-//! XXH3-64 (xxhash.com, specification 0.2), chained over the identity columns: the hash so far is the seed of
-//! the next part. A part is a tag byte and the canonical bytes, so parts cannot run into each other.
+//! seed give the same sample on every machine, in every version, in any order of arrival, and however the
+//! values are stored.
 
 use arrow_array::cast::AsArray;
 use arrow_array::types::*;

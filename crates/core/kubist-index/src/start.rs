@@ -2,8 +2,8 @@
 //!
 //! A region of the box may be read from any cube that contains it, the *source*. The source's replicas replace
 //! the runs above that they copy; the runs between the source and the region are read directly. By I4, every
-//! division of the box into regions with one source each gives the same rows. This module looks for a division
-//! that reads little. It compares only runs that some replica copies, because all others are read in any case.
+//! division of the box into regions with one source each gives the same rows. This module looks for one that
+//! reads little, comparing only runs that some replica copies.
 
 use std::sync::Arc;
 

@@ -1,8 +1,8 @@
-//! Strata: how a run divides the priorities of its rows.
+//! Strata: how a run divides the priorities of its rows (FORMAT.md, Run).
 //!
-//! A query reads the strata that meet its range of priorities. Halvings suit samples: wherever a priority cuts,
-//! it reads whole strata and few other rows. Windows suit loaders of random batches, which read narrow ranges
-//! `[i/128, (i+1)/128)`: each meets one stratum of each run, because all runs of a table have the same edges.
+//! Halvings suit samples: wherever a priority cuts, a query reads whole strata and few other rows. Windows suit
+//! loaders of random batches, which read narrow ranges `[i/128, (i+1)/128)`, because all runs of a table have
+//! the same edges.
 
 use std::fmt;
 use std::str::FromStr;

@@ -1,7 +1,5 @@
-//! Encoding of types without an exact order key: texts, binary values, wide decimals, intervals.
-//!
-//! A page has a validity bitmap, the lengths (if they vary) and the bytes, compressed together with LZ4. Few
-//! different values are stored once, with the number of each row's value.
+//! Encoding of types without an exact order key: texts, binary values, wide decimals, intervals (FORMAT.md,
+//! Chunk).
 
 use arrow_array::cast::AsArray;
 use arrow_array::types::*;

@@ -1,10 +1,8 @@
-//! Postings: for each key the ascending numbers of the zones that contain it.
+//! Postings: for each key the ascending numbers of the zones that contain it (FORMAT.md, Postings).
 //!
-//! Keys are 32 bits of a hash, so they are uniform and only their gaps are stored (Rice codes). The zones of a
-//! key are coded by bisection (binary interpolative coding, Moffat and Stuiver 2000): each number takes as many
-//! bits as its known neighbours leave open. Scattered zones therefore cost about their entropy, clustered zones
-//! less, and zones without gaps nothing. A directory lists the positions of the blocks, with about one KiB of
-//! keys each.
+//! Keys are uniform, so their gaps are Rice codes. Zones are coded by bisection (binary interpolative coding,
+//! Moffat and Stuiver 2000): scattered zones cost about their entropy, clustered zones less, and zones without
+//! gaps nothing.
 
 mod index;
 

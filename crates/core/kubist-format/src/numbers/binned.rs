@@ -1,8 +1,5 @@
-//! The keys of a page in the format of pco: coded bins, and the bits of a key within its bin.
-//!
-//! It takes fewer bytes than the other encodings for data without a pattern except its distribution, but is
-//! read value by value from the beginning. A chunk contains the metadata of a pco chunk and its only page, in
-//! pco's wrapped format.
+//! The keys of a page as bins of pco (FORMAT.md, Chunk), which take fewer bytes for data without a pattern
+//! except its distribution, but are read value by value from the beginning.
 //!
 //! pco reports invalid bytes if it knows the count of rows. Bytes that would allocate too much memory are
 //! refused first.

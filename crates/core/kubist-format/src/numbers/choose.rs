@@ -1,11 +1,8 @@
-//! Choice of the smallest encoding for the keys of a page. A sample of the keys proposes candidates, which are
-//! then measured on all keys.
+//! Choice of the smallest encoding for the keys of a page: a sample of the keys proposes candidates, which are
+//! then measured on all keys. Writers wait for this, so nothing is sorted.
 //!
 //! A frame of reference is the fastest to read, so another encoding must save a fraction of its bytes. If only
 //! the size counts, all keys are the sample, and one saved bit is enough.
-//!
-//! Writers wait for this, so nothing is sorted: keys are counted by a hash, and by the bits of their distance
-//! from both ends.
 
 use kubist_types::Compression;
 

@@ -1,8 +1,5 @@
-//! Floats that are multiples of a power of two, stored as integers.
-//!
-//! The values of a column with an absolute error bound are multiples of its step. As integers they take the
-//! bits of the page's range in steps, while keys of floats would include bits of the exponent. The conversion
-//! is one exact multiplication.
+//! Floats that are multiples of a power of two, stored as integers, which omits the bits of the exponent. The
+//! conversion is one exact multiplication.
 //!
 //! One distinct value of a page may be no multiple, such as an occasional NaN or -0. It gets an integer above
 //! all others.

@@ -1,10 +1,10 @@
 //! Parcels: regions of space with a number of records estimated from runs.
 //!
 //! A parcel is a cube with its subtree. Its runs contain its records with priorities at or above the parent's
-//! cutoff (I2), except records that runs above it still have. There are none in two cases: the runs above keep
-//! only priorities below their cubes' cutoffs, or one entry placed them together with all runs below. Such an
-//! entry leaves records above only where it has no run below (`layout`). Priorities are uniform, so n records
-//! at or above a cutoff T stand for about n / (1 - T) in all.
+//! cutoff (I2), except records that runs above it still have. There are none if the runs above keep only
+//! priorities below their cubes' cutoffs, or if one entry placed them together with all runs below; that entry
+//! leaves records above only where it has no run below (`layout`). Priorities are uniform, so n records at or
+//! above a cutoff T stand for about n / (1 - T).
 
 use std::collections::{BinaryHeap, HashMap, HashSet};
 use std::sync::Arc;
