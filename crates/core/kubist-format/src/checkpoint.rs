@@ -30,8 +30,6 @@ pub struct Leaf {
 
 const LEAST_LEAF_BYTES: usize = 45;
 
-/// Separates a checkpoint's head from its body.
-///
 /// # Errors
 ///
 /// [`EntryError`] if the bytes are invalid or from a newer version.

@@ -81,7 +81,6 @@ pub fn decode_abstracts(
 #[derive(Debug, PartialEq)]
 pub struct Places {
     pub lookups: Vec<OfLookup>,
-    /// Runs without a lookup, each with its page.
     pub others: Vec<(RunId, u32)>,
 }
 
@@ -89,7 +88,6 @@ pub struct Places {
 pub struct OfLookup {
     pub first: RunId,
     pub lookup: Arc<Lookup>,
-    /// Number of its runs on pages of the level.
     pub runs: u32,
     offset: u64,
 }

@@ -38,7 +38,6 @@ pub struct CommitEntry {
     pub commit: Commit<Location>,
 }
 
-/// The position of a commit in the table's history.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Link {
     pub previous: Chain,

@@ -167,7 +167,6 @@ impl History {
         in_force
     }
 
-    /// Whether these writers are already declared for all steps after one.
     pub fn is_declared_after(&self, after: i64, declared: &Declared) -> bool {
         let later = self.declarations().into_iter().filter(|(from, _)| *from > Some(after));
         self.declared_for(after.saturating_add(1)) == Some(declared)

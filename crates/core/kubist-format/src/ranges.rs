@@ -11,7 +11,6 @@ use crate::bits;
 use crate::wire::{Reader, Short};
 use crate::zone_map::ColumnZones;
 
-/// The nulls of a column in a run, as one byte.
 const NO_NULLS: u8 = 0;
 const SOME_NULLS: u8 = 1;
 const ALL_NULL: u8 = 2;
@@ -205,8 +204,6 @@ pub fn encode<'a>(runs: impl Iterator<Item = Option<&'a RunRanges>> + Clone) -> 
     Some(body)
 }
 
-/// Decodes the section for `runs` runs.
-///
 /// # Errors
 ///
 /// [`Short`] if the bytes end too soon.

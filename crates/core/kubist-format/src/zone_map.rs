@@ -183,7 +183,6 @@ impl ZoneMap {
         is_null || (zones.min[zone], zones.max[zone]) == self.steps(column).rounded(min, max)
     }
 
-    /// The steps to which stored bounds of a column are rounded.
     pub fn steps(&self, column: usize) -> Steps {
         match self.columns[column].zones.stored() {
             Some((packed, zones)) => steps_of(packed, zones).expect("bounds that were checked"),

@@ -178,7 +178,6 @@ impl Geometry {
         (key ^ cube.first_key()) >> self.free_bits(cube.level()) == 0
     }
 
-    /// Whether `inner` is the cube or a descendant.
     pub fn contains(&self, cube: CubeId, inner: CubeId) -> bool {
         inner.level() >= cube.level() && inner.grid() == cube.grid() && self.contains_key(cube, inner.first_key())
     }

@@ -155,7 +155,6 @@ impl<L> Directory<L> {
         directory
     }
 
-    /// Whether it has all runs and cutoffs of a state.
     pub fn is_whole(&self) -> bool {
         self.otherwise == Threshold::ALL
     }

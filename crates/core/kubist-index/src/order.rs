@@ -347,7 +347,6 @@ pub fn whole(data_type: &DataType, key: u64) -> Option<i128> {
     }
 }
 
-/// Whether a column of this type can be a dimension.
 pub fn is_dimension_type(data_type: &DataType) -> bool {
     use DataType::*;
     matches!(

@@ -44,7 +44,6 @@ impl<L> Default for Page<L> {
     }
 }
 
-/// The cubes of a page, by the size of their subtrees.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Tier {
     /// The subtree is larger than a page.
@@ -78,7 +77,6 @@ impl Summary {
             && dimensions.all(|d| self.span.low[d] <= grid_box.high[d] && self.span.high[d] >= grid_box.low[d])
     }
 
-    /// Whether it may have primary runs with priorities in the range.
     pub fn may_hold_primaries(&self, range: PriorityRange) -> bool {
         range.meets(self.primaries_from, self.priorities.1)
     }

@@ -110,7 +110,7 @@ pub fn weigh(priorities: &mut [u64], weights: &[f32]) {
     }
 }
 
-/// The probability that the priority of a row with this weight is in the range; see [`weigh`].
+/// The probability that such a row's priority is in the range; see [`weigh`].
 pub fn inclusion(weight: f32, range: PriorityRange) -> f64 {
     let below = |end: u128| match end as f64 / ALL_PRIORITIES {
         all if all >= 1.0 => 1.0,

@@ -204,7 +204,6 @@ impl<L> State<L> {
         self.cutoffs.iter().map(|(cube, cutoff)| (*cube, *cutoff))
     }
 
-    /// The position up to which a writer's log is joined.
     pub fn position(&self, writer: &str) -> u64 {
         self.positions.get(writer).copied().unwrap_or(0)
     }

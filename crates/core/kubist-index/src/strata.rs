@@ -19,7 +19,6 @@ pub fn window_start(priority: u64) -> u64 {
     priority >> WINDOW_BITS << WINDOW_BITS
 }
 
-/// Where the strata of new runs end.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Strata {
