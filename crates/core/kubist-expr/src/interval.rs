@@ -39,7 +39,7 @@ pub(crate) struct Interval {
 }
 
 pub(crate) struct InZone {
-    /// Bounds of their order keys, if any.
+    /// Bounds of the numbers' order keys, if any.
     pub keys: Option<(u64, u64)>,
     /// NaN or null is possible.
     pub others: bool,

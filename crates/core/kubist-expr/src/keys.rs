@@ -16,6 +16,7 @@ use kubist_index::gradual::{self, Stop};
 use kubist_index::with_exact_primitive;
 use std::sync::Arc;
 
+/// A superset of the values of selected rows in a column.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Keys {
     /// Inclusive order keys of the numbers; `None` if there are none.

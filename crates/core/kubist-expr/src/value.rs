@@ -7,7 +7,7 @@ use crate::unit::Quantity;
 use std::fmt;
 use std::sync::Arc;
 
-/// It takes the type of the column that it is compared with; see the crate's documentation.
+/// A literal from a user, which takes the type of the column that it is compared with.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Value {
     /// Matches nothing, as in SQL.

@@ -154,7 +154,7 @@ impl OfLookup {
 }
 
 pub struct PlacesBlock {
-    /// By their index in the lookup.
+    /// Indices in the lookup.
     pub runs: Range<u32>,
     bytes: Bytes,
 }

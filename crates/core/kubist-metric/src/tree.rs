@@ -17,7 +17,7 @@ pub struct Tree(Box<dyn Search>);
 
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Near {
-    /// Of the embedded positions.
+    /// The squared distance of the embedded positions.
     pub square: f64,
     pub point: u32,
 }

@@ -93,7 +93,7 @@ impl<L> Block<L> {
         self.first_run[index] as usize..end
     }
 
-    /// With whether a replica may copy each run.
+    /// The cube's runs that may have priorities in the range, each with whether a replica may copy it.
     pub fn readable(&self, index: usize, range: PriorityRange) -> impl Iterator<Item = (&Arc<Run<L>>, bool)> {
         let places = self.of_cube(index);
         let runs = self.runs[places.clone()].iter().zip(self.is_copied[places].iter().copied());
