@@ -120,7 +120,9 @@ pub(crate) enum Function {
     Hypot,
     /// Degrees between two positions on the sky: longitude and latitude of each.
     Separation,
+    /// The cell of this order.
     Healpix(u32),
+    /// The distance to the nearest multiple of this period.
     Periodic(f64),
     Radians,
     Degrees,

@@ -67,6 +67,7 @@ pub struct NewGrid {
     pub reason: String,
     /// Time of creation, in milliseconds since 1970.
     pub unix_ms: u64,
+    /// Approximate rows of the table at that time.
     pub rows: u64,
     /// By this token, the creating process recognizes the grid.
     pub token: String,

@@ -47,8 +47,10 @@ pub enum End {
 
 pub type Position = BTreeMap<String, Length>;
 
+/// Longitude and latitude in degrees.
 pub type Direction = [f64; 2];
 
+/// The columns of longitude and latitude.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct SkyColumns(pub [String; 2]);
 
@@ -77,6 +79,7 @@ pub enum Region {
     Where(String),
     Union(Vec<Region>),
     Intersection(Vec<Region>),
+    /// The first without all others.
     Difference(Vec<Region>),
     Complement(Box<Region>),
     Periodic(Periodic),
