@@ -313,6 +313,7 @@ fn comparable<T: Cell>(values: &[T]) -> BooleanBuffer {
     pack(values, |value| value.partial_cmp(&value).is_some())
 }
 
+/// Null and NaN are in neither result.
 fn within(array: &dyn Array, range: &Range, answer: bool) -> Result<BooleanBuffer, ExprError> {
     fn between<T: Cell>(values: &[T], low: T, high: T, answer: bool) -> BooleanBuffer {
         match answer {

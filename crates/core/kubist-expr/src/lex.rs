@@ -33,6 +33,7 @@ struct Lexer<'a> {
     at: usize,
 }
 
+/// Each token has its position in bytes.
 pub(crate) fn tokens(text: &str) -> Result<Vec<(Token, usize)>, ExprError> {
     let mut lexer = Lexer { text, at: 0 };
     let mut tokens = Vec::new();

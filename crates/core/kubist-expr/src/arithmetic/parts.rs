@@ -82,6 +82,7 @@ fn is_of_day(part: Part) -> bool {
     matches!(part, Hour | Minute | Second | Millisecond | Microsecond | Nanosecond)
 }
 
+/// The operand and its unit in nanoseconds; `None` for null.
 pub(super) fn operand(name: &str, time: Meaning, of_day: bool) -> Result<Option<(Operand, i128)>, ExprError> {
     let described = describe(&time);
     let takes_times = || {

@@ -74,6 +74,7 @@ fn period(name: &str, unit: i128) -> Option<Period> {
     Some(Period::Units { length: (length / unit).max(1), offset })
 }
 
+/// Months and nanoseconds of a unit of intervals.
 pub(super) fn lengths_of(name: &str) -> Option<(i128, i128)> {
     let is_it = |known: &&(&str, i128)| known.0 == name || name.strip_suffix('s') == Some(known.0);
     let months = MONTHS.iter().find(is_it).map(|(_, months)| (*months, 0));

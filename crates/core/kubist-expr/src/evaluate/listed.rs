@@ -58,6 +58,7 @@ impl<T: Cell> Listed<T> {
         Listed::Far { points, bits }
     }
 
+    /// NaN is in neither result.
     pub(super) fn rows(&self, values: &[T], answer: bool) -> BooleanBuffer {
         match self {
             Listed::Few(points) => told(values, answer, |value| points.contains(&value)),

@@ -7,6 +7,7 @@ use std::mem::MaybeUninit;
 
 /// Values of up to this many bits are within four bytes at any bit offset.
 const NARROW: u32 = 25;
+/// The same for eight bytes.
 const WIDE: u32 = 57;
 
 /// Whether the processor has the instructions that `vectorised!` uses.

@@ -3,6 +3,7 @@
 use crate::bound::Part;
 use crate::moment::{DAY, SECOND, days_since_epoch, month_of};
 
+/// `unit` is in nanoseconds.
 pub(super) fn part(part: Part, unit: i128, value: i128) -> i128 {
     let nanoseconds = value * unit;
     let of_day = nanoseconds.rem_euclid(DAY);
