@@ -197,6 +197,7 @@ impl<L> Directory<L> {
         self.copies.runs_of(cube)
     }
 
+    /// Cubes with primary runs or a cutoff, in depth-first order.
     pub fn cubes(&self) -> impl Iterator<Item = CubeId> + '_ {
         self.primaries.iter().flat_map(|block| block.cubes.iter().copied())
     }

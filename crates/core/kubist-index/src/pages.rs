@@ -32,6 +32,7 @@ impl<L> Entry<L> {
     }
 }
 
+/// Runs and cutoffs of cubes, in depth-first order.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Page<L> {
     pub runs: Vec<Arc<Run<L>>>,

@@ -11,6 +11,7 @@ use arrow_schema::{DataType, TimeUnit};
 use half::f16;
 use xxhash_rust::xxh3::{xxh3_64, xxh3_64_with_seed};
 
+/// An inclusive range of priorities.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct PriorityRange {
     pub first: u64,

@@ -31,6 +31,7 @@ impl RunId {
     }
 }
 
+/// An immutable sorted set of rows of a cube.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Run<L> {
     pub id: RunId,

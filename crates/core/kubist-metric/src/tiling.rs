@@ -22,6 +22,7 @@ impl Tile {
     }
 }
 
+/// The tiles of a table, neighbours after one another.
 #[derive(Clone, Debug)]
 pub struct Tiling {
     pub tiles: Vec<Tile>,

@@ -18,6 +18,7 @@ use seek::Seek;
 
 #[derive(Clone, Default)]
 pub struct Wanted {
+    /// In the order of the result.
     pub columns: Vec<usize>,
     pub priorities: bool,
     /// Columns whose texts may come as a dictionary, if they have few different values.

@@ -138,6 +138,7 @@ pub struct HalfSpace {
     pub point: Position,
 }
 
+/// A polygon of two columns: its border, then its holes.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Polygon {
@@ -173,6 +174,7 @@ pub struct Band {
     pub high: f64,
 }
 
+/// HEALPix cells in nested order.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Moc {

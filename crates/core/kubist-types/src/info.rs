@@ -14,5 +14,6 @@ pub struct ColumnInfo {
     pub metadata: Metadata,
     /// Added after creation, so older rows have its default.
     pub added: bool,
+    /// `None` means null.
     pub default: Option<String>,
 }

@@ -114,6 +114,7 @@ fn of_keys(pairs: &[u64]) -> impl Iterator<Item = &[u64]> {
     pairs.chunk_by(|a, b| key_of(a) == key_of(b))
 }
 
+/// Encodes ascending distinct pairs.
 fn encode_blocks(pairs: &[u64], keys: u32, zone_count: u32) -> Blocks {
     let mut blocks = Blocks::default();
     let (mut bits, mut count, mut first, mut last, mut zones) = (Writer::default(), 0u32, 0, 0, Vec::new());
@@ -204,6 +205,7 @@ impl Directory {
         begin..begin + self.blocks[block].length as u64
     }
 
+    /// `keys` ascend.
     pub fn blocks_of(&self, keys: &[u32]) -> Vec<usize> {
         let mut blocks: Vec<usize> = keys.iter().filter_map(|key| self.block_of(*key)).collect();
         blocks.dedup();

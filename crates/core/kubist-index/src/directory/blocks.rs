@@ -18,7 +18,7 @@ pub const USUAL_CUBES: usize = 64;
 /// A block with fewer cubes is merged with the next one.
 const LEAST_CUBES: usize = USUAL_CUBES / 4;
 
-/// The cubes are copied here because following each pointer would take longer.
+/// Sorted by cube and id. The cubes are copied here because following each pointer would take longer.
 pub(super) type Sorted<L> = Vec<(CubeId, Arc<Run<L>>)>;
 
 struct Ahead<T>(IntoIter<(CubeId, T)>);

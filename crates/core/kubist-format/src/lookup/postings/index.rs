@@ -119,6 +119,7 @@ impl Index {
         self.directory_length.checked_sub(self.blocks.checked_mul(LOCATED_BYTES as u32)?)
     }
 
+    /// `keys` ascend.
     pub fn chunks_of(&self, keys: &[u32]) -> Vec<usize> {
         let chunk = |key: &u32| self.chunks.partition_point(|chunk| chunk.first_key <= *key).checked_sub(1);
         let mut found: Vec<usize> = keys.iter().filter_map(chunk).collect();
@@ -160,6 +161,7 @@ impl Index {
         Ok(Directory { firsts: vec![0, self.zones], keys: self.keys, blocks, begins })
     }
 
+    /// `zones` ascend.
     pub fn stretches_of(&self, zones: &[u32]) -> Vec<usize> {
         let stretch = |zone: &u32| self.stretches.partition_point(|(first, ..)| first <= zone).checked_sub(1);
         let mut found: Vec<usize> = zones.iter().filter_map(stretch).collect();
