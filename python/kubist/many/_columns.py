@@ -35,7 +35,6 @@ PREFIX = "metadata."
 
 
 class Union:
-
     def __init__(self, runs: Sequence[Run], key: str) -> None:
         pa = need("pyarrow", "open_many()")
         self.key = key
