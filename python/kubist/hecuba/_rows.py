@@ -33,13 +33,13 @@ from ._spec import REMOVED, VERSION, WRITER, Spec
 from ._writes import Key, Values, Writes, named, schema_of
 
 SMALL_TABLE = 200_000
-"""The current rows of smaller tables are found by reading the keys of all rows."""
+"""In smaller tables, the keys of all rows are read to find the current rows."""
 
 SMALL_RESULT = 20_000
-"""So are those of larger results. Of smaller ones, the keys are looked up."""
+"""The same for larger results; for smaller ones the keys are looked up."""
 
 AT_ONCE = 500
-"""The number of keys in one lookup."""
+"""Keys in one lookup."""
 
 
 class SchemaMismatch(RuntimeError):
@@ -238,7 +238,7 @@ def opened(name: str, spec: Spec | None, before: Callable[[], None] = lambda: No
     SchemaMismatch
         It has another specification.
     NotATable
-        There is none, and no specification to create it.
+        It does not exist, and there is no specification to create it.
     """
     location = location_of(name)
     with _opening:
