@@ -1,8 +1,8 @@
 """A table as a `pyarrow.dataset.Dataset`, which DuckDB and other engines scan.
 
-An engine requests a scanner of some columns under a filter. This one is pyarrow's scanner over the
-batches of a query that reads only these columns, and only rows that can match the filter. pyarrow
-applies the filter again, so its meaning is pyarrow's.
+An engine requests a scanner of some columns under a filter. It gets pyarrow's scanner over the
+batches of a query that reads only these columns, and only rows that can match. pyarrow applies the
+filter again, so its meaning is pyarrow's.
 """
 
 from __future__ import annotations
@@ -55,23 +55,23 @@ OPERATORS = {
 class Dataset(ds.FileSystemDataset):  # type: ignore[misc]
     """The rows of a query as a dataset; from `Table.to_dataset`.
 
-    Each scan runs the query on the snapshot of the dataset's creation. A scan uses all cores and
-    streams, so there are no fragments; methods that need them raise `InvalidInput`.
+    Each scan runs the query on the snapshot of the dataset's creation, streams, and uses all cores.
+    There are no fragments; methods that need them raise `InvalidInput`.
     """
 
     def __init__(self, source: Source, where: str | None = None) -> None:
         self._source = source
         self._where = where
         self._schema = source.empty.schema
-        # A reader that bypasses the scanner (from inside Arrow) gets a missing file: an error
-        # instead of no rows.
+        # A reader that bypasses the scanner (from inside Arrow) then reports a missing file instead
+        # of no rows.
         nowhere = ds.IpcFileFormat().make_fragment(
             "/kubist: use the dataset's scanner", fs.LocalFileSystem()
         )
         super().__init__([nowhere], self._schema, ds.IpcFileFormat(), fs.LocalFileSystem())
 
     def narrowed(self, condition: Condition) -> Dataset:
-        """The dataset without rows that cannot meet a condition. NaN is above all numbers in it."""
+        """The dataset without rows that cannot meet a condition; NaN is above all numbers in it."""
         where = superset(condition, self._source.kinds, NAN_GREATEST)
         return self if where is None else Dataset(self._source, both(self._where, where))
 
@@ -154,7 +154,7 @@ class Dataset(ds.FileSystemDataset):  # type: ignore[misc]
 
     @property
     def files(self) -> list[str]:
-        """Empty: no other reader can use the table's files."""
+        """Empty, because no other reader can use the table's files."""
         return []
 
     def __reduce__(self) -> NoReturn:
@@ -168,7 +168,7 @@ class _Tree:
     """A parsed expression: Arrow's serialised calls, fields and literals.
 
     pyarrow has no other access to an expression that includes the values of ``isin``. The form is
-    internal to Arrow; an unexpected one gives no condition.
+    internal to Arrow; an unexpected form gives no condition.
     """
 
     def __init__(self, expression: pc.Expression) -> None:
@@ -203,7 +203,7 @@ class _Tree:
         return ("call", value, arguments, options)
 
     def condition(self) -> Condition:
-        """The condition; None for the parts that are not understood."""
+        """The condition, without the unknown parts of the expression."""
         try:
             return _condition(self._root) if self.is_known else None
         except (LookupError, ValueError, TypeError, AttributeError, RecursionError):
@@ -223,7 +223,7 @@ def _condition(node: Any) -> Condition:
         case ("call", "invert", [part], _):
             return Not(_condition(part))
         case ("call", "if_else", [_, part, ("literal", other)], _) if not other.is_valid:
-            # True or false only where ``part`` is.
+            # The call is null where ``part`` is not true or false.
             return _condition(part)
         case ("call", "is_valid", [("field", column)], _):
             return Not(IsNull(column))
@@ -256,7 +256,7 @@ def _compare(column: str, op: str, value: pa.Scalar) -> Condition:
 
 
 def _plain(value: pa.Scalar) -> Any:
-    """A value as `kubist._pushdown` expects it."""
+    """A value in the form of `kubist._pushdown`."""
     kind = value.type
     if not value.is_valid:
         return None
@@ -274,7 +274,7 @@ def _plain(value: pa.Scalar) -> Any:
 
 
 class _CSchema(ctypes.Structure):
-    """The beginning of Arrow's C struct of a schema."""
+    """The first fields of Arrow's C struct of a schema."""
 
     _fields_ = (
         ("format", ctypes.c_char_p),
@@ -285,7 +285,7 @@ class _CSchema(ctypes.Structure):
 
 
 def _pairs(schema: pa.Schema) -> list[tuple[str, str]]:
-    """All metadata entries of a schema, in order; pyarrow returns one per key."""
+    """All metadata entries of a schema, in order; pyarrow returns only one per key."""
     exported = _CSchema()
     address = ctypes.addressof(exported)
     schema._export_to_c(address)
