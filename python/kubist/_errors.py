@@ -63,7 +63,7 @@ class NewerFormat(Error):
 
 
 class Busy(Error):
-    """Another process or handle has it open, such as a writer of the same name: wait or rename."""
+    """Another process or handle, such as a writer of this name, has it open: wait or rename."""
 
 
 class SnapshotExpired(Error):
