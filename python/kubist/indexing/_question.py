@@ -101,7 +101,7 @@ def values(column: str, given: Any) -> list[End]:
 
 
 def _end(column: str, given: Any, end: Any) -> End:
-    """Integers stay integers, because a double would round them."""
+    """A bound; integers stay integers, because a double would round them."""
     if isinstance(end, bool | str | bytes):
         raise InvalidInput(f"box: {column}={given!r} is not a range of numbers")
     if end is None:
