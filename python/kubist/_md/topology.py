@@ -1,8 +1,8 @@
 """Topologies in a table's metadata: names, elements, residues, bonds, ...
 
-They depend on no library. An attribute has MDAnalysis' name for it (``names``, ``elements``,
-``resids``, ``bonds``) and one value per atom, residue or segment. Texts are stored as a list of
-distinct texts and their codes, numbers as bytes; both are deflated. The 47,681 atoms of a GRO file
+They depend on no library. An attribute has its MDAnalysis name (``names``, ``elements``,
+``resids``, ``bonds``) and one value per atom, residue or segment. Strings are stored as a list of
+distinct strings and their codes, numbers as bytes, both deflated. The 47,681 atoms of a GRO file
 take 168 kB.
 """
 
@@ -23,7 +23,7 @@ Array = np.ndarray[Any, Any]
 # The key in a table's metadata.
 KEY = "topology"
 VERSION = 1
-# Limit against decompression bombs; no attribute of a valid table is larger.
+# Limit against decompression bombs; valid tables have no larger attribute.
 MOST_BYTES = 2**32
 
 
