@@ -1,4 +1,4 @@
-"""The program that `kubist explain --predict` runs. It gets its options as JSON."""
+"""The program of `kubist explain --predict`, with its options as JSON."""
 
 from __future__ import annotations
 
