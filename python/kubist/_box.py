@@ -239,7 +239,6 @@ def _per_cell(what: str, per_cell: Any) -> PerCell:
 
 
 def _width(column: Any, width: Any) -> float | str:
-    """A number in the column's unit, or text with a unit."""
     return width if isinstance(width, str) else finite(f"per_cell: {column}", width)
 
 
@@ -283,7 +282,6 @@ def seconds(what: str, value: Any, *, low: float = 0.0) -> float:
 
 
 def finite(what: str, value: Any, *, low: float = -math.inf) -> float:
-    """A finite number of at least ``low``."""
     found = number(what, value, low=low)
     if math.isinf(found):
         raise InvalidInput(f"{what}: expected a finite number, not {found}")
@@ -309,7 +307,6 @@ def step(what: str, value: Any) -> int:
 
 
 def count(what: str, value: Any, *, least: int = 0, most: int = 2**64 - 1) -> int:
-    """An integer from ``least`` to ``most``."""
     try:
         if isinstance(value, bool):
             raise TypeError

@@ -86,7 +86,6 @@ def asked(
 
 
 def crops(t: Questions, wanted: Asked) -> Iterator[Arrays]:
-    """The batches of crops; see `kubist.Table.crops`."""
     pinned = t._pinned()
     about = json.loads(pinned.about())
     known = {column["name"]: column["data_type"] for column in about["columns"]}

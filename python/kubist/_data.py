@@ -81,7 +81,6 @@ def _parts_of(source: Any) -> Iterator[Any] | None:
 
 
 def is_schema(value: Any) -> bool:
-    """Whether a value is a schema rather than data."""
     return hasattr(value, "__arrow_c_schema__") and not (
         hasattr(value, "__arrow_c_stream__") or hasattr(value, "__arrow_c_array__")
     )
@@ -179,7 +178,6 @@ def _check_polars(frame: Any) -> None:
 
 
 def _unit(values: Any) -> str | None:
-    """The unit of an array, or None."""
     if is_a(values, "xarray", "DataArray"):
         return _astropy.unit_text(values.attrs.get("units"))
     if not _astropy.is_measured(values):

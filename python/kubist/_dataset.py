@@ -77,7 +77,6 @@ class Dataset(ds.FileSystemDataset):  # type: ignore[misc]
 
     @property
     def schema(self) -> pa.Schema:
-        """The columns."""
         return self._schema
 
     @property
@@ -124,22 +123,18 @@ class Dataset(ds.FileSystemDataset):  # type: ignore[misc]
     def to_batches(
         self, columns: Any = None, filter: Any = None, **options: Any
     ) -> Iterator[pa.RecordBatch]:
-        """Yields the rows as batches."""
         batches: Iterator[pa.RecordBatch] = self.scanner(columns, filter, **options).to_batches()
         return batches
 
     def to_table(self, columns: Any = None, filter: Any = None, **options: Any) -> pa.Table:
-        """Returns all rows."""
         return self.scanner(columns, filter, **options).to_table()
 
     def head(
         self, num_rows: int, columns: Any = None, filter: Any = None, **options: Any
     ) -> pa.Table:
-        """Returns the first ``num_rows`` rows."""
         return self.scanner(columns, filter, **options).head(num_rows)
 
     def count_rows(self, filter: Any = None, **options: Any) -> int:
-        """Returns the number of rows that match the filter."""
         if filter is None and self._where is None:
             return self._source.count()
         return sum(batch.num_rows for batch in self.to_batches([], filter, **options))

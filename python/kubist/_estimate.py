@@ -51,8 +51,6 @@ class About(TypedDict):
 
 
 class _Kept:
-    """The values of an estimate in memory."""
-
     def __init__(self, batch: _kubist.Batch, about: str) -> None:
         self._batch, self._about = batch, about
 
@@ -68,7 +66,6 @@ def _unpickled(batch: pa.RecordBatch, about: str) -> Estimate:
 
 
 def _values(batch: _kubist.Batch, place: int, kind: str | None) -> list[Any]:
-    """A column as Python values."""
     values = batch.values(place)
     if kind is None:
         return values
@@ -240,7 +237,6 @@ class Estimate:
         return self._about.get("units", {})
 
     def _rows(self, most: int | None = None) -> list[dict[str, Any]]:
-        """One dict per row, with Python values."""
         batch = self._figures.batch()
         names = batch.names()
         columns = [_values(batch, place, kind) for place, kind in enumerate(batch.kinds())]
@@ -380,7 +376,6 @@ def _goal(error: Any) -> tuple[Literal["error", "absolute"], float | str]:
 
 
 def _number(text: str) -> float | None:
-    """The number in a string, or None."""
     try:
         return float(text)
     except ValueError:

@@ -63,7 +63,6 @@ def pairs(given: Any) -> Extent:
 
 
 def stored(metadata: Mapping[str, Any]) -> Extent:
-    """The extent in the metadata of a table."""
     return {name: (low, high) for name, (low, high) in metadata.get(KEY, {}).items()}
 
 

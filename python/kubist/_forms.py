@@ -24,7 +24,6 @@ if TYPE_CHECKING:
 
 
 def unit_of(field: pa.Field) -> str | None:
-    """The unit in a column's metadata."""
     said = (field.metadata or {}).get(b"unit")
     return None if said is None else said.decode("utf-8", "replace")
 

@@ -177,7 +177,6 @@ def _describe(laspy: Any, header: Any, about: Mapping[str, Any], only_wkt: bool)
 
 
 def _field(name: str, values: Array, kind: int) -> Array:
-    """Returns the values for a field of the point format."""
     import numpy as np
 
     wanted = OF_LAS.get(name)

@@ -195,7 +195,6 @@ class _Answer:
         return part
 
     def read(self) -> bytes:
-        """Returns all bytes."""
         parts = list(iter(lambda: self.read1(1 << 16), b""))
         self.close()
         return b"".join(parts)

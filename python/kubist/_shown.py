@@ -41,7 +41,6 @@ def text_table(names: Sequence[str], rows: Iterable[Sequence[Cell]], notes: Sequ
 
 
 def _clipped(text: str, room: int) -> str:
-    """A cell clipped to the width of the terminal."""
     return text if len(text) <= room else f"{text[: max(room - 1, 0)]}…"
 
 
@@ -82,7 +81,6 @@ def html_notes(notes: Iterable[str]) -> str:
 
 
 def with_unit(name: str, unit: str | None) -> str:
-    """A column's name and unit for the head of a table."""
     return f"{name} [{unit}]" if unit else name
 
 

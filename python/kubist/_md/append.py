@@ -208,7 +208,6 @@ class FrameWriter:
         return self._writer.commit(token=token)
 
     def discard(self) -> None:
-        """Discards the frames since the last commit."""
         self.next_frame -= self._pending_frames
         self._batch, self._pending_frames = None, 0
         if self._writer is not None and self._behind is not None:

@@ -87,7 +87,6 @@ class FrameBatch:
 
     @property
     def is_full(self) -> bool:
-        """Whether it has the maximum number of frames."""
         return len(self) == self._room
 
     def add(

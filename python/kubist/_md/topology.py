@@ -71,7 +71,6 @@ class Topology:
         return Topology(len(atoms), residue_of_atom, segment_of_residue, attributes)
 
     def to_json(self) -> dict[str, Any]:
-        """The form in a table's metadata."""
         return {
             "version": VERSION,
             "atoms": self.atoms,
@@ -107,7 +106,6 @@ class Topology:
         return topology
 
     def _check(self) -> None:
-        """Checks that all indexes are in range."""
         counts = {
             "atom": self.atoms,
             "residue": len(self.segment_of_residue),

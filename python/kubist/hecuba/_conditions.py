@@ -187,7 +187,6 @@ def both(parts: Sequence[Condition | None]) -> Condition:
 
 
 def either(parts: Sequence[Condition | None]) -> Condition:
-    """At least one of the parts."""
     if any(part is None for part in parts):
         return Condition(TRUE, False)
     readable = [part for part in parts if part is not None and part.sql != FALSE]

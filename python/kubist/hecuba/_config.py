@@ -54,7 +54,6 @@ def full_name(name: str) -> str:
 
 
 def location_of(name: str) -> str:
-    """Returns the location of the table of a full name."""
     group, _, rest = name.partition(".")
     # Options of the storage follow a question mark at the end.
     home, mark, options = str(config.location).partition("?")

@@ -257,7 +257,6 @@ def opened(name: str, spec: Spec | None, before: Callable[[], None] = lambda: No
 
 
 def commit_all() -> None:
-    """Commits the waiting writes of all dictionaries and objects of this process."""
     for rows in list(_open.values()):
         rows.writes.commit()
 

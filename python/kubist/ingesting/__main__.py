@@ -41,7 +41,6 @@ def main(text: str) -> int:
 
 
 def _domain(text: str | None) -> Any:
-    """Parses a domain of the command line."""
     if text is None or text == "quantile":
         return text
     low, _, high = text.partition("..")

@@ -73,7 +73,6 @@ class Files:
         return kind.open(path, self._options)
 
     def _has(self, path: Path, label: str) -> bool:
-        """Whether the table has this step of a file."""
         try:
             table = _create.open(self._location)
         except NotATable:
@@ -84,7 +83,6 @@ class Files:
     def progress(
         self, rows: int, file: str, label: str, fraction: float | None, is_committing: bool
     ) -> None:
-        """Shows the progress in one line."""
         doing = "committing " if is_committing else ""
         self._shown(f"{doing}{rows:,} records, {file} {label}", fraction, is_committing)
 

@@ -41,7 +41,6 @@ class Plan:
 
     @staticmethod
     def of(told: str, text: str) -> Plan:
-        """Parses the driver's plan, as JSON and as text."""
         plan = Plan(**json.loads(told), text=text, told=told)
         plan.columns = [(name, kind, unit) for name, kind, unit in plan.columns]
         plan.times = None if plan.times is None else (plan.times[0], plan.times[1])
@@ -86,7 +85,6 @@ class Report:
 
     @staticmethod
     def of(told: str, text: str) -> Report:
-        """Parses the driver's report, as JSON and as text."""
         report = json.loads(told)
         names = {field.name for field in fields(Report)}
         made = Report(

@@ -162,7 +162,6 @@ class Reading:
         return self._source.file
 
     def facts(self) -> tuple[str, pa.Schema, list[tuple[str, str, Any, Any]]]:
-        """The facts as JSON, the columns, and the domains."""
         source = self._source
         facts = {
             "path": str(source.path),

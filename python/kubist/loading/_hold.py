@@ -47,7 +47,6 @@ class Hold:
             self.renew()
 
     def release(self) -> None:
-        """Ends the hold."""
         name, self._name = self._name, None
         if name is not None and os.getpid() == self._process:
             self._pinned.release(name)

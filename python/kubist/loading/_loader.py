@@ -419,7 +419,6 @@ class Loader:
             )
 
     def _expected_rows(self, rows: int, plan: Plan) -> float:
-        """The approximate rows of a group."""
         if self._order == "pooled":
             return rows * plan.drawn / plan.parts
         return min(1.0, plan.drawn / plan.parts / (self._span[1] - self._span[0])) * rows
@@ -443,7 +442,6 @@ class Loader:
         return pieces, Place(epoch, group, row, batches)
 
     def _taken(self, pieces: list[tuple[Pool, int, int]]) -> Arrays:
-        """The part of this process."""
         rows = sum(last - first for _, first, last in pieces)
         low, high = (rows * number // self._world for number in (self._rank, self._rank + 1))
         taken: list[Arrays] = []

@@ -29,8 +29,6 @@ _CHANCE = "_kubist_inclusion"
 
 
 class Scale(NamedTuple):
-    """The mean and the deviation of a column."""
-
     mean: float
     deviation: float
 
@@ -70,11 +68,9 @@ class Source:
         return self.sampling != "uniform"
 
     def count(self) -> int:
-        """The rows of an epoch."""
         return self.pinned.count({k: v for k, v in self._question.items() if k != "columns"})  # type: ignore[arg-type]
 
     def cut(self, parts: int) -> None:
-        """Divides the rows into regions of space."""
         self.regions = self.pinned.splits(self._question, parts, False)
 
     def shape(self, dtype: str | None, target: str | None, normalise: bool) -> Shape:

@@ -360,8 +360,6 @@ class Pinned:
 
 
 class Costs:
-    """The cost of all queries so far."""
-
     def __init__(self) -> None:
         self._begin = time.perf_counter()
         self._sums: dict[str, float] | None = {field.name: 0 for field in dataclasses.fields(Stats)}

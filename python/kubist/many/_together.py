@@ -70,8 +70,6 @@ _NOTHING = Figure(None, 0.0, True, 0)
 
 
 class Read:
-    """The figures of one run, by group."""
-
     def __init__(self, figures: Figures) -> None:
         batch = need("pyarrow", "open_many()").record_batch(figures.batch())
         self.about: dict[str, Any] = json.loads(figures.about())

@@ -164,12 +164,10 @@ class KubistReader(ReaderBase):
 
     @property
     def n_frames(self) -> int:
-        """The number of frames in the snapshot."""
         return len(self._frames)
 
     @staticmethod
     def parse_n_atoms(filename: str, **kwargs: Any) -> int:
-        """Returns the number of atoms per frame."""
         with opened(filename, **kwargs) as frames:
             return len(frames.atoms)
 

@@ -136,7 +136,6 @@ def _settled(numpy: Any, rows: Array, centres: Array) -> tuple[Array, Array]:
 
 
 def _errors(numpy: Any, rows: Array, centres: Array, labels: Array, counts: Array) -> Array:
-    """The standard error of each mean."""
     squares = (rows - centres[labels]) ** 2
     sums = numpy.stack(
         [numpy.bincount(labels, squares[:, axis], len(centres)) for axis in range(rows.shape[1])],

@@ -35,7 +35,6 @@ class Asked(TypedDict, total=False):
 
 
 def asked(query: QuerySpec, space: Space) -> Asked:
-    """The JSON form of a search."""
     found: Asked = {"query": query}
     on, period, sphere = space.get("on"), space.get("period"), space.get("sphere")
     if on is not None:
@@ -85,7 +84,6 @@ def points(value: Any, names: Callable[[], Sequence[str]]) -> list[_kubist.Incom
 
 
 def _is_of_numbers(value: Any) -> bool:
-    """Whether a value is an array of positions, or one position."""
     if is_a(value, "numpy", "ndarray"):
         return value.dtype.names is None
     if isinstance(value, (list, tuple)):

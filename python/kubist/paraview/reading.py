@@ -115,8 +115,6 @@ def levels(share: float, first: float) -> list[tuple[float, float]]:
 
 
 class Question:
-    """The parameters of a query."""
-
     def __init__(
         self,
         box: dict[str, tuple[float, float]],
@@ -194,14 +192,12 @@ class Answer:
         threading.Thread(target=self.read, daemon=True).start()
 
     def stop(self) -> None:
-        """Cancels the rest."""
         with self._changed:
             self._stopped = True
             if self._result is not None:
                 self._result.close()
 
     def is_read(self) -> bool:
-        """Whether all windows were read."""
         return self._done
 
     def has_more(self) -> bool:

@@ -134,7 +134,6 @@ def region_shape(region: Any) -> Shape:
 
 
 def flux(asked: Asked, through: Shape) -> Paths:
-    """The crossings of the surface of a region."""
     found: list[dict[str, Array]] = []
     forward, backward = [np.zeros(0)], [np.zeros(0)]
     for chunk in asked.chunks():
@@ -167,7 +166,6 @@ def flux(asked: Asked, through: Shape) -> Paths:
 
 
 def residence(asked: Asked, inside: Shape) -> Paths:
-    """The time that each path is in a region."""
     found: list[dict[str, Array]] = []
     for chunk in asked.chunks():
         segments = Segments(chunk, asked.period)
@@ -201,7 +199,6 @@ def residence(asked: Asked, inside: Shape) -> Paths:
 
 
 def first_entry(asked: Asked, inside: Shape) -> Paths:
-    """The time and position of each path when it first is in a region."""
     found: list[dict[str, Array]] = []
     for chunk in asked.chunks():
         segments = Segments(chunk, asked.period)
@@ -229,7 +226,6 @@ def first_entry(asked: Asked, inside: Shape) -> Paths:
 
 
 def displacement(asked: Asked) -> Paths:
-    """The vector from the first to the last row of each path."""
     found: list[dict[str, Array]] = []
     for chunk in asked.unwrapped():
         first, last = chunk.starts[:-1], chunk.starts[1:] - 1
@@ -253,7 +249,6 @@ def displacement(asked: Asked) -> Paths:
 
 
 def msd(asked: Asked, lags: Any) -> Paths:
-    """The mean squared displacement by lag: over the starts in each path, then over paths."""
     most = None if lags is None else _box.count("lags", lags, least=1, most=_TIMES)
     total = square = paths = np.zeros(0)
     every: float | None = None
@@ -276,7 +271,6 @@ def msd(asked: Asked, lags: Any) -> Paths:
 
 
 def average_path(asked: Asked, times: Any) -> Paths:
-    """The mean position of all paths at times, between the first and last row of each."""
     grid = None
     if times is not None:
         grid = np.unique(np.asarray(times, dtype=float))

@@ -175,7 +175,6 @@ def raster(
     box: Any,
     confidence: Any,
 ) -> Raster:
-    """The raster of a query's rows."""
     for what, one in zip(("x", "y"), axes_of, strict=True):
         if not isinstance(one, str) or not one.strip():
             raise InvalidInput(f"raster: {what}: expected a column or an expression, not {one!r}")

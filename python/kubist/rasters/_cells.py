@@ -19,8 +19,6 @@ Array = np.ndarray[Any, Any]
 
 
 class Estimates(NamedTuple):
-    """A value and an interval for each cell."""
-
     value: Array
     low: Array
     high: Array

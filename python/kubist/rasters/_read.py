@@ -27,8 +27,6 @@ ROWS = 4_000_000
 
 
 class Reader:
-    """The rows of a query, from one snapshot."""
-
     def __init__(self, pinned: Pinned, question: QuerySpec, x: str, y: str) -> None:
         self.pinned, self.question = pinned, question
         self.x, self.y = x, y

@@ -132,7 +132,6 @@ def recompute(path: str | os.PathLike[str], *, newest: bool = False) -> Recomput
 
 
 def _pinned(source: Mapping[str, Any], newest: bool) -> Pinned:
-    """The snapshot of a saved result, or the newest one."""
     if "runs" in source:
         tables = {run["name"]: _at(run, newest) for run in source["runs"]}
         return open_many(tables, run=source["run"])._pinned()
@@ -211,7 +210,6 @@ def _figure(row: dict[str, Any]) -> str:
 
 
 def _words(call: str, question: Mapping[str, Any]) -> str:
-    """The query on one line."""
     parts = [call] if call != "estimate" else [", ".join(question.get("aggregates", []))]
     rest = {k: v for k, v in question.items() if k != "aggregates" and v is not None}
     rest.pop("confidence", None)

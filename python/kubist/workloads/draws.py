@@ -58,7 +58,6 @@ class Draws:
         return self.of(self._workload.queries[min(at, len(self._shares) - 1)])
 
     def of(self, query: Query) -> Question:
-        """A request of this query."""
         if query.replay:
             chosen = query.replay[int(self._random.integers(len(query.replay)))]
             return Question(query.name, query.verb, chosen)
@@ -177,7 +176,6 @@ class _Column:
         return low, low + width
 
     def typed(self, number: Any) -> Any:
-        """A number as a value of the column."""
         import pyarrow as pa
 
         if not self.is_number or self._values.dtype.kind == "f":

@@ -26,7 +26,6 @@ def finish(
     keep: str | os.PathLike[str] | None,
     report: str | os.PathLike[str] | None,
 ) -> None:
-    """Stores the requests of runs in a table, and writes their page."""
     if keep is not None:
         _append(keep, played)
     if report is not None:

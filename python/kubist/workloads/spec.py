@@ -121,7 +121,6 @@ class Workload:
         return [query.weight / total for query in self.queries]
 
     def columns(self) -> set[str]:
-        """The columns of boxes and values."""
         named = {column for query in self.queries for column in query.box}
         return named | {
             value.column

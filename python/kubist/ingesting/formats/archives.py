@@ -107,7 +107,6 @@ def _about(document: Any, table: Any) -> dict[str, Any]:
 
 
 def _present(item: Any, names: Iterable[str]) -> dict[str, str]:
-    """The attributes of an element that are present."""
     found = {name: getattr(item, name, None) for name in names}
     return {name: str(value) for name, value in found.items() if value}
 

@@ -51,7 +51,6 @@ def opened(path: Path) -> IO[bytes]:
 
 
 def matches(path: Path, head: bytes) -> bool:
-    """Whether a file is FITS, compressed or not."""
     if not head.startswith((GZIP, BZIP2, XZ)):
         return head.startswith(BEGIN)
     try:

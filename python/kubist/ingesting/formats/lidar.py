@@ -201,7 +201,6 @@ def _system(about: dict[str, Any]) -> str:
 
 
 def _points(path: Path) -> Iterator[Any]:
-    """Yields the points in parts."""
     import laspy
 
     with laspy.open(path) as reader:

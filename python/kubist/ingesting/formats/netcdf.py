@@ -64,7 +64,6 @@ class Valid:
     unwritten: float | None
 
     def mask(self, values: Array) -> Array:
-        """Returns a mask of invalid values."""
         wrong: Array = (values < self.low) | (values > self.high)
         if self.unwritten is not None:
             wrong |= values == values.dtype.type(self.unwritten)

@@ -191,7 +191,6 @@ def _fields(cloud: Path) -> Iterator[tuple[str, Path]]:
 
 
 def _bytes(file: Path, most: int = -1) -> bytes:
-    """The first ``most`` bytes of a file."""
     try:
         with gzip.open(file) if file.suffix == ".gz" else file.open("rb") as opened:
             return opened.read(most)
