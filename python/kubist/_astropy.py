@@ -104,7 +104,6 @@ def columns(name: str, values: Any) -> dict[str, tuple[pa.Array, str | None]]:
 
 
 def _plain(values: Any) -> Any:
-    """The values of a Quantity as an array, masked if the Quantity is."""
     import numpy as np
 
     mask, numbers = getattr(values, "mask", None), getattr(values, "unmasked", values)

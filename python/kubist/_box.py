@@ -213,7 +213,6 @@ _UNIT_NANOSECONDS = {"s": 10**9, "ms": 10**6, "us": 10**3, "ns": 1}
 
 
 def _in_unit_of(column: str, value: Any, schema: pa.Schema, *, upper: bool) -> int:
-    """A duration in the unit of its column, rounded into the range."""
     if isinstance(value, dt.timedelta):
         nanoseconds = getattr(value, "value", None)  # pandas.Timedelta has nanoseconds
         if not isinstance(nanoseconds, int):
@@ -378,7 +377,6 @@ def accuracy(value: Any) -> list[tuple[str, float | str]]:
 
 
 def bound(column: str, value: Any) -> float | str:
-    """An error bound: a number, or text that the engine parses."""
     if isinstance(value, str):
         return value
     if isinstance(value, bool):
@@ -421,7 +419,6 @@ def sphere(value: Any) -> tuple[str, str] | None:
 
 
 def of_periods(texts: Mapping[str, str]) -> dict[str, float | tuple[float, float]]:
-    """Periods of a description, in the form that `periods` accepts."""
     found: dict[str, float | tuple[float, float]] = {}
     for name, text in texts.items():
         low, _, high = text.rpartition(":")

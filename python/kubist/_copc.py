@@ -41,8 +41,6 @@ KINDS = (6, 7, 8)
 
 @dataclass(frozen=True)
 class Cube:
-    """The region of the octree."""
-
     low: Array
     size: float
 
@@ -105,7 +103,6 @@ def write(points: Any, path: Path) -> None:
 
 
 def _info(cube: Cube, first: int, size: int, times: Any) -> bytes:
-    """The record that locates the octree."""
     import numpy as np
 
     half = cube.size / 2

@@ -48,7 +48,6 @@ class Data:
             self._batches = iter((incoming,))
 
     def _of_parts(self, parts: Iterator[Any], like: Callable[[], pa.Schema] | None) -> None:
-        """Data in parts, with the schema of the first part."""
         first = next(parts, None)
         if first is None:
             raise InvalidInput("the iterator gave no data, not even an empty batch with columns")
@@ -105,7 +104,6 @@ def _check(data: Any) -> None:
 
 
 def _with_arrow(source: Any, like: Callable[[], pa.Schema] | None) -> Any:
-    """An Arrow object with named columns."""
     if is_a(source, "numpy", "ndarray") and source.dtype.names:
         source = {name: source[name] for name in source.dtype.names}
     if _astropy.is_table(source):

@@ -251,7 +251,6 @@ def _compare(column: str, op: str, value: pa.Scalar) -> Condition:
 
 
 def _plain(value: pa.Scalar) -> Any:
-    """A value in the form of `kubist._pushdown`."""
     kind = value.type
     if not value.is_valid:
         return None

@@ -38,7 +38,6 @@ _databases: dict[int, Any] = {}
 
 
 def _connection() -> Any:
-    """A new connection to the database of this process."""
     process = os.getpid()
     if process not in _databases:
         database = need("duckdb", "sql(engine='duckdb')").connect()
@@ -122,7 +121,6 @@ def _same(name: Any, other: str) -> bool:
 
 
 def _nodes(tree: Any) -> Iterator[dict[str, Any]]:
-    """All objects of a JSON value."""
     rest = [tree]
     while rest:
         node = rest.pop()
@@ -188,7 +186,6 @@ class _Reader:
 
 
 def _literal(node: Any) -> int | float | Decimal | str | None:
-    """The value of a literal; None for another expression."""
     if not isinstance(node, dict):
         return None
     if node.get("type") == "OPERATOR_CAST":

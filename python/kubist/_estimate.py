@@ -258,7 +258,6 @@ class Estimate:
         return rows[0]
 
     def _table(self) -> tuple[list[str], list[list[str | None]], list[str]]:
-        """Names, cells and notes of the displayed table."""
         batch = self._figures.batch()
         rows = self._rows(_SHOWN)
         indices = [index for index, name in enumerate(batch.names()) if name not in _OF_FIGURES]

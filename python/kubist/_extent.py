@@ -302,7 +302,6 @@ _EDGES = 100_000
 
 
 def _edges(name: str, tile: Any, low: Any, high: Any) -> list[float]:
-    """The borders between the tiles along an axis."""
     if isinstance(tile, int | float) and not isinstance(tile, bool):
         size = _box.finite(f"border: {name}", tile)
         if not size > 0:

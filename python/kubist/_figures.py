@@ -366,7 +366,6 @@ class DiskUse:
 
 
 def _add_types(described: dict[str, Any]) -> None:
-    """Gives each dimension the type of its column."""
     types = {column["name"]: column["data_type"] for column in described["columns"]}
     for dimension in described["dimensions"]:
         dimension["data_type"] = types[dimension["column"]]

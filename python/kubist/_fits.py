@@ -66,8 +66,6 @@ def write(table: pa.Table, path: Path) -> None:
 
 
 class _Column:
-    """A column in its stored form, with its header entries."""
-
     def __init__(self, field: pa.Field, column: pa.ChunkedArray) -> None:
         import pyarrow as pa
 

@@ -65,8 +65,6 @@ class Starts:
 
 @dataclass(frozen=True)
 class Truth:
-    """A column of booleans."""
-
     column: str
 
 
@@ -117,7 +115,6 @@ class Kind:
 
 
 def kinds(columns: Iterable[Mapping[str, Any]]) -> dict[str, Kind]:
-    """The kinds of the columns that can be compared."""
     found = {column["name"]: _kind(column["data_type"]) for column in columns}
     return {name: kind for name, kind in found.items() if kind is not None}
 

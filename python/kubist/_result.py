@@ -62,7 +62,6 @@ class Result:
         self._lock = threading.Lock()
 
     def _read(self) -> _kubist.Stream:
-        """A stream of all rows."""
         with self._lock:
             if self._closed:
                 raise Refused("this result was closed by close(): run the query again")

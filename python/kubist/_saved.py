@@ -31,8 +31,6 @@ Source = Mapping[str, Any]
 
 @dataclass(frozen=True, slots=True)
 class Origin:
-    """The snapshot and the query of a result."""
-
     source: Callable[[], Source]
     call: str
     question: Mapping[str, Any]
@@ -50,7 +48,6 @@ def source(pinned: Pinned) -> Source:
 
 
 def write(path: str | os.PathLike[str], origin: Origin | None, answer: Mapping[str, Any]) -> Path:
-    """Writes the file as a whole."""
     if origin is None:
         raise Refused("save: only results of a table, of a snapshot and of many runs can be saved")
     to = Path(path)

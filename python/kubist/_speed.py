@@ -117,8 +117,6 @@ def _nonnegative(
 
 
 class Explains(Protocol):
-    """The part of a table that a calibration needs."""
-
     @property
     def location(self) -> str: ...
 

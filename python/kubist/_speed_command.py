@@ -17,7 +17,6 @@ if TYPE_CHECKING:
 
 
 def main(text: str) -> int:
-    """Prints the predicted time of a query that has run, as JSON."""
     asked = json.loads(text)
     try:
         table = cast("Explains", opened(asked["table"]))

@@ -30,8 +30,6 @@ class SqlSource(NamedTuple):
 
 
 class SqlTable(Protocol):
-    """A table, a snapshot or an index of files."""
-
     def _sql_source(self, asked: Any) -> SqlSource: ...
 
 

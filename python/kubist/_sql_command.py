@@ -11,7 +11,6 @@ from ._libraries import need
 
 
 def main(text: str) -> int:
-    """Runs the query, and writes its result to standard output as an Arrow stream."""
     asked = json.loads(text)
     try:
         oldest = need("polars", "SQL").CompatLevel.oldest()

@@ -32,8 +32,6 @@ PART = 1 << 18
 
 
 class Viewed(Protocol):
-    """A local or remote table."""
-
     def view(self, *, open: bool = True) -> View: ...
 
     def at(self, token: str) -> Any: ...

@@ -102,7 +102,6 @@ def _created(
     identity: Sequence[str] | None,
     options: Create | None,
 ) -> Any:
-    """An empty table with the columns of the first partition."""
     asked = group("from_dask", "create", options, Create)
     schema: Any = Data(first).schema
     return create(path, schema, dimensions, identity, exist_ok=True, **asked)

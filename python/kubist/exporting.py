@@ -77,7 +77,6 @@ def parquet(table: pa.Table, path: Path, metadata: Mapping[str, Any]) -> None:
 
 
 def arrow(table: pa.Table, path: Path, metadata: Mapping[str, Any]) -> None:
-    """An Arrow IPC file."""
     import pyarrow as pa
 
     with pa.OSFile(str(path), "wb") as out, pa.ipc.new_file(out, table.schema) as file:
@@ -100,7 +99,6 @@ def csv(table: pa.Table, path: Path, metadata: Mapping[str, Any]) -> None:
 
 
 def ecsv(table: pa.Table, path: Path, metadata: Mapping[str, Any]) -> None:
-    """CSV with types and units in its comments."""
     _ecsv.write(table, path)
 
 
@@ -108,7 +106,6 @@ def ecsv(table: pa.Table, path: Path, metadata: Mapping[str, Any]) -> None:
 
 
 def las(table: pa.Table, path: Path, metadata: Mapping[str, Any]) -> None:
-    """Points, also compressed (LAZ)."""
     _las.write(table, path, metadata)
 
 
@@ -144,7 +141,6 @@ def vtp(table: pa.Table, path: Path, metadata: Mapping[str, Any]) -> None:
 
 
 def fits(table: pa.Table, path: Path, metadata: Mapping[str, Any]) -> None:
-    """A binary table, with units and nulls."""
     _fits.write(table, path)
 
 

@@ -94,7 +94,6 @@ class Frames:
 
     @property
     def topology(self) -> topology.Topology:
-        """The stored topology of the selected atoms."""
         stored = self.snapshot.metadata.get(topology.KEY)
         known = topology.Topology.minimal(self.total_atoms)
         if stored is not None:

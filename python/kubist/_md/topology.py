@@ -39,8 +39,6 @@ class Attribute:
 
 @dataclass
 class Topology:
-    """The atoms of a trajectory, their residues and segments."""
-
     atoms: int
     residue_of_atom: Array
     segment_of_residue: Array

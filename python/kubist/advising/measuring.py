@@ -35,8 +35,6 @@ class Asked:
 
 @dataclass(frozen=True, slots=True)
 class Trial:
-    """A design that was built from a sample."""
-
     design: Design
     rows: int
     build_seconds: float

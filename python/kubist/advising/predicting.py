@@ -38,7 +38,6 @@ def _features(cost: Answered) -> list[float]:
 
 
 def fitted(asked: Sequence[Asked]) -> Speed:
-    """The constants of this machine, from the queries of trials."""
     return fit([_features(one.cost) for one in asked], [one.seconds for one in asked])
 
 
@@ -106,7 +105,6 @@ def _as_cost(cost: Mapping[str, float]) -> Answered:
 
 
 def mean_time(workload: Workload, predicted: Mapping[str, Predicted]) -> Predicted:
-    """The mean over a workload, by its weights."""
     pairs = list(zip(workload.shares, (predicted[q.name] for q in workload.queries), strict=True))
 
     def mean(name: str) -> float:

@@ -124,7 +124,6 @@ def is_none(term: Term, want: bool) -> Condition:
 
 
 def truth(term: Term, want: bool) -> Condition:
-    """Whether ``bool(term)`` is ``want``."""
     if term.approximate or term.family in ("array", "object"):
         raise Unreadable
     empty = {"int": "0", "float": "0", "text": "''", "bytes": "X''"}.get(term.family)
@@ -169,7 +168,6 @@ def call(name: str, term: Term, text: str, want: bool) -> Condition:
 
 
 def is_integer(term: Term, want: bool) -> Condition:
-    """Whether ``float.is_integer`` is ``want``."""
     if term.family != "float" or term.approximate:
         raise Unreadable
     if want:
@@ -350,7 +348,6 @@ def _same_kind(family: str, value: Any) -> bool:
 
 
 def _plain(value: Any) -> Any:
-    """Converts a NumPy scalar to a Python value."""
     if isinstance(value, np.generic):
         return value.item()
     return bytes(value) if isinstance(value, bytearray) else value

@@ -96,7 +96,6 @@ class _Scope:
 
 
 def _scope(function: FunctionType) -> _Scope:
-    """The names that a function sees, with their present values."""
     code = function.__code__
     closure = {}
     for name, cell in zip(code.co_freevars, function.__closure__ or (), strict=True):

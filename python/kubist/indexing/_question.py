@@ -27,8 +27,6 @@ class Positions(TypedDict, total=False):
 
 
 class Counted(Positions, total=False):
-    """Parameters of `FileIndex.count`."""
-
     sample: float | str | None
     skip_damaged: bool
 
@@ -40,8 +38,6 @@ class Part(Counted, total=False):
 
 
 class Asked(Part, total=False):
-    """Parameters of `FileIndex.query`."""
-
     limit: int | None
 
 

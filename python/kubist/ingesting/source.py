@@ -22,8 +22,6 @@ ROWS_AT_ONCE = 1_000_000
 
 @dataclass
 class Options:
-    """The user's options for opening files."""
-
     topology: Path | None = None
     time: float | None = None
     columns: Sequence[str] | None = None

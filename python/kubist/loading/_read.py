@@ -34,8 +34,6 @@ class Scale(NamedTuple):
 
 
 class Shape(NamedTuple):
-    """The arrays of a batch."""
-
     kinds: dict[str, np.dtype[Any]]
     scales: dict[str, Scale]
 
@@ -50,7 +48,6 @@ class Pool(NamedTuple):
     rows: int
 
     def take(self, first: int, last: int) -> Arrays:
-        """Copies some rows."""
         return {name: array[first:last].copy() for name, array in self.arrays.items()}
 
 
@@ -64,7 +61,6 @@ class Source:
 
     @property
     def is_weighted(self) -> bool:
-        """Whether rows are sampled with unequal probabilities."""
         return self.sampling != "uniform"
 
     def count(self) -> int:

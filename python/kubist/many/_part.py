@@ -19,8 +19,6 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class Outputs:
-    """The columns of a result."""
-
     schema: pa.Schema
     computed: dict[str, str]
     """The expressions of computed columns, by name."""

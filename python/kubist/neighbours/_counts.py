@@ -135,5 +135,4 @@ def volume_of(
 
 
 def without_columns(query: QuerySpec) -> QuerySpec:
-    """The same rows without columns, for a count."""
     return cast("QuerySpec", {name: value for name, value in query.items() if name != "columns"})

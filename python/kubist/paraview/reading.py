@@ -264,8 +264,6 @@ class Changes:
 
 
 class _Following:
-    """State of the thread and the reader."""
-
     def __init__(self, table: Any, seen: Snapshot) -> None:
         self._table = table
         self._seen = seen

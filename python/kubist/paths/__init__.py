@@ -103,8 +103,6 @@ def _joined(parts: list[dict[str, Array]], empty: Mapping[str, Array]) -> dict[s
 
 
 class Asked:
-    """The paths of a call, their periods and the sample."""
-
     def __init__(self, reader: Reader, period: Any, confidence: Any) -> None:
         self.reader = reader
         self.period = periods(period, reader.axes)

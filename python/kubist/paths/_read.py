@@ -69,8 +69,6 @@ def periods(given: Any, names: list[str]) -> dict[str, Period]:
 
 
 class Reader:
-    """The paths of a query, from one snapshot."""
-
     def __init__(
         self,
         pinned: Pinned,

@@ -55,7 +55,6 @@ def write(path: Path, played: Sequence[Played]) -> None:
 
 
 def _title(one: Played, played: Sequence[Played]) -> str:
-    """The target, with its start time if it has several runs."""
     if sum(other.target == one.target for other in played) == 1:
         return one.target
     return f"{one.target}, {time.strftime('%Y-%m-%d %H:%M:%S', time.localtime(one.started))}"

@@ -159,8 +159,6 @@ class Played:
 
 
 class _Requests:
-    """The measurements of the threads."""
-
     def __init__(self) -> None:
         self.lines: list[tuple[float, float, float, str, int, int, int, int, int, bool]] = []
         self.errors: dict[str, int] = {}

@@ -67,7 +67,6 @@ class Column:
 
     @property
     def stored(self) -> np.dtype[Any]:
-        """The type of one row."""
         import numpy as np
 
         if self.of_text:
@@ -78,7 +77,6 @@ class Column:
         return np.dtype((STORED[self.code], (count,)))
 
     def names(self) -> list[str]:
-        """The names of the columns that it becomes."""
         if self.code in "CM":
             parts = ["re", "im"]
             if self.count == 1:

@@ -121,7 +121,6 @@ def _offsets(header: Mapping[str, Any]) -> dict[int, int]:
 
 
 def _bytes_of(form: str) -> int:
-    """The bytes of a column in a row."""
     import numpy as np
 
     from .fits_columns import FORM

@@ -114,8 +114,6 @@ def _name(cgs: float | None, names: Mapping[str, float]) -> str | None:
 
 @dataclass
 class _Kind:
-    """One type of particles of a file."""
-
     number: int
     count: int
     names: list[str] = field(default_factory=list)
@@ -394,7 +392,6 @@ def is_cosmological(header: Mapping[str, Any], about: Mapping[str, Any]) -> bool
 
 
 def units_of(header: Mapping[str, Any], about: Mapping[str, Any]) -> Units:
-    """The units of the code, from the header or the parameters."""
     said = {**about.get("parameters", {}), **about.get("units", {}), **header}
     return Units(
         _number(said, "UnitLength_in_cm", "UNITLENGTH_IN_CM"),

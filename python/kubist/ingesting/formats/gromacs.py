@@ -127,8 +127,6 @@ POSITION_AT, ANGSTROM = 20, 10.0
 
 
 class GroFrames:
-    """The frames of a GRO file."""
-
     def __init__(self, path: Path) -> None:
         self.path = path
         self.starts: list[int] = []

@@ -29,8 +29,6 @@ KEPT = ("h5md", "particles")
 
 @dataclass
 class _Group:
-    """The particles of one name, and their frames."""
-
     steps: Any
     times: Any
     count: int

@@ -30,7 +30,6 @@ class _Broken(Exception):
 
 
 def need(path: Path) -> None:
-    """Raises ImportError if lazrs is missing; the message has the command."""
     if importlib.util.find_spec("lazrs") is None:
         raise ImportError(f"{path}: LAZ is read with lazrs: pip install 'kubist[lidar]'")
 

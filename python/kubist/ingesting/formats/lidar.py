@@ -187,7 +187,6 @@ def _is_same_system(one: dict[str, Any], other: dict[str, Any]) -> bool:
 
 
 def _system(about: dict[str, Any]) -> str:
-    """Returns the name of the coordinate system, if known."""
     texts = [about.get("crs", "")]
     for record in about.get("crs_records", []):
         texts.append(base64.b64decode(record["bytes"]).decode("utf-8", "replace"))
@@ -220,7 +219,6 @@ CRS_USER, CRS_RECORDS = "LASF_Projection", (2111, 2112, 34735, 34736, 34737)
 
 
 def crs_records(header: Any) -> list[dict[str, Any]]:
-    """Returns the records of the coordinate system unchanged."""
     return [
         {"record_id": vlr.record_id, "bytes": base64.b64encode(vlr.record_data_bytes()).decode()}
         for vlr in [*header.vlrs, *(header.evlrs or [])]

@@ -31,7 +31,6 @@ def is_text(path: Path, head: bytes) -> bool:
 
 
 def look(format: str) -> Callable[[Path, Options], Source]:
-    """The function that opens a file of this format."""
     return lambda path, options: _look(format, path, options)
 
 
@@ -108,7 +107,6 @@ def _of_npz(path: Path) -> tuple[list[str], dict[str, str]]:
 
 
 def _head(file: IO[bytes]) -> tuple[tuple[int, ...], np.dtype[Any]]:
-    """Shape and type of an array in a file."""
     from numpy.lib import format
 
     read = {1: format.read_array_header_1_0, 2: format.read_array_header_2_0}

@@ -73,7 +73,6 @@ class Dialect:
         return text + self.end
 
     def check(self, question: Question, lacks: Sequence[str]) -> None:
-        """Refuses a request with a parameter that the system lacks."""
         missing = [name for name in lacks if name in question.asked]
         if missing:
             raise InvalidInput(
