@@ -66,6 +66,7 @@ def columns(name: str, values: Any) -> dict[str, tuple[pa.Array, str | None]]:
     """The array and unit of a column, by name.
 
     A vector becomes a column ``name_i`` per element, complex numbers ``name_re`` and ``name_im``.
+
     Raises
     ------
     Unreadable

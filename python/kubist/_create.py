@@ -118,6 +118,7 @@ def create(
 
     Raises
     ------
+    InvalidInput
         A column is missing, has a type that cannot be stored or indexed, or a domain with low >=
         high; the message names it.
     TableExists

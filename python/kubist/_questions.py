@@ -88,6 +88,7 @@ class Questions:
         Every row has a fixed priority, uniform in [0, 1) and independent of its values. A sample
         is the set of rows below a priority, so samples are nested, equal on every machine, and
         commute with filters.
+
         Parameters
         ----------
         box

@@ -335,6 +335,7 @@ class Table(Objects["Table"]):
             Allow several machines, which all mount its file system (docs/where.md), to write to
             it; this cannot be undone. The next commit of an open writer raises `kubist.Refused`;
             open the writer again.
+
         Examples
         --------
         >>> t.alter(compression="small")

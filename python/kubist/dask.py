@@ -57,8 +57,8 @@ def from_dask(
         The identity of a new table, as for `kubist.create`.
     create
         Other options of a new table, as ``{"units": {"x": "m"}, "seed": 1}``.
+    step, token
         As for `Writer.commit`. The default token is Dask's name of the frame, which follows from
-        its inputs and operations.
         its inputs and operations.
 
     Returns

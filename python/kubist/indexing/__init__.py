@@ -317,6 +317,7 @@ class FileIndex:
             As for `query`.
         workers
             The number of threads; None: one per core.
+        gap
             The maximum gap in bytes between pieces that one request reads; None: measured on the
             device.
         sorted
@@ -386,6 +387,7 @@ class FileIndex:
             Columns of numbers; None: all variables and coordinates.
         box, where, isel
             The positions, as for `query`.
+        error, within, max_rows, max_bytes, sample, confidence, tails
             The goal, as for `estimate`. By default up to 200,000 rows are read for ten columns.
 
         Raises

@@ -156,6 +156,7 @@ class Many(Looks):
         group_by
             Columns and expressions: ``"run"``, ``"metadata.speed"``, ``"bin(metadata.speed, 1)"``,
             ``"deposited"``. A group of several runs has counts, sums, means and proportions.
+        contrast
             One of the groups that depend on runs, such as ``"run"``: return the difference of each
             of its values to the first run, or to the lowest value. Runs with equal identity columns
             and seed sample the same particles, so the error of a difference includes their

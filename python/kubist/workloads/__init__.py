@@ -72,7 +72,6 @@ def run(
         Write the figures, latencies over time and metrics of the process into this HTML file.
     progress
         Called repeatedly with a line of text. None: shown on a terminal.
-        Called repeatedly with a line of text. None: shown on a terminal.
 
     Returns
     -------
