@@ -32,8 +32,8 @@ class Objects(InDirectory[Opened]):
     ) -> Result:
         """Returns the objects that touch the inner borders of a tiling.
 
-        They reconcile parts of a plane that were processed separately. Only zones with such objects
-        are read.
+        They help to reconcile parts of a plane that were processed separately. Only zones with such
+        objects are read.
 
         Parameters
         ----------

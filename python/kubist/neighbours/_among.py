@@ -57,8 +57,8 @@ class Neighbours(Searches):
 
         A core row has at least ``min_samples`` rows, itself included, within ``eps``. Core rows
         within ``eps`` of each other are in one cluster. Another row within ``eps`` of a core row
-        belongs to the cluster of its nearest core row; all other rows are noise. This differs from
-        scikit-learn only at the border of several clusters, where that chooses the first.
+        belongs to the cluster of its nearest core row; all other rows are noise. scikit-learn
+        differs only for a row at the border of several clusters, which it gives to the first.
 
         Parameters
         ----------
@@ -146,8 +146,8 @@ class Neighbours(Searches):
     ) -> PairCounts:
         """Counts the pairs of rows by distance, from all rows or a sample.
 
-        A sample of the fraction p has each pair with the probability p squared. The variance of the
-        intervals follows from the pairs that share a row.
+        A sample of the fraction p has each pair with the probability p squared. The variance of
+        estimates follows from the pairs that share a row.
 
         Parameters
         ----------
