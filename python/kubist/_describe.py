@@ -41,7 +41,6 @@ class Figure(NamedTuple):
         return _kubist.figure(value, float(low), float(high), exact, unit)
 
     def _cell(self) -> Cell:
-        """The text in a table; null without a value and bounds."""
         unknown = self.value is None and (
             self.exact or not (isfinite(self.low) or isfinite(self.high))
         )

@@ -220,7 +220,6 @@ class Estimate:
         _saved.write(path, self._origin, {"fraction": self.fraction, "figures": self._plain()})
 
     def _plain(self) -> list[dict[str, Any]]:
-        """The aggregates and groups with their intervals, for JSON."""
         left_out = ("rows_read", "fraction", "confidence")
         rows = [{k: v for k, v in row.items() if k not in left_out} for row in self._rows()]
         plain: list[dict[str, Any]] = json.loads(json.dumps(rows, default=str))

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
 BOOLEAN = "boolean"
-"""The comment of a byte column of booleans with nulls, which FITS libraries cannot read."""
+"""The comment of a byte column for booleans with nulls: FITS libraries cannot read such booleans."""
 BLOCK = 2880
 """Parts of a file start at multiples of these bytes."""
 INTEGERS = (("B", "u1"), ("I", "i2"), ("J", "i4"), ("K", "i8"))

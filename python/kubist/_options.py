@@ -98,7 +98,6 @@ def group(function: str, name: str, given: object, kind: type) -> dict[str, Any]
 
 
 def refuse_unknown(function: str, unknown: Iterable[str], known: Sequence[str]) -> None:
-    """Raises a `TypeError` for the first unknown option."""
     for name in unknown:
         synonyms = [own for own, others in _SYNONYMS.items() if own in known and name in others]
         similar = synonyms or difflib.get_close_matches(name, known, n=1, cutoff=_SIMILARITY)

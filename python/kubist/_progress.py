@@ -123,8 +123,6 @@ class Display:
 
 
 class _Cell:
-    """The content of a cell, as HTML and as text."""
-
     def __init__(self, text: str, page: str) -> None:
         self._text = text
         self._page = page

@@ -84,8 +84,6 @@ def parsed(kind: str, text: str) -> Any:
 
 
 class TypedInterval:
-    """A value and the ends of its interval."""
-
     def __init__(self, kind: str, texts: _Texts) -> None:
         self.kind = kind
         self._texts = texts

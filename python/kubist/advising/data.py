@@ -151,7 +151,6 @@ def _parts(read: Iterator[pa.Table], where: Path) -> Iterator[pa.Table]:
 def _of_parquet(
     source: Source, quota: int, random: np.random.Generator
 ) -> tuple[list[pa.Table], int, bool]:
-    """Rows of random row groups."""
     from pyarrow import parquet
 
     parts, seen = [], 0

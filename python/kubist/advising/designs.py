@@ -129,7 +129,6 @@ def first_round(workload: Workload, rows: pa.Table, suggested: Sequence[str]) ->
 
 
 def variants(design: Design) -> list[Design]:
-    """The same dimensions with other capacities and domains."""
     others = [replace(design, capacity=capacity) for capacity in CAPACITIES]
     return [*others, replace(design, quantile=True)]
 

@@ -43,8 +43,6 @@ GET = 0.0004 / 1000
 
 
 class Search:
-    """One search, with its trials by design and size of the sample."""
-
     def __init__(
         self, data: Data, workload: Workload, limit: float, shown: Progress, seed: int
     ) -> None:
@@ -95,7 +93,6 @@ class Search:
             self._trials[design, small] = trial
 
     def _ranked(self, *, small: bool) -> list[Design]:
-        """Designs of trials of one size, by predicted mean time."""
         speed = self._speed()
         found = [design for design, size in self._trials if size is small]
         return sorted(found, key=lambda design: self._mean(design, speed).seconds)

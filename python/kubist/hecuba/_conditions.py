@@ -139,7 +139,6 @@ def truth(term: Term, want: bool) -> Condition:
 
 
 def is_in(term: Term, values: Any, want: bool) -> Condition:
-    """Whether the term is in a list, a set, a dictionary or a range."""
     if term.approximate:
         raise Unreadable
     if isinstance(values, range):
@@ -161,7 +160,6 @@ def is_in(term: Term, values: Any, want: bool) -> Condition:
 
 
 def call(name: str, term: Term, text: str, want: bool) -> Condition:
-    """Whether ``starts_with``, ``ends_with`` or ``contains`` is ``want``."""
     if term.family != "text" or not isinstance(text, str):
         raise Unreadable
     return Condition(f"{'' if want else 'NOT '}{name}({term.sql}, {literal(text)})")

@@ -19,8 +19,6 @@ Ranges = Mapping[str, Any]
 
 
 class Positions(TypedDict, total=False):
-    """The positions of a query, as for `FileIndex.query`."""
-
     where: str | None
     region: AnyRegion | None
     isel: Ranges | None
@@ -32,8 +30,6 @@ class Counted(Positions, total=False):
 
 
 class Part(Counted, total=False):
-    """Parameters of a query that is split into parts."""
-
     columns: Sequence[str] | None
 
 
@@ -42,8 +38,6 @@ class Asked(Part, total=False):
 
 
 class Goal(Positions, total=False):
-    """The positions and the goal of an estimate, as for `FileIndex.estimate`."""
-
     box: Ranges | None
     error: float | str | None
     within: float | None

@@ -42,7 +42,6 @@ class Hold:
             )
 
     def renew_in_time(self) -> None:
-        """Renews the hold after a quarter of its time."""
         if time.monotonic() - self._renewed > _RENEWED:
             self.renew()
 

@@ -64,7 +64,6 @@ class Union:
         self.shape = self._shape(pa, runs)
 
     def values(self, run: int) -> dict[str, Any]:
-        """The values that are the same in all rows of a run."""
         return {name: values[run] for name, values in self.of_run.items()}
 
     def in_shared_unit(self, run: int, column: str) -> str | None:

@@ -131,7 +131,6 @@ class Workload:
 
 
 def parse(text: Mapping[str, Any], name: str = "workload") -> Workload:
-    """Parses the contents of a TOML file."""
     known = {"queries", "writers", "clients", "seconds", "rate", "think"}
     _refuse_unknown("the file", text, known)
     queries = text.get("queries", {})

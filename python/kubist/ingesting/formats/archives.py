@@ -167,7 +167,6 @@ def _catalogue(
     left_out: dict[str, str],
     rows: int | None,
 ) -> Source:
-    """A file whose rows are sources in the sky, or points."""
     import pyarrow as pa
 
     units = {f.name: (f.metadata or {}).get(b"unit", b"").decode() or None for f in schema}

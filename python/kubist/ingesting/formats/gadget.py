@@ -287,7 +287,6 @@ def place_of(path: Path, header: Mapping[str, Any], rows: int, *words: str) -> P
 
 
 def wanted_types(path: Path, options: Options, count: int) -> set[int]:
-    """The numbers of the types of particles to read; by default all."""
     if options.particles is None:
         return set(range(count))
     known = {f"PartType{number}": number for number in range(count)}

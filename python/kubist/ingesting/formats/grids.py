@@ -111,7 +111,6 @@ def look(path: Path, options: Options) -> Source:
 def _attributes(
     own: netcdf.Beside, taken: set[str], left_out: dict[str, str]
 ) -> dict[str, Any] | None:
-    """The attributes of a file, its groups and the variables in the table."""
     said = {n: found for n, found in own.attributes.items() if found and n not in left_out}
     of_file = said.pop("", {})
     groups = {n: found for n, found in said.items() if n not in taken}
@@ -230,7 +229,6 @@ class _Moments:
 
 
 def _numbers(chunk: pa.Array) -> tuple[Any, Any]:
-    """Returns the values of an array, and a mask of missing values."""
     import numpy as np
     import pyarrow.compute as pc
 

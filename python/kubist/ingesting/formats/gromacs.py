@@ -207,7 +207,6 @@ class GroFrames:
         )
 
     def _cell(self, edges: list[float]) -> Any:
-        """Lengths and angles of a box, or None."""
         import numpy as np
         from MDAnalysis.lib.mdamath import triclinic_box
 

@@ -74,7 +74,7 @@ def unpacked(path: Path, header: Any) -> Iterator[bytes]:
 def _chunk(
     path: Path, header: Any, record: bytes, found: int, broken: _Broken
 ) -> tuple[int, list[int] | None]:
-    """The index of the failed chunk of a batch, and the number of points before it."""
+    """The number of points before the damaged chunk, and the bytes of that chunk."""
     if broken.reads is not None:
         try:
             for part in _parts(path, header, record, found, alone=True):

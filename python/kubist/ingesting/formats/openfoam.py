@@ -214,7 +214,6 @@ def _kinds(cloud: Path) -> dict[str, pa.DataType]:
 
 
 def _head_block(file: Path) -> Block:
-    """The header of a field's file, without data."""
     head = _bytes(file, 16384)
     headers = [_entries(file, head)]
     if headers[0].get("class") == "decomposedBlockData":
