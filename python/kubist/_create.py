@@ -52,12 +52,12 @@ def create(
         domains, in the column's unit: ``{"time": (0, 1)}`` sets it, ``{"x": None}`` learns
         it from the first commit, ``{"z": "quantile"}`` learns a skewed distribution. A list of
         names learns all. A domain affects the speed of queries, never a result: values outside are
-        stored and found too. The optimizer makes another grid when the data has outgrown it, as
-        `Table.regrid` does.
+        stored and found too. The optimizer replaces a grid that the data has outgrown, like
+        `Table.regrid`.
     identity
-        The columns that define the sampling unit. Rows that agree in them are in a sample
-        together: ``["pid", "time"]`` samples rows, ``["pid"]`` whole trajectories. None: each row
-        on its own. It is not a key: rows may have equal identities.
+        The columns that define the sampling unit, whose rows are in a sample together:
+        ``["pid", "time"]`` samples rows, ``["pid"]`` whole trajectories. None: each row on its own.
+        It is not a key: rows may have equal identities.
     capacity
         About how many rows a cube of the index keeps. None: the default.
     seed

@@ -72,9 +72,8 @@ class InDirectory(Neighbours, Looks, Generic[Opened]):
             A file of ``kubist model fit -o FILE`` for this store, from which the report predicts
             the time.
         predict
-            Predict the time on this machine: ``expected`` of the result. The first call runs about
-            40 random queries of the table, for up to 4 seconds, to fit the constants of the
-            machine, which remain valid for two minutes.
+            Predict the time on this machine: ``expected`` of the result. For this, about 40 random
+            queries run for up to 4 seconds; their constants remain valid for two minutes.
 
         Examples
         --------

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
 BOOLEAN = "boolean"
-"""The comment of a byte column for booleans with nulls: FITS libraries cannot read such booleans."""
+"""Marks a byte column for booleans with nulls, because FITS libraries cannot read these."""
 BLOCK = 2880
 """Parts of a file start at multiples of these bytes."""
 INTEGERS = (("B", "u1"), ("I", "i2"), ("J", "i4"), ("K", "i8"))

@@ -109,8 +109,8 @@ class Looks(Moving):
         ----------
         x, y
             The columns or expressions of the axes. None: the table's sphere, or else its first two
-            dimensions. Two columns of a sphere are drawn as a sky: right ascension increases to
-            the left, and a large part of the sky is a map in Mollweide's projection.
+            dimensions. For two columns of a sphere, right ascension increases to the left, and a
+            large part of the sky is a map in Mollweide's projection.
         color
             The column or expression that colours the points. Strings, booleans and few integers
             have a colour each. Three columns are red, green and blue, from 0 to 1 or in 8 or 16

@@ -128,8 +128,7 @@ class Questions:
             ``(rows, {"x": width, "y": width})``: the rows of lowest priority in each cell of a
             regular grid, for a view that stays even and does not flicker when it pans. A width is a
             number in the column's unit, or text with a unit, such as ``"1 mm"``. The grid starts
-            at the low end of the domain, not of the box. At most 9e18 cells may lie between that
-            end and a row.
+            at the low end of the domain, not of the box, with at most 9e18 cells up to a row.
         steps
             A step, or a closed range ``(first, last)`` with None for an open end. Only complete
             steps, which every declared writer has finished, are returned. None: the rows of every
@@ -142,14 +141,13 @@ class Questions:
             several rows of equal priority are in the result; leave those out of estimates. It is
             not available together with ``order_by`` and ``limit``.
         order_by
-            The order of the result: a column, an expression or several, in a list or separated by
-            commas, each with ``asc`` (the default) or ``desc``; or ``"priority"``. A name that
-            ``columns`` gives comes before a column of the table. Quote a name that contains a
-            comma. NaN follows all numbers and null follows NaN, in both directions. Text is
-            compared byte by byte. Equal rows follow each other by priority, so the order is the
-            same on every machine. A sort that exceeds memory uses a scratch file in ``TMPDIR``.
-            Without ``order_by``, the order is by priority under ``limit`` and ``per_cell``, and
-            otherwise unspecified.
+            The order of the result: columns or expressions, in a list or separated by commas, each
+            with ``asc`` (the default) or ``desc``; or ``"priority"``. Names in ``columns`` come
+            before columns of the table. Quote a name that contains a comma. NaN follows all numbers
+            and null follows NaN, in both directions. Text is compared byte by byte. Priority
+            orders equal rows, so the order is the same on every machine. A sort that exceeds
+            memory uses a scratch file in ``TMPDIR``. By default ``limit`` and ``per_cell`` order by
+            priority; otherwise the order is unspecified.
 
         Returns
         -------
@@ -266,9 +264,9 @@ class Questions:
     ) -> Result:
         """Returns all rows of every trajectory that passes through a region.
 
-        First it finds the values of ``by`` in the rows that ``box``, ``where``, ``region``,
-        ``window`` and ``steps`` select. Then it returns every row with one of these values, from
-        the same snapshot. Without a secondary index of ``by`` it scans all rows.
+        It finds the values of ``by`` in the rows that ``box``, ``where``, ``region``, ``window``
+        and ``steps`` select, and returns every row with one of these values, from one snapshot.
+        Without a secondary index of ``by`` it scans all rows.
 
         Parameters
         ----------
@@ -280,9 +278,9 @@ class Questions:
         columns
             The columns to return.
         sample, limit, order_by
-            For the returned rows, as for `query`. By default, one trajectory follows another, each
-            by time: ``by``, the other identity columns if it is one of them, the first column of
-            times, and the identity.
+            For the returned rows, as for `query`. The default order is by trajectory and time:
+            ``by``, the other identity columns if it is one of them, the first column of times, and
+            the identity.
 
         Raises
         ------
@@ -341,8 +339,8 @@ class Questions:
         """Yields results from coarse to fine; each row comes once.
 
         The first result has the rows with a priority below ``start``, the next those from
-        ``start`` to ``start * factor``, and so on up to all rows. The rows so far are always a
-        uniform sample of ``r.fraction`` of all rows, ``r`` being the latest result.
+        ``start`` to ``start * factor``, and so on up to all rows. After a result ``r``, the rows so
+        far are a uniform sample of the fraction ``r.fraction``.
 
         Parameters
         ----------
