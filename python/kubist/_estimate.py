@@ -246,7 +246,6 @@ class Estimate:
         return rows
 
     def _typed(self) -> list[TypedInterval | None]:
-        """The values with all digits, for types other than floats."""
         return [None if own is None else TypedInterval(*own) for own in self._about["own"]]
 
     def _only(self) -> dict[str, Any]:

@@ -199,7 +199,6 @@ def _box_in_json(value: Mapping[str, Any], extent: Extent, relation: Relation) -
 
 
 def _corners(extent: Extent) -> Iterator[dict[str, str]]:
-    """The corners of a bounding box, as a column for each axis."""
     for ends in product(*extent.values()):
         yield dict(zip(extent, ends, strict=True))
 

@@ -548,7 +548,6 @@ def _in_short(key: str, value: Any) -> str:
 
 
 def _titled(title: str, values: list[str]) -> list[tuple[str, str]]:
-    """Gives the title to the first value only."""
     return [(title if place == 0 else "", value) for place, value in enumerate(values)]
 
 

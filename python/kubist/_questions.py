@@ -45,7 +45,6 @@ class Questions:
         raise NotImplementedError
 
     def _asked(self, question: QuerySpec) -> tuple[Pinned, _kubist.Stream]:
-        """The stream of a query, and the snapshot that it reads."""
         pinned = self._pinned()
         return pinned, pinned.query(question)
 

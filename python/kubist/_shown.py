@@ -85,7 +85,6 @@ def with_unit(name: str, unit: str | None) -> str:
 
 
 def counted(number: int, noun: str) -> str:
-    """``1 record``, ``2,000 records``."""
     return f"{number:,} {noun}{'' if number == 1 else 's'}"
 
 

@@ -456,5 +456,4 @@ def open(
 
 
 def _columns(schema: Any) -> Any:
-    """The columns of a schema or of data; `Run.write` writes the rows."""
     return schema if is_schema(schema) else Data(schema).schema

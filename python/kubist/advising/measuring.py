@@ -47,7 +47,6 @@ class Trial:
 
 
 def questions(workload: Workload, rows: pa.Table, seed: int = 0) -> list[Question]:
-    """The queries of all trials, the same for each design."""
     draws = Draws(workload, rows, seed)
     return [draws.of(query) for query in workload.queries for _ in range(DRAWS)]
 

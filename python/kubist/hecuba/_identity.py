@@ -100,7 +100,6 @@ def identity_of(name: str) -> uuid.UUID:
 
 
 def lookup(identity: uuid.UUID) -> tuple[str, str] | None:
-    """Returns the full name and class of an identity; None if it is unknown."""
     found = _registry().get((str(identity),))
     return None if found is None else (found[0], found[1])
 

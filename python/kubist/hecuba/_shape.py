@@ -73,7 +73,6 @@ class Shape:
         ]
 
     def whole(self, parts: list[Any]) -> Any:
-        """Returns the value of a key from the values of fields."""
         return self._value(parts)
 
 

@@ -249,12 +249,10 @@ class Format:
 
 
 def begins(*heads: bytes) -> Callable[[Path, bytes], bool]:
-    """Returns a function that tests the first bytes of a file."""
     return lambda path, head: head.startswith(heads)
 
 
 def ends(*endings: str) -> Callable[[Path, bytes], bool]:
-    """Returns a function that tests the ending of a file's name."""
     return lambda path, head: path.suffix.lower() in endings
 
 

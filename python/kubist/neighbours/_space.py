@@ -121,6 +121,5 @@ def _of_sky(value: Any, names: Sequence[str]) -> dict[str, Any]:
 
 
 def _at_least_one(numpy: Any, column: Any) -> Any:
-    """A column; a single number becomes a column."""
     is_one = isinstance(column, (int, float)) or getattr(column, "shape", None) == ()
     return numpy.atleast_1d(column) if is_one else column

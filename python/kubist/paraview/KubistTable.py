@@ -241,7 +241,6 @@ class KubistTable(VTKPythonAlgorithmBase):
         self.Modified()
 
     def _first(self):
-        """The snapshot of the given token, or else the newest."""
         return self._table.at(self._token) if self._token else self._table.snapshot()
 
     @smproperty.doublevector(

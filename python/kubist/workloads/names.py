@@ -21,7 +21,6 @@ IDENTITIES = (
 
 
 def named(columns: Sequence[str], name: str) -> str:
-    """The column of this name in any case, or an empty string."""
     return next((column for column in columns if column.lower() == name), "")
 
 
@@ -35,5 +34,4 @@ def positions(columns: Sequence[str]) -> list[str]:
 
 
 def first(columns: Sequence[str], known: Sequence[str]) -> str:
-    """The first of the known names that is a column, or an empty string."""
     return next((column for name in known if (column := named(columns, name))), "")

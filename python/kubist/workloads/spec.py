@@ -116,7 +116,6 @@ class Workload:
 
     @property
     def shares(self) -> list[float]:
-        """The fraction of each query, in [0, 1]."""
         total = sum(query.weight for query in self.queries)
         return [query.weight / total for query in self.queries]
 

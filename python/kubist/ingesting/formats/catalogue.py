@@ -64,6 +64,5 @@ def _by_words(there: Mapping[str, str]) -> list[str] | None:
 
 
 def identity(names: Iterable[str], is_integer: Mapping[str, bool]) -> Sequence[str]:
-    """The column that numbers the sources; empty if no name fits."""
     there = {name.lower(): name for name in names if is_integer.get(name, False)}
     return [there[name] for name in IDENTITIES if name in there][:1]

@@ -44,7 +44,6 @@ IN_ORDER = ("POS", "VEL", "ID", "MASS", "U", "RHO", "HSML")
 
 
 def matches(path: Path, head: bytes) -> bool:
-    """Returns whether a file starts with the record of a header or of a block name."""
     return len(head) >= 8 and _order(head) is not None
 
 

@@ -25,7 +25,6 @@ ARROW = (b"ARROW1", b"\xff\xff\xff\xff")
 
 
 def is_text(path: Path, head: bytes) -> bool:
-    """Whether the file name is that of a text file, compressed or not."""
     name = path.name.lower().removesuffix(".gz").removesuffix(".zst")
     return bool(head) and name.endswith(TEXTS)
 

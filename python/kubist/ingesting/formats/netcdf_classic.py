@@ -122,7 +122,6 @@ class _Reader:
         return int.from_bytes(data, "big")
 
     def number(self) -> int:
-        """A count or a length."""
         return self.integer(8 if self.wide else 4)
 
     def counted(self) -> int:

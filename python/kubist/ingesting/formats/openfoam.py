@@ -174,7 +174,6 @@ def _is_time(name: str) -> bool:
 
 
 def _find(file: Path) -> Path | None:
-    """The file, plain or compressed."""
     packed = file.with_name(file.name + ".gz")
     return next((f for f in (file, packed) if f.is_file()), None)
 
@@ -426,7 +425,6 @@ def _is_label(block: Block) -> bool:
 
 
 def _width(block: Block) -> int | None:
-    """The components of a field's values; None if they are not numbers."""
     return COMPONENTS.get(re.sub("(CompactIO)?Field$", "", block.kind))
 
 

@@ -171,5 +171,4 @@ def _columns(mesh: Any, part: slice, of_step: dict[str, Any], left_out: dict[str
 
 
 def _apart(taken: dict[str, Any], columns: dict[str, Any]) -> dict[str, Any]:
-    """The columns, renamed if a point already has a value of that name."""
     return {f"{name}_2" if name in taken else name: values for name, values in columns.items()}
