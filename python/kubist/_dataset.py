@@ -1,8 +1,8 @@
 """A table as a `pyarrow.dataset.Dataset`, which DuckDB and other engines scan.
 
-An engine requests a scanner of some columns under a filter. It gets pyarrow's scanner over the
-batches of a query that reads only these columns, and only rows that can match. pyarrow applies the
-filter again, so its meaning is pyarrow's.
+An engine gets pyarrow's scanner over the batches of a query, which reads only the requested columns
+and the rows that can match the filter. pyarrow applies the filter again, so its meaning is
+pyarrow's.
 """
 
 from __future__ import annotations

@@ -40,7 +40,7 @@ def dict(
     name
         The keyspace: a directory may have several.
     read_only
-        Open the present commits without a lock, and without a writer's later commits.
+        Open the present commits without a lock; later commits stay invisible.
 
     Returns
     -------

@@ -116,9 +116,9 @@ class Questions:
             match no comparison. A literal takes the column's type, and may have a unit:
             ``"diameter > 20um"``. Column names ignore letter case, here and in all parameters.
         region
-            A region of `kubist.region`, or its JSON: ``region.sphere((0, 0, 0), 2)``, a cylinder,
-            a polygon, a cone on the sky, and unions, intersections and differences of them. Rows
-            on a boundary are inside. The page "Regions" lists the kinds.
+            A region of `kubist.region`, or its JSON: ``region.sphere((0, 0, 0), 2)``, other shapes
+            in space or on the sky, and their unions, intersections and differences
+            (docs/regions.md). Rows on a boundary are inside.
         relation
             For tables with an ``extent`` (`kubist.create`), which objects ``box`` and ``region``
             select: those whose bounding box touches them (``"touches"``, the default), those

@@ -65,8 +65,7 @@ def connect(
     table
         The name of the table; None: the one in the address, or the only one.
     token
-        The token of the server, if it requires one and the address has none (``?token=...``). Not
-        for ssh.
+        The token of the server, if the address has none (``?token=...``). Not for ssh.
     timeout
         Seconds without a response after which a call fails.
 

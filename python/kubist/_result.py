@@ -245,7 +245,7 @@ class Result:
         """Saves the query, so that `recompute` can repeat it and compare the rows.
 
         The file has the location, the snapshot, the query, the version, and the number and a
-        digest of the rows, which are read to compute it. `write` stores the rows themselves.
+        digest of the rows, which this call reads. `write` stores the rows themselves.
 
         Parameters
         ----------

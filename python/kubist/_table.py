@@ -60,11 +60,10 @@ class Table(Objects["Table"]):
         data
             A pyarrow Table, RecordBatch or RecordBatchReader, a pandas, Polars or Dask DataFrame, a
             dict of columns (numpy arrays, arrays with units, or lists), a list of dicts (one per
-            row), a Table or QTable of astropy, a numpy structured array, any object with
+            row), an astropy Table or QTable, a numpy structured array, any object with
             ``__arrow_c_stream__``, or an iterator of these. Readers, iterators and Dask frames are
-            consumed part by part, in bounded memory. The columns are those of the table, in any
-            order. Values of another type or unit are converted without loss, or refused
-            (docs/values.md).
+            consumed part by part, in bounded memory. Columns may be in any order. Values of another
+            type or unit are converted without loss, or refused (docs/values.md).
         step, token
             As for `Writer.commit`.
 
@@ -180,8 +179,8 @@ class Table(Objects["Table"]):
         SnapshotExpired
             The files of the snapshot were deleted by `clean`.
         TableReplaced
-            The token is of another table, perhaps of one that was at this location before, or of
-            another history of this table, which was restored from a backup or is a copy.
+            The token is of another table, perhaps an earlier one at this location, or of another
+            history of this table: a restored backup or a copy.
         InvalidInput
             It is not a token.
 
@@ -286,8 +285,8 @@ class Table(Objects["Table"]):
     def set_unit(self, column: str, unit: str | None) -> None:
         """Sets the unit of a column; None removes it.
 
-        It is stored as ``unit`` in the column's Arrow metadata. A `UserWarning` reports an unknown
-        unit, which is stored as text.
+        The column's Arrow metadata has it as ``unit``. A `UserWarning` reports an unknown unit,
+        which is stored as text.
         """
         if isinstance(unit, str) and unit:
             _box.units({column: unit})
@@ -479,9 +478,8 @@ class Table(Objects["Table"]):
         """Deletes files that have been unused for ``retention``.
 
         The first call records the unused files. A later call deletes them and releases unused
-        parts of other files, after which older snapshots may raise `kubist.SnapshotExpired`. It
-        works on a full disk too. It keeps the newest segment of an open `Writer`, and first closes
-        the writer of `append`.
+        parts of other files; older snapshots may then raise `kubist.SnapshotExpired`. It works on a
+        full disk, keeps the newest segment of an open `Writer`, and closes the writer of `append`.
 
         Parameters
         ----------

@@ -119,7 +119,7 @@ def sync(
     """Exchanges the changes of two copies of a table; creates a missing one as a copy of the other.
 
     Both sites may append, retract, add columns and set metadata while they are apart. Afterwards
-    both have the same rows, each once. An interrupted call leaves whole commits only, and can be
+    both have the same rows, each once. An interrupted call leaves whole commits, and can be
     repeated. The page "One table at several sites" has the rules.
 
     Parameters

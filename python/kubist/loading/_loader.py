@@ -49,8 +49,8 @@ class Loader:
     Parameters
     ----------
     t
-        A table or a snapshot. The loader pins the snapshot of a table: later commits, the optimizer
-        and the cleaner do not change its batches.
+        A table, whose present snapshot the loader pins, or a snapshot. Later commits, the optimizer
+        and the cleaner do not change the batches.
     columns
         Columns and expressions, as for `query`.
     target

@@ -58,8 +58,8 @@ class Searches(Questions):
     ) -> Result:
         """Returns the ``k`` nearest rows of each point, with their distances.
 
-        The result is exact. Its memory does not depend on the size of the table, and each region
-        of the table is read about once.
+        The result is exact. The memory does not depend on the size of the table, whose regions are
+        each read about once.
 
         Parameters
         ----------
