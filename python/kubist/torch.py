@@ -1,10 +1,11 @@
-"""Batches of `kubist.Loader` as PyTorch tensors."""
+"""Batches of `kubist.Loader` as PyTorch tensors, and crops as batches of PyTorch Geometric."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
+import numpy as np
 import torch
 import torch.utils.data
 
@@ -44,7 +45,7 @@ class Dataset(torch.utils.data.IterableDataset):
                 "the loader reads ahead in a thread of its own: use DataLoader(num_workers=0)"
             )
         for batch in self._loader:
-            yield {name: self._placed(torch.from_numpy(array)) for name, array in batch.items()}
+            yield {name: _placed(array, self._device) for name, array in batch.items()}
 
     def __len__(self) -> int:
         return len(self._loader)
@@ -57,9 +58,47 @@ class Dataset(torch.utils.data.IterableDataset):
         """As `Loader.load_state_dict`."""
         self._loader.load_state_dict(state)
 
-    def _placed(self, tensor: torch.Tensor) -> torch.Tensor:
-        if self._device is None:
-            return tensor
-        if self._device.type == "cuda":
-            return tensor.pin_memory().to(self._device, non_blocking=True)
-        return tensor.to(self._device)
+
+def point_clouds(
+    crops: Iterable[Mapping[str, np.ndarray[Any, Any]]], device: Any = None
+) -> Iterator[Any]:
+    """Crops as batches of PyTorch Geometric, for a model of point clouds.
+
+    Parameters
+    ----------
+    crops
+        The iterator of `Table.crops`.
+    device
+        As for `Dataset`.
+
+    Yields
+    ------
+    torch_geometric.data.Batch
+        With ``pos``, ``x``, ``batch`` and ``ptr``, and with ``centre`` and ``number``, which have
+        one row for each crop. ``num_graphs`` is the number of crops.
+
+    Raises
+    ------
+    ImportError
+        PyTorch Geometric is not installed.
+
+    Examples
+    --------
+    >>> crops = t.crops(10_000, 0.01, points=1024, columns=["diameter"], batch=16)
+    >>> for data in kubist.torch.point_clouds(crops, "cuda"):
+    ...     loss = model(data.pos, data.x, data.batch)
+    """
+    from torch_geometric.data import Batch
+
+    to = None if device is None else torch.device(device)
+    for crop in crops:
+        yield Batch(**{name: _placed(array, to) for name, array in crop.items()})
+
+
+def _placed(array: np.ndarray[Any, Any], device: torch.device | None) -> torch.Tensor:
+    tensor = torch.from_numpy(array)
+    if device is None:
+        return tensor
+    if device.type == "cuda":
+        return tensor.pin_memory().to(device, non_blocking=True)
+    return tensor.to(device)

@@ -58,3 +58,39 @@ def test_tensors_are_those_of_the_loader(path: Path) -> None:
     workers = torch.utils.data.DataLoader(Dataset(kubist.Loader(t, **options)), num_workers=1)
     with pytest.raises(Exception, match="num_workers=0|before a fork"):
         next(iter(workers))
+
+
+def test_batches_of_jax_are_those_of_the_loader(path: Path) -> None:
+    jax = pytest.importorskip("jax")
+    import kubist.jax
+
+    t = kubist.create(path, {"x": np.random.default_rng(1).random(5000), "n": range(5000)}, ["x"])
+    options: dict[str, Any] = {"columns": ["x", "n"], "batch": 500, "dtype": "float32"}
+    plain = list(kubist.Loader(t, **options))
+    placed = list(kubist.jax.arrays(kubist.Loader(t, **options)))
+    assert len(placed) == len(plain) == 10
+    for one, other in zip(placed, plain, strict=True):
+        assert all(isinstance(array, jax.Array) for array in one.values())
+        assert all(np.array_equal(one[name], other[name]) for name in ("x", "n"))
+    large = [{"n": np.array([1, 2**40])}]
+    with pytest.raises(OverflowError, match="n: integers of int64 do not fit in int32"):
+        next(kubist.jax.arrays(large))
+
+
+def test_crops_are_batches_of_pytorch_geometric(path: Path) -> None:
+    pytest.importorskip("torch")
+    pytest.importorskip("torch_geometric")
+    from kubist.torch import point_clouds
+    from torch_geometric.nn import global_mean_pool
+
+    data = dict(zip("xyz", np.random.default_rng(1).random((3, 20_000)), strict=True))
+    t = kubist.create(path, data, ["x", "y", "z"])
+    options: dict[str, Any] = {"points": 50, "columns": ["x"], "batch": 4, "seed": 3}
+    crops = list(t.crops(10, 0.2, **options))
+    clouds = list(point_clouds(t.crops(10, 0.2, **options), "cpu"))
+    assert [cloud.num_graphs for cloud in clouds] == [4, 4, 2]
+    for crop, cloud in zip(crops, clouds, strict=True):
+        assert all(np.array_equal(crop[name], cloud[name].numpy()) for name in crop)
+        means = global_mean_pool(cloud.x, cloud.batch)
+        parts = np.split(crop["x"], crop["ptr"][1:-1])
+        assert np.allclose(means.numpy(), [part.mean(axis=0) for part in parts])
