@@ -11,12 +11,11 @@ use crate::parse::{self, Bounds, DimensionText, Entry, Units};
 
 /// Ingest files into a table; creates the table if there is none
 ///
-/// Reads Parquet, Arrow IPC (files and streams), CSV (also TSV, fields between blanks, and gzip; the
-/// first line or --read names has the column names) and NPZ (arrays of equal length become columns,
-/// an array u of shape (n,k) becomes u_0 to u_{k-1}, a single number is repeated). Every file is
-/// checked against the table before the first one is read. Each file is one commit: it is stored as a
-/// whole, and survives later failures. A file whose name and contents the table already has is
-/// skipped, unless --again is given.
+/// Reads Parquet, Arrow IPC (files and streams), CSV (also TSV, fields between blanks, and gzip; the first line
+/// or --read names has the column names) and NPZ (arrays of equal length become columns, an array u of shape
+/// (n,k) becomes u_0 to u_{k-1}, a single number is repeated). Every file is checked against the table before
+/// the first one is read. Each file is one commit, which is stored as a whole and survives later failures. A
+/// file whose name and contents the table already has is skipped, unless --again is given.
 ///
 /// The Python package reads trajectories (all formats of MDAnalysis), openPMD, H5MD, H5Part, GADGET,
 /// AREPO, SWIFT, LAMMPS dumps, OpenFOAM clouds, VTK, LAS, LAZ, FITS, VOTable, IPAC, ECSV, PLY, XYZ, and
@@ -97,11 +96,12 @@ pub struct Ingest {
     pub files: Vec<PathBuf>,
     /// 1 to 8 columns to index, of a new table, with the domains of their values: x=0:1,y,z=quantile
     ///
-    /// A domain that is not given is learned from the first commit and widened; with =quantile from
-    /// quantiles, for skewed values. Records outside of a domain are stored, and queries find them.
+    /// A missing domain is learned from the first commit and widened; with =quantile from quantiles, for skewed
+    /// values. Records outside a domain are stored, and queries find them.
     #[arg(long, value_name = "COLUMN[=DOMAIN]", value_delimiter = ',', value_parser = parse::dimension)]
     pub dimensions: Vec<DimensionText>,
-    /// The columns that identify a record, of a new table; a sample keeps or drops equal ones together
+    /// The columns that identify a record, of a new table; a sample keeps or drops records with equal values
+    /// together
     #[arg(long, value_name = "COLUMNS", value_delimiter = ',')]
     pub identity: Vec<String>,
     /// Options of a new table, such as compression=small; listed below (repeatable)
@@ -119,8 +119,8 @@ pub struct Ingest {
     /// Print columns, units, identity, dimensions and steps, and write nothing
     #[arg(long)]
     pub dry_run: bool,
-    /// Wait for the files and steps of a running simulation, until an interrupt, or until nothing came
-    /// for a time: --follow=10min
+    /// Wait for the files and steps of a running simulation, until an interrupt, or until nothing arrived for
+    /// this time: --follow=10min
     #[arg(long, value_name = "TIME", num_args = 0..=1, require_equals = true, value_parser = parse::seconds)]
     pub follow: Option<Option<Duration>>,
     /// Ingest files and steps again that the table already has
@@ -136,8 +136,8 @@ pub struct Ingest {
 
 /// Add columns to a table, or change its settings, units and metadata
 ///
-/// Existing rows, and rows of files that lack an added column, get its default. Running readers and writers
-/// see the change at their next step. Columns cannot be removed, and an added column cannot be a dimension.
+/// Existing rows, and rows of files that lack an added column, get its default. Running readers and writers see
+/// the change at their next step. Columns cannot be removed, and an added column cannot be a dimension.
 #[derive(Debug, Args)]
 #[command(after_help = "\
 Examples:
@@ -193,9 +193,9 @@ pub struct Alter {
 
 /// Copy all rows into a new table, optionally with another grid
 ///
-/// The copy is of one snapshot, while others may write, and becomes visible as a whole. It keeps columns,
-/// identity, samples, steps, units and metadata. `--types` widens columns for later files. It does not keep the history of commits or the declared
-/// writers of steps.
+/// Copies one snapshot, while others may write; the copy becomes visible as a whole. It keeps columns,
+/// identity, samples, steps, units and metadata, but not the history of commits or the declared writers of
+/// steps. `--types` widens columns for later files.
 #[derive(Debug, Args)]
 #[command(after_help = "\
 Examples:
@@ -212,7 +212,7 @@ pub struct Copy {
     pub other: Location,
     /// The columns to index, with their domains: x=0:1,y,z=quantile [default: the same grid]
     ///
-    /// A domain that is not given is derived from a sample of all rows.
+    /// A missing domain is derived from a sample of all rows.
     #[arg(long, value_name = "COLUMN[=DOMAIN]", value_delimiter = ',', value_parser = parse::dimension)]
     pub dimensions: Vec<DimensionText>,
     /// The number of rows that a cube keeps [default: the same]
@@ -240,8 +240,9 @@ pub struct Copy {
 
 /// Exchange the changes of two copies of a table, both ways
 ///
-/// Both sites may append, retract steps, add columns and set metadata meanwhile, without a network. If one table does not
-/// exist, it becomes a copy of the other. Only missing commits are sent. The command can be killed and repeated.
+/// Both sites may meanwhile append, retract steps, add columns and set metadata without a network. If one table
+/// does not exist, it becomes a copy of the other. Only missing commits are sent. The command can be killed and
+/// repeated.
 #[derive(Debug, Args)]
 #[command(after_help = "\
 Examples:
@@ -271,8 +272,8 @@ pub struct Sync {
 /// Seal a table into one file
 ///
 /// The file has all rows of one snapshot, while others may write, and appears as a whole. It never changes.
-/// Every command that reads opens it at its path, at http:// or https:// on a server with range requests, or
-/// at s3://bucket/key.
+/// Every command that reads opens it at its path, at http:// or https:// on a server with range requests, or at
+/// s3://bucket/key.
 #[derive(Debug, Args)]
 #[command(after_help = "\
 Examples:
@@ -337,7 +338,7 @@ pub struct Regrid {
     /// The columns to index, with their domains: x=0:1,y,z=quantile [default: the same columns and
     /// scales, with domains derived again]
     ///
-    /// A domain that is not given is derived from a sample of all rows.
+    /// A missing domain is derived from a sample of all rows.
     #[arg(long, value_name = "COLUMN[=DOMAIN]", value_delimiter = ',', value_parser = parse::dimension)]
     pub dimensions: Vec<DimensionText>,
     /// Periods of columns: x=25,ra=360, or the interval of the values: x=-12.5:12.5 [default: the same]
@@ -350,9 +351,8 @@ pub struct Regrid {
 
 /// Improve the layout after many small commits
 ///
-/// Small commits leave rows high in the tree and many runs in each cube, so queries read more than they
-/// return. The optimizer moves these rows down. Others may write and read at the same time, and you can
-/// interrupt it at any time.
+/// Small commits leave rows high in the tree and many runs in each cube, so queries read more than they return.
+/// The optimizer moves these rows down while others write and read. You can interrupt it at any time.
 #[derive(Debug, Args)]
 #[command(after_help = "\
 Examples:
@@ -387,10 +387,10 @@ pub struct Optimize {
 
 /// Delete files that no snapshot needs any more
 ///
-/// Files of rewritten rows stay for readers of old snapshots. This command records which files are no longer
-/// needed, and deletes the files that were recorded longer ago than the retention time. In a directory of one
-/// machine, it also frees unneeded parts of files that hold other rows. With a retention of 0 it records
-/// nothing, so it can free space on a full disk.
+/// Files of rewritten rows stay for readers of old snapshots. This command records files that are no longer
+/// needed, and deletes those recorded longer ago than the retention time. In a directory of one machine, it
+/// also frees unneeded parts of files that hold other rows. With a retention of 0 it records nothing, so it can
+/// free space on a full disk.
 #[derive(Debug, Args)]
 #[command(after_help = "\
 Examples:
