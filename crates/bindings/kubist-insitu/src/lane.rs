@@ -1,7 +1,7 @@
 //! A rank's side of a ring: writes columns directly into the memory that it shares with the leader.
 //!
-//! A timeout or a cancellation may end a call in the middle of a message. The next call then pads and voids
-//! the partial message, as if the failed call had not happened.
+//! A timeout or cancellation may end a call in the middle of a message. The next call then pads and voids the
+//! partial message, as if the failed call had not happened.
 
 use std::collections::VecDeque;
 
@@ -19,14 +19,13 @@ pub struct Lane {
     rank: u32,
     leader: Watched,
     home: Home,
-    /// The begun step until the leader is informed with the first column, so `begin` needs no space.
+    /// The begun step, until its first column informs the leader, so `begin` needs no space.
     begun: Option<i64>,
     owed: Owed,
     ended: Option<i64>,
     closed: bool,
 }
 
-/// Work that interrupted calls leave to the next call.
 #[derive(Default)]
 struct Owed {
     filling: usize,
@@ -58,7 +57,6 @@ impl Lane {
         }
     }
 
-    /// The free bytes of the lane, and its size.
     pub fn space(&self) -> (usize, usize) {
         (self.free(), self.ring.lane_bytes())
     }
@@ -67,7 +65,7 @@ impl Lane {
         self.ring.lane_bytes() - self.ring.waiting(self.rank) as usize
     }
 
-    /// Checks that a column fits now, if the caller does not wait.
+    /// Checks that a column fits now, unless the caller waits for space.
     ///
     /// # Errors
     ///
@@ -126,7 +124,7 @@ impl Lane {
         }
     }
 
-    /// Returns the free space once it is at least `bytes`.
+    /// Waits for at least `bytes` of free space, and returns it.
     fn wait_for_room(&self, bytes: usize, patience: &Patience) -> Result<usize> {
         patience.poll(&|| "room in the ring of the node".into(), || {
             self.check()?;
@@ -134,7 +132,7 @@ impl Lane {
         })
     }
 
-    /// Writes the remaining bytes as space becomes free; `copy` fills each range.
+    /// Writes the remaining bytes as space becomes free, through `copy`.
     fn write(&self, left: &mut usize, patience: &Patience, mut copy: impl FnMut(&mut [u8])) -> Result<()> {
         while *left > 0 {
             let some = self.wait_for_room(1, patience)?.min(*left);
@@ -154,8 +152,8 @@ impl Lane {
         Ok(())
     }
 
-    /// Writes a header and its values, padded to 8 bytes. `copy` fills a range with the values from a byte
-    /// offset.
+    /// Writes a header and its values, padded to 8 bytes. `copy` fills a range from a byte offset of the
+    /// values.
     fn send_values(&mut self, header: Header, patience: &Patience, copy: impl Fn(usize, &mut [u8])) -> Result<()> {
         let (bytes, mut at) = (header.bytes as usize, 0);
         self.send(header, patience)?;
@@ -254,7 +252,7 @@ impl Lane {
         self.home.check()?;
         let Some(last) = self.ended.map(|last| last.min(step)) else { return Ok(()) };
         patience.poll(&|| format!("the commit of step {last} by the leader of this node"), || {
-            // The order matters: a leader publishes the durable step before it ends.
+            // A leader publishes the durable step before it ends, so this order matters.
             let there = self.check();
             match self.ring.is_durable(last) {
                 true => Ok(Some(())),
@@ -263,7 +261,7 @@ impl Lane {
         })
     }
 
-    /// Waits for all ended steps, and informs the leader that this rank has closed.
+    /// Waits for all ended steps, then informs the leader that this rank has closed.
     ///
     /// # Errors
     ///

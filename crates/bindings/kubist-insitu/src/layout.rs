@@ -1,4 +1,4 @@
-//! The columns of a table, against which the columns of a step are checked.
+//! The columns of a table, to check the columns of a step.
 
 use arrow_array::{Array, RecordBatch};
 use arrow_schema::{DataType, SchemaRef};
@@ -24,7 +24,7 @@ impl Layout {
         Ok(Layout { table: table.clone(), schema: snapshot.schema(), added })
     }
 
-    /// Reads the columns again, because some may have been added.
+    /// Reads the columns again, as some may have been added.
     ///
     /// # Errors
     ///
@@ -54,7 +54,7 @@ impl Layout {
         self.schema.field(column).data_type()
     }
 
-    /// Returns the index of a column. Refreshes the layout first if the name is unknown.
+    /// The index of a column; refreshes the layout if the name is unknown.
     ///
     /// # Errors
     ///
@@ -70,8 +70,6 @@ impl Layout {
         })
     }
 
-    /// Checks that values have the column's type.
-    ///
     /// # Errors
     ///
     /// `Invalid` names both types.
@@ -89,8 +87,6 @@ impl Layout {
         }
     }
 
-    /// Checks that a batch fits the table.
-    ///
     /// # Errors
     ///
     /// `Invalid` names the column.

@@ -6,7 +6,7 @@ use kubist::ErrorKind;
 
 use crate::failure::{Failure, Result};
 
-/// It starts short, because a rank often waits for memory that another process is just freeing.
+/// Short, because a rank often waits for memory that another process is just freeing.
 const SHORTEST: Duration = Duration::from_micros(20);
 const LONGEST: Duration = Duration::from_millis(2);
 

@@ -1,7 +1,6 @@
-//! The condition that decides whether a step is kept, on aggregates of all its records, such as
-//! `max(diameter) > 5e-5 AND count(deposited) >= 10`.
-//!
-//! Shares combine the maxima and counts of all writers, so every writer gets the same result.
+//! The condition that decides whether a step is kept, on aggregates of all its records: `max(diameter) > 5e-5
+//! AND count(deposited) >= 10`. Shares combine the maxima and counts of all writers, so every writer gets the
+//! same result.
 
 use std::sync::Arc;
 

@@ -18,23 +18,20 @@ use crate::patience::Patience;
 use crate::presence::Home;
 use crate::step::{Level, Report, StepOptions};
 
-/// Relative to the solver.
 const NICE: i32 = 10;
 const LOOK: Duration = Duration::from_millis(50);
 const EVENTS: usize = 1000;
 
 pub struct Ready {
     pub step: i64,
-    /// A step with a token is written or abandoned once, even if it is repeated.
+    /// With a token, repeated attempts write or abandon the step only once.
     pub token: Option<String>,
     /// `None`: this writer abandons the step.
     pub batches: Option<Vec<RecordBatch>>,
-    /// Totals of all records of the step, if the batches hold only a sample.
+    /// Totals of all records, if the batches hold only a sample.
     pub thinned: Option<Thinned>,
 }
 
-/// Commits a whole step.
-///
 /// # Errors
 ///
 /// As `Writer::append` and `Writer::commit_as`; the table then has nothing of the step.
@@ -106,7 +103,7 @@ impl State {
         self.check_up_to(i64::MAX)
     }
 
-    /// Returns the error if a step up to this one failed; step numbers increase.
+    /// The error, if a step up to this one failed.
     fn check_up_to(&self, step: i64) -> Result<()> {
         self.failed.as_ref().filter(|(at, _)| *at <= step).map_or(Ok(()), |(_, failure)| Err(failure.clone()))
     }
@@ -117,7 +114,7 @@ impl State {
     }
 }
 
-/// Lowers the priority of a commit thread, unless the process is dedicated to commits.
+/// Lowers the priority of a commit thread, unless the process only commits.
 pub fn step_back(options: &StepOptions) {
     if !options.dedicated {
         let _ = rustix::process::nice(NICE);
@@ -125,7 +122,7 @@ pub fn step_back(options: &StepOptions) {
 }
 
 impl Queue {
-    /// Starts the thread, with a pool of `options.threads` threads for sorting and encoding.
+    /// Starts the thread, and a pool of `options.threads` threads for sorting and encoding.
     ///
     /// # Errors
     ///
@@ -149,7 +146,7 @@ impl Queue {
         Ok(Queue { shared, cancel, room, thread: Some(thread), let_go, home })
     }
 
-    /// Waits until a step can be pushed; `thinned` is the number of extra places for subsampled steps.
+    /// Waits until a step can be pushed; `thinned` is the number of extra slots for subsampled steps.
     ///
     /// # Errors
     ///
@@ -223,7 +220,7 @@ impl Queue {
         waited
     }
 
-    /// Lets a later drop return without waiting for a running commit, after a timeout.
+    /// Lets a drop after a timeout return without waiting for a running commit.
     pub fn let_go(&self) {
         self.let_go.store(true, Ordering::Relaxed);
     }
@@ -289,7 +286,7 @@ impl Drop for Queue {
 }
 
 impl Shared {
-    /// A poisoned lock only means that a panic occurred; each statement leaves the state consistent.
+    /// A panic in another thread leaves the state consistent, so a poisoned lock is usable.
     fn state(&self) -> MutexGuard<'_, State> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
@@ -328,7 +325,6 @@ impl Shared {
         }
     }
 
-    /// The next step to commit; `None` at the end.
     fn next(&self) -> Option<Ready> {
         let mut state = self.state();
         loop {

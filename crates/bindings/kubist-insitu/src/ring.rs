@@ -6,9 +6,9 @@
 //! message: 32 bytes (what, column, step, bytes, rows) | values, padded to 8 bytes
 //! ```
 //!
-//! A lane has one producer, the rank, and one consumer, the leader. Each counts its written or read bytes,
-//! and the other reads the count. A column longer than the lane passes through it in parts. Both sides must
-//! be the same build of Kubist, because [`MAGIC`] changes with the layout.
+//! A lane has one producer, the rank, and one consumer, the leader. Each publishes its count of bytes written
+//! or read. A column longer than the lane passes through it in parts. Both sides must be the same build of
+//! Kubist, because [`MAGIC`] changes with the layout.
 
 use std::fs::File;
 use std::io::Read;
@@ -93,7 +93,7 @@ pub enum What {
     End,
     Abandon,
     Close,
-    /// A batch is complete; more rows may follow.
+    /// Ends a batch; more rows may follow.
     Part,
     /// Totals of all records of the step.
     Thinned,
@@ -152,7 +152,7 @@ pub fn kind_of_values(name: &str, array: &ArrayRef) -> Result<Kind> {
     }
 }
 
-/// The bytes of an array's values; booleans take one byte each.
+/// An array's values as bytes; booleans take one byte each.
 ///
 /// # Errors
 ///
@@ -170,8 +170,8 @@ pub fn bytes_of(name: &str, array: &ArrayRef) -> Result<Vec<u8>> {
     Ok(bytes)
 }
 
-/// Allocates the pages of mapped memory and fills them with zeros. If /dev/shm is full, the first write to a
-/// page kills the process (SIGBUS), but a read of /dev/zero into the page only fails.
+/// Allocates mapped pages by reading /dev/zero into them. If /dev/shm is full this read fails, whereas the
+/// first write to such a page kills the process (SIGBUS).
 ///
 /// # Errors
 ///
@@ -194,15 +194,14 @@ unsafe fn provide(base: *mut u8, bytes: usize) -> Result<()> {
 }
 
 impl Ring {
-    /// Returns the bytes of memory for `ranks` lanes, or the largest number if that overflows.
+    /// Memory for `ranks` lanes in bytes; the largest number if that overflows.
     pub fn bytes_for(ranks: u32, lane_bytes: u64) -> u64 {
         let lane = lane_bytes.max(SMALLEST_LANE as u64).checked_next_multiple_of(64).unwrap_or(u64::MAX);
         let lanes = u64::from(ranks).saturating_mul(lane.saturating_add(LANE_HEAD as u64));
         lanes.saturating_add(HEAD as u64)
     }
 
-    /// Creates a ring for `ranks` ranks in `bytes` bytes of memory. The leader does this before any other
-    /// process reads the memory.
+    /// Creates a ring for `ranks` ranks in `bytes` bytes of memory, before any other process reads it.
     ///
     /// # Errors
     ///
@@ -286,7 +285,7 @@ impl Ring {
         unsafe { &*self.lane_base(rank).cast::<LaneHead>() }
     }
 
-    /// Returns the one or two memory ranges of `length` bytes of a lane.
+    /// The one or two memory ranges of `length` bytes in a lane.
     fn stretches(&self, rank: u32, position: u64, length: usize) -> [(*mut u8, usize); 2] {
         let at = (position % self.lane_bytes as u64) as usize;
         let first = length.min(self.lane_bytes - at);
@@ -318,7 +317,7 @@ impl Ring {
         self.head().state.load(Ordering::Acquire) == CLOSED
     }
 
-    /// The error that stopped the leader, if there is one.
+    /// The error that stopped the leader.
     pub fn failure(&self) -> Option<Failure> {
         let head = self.head();
         if head.state.load(Ordering::Acquire) != FAILED {
@@ -330,8 +329,6 @@ impl Ring {
         Some(Failure::new(kind, format!("the leader of this node stopped: {}", String::from_utf8_lossy(&bytes))))
     }
 
-    /// Claims a lane for this process.
-    ///
     /// # Errors
     ///
     /// `Invalid` if there is no such rank, `Busy` if another process uses the lane.
@@ -356,7 +353,7 @@ impl Ring {
         self.lane(rank).end.load(Ordering::Acquire) == LOST
     }
 
-    /// Marks a rank as lost, unless it has closed; its process is about to unmap the memory.
+    /// Marks a rank as lost, unless it has closed, before its process unmaps the memory.
     ///
     /// # Errors
     ///
@@ -392,17 +389,16 @@ impl Ring {
         }
     }
 
-    /// True if a step and all earlier ones are durable.
+    /// True if this step and all earlier ones are durable.
     pub fn is_durable(&self, step: i64) -> bool {
         self.head().durable.load(Ordering::Acquire) >= step
     }
 
-    /// The capacity of a lane in bytes.
     pub fn lane_bytes(&self) -> usize {
         self.lane_bytes
     }
 
-    /// Writes the next bytes of a rank, for which there must be space; `copy` fills each range.
+    /// Writes the next bytes of a rank through `copy`, which fills each range; there must be space.
     pub fn give(&self, rank: u32, bytes: usize, mut copy: impl FnMut(&mut [u8])) {
         let lane = self.lane(rank);
         let at = lane.written.load(Ordering::Relaxed);
@@ -413,7 +409,7 @@ impl Ring {
         lane.written.store(at + bytes as u64, Ordering::Release);
     }
 
-    /// Returns the number of unread bytes. The acquire loads make the other side's bytes visible.
+    /// Number of unread bytes. The acquire loads make the other side's bytes visible.
     pub fn waiting(&self, rank: u32) -> u64 {
         let lane = self.lane(rank);
         lane.written.load(Ordering::Acquire).saturating_sub(lane.taken.load(Ordering::Acquire))
@@ -428,7 +424,7 @@ impl Ring {
         })
     }
 
-    /// Reads the next bytes of a rank, which must be available, and appends them to `into`.
+    /// Appends the next bytes of a rank, which must be available, to `into`.
     pub fn take(&self, rank: u32, bytes: usize, into: &mut Vec<u8>) {
         let lane = self.lane(rank);
         let from = lane.taken.load(Ordering::Relaxed);

@@ -33,7 +33,7 @@ pub fn least_bytes(schema: &Schema) -> u64 {
     columns.filter_map(|field| width(field.data_type())).sum()
 }
 
-/// Bytes of the values per row.
+/// Bytes of each row's values.
 ///
 /// # Errors
 ///
@@ -102,8 +102,6 @@ enum Total {
 }
 
 impl Sums {
-    /// Adds the values of a batch.
-    ///
     /// # Errors
     ///
     /// `Internal` if Arrow cannot cast them.

@@ -26,8 +26,6 @@ impl Staged {
         Staged { step, rows: None, given: vec![], columns: vec![], batches: vec![] }
     }
 
-    /// Checks that a column can be added.
-    ///
     /// # Errors
     ///
     /// `Invalid` if it was put before, or if its number of values differs from other columns.
@@ -64,8 +62,6 @@ impl Staged {
         self.columns.push((column, values));
     }
 
-    /// Stores a copy of a batch.
-    ///
     /// # Errors
     ///
     /// `Internal` if Arrow cannot copy it.
@@ -83,7 +79,7 @@ impl Staged {
         Ok(())
     }
 
-    /// Checks that no column is missing. A step without columns is empty.
+    /// Checks that no column is missing; a step without columns is empty.
     ///
     /// # Errors
     ///
@@ -95,15 +91,12 @@ impl Staged {
         }
     }
 
-    /// Discards the columns so far, before those of further rows.
     pub fn begin_part(&mut self) {
         self.rows = None;
         self.given.clear();
         self.columns.clear();
     }
 
-    /// Combines the columns so far into a batch.
-    ///
     /// # Errors
     ///
     /// `Internal` if Arrow cannot combine them.
@@ -120,8 +113,6 @@ impl Staged {
         Ok(())
     }
 
-    /// Takes all rows so far.
-    ///
     /// # Errors
     ///
     /// As [`Staged::end_part`].

@@ -9,9 +9,9 @@ use crate::budget::BudgetOptions;
 
 #[derive(Clone, Debug)]
 pub struct StepOptions {
-    /// By default the first free name.
+    /// Default: the first free name.
     pub name: Option<String>,
-    /// Limit of the time to wait for the writer's name, or for space in a full queue.
+    /// Longest wait for the writer's name, or for space in a full queue.
     pub timeout: Duration,
     /// As in `kubist::WriterOptions`.
     pub memory_bytes: Option<usize>,
@@ -46,15 +46,14 @@ impl Default for StepOptions {
     }
 }
 
-/// The behaviour of a step when the queue is full.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, serde::Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum WhenFull {
     /// The call waits, up to the timeout.
     #[default]
     Block,
-    /// Subsample: keep only the records of lowest priority, and report an event. The call waits if even an
-    /// eighth does not fit.
+    /// Keeps only the records of lowest priority, and reports an event. The call waits if even an eighth does
+    /// not fit.
     Thin,
     /// The call fails immediately with `Busy`; the step stays open.
     Fail,

@@ -1,4 +1,4 @@
-//! Ranks and their leader in one process: waiting, errors, and the rows that are written.
+//! Ranks and their leader in one process.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -154,7 +154,6 @@ fn a_rank_that_passes_a_step_by_stops_its_node() {
     one_of_two("silent", close_it, &[silent]);
     let go_on = |mut second: StepWriter| {
         second.begin(3).unwrap();
-        // Whether it gets the error depends on timing.
         let _ = put(&mut second, "x", Kind::F64, &[0.5], 60);
         let _ = put(&mut second, "n", Kind::I64, &[1i64], 60);
         let _ = second.end(None, &patience(60));
@@ -170,7 +169,6 @@ fn a_leader_that_stopped_ends_once_all_ranks_have() {
     let mut leader = lead(&table, ring);
     let (first, mut second) = (attach(&table, ring, 0), attach(&table, ring, 1));
     drop(first);
-    // Whether it gets the error depends on timing.
     let _ = second.close(&patience(60));
     refused(leader.close(&patience(60)), ErrorKind::Unavailable, &["rank 0 of this node"]);
 }
@@ -216,7 +214,7 @@ fn batch(rows: usize) -> RecordBatch {
     RecordBatch::try_from_iter(columns).unwrap()
 }
 
-/// A batch is put completely or not at all, whichever message does not fit.
+/// Whichever message does not fit.
 #[test]
 fn a_batch_that_found_no_room_is_put_again() {
     for (rows_of_batch, when_full) in [

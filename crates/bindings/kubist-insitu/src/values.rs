@@ -54,7 +54,7 @@ impl Kind {
         }
     }
 
-    /// The kind of a column type, if it is one of these.
+    /// The kind of a column type, if there is one.
     pub fn of(data_type: &DataType) -> Option<Kind> {
         Kind::ALL.into_iter().find(|kind| kind.data_type() == *data_type)
     }
@@ -141,7 +141,7 @@ impl Values<'_> {
         self.count * self.kind.bytes()
     }
 
-    /// Copies a range of bytes, from offset `from` of the contiguous values.
+    /// Copies bytes from offset `from` of the contiguous values.
     pub fn copy(&self, from: usize, into: &mut [u8]) {
         debug_assert!(from + into.len() <= self.bytes());
         let width = self.kind.bytes();

@@ -19,7 +19,7 @@ use crate::staged::Staged;
 use crate::step::{Level, Report, StepOptions, WhenFull};
 use crate::values::{Kind, Values};
 
-/// Refuses columns once the decision of the budget has begun, and the budget's own column.
+/// Refuses the budget's own column, and any column once the budget's decision has begun.
 fn check_open(budget: &Option<Budget>, step: i64, column: &str) -> Result<()> {
     match budget {
         Some(budget) if budget.is_offered() => {
@@ -104,8 +104,8 @@ impl StepWriter {
         })
     }
 
-    /// Opens a writer that sends its steps through the ring of a node, as rank `rank`. A
-    /// [`Leader`](crate::Leader) commits them.
+    /// Opens a writer that sends its steps through a node's ring as rank `rank`; a [`Leader`](crate::Leader)
+    /// commits them.
     ///
     /// # Errors
     ///
@@ -139,8 +139,6 @@ impl StepWriter {
         self.staged.as_ref().map(|staged| staged.step)
     }
 
-    /// Begins a step.
-    ///
     /// # Errors
     ///
     /// `Invalid` if a step is open, or, with a queue, if it is not later than the last one; the error of a
@@ -170,7 +168,7 @@ impl StepWriter {
         staged.as_mut().ok_or_else(|| Failure::invalid(format!("no step is open: begin one before {what}")))
     }
 
-    /// Copies the values of a column of the step.
+    /// Copies the values of a column.
     ///
     /// # Errors
     ///
@@ -208,7 +206,7 @@ impl StepWriter {
         self.layout.check_batch(batch)?;
         let is_lane = matches!(self.sink, Sink::Lane(_));
         if self.budget.is_some() || !is_lane {
-            // Checked now, because after the decision it would be too late.
+            // Checked now, because after the decision it is too late.
             for (field, array) in batch.schema_ref().fields().iter().zip(batch.columns()).filter(|_| is_lane) {
                 kind_of_values(field.name(), array)?;
             }
@@ -217,7 +215,6 @@ impl StepWriter {
         let mut there = vec![];
         let sent = self.put_through_ring(batch, &mut there, patience);
         if let (Err(_), Sink::Lane(lane), Some(staged)) = (&sent, &mut self.sink, &mut self.staged) {
-            // A batch is put completely or not at all.
             for column in there {
                 staged.forget(column);
                 lane.void(column);
@@ -273,7 +270,6 @@ impl StepWriter {
         self.hand_over(Ready { step, token: self.token(token, step), batches, thinned: None })
     }
 
-    /// The step stays open until there is space for it.
     fn wait_for_room(&self, queue: &Queue, step: i64, patience: &Patience) -> Result<()> {
         match self.when_full {
             WhenFull::Fail if !queue.has_room()? => {
@@ -303,7 +299,7 @@ impl StepWriter {
         }
     }
 
-    /// Discards the open step, and records in the table that this writer has nothing for it.
+    /// Discards the open step, and records in the table that this writer has no rows for it.
     ///
     /// # Errors
     ///
@@ -311,7 +307,7 @@ impl StepWriter {
     pub fn abandon(&mut self, patience: &Patience) -> Result<Report> {
         let step = StepWriter::staged(&mut self.staged, "abandoning it")?.step;
         if let Sink::Lane(lane) = &mut self.sink {
-            // If the ring is full the step stays open, with its decision.
+            // If the ring is full, the step stays open with its decision.
             lane.abandon(step, patience)?;
             self.forget_offers();
             self.staged = None;
@@ -335,8 +331,8 @@ impl StepWriter {
         }
     }
 
-    /// Waits for queued steps and frees the name. An open step is discarded. A drop without close also
-    /// discards queued steps.
+    /// Waits for queued steps and frees the name; an open step is discarded. A drop without close also discards
+    /// queued steps.
     ///
     /// # Errors
     ///

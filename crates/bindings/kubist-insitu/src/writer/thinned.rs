@@ -1,5 +1,5 @@
-//! Ends a step that may be subsampled: by the budget of all writers, or with `Thin` by the free space of the
-//! queue.
+//! Ends a step that may be subsampled: by the budget of all writers, or with `Thin` to fit the queue's free
+//! space.
 
 use arrow_array::RecordBatch;
 use kubist::{ErrorKind, Thinned};
@@ -16,12 +16,11 @@ use crate::sample::words;
 use crate::step::{Level, Report, WhenFull};
 use crate::values::{Kind, Values};
 
-/// When the queue is full, at least one of this many records is kept, and at least this part of a lane is
-/// used.
+/// When the queue is full, at least one record in this many is kept, and at least this part of a lane is used.
 const LEAST_PART: u64 = 8;
 
-/// The kept records of a step while they are sent through a ring. After a timeout, sending continues with the
-/// next message.
+/// The kept records of a step while a ring sends them. After a timeout, sending continues with the next
+/// message.
 pub(super) struct Handing {
     batches: Vec<RecordBatch>,
     thinned: Option<Thinned>,
@@ -30,7 +29,7 @@ pub(super) struct Handing {
 }
 
 impl StepWriter {
-    /// This writer's share of the step, which stays open.
+    /// This writer's share of the step; the step stays open.
     ///
     /// # Errors
     ///
@@ -53,7 +52,7 @@ impl StepWriter {
         budget.share(step)
     }
 
-    /// Ends the step from the sum of all shares: its kept records are then durable or queued.
+    /// Ends the step from the sum of all shares; its kept records are then durable or queued.
     ///
     /// # Errors
     ///
@@ -154,7 +153,7 @@ impl StepWriter {
         }
     }
 
-    /// Returns the threshold below which records fit the free space, or without `Thin` waits for space.
+    /// The threshold below which records fit the free space; without `Thin`, waits for space.
     fn threshold_of_room(&self, step: i64, patience: &Patience) -> Result<Threshold> {
         match &self.sink {
             Sink::Direct(_) => Ok(Threshold::ALL),
