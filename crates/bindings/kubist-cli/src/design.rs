@@ -1,4 +1,4 @@
-//! `kubist advise` and `kubist workload`, which the Python package does.
+//! `kubist advise` and `kubist workload`, which the Python package implements.
 
 use std::os::unix::process::CommandExt;
 use std::process::Command;

@@ -23,7 +23,7 @@ const STAGES: [Stage; 4] = [
     ("decoded", [44, 140, 60], |request| request.answered, |request| request.decoded),
 ];
 
-/// Runs before the one that is compared with a prediction.
+/// Unmeasured runs before the run that a prediction is compared with.
 const LOADS: usize = 3;
 
 pub fn run(command: &args::Explain, cancel: &Cancel) -> Result<()> {
@@ -38,7 +38,7 @@ pub fn run(command: &args::Explain, cancel: &Cancel) -> Result<()> {
     if !command.json {
         print(&format!("{plan}\n\n"))?;
     }
-    // Predictions are of data in memory. Pages that are read repeatedly stay decoded there.
+    // The prediction is for decoded data in memory.
     for _ in 0..if command.predict { LOADS } else { 0 } {
         snapshot.plan(&query)?.explain(None)?;
     }
@@ -72,7 +72,7 @@ struct Report<'a> {
     expected: Option<Expected>,
 }
 
-/// The predicted seconds of a query on this machine, and the interval of 95 % of single runs.
+/// The predicted seconds of a query on this machine, and an interval for 95 % of single runs.
 #[derive(serde::Serialize, serde::Deserialize)]
 struct Expected {
     seconds: f64,
@@ -82,7 +82,7 @@ struct Expected {
     error: f64,
 }
 
-/// Asks the Python package, which measures this machine.
+/// Calls the Python package, which measures this machine.
 fn expected(table: &str, question: &Query, stats: &Stats, cancel: &Cancel) -> Result<Expected> {
     let asked = json!({ "table": table, "question": question, "stats": stats });
     let answer = output_of("a prediction", "kubist._speed_command", &asked, cancel)?;
@@ -158,7 +158,7 @@ fn page(explanation: &Explanation) -> String {
     page
 }
 
-/// Chart of the stages of each request over time, one row per request, ordered by host (thesis, figure 2.16).
+/// Chart of each request's stages over time, ordered by host (thesis, figure 2.16).
 fn stages(explanation: &Explanation) -> Chart {
     let mut requests: Vec<&RequestTimes> = explanation.requests.iter().collect();
     requests.sort_by(|a, b| a.host.cmp(&b.host).then(a.asked.total_cmp(&b.asked)));

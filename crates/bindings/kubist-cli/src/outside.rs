@@ -1,5 +1,4 @@
-//! Explains an empty result: names the ranges of the box that contain no row, and the minimum and maximum of
-//! their columns.
+//! Explains an empty result: lists the ranges of the box that contain no row, with the bounds of their columns.
 
 use std::time::Duration;
 
@@ -7,10 +6,9 @@ use kubist::{Bound, Cancel, EstimateOptions, Query, Result, RunOptions, Snapshot
 
 use crate::output::remark;
 
-/// Time limit for finding the minimum and maximum of a column.
+/// Longest search for the bounds of a column.
 const PATIENCE: Duration = Duration::from_secs(2);
 
-/// Prints a note for each range that alone contains no row.
 pub fn tell(bounds: &[Bound], snapshot: &Snapshot, cancel: &Cancel) -> Result<()> {
     for bound in bounds {
         let alone = Query { bounds: vec![bound.clone()], limit: Some(1), ..Query::default() };

@@ -1,6 +1,5 @@
-//! `kubist history` and `kubist recompute`: saved answers, which the Python package writes and repeats.
-//!
-//! Both replace this process by `python3 -m kubist.recomputing`, whose output and exit code are the command's.
+//! `kubist history` and `kubist recompute`, on saved results. Both become `python3 -m kubist.recomputing`,
+//! whose output and exit code are the command's.
 
 use serde_json::{Value, json};
 

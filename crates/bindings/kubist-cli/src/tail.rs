@@ -30,7 +30,6 @@ pub fn run(command: &args::Tail, cancel: &Cancel) -> Result<()> {
     Ok(())
 }
 
-/// Prints one line about a snapshot and the commits since the last one.
 fn print_changes(command: &args::Tail, snapshot: &Snapshot, before: &mut BTreeMap<String, (u64, u64)>) -> Result<()> {
     let about = snapshot.about()?;
     let mut changes = Vec::new();
