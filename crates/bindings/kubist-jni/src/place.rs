@@ -1,5 +1,5 @@
-//! Exchanges two tables. The file system renames both folders in one atomic step, so a reader always
-//! finds a table at the location.
+//! Exchanges two tables: the file system renames both folders in one atomic step, so a reader always finds a
+//! table at the location.
 
 use jni_sys::jbyteArray;
 use kubist::ErrorKind;

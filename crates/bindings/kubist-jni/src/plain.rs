@@ -1,7 +1,7 @@
-//! The column types that are passed to Java, few enough that Java reads them from raw buffers.
+//! The column types that Java reads from raw buffers.
 //!
-//! A column of another type is converted to the plain type with the same values. The table's description
-//! marks it as not exact if conditions would differ on the converted values, as for nanoseconds.
+//! A column of another type is converted to the plain type with the same values. The table's description marks
+//! it as not exact if conditions would differ on the converted values, as for nanoseconds.
 
 use std::sync::Arc;
 
@@ -17,7 +17,7 @@ use crate::jvm::{Failure, Result};
 pub struct Plain {
     pub data_type: DataType,
     pub name: String,
-    /// Conditions have the same result on the converted and the stored values.
+    /// Conditions give the same result on converted and stored values.
     pub exact: bool,
 }
 

@@ -110,7 +110,7 @@ pub extern "system" fn Java_org_kubist_Native_expected(env: Env, _: Class, snaps
     })
 }
 
-/// A split: its text for `readSplit`, and the row count and hosts for a scheduler.
+/// A split: its text for `readSplit`, and row count and hosts for a scheduler.
 #[derive(Serialize)]
 struct Piece {
     split: String,
@@ -162,7 +162,7 @@ struct Figures<'a> {
     figures: Vec<OneFigure<'a>>,
 }
 
-/// Unbounded ends are null, because JSON has no infinity.
+/// Open bounds are null, because JSON has no infinity.
 #[derive(Serialize)]
 struct OneFigure<'a> {
     aggregate: &'a str,
@@ -223,7 +223,7 @@ pub extern "system" fn Java_org_kubist_Native_estimate(
     })
 }
 
-/// Binds a condition to the table's columns without reading rows; it fails as the query would.
+/// Binds a condition to the table's columns without reading rows; fails as the query would.
 #[unsafe(no_mangle)]
 pub extern "system" fn Java_org_kubist_Native_check(env: Env, _: Class, snapshot: jlong, condition: jbyteArray) {
     ended(env, (), || {

@@ -1,5 +1,5 @@
-//! Rows from many processes for one commit. Each process writes an Arrow IPC file into a shared folder, and
-//! the committing process reads the files.
+//! Rows from many processes for one commit. Each process writes an Arrow IPC file into a shared folder, and the
+//! committing process reads them.
 
 use std::fs::File;
 use std::io::{BufReader, BufWriter, Write};
@@ -18,7 +18,7 @@ use crate::writer::Open;
 
 const BATCH_BYTES: u64 = 1 << 30;
 
-/// A file being written; `file` is `None` once it is finished.
+/// `file` is `None` once it is finished.
 struct Staged {
     path: String,
     columns: SchemaRef,

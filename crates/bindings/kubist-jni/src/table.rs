@@ -34,7 +34,7 @@ struct Create {
     #[serde(default)]
     lookup: Vec<String>,
     capacity: Option<u32>,
-    /// Error bounds of columns: a number, or one with a unit or `rel`.
+    /// A number, or one with a unit or `rel`.
     #[serde(default)]
     accuracy: BTreeMap<String, String>,
     /// Periods of columns, as text.

@@ -15,7 +15,7 @@ use crate::plain::plain_schema;
 
 /// A writer, and its table's columns in plain types.
 pub struct Open {
-    /// `None` once it is closed. The writer's name is then free, even if handles remain.
+    /// `None` once closed; the writer's name is then free, even if handles remain.
     writer: Mutex<Option<Writer>>,
     plain: SchemaRef,
     cancel: Cancel,
@@ -100,7 +100,7 @@ pub extern "system" fn Java_org_kubist_Native_commit(
     })
 }
 
-/// Cancels and closes a writer: uncommitted rows are dropped.
+/// Cancels and closes a writer, and drops uncommitted rows.
 #[unsafe(no_mangle)]
 pub extern "system" fn Java_org_kubist_Native_writerClose(env: Env, _: Class, writer: jlong) {
     ended(env, (), || {

@@ -31,7 +31,7 @@ const TEXT: Color = [34, 37, 43];
 pub struct Chart {
     /// Title above the axes.
     pub title: String,
-    /// Label and scale. A logarithmic axis leaves out values that have no logarithm.
+    /// Label and scale of the horizontal axis. A logarithmic axis leaves out values without a logarithm.
     pub x: (String, Scale),
     /// Label and scale of the vertical axis.
     pub y: (String, Scale),
@@ -53,7 +53,7 @@ enum Mark {
     Line,
     /// A dot for each point.
     Dots,
-    /// A line from each odd point to the next.
+    /// A line from each odd point to the next point.
     Spans,
 }
 
@@ -115,7 +115,7 @@ impl Axis {
         Axis { scale, low: off((low - margin).max(f64::MIN)), high: off((high + margin).min(f64::MAX)) }
     }
 
-    /// Returns the position of a value, 0 to 1, or `None` if it is not on the axis.
+    /// The position of a value, 0 to 1; `None` if it is not on the axis.
     fn share(&self, value: f64) -> Option<f64> {
         let share = match self.scale {
             Scale::Log => share(self.low.ln(), self.high.ln(), value.ln()),
@@ -210,7 +210,7 @@ impl Pen<'_> {
         self.typeface.write(self.canvas, &Text { text, size, at, anchor, up: false, color: TEXT });
     }
 
-    /// Fills all pixels within `half` of the line between two points.
+    /// Fills all pixels within `half` of a line.
     fn stroke(&mut self, from: (f64, f64), to: (f64, f64), half: f64, color: Color) {
         let reach = half + 1.0;
         let (left, right) = (from.0.min(to.0) - reach, from.0.max(to.0) + reach);

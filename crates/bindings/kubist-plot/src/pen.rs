@@ -95,7 +95,7 @@ impl Pen<'_> {
         let layout = self.layout;
         let (line, tick, scale) = (layout.pixels(1.0), layout.pixels(5.0), layout.scale);
         let plot = layout.plot;
-        // On a low plot the arrows are smaller, so that a bar remains between them.
+        // Smaller arrows on a low plot leave room for the bar.
         let arrow = layout.pixels(16.0).min(plot.height / 4);
         let (above, below) = (if colors.beyond.1 { arrow } else { 0 }, if colors.beyond.0 { arrow } else { 0 });
         let bar = Rect {
@@ -142,7 +142,7 @@ impl Pen<'_> {
         );
     }
 
-    /// Draws a length in the axes' common unit, in the row of the x axis' label.
+    /// Draws a length in the axes' common unit, level with the label of the x axis.
     pub(crate) fn scale_bar(&mut self, picture: &Picture) {
         let Some(unit) = &picture.scale_bar else { return };
         let layout = self.layout;

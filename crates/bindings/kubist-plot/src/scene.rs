@@ -9,7 +9,7 @@ use crate::error::{Error, Steps};
 use crate::splat::Splats;
 use crate::text::{Text, Typeface};
 
-/// A drawn plot, to be written as PNG, SVG or PDF. Lengths are pixels from the top left corner.
+/// A plot, to be written as PNG, SVG or PDF. Lengths are pixels from the top left corner.
 pub struct Scene {
     pub(crate) width: usize,
     pub(crate) height: usize,
@@ -33,7 +33,7 @@ pub(crate) enum Mark {
     },
     /// The points, as pixels in all formats.
     Points(Rect, Layer),
-    /// Colours from top to bottom of the rectangle, of equal height.
+    /// Colours of equal height, from top to bottom.
     Ramp(Rect, Vec<Color>),
     /// A triangle on `base` with its tip above or below.
     Arrow {

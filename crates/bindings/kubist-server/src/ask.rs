@@ -1,4 +1,4 @@
-//! Parses request bodies, checks their shape and converts them to the engine's types.
+//! Parses and checks request bodies, and converts them to the engine's types.
 
 use kubist::{Cancel, Query, Request, RunOptions};
 use serde::Deserialize;
@@ -6,20 +6,20 @@ use serde::Deserialize;
 use crate::forms;
 use crate::problem::{Problem, Result};
 
-/// The most columns of a response. The constants below limit cells of a request and values of a column.
+/// The most columns of a response; below, the most cells of a request and values of a column.
 pub const MOST_COLUMNS: usize = 4096;
 pub const MOST_CELLS: usize = 512;
 pub const MOST_VALUES: usize = 256;
 /// Most rows that `limit` selects in memory.
 pub const MOST_CHOSEN: u64 = 5_000_000;
-/// Most rows of `per_cell`, which needs more memory for each row, and most trajectories of a query.
+/// Most trajectories of a query, and most rows of `per_cell`, which needs more memory per row.
 pub const MOST_HELD: u64 = 1_000_000;
 
-/// Bytes that an `order_by` sorts in memory, and bytes of its scratch file.
+/// Bytes for an `order_by` in memory, and in its scratch file.
 const SORT_MEMORY: usize = 64 << 20;
 const MOST_SCRATCH: u64 = 16 << 30;
 
-/// The rows and the snapshot: part of every request.
+/// The rows and the snapshot of a request.
 #[derive(Clone, Debug, Default)]
 pub struct Region {
     /// The snapshot to query; `None` for the newest.
@@ -27,10 +27,10 @@ pub struct Region {
     pub spec: Query,
 }
 
-/// The fields of every request that select rows.
+/// The fields that select rows, in every request.
 const OF_ALL: &[&str] = &["spec", "box", "where", "region", "sample", "window", "steps"];
 
-/// A request's fields in addition to its region.
+/// The other fields of a request.
 pub trait Asked: serde::de::DeserializeOwned {
     const SPEC: &'static [&'static str] = OF_ALL;
 }
@@ -66,7 +66,6 @@ pub struct Paths {
     pub format: Format,
 }
 
-/// The format of the rows.
 #[derive(Clone, Copy, Debug, Default, Deserialize, PartialEq)]
 #[serde(rename_all = "lowercase")]
 pub enum Format {
@@ -79,14 +78,13 @@ pub enum Format {
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Points {
-    /// One to three columns of the drawn position.
+    /// One to three columns.
     pub position: Vec<String>,
     #[serde(default)]
     pub columns: Vec<Attribute>,
     pub cells: Vec<Cell>,
 }
 
-/// A column returned with each point.
 #[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Attribute {
@@ -94,13 +92,13 @@ pub struct Attribute {
     /// Subtracted from each value before the conversion to float32.
     #[serde(default)]
     pub origin: f64,
-    /// Each value is sent as its index in this list, other values as -1: for text, and for identifiers too
+    /// Sends each value as its index in this list, other values as -1: for strings, and for identifiers too
     /// large for a float32.
     pub values: Option<Vec<String>>,
 }
 
-/// A cell of space and priorities: `low <= position < high`, `window.0 <= priority < window.1`. A null bound
-/// is open.
+/// A cell of space and priorities: `low <= position < high`, `window.0 <= priority < window.1`. A null bound is
+/// open.
 #[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Cell {
@@ -118,7 +116,7 @@ pub struct Histograms {
     pub columns: Option<Vec<String>>,
     #[serde(default = "default_bins")]
     pub bins: usize,
-    /// Rows to count, those of lowest priority.
+    /// Counts the rows of lowest priority, at most this many.
     #[serde(default = "default_limit")]
     pub limit: u64,
 }
@@ -186,7 +184,7 @@ pub fn parse<T: Asked>(body: &[u8]) -> Result<(Region, T)> {
     Ok((Region { version, spec }, serde_json::from_value(serde_json::Value::Object(rest)).map_err(unknown)?))
 }
 
-/// The error of the fields of a query, with the name of the field.
+/// An error of a query, with the name of its field.
 fn in_spec(spec: &serde_json::Map<String, serde_json::Value>, error: serde_json::Error) -> Problem {
     let alone = |name: &String, value: &serde_json::Value| serde_json::json!({ name.as_str(): value });
     let error = error.to_string();
@@ -198,8 +196,8 @@ fn in_spec(spec: &serde_json::Map<String, serde_json::Value>, error: serde_json:
     Problem::invalid(format!("wrong body of the request: {message}"))
 }
 
-/// Returns the error of an unknown field with all fields of the request, because the parser knows only the
-/// fields outside the region.
+/// An unknown field's error with all fields of the request, because the parser knows only those outside the
+/// region.
 fn unknown_field<T: Asked>(error: &str) -> Option<String> {
     let (name, own) = error.strip_prefix("unknown field `")?.split_once('`')?;
     let own = own.split('`').skip(1).step_by(2);

@@ -1,4 +1,4 @@
-//! The server: listens, admits connections within limits, and closes them when it stops.
+//! Listens, admits connections within limits, and closes them when it stops.
 
 use std::convert::Infallible;
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
@@ -28,14 +28,14 @@ pub struct Limits {
     pub question_patience: Duration,
     /// Longest run time of a request.
     pub longest: Duration,
-    /// Longest time that a client may leave its response unread, or the body of its request unsent.
+    /// Longest time that a client may leave its response unread, or its request body unsent.
     pub stall: Duration,
     /// Longest time for a request's headers, and between requests.
     pub head: Duration,
     pub body_bytes: usize,
-    /// Open connections. Beyond them, a silent or slow client gives way to a new one.
+    /// Open connections. At this limit a silent or slow client makes way for a new one.
     pub connections: usize,
-    /// Open connections of a client address.
+    /// Open connections per client address.
     pub connections_of_address: usize,
 }
 
@@ -56,12 +56,12 @@ impl Default for Limits {
 
 #[derive(Clone, Debug)]
 pub struct Options {
-    /// Locations of the tables. Each is served under the name of its directory.
+    /// Locations of the tables, each served under the name of its directory.
     pub tables: Vec<String>,
     pub address: IpAddr,
     /// The port; 0 for any free port.
     pub port: u16,
-    /// The token that clients must send. Required off loopback.
+    /// The token that clients must send; required off loopback.
     pub token: Option<String>,
     pub limits: Limits,
 }
@@ -87,7 +87,7 @@ const CHECK_CONNECTIONS: Duration = Duration::from_millis(250);
 const TOO_MANY: &[u8] =
     b"HTTP/1.1 503 Service Unavailable\r\nretry-after: 1\r\ncontent-length: 0\r\nconnection: close\r\n\r\n";
 
-/// A running server. Dropping it stops it.
+/// A running server; a drop stops it.
 pub struct Server {
     address: SocketAddr,
     tables: Vec<String>,
@@ -170,12 +170,10 @@ impl Server {
         self.address
     }
 
-    /// The names of the tables, in the given order.
     pub fn tables(&self) -> &[String] {
         &self.tables
     }
 
-    /// Closes all connections.
     pub fn stop(mut self) {
         self.end();
     }
@@ -201,7 +199,7 @@ async fn accept(listener: TcpListener, state: Arc<ServerState>, limits: Limits) 
     let connections = Connections::new(limits.connections, limits.connections_of_address);
     loop {
         let Ok((socket, client)) = listener.accept().await else {
-            // For example out of file handles: retry after connections end.
+            // Such as out of file handles: retries after connections end.
             tokio::time::sleep(Duration::from_millis(50)).await;
             continue;
         };
@@ -237,7 +235,7 @@ async fn serve(socket: TcpStream, admitted: Admitted, state: Arc<ServerState>, l
         .max_buf_size(64 * 1024)
         .serve_connection(TokioIo::new(StallTimeout::new(socket.clone(), connection.clone(), limits.stall)), service);
     tokio::select! {
-        // An error ends the connection, which the client sees.
+        // The client sees an error as the end of the connection.
         _ = served => {}
         () = hung_up(&socket) => {}
         () = connection.gives_way() => {}
