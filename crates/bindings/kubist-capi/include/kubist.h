@@ -17,7 +17,7 @@ struct ArrowArray;
 struct ArrowArrayStream;
 
 
-// The ABI version. It increases with each incompatible change, and is part of the library's file name.
+// The ABI version, which increases with each incompatible change and is part of the library's file name.
 #define KUBIST_ABI_VERSION 1
 
 // Number of words in a writer's share of a step, to be summed over all writers.
@@ -141,7 +141,7 @@ typedef struct KubistHooks {
 extern "C" {
 #endif // __cplusplus
 
-// The ABI version of this library. Compare it with KUBIST_ABI_VERSION of the header.
+// The ABI version of this library, to compare with KUBIST_ABI_VERSION of the header.
 uint32_t kubist_abi_version(void);
 
 // The version of Kubist, such as "0.1.0". Do not free it.
@@ -157,8 +157,8 @@ KubistStatus kubist_count(const struct KubistTable *table,
                           const char *query,
                           uint64_t *rows);
 
-// Returns the matching rows as a stream of batches, which the caller releases. The query has the same form
-// as in HTTP and Python; see docs/simulations.md.
+// Returns the matching rows as a stream of batches, which the caller releases. Queries have the same form as
+// in HTTP and Python; see docs/simulations.md.
 KubistStatus kubist_query(const struct KubistTable *table,
                           const char *query,
                           struct ArrowArrayStream *stream);
@@ -170,7 +170,7 @@ KubistStatus kubist_estimate(const struct KubistTable *table,
                              char **answer);
 
 // Starts a refinement: a query with "start", the sample fraction of the first result, and "factor", by which
-// the fraction grows with each further result.
+// it grows with each further result.
 KubistStatus kubist_refine(const struct KubistTable *table,
                            const char *request,
                            struct KubistRefine **refine);
@@ -187,16 +187,16 @@ KubistStatus kubist_refine_close(struct KubistRefine *refine);
 uint64_t kubist_ring_bytes(uint32_t ranks,
                            uint64_t lane_bytes);
 
-// Informs the leader of a ring that its rank `rank` has ended, unless it has closed its writer. For a
-// process that is about to lose the memory.
+// Informs the leader of a ring that its rank `rank` has ended, unless it has closed its writer. A process that
+// is about to lose the memory calls it.
 KubistStatus kubist_ring_leave(void *memory,
                                uint64_t bytes,
                                uint32_t rank);
 
-// Creates a ring in `bytes` bytes of memory and starts the threads that commit its steps. The memory must
-// stay valid until the leader is closed. The threads have low priority, unless "dedicated" is true, and call
-// only Kubist. Options are those of a writer; "queue" is the number of steps that may wait for their commit.
-// Other ranks may use the memory once this function has returned.
+// Creates a ring in `bytes` bytes of memory and starts the threads that commit its steps. The memory must stay
+// valid until the leader is closed. Other ranks may use it once this function has returned. The threads call
+// only Kubist and have low priority, unless "dedicated" is true. Options are those of a writer; "queue" is the
+// number of steps that may wait for their commit.
 KubistStatus kubist_leader_start(const struct KubistTable *table,
                                  const char *options,
                                  void *memory,
@@ -204,10 +204,10 @@ KubistStatus kubist_leader_start(const struct KubistTable *table,
                                  uint32_t ranks,
                                  struct KubistLeader **leader);
 
-// Waits until all ranks have closed their writers and everything is durable. If the leader was stopped by an
-// error, waits until all ranks have closed or ended. After KUBIST_STATUS_BUSY and KUBIST_STATUS_CANCELLED
-// the leader continues and can be closed again; otherwise the handle is invalid. A negative timeout counts
-// as 0. Null is allowed.
+// Waits until all ranks have closed their writers and everything is durable; after an error of the leader,
+// until all ranks have closed or ended. After KUBIST_STATUS_BUSY and KUBIST_STATUS_CANCELLED the leader
+// continues and can be closed again; otherwise the handle is invalid. A negative timeout counts as 0. Null is
+// allowed.
 KubistStatus kubist_leader_close(struct KubistLeader *leader,
                                  double timeout_seconds);
 
@@ -216,9 +216,9 @@ KubistStatus kubist_leader_close(struct KubistLeader *leader,
 KubistStatus kubist_leader_abort(struct KubistLeader *leader);
 
 // Opens a writer of rank `rank` that writes into the ring of a node. The memory must stay valid until it is
-// closed. Of the options of a writer, "timeout_seconds", "when_full" and the budget apply. A step that ended
-// is queued, and kubist_wait waits for the leader. The leader commits a step once all ranks have ended or
-// abandoned it, and stops with an error if a rank skips it.
+// closed. Of a writer's options, "timeout_seconds", "when_full" and the budget apply. An ended step is queued,
+// and kubist_wait waits for the leader. The leader commits a step once all ranks have ended or abandoned it,
+// and stops with an error if a rank skips it.
 KubistStatus kubist_writer_attach(const struct KubistTable *table,
                                   const char *options,
                                   void *memory,
@@ -226,18 +226,16 @@ KubistStatus kubist_writer_attach(const struct KubistTable *table,
                                   uint32_t rank,
                                   struct KubistWriter **writer);
 
-// Returns this writer's share in the decision about the open step: KUBIST_SHARE_WORDS words to sum over all
-// writers, and KUBIST_SHARE_LARGEST values to take the maximum of. After an error the share is that of a
-// writer that cannot end the step. Sum it as well, so that the others learn of the error. The step stays
-// open, and accepts no more columns.
+// Returns this writer's share in the decision about the open step, which then accepts no more columns:
+// KUBIST_SHARE_WORDS words to sum over all writers, and KUBIST_SHARE_LARGEST values to combine by their
+// maximum. After an error, sum the share too: it informs the other writers that this one cannot end the step.
 KubistStatus kubist_step_share(const struct KubistWriter *writer,
                                uint64_t *words,
                                double *largest);
 
-// Ends the step with the combined shares of all writers. The rows within the budget are then durable or
-// queued. Options and report are those of kubist_end_step, which also ends the step after
-// KUBIST_STATUS_BUSY. If another writer cannot end the step, this returns KUBIST_STATUS_UNAVAILABLE and the
-// step stays open.
+// Ends the step with the combined shares of all writers; its rows within the budget are then durable or
+// queued. Options and report are those of kubist_end_step, which also ends the step after KUBIST_STATUS_BUSY.
+// If another writer cannot end the step, this returns KUBIST_STATUS_UNAVAILABLE and the step stays open.
 KubistStatus kubist_step_settle(const struct KubistWriter *writer,
                                 const uint64_t *words,
                                 const double *largest,
@@ -274,28 +272,28 @@ KubistStatus kubist_table_drop(const char *location,
 KubistStatus kubist_table_set_hooks(const struct KubistTable *table,
                                     const struct KubistHooks *hooks);
 
-// Declares the writers of each step. Queries with "steps" see a step once all of them have ended or
-// abandoned it. {"count": 4}, or {"names": ["rank-0", ...]}; repeated calls must declare the same. {"count":
-// 2, "after": 5} declares other writers for the steps after 5, for a solver that restarts from a checkpoint
-// with another number of processes. Retract the later steps first.
+// Declares the writers of each step: {"count": 4}, or {"names": ["rank-0", ...]}. Queries with "steps" see a
+// step once all its writers have ended or abandoned it. Repeated calls must declare the same. {"count": 2,
+// "after": 5} declares other writers for the steps after 5, for a solver that restarts from a checkpoint with
+// another number of processes. Retract the later steps first.
 KubistStatus kubist_declare_writers(const struct KubistTable *table,
                                     const char *writers);
 
-// Waits until no writer rank-0, rank-1, ... or node-0, ... is active except the caller's own, {"kind":
-// "rank", "count": 4}. A restarted solver calls it before it retracts steps, so that the writers of the old
-// attempt have ended. "timeout_seconds" is 60 by default.
+// Waits until no writer rank-0, rank-1, ... or node-0, ... is active except the caller's own, {"kind": "rank",
+// "count": 4}. A restarted solver calls it before it retracts steps, so that the old writers have ended.
+// "timeout_seconds" is 60 by default.
 KubistStatus kubist_await_writers(const struct KubistTable *table,
                                   const char *own);
 
-// Retracts every step after `step`, of all writers: a solver that restarts from a checkpoint continues from
-// there. Stop the writers of the old attempt first. `rows`, if not null, receives the number of retracted
-// rows.
+// Retracts every step after `step`, of all writers, so that a solver that restarts from a checkpoint continues
+// there. Stop the old writers first. `rows`, if not null, receives the number of retracted rows.
 KubistStatus kubist_retract_after(const struct KubistTable *table,
                                   int64_t step,
                                   uint64_t *rows);
 
-// Changes settings of the table, {"compression": "small", "strata": "windows", "shared": true}: the compression and the
-// strata of new data (kubist_optimize with "recompress" rewrites the rest), and whether several machines write to it.
+// Changes settings of the table: {"compression": "small", "strata": "windows", "shared": true}. Compression
+// and strata apply to new data (kubist_optimize with "recompress" rewrites the rest); "shared" lets several
+// machines write to it.
 KubistStatus kubist_alter(const struct KubistTable *table,
                           const char *settings);
 
@@ -317,13 +315,13 @@ KubistStatus kubist_last_step(const struct KubistTable *table,
 // Frees text that a call returned. Null is allowed.
 void kubist_string_free(char *text);
 
-// Opens a writer. Options: {"name": "rank-3", "timeout_seconds": 60, "queue": 2, ...}. Without a queue, a
-// step is durable when it ends. Waits for another writer of the same name.
+// Opens a writer, and waits for another one of the same name. Options: {"name": "rank-3", "timeout_seconds":
+// 60, "queue": 2, ...}. Without a queue, a step is durable when it ends.
 KubistStatus kubist_writer_open(const struct KubistTable *table,
                                 const char *options,
                                 struct KubistWriter **writer);
 
-// Begins a step. Step numbers increase. A lower one is refused here if steps are queued, otherwise when it
+// Begins a step. Step numbers increase: a lower one is refused here if steps are queued, otherwise when it
 // ends.
 KubistStatus kubist_begin_step(const struct KubistWriter *writer,
                                int64_t step);
@@ -343,9 +341,9 @@ KubistStatus kubist_put_arrow(const struct KubistWriter *writer,
                               struct ArrowSchema *schema,
                               struct ArrowArray *array);
 
-// Ends the step: it is then durable, or queued. If a column is missing, or the queue is full, the step stays
-// open; after another error none of it is in the table. Options: {"token": "..."} names the commit, so that
-// a second attempt counts once. `report` may be null.
+// Ends the step, which is then durable or queued. If a column is missing, or the queue is full, the step stays
+// open; after another error the table has none of it. Options: {"token": "..."} names the commit, so that a
+// second attempt counts once. `report` may be null.
 KubistStatus kubist_end_step(const struct KubistWriter *writer,
                              const char *options,
                              struct KubistReport *report);

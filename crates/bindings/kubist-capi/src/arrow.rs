@@ -13,7 +13,7 @@ use kubist_insitu::{Failure, Result};
 use crate::floats::Quiet;
 use crate::hooks::{Call, Hooks};
 
-/// Imports a batch and validates all values, because the producer may be wrong.
+/// Imports a batch, and validates its values because the producer may be wrong.
 ///
 /// # Errors
 ///
@@ -27,7 +27,7 @@ pub unsafe fn incoming(schema: *mut FFI_ArrowSchema, array: *mut FFI_ArrowArray)
         return Err(Failure::invalid("schema and array must not be null"));
     }
     let wrong = |error: ArrowError| Failure::invalid(format!("the batch cannot be read: {error}"));
-    // SAFETY: guaranteed by the caller. The array is moved out, and a released one is left.
+    // SAFETY: guaranteed by the caller. The array is moved out, which leaves a released one.
     let data = unsafe { from_ffi(FFI_ArrowArray::from_raw(array), &*schema) }.map_err(wrong)?;
     data.validate_full().map_err(wrong)?;
     let array = arrow_array::make_array(data);
@@ -85,8 +85,6 @@ fn drop_quietly(stream: Option<QueryStream>) {
     let _ = catch_unwind(AssertUnwindSafe(|| drop(stream)));
 }
 
-/// Exports a stream.
-///
 /// # Errors
 ///
 /// `Invalid` if `out` is null.

@@ -1,7 +1,5 @@
-//! Callbacks of long calls, for cancellation and progress.
-//!
-//! They run only on the caller's thread, while another thread does the work. A callback may therefore call
-//! MPI, or Fortran code that is not thread-safe.
+//! Callbacks of long calls, for cancellation and progress. They run only on the caller's thread, while another
+//! thread does the work, so they may call MPI, or Fortran code that is not thread-safe.
 
 use std::ffi::c_void;
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -38,7 +36,6 @@ unsafe impl Send for KubistHooks {}
 #[derive(Clone, Default)]
 pub struct Hooks(Arc<Mutex<Option<KubistHooks>>>);
 
-/// The stop flag and the progress of a call.
 #[derive(Default)]
 pub struct Call {
     stop: Arc<AtomicBool>,
@@ -53,7 +50,6 @@ impl Call {
         Call { stop: stop.clone(), ..Call::default() }
     }
 
-    /// A cancel switch of the engine for this call.
     pub fn cancel(&self) -> Cancel {
         cancel(&self.stop)
     }
@@ -72,14 +68,13 @@ impl Call {
     }
 }
 
-/// A cancel switch of the engine that follows the flag.
 pub fn cancel(stop: &Arc<AtomicBool>) -> Cancel {
     let stop = stop.clone();
     Cancel::asking(move || stop.load(Ordering::Relaxed))
 }
 
 impl Hooks {
-    /// Copies the fields that this version knows. The struct of a newer program may be larger.
+    /// Copies the fields that this version knows; the struct of a newer program may be larger.
     ///
     /// # Safety
     ///

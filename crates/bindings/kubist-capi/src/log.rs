@@ -32,7 +32,6 @@ pub unsafe extern "C" fn kubist_set_log(callback: KubistLog, user: *mut c_void) 
     *LISTENER.lock().unwrap_or_else(PoisonError::into_inner) = Listener(callback, user);
 }
 
-/// Reports events to the callback, if there is one.
 pub fn tell(events: Vec<(Level, String)>) {
     let Listener(callback, user) = *LISTENER.lock().unwrap_or_else(PoisonError::into_inner);
     let Some(callback) = callback else { return };

@@ -1,4 +1,4 @@
-//! Options as JSON. Their names are declared only here.
+//! Options as JSON; only this file declares their names.
 
 use std::fmt;
 use std::marker::PhantomData;
@@ -65,7 +65,6 @@ struct WholeColumn {
     nullable: bool,
 }
 
-/// An error bound: a number in the column's unit, or text.
 #[derive(Deserialize)]
 #[serde(untagged, expecting = "an error bound is a number or text")]
 enum Bound {
@@ -95,7 +94,7 @@ pub struct Create {
     sphere: Option<[String; 2]>,
     #[serde(default)]
     metadata: Metadata,
-    /// Open an existing table if it has the same definition, so that every rank of a job may create it.
+    /// Open an existing table with the same definition, so that every rank of a job may create it.
     #[serde(default = "yes")]
     exist_ok: bool,
 }
@@ -205,12 +204,12 @@ pub struct Writing {
     timeout_seconds: f64,
     memory_bytes: Option<usize>,
     optimize: bool,
-    /// Number of steps that may be queued; 0: a step is durable when it ends.
+    /// Number of steps that may be queued; with 0 a step is durable when it ends.
     queue: usize,
     when_full: WhenFull,
     threads: usize,
     tokens: bool,
-    /// The process does nothing but commits.
+    /// The process only commits.
     dedicated: bool,
     budget_rows_per_step: Option<u64>,
     budget_bytes_per_step: Option<u64>,
@@ -278,7 +277,7 @@ impl Writing {
     }
 }
 
-/// A timeout; infinity and very large values mean no limit.
+/// Infinity and very large values mean no limit.
 ///
 /// # Errors
 ///
@@ -323,7 +322,6 @@ impl Writers {
     }
 }
 
-/// The writers that are not waited for.
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Own {
@@ -387,7 +385,6 @@ impl Optimizing {
     }
 }
 
-/// A query and further options in one JSON object.
 pub struct Asked<T> {
     pub spec: Query,
     pub rest: T,

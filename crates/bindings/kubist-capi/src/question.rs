@@ -32,8 +32,8 @@ pub unsafe extern "C" fn kubist_count(table: *const KubistTable, query: *const c
     })
 }
 
-/// Returns the matching rows as a stream of batches, which the caller releases. The query has the same form
-/// as in HTTP and Python; see docs/simulations.md.
+/// Returns the matching rows as a stream of batches, which the caller releases. Queries have the same form as
+/// in HTTP and Python; see docs/simulations.md.
 #[no_mangle]
 pub unsafe extern "C" fn kubist_query(
     table: *const KubistTable,
@@ -62,7 +62,7 @@ struct Figures<'a> {
     figures: Vec<OneFigure<'a>>,
 }
 
-/// Unbounded ends are null, because JSON has no infinity.
+/// Open bounds are null, because JSON has no infinity.
 #[derive(Serialize)]
 struct OneFigure<'a> {
     aggregate: &'a str,
@@ -137,7 +137,7 @@ pub struct KubistRefine {
 }
 
 /// Starts a refinement: a query with "start", the sample fraction of the first result, and "factor", by which
-/// the fraction grows with each further result.
+/// it grows with each further result.
 #[no_mangle]
 pub unsafe extern "C" fn kubist_refine(
     table: *const KubistTable,

@@ -17,7 +17,6 @@ pub const KUBIST_SHARE_LARGEST: u64 = 8;
 
 const _: () = assert!(KUBIST_SHARE_WORDS as usize == SHARE_WORDS && KUBIST_SHARE_LARGEST as usize == SHARE_LARGEST);
 
-/// The arrays at two pointers.
 ///
 /// # Errors
 ///
@@ -34,10 +33,9 @@ unsafe fn numbers<'a>(words: *const u64, largest: *const f64) -> Result<(&'a [u6
     Ok(unsafe { (std::slice::from_raw_parts(words, SHARE_WORDS), std::slice::from_raw_parts(largest, SHARE_LARGEST)) })
 }
 
-/// Returns this writer's share in the decision about the open step: KUBIST_SHARE_WORDS words to sum over all
-/// writers, and KUBIST_SHARE_LARGEST values to take the maximum of. After an error the share is that of a
-/// writer that cannot end the step. Sum it as well, so that the others learn of the error. The step stays
-/// open, and accepts no more columns.
+/// Returns this writer's share in the decision about the open step, which then accepts no more columns:
+/// KUBIST_SHARE_WORDS words to sum over all writers, and KUBIST_SHARE_LARGEST values to combine by their
+/// maximum. After an error, sum the share too: it informs the other writers that this one cannot end the step.
 #[no_mangle]
 pub unsafe extern "C" fn kubist_step_share(
     writer: *const KubistWriter,
@@ -62,10 +60,9 @@ pub unsafe extern "C" fn kubist_step_share(
     })
 }
 
-/// Ends the step with the combined shares of all writers. The rows within the budget are then durable or
-/// queued. Options and report are those of kubist_end_step, which also ends the step after
-/// KUBIST_STATUS_BUSY. If another writer cannot end the step, this returns KUBIST_STATUS_UNAVAILABLE and the
-/// step stays open.
+/// Ends the step with the combined shares of all writers; its rows within the budget are then durable or
+/// queued. Options and report are those of kubist_end_step, which also ends the step after KUBIST_STATUS_BUSY.
+/// If another writer cannot end the step, this returns KUBIST_STATUS_UNAVAILABLE and the step stays open.
 #[no_mangle]
 pub unsafe extern "C" fn kubist_step_settle(
     writer: *const KubistWriter,

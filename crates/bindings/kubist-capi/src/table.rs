@@ -17,7 +17,7 @@ pub struct KubistTable {
     pub(crate) hooks: Hooks,
 }
 
-/// The handle behind a pointer; `what` names the argument.
+/// The handle at a pointer; `what` is the argument's name.
 ///
 /// # Safety
 ///
@@ -27,8 +27,6 @@ pub unsafe fn handle<'a, T>(what: &str, pointer: *const T) -> Result<&'a T> {
     unsafe { pointer.as_ref() }.ok_or_else(|| Failure::invalid(format!("{what} is null")))
 }
 
-/// Frees a handle.
-///
 /// # Safety
 ///
 /// As [`handle`]; it is not used again.
@@ -39,7 +37,7 @@ pub unsafe fn free<T>(pointer: *mut T) {
     }
 }
 
-/// Sets an output handle to null, so that it is null after an error.
+/// Sets an output handle to null, which it stays after an error.
 ///
 /// # Errors
 ///
@@ -135,10 +133,10 @@ pub unsafe extern "C" fn kubist_table_set_hooks(table: *const KubistTable, hooks
     })
 }
 
-/// Declares the writers of each step. Queries with "steps" see a step once all of them have ended or
-/// abandoned it. {"count": 4}, or {"names": ["rank-0", ...]}; repeated calls must declare the same. {"count":
-/// 2, "after": 5} declares other writers for the steps after 5, for a solver that restarts from a checkpoint
-/// with another number of processes. Retract the later steps first.
+/// Declares the writers of each step: {"count": 4}, or {"names": ["rank-0", ...]}. Queries with "steps" see a
+/// step once all its writers have ended or abandoned it. Repeated calls must declare the same. {"count": 2,
+/// "after": 5} declares other writers for the steps after 5, for a solver that restarts from a checkpoint with
+/// another number of processes. Retract the later steps first.
 #[no_mangle]
 pub unsafe extern "C" fn kubist_declare_writers(table: *const KubistTable, writers: *const c_char) -> KubistStatus {
     guarded!({
@@ -154,9 +152,9 @@ pub unsafe extern "C" fn kubist_declare_writers(table: *const KubistTable, write
     })
 }
 
-/// Waits until no writer rank-0, rank-1, ... or node-0, ... is active except the caller's own, {"kind":
-/// "rank", "count": 4}. A restarted solver calls it before it retracts steps, so that the writers of the old
-/// attempt have ended. "timeout_seconds" is 60 by default.
+/// Waits until no writer rank-0, rank-1, ... or node-0, ... is active except the caller's own, {"kind": "rank",
+/// "count": 4}. A restarted solver calls it before it retracts steps, so that the old writers have ended.
+/// "timeout_seconds" is 60 by default.
 #[no_mangle]
 pub unsafe extern "C" fn kubist_await_writers(table: *const KubistTable, own: *const c_char) -> KubistStatus {
     guarded!({
@@ -170,9 +168,8 @@ pub unsafe extern "C" fn kubist_await_writers(table: *const KubistTable, own: *c
     })
 }
 
-/// Retracts every step after `step`, of all writers: a solver that restarts from a checkpoint continues from
-/// there. Stop the writers of the old attempt first. `rows`, if not null, receives the number of retracted
-/// rows.
+/// Retracts every step after `step`, of all writers, so that a solver that restarts from a checkpoint continues
+/// there. Stop the old writers first. `rows`, if not null, receives the number of retracted rows.
 #[no_mangle]
 pub unsafe extern "C" fn kubist_retract_after(table: *const KubistTable, step: i64, rows: *mut u64) -> KubistStatus {
     guarded!({
@@ -188,8 +185,9 @@ pub unsafe extern "C" fn kubist_retract_after(table: *const KubistTable, step: i
     })
 }
 
-/// Changes settings of the table, {"compression": "small", "strata": "windows", "shared": true}: the compression and the
-/// strata of new data (kubist_optimize with "recompress" rewrites the rest), and whether several machines write to it.
+/// Changes settings of the table: {"compression": "small", "strata": "windows", "shared": true}. Compression
+/// and strata apply to new data (kubist_optimize with "recompress" rewrites the rest); "shared" lets several
+/// machines write to it.
 #[no_mangle]
 pub unsafe extern "C" fn kubist_alter(table: *const KubistTable, settings: *const c_char) -> KubistStatus {
     guarded!({

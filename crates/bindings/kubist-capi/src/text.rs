@@ -7,7 +7,7 @@ use kubist_insitu::{Failure, Result};
 use serde::de::DeserializeOwned;
 use serde::Serialize;
 
-/// The text of an argument; `what` names it.
+/// The text of an argument with the name `what`.
 ///
 /// # Safety
 ///
@@ -59,8 +59,6 @@ pub unsafe fn hand_out<T: Serialize>(out: *mut *mut c_char, value: &T) -> Result
     unsafe { set(out, "the pointer to the result", text.into_raw()) }
 }
 
-/// Writes a value to an output pointer.
-///
 /// # Safety
 ///
 /// `out` is null or writable.

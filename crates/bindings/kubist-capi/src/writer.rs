@@ -69,7 +69,7 @@ impl KubistWriter {
         KubistWriter { writer: Mutex::new(writer), timeout, stop, hooks }
     }
 
-    /// A poisoned lock only means that a panic occurred; a writer in an invalid state returns errors itself.
+    /// A poisoned lock is usable, because a writer in an invalid state returns errors itself.
     fn lock(&self) -> MutexGuard<'_, StepWriter> {
         self.writer.lock().unwrap_or_else(PoisonError::into_inner)
     }
@@ -86,15 +86,15 @@ impl KubistWriter {
             let patience = Patience::new(timeout, &stopped);
             work(&mut self.lock(), &patience)
         });
-        // Reported after the lock is released, because the callback may call Kubist.
+        // Reported without the lock, because the callback may call Kubist.
         let events = self.lock().take_events();
         tell(events);
         done
     }
 }
 
-/// Opens a writer. Options: {"name": "rank-3", "timeout_seconds": 60, "queue": 2, ...}. Without a queue, a
-/// step is durable when it ends. Waits for another writer of the same name.
+/// Opens a writer, and waits for another one of the same name. Options: {"name": "rank-3", "timeout_seconds":
+/// 60, "queue": 2, ...}. Without a queue, a step is durable when it ends.
 #[no_mangle]
 pub unsafe extern "C" fn kubist_writer_open(
     table: *const KubistTable,
@@ -123,7 +123,7 @@ pub unsafe extern "C" fn kubist_writer_open(
     })
 }
 
-/// Begins a step. Step numbers increase. A lower one is refused here if steps are queued, otherwise when it
+/// Begins a step. Step numbers increase: a lower one is refused here if steps are queued, otherwise when it
 /// ends.
 #[no_mangle]
 pub unsafe extern "C" fn kubist_begin_step(writer: *const KubistWriter, step: i64) -> KubistStatus {
@@ -173,7 +173,7 @@ pub unsafe extern "C" fn kubist_put_arrow(
     })
 }
 
-/// Writes the fields that this version knows. The struct of a newer program may be larger.
+/// Writes the fields that this version knows; the struct of a newer program may be larger.
 ///
 /// # Safety
 ///
@@ -202,9 +202,9 @@ pub(crate) unsafe fn report(out: *mut KubistReport, of: &Report) -> Result<()> {
     Ok(())
 }
 
-/// Ends the step: it is then durable, or queued. If a column is missing, or the queue is full, the step stays
-/// open; after another error none of it is in the table. Options: {"token": "..."} names the commit, so that
-/// a second attempt counts once. `report` may be null.
+/// Ends the step, which is then durable or queued. If a column is missing, or the queue is full, the step stays
+/// open; after another error the table has none of it. Options: {"token": "..."} names the commit, so that a
+/// second attempt counts once. `report` may be null.
 #[no_mangle]
 pub unsafe extern "C" fn kubist_end_step(
     writer: *const KubistWriter,
