@@ -1,5 +1,5 @@
-//! Clients of `kubist view` that send wrong, absurd, slow or incomplete requests. Correct requests still get
-//! responses, and the server survives.
+//! Clients of `kubist view` that send wrong, absurd, slow or incomplete requests. The server survives and
+//! responds to correct ones.
 
 use std::fs;
 use std::io::{Read, Write};
@@ -15,7 +15,7 @@ use rand::seq::IndexedRandom;
 use super::command::{self, sound_rows};
 use super::{Attack, FINE, Outcome, Verdict, set};
 
-/// Time limit for a correct request.
+/// Longest time for a correct request.
 const PATIENCE: Duration = Duration::from_secs(10);
 
 struct Http {
@@ -58,7 +58,6 @@ fn serve(folder: &Path) -> (Child, String) {
     panic!("the server does not say where it is");
 }
 
-/// A complete request with a body.
 fn request(address: &str, path: &str, body: &str) -> String {
     let length = body.len();
     format!(
@@ -165,7 +164,7 @@ impl Attack for Http {
             }
             5 | 6 => {
                 let (path, body) = absurd(random);
-                // Slow requests are abandoned, which the server must notice.
+                // Abandons slow requests, which the server must notice.
                 match sent(&address, request(&address, path, &body).as_bytes(), PATIENCE) {
                     Ok(answer) if answer.starts_with(b"HTTP/1.1 5") && !answer.starts_with(b"HTTP/1.1 503") => {
                         return (
@@ -215,7 +214,6 @@ impl Attack for Http {
 }
 
 impl Http {
-    /// A correct request from another client.
     fn still_answers(&mut self, after: u32) -> Verdict {
         let told = |what: &str| format!("{what} after an attack of kind {after}");
         let shown = |answer: &[u8]| String::from_utf8_lossy(&answer[..answer.len().min(300)]).into_owned();
