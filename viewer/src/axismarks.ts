@@ -7,7 +7,7 @@ import { marks } from "./steps";
 
 export const labelOf = (column: Column) => (column.unit ? `${column.name} [${column.unit}]` : column.name);
 
-/** About this many round values of a column in a range, with their texts. */
+/** About this many round values in a range, with their texts. */
 export function marksOf(column: Column, low: number, high: number, about: number): { at: number; text: string }[] {
   const unit = millisecondsOf(column.data_type);
   if (unit !== null) return dateTicks(low, high, about, unit);

@@ -4,7 +4,6 @@ import { Vector3 } from "three";
 import type { PointCloud } from "./cloud";
 import type { Scene } from "./scene";
 
-/** Sample size. */
 const SOME = 8000;
 /** Side of the counting squares in pixels. */
 const SIDE = 16;
@@ -13,9 +12,9 @@ const at = new Vector3();
 let counts = new Uint32Array(0);
 
 export interface Crowd {
-  /** Points per pixel around a point: the mean. */
+  /** Mean points per pixel around a point. */
   around: number;
-  /** Points per pixel: the median of the occupied squares. */
+  /** Median points per pixel of the occupied squares. */
   middle: number;
 }
 

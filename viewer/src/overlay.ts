@@ -1,6 +1,6 @@
 /**
  * Names and numbers along the axes, over the points. Each text has a background, so that it is readable on
- * points. A text that would overlap another one is left out.
+ * points; a text that would overlap another one is left out.
  */
 
 import { Vector3 } from "three";
@@ -12,7 +12,6 @@ import type { Legend } from "./legend";
 import type { Scene } from "./scene";
 import { colorOf, fontOf, type Align, type Place, type Shape } from "./shapes";
 
-/** The content of the overlay. */
 export interface Content {
   scene: Scene;
   /** The two or three columns with axes. */
@@ -38,7 +37,6 @@ const KNOWN = 500;
 /** Left, top, right, bottom. */
 type Box = [number, number, number, number];
 
-/** The texts over one picture. */
 export class Overlay {
   private readonly at = new Vector3();
   private readonly to = new Vector3();
@@ -49,7 +47,6 @@ export class Overlay {
   private foot = 0;
   private ground: string | null = null;
   private shapes: Shape[] = [];
-  /** The rectangles of this frame's texts. */
   private readonly taken: Box[] = [];
   private readonly widths = new Map<string, number>();
 
@@ -145,7 +142,8 @@ export class Overlay {
   }
 
   /**
-   * Round numbers along the left and lower side of the rows, or of the picture if the rows extend beyond it.
+   * Round numbers along the left and lower side of the rows, or of the picture if the rows extend beyond
+   * it.
    */
   private flat(scene: Scene, columns: Column[]): void {
     const { at, width, height } = this;
@@ -185,7 +183,6 @@ export class Overlay {
     }
   }
 
-  /** Width of the widest text. */
   private widest(marks: { text: string }[]): number {
     return Math.max(0, ...marks.map(({ text }) => this.widthOf(text)));
   }
@@ -256,7 +253,7 @@ export class Overlay {
       this.put(label, ...beside(center, -away), alignOf(-1), this.inks.ink);
       return;
     }
-    // A short edge has two numbers too: on the inner side or with a finer step if necessary.
+    // A short edge also has two numbers, if necessary on the inner side or with a finer step.
     const marks = [12, -12].flatMap((by) => [1, 2, 4].map((finer) => {
       const round = marksOf(column, frame.low[axis], frame.high[axis], finer * Math.max(length / 80, Math.min(2, length / 26)));
       const seen = round.map(({ at: value, text }) => ({ text, where: place(value) })).filter(({ where }) => where !== null);

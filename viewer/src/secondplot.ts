@@ -40,7 +40,6 @@ export interface Bar {
   to: number;
 }
 
-/** The content of the plot. */
 export interface Content {
   kind: Kind;
   columns: Column[];
@@ -128,7 +127,7 @@ export function averaged(along: Float64Array, values: Float64Array, fraction: nu
   });
 }
 
-/** The content for a sample. `known` and `distinct`: range and distinct values of its columns. */
+/** The content for a sample, with the known range and distinct values of its columns. */
 export function contentOf({ kind, log }: Second, columns: Column[], sample: Sample, known: Ends[], distinct: (number[] | null)[]): Content {
   const [along, up] = sample.values;
   let x = endsOf(along, known[0]);

@@ -280,7 +280,7 @@ export function makeMaterial(smooth: boolean) {
   return new RawShaderMaterial({ glslVersion: GLSL3, defines, vertexShader: vertex, fragmentShader: fragment, uniforms });
 }
 
-/** Filters and box do not hide parts of a trajectory; it may fade with age. */
+/** Filters and box do not hide parts of a trajectory, which may fade with age. */
 export function makeTrailMaterial({ uniforms }: PointMaterial) {
   const defines = { USED: 0, TRAIL: "" };
   return new RawShaderMaterial({
@@ -301,7 +301,7 @@ export function makeSumMaterial({ uniforms }: PointMaterial) {
     defines: { USED: 0, SUM: "" },
     vertexShader: vertex,
     fragmentShader: sumFragment,
-    // The weight of each point if all are the same; 0 if each has its own.
+    // The common weight of all points; 0 if each has its own.
     uniforms: { ...uniforms, alike: { value: 1 }, shade: { value: 0 } },
     transparent: true,
     blending: CustomBlending,

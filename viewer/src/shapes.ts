@@ -32,7 +32,6 @@ export type Shape =
   /** Shapes clipped to a rectangle, whose corner is their origin. */
   | { kind: "within"; rect: Rect; scale: number; shapes: Shape[] };
 
-/** A file to draw shapes on. */
 export interface Sheet {
   width: number;
   height: number;

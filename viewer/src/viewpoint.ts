@@ -59,7 +59,6 @@ export class Viewpoint {
     this.home(camera);
   }
 
-  /** Creates a camera and its controls. */
   private setUp(): void {
     this.controls.dispose();
     this.camera = this.isOrthographic ? new OrthographicCamera() : new PerspectiveCamera(FIELD);
@@ -77,7 +76,7 @@ export class Viewpoint {
     }
   }
 
-  /** Looks along an axis without perspective, and from the other side on a repeated call. */
+  /** Looks along an axis without perspective; on a repeated call from the other side. */
   lookAlong(axis: number): void {
     const { frame, controls } = this;
     const [right, up] = [axis === 0 ? 2 : 0, axis === 1 ? 2 : 1];
@@ -134,8 +133,8 @@ export class Viewpoint {
   }
 
   /**
-   * A position that shows the whole box: the first axis horizontal, the second one up, from slightly to the
-   * side and above.
+   * A position that shows the whole box from slightly to the side and above, with the first axis horizontal
+   * and the second one up.
    */
   private viewOfAll(): Vector3 {
     const { frame } = this;

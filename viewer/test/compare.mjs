@@ -1,6 +1,6 @@
 // Compares the picture of the page with the expected rows, pixel by pixel.
 
-/** Number of rows within the picture, number of lit ones, and number of lit pixels without a row nearby. */
+/** Number of rows within the picture, lit rows, and lit pixels without a row nearby. */
 export function compare(page, records) {
   return page.evaluate((records) => {
     const app = window.kubist;

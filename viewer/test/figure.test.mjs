@@ -111,7 +111,6 @@ describe("a figure", { skip }, () => {
       assert(same > 0.95, `${same}`);
       assert.equal(ours.corner, 255);
     }
-    // The page is unchanged.
     const { rows } = await settled(page);
     assert.equal(rows, 2400);
     assert.equal(await page.evaluate(() => document.documentElement.dataset.theme), "dark");
@@ -135,7 +134,7 @@ describe("a figure", { skip }, () => {
     const ours = await read(page, await saved(page, { width: 1200, height: 900, title: "A <ring>", style: "paper", form: "svg" }));
     const theirs = await read(page, readFileSync(file));
     assert.deepEqual([ours.name, ours.faults, ours.title, ours.images, ours.gradients], ["svg", 0, "A <ring>", 1, 1]);
-    // The captions have different wording, and the command has space for more colour values.
+    // The captions differ in wording, and the command has space for more colour values.
     const besides = ({ texts, desc }) => texts.filter(([text]) => !desc.includes(text));
     const onAxes = (svg) => besides(svg).filter(([, , , anchor]) => anchor !== "start").map(([text]) => text).sort();
     assert.deepEqual(onAxes(ours), onAxes(theirs));

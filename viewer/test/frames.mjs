@@ -1,9 +1,9 @@
 // Measures frame times of the page without a graphics card, compared with an older page: node
 // viewer/test/frames.mjs, TABLE=path, OLD=revision or folder of a page, ROUNDS=n, FRAMES=n, BUDGET=points.
 //
-// Both pages are open in one browser and use one server. They draw in turn, some frames each, so that other
-// load affects both; the ratio is the median of all rounds. The script time of a frame is printed too,
-// because a graphics card does not reduce it.
+// Both pages are open in one browser and use one server. They draw in turn, so that other load affects
+// both; the ratio is the median of all rounds. The script time of a frame is printed too, because a
+// graphics card does not reduce it.
 
 import { mkdtempSync, readdirSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";

@@ -107,7 +107,6 @@ describe("the second view", { skip }, () => {
     const left = records.filter(({ diameter }) => diameter >= filter.low && diameter <= filter.high).length;
     assert.equal(total, left);
     assert(left > 0 && left < records.length);
-    // The brushed range stays among the other values.
     const { content } = await second(page);
     assert.equal(content.sample.rows, before.sample.rows);
     // It is a filter like others: in the panel, and removed by a double click.

@@ -92,7 +92,7 @@ describe("the first look", { skip }, () => {
 
   test("the picture says that steps were thinned as they were written", async () => {
     const page = await newPage(browser, { viewport: { width: 390, height: 844 } });
-    // A table description of a simulation with a row budget.
+    // The description of a simulation with a row budget.
     await page.route("**/v1/tables/airway", async (route) => {
       const answer = await route.fetch();
       const told = { ...(await answer.json()), steps: [1, 2, 3], thinned_steps: [{ step: 2, below: 0.25, rows: 3000 }, { step: 3, below: 0.05, rows: 1000 }] };
@@ -297,7 +297,7 @@ describe("the first look", { skip }, () => {
     assert.equal(new Set(colors).size, 12, "each kind has its colour");
     const hint = await page.getByLabel("where").getAttribute("placeholder");
     assert.match(hint, /^where: level > /);
-    // Days along the time axis, which is as wide as the picture; also if the URL names these axes.
+    // Days along the time axis, which is as wide as the picture, also if the URL names these axes.
     for (const axes of [["time", "level"], ["level", "time"]]) {
       await page.goto("about:blank");
       await page.addInitScript(rememberTexts);

@@ -1,7 +1,5 @@
-// The widget in JupyterLab in a real browser: `make test-widget`.
-//
-// PYTHON is an interpreter with kubist[widget] and jupyterlab. With PAGE=folder the page comes from that
-// folder.
+// The widget in JupyterLab in a real browser: `make test-widget`. PYTHON is an interpreter with
+// kubist[widget] and jupyterlab. With PAGE=folder the page comes from that folder.
 
 import assert from "node:assert/strict";
 import { spawn } from "node:child_process";

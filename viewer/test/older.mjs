@@ -21,8 +21,8 @@ function built(revision, directory) {
 }
 
 /**
- * Serves the older page (OLD=revision or folder of a page) in front of the server at this URL, built in this
- * directory.
+ * Serves the older page (OLD=revision or folder of a page), built in this directory, in front of the server
+ * at this URL.
  */
 export function serveOlder(url, directory) {
   const old = process.env.OLD ?? BEFORE;

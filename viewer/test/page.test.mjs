@@ -204,7 +204,6 @@ describe("the page", { skip }, () => {
     const truth = (await (await post("estimate", { aggregates: ["mean(ux)"], box, sample: 1 })).json()).figures[0].value;
     // The goal is 1 %, and 95 % intervals may miss, but not by much.
     assert(Math.abs(mean.value - truth) <= 0.05 * Math.abs(truth), `${mean.value} beside ${truth}`);
-    // The page draws them with its next frame.
     await page.waitForFunction(() => /mean\(ux\)\s*-?\d/.test(document.querySelector('[aria-label="estimates"]')?.textContent ?? ""));
     const tall = await page.evaluate(() => [...document.querySelectorAll(".figures td:last-child")].map((cell) => cell.getClientRects()[0].height));
     assert(tall.length > 0 && tall.every((height) => height < 26), `a figure is one line: ${tall}`);

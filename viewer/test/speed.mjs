@@ -1,7 +1,6 @@
 // Measures the time to the first points and the frame times, compared with an older page: TABLE=path,
-// TIMES=n, OLD=revision or folder of a page.
-//
-// The pages are opened in turn, so that other load affects both; ratios are medians of all pairs.
+// TIMES=n, OLD=revision or folder of a page. The pages open in turn, so that other load affects both;
+// ratios are medians of all pairs.
 
 import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
