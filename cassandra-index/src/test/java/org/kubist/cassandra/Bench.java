@@ -11,8 +11,8 @@ import java.util.Locale;
 import java.util.Random;
 
 /**
- * Prints what the index costs writes and saves queries, next to the same rows without an index:
- * {@code make bench-cql-index}.
+ * Compares writes and queries with the index to the same rows without an index: {@code make
+ * bench-cql-index}.
  */
 final class Bench {
     private static final int TURNS = 5, IN_FLIGHT = 64;
@@ -58,7 +58,7 @@ final class Bench {
         PreparedStatement insert = nodes.session.prepare("INSERT INTO " + table + " (a, b, x, y, z) VALUES (?, ?, ?, ?, ?)");
         Random random = new Random(1);
         double[] took = new double[3];
-        // Two halves, so that there are two SSTables to compact.
+        // Two halves give two SSTables to compact.
         for (int half = 0; half < 2; half++) {
             int first = half * rows / 2;
             took[0] += seconds(() -> {

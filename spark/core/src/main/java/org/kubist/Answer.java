@@ -5,11 +5,11 @@ import java.util.Map;
 import java.util.function.BooleanSupplier;
 
 /**
- * The batches of a query result. One thread reads. An interrupt of the thread ends the call; closing the
+ * The batches of a query result, for one thread. An interrupt of the thread ends the call; closing the
  * result stops the query.
  */
 public final class Answer extends Handle {
-    /** Longest native call; an interrupt is noticed after at most this time. */
+    /** Longest native call, after which an interrupt is noticed. */
     private static final int PATIENCE_MILLIS = 100;
 
     private final List<Field> fields;

@@ -8,7 +8,7 @@ import java.util.Map;
 
 /**
  * JSON for the native library: maps, lists, strings, numbers, booleans and null. A JSON library could
- * conflict with Spark's version of it.
+ * conflict with Spark's version.
  */
 public final class Json {
     private final String text;

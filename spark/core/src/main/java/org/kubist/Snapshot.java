@@ -6,8 +6,8 @@ import java.util.List;
 import java.util.Map;
 
 /**
- * A pinned state of a table: queries always return the same rows. They have the same parameters as in Python
- * and HTTP: {@code new Query().box("x", 0, 1).where("y > 2").sample(0.01)}.
+ * A pinned state of a table, so queries always return the same rows. Queries have the same parameters as in
+ * Python and HTTP: {@code new Query().box("x", 0, 1).where("y > 2").sample(0.01)}.
  */
 public final class Snapshot extends Handle {
     private final String token;
@@ -28,8 +28,8 @@ public final class Snapshot extends Handle {
     }
 
     /**
-     * Whether all records are equally likely in samples. If not, ask for the column of
-     * {@link Query#inclusion}.
+     * Whether all records are equally likely in samples. If not, {@link Query#inclusion} adds the
+     * probabilities.
      *
      * @return true without a weight or strata
      */
@@ -146,8 +146,8 @@ public final class Snapshot extends Handle {
      *
      * @param aggregates such as {@code mean(x)}
      * @param query which records
-     * @param error largest half-width of an interval relative to its value, above 0; null is 1 %. All records
-     * are read if no sample reaches it
+     * @param error largest half-width of an interval relative to its value, above 0; null is 1 %. If no
+     * sample reaches it, all records are read
      * @return a figure for each aggregate
      */
     public List<Figure> estimate(List<String> aggregates, Query query, Double error) {

@@ -32,9 +32,9 @@ public final class Table extends Handle {
      * @param location as for {@link #open}
      * @param options JSON: {@code {"columns": [{"name": "x", "type": "float64"}, ...], "dimensions": {"x":
      * [0, 1], "y": null}, "identity": [...], "lookup": [...], "capacity": n, "seed": n, "accuracy": {"x":
-     * "1e-6", "u": "1e-4 rel"}}}; columns may have a {@code "unit"}; {@code "dimensions"} are the columns to
-     * index with their domains: a pair, null to learn it, or {@code "quantile"}; {@code "accuracy"} has the
-     * error bounds of stored values
+     * "1e-6", "u": "1e-4 rel"}}}. Columns may have a {@code "unit"}. {@code "dimensions"} are the columns
+     * to index with their domains: a pair, null to learn it, or {@code "quantile"}. {@code "accuracy"} has
+     * the error bounds of stored values
      * @return the table
      * @throws KubistException {@code EXISTS} if something exists there
      */

@@ -18,7 +18,7 @@ interface Store {
     /** Writes all rows of a source, in the store's best layout. */
     void write(Dataset<Row> source);
 
-    /** Deletes leftovers of the write: the rows in their first order. */
+    /** Deletes rows in their first order, which the write left. */
     default void tidy() {}
 
     Dataset<Row> open();

@@ -13,8 +13,8 @@ import org.apache.spark.scheduler.SparkListenerTaskEnd;
 import org.apache.spark.sql.SparkSession;
 
 /**
- * Measures the tasks of a query. Spark counts only bytes of some Hadoop streams, so bytes are those that this
- * process requested from the system.
+ * Measures the tasks of a query. Bytes are those that this process requested from the system, because Spark
+ * counts only some Hadoop streams.
  */
 final class Watch extends SparkListener {
     private static final Path IO = Path.of("/proc/self/io");
@@ -36,7 +36,8 @@ final class Watch extends SparkListener {
     }
 
     /**
-     * CPU time of all threads of this process, including native ones. Other programs hardly influence it.
+     * CPU time of all threads of this process, including native ones, which other programs hardly
+     * influence.
      */
     private static double processorSeconds() {
         return SYSTEM.getProcessCpuTime() / 1e9;
