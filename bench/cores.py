@@ -2,11 +2,11 @@
 
     python -m bench.cores [--rows 20000000] [--repeats 7]
 
-The box has a twentieth of the rows. A process of its own measures each number of cores, because
-the systems count the cores when they start; it is bound to these cores. The engine's time is that
-of all batches, which stay in memory. DuckDB and Polars have the same rows in memory, sorted by x.
-The kinds of result take turns, so that a busy machine affects all of them; times are medians in
-milliseconds. The last column is the number of small queries a second from one thread per core.
+The box has a twentieth of the rows. For each number of cores there is a process that is bound to
+these cores, because the systems count them at the start. The engine's time is for all batches, in
+memory. DuckDB and Polars have the same rows in memory, sorted by x. The kinds of result take turns,
+so that a busy machine affects all of them; times are medians in milliseconds. The last column is
+the number of small queries a second from one thread per core.
 """
 
 from __future__ import annotations
@@ -72,7 +72,6 @@ def kinds(at: Path, cores: int) -> dict[str, Callable[[], object]]:
     rows = {name: values for name, values in np.load(at / "sorted.npz").items()}
     frame = pl.DataFrame(rows)
     database = duckdb.connect(config={"threads": cores})
-    # It would be written between the results.
     database.execute("SET enable_progress_bar = false")
     database.register("given", pa.table(rows))
     database.execute("CREATE TABLE t AS SELECT * FROM given")

@@ -2,17 +2,16 @@
 
     make bench-files    ROWS=100000000, STORES=folder on the disk to measure
 
-All systems answer the same queries over the same numbers. h5py reads whole datasets. PyTables uses
-its own index in its own file. DuckDB reads Parquet with the statistics of its row groups. ADIOS2
-finds boxes in BP4 with the statistics of blocks that are as large as Kubist's. Kubist also indexes
-DuckDB's Parquet file. Bytes are those that the querying process read from the kernel
-(/proc/self/io, rchar). A cold query runs after the file was dropped from the page cache. The
-report names libraries that are not installed, and PyTables if its index takes longer than
-``PEER_SECONDS``.
+All systems get the same queries of the same numbers. h5py reads whole datasets. PyTables uses its
+own index in its own file. DuckDB reads Parquet with the statistics of its row groups. ADIOS2 finds
+boxes in BP4 with the statistics of blocks as large as Kubist's. Kubist also indexes DuckDB's
+Parquet file. Bytes are those that the querying process read from the kernel (/proc/self/io, rchar).
+A cold query runs after the file was dropped from the page cache. The report lists libraries that
+are not installed, and PyTables if its index takes longer than ``PEER_SECONDS``.
 
-Then it builds indexes of several kinds of files, each compared with one pass (`bench.building`).
-It plots the I/O model and the measurements, and simulates reading with 1 to 16 workers
-(`bench.means`). At the end it reports which targets are met.
+Then it builds indexes of several kinds of files, each compared with one pass (`bench.building`). It
+plots the I/O model and the measurements, and simulates reading with 1 to 16 workers
+(`bench.means`). Finally it reports which targets are met.
 """
 
 from __future__ import annotations
@@ -372,7 +371,7 @@ def main() -> None:
                     f"{1e3 * warm['seconds']:.1f} | {warm['bytes'] / 1e6:.2f} | {expected:,} |",
                     flush=True,
                 )
-        # Only Kubist's files are needed later.
+        # Later steps need only Kubist's files.
         for path in ("tables.h5", "data.parquet", "data.parquet.kubix"):
             (folder / path).unlink(missing_ok=True)
         shutil.rmtree(folder / "data.bp", ignore_errors=True)

@@ -2,7 +2,7 @@
 
     python -m bench.interrupts [ROWS] [TIMES]
 
-Each task runs again and again in a process of its own, which gets the signal at a random time.
+Each task repeats in a process of its own, which gets the signal at a random time.
 """
 
 from __future__ import annotations

@@ -19,10 +19,7 @@ def mix(values: np.ndarray) -> np.ndarray:
 
 
 def uniform(batch: pa.RecordBatch | pa.Table) -> np.ndarray:
-    """A float32 in [0, 1) for each (pid, time), for the samples of other systems.
-
-    Kubist computes such a number itself; other systems get it as a column.
-    """
+    """A float32 in [0, 1) for each (pid, time), as a column for the samples of other systems."""
     pid = column(batch, "pid").astype(np.uint64)
     time = column(batch, "time").view(np.uint32).astype(np.uint64)
     return ((mix(pid ^ (time << np.uint64(32))) >> np.uint64(40)) / np.float32(1 << 24)).astype(

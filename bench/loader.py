@@ -3,10 +3,10 @@
     python -m bench.loader [ROWS]
 
 Eight float32 columns of points in a cube; half of the variance of a column depends on the position.
-Each loader yields one epoch to warm up and one that is measured, in a process of its own. The
+Each loader has its own process and yields one epoch to warm up and one that is measured. The
 variance is that of the means of 1,024 rows over that of a true shuffle, on average over the
 columns. Shards are .npy files of 10,000 rows in spatial order, read in random order into a shuffle
-buffer, as WebDataset does, but by whole arrays. Lance is measured if it is installed.
+buffer, as in WebDataset, but by whole arrays. Lance is measured if it is installed.
 """
 
 from __future__ import annotations
@@ -147,7 +147,7 @@ def lance_take(folder: Path) -> Batches:
 
 
 def lance_pages(folder: Path) -> Batches:
-    """Batches of consecutive rows in random order, as Lance's sharded sampler gives them."""
+    """Batches of consecutive rows in random order, as in Lance's sharded sampler."""
     import lance
 
     dataset = lance.dataset(folder / "lance")

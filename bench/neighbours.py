@@ -1,11 +1,11 @@
-"""Neighbours: nearest rows, pairs and friends of friends, beside SciPy's k-d tree.
+"""Neighbours: nearest rows, pairs and friends of friends, compared with SciPy's k-d tree.
 
     python -m bench.neighbours [ROWS]
 
-Rows in a cube, half of them in clusters. SciPy searches a tree of all rows in memory on all cores;
-its time includes building the tree. Kubist reads a table. Every number
-of results is compared. The last columns are the rows examined for each row of the table, and the
-largest resident memory of the process during the work, above that before it.
+Rows in a cube, half of them in clusters. SciPy builds a tree of all rows in memory, which counts as
+time, and searches it on all cores. Kubist reads a table. The numbers of results must agree. The
+last columns are the rows examined per row of the table, and the growth of the process's largest
+resident memory during the work.
 """
 
 from __future__ import annotations

@@ -1,10 +1,10 @@
-"""Regions: rows examined for each row returned, and times beside other engines.
+"""Regions: rows examined for each row returned, and times compared with other engines.
 
     python -m bench.regions [ROWS]
 
-Spheres in a cube of uniform points, and cones on a sky of uniform stars. Every count is compared
-with NumPy's. Kubist gets a region, and the same as a formula; DuckDB has its own table in memory, Polars
-a frame, and SciPy a k-d tree.
+Spheres in a cube of uniform points, and cones on a sky of uniform stars; NumPy checks every count.
+Kubist gets a region, and the same as a formula; DuckDB has its own table in memory, Polars a frame,
+and SciPy a k-d tree.
 """
 
 from __future__ import annotations

@@ -183,7 +183,7 @@ def _cost(cell: Cell, key: str) -> str:
     cpu = cell.median(key, "cpu_seconds")
     if cpu is None:
         return "-"
-    # Mapped files are not counted by calls, cached ones not by the device: take the larger count.
+    # Calls do not count mapped files, and the device no cached ones: takes the larger count.
     read = max(cell.median(key, "rchar") or 0, cell.median(key, "read_bytes") or 0) / 1e6
     return f"{cpu * 1e3:.3g} / {read:.3g} / {(cell.median(key, 'peak_bytes') or 0) / 1e6:.0f}"
 

@@ -1,9 +1,11 @@
-"""Many runs as one table: the time to open them, and questions beside pandas over Parquet files.
+"""Many runs as one table:
+
+the time to open them, and queries compared with pandas over Parquet files.
 
     python -m bench.runs [RUNS] [ROWS]
 
-pandas reads the columns of the question from each file. For many runs it reads a part of the files
-and the time is extrapolated, which the table says.
+pandas reads the columns of the query from each file. For many runs it reads a part of the files and
+the time is extrapolated, as the table notes.
 """
 
 from __future__ import annotations

