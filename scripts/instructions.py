@@ -1,6 +1,4 @@
-"""Counts the instructions of five small tasks.
-
-This regression test does not depend on the machine's load.
+"""Counts the instructions of five small tasks: a regression test independent of the machine's load.
 
     python scripts/instructions.py [--update]
 

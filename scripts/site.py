@@ -3,8 +3,8 @@
     python scripts/site.py build    collects the pages, builds the site, checks every link
     python scripts/site.py serve    builds it and serves it on 127.0.0.1:8000
 
-Its sources are docs/, the root's FORMAT.md, ARCHITECTURE.md and CHANGELOG.md, the docstrings of
-the Python package, and the help of the commands. The site works from a folder (`file://`).
+Its sources are docs/, the root's FORMAT.md, ARCHITECTURE.md and CHANGELOG.md, the docstrings of the
+Python package, and the help of the commands. The site works from a folder (`file://`).
 """
 
 from __future__ import annotations
@@ -56,7 +56,7 @@ def page_of(path: Path) -> str | None:
 def relinked(text: str, file: Path, page: str) -> str:
     """The text of a file with its links made relative to its page on the site.
 
-    A link to a file outside of the site becomes the file's name.
+    A link to a file outside the site becomes the file's name.
     """
 
     def relink(found: re.Match[str]) -> str:

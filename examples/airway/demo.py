@@ -1,8 +1,8 @@
 """Droplets in an airway: ingest, query, plot.
 
-Ingests the steps of a real simulation one by one, as a solver would write them. Then it queries
-samples, boxes and filters, prints their costs, and draws `demo/airway.png`. Run it with
-`make demo`, or in any folder:
+Ingests the steps of a real simulation one by one, as a solver writes them. Then it queries samples,
+boxes and filters, prints their costs, and draws `demo/airway.png`. Run it with `make demo`, or in
+any folder:
 
     python examples/airway/demo.py
 """

@@ -3,10 +3,10 @@
     python examples/learning/deposition.py airway.parquet [TABLE]
 
 The model is a logistic regression with Fourier features of the position, trained by stochastic
-gradient descent: scikit-learn's `SGDClassifier` where it is installed, otherwise a few lines of
-NumPy. It prints the loss on held-out droplets for three orders of the rows: the growing sample of
-`kubist.Loader`, a true shuffle in memory, and the order of the file with a shuffle buffer of
-10,000 rows, as loaders of shards have.
+gradient descent: scikit-learn's `SGDClassifier` if it is installed, otherwise a few lines of NumPy.
+It prints the loss on held-out droplets for three orders of the rows: the growing sample of
+`kubist.Loader`, a true shuffle in memory, and the order of the file with a shuffle buffer of 10,000
+rows, as in loaders of shards.
 """
 
 from __future__ import annotations
@@ -103,7 +103,7 @@ def train(
         rows += len(batch[TARGET])
         if rows < next_check:
             continue
-        # A check after each eighth more rows costs little next to the training.
+        # A check after each eighth more rows costs little compared with the training.
         next_check = max(rows * 9 // 8, rows + CHECK_ROWS)
         now = loss(fitted, of_held_out, labels)
         without_progress = 0 if now < best * (1 - PROGRESS) else without_progress + 1
@@ -131,7 +131,8 @@ def shuffled(rows: dict[str, Array], seed: int) -> Iterator[dict[str, Array]]:
 def buffered(
     rows: dict[str, Array], seed: int, buffer: int = 10_000
 ) -> Iterator[dict[str, Array]]:
-    """The rows in their order through a shuffle buffer: each next one replaces a random one."""
+    """The rows in their order through a shuffle buffer, where each next one replaces a random one.
+    """
     rng, count = np.random.default_rng(seed), len(rows[TARGET])
     held = np.arange(min(buffer, count))
     order = np.empty(count, np.int64)
