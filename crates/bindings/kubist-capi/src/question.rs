@@ -22,7 +22,7 @@ use crate::text::{hand_out, json, set};
 #[no_mangle]
 pub unsafe extern "C" fn kubist_count(table: *const KubistTable, query: *const c_char, rows: *mut u64) -> KubistStatus {
     guarded!({
-        // SAFETY: guaranteed by the C caller (see lib.rs).
+        // SAFETY: see lib.rs.
         let (table, spec): (_, Query) = unsafe { (handle("table", table)?, json("query", query)?) };
         let call = Call::default();
         let request = RunOptions::with_cancel(&call.cancel()).of(spec);
@@ -41,7 +41,7 @@ pub unsafe extern "C" fn kubist_query(
     stream: *mut FFI_ArrowArrayStream,
 ) -> KubistStatus {
     guarded!({
-        // SAFETY: guaranteed by the C caller (see lib.rs).
+        // SAFETY: see lib.rs.
         let (table, spec): (_, Query) = unsafe { (handle("table", table)?, json("query", query)?) };
         let call = Call::default();
         let request = RunOptions::with_cancel(&call.cancel()).of(spec);
@@ -117,7 +117,7 @@ pub unsafe extern "C" fn kubist_estimate(
     answer: *mut *mut c_char,
 ) -> KubistStatus {
     guarded!({
-        // SAFETY: guaranteed by the C caller (see lib.rs).
+        // SAFETY: see lib.rs.
         let (table, asked): (_, Asked<Goal>) = unsafe { (handle("table", table)?, json("request", request)?) };
         let call = Call::default();
         let options = asked.into_engine(RunOptions::with_cancel(&call.cancel()))?;
@@ -145,7 +145,7 @@ pub unsafe extern "C" fn kubist_refine(
     refine: *mut *mut KubistRefine,
 ) -> KubistStatus {
     guarded!({
-        // SAFETY: guaranteed by the C caller (see lib.rs).
+        // SAFETY: see lib.rs.
         unsafe { no_handle(refine) }?;
         // SAFETY: as above.
         let (table, asked): (_, Asked<Steps>) = unsafe { (handle("table", table)?, json("request", request)?) };
@@ -165,7 +165,7 @@ pub unsafe extern "C" fn kubist_refine_next(
     found: *mut i32,
 ) -> KubistStatus {
     guarded!({
-        // SAFETY: guaranteed by the C caller (see lib.rs).
+        // SAFETY: see lib.rs.
         let refine = unsafe { handle("refine", refine) }?;
         let call = Call::default();
         let next = refine.hooks.run(&call, || {
@@ -186,7 +186,7 @@ pub unsafe extern "C" fn kubist_refine_next(
 #[no_mangle]
 pub unsafe extern "C" fn kubist_refine_close(refine: *mut KubistRefine) -> KubistStatus {
     guarded!({
-        // SAFETY: guaranteed by the C caller (see lib.rs).
+        // SAFETY: see lib.rs.
         unsafe { free(refine) };
         Ok(())
     })

@@ -25,7 +25,7 @@ pub extern "C" fn kubist_ring_bytes(ranks: u32, lane_bytes: u64) -> u64 {
 #[no_mangle]
 pub unsafe extern "C" fn kubist_ring_leave(memory: *mut c_void, bytes: u64, rank: u32) -> KubistStatus {
     guarded!({
-        // SAFETY: guaranteed by the C caller (see lib.rs).
+        // SAFETY: see lib.rs.
         unsafe { Ring::find(memory.cast(), bytes) }?.leave_unclosed(rank)
     })
 }
@@ -51,7 +51,7 @@ pub unsafe extern "C" fn kubist_leader_start(
     leader: *mut *mut KubistLeader,
 ) -> KubistStatus {
     guarded!({
-        // SAFETY: guaranteed by the C caller (see lib.rs).
+        // SAFETY: see lib.rs.
         unsafe { no_handle(leader) }?;
         // SAFETY: as above.
         let (table, options): (_, Writing) = unsafe { (handle("table", table)?, json("options", options)?) };
@@ -80,7 +80,7 @@ pub unsafe extern "C" fn kubist_leader_close(leader: *mut KubistLeader, timeout_
             return Ok(());
         }
         let timeout = patient(timeout_seconds);
-        // SAFETY: guaranteed by the C caller (see lib.rs).
+        // SAFETY: see lib.rs.
         let KubistLeader { leader: slot, stop, hooks } = unsafe { handle("leader", leader) }?;
         let call = Call::of(stop);
         let closed: Result<()> = hooks.run(&call, || {
@@ -106,7 +106,7 @@ pub unsafe extern "C" fn kubist_leader_close(leader: *mut KubistLeader, timeout_
 #[no_mangle]
 pub unsafe extern "C" fn kubist_leader_abort(leader: *mut KubistLeader) -> KubistStatus {
     guarded!({
-        // SAFETY: guaranteed by the C caller (see lib.rs).
+        // SAFETY: see lib.rs.
         unsafe { free(leader) };
         Ok(())
     })
@@ -126,7 +126,7 @@ pub unsafe extern "C" fn kubist_writer_attach(
     writer: *mut *mut KubistWriter,
 ) -> KubistStatus {
     guarded!({
-        // SAFETY: guaranteed by the C caller (see lib.rs).
+        // SAFETY: see lib.rs.
         unsafe { no_handle(writer) }?;
         // SAFETY: as above.
         let (table, options): (_, Writing) = unsafe { (handle("table", table)?, json("options", options)?) };

@@ -43,7 +43,7 @@ pub unsafe extern "C" fn kubist_step_share(
     largest: *mut f64,
 ) -> KubistStatus {
     guarded!({
-        // SAFETY: guaranteed by the C caller (see lib.rs).
+        // SAFETY: see lib.rs.
         unsafe { numbers(words, largest) }?;
         let write = |share: &Share| {
             // SAFETY: they are not null, and point to enough values.
@@ -72,7 +72,7 @@ pub unsafe extern "C" fn kubist_step_settle(
     report: *mut KubistReport,
 ) -> KubistStatus {
     guarded!({
-        // SAFETY: guaranteed by the C caller (see lib.rs).
+        // SAFETY: see lib.rs.
         let ((words, largest), writer) = unsafe { (numbers(words, largest)?, handle("writer", writer)?) };
         // SAFETY: as above.
         let options: Ending = unsafe { json("options", options) }?;

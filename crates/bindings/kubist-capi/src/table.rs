@@ -71,7 +71,7 @@ pub unsafe extern "C" fn kubist_table_create(
     table: *mut *mut KubistTable,
 ) -> KubistStatus {
     guarded!({
-        // SAFETY: guaranteed by the C caller (see lib.rs).
+        // SAFETY: see lib.rs.
         unsafe { no_handle(table) }?;
         // SAFETY: as above.
         let (location, options): (&str, Create) = unsafe { (text("location", location)?, json("options", options)?) };
@@ -93,7 +93,7 @@ pub unsafe extern "C" fn kubist_table_create(
 #[no_mangle]
 pub unsafe extern "C" fn kubist_table_open(location: *const c_char, table: *mut *mut KubistTable) -> KubistStatus {
     guarded!({
-        // SAFETY: guaranteed by the C caller (see lib.rs).
+        // SAFETY: see lib.rs.
         unsafe { no_handle(table) }?;
         // SAFETY: as above.
         let opened = Table::open(unsafe { text("location", location) }?)?;
@@ -106,7 +106,7 @@ pub unsafe extern "C" fn kubist_table_open(location: *const c_char, table: *mut 
 #[no_mangle]
 pub unsafe extern "C" fn kubist_table_close(table: *mut KubistTable) -> KubistStatus {
     guarded!({
-        // SAFETY: guaranteed by the C caller (see lib.rs).
+        // SAFETY: see lib.rs.
         unsafe { free(table) };
         Ok(())
     })
@@ -116,7 +116,7 @@ pub unsafe extern "C" fn kubist_table_close(table: *mut KubistTable) -> KubistSt
 #[no_mangle]
 pub unsafe extern "C" fn kubist_table_drop(location: *const c_char, options: *const c_char) -> KubistStatus {
     guarded!({
-        // SAFETY: guaranteed by the C caller (see lib.rs).
+        // SAFETY: see lib.rs.
         let (location, options): (&str, Dropping) = unsafe { (text("location", location)?, json("options", options)?) };
         Table::drop_at(location, options.force)?;
         Ok(())
@@ -128,7 +128,7 @@ pub unsafe extern "C" fn kubist_table_drop(location: *const c_char, options: *co
 #[no_mangle]
 pub unsafe extern "C" fn kubist_table_set_hooks(table: *const KubistTable, hooks: *const KubistHooks) -> KubistStatus {
     guarded!({
-        // SAFETY: guaranteed by the C caller (see lib.rs).
+        // SAFETY: see lib.rs.
         unsafe { handle("table", table)?.hooks.set(hooks) }
     })
 }
@@ -140,7 +140,7 @@ pub unsafe extern "C" fn kubist_table_set_hooks(table: *const KubistTable, hooks
 #[no_mangle]
 pub unsafe extern "C" fn kubist_declare_writers(table: *const KubistTable, writers: *const c_char) -> KubistStatus {
     guarded!({
-        // SAFETY: guaranteed by the C caller (see lib.rs).
+        // SAFETY: see lib.rs.
         let (table, writers): (_, Writers) = unsafe { (handle("table", table)?, json("writers", writers)?) };
         let after = writers.after;
         let declared = writers.declared()?;
@@ -158,7 +158,7 @@ pub unsafe extern "C" fn kubist_declare_writers(table: *const KubistTable, write
 #[no_mangle]
 pub unsafe extern "C" fn kubist_await_writers(table: *const KubistTable, own: *const c_char) -> KubistStatus {
     guarded!({
-        // SAFETY: guaranteed by the C caller (see lib.rs).
+        // SAFETY: see lib.rs.
         let (table, own): (_, Own) = unsafe { (handle("table", table)?, json("own", own)?) };
         let (call, timeout) = (Call::default(), own.timeout()?);
         table.hooks.run(&call, || {
@@ -173,7 +173,7 @@ pub unsafe extern "C" fn kubist_await_writers(table: *const KubistTable, own: *c
 #[no_mangle]
 pub unsafe extern "C" fn kubist_retract_after(table: *const KubistTable, step: i64, rows: *mut u64) -> KubistStatus {
     guarded!({
-        // SAFETY: guaranteed by the C caller (see lib.rs).
+        // SAFETY: see lib.rs.
         let table = unsafe { handle("table", table) }?;
         let call = Call::default();
         let retracted = table.hooks.run(&call, || Ok(table.table.cancelled_by(&call.cancel()).retract(step)?))?;
@@ -191,7 +191,7 @@ pub unsafe extern "C" fn kubist_retract_after(table: *const KubistTable, step: i
 #[no_mangle]
 pub unsafe extern "C" fn kubist_alter(table: *const KubistTable, settings: *const c_char) -> KubistStatus {
     guarded!({
-        // SAFETY: guaranteed by the C caller (see lib.rs).
+        // SAFETY: see lib.rs.
         let (table, settings): (_, Altering) = unsafe { (handle("table", table)?, json("settings", settings)?) };
         if let Some(compression) = settings.compression()? {
             table.table.set_compression(compression)?;
@@ -215,7 +215,7 @@ pub unsafe extern "C" fn kubist_optimize(
     report: *mut *mut c_char,
 ) -> KubistStatus {
     guarded!({
-        // SAFETY: guaranteed by the C caller (see lib.rs).
+        // SAFETY: see lib.rs.
         let (table, options): (_, Optimizing) = unsafe { (handle("table", table)?, json("options", options)?) };
         let call = Call::default();
         let mut options = options.into_engine()?;
@@ -235,7 +235,7 @@ pub unsafe extern "C" fn kubist_optimize(
 #[no_mangle]
 pub unsafe extern "C" fn kubist_table_info(table: *const KubistTable, info: *mut *mut c_char) -> KubistStatus {
     guarded!({
-        // SAFETY: guaranteed by the C caller (see lib.rs).
+        // SAFETY: see lib.rs.
         let table = unsafe { handle("table", table) }?;
         let call = Call::default();
         let known = table.hooks.run(&call, || Ok(table.table.cancelled_by(&call.cancel()).snapshot()?.info()?))?;
@@ -248,7 +248,7 @@ pub unsafe extern "C" fn kubist_table_info(table: *const KubistTable, info: *mut
 #[no_mangle]
 pub unsafe extern "C" fn kubist_last_step(table: *const KubistTable, step: *mut i64, found: *mut i32) -> KubistStatus {
     guarded!({
-        // SAFETY: guaranteed by the C caller (see lib.rs).
+        // SAFETY: see lib.rs.
         let last = unsafe { handle("table", table) }?.table.snapshot()?.complete_steps().last().copied();
         // SAFETY: as above.
         unsafe {

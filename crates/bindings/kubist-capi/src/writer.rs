@@ -102,7 +102,7 @@ pub unsafe extern "C" fn kubist_writer_open(
     writer: *mut *mut KubistWriter,
 ) -> KubistStatus {
     guarded!({
-        // SAFETY: guaranteed by the C caller (see lib.rs).
+        // SAFETY: see lib.rs.
         unsafe { no_handle(writer) }?;
         // SAFETY: as above.
         let (table, options): (_, Writing) = unsafe { (handle("table", table)?, json("options", options)?) };
@@ -128,7 +128,7 @@ pub unsafe extern "C" fn kubist_writer_open(
 #[no_mangle]
 pub unsafe extern "C" fn kubist_begin_step(writer: *const KubistWriter, step: i64) -> KubistStatus {
     guarded!({
-        // SAFETY: guaranteed by the C caller (see lib.rs).
+        // SAFETY: see lib.rs.
         let writer = unsafe { handle("writer", writer) }?;
         writer.call(writer.timeout, |writer, _| writer.begin(step))
     })
@@ -146,7 +146,7 @@ pub unsafe extern "C" fn kubist_put(
     stride: u64,
 ) -> KubistStatus {
     guarded!({
-        // SAFETY: guaranteed by the C caller (see lib.rs).
+        // SAFETY: see lib.rs.
         let (writer, column) = unsafe { (handle("writer", writer)?, text("column", column)?) };
         let kind = TYPES.iter().find(|(number, _)| *number as i32 == r#type).map(|(_, kind)| *kind);
         let kind =
@@ -167,7 +167,7 @@ pub unsafe extern "C" fn kubist_put_arrow(
     array: *mut FFI_ArrowArray,
 ) -> KubistStatus {
     guarded!({
-        // SAFETY: guaranteed by the C caller (see lib.rs).
+        // SAFETY: see lib.rs.
         let (batch, writer) = unsafe { (incoming(schema, array)?, handle("writer", writer)?) };
         writer.call(writer.timeout, |writer, patience| writer.put_batch(&batch, patience))
     })
@@ -212,7 +212,7 @@ pub unsafe extern "C" fn kubist_end_step(
     report: *mut KubistReport,
 ) -> KubistStatus {
     guarded!({
-        // SAFETY: guaranteed by the C caller (see lib.rs).
+        // SAFETY: see lib.rs.
         let (writer, options): (_, Ending) = unsafe { (handle("writer", writer)?, json("options", options)?) };
         // SAFETY: as above. An invalid report is refused before anything is written.
         unsafe { self::report(report, &Report::default()) }?;
@@ -226,7 +226,7 @@ pub unsafe extern "C" fn kubist_end_step(
 #[no_mangle]
 pub unsafe extern "C" fn kubist_abandon_step(writer: *const KubistWriter) -> KubistStatus {
     guarded!({
-        // SAFETY: guaranteed by the C caller (see lib.rs).
+        // SAFETY: see lib.rs.
         let writer = unsafe { handle("writer", writer) }?;
         writer.call(writer.timeout, |writer, patience| writer.abandon(patience).map(drop))
     })
@@ -236,7 +236,7 @@ pub unsafe extern "C" fn kubist_abandon_step(writer: *const KubistWriter) -> Kub
 #[no_mangle]
 pub unsafe extern "C" fn kubist_wait(writer: *const KubistWriter, step: i64, timeout_seconds: f64) -> KubistStatus {
     guarded!({
-        // SAFETY: guaranteed by the C caller (see lib.rs).
+        // SAFETY: see lib.rs.
         let writer = unsafe { handle("writer", writer) }?;
         let timeout = seconds("timeout_seconds", timeout_seconds)?;
         writer.call(timeout, |writer, patience| writer.wait(step, patience))
@@ -253,7 +253,7 @@ pub unsafe extern "C" fn kubist_writer_close(writer: *mut KubistWriter, timeout_
             return Ok(());
         }
         let timeout = patient(timeout_seconds);
-        // SAFETY: guaranteed by the C caller (see lib.rs).
+        // SAFETY: see lib.rs.
         let closed = unsafe { handle("writer", writer) }?.call(timeout, StepWriter::close);
         let goes_on =
             |failure: &Failure| matches!(failure.kind, kubist::ErrorKind::Busy | kubist::ErrorKind::Cancelled);
@@ -269,7 +269,7 @@ pub unsafe extern "C" fn kubist_writer_close(writer: *mut KubistWriter, timeout_
 #[no_mangle]
 pub unsafe extern "C" fn kubist_writer_abort(writer: *mut KubistWriter) -> KubistStatus {
     guarded!({
-        // SAFETY: guaranteed by the C caller (see lib.rs).
+        // SAFETY: see lib.rs.
         unsafe { crate::table::free(writer) };
         Ok(())
     })

@@ -27,14 +27,14 @@ impl Copies {
         let mut kept = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         let fits = |capacity: usize| capacity >= bytes && capacity / ROOMY <= bytes;
         let best = (0..kept.len()).filter(|at| fits(kept[*at].capacity())).min_by_key(|at| kept[*at].capacity());
-        // Without a fitting buffer the smallest one is freed, so the pool does not grow.
+        // Frees the smallest buffer instead, so that the pool does not grow.
         let place = best.or_else(|| (0..kept.len()).min_by_key(|at| kept[*at].capacity()));
         let found = place.map(|at| kept.swap_remove(at)).filter(|_| best.is_some());
         drop(kept);
         found.map_or_else(|| buffer(bytes), Ok)
     }
 
-    /// A buffer of these bytes whose memory returns to the pool after the last use.
+    /// A buffer whose memory returns to the pool after the last use.
     pub fn lend(&self, bytes: Vec<u8>) -> Buffer {
         let length = bytes.len();
         let lent = Arc::new(Lent { bytes, home: self.clone() });
@@ -63,7 +63,7 @@ impl Drop for Lent {
 
 /// # Errors
 ///
-/// `Unavailable` if memory is short; a solver must not abort for that.
+/// `Unavailable` if memory is short, because a solver must not abort.
 pub fn buffer(bytes: usize) -> Result<Vec<u8>> {
     let mut buffer = Vec::new();
     let refused = |_| Failure::new(ErrorKind::Unavailable, format!("out of memory for a copy of {bytes} bytes"));

@@ -19,7 +19,7 @@ pub struct Lane {
     rank: u32,
     leader: Watched,
     home: Home,
-    /// The begun step, until its first column informs the leader, so `begin` needs no space.
+    /// The begun step until its first column informs the leader, so `begin` needs no space.
     begun: Option<i64>,
     owed: Owed,
     ended: Option<i64>,
@@ -65,7 +65,7 @@ impl Lane {
         self.ring.lane_bytes() - self.ring.waiting(self.rank) as usize
     }
 
-    /// Checks that a column fits now, unless the caller waits for space.
+    /// Checks that a column fits, unless the caller waits.
     ///
     /// # Errors
     ///
@@ -74,8 +74,6 @@ impl Lane {
         self.check_space(HEADER + values.bytes().next_multiple_of(8), when_full)
     }
 
-    /// Checks that `bytes` of messages fit now.
-    ///
     /// # Errors
     ///
     /// As [`Lane::check_room`].
@@ -83,7 +81,6 @@ impl Lane {
         self.room(self.beginning() + bytes, when_full)
     }
 
-    /// Bytes of messages that must be sent first.
     fn beginning(&self) -> usize {
         self.begun.map_or(0, |_| HEADER) + self.owed.filling + self.owed.void.len() * HEADER
     }
@@ -124,7 +121,6 @@ impl Lane {
         }
     }
 
-    /// Waits for at least `bytes` of free space, and returns it.
     fn wait_for_room(&self, bytes: usize, patience: &Patience) -> Result<usize> {
         patience.poll(&|| "room in the ring of the node".into(), || {
             self.check()?;
@@ -132,7 +128,7 @@ impl Lane {
         })
     }
 
-    /// Writes the remaining bytes as space becomes free, through `copy`.
+    /// Writes the remaining bytes through `copy` as space becomes free.
     fn write(&self, left: &mut usize, patience: &Patience, mut copy: impl FnMut(&mut [u8])) -> Result<()> {
         while *left > 0 {
             let some = self.wait_for_room(1, patience)?.min(*left);
@@ -152,8 +148,7 @@ impl Lane {
         Ok(())
     }
 
-    /// Writes a header and its values, padded to 8 bytes. `copy` fills a range from a byte offset of the
-    /// values.
+    /// `copy` fills a range from a byte offset of the values, which are padded to 8 bytes.
     fn send_values(&mut self, header: Header, patience: &Patience, copy: impl Fn(usize, &mut [u8])) -> Result<()> {
         let (bytes, mut at) = (header.bytes as usize, 0);
         self.send(header, patience)?;
@@ -182,8 +177,7 @@ impl Lane {
 
     /// # Errors
     ///
-    /// `Busy` if the ring stays full, `Cancelled`: the column was not put, and can be put again. The leader's
-    /// error.
+    /// `Busy` if the ring stays full, `Cancelled`: the column can be put again. The leader's error.
     pub fn put(&mut self, column: usize, values: &Values<'_>, patience: &Patience) -> Result<()> {
         let (bytes, rows) = (values.bytes() as u64, values.count() as u64);
         let header = Header { what: What::Column, column: column as u32, step: 0, bytes, rows };
@@ -199,7 +193,7 @@ impl Lane {
         self.owed.void.push_back(column);
     }
 
-    /// Sends the totals of all records of the step, as words. The last message counts.
+    /// Sends the totals of all records; the last message counts.
     ///
     /// # Errors
     ///
@@ -211,7 +205,7 @@ impl Lane {
         self.send_values(header, patience, |from, into| into.copy_from_slice(&bytes[from..from + into.len()]))
     }
 
-    /// Ends a batch of the step; columns of further rows may follow.
+    /// Ends a batch; further rows may follow.
     ///
     /// # Errors
     ///
@@ -243,7 +237,7 @@ impl Lane {
         Ok(())
     }
 
-    /// Waits until the leader has committed all ended steps up to `step`.
+    /// Waits until all steps up to `step` are committed.
     ///
     /// # Errors
     ///
@@ -252,7 +246,7 @@ impl Lane {
         self.home.check()?;
         let Some(last) = self.ended.map(|last| last.min(step)) else { return Ok(()) };
         patience.poll(&|| format!("the commit of step {last} by the leader of this node"), || {
-            // A leader publishes the durable step before it ends, so this order matters.
+            // In this order, because a leader publishes the durable step before it ends.
             let there = self.check();
             match self.ring.is_durable(last) {
                 true => Ok(Some(())),
@@ -261,7 +255,7 @@ impl Lane {
         })
     }
 
-    /// Waits for all ended steps, then informs the leader that this rank has closed.
+    /// Waits for all ended steps.
     ///
     /// # Errors
     ///
@@ -282,7 +276,7 @@ impl Lane {
 }
 
 impl Drop for Lane {
-    /// Without a final message the leader would wait for this rank.
+    /// Otherwise the leader would wait for this rank.
     fn drop(&mut self) {
         if !self.closed && self.home.is_here() {
             self.ring.lose(self.rank);

@@ -1,4 +1,4 @@
-//! The columns of a table, to check the columns of a step.
+//! The columns of a table, to check those of a step.
 
 use arrow_array::{Array, RecordBatch};
 use arrow_schema::{DataType, SchemaRef};
@@ -10,7 +10,7 @@ use crate::values::Kind;
 pub struct Layout {
     table: Table,
     schema: SchemaRef,
-    /// Columns that were added after creation; a step may omit them.
+    /// Later columns, which a step may omit.
     added: Vec<bool>,
 }
 
@@ -24,8 +24,6 @@ impl Layout {
         Ok(Layout { table: table.clone(), schema: snapshot.schema(), added })
     }
 
-    /// Reads the columns again, as some may have been added.
-    ///
     /// # Errors
     ///
     /// As [`Layout::of`].
@@ -54,7 +52,7 @@ impl Layout {
         self.schema.field(column).data_type()
     }
 
-    /// The index of a column; refreshes the layout if the name is unknown.
+    /// The index of a column, after a refresh if the name is unknown.
     ///
     /// # Errors
     ///
@@ -117,8 +115,6 @@ impl Layout {
         self.check_complete(&given, "the batch")
     }
 
-    /// Checks that all required columns are given.
-    ///
     /// # Errors
     ///
     /// `Invalid` names the missing columns.

@@ -33,7 +33,6 @@ const PAUSE: Duration = Duration::from_micros(500);
 const LONGER: u32 = 8;
 /// Empty polls between checks that all ranks still run.
 const LOOKS: u32 = 200;
-/// Bytes of a rank to read before the next rank's turn.
 const TURN_BYTES: usize = 4 << 20;
 
 pub struct Leader {
@@ -47,8 +46,7 @@ pub struct Leader {
 impl Leader {
     /// # Errors
     ///
-    /// `Busy` if another writer uses the name; as `Table::writer`; `Unavailable` if the system has no
-    /// threads.
+    /// As `Table::writer`; `Unavailable` without threads.
     pub fn start(table: &Table, ring: Ring, options: &StepOptions, patience: &Patience) -> Result<Leader> {
         let layout = Layout::of(table)?;
         let writer = open_writer(table, options, patience)?;
@@ -66,19 +64,18 @@ impl Leader {
         Ok(Leader { ring, stop, queue, thread: Some(thread.map_err(refused)?), home: Home::here() })
     }
 
-    /// Waits until all ranks have closed and everything is durable. After an error it still waits for the
-    /// ranks, because they may use the memory.
+    /// Waits until everything is durable and all ranks have closed; they may use the memory even after an
+    /// error.
     ///
     /// # Errors
     ///
-    /// `Busy` at the deadline, `Cancelled`: it continues and can be closed again. The error that stopped it.
+    /// The error that stopped it; `Busy` at the deadline, `Cancelled`: it can be closed again.
     pub fn close(&mut self, patience: &Patience) -> Result<()> {
         self.home.check()?;
         let what = || "the end of all ranks of this node".into();
         let ended = || self.thread.as_ref().is_none_or(JoinHandle::is_finished);
         patience.poll(&what, || Ok(ended().then_some(()))).inspect_err(|_| self.queue.let_go())?;
         if let Some(thread) = self.thread.take() {
-            // The thread catches panics itself.
             let _ = thread.join();
         }
         let Some(failure) = self.ring.failure() else { return Ok(()) };
@@ -97,7 +94,6 @@ impl Leader {
 }
 
 impl Drop for Leader {
-    /// Ranks that still write get an error.
     fn drop(&mut self) {
         if !self.home.is_here() {
             std::mem::forget(self.thread.take());
@@ -115,7 +111,7 @@ struct Incoming {
     staged: Option<Staged>,
     column: Option<(Header, Vec<u8>)>,
     thinned: Option<Vec<u64>>,
-    /// An ended step that waits for the other ranks; `None` if it was abandoned.
+    /// `None` if it was abandoned.
     ended: Option<(i64, Option<Part>)>,
     closed: bool,
     process: Option<Watched>,
@@ -142,7 +138,7 @@ impl Serving {
         match served.unwrap_or_else(panicked) {
             Ok(()) => self.ring.close(),
             Err(failure) => {
-                // Writes the steps that all ranks have ended before it reports the error.
+                // Writes complete steps before it reports the error.
                 let _ = self.finish();
                 self.ring.fail(&failure.lasting());
             }
@@ -155,7 +151,7 @@ impl Serving {
             let mut moved = false;
             let look = in_vain > 0 && in_vain.is_multiple_of(LOOKS);
             for lane in &mut self.lanes {
-                // Checked before the last bytes are read, because a rank may write and then end.
+                // Checked first, because a rank may write its last bytes and then end.
                 let loss = lane.loss(&self.ring, look);
                 let has_moved = lane.receive(&self.ring, &mut self.layout)?;
                 moved |= has_moved;
@@ -188,7 +184,6 @@ impl Serving {
         waited
     }
 
-    /// Queues the lowest step once no rank can add to it.
     fn seal(&mut self) -> Result<bool> {
         let Some(step) = lowest(&self.lanes) else { return Ok(false) };
         let has_rows = |lane: &Incoming| lane.ended.as_ref().is_some_and(|(at, rows)| *at == step && rows.is_some());
@@ -210,7 +205,7 @@ impl Serving {
     }
 }
 
-/// The combined totals of a step, if a rank subsampled it. Sums are dropped unless all ranks computed them.
+/// Sums are dropped unless all ranks computed them.
 fn joined(parts: &[Part]) -> Option<Thinned> {
     let mut all: Option<Thinned> = None;
     for thinned in parts.iter().filter_map(|part| part.thinned.as_ref()) {
@@ -240,7 +235,7 @@ impl Incoming {
         Incoming { rank, staged: None, column: None, thinned: None, ended: None, closed: false, process: None }
     }
 
-    /// Reads available bytes, up to the end of a step. True if there were any.
+    /// True if there were any bytes, up to the end of a step.
     fn receive(&mut self, ring: &Ring, layout: &mut Layout) -> Result<bool> {
         let mut taken = 0;
         while self.ended.is_none() && !self.closed && taken < TURN_BYTES {
@@ -267,7 +262,7 @@ impl Incoming {
         }
         ring.skip(self.rank, filling as usize);
         if header.what == What::Thinned {
-            // Decoded at the end of the step, because an interrupted message is sent again.
+            // At the end, because an interrupted message is sent again.
             self.thinned = Some(values.as_chunks().0.iter().map(|word| u64::from_le_bytes(*word)).collect());
             return Ok(some + 1);
         }
@@ -277,7 +272,6 @@ impl Incoming {
             staged.note(column, header.rows as usize);
             staged.keep(column, kind.array(Buffer::from_vec(values)));
         }
-        // A column without values also counts as progress.
         Ok(some + 1)
     }
 

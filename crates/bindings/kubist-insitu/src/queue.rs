@@ -24,9 +24,9 @@ const EVENTS: usize = 1000;
 
 pub struct Ready {
     pub step: i64,
-    /// With a token, repeated attempts write or abandon the step only once.
+    /// Repeated attempts with a token write or abandon the step once.
     pub token: Option<String>,
-    /// `None`: this writer abandons the step.
+    /// `None` abandons the step.
     pub batches: Option<Vec<RecordBatch>>,
     /// Totals of all records, if the batches hold only a sample.
     pub thinned: Option<Thinned>,
@@ -103,7 +103,6 @@ impl State {
         self.check_up_to(i64::MAX)
     }
 
-    /// The error, if a step up to this one failed.
     fn check_up_to(&self, step: i64) -> Result<()> {
         self.failed.as_ref().filter(|(at, _)| *at <= step).map_or(Ok(()), |(_, failure)| Err(failure.clone()))
     }
@@ -114,7 +113,6 @@ impl State {
     }
 }
 
-/// Lowers the priority of a commit thread, unless the process only commits.
 pub fn step_back(options: &StepOptions) {
     if !options.dedicated {
         let _ = rustix::process::nice(NICE);
@@ -122,11 +120,11 @@ pub fn step_back(options: &StepOptions) {
 }
 
 impl Queue {
-    /// Starts the thread, and a pool of `options.threads` threads for sorting and encoding.
+    /// Also starts a pool of `options.threads` threads for sorting and encoding.
     ///
     /// # Errors
     ///
-    /// `Unavailable` if the system has no threads.
+    /// `Unavailable` without threads.
     pub fn start(writer: Writer, options: &StepOptions) -> Result<Queue> {
         let refused = |error: String| Failure::new(ErrorKind::Unavailable, format!("no thread for commits: {error}"));
         let shared = Arc::new(Shared::default());
@@ -146,11 +144,11 @@ impl Queue {
         Ok(Queue { shared, cancel, room, thread: Some(thread), let_go, home })
     }
 
-    /// Waits until a step can be pushed; `thinned` is the number of extra slots for subsampled steps.
+    /// Waits until a step can be pushed; `thinned` extra slots are for subsampled steps.
     ///
     /// # Errors
     ///
-    /// The error of an earlier step; `Busy` if the queue stays full; `Cancelled`.
+    /// An earlier step's error; `Busy` if the queue stays full; `Cancelled`.
     pub fn wait_for_room(&self, step: i64, thinned: usize, patience: &Patience) -> Result<()> {
         self.home.check()?;
         let room = self.room + thinned;
@@ -168,11 +166,11 @@ impl Queue {
         }
     }
 
-    /// Pushes a step, even if the queue is full.
+    /// Pushes a step even if the queue is full.
     ///
     /// # Errors
     ///
-    /// The error of an earlier step: this one is dropped.
+    /// An earlier step's error; this one is dropped.
     pub fn push(&self, ready: Ready) -> Result<()> {
         self.home.check()?;
         let mut state = self.shared.state();
@@ -183,11 +181,9 @@ impl Queue {
         Ok(())
     }
 
-    /// Waits until all steps up to `step` are durable.
-    ///
     /// # Errors
     ///
-    /// The error of a step; `Busy` at the deadline; `Cancelled`.
+    /// The error of a step up to this one; `Busy` at the deadline; `Cancelled`.
     pub fn wait(&self, step: i64, patience: &Patience) -> Result<()> {
         self.home.check()?;
         let mut state = self.shared.state();
@@ -229,8 +225,6 @@ impl Queue {
         self.shared.state().durable
     }
 
-    /// True if a step can be pushed now.
-    ///
     /// # Errors
     ///
     /// The error of a step.
@@ -256,7 +250,6 @@ impl Queue {
         self.shared.state().closing = true;
         self.shared.changed.notify_all();
         if let Some(thread) = self.thread.take() {
-            // The thread catches panics itself.
             let _ = thread.join();
         }
     }
@@ -266,7 +259,7 @@ impl Drop for Queue {
     /// Queued steps are dropped, and a running commit is cancelled.
     fn drop(&mut self) {
         if !self.home.is_here() {
-            // In a fork, the thread belongs to the other process.
+            // A fork does not have the thread.
             std::mem::forget(self.thread.take());
             return;
         }

@@ -28,7 +28,7 @@ impl Staged {
 
     /// # Errors
     ///
-    /// `Invalid` if it was put before, or if its number of values differs from other columns.
+    /// `Invalid` if it was put before, or has another number of values.
     pub fn check_column(&self, layout: &Layout, column: usize, rows: usize) -> Result<()> {
         let (step, name) = (self.step, layout.name(column));
         if self.given.get(column).is_some_and(|given| *given) {
@@ -64,7 +64,7 @@ impl Staged {
 
     /// # Errors
     ///
-    /// `Internal` if Arrow cannot copy it.
+    /// `Internal`.
     pub fn keep_batch(&mut self, batch: &RecordBatch) -> Result<()> {
         let copied = |array: &ArrayRef| {
             let data = array.to_data();
@@ -79,7 +79,7 @@ impl Staged {
         Ok(())
     }
 
-    /// Checks that no column is missing; a step without columns is empty.
+    /// A step without columns is empty.
     ///
     /// # Errors
     ///
@@ -99,7 +99,7 @@ impl Staged {
 
     /// # Errors
     ///
-    /// `Internal` if Arrow cannot combine them.
+    /// `Internal`.
     pub fn end_part(&mut self, layout: &Layout) -> Result<()> {
         let columns = std::mem::take(&mut self.columns);
         if let Some((rows, _)) = self.rows.filter(|(rows, _)| *rows > 0) {

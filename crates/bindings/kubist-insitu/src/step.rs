@@ -16,13 +16,13 @@ pub struct StepOptions {
     /// As in `kubist::WriterOptions`.
     pub memory_bytes: Option<usize>,
     pub optimize: bool,
-    /// The capacity of the queue; with `None` a step is durable when it ends.
+    /// With `None` a step is durable when it ends.
     pub queue: Option<usize>,
     pub when_full: WhenFull,
     pub threads: usize,
     /// The process only commits, so its threads keep their priority.
     pub dedicated: bool,
-    /// Each commit has its step as token, so a repeated step is not written again.
+    /// The step number is the token, so a repeated step is not written again.
     pub tokens: bool,
     pub budget: BudgetOptions,
     pub cancel: Cancel,
@@ -52,10 +52,9 @@ pub enum WhenFull {
     /// The call waits, up to the timeout.
     #[default]
     Block,
-    /// Keeps only the records of lowest priority, and reports an event. The call waits if even an eighth does
-    /// not fit.
+    /// Keeps the records of lowest priority and reports an event, but waits if not even an eighth fits.
     Thin,
-    /// The call fails immediately with `Busy`; the step stays open.
+    /// Fails with `Busy`; the step stays open.
     Fail,
 }
 
@@ -63,10 +62,9 @@ pub enum WhenFull {
 pub struct Report {
     pub step: i64,
     pub rows: u64,
-    /// Bytes written, if it is durable.
     pub bytes: u64,
     pub seconds: f64,
-    /// It survives a crash; otherwise it is queued.
+    /// Otherwise it is queued.
     pub durable: bool,
     /// Its token was already committed, so nothing was written.
     pub repeated: bool,

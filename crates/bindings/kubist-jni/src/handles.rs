@@ -58,7 +58,7 @@ struct Held {
 pub extern "system" fn Java_org_kubist_Native_held(env: Env, _: Class) -> jbyteArray {
     ended(env, std::ptr::null_mut(), || {
         let held = Held { handles: lock(&HANDLES).len(), arrays: batches::out() };
-        // SAFETY: `env` belongs to this thread.
+        // SAFETY: see lib.rs.
         unsafe { hand_json_out(env, &held) }
     })
 }

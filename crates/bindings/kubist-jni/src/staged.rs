@@ -40,7 +40,7 @@ fn of_arrow(what: &str, path: &str, error: &ArrowError) -> Failure {
 #[unsafe(no_mangle)]
 pub extern "system" fn Java_org_kubist_Native_stage(env: Env, _: Class, table: jlong, path: jbyteArray) -> jlong {
     ended(env, 0, || {
-        // SAFETY: Java passes arguments of the declared types.
+        // SAFETY: see lib.rs.
         let path = unsafe { text(env, "path", path) }?;
         let columns = plain_schema(&*held::<Table>("table", table)?.schema()?)?;
         let file = File::create_new(&path).map_err(|error| of_io("create", &path, &error))?;
@@ -79,7 +79,7 @@ pub extern "system" fn Java_org_kubist_Native_stageFinish(env: Env, _: Class, st
 #[unsafe(no_mangle)]
 pub extern "system" fn Java_org_kubist_Native_appendStaged(env: Env, _: Class, writer: jlong, path: jbyteArray) {
     ended(env, (), || {
-        // SAFETY: Java passes arguments of the declared types.
+        // SAFETY: see lib.rs.
         let path = unsafe { text(env, "path", path) }?;
         let writer = held::<Open>("writer", writer)?;
         let read = |error: kubist_ipc::Error| {

@@ -56,7 +56,7 @@ pub extern "system" fn Java_org_kubist_Native_writerOpen(
     options: jbyteArray,
 ) -> jlong {
     ended(env, 0, || {
-        // SAFETY: Java passes arguments of the declared types.
+        // SAFETY: see lib.rs.
         let Working { name, memory_bytes, optimize } = unsafe { json(env, "options", options) }?;
         let table = held::<Table>("table", table)?;
         let cancel = Cancel::default();
@@ -91,11 +91,11 @@ pub extern "system" fn Java_org_kubist_Native_commit(
     options: jbyteArray,
 ) -> jbyteArray {
     ended(env, std::ptr::null_mut(), || {
-        // SAFETY: Java passes arguments of the declared types.
+        // SAFETY: see lib.rs.
         let Committing { step, token } = unsafe { json(env, "options", options) }?;
         let open = held::<Open>("writer", writer)?;
         let committed: Committed = open.with(|writer| Ok(writer.commit_as(&CommitOptions { step, token })?))?;
-        // SAFETY: `env` belongs to this thread.
+        // SAFETY: see lib.rs.
         unsafe { hand_json_out(env, &committed) }
     })
 }

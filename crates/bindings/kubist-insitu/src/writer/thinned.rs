@@ -1,4 +1,4 @@
-//! Ends a step that may be subsampled: by the budget of all writers, or with `Thin` to fit the queue's free
+//! Ends a step that may be subsampled by the budget of all writers, or with `Thin` to fit the queue's free
 //! space.
 
 use arrow_array::RecordBatch;
@@ -16,11 +16,10 @@ use crate::sample::words;
 use crate::step::{Level, Report, WhenFull};
 use crate::values::{Kind, Values};
 
-/// When the queue is full, at least one record in this many is kept, and at least this part of a lane is used.
+/// A full queue keeps at least one record in this many, and a lane uses at least this part.
 const LEAST_PART: u64 = 8;
 
-/// The kept records of a step while a ring sends them. After a timeout, sending continues with the next
-/// message.
+/// The kept records while a ring sends them; after a timeout, sending continues with the next message.
 pub(super) struct Handing {
     batches: Vec<RecordBatch>,
     thinned: Option<Thinned>,
@@ -29,7 +28,7 @@ pub(super) struct Handing {
 }
 
 impl StepWriter {
-    /// This writer's share of the step; the step stays open.
+    /// This writer's share of the step, which stays open.
     ///
     /// # Errors
     ///
@@ -57,8 +56,8 @@ impl StepWriter {
     /// # Errors
     ///
     /// The step stays open after `Unavailable` (another writer cannot end it), `Invalid` (different budgets)
-    /// and `NoSpace` (always-kept records exceed the budget). As [`StepWriter::end`], which also ends it
-    /// after `Busy`.
+    /// and `NoSpace` (always-kept records exceed the budget). Otherwise as [`StepWriter::end`], but it is not
+    /// open after `Busy`.
     pub fn settle(
         &mut self,
         words: &[u64],
@@ -165,7 +164,7 @@ impl StepWriter {
             }
             Sink::Lane(lane) => {
                 let offers = self.budget.as_ref().map_or(&[][..], Budget::offers);
-                // Each column has a header and is padded to 8 bytes; one extra column holds the thresholds.
+                // A header and padding to 8 bytes per column, and a column for the thresholds.
                 let columns = self.layout.columns() as u64 + 1;
                 let around = (offers.len() as u64 + 1) * (columns + 2) * (HEADER as u64 + 8) + 32 * columns;
                 let all: u64 = offers.iter().flat_map(|offer| &offer.bytes).map(|bytes| bytes + 8).sum();
