@@ -82,7 +82,7 @@ impl Delivery<'_> {
     }
 }
 
-/// Writes the rows of the query that `ask` starts, and reports its cost. Errors of output options come first.
+/// Writes the rows of the query that `ask` starts, and its cost. Errors of output options come first.
 pub fn send(
     asked: &Output,
     limit: Option<u64>,
@@ -142,7 +142,7 @@ pub fn format(asked: &Output, path: Option<&Path>) -> Result<Format> {
     Ok(format)
 }
 
-/// The encoding of a format; `None` for the text table.
+/// `None` for the text table.
 pub fn encoding(format: Format) -> Option<Encoding> {
     match format {
         Format::Table => None,
@@ -162,7 +162,6 @@ fn written(path: Option<&Path>, encoding: Encoding, schema: &SchemaRef, batches:
     Ok(Shown::All)
 }
 
-/// The cost of a query, for scripts.
 #[derive(Serialize)]
 struct Cost {
     #[serde(flatten)]

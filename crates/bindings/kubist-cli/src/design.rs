@@ -21,7 +21,6 @@ pub fn advise(command: &args::Designs) -> Failure {
     foreign::become_module("advice", "kubist.advising", &asked)
 }
 
-/// Returns only if the package or the program cannot be started.
 pub fn workload(command: &args::Workload) -> Failure {
     match command {
         args::Workload::Run(command) => {

@@ -38,7 +38,7 @@ pub fn run(command: &args::Estimate, cancel: &Cancel) -> Result<()> {
     }
 }
 
-/// Estimates over array files, including the files listed before the aggregates.
+/// Includes the files listed before the aggregates.
 fn of_files(command: &args::Estimate, cancel: &Cancel) -> Result<()> {
     // A shell pattern may also match index files.
     let is_file = |text: &&String| text.ends_with(".kubix") || kubist_blocks::is_array_file(Path::new(text));
@@ -129,7 +129,6 @@ fn watch(command: &args::Estimate, estimates: impl Iterator<Item = kubist::Resul
     }
 }
 
-/// The first two estimates and the fraction read.
 fn line(estimate: &Estimate) -> String {
     let figures =
         estimate.figures.iter().take(2).map(|figure| format!("{} {}", figure.aggregate, estimate.in_words(figure)));

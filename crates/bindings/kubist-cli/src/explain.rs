@@ -13,7 +13,7 @@ use crate::foreign::output_of;
 use crate::output::{PendingFile, print, print_json};
 use crate::{args, human, index, model, picture};
 
-/// Name and colour of a stage of a request, and its start and end.
+/// Name, colour, start and end of a request's stage.
 type Stage = (&'static str, Color, fn(&RequestTimes) -> f64, fn(&RequestTimes) -> f64);
 
 const STAGES: [Stage; 4] = [
@@ -23,7 +23,7 @@ const STAGES: [Stage; 4] = [
     ("decoded", [44, 140, 60], |request| request.answered, |request| request.decoded),
 ];
 
-/// Unmeasured runs before the run that a prediction is compared with.
+/// Uncounted runs before the run to compare with a prediction.
 const LOADS: usize = 3;
 
 pub fn run(command: &args::Explain, cancel: &Cancel) -> Result<()> {
@@ -58,7 +58,6 @@ pub fn run(command: &args::Explain, cancel: &Cancel) -> Result<()> {
     if let Some(expected) = expected {
         let interval = format!("{} to {}", human::duration(expected.low), human::duration(expected.high));
         let seconds = human::duration(expected.seconds);
-        // Writing to a string cannot fail.
         let _ = writeln!(page, "{:<14}{seconds} ({interval}); it took {:+.0} %", "expected", 100.0 * expected.error);
     }
     print(&page)
@@ -72,7 +71,7 @@ struct Report<'a> {
     expected: Option<Expected>,
 }
 
-/// The predicted seconds of a query on this machine, and an interval for 95 % of single runs.
+/// Seconds on this machine, and an interval for 95 % of single runs.
 #[derive(serde::Serialize, serde::Deserialize)]
 struct Expected {
     seconds: f64,
@@ -93,7 +92,6 @@ fn page(explanation: &Explanation) -> String {
     let Explanation { stats, fraction, stages, traffic, predicted, .. } = explanation;
     let mut page = cost(stats, *fraction) + "\n";
     let mut line = |name: &str, text: String| {
-        // Writing to a string cannot fail.
         let _ = writeln!(page, "{name:<14}{}", kubist_types::shown::printable(&text));
     };
     let each = |seconds: f64| match stages.requests {
@@ -158,7 +156,7 @@ fn page(explanation: &Explanation) -> String {
     page
 }
 
-/// Chart of each request's stages over time, ordered by host (thesis, figure 2.16).
+/// Thesis, figure 2.16.
 fn stages(explanation: &Explanation) -> Chart {
     let mut requests: Vec<&RequestTimes> = explanation.requests.iter().collect();
     requests.sort_by(|a, b| a.host.cmp(&b.host).then(a.asked.total_cmp(&b.asked)));

@@ -12,9 +12,7 @@ pub type Result<T, E = Failure> = std::result::Result<T, E>;
 pub enum Kind {
     Unsound = 1,
     Usage = 2,
-    /// Something does not exist, or already exists.
     Existence = 3,
-    /// The operating system or another process refused.
     System = 4,
     /// Ctrl-C or SIGTERM.
     Interrupted = 130,
@@ -51,18 +49,16 @@ impl Failure {
         Failure { kind, message }
     }
 
-    /// Prefixes the message.
     pub fn within(self, context: impl Display) -> Failure {
         Failure { message: format!("{context}: {}", self.message), ..self }
     }
 
-    /// Appends to the message.
     pub fn noting(self, note: impl Display) -> Failure {
         Failure { message: format!("{}; {note}", self.message), ..self }
     }
 }
 
-/// Says that a path does not exist, and suggests a similar name in the same folder.
+/// Suggests a similar name in the same folder.
 pub fn absent(path: &Path) -> String {
     let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."));
     let beside = std::fs::read_dir(folder).into_iter().flatten().flatten();

@@ -26,10 +26,10 @@ use crate::python;
 
 const NATIVE: [&str; 4] = ["parquet", "arrow", "npz", "csv"];
 
-/// File extensions that the package writes.
+/// Files that the package writes.
 pub const ENDINGS: [&str; 9] = ["las", "laz", "vtp", "fits", "ecsv", "h5", "bp", "bp4", "bp5"];
 
-/// True if the Python package opens the files of this ingest.
+/// True if the Python package opens these files.
 pub fn is_wanted(command: &args::Ingest, reading: &Reading) -> bool {
     let has_foreign_option =
         reading.topology.is_some() || reading.hdu.is_some() || reading.particles.is_some() || reading.crs.is_some();
@@ -48,7 +48,7 @@ pub fn is_wanted(command: &args::Ingest, reading: &Reading) -> bool {
     has_foreign_option || command.files.iter().any(is_foreign_path)
 }
 
-/// Replaces this process by the package's command. Returns only if that fails.
+/// Returns only if the package's command cannot be started.
 pub fn become_it(command: &args::Ingest, asked: &IngestGroups) -> Failure {
     let file = command.files.first().map_or_else(String::new, |file| file.display().to_string());
     if command.commit_rows.is_some() {
@@ -59,7 +59,7 @@ pub fn become_it(command: &args::Ingest, asked: &IngestGroups) -> Failure {
     become_module(&format!("{file}: this format"), "kubist.ingesting", &question(command, asked))
 }
 
-/// Replaces this process by a module of the package, with its arguments as JSON; returns only if that fails.
+/// Becomes a module of the package, with its arguments as JSON; returns only if that fails.
 pub fn become_module(needs: &str, module: &str, asked: &Value) -> Failure {
     match package(needs, module) {
         Err(failure) => failure,
@@ -70,7 +70,7 @@ pub fn become_module(needs: &str, module: &str, asked: &Value) -> Failure {
     }
 }
 
-/// The Python interpreter that has this module of the package, and the module. `needs` begins the message.
+/// Python and its module; `needs` begins the message of a failure.
 pub fn package(needs: &str, module: &str) -> Result<(PathBuf, String)> {
     python::asked(&format!("import {module}; print('{module}')")).ok_or_else(|| Failure {
         kind: Kind::Existence,
@@ -80,7 +80,7 @@ pub fn package(needs: &str, module: &str) -> Result<(PathBuf, String)> {
     })
 }
 
-/// The short output of a module of the package, for arguments as JSON; Ctrl-C stops it.
+/// The short output of a module; Ctrl-C stops it.
 pub fn output_of(needs: &str, module: &str, asked: &Value, cancel: &Cancel) -> Result<String> {
     let (python, module) = package(needs, module)?;
     let mut command = Command::new(&python);
@@ -177,18 +177,18 @@ fn feed(input: &mut ChildStdin, schema: &Schema, batches: Batches<'_>) -> Result
     writer.finish().map_err(gone)
 }
 
-/// Reads standard error of a program, so that a full pipe does not stop it.
+/// Reads standard error, so that a full pipe does not stop the program.
 pub fn errors_of(child: &mut Child) -> JoinHandle<String> {
     let errors = child.stderr.take();
     std::thread::spawn(move || {
         let mut said = String::new();
-        // If this fails, the exit status still reports the failure.
+        // The exit status still reports the failure.
         let _ = errors.map(|mut errors| errors.read_to_string(&mut said));
         said
     })
 }
 
-/// The message of a program that ended, or `otherwise` if it printed none; empty after success.
+/// An ended program's message, or `otherwise` if it printed none; empty after success.
 pub fn ended(mut child: Child, errors: JoinHandle<String>, otherwise: &str) -> Failure {
     let kind = match child.wait() {
         Ok(status) if status.success() => return Failure { kind: Kind::System, message: String::new() },
@@ -204,9 +204,7 @@ pub fn ended(mut child: Child, errors: JoinHandle<String>, otherwise: &str) -> F
     Failure { kind, message }
 }
 
-/// The arguments as `kubist.ingesting` reads them.
 fn question(command: &args::Ingest, asked: &IngestGroups) -> Value {
-    // A list, because the order matters.
     let dimensions: Vec<_> =
         command.dimensions.iter().map(|dimension| (&dimension.column, dimension.domain())).collect();
     json!({

@@ -113,13 +113,12 @@ fn advise(command: &args::Index, selectivity: f64, library: &Arc<Library>, cance
 
 pub fn open(paths: &[PathBuf], cancel: &Cancel) -> Result<Files> {
     let library = Arc::new(Library::new(&python::interpreter()));
-    // A shell pattern may also match index files.
     let is_index = |path: &PathBuf| path.extension().is_some_and(|ending| ending == "kubix");
     let paths: Vec<PathBuf> = paths.iter().filter(|path| !is_index(path)).cloned().collect();
     Ok(Files::open_any(&paths, None, Some(&library), cancel)?)
 }
 
-/// The query on files; refuses options that only tables have.
+/// Refuses options that only tables have.
 fn question(table: &Location, asked: &args::Question, files: &Files) -> Result<Question> {
     let args::Question { region, selection, per_cell, inclusion } = asked;
     let of_tables = [
@@ -183,7 +182,7 @@ pub fn info(command: &args::Info, cancel: &Cancel) -> Result<()> {
     Ok(())
 }
 
-/// Prints the cost of a query on files, next to the prediction of the I/O model.
+/// Compares the cost with the prediction of the I/O model.
 pub fn explain(command: &args::Explain, cancel: &Cancel) -> Result<()> {
     if command.fit.is_some() || command.plot.is_some() {
         return Err(Failure::usage(format!(
@@ -232,7 +231,7 @@ fn send(command: &args::Query, files: &Files, question: &Question, cancel: &Canc
     let format = format(asked, path)?;
     let schema = files.schema(question)?;
     let mut failure = None;
-    // A failure of the output stops reading and is reported unchanged.
+    // Stops reading after a failure of the output, and reports it unchanged.
     let mut kept = |outcome: Result<()>| {
         outcome.map_err(|error| {
             failure = Some(error);

@@ -31,7 +31,6 @@ pub fn run(command: &args::Info, cancel: &Cancel) -> Result<()> {
 fn page(info: &Info) -> String {
     let mut page = String::new();
     let mut line = |name: &str, text: String| {
-        // Writing to a string cannot fail.
         let _ = writeln!(page, "{name:<12}{}", kubist_types::shown::printable(&text));
     };
     // `Info` in python/kubist/_figures.py prints the same lines.
@@ -183,7 +182,7 @@ fn notes(column: &ColumnInfo) -> String {
     notes.join(", ")
 }
 
-/// Strings unchanged, other values as JSON; long values, such as a topology, are cut.
+/// Strings unchanged, other values as JSON; cuts long values, such as a topology.
 fn text(value: &serde_json::Value) -> String {
     const LONGEST: usize = 200;
     let whole = value.as_str().map_or_else(|| value.to_string(), str::to_string);

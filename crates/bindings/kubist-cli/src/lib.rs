@@ -60,7 +60,6 @@ use kubist::Cancel;
 use kubist_types::human;
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 
-/// Wanted limit of open files.
 const FILES: u64 = 8192;
 
 /// Runs the command with these arguments, the program name first, and returns the exit code. `interpreter` is
@@ -85,7 +84,7 @@ pub fn main(arguments: Vec<OsString>, interpreter: Option<PathBuf>) -> u8 {
     code
 }
 
-/// Raises the soft limit of open files, because large tables need more than the usual 1,024.
+/// Large tables need more open files than the usual 1,024.
 fn allow_files() {
     let limit = getrlimit(Resource::Nofile);
     let wanted = limit.maximum.map_or(FILES, |most| most.min(FILES));
@@ -149,7 +148,7 @@ fn report(failure: &Failure, arguments: &[OsString]) -> u8 {
     failure.kind as u8
 }
 
-/// Removes passwords from a message that may quote our arguments.
+/// A message may quote our arguments.
 fn without_passwords(line: String, arguments: &[OsString]) -> String {
     arguments.iter().skip(1).fold(line, |line, argument| {
         let argument = argument.to_string_lossy();

@@ -18,14 +18,13 @@ const KIB: f64 = 1024.0;
 /// Sizes of measured requests. The model does not extrapolate.
 const SMALLEST: f64 = 4.0 * KIB;
 const LARGEST: f64 = 1024.0 * KIB;
-/// Rows of a query and bytes of a row, if there is no table.
+/// Without a table.
 const ROWS: u64 = 1_000_000;
 const ROW_BYTES: f64 = 36.0;
 /// Largest fraction of a client's time for choosing replicas.
 const CHOOSING: f64 = 0.1;
 
 pub fn fit(command: &args::Fit, cancel: &Cancel) -> Result<()> {
-    // Created first, so that an unwritable path is an error at once.
     let pending = command.output.as_deref().map(PendingFile::create).transpose()?;
     let picture = command.plot.as_deref().map(PendingFile::create).transpose()?;
     let fitted = measure(&command.location, cancel)?;
@@ -45,7 +44,6 @@ fn measure(location: &str, cancel: &Cancel) -> Result<Fitted> {
     Ok(kubist_fit::measure(location, cancel)?)
 }
 
-/// Reads the output of `kubist model fit`.
 pub fn read(path: &Path) -> Result<Fitted> {
     let mut text = Vec::new();
     let read = kubist_files::open(path)?.read_to_end(&mut text);
@@ -63,7 +61,6 @@ fn fit_page(fitted: &Fitted) -> String {
     let (fit, model) = (&fitted.fit, &fitted.fit.model);
     let mut page = String::new();
     let mut line = |name: &str, text: String| {
-        // Writing to a string cannot fail.
         let _ = writeln!(page, "{name:<12}{}", kubist_types::shown::printable(&text));
     };
     let kind = match fitted.hosts.len() {
@@ -130,12 +127,12 @@ struct Counsel {
     #[serde(flatten)]
     best: Advice,
     records_of_request: f64,
-    /// Concurrent requests of one client to all nodes.
+    /// Of one client to all nodes.
     parallel: u32,
-    /// Rows of a cube whose read is a request of the best size.
+    /// Reading such a cube is a request of the best size.
     capacity: u32,
     table_capacity: Option<u32>,
-    /// Relative increase of query time with the table's capacity: 0.1 is 10 %.
+    /// 0.1 means 10 % longer query times because of the table's capacity.
     table_capacity_loss: Option<f64>,
     replica_selection_limit: u32,
     by_nodes: Vec<Advice>,
@@ -282,7 +279,7 @@ const GREEN: [u8; 3] = [44, 140, 60];
 const GREY: [u8; 3] = [120, 124, 132];
 const SHADES: [[u8; 3]; 5] = [[68, 1, 84], [59, 82, 139], [33, 145, 140], [94, 201, 98], [230, 170, 20]];
 
-/// Logarithmically spaced request sizes, ascending.
+/// Ascending, with logarithmic spacing.
 fn sizes() -> impl Iterator<Item = f64> {
     const STEPS: i32 = 160;
     (0..=STEPS).map(|step| SMALLEST * (LARGEST / SMALLEST).powf(f64::from(step) / f64::from(STEPS)))

@@ -17,12 +17,12 @@ use parquet::file::properties::WriterProperties;
 
 use crate::failure::{Failure, Kind, Result};
 
-/// Prints lines for people, with control characters escaped.
+/// Prints for people, with control characters escaped.
 pub fn print(text: &str) -> Result<()> {
     print_raw(&kubist_types::shown::printable_lines(text))
 }
 
-/// Prints text for programs, unchanged.
+/// Prints for programs, unchanged.
 pub fn print_raw(text: &str) -> Result<()> {
     let mut stdout = std::io::stdout().lock();
     stdout.write_all(text.as_bytes()).and_then(|()| stdout.flush()).map_err(|error| stdout_failure(&error))
@@ -36,7 +36,7 @@ pub fn json(value: &impl serde::Serialize) -> Result<String> {
     serde_json::to_string_pretty(value).map_err(|error| Failure { kind: Kind::System, message: error.to_string() })
 }
 
-/// Prints a note for people to standard error, and ignores write errors.
+/// Prints for people to standard error; ignores write errors.
 pub fn remark(line: &str) {
     remark_raw(&kubist_types::shown::printable_lines(line));
 }
@@ -46,7 +46,7 @@ pub fn tell_units<'a>(units: impl IntoIterator<Item = (&'a str, &'a str)>) {
     kubist_expr::unit_notes(units).iter().for_each(|note| remark(&format!("note: {note}")));
 }
 
-/// Prints a note for programs to standard error, unchanged.
+/// Prints for programs to standard error, unchanged.
 pub fn remark_raw(line: &str) {
     let _ = writeln!(std::io::stderr(), "{line}");
 }
@@ -119,7 +119,6 @@ impl PendingFile {
 impl Drop for PendingFile {
     fn drop(&mut self) {
         if let Some(temporary) = &self.temporary {
-            // A file that remains does no harm.
             let _ = fs::remove_file(temporary);
         }
     }
@@ -144,7 +143,7 @@ enum Encoder {
     ArrowStream(Box<StreamWriter<Out>>),
 }
 
-/// Writes rows to a file, or to standard output (`None`).
+/// To a file, or to standard output (`None`).
 pub struct Records {
     encoder: Encoder,
     pending: Option<PendingFile>,
@@ -215,8 +214,7 @@ impl Encoder {
     }
 }
 
-/// Makes dictionaries plain values: an Arrow file has one dictionary per column, but batches may have different
-/// ones.
+/// Batches may have different dictionaries, but an Arrow file has one per column, so they become plain values.
 fn plain(schema: &Schema) -> SchemaRef {
     let fields: Fields = schema
         .fields()

@@ -6,7 +6,6 @@ use kubist::{Bound, Cancel, EstimateOptions, Query, Result, RunOptions, Snapshot
 
 use crate::output::remark;
 
-/// Longest search for the bounds of a column.
 const PATIENCE: Duration = Duration::from_secs(2);
 
 pub fn tell(bounds: &[Bound], snapshot: &Snapshot, cancel: &Cancel) -> Result<()> {
@@ -22,7 +21,7 @@ pub fn tell(bounds: &[Bound], snapshot: &Snapshot, cancel: &Cancel) -> Result<()
     Ok(())
 }
 
-/// `; its values are from 180 to 360`; empty if the type has no minimum or the time runs out.
+/// `; its values are from 180 to 360`; empty without a minimum or time.
 fn reach(column: &str, snapshot: &Snapshot, cancel: &Cancel) -> Result<String> {
     let name = format!("\"{}\"", column.replace('"', "\"\""));
     let asked = EstimateOptions {

@@ -12,7 +12,6 @@ pub fn history(command: &args::History) -> Failure {
     become_it(&command.table, &json!({ "table": &*command.table, "folder": command.folder, "json": command.json }))
 }
 
-/// Returns only if the package cannot be started.
 pub fn recompute(command: &args::Recompute) -> Failure {
     let asked = json!({ "file": command.file, "newest": command.newest, "json": command.json });
     become_it(&command.file.display().to_string(), &asked)

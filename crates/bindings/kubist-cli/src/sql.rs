@@ -86,7 +86,6 @@ impl Running {
             Err(error) => drop(sender.send(Err(error))),
             Ok(reader) => {
                 let _ = sender.send(Ok(Sent::Schema(reader.schema())));
-                // The receiver may be gone.
                 let _ = reader.map(|batch| batch.map(Sent::Batch)).try_for_each(|batch| sender.send(batch));
             }
         });
@@ -119,7 +118,6 @@ impl Running {
 impl Drop for Running {
     fn drop(&mut self) {
         if let Some((mut child, _)) = self.child.take() {
-            // It may have ended already.
             let _ = child.kill().and_then(|()| child.wait());
         }
     }

@@ -10,7 +10,6 @@ use crate::failure::Result;
 use crate::human;
 use crate::output::{print, print_raw};
 
-/// Practically no time limit.
 const FOR_EVER: Duration = Duration::from_secs(u32::MAX as u64);
 
 pub fn run(command: &args::Tail, cancel: &Cancel) -> Result<()> {

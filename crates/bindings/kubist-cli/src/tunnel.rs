@@ -22,14 +22,13 @@ use crate::output::{print, remark};
 use crate::{args, browser, token};
 
 const CHECK_INTERVAL: Duration = Duration::from_millis(50);
-/// Longest wait for the remote side to end.
 const END_LIMIT: Duration = Duration::from_secs(3);
-/// Remote ports to try, because the free ones are unknown here.
+/// The free ports there are unknown.
 const PORT_ATTEMPTS: usize = 4;
-/// Lines of standard error kept for the message.
+/// For the error message.
 const KEPT_LINES: usize = 8;
 const SCHEME: &str = "ssh://";
-/// The exit codes of a failed ssh, and of a shell that does not find a command.
+/// Of a failed ssh, and of a shell that does not find a command.
 const SSH_FAILED: i32 = 255;
 const COMMAND_NOT_FOUND: i32 = 127;
 
@@ -167,7 +166,7 @@ pub fn run(command: &args::View, cancel: &Cancel) -> Result<()> {
     Ok(())
 }
 
-/// A free local port for ssh. Another process may take it before ssh does.
+/// Another process may take it before ssh does.
 fn free_port(wanted: u16) -> Result<u16> {
     let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, wanted));
     let address = listener.and_then(|listener| listener.local_addr());
@@ -182,7 +181,7 @@ fn random(bytes: usize) -> Result<Vec<u8>> {
     Ok(random)
 }
 
-/// The lines of a stream; login messages may have any encoding.
+/// Login messages may have any encoding.
 fn lines(source: impl Read) -> impl Iterator<Item = String> {
     let pieces = BufReader::new(source).split(b'\n').map_while(|piece| piece.ok());
     pieces.map(|piece| String::from_utf8_lossy(&piece).trim_end_matches('\r').to_string())
@@ -193,9 +192,9 @@ struct Ssh {
     child: Child,
     /// The remote server runs while this is open.
     input: Option<ChildStdin>,
-    /// Gets a message when the server has printed its address.
+    /// Signals that the server has printed its address.
     ready: Receiver<()>,
-    /// The last lines of standard error, and the thread that reads them.
+    /// Of standard error, with the thread that reads it.
     last: Arc<Mutex<Vec<String>>>,
     stderr_reader: Option<JoinHandle<()>>,
 }

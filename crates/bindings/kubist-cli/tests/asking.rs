@@ -166,7 +166,7 @@ fn trajectories_come_in_order_of_time() {
     };
     let asked = paths(&["--box", "x=0:0.1", "--order-by", "kind,pid"]);
     assert!(asked.lines().count() > 100);
-    // The identity of the table is pid, and it has no time column.
+    // Its identity is pid, and it has no time column.
     assert_eq!(paths(&["--box", "x=0:0.1"]), asked);
     assert_eq!(paths(&["--box", "x=0:0.1", "--limit", "7"]).lines().count(), 8);
     assert_eq!(paths(&["--where", "x < 0.1", "--columns", "pid"]).lines().next(), Some("pid"));
@@ -253,7 +253,6 @@ fn bounds_of_errors_are_said_at_the_creation_and_shown() {
         .chain(["--create", "accuracy=x=1mm", "--create", "accuracy=y=1e-3,z=1e-3 rel"])
         .collect();
     workdir.run_of(&bounded).ok();
-    // The same command works again for the next files.
     workdir.run_of(&bounded).ok();
     let told = workdir.run(&format!("ingest t {ingest} --create accuracy=y=1e-4")).fails(2, &[]).err;
     assert!(told.contains("0.001") && told.contains("1e-4") && told.contains("column y"), "{told}");

@@ -87,7 +87,7 @@ fn number(variable: &str, otherwise: u64) -> u64 {
     std::env::var(variable).ok().map_or(otherwise, |text| text.parse().expect("a number"))
 }
 
-/// Runs its part if this process was started as a child.
+/// Runs as a child process.
 #[test]
 fn in_a_child() {
     let Ok(name) = std::env::var("KUBIST_HOSTILE") else { return };

@@ -153,7 +153,6 @@ fn figures_are_of_expressions_and_have_all_their_digits() {
     let text = format!("sum(pid * 0 + {far})");
     let output = workdir.run_of(&["estimate", "t", &text, "--sample", "1", "--json"]).ok().json();
     assert_eq!(output["figures"][0]["value"], (4_000 * i128::from(far)).to_string());
-    // A comma within parentheses does not separate groups.
     let by = "bin(x, 0.25), CASE WHEN stuck THEN 'stuck' ELSE 'moving' END";
     let asked = ["estimate", "t", "sum(stuck * y) / sum(y)", "--group-by", by, "--sample", "1", "--json"];
     let output = workdir.run_of(&asked).ok().json();
@@ -285,7 +284,6 @@ fn a_file_is_ingested_once_unless_it_is_asked_for_again() {
     assert_eq!(count(), "2000\n");
     workdir.run("ingest t a.parquet --again").ok();
     assert_eq!(count(), "3000\n");
-    // A file with other contents is a new file.
     workdir.save("a.parquet", &particles(2000, 500));
     workdir.run("ingest t a.parquet").ok();
     assert_eq!(count(), "3500\n");
@@ -374,7 +372,6 @@ fn info_and_verify() {
     let report = workdir.run("verify t --json").ok().json();
     assert_eq!((&report["rows"], report["findings"].as_array().map(Vec::len)), (&MANY.into(), Some(0)));
 
-    // One flipped bit in the largest file, which contains rows.
     let largest =
         files_below(&workdir.path("t")).into_iter().max_by_key(|path| path.metadata().unwrap().len()).unwrap();
     let mut bytes = std::fs::read(&largest).unwrap();
@@ -525,7 +522,7 @@ fn drift_is_refused_before_anything_is_written() {
     workdir.write("typo.csv", "kind,pid,x,y,z,stuck\na,1,0.1,0.1,0.1,true\na,2,0.1,0.1,O.2,true\n");
     let typo = "typo.csv: row 2, column \"z\": cannot read \"O.2\" as Float32";
     workdir.run("ingest t typo.csv").fails(2, &[typo, "nothing was written"]);
-    // A new table takes the column as text, which cannot be a dimension.
+    // A new table takes the column as string, which cannot be a dimension.
     let typo = "typo.csv: row 2, column \"z\": cannot read \"O.2\" as Float64";
     workdir.run("ingest new typo.csv --dimensions x,z").fails(2, &[typo, "\"z\" takes numbers"]);
     assert!(!workdir.path("new").exists());

@@ -281,7 +281,7 @@ fn a_table_without_its_logs_is_said_to_be_damaged() {
     let workdir = Workdir::new();
     workdir.save("in.parquet", &particles(0, 2000));
     workdir.run("ingest t in.parquet --dimensions x,y,z --identity pid").ok();
-    // Simulates `rsync --exclude '*.log'`.
+    // As by `rsync --exclude '*.log'`.
     for entry in std::fs::read_dir(workdir.path("t/logs")).unwrap() {
         let path = entry.unwrap().path();
         if path.extension().is_some_and(|extension| extension == "log") {

@@ -19,7 +19,7 @@ use parquet::arrow::ArrowWriter;
 /// inflated contents of the files here.
 const MEMORY_KIB: u64 = 3 << 20;
 
-/// Runs `kubist` with limited address space and time; the exit code shows if it exceeds either.
+/// The exit code shows if it exceeds the limits.
 fn bounded(workdir: &Workdir, arguments: &str) -> Ran {
     let command = workdir.command(arguments);
     let mut shell = std::process::Command::new("sh");
@@ -142,7 +142,7 @@ fn records_and_columns_beyond_the_limits() {
     workdir.run("ingest t some.csv --read max_record=1k").ok();
 }
 
-/// A table with a string column that refers many times to one stored value.
+/// Refers many times to one stored value.
 fn one_value(bytes: usize, rows: usize) -> RecordBatch {
     let value = "v".repeat(bytes);
     let values: ArrayRef = Arc::new(StringArray::from(vec![value.as_str()]));

@@ -264,7 +264,6 @@ impl Group for Reading {
 }
 
 impl Reading {
-    /// As for the Python package.
     pub fn as_json(&self) -> Value {
         let types = self.types.iter().flat_map(|types| &types.0);
         let types: Vec<_> = types.map(|(column, kind)| (column.clone(), kind.to_string().to_lowercase())).collect();
@@ -315,7 +314,6 @@ impl Group for Writing {
 }
 
 impl Writing {
-    /// As for the Python package.
     pub fn as_json(&self) -> Value {
         json!({ "name": self.name, "memory_bytes": self.memory_bytes, "optimize": self.optimize })
     }
@@ -387,7 +385,6 @@ fn pairs(pairs: &[(String, String)]) -> Value {
     pairs.iter().map(|(column, text)| (column.clone(), json!(text))).collect::<serde_json::Map<_, _>>().into()
 }
 
-/// The groups of `kubist ingest`.
 pub struct IngestGroups {
     pub new: NewTable,
     pub reading: Reading,

@@ -82,7 +82,6 @@ pub fn order_by(text: &str) -> Result<OrderBy, String> {
 #[derive(Clone, Debug, PartialEq)]
 pub struct Columns(pub Vec<String>);
 
-/// Terms between commas outside quotes and parentheses.
 pub fn columns(text: &str) -> Result<Columns, String> {
     terms(text, "x,sqrt(vx*vx + vy*vy) AS speed").map(Columns)
 }
@@ -127,7 +126,6 @@ pub fn per_cell(text: &str) -> Result<PerCell, String> {
         .into_iter()
         .map(|(column, width)| match width.parse::<f64>() {
             Ok(number) if number > 0.0 && number.is_finite() => Ok((column, Width::Number(number))),
-            // The engine reads a number with a unit.
             Err(_) if width.starts_with(|c: char| c.is_ascii_digit() || c == '.') => Ok((column, Width::Text(width))),
             _ => Err(format!("{column}={width}: the width of a cell is a number above 0, optionally with a unit")),
         })

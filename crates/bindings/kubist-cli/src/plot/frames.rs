@@ -17,11 +17,10 @@ use crate::failure::{Failure, Result};
 
 /// Columns with more values need --frames.
 const MOST_VALUES: usize = 1000;
-/// Rows to sample for finding the values.
+/// Rows to sample for the values.
 const SAMPLED: u64 = 8192;
 
 pub struct Frame {
-    /// The condition for the caption.
     pub label: String,
     condition: String,
 }
@@ -32,7 +31,7 @@ impl Frame {
     }
 }
 
-/// The frames of a column: one for each value in the region, or `count` equal parts.
+/// One for each value in the region, or `count` equal parts.
 pub fn frames(asked: &Asked, column: &Field, count: Option<u32>, cancel: &Cancel) -> Result<Vec<Frame>> {
     let name = quoted(column.name());
     let Some(count) = count else {
@@ -71,8 +70,7 @@ fn with_unit(label: &str, column: &Field) -> String {
     kubist_plot::unit(column).map_or_else(|| label.to_string(), |unit| format!("{label} {unit}"))
 }
 
-/// All values of a column, ascending. Samples the column, then the rows with other values, until no rows
-/// remain.
+/// Ascending. Samples the column, then the rows with other values, until no rows remain.
 fn distinct(asked: &Asked, column: &Field, cancel: &Cancel) -> Result<BTreeSet<Key>> {
     let name = quoted(column.name());
     let mut found = BTreeSet::new();
@@ -125,7 +123,7 @@ fn quoted(name: &str) -> String {
     format!("\"{}\"", name.replace('"', "\"\""))
 }
 
-/// The ascending edges of `count` equal parts.
+/// In ascending order, for `count` equal parts.
 fn edges(column: &Field, first: &Key, last: &Key, count: u32) -> Result<Vec<Key>> {
     Ok(match (first, last) {
         (Key::Float(low), Key::Float(high)) => {
@@ -216,7 +214,7 @@ impl Key {
     }
 }
 
-/// The text of a date or time; `None` for other types.
+/// `None` for other types.
 fn date(number: i128, data_type: &DataType) -> Option<String> {
     if !data_type.is_temporal() || matches!(data_type, DataType::Duration(_) | DataType::Interval(_)) {
         return None;

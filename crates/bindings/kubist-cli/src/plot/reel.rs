@@ -47,7 +47,6 @@ pub enum Place {
 }
 
 impl Place {
-    /// Created first, so that an unwritable path is an error at once.
     pub fn new(path: &Path) -> Result<Place> {
         Ok(match Shape::of(path)? {
             Shape::Gif => Place::Gif(PendingFile::create(path)?),
@@ -59,7 +58,7 @@ impl Place {
         })
     }
 
-    /// Starts the animation; `about` is title and description.
+    /// `about` is title and description.
     pub fn begin(self, stage: &Stage, per_second: f64, about: [String; 2]) -> Result<Reel> {
         Ok(match self {
             Place::Gif(pending) => {
@@ -209,7 +208,7 @@ impl Encoder {
         let written = self.pixels.as_mut().map(|pixels| pixels.write_all(rgb));
         match written {
             Some(Ok(())) => Ok(()),
-            // ffmpeg ended early; its error explains why.
+            // ffmpeg ended early; its error says why.
             _ => Err(self.end().err().unwrap_or_else(|| failed("it ended before the last frame"))),
         }
     }

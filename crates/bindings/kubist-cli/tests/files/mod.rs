@@ -28,7 +28,7 @@ impl Ran {
         self
     }
 
-    /// Asserts this exit code and one error line that contains all of `parts`.
+    /// The error is one line that contains all of `parts`.
     #[track_caller]
     pub fn fails(self, code: i32, parts: &[&str]) -> Ran {
         assert_eq!(self.code, code, "{}\n{}", self.out, self.err);
@@ -76,7 +76,7 @@ impl Workdir {
         command
     }
 
-    /// Runs `kubist` in the folder; arguments are split at spaces.
+    /// Arguments are split at spaces.
     pub fn run(&self, arguments: &str) -> Ran {
         self.command(arguments).output().unwrap().into()
     }
@@ -89,7 +89,7 @@ impl Workdir {
         fs::write(self.path(name), bytes).unwrap();
     }
 
-    /// Writes the batch in the format of the file extension.
+    /// The file extension gives the format.
     pub fn save(&self, name: &str, batch: &RecordBatch) {
         let file = File::create(self.path(name)).unwrap();
         match name.rsplit_once('.').unwrap().1 {
@@ -139,7 +139,6 @@ impl Workdir {
         concat_batches(&schema, &batches).unwrap()
     }
 
-    /// Files in the folder, without tables.
     pub fn files(&self) -> Vec<String> {
         let entries = fs::read_dir(self.folder.path()).unwrap().map(|entry| entry.unwrap());
         let files = entries.filter(|entry| entry.file_type().unwrap().is_file());
@@ -179,7 +178,7 @@ pub fn particles(first: i64, count: i64) -> RecordBatch {
     .unwrap()
 }
 
-/// The rows of a batch with the columns of [`particles`].
+/// As in [`particles`].
 pub fn rows(batch: &RecordBatch) -> Vec<Particle> {
     let column = |name: &str| batch.column_by_name(name).unwrap_or_else(|| panic!("no column {name}")).clone();
     let float = |name: &str| column(name).as_primitive::<Float32Type>().clone();
@@ -199,7 +198,6 @@ pub fn rows(batch: &RecordBatch) -> Vec<Particle> {
     rows
 }
 
-/// The numbers of a column of CSV with a header.
 pub fn csv_column(text: &str, name: &str) -> Vec<f64> {
     let reader = arrow_csv::ReaderBuilder::new(Arc::new(
         arrow_csv::reader::Format::default().with_header(true).infer_schema(text.as_bytes(), None).unwrap().0,

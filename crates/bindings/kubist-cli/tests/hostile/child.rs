@@ -17,7 +17,6 @@ use super::{Kind, Outcome, Verdict, number};
 const PATIENCE: Duration = Duration::from_secs(30);
 /// Address space of a child in KiB, far more than its small tables need.
 const MEMORY: u64 = 8 << 20;
-/// After this many failures a kind needs no more tries.
 const MOST_FAILURES: usize = 100;
 const MOST_HANGS: usize = 5;
 
@@ -74,7 +73,7 @@ pub fn campaign(kind: &Kind, tries: Range<u64>, seed: u64) -> (u64, Vec<(u64, Ve
     (next.min(tries.end) - tries.start, found)
 }
 
-/// The last try that a child started, and its failure if it ended early.
+/// The last started try, and its failure if the child ended early.
 fn one_child(kind: &Kind, tries: Range<u64>, seed: u64, found: &mut Vec<(u64, Verdict)>) -> (u64, Option<Verdict>) {
     let limited = format!("ulimit -v {MEMORY}; exec \"$0\" \"$@\"");
     let mut child = Command::new("sh")

@@ -17,7 +17,7 @@ const MEMORY: u64 = 6 << 20;
 /// The exit codes of an orderly end.
 const CODES: [i32; 6] = [0, 1, 2, 3, 4, 130];
 
-/// Starts `kubist` with its output in files of `folder`.
+/// Its output goes to files in `folder`.
 pub fn start(folder: &Path, arguments: &[&str]) -> Child {
     let file = |name: &str| File::create(folder.join(name)).expect("a file for what it says");
     Command::new("sh")
@@ -77,7 +77,6 @@ pub fn verdict(found: std::result::Result<(), Verdict>) -> Verdict {
     found.err().unwrap_or(FINE)
 }
 
-/// Rows of a table as text, for comparison.
 pub fn all_rows(at: &Path) -> std::result::Result<Vec<String>, Verdict> {
     let answers = truth::answers(at).map_err(|error| (Outcome::Wrong, format!("{}: {error}", at.display())))?;
     Ok(answers.into_iter().next().unwrap_or_default())

@@ -26,7 +26,6 @@ pub fn prepare(folder: &Path) -> Box<dyn Attack> {
     Box::new(Crafted { tables: tables.collect(), saved: folder.join("saved") })
 }
 
-/// Numbers at which programs tend to fail.
 const ODD: [u64; 10] = [0, 1, 127, 255, 0x7fff_ffff, 0x8000_0000, 0xffff_ffff, 1 << 40, i64::MAX as u64, u64::MAX];
 
 fn change(bytes: &mut [u8], random: &mut StdRng) {

@@ -26,7 +26,7 @@ pub fn object(file: &[u8], change: impl FnOnce(&mut Vec<u8>)) -> Vec<u8> {
     [&file[..HEADER], &length, &checksum.to_le_bytes(), &value].concat()
 }
 
-/// A log file with another payload in one frame; later frames move.
+/// Later frames move.
 pub fn log(file: &[u8], which: usize, change: impl FnOnce(&mut Vec<u8>)) -> Vec<u8> {
     let (mut payloads, mut at) = (Vec::new(), HEADER);
     while let Some(length) = u32_at(file, at) {
@@ -63,13 +63,10 @@ pub fn version(file: &[u8], version: u32) -> Vec<u8> {
     made
 }
 
-/// The part of a segment that a checksum covers.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum What {
     ZoneMap,
-    /// The directory of postings.
     Postings,
-    /// A page of a checkpoint.
     Page,
     /// Digests of a segment's pages: their page, or the list of locations.
     Digest,
@@ -152,7 +149,7 @@ pub fn pieces(at: &Path) -> Vec<Piece> {
     found
 }
 
-/// The parts that the sections of an entry refer to, from offset `from`.
+/// From offset `from`.
 fn of_entry(bytes: &[u8], from: usize, grids: &mut BTreeMap<u32, usize>, found: &mut Vec<Piece>) {
     let mut sections = Cursor(bytes.get(from..).unwrap_or_default());
     while let (Some(tag), Some(length)) = (sections.u16(), sections.u32()) {
@@ -233,7 +230,7 @@ pub fn piece(file: &[u8], piece: &Piece, change: impl FnOnce(&mut [u8])) -> Vec<
     made
 }
 
-/// A variable-length integer of seven bits per byte, and its length in bytes.
+/// Seven bits per byte; also returns its length.
 fn varying(bytes: &[u8]) -> Option<(usize, usize)> {
     let count = bytes.iter().take(5).position(|byte| *byte < 0x80)? + 1;
     let number = bytes[..count].iter().rev().fold(0, |number, byte| number << 7 | usize::from(byte & 0x7f));

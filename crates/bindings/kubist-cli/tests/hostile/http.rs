@@ -23,7 +23,6 @@ struct Http {
     server: Child,
     address: String,
     rows: u64,
-    /// Connections whose requests never end.
     half_open: Vec<TcpStream>,
 }
 
@@ -42,7 +41,7 @@ pub fn prepare(folder: &Path) -> Box<dyn Attack> {
     Box::new(Http { folder: folder.to_path_buf(), server, address, rows, half_open: Vec::new() })
 }
 
-/// Starts a server; returns it with its host and port.
+/// Returns its host and port too.
 fn serve(folder: &Path) -> (Child, String) {
     let server = command::start(folder, &["view", "table"]);
     let begin = Instant::now();
@@ -80,7 +79,6 @@ fn sent(address: &str, bytes: &[u8], patience: Duration) -> std::io::Result<Vec<
     }
 }
 
-/// A request whose fields make no sense together.
 fn absurd(random: &mut StdRng) -> (&'static str, String) {
     let numbers =
         ["0", "-1", "1e-300", "1e308", "1e999", "18446744073709551615", "NaN", "null", "\"\"", "[]", "{}", "5e-324"];

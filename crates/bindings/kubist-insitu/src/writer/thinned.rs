@@ -56,8 +56,8 @@ impl StepWriter {
     /// # Errors
     ///
     /// The step stays open after `Unavailable` (another writer cannot end it), `Invalid` (different budgets)
-    /// and `NoSpace` (always-kept records exceed the budget). Otherwise as [`StepWriter::end`], but it is not
-    /// open after `Busy`.
+    /// and `NoSpace` (always-kept records exceed the budget). Otherwise as [`StepWriter::end`], which ends the
+    /// step after `Busy`.
     pub fn settle(
         &mut self,
         words: &[u64],
