@@ -41,7 +41,7 @@ pub unsafe fn incoming(schema: *mut FFI_ArrowSchema, array: *mut FFI_ArrowArray)
     RecordBatch::try_new_with_options(schema, columns.columns().to_vec(), &options).map_err(wrong)
 }
 
-/// A result stream for the caller. Arrow's C functions call it, so no panic may leave it.
+/// Arrow's C functions call it, so no panic may leave it.
 struct Outgoing {
     schema: SchemaRef,
     /// `None` after an error; the stream then ends.
@@ -81,7 +81,6 @@ impl Drop for Outgoing {
 
 fn drop_quietly(stream: Option<QueryStream>) {
     let _quiet = Quiet::now();
-    // An error of the drop cannot be reported.
     let _ = catch_unwind(AssertUnwindSafe(|| drop(stream)));
 }
 

@@ -1,5 +1,5 @@
-//! Callbacks of long calls, for cancellation and progress. They run only on the caller's thread, while another
-//! thread does the work, so they may call MPI, or Fortran code that is not thread-safe.
+//! Callbacks of long calls, for cancellation and progress. They run on the caller's thread while another thread
+//! works, so they may call MPI, or Fortran code that is not thread-safe.
 
 use std::ffi::c_void;
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -32,7 +32,6 @@ pub struct KubistHooks {
 // SAFETY: the pointers are only used on threads that call Kubist, as documented in kubist_table_set_hooks.
 unsafe impl Send for KubistHooks {}
 
-/// The hooks of a table and of all handles opened through it.
 #[derive(Clone, Default)]
 pub struct Hooks(Arc<Mutex<Option<KubistHooks>>>);
 
@@ -104,7 +103,7 @@ impl Hooks {
     ///
     /// # Errors
     ///
-    /// The errors of `work`; `Internal` if it panics, because a panic must not cross into another language.
+    /// The errors of `work`; `Internal` for its panic, which must not cross into another language.
     pub fn run<T: Send>(&self, call: &Call, work: impl FnOnce() -> Result<T> + Send) -> Result<T> {
         let Some(hooks) = self.get() else {
             return catch_unwind(AssertUnwindSafe(work)).unwrap_or_else(|panic| Err(bug(&*panic)));

@@ -121,7 +121,7 @@ fn yes() -> bool {
     true
 }
 
-/// The type with this name: a solver type, or any Arrow type.
+/// A solver type, or any Arrow type.
 fn data_type(column: &str, name: &str) -> Result<DataType> {
     if let Some(kind) = Kind::ALL.into_iter().find(|kind| kind.name() == name) {
         return Ok(kind.data_type());
@@ -133,8 +133,6 @@ fn data_type(column: &str, name: &str) -> Result<DataType> {
 }
 
 impl Create {
-    /// The columns and the engine's options.
-    ///
     /// # Errors
     ///
     /// `Invalid` names the wrong option.
@@ -209,7 +207,6 @@ pub struct Writing {
     when_full: WhenFull,
     threads: usize,
     tokens: bool,
-    /// The process only commits.
     dedicated: bool,
     budget_rows_per_step: Option<u64>,
     budget_bytes_per_step: Option<u64>,
@@ -218,7 +215,6 @@ pub struct Writing {
     always_keep: Option<String>,
     persist_when: Option<String>,
     whole_paths: Option<bool>,
-    /// Other writers write the same steps, and share the budget.
     shared: bool,
 }
 
@@ -305,7 +301,7 @@ pub struct Ending {
 pub struct Writers {
     names: Option<Vec<String>>,
     count: Option<u64>,
-    /// Applies to steps after this one only.
+    /// Only for steps after this one.
     pub after: Option<i64>,
 }
 

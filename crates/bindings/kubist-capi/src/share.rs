@@ -17,7 +17,6 @@ pub const KUBIST_SHARE_LARGEST: u64 = 8;
 
 const _: () = assert!(KUBIST_SHARE_WORDS as usize == SHARE_WORDS && KUBIST_SHARE_LARGEST as usize == SHARE_LARGEST);
 
-///
 /// # Errors
 ///
 /// `Invalid` if one is null.

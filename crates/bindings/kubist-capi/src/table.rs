@@ -17,11 +17,9 @@ pub struct KubistTable {
     pub(crate) hooks: Hooks,
 }
 
-/// The handle at a pointer; `what` is the argument's name.
-///
 /// # Safety
 ///
-/// It is null, or a handle that is not closed.
+/// The pointer is null, or a handle that is not closed.
 pub unsafe fn handle<'a, T>(what: &str, pointer: *const T) -> Result<&'a T> {
     // SAFETY: guaranteed by the caller.
     unsafe { pointer.as_ref() }.ok_or_else(|| Failure::invalid(format!("{what} is null")))
@@ -51,11 +49,9 @@ pub unsafe fn no_handle<T>(out: *mut *mut T) -> Result<()> {
     unsafe { set(out, "the pointer to the handle", std::ptr::null_mut()) }
 }
 
-/// Returns a handle through a pointer that [`no_handle`] has checked.
-///
 /// # Safety
 ///
-/// `out` is writable.
+/// [`no_handle`] has checked that `out` is writable.
 pub unsafe fn hand_handle_out<T>(out: *mut *mut T, handle: T) -> Result<()> {
     // SAFETY: guaranteed by the caller.
     unsafe { set(out, "the pointer to the handle", Box::into_raw(Box::new(handle))) }

@@ -74,7 +74,6 @@ impl KubistWriter {
         self.writer.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Calls the writer, then reports its events.
     pub(crate) fn call<T: Send>(
         &self,
         timeout: Duration,

@@ -52,12 +52,12 @@ pub extern "system" fn Java_org_kubist_Native_releaser(_: Env, _: Class) -> jlon
 ///
 /// # Errors
 ///
-/// `Invalid` if it is null, has null rows, or has values that do not match their types.
+/// `Invalid` if it is null, has null rows, or has values of other types.
 ///
 /// # Safety
 ///
-/// The address is that of a struct array by Arrow's C data interface, whose memory stays valid until the batch
-/// is dropped.
+/// The address is that of a struct array by Arrow's C data interface, which is valid until the batch is
+/// dropped.
 pub unsafe fn incoming(address: jlong, schema: &SchemaRef) -> Result<RecordBatch> {
     if address == 0 {
         return Err(Failure::invalid("the batch is null"));

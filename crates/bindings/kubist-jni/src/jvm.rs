@@ -63,7 +63,7 @@ fn number(kind: ErrorKind) -> jint {
     }
 }
 
-/// Runs a call; after an error or a panic, throws a Java exception and returns `none`.
+/// Throws a Java exception after an error or a panic, and returns `none`.
 pub fn ended<T>(env: Env, none: T, call: impl FnOnce() -> Result<T>) -> T {
     let failure = match catch_unwind(AssertUnwindSafe(call)) {
         Ok(Ok(value)) => return value,
@@ -150,11 +150,9 @@ pub unsafe fn hand_json_out<T: Serialize>(env: Env, value: &T) -> Result<jbyteAr
     unsafe { hand_out(env, &text) }
 }
 
-/// Reads text from Java; `what` names the argument.
-///
 /// # Errors
 ///
-/// `Invalid` if it is null or not UTF-8.
+/// `Invalid` if the text of the argument `what` is null or not UTF-8.
 ///
 /// # Safety
 ///
@@ -186,5 +184,5 @@ pub unsafe fn json<T: DeserializeOwned>(env: Env, what: &str, array: jbyteArray)
     serde_json::from_str(&text).map_err(|error| Failure::invalid(format!("{what}: {error}")))
 }
 
-/// The class of the native method; unused.
+/// Unused.
 pub type Class = jclass;

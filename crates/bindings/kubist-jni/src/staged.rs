@@ -36,7 +36,6 @@ fn of_arrow(what: &str, path: &str, error: &ArrowError) -> Failure {
     }
 }
 
-/// Creates a file for rows of a table, in plain types.
 #[unsafe(no_mangle)]
 pub extern "system" fn Java_org_kubist_Native_stage(env: Env, _: Class, table: jlong, path: jbyteArray) -> jlong {
     ended(env, 0, || {

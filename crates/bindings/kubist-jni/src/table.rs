@@ -37,7 +37,6 @@ struct Create {
     /// A number, or one with a unit or `rel`.
     #[serde(default)]
     accuracy: BTreeMap<String, String>,
-    /// Periods of columns, as text.
     #[serde(default)]
     period: BTreeMap<String, String>,
     sphere: Option<[String; 2]>,
@@ -165,7 +164,6 @@ struct About {
     columns: Vec<Column>,
     rows: u64,
     steps: Vec<i64>,
-    /// All records are equally likely in samples.
     uniform: bool,
 }
 

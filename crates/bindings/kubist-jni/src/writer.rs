@@ -13,7 +13,6 @@ use crate::handles::{held, hold, lock};
 use crate::jvm::{Class, Env, Failure, Result, ended, hand_json_out, json};
 use crate::plain::plain_schema;
 
-/// A writer, and its table's columns in plain types.
 pub struct Open {
     /// `None` once closed; the writer's name is then free, even if handles remain.
     writer: Mutex<Option<Writer>>,
@@ -29,8 +28,6 @@ impl Open {
         }
     }
 
-    /// Appends rows in plain types.
-    ///
     /// # Errors
     ///
     /// `Invalid` names the column and the value that do not fit; otherwise as [`Writer::append`].

@@ -40,7 +40,6 @@ impl Canvas {
         Canvas { width, height, pixels: vec![background; width * height] }
     }
 
-    /// Blends `color` into a pixel; ignores pixels outside the canvas.
     pub(crate) fn blend(&mut self, x: i64, y: i64, color: Color, opacity: f32) {
         let (Ok(x), Ok(y)) = (usize::try_from(x), usize::try_from(y)) else {
             return;
@@ -73,7 +72,6 @@ impl Canvas {
     pub(crate) fn line(&mut self, points: &[(f32, f32)], thickness: i64, color: Color) {
         for pair in points.windows(2) {
             let ((x, y), (to_x, to_y)) = (pair[0], pair[1]);
-            // One dot per pixel of the longer side.
             let dots = (to_x - x).abs().max((to_y - y).abs()).ceil().clamp(1.0, 1e5) as usize;
             for dot in 0..=dots {
                 let share = dot as f32 / dots as f32;
@@ -83,7 +81,6 @@ impl Canvas {
         }
     }
 
-    /// True if a pixel is neither black, white nor grey.
     pub(crate) fn is_colored(&self, x: i64, y: i64) -> bool {
         let (Ok(x), Ok(y)) = (usize::try_from(x), usize::try_from(y)) else {
             return false;

@@ -52,7 +52,7 @@ pub(crate) struct Classes {
 }
 
 impl Classes {
-    /// `None` if the values are not classes or there are too many.
+    /// `None` if the values are no classes or too many.
     pub(crate) fn of(kind: Kind, values: &[f64], names: &Names) -> Option<Classes> {
         if kind == Kind::Texts {
             return Classes::of_texts(values, names);
@@ -95,18 +95,16 @@ impl Classes {
         self.values.len()
     }
 
-    /// The middle of the value's segment of the colour bar, in [0, 1].
+    /// In [0, 1].
     pub(crate) fn share(&self, value: f64) -> Option<f64> {
         let place = self.values.iter().position(|known| known.total_cmp(&value).is_eq())?;
         Some((place as f64 + 0.5) / self.count() as f64)
     }
 
-    /// The colour of the class whose segment contains this position.
     pub(crate) fn color(&self, share: f64) -> Color {
         PALETTE[((share * self.count() as f64) as usize).min(self.count() - 1)]
     }
 
-    /// Positions and labels, at most `most`.
     pub(crate) fn marks(&self, most: usize) -> Vec<(f64, String)> {
         let every = self.count().div_ceil(most.max(1));
         let name = |place: usize, value: f64| match self.kind {
@@ -122,7 +120,6 @@ impl Classes {
     }
 }
 
-/// Shortens a label to fit next to the colour bar.
 fn shortened(text: &str) -> String {
     const LONGEST: usize = 20;
     match text.char_indices().nth(LONGEST) {

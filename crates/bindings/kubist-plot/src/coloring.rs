@@ -23,15 +23,13 @@ pub(crate) struct Colors {
     pub classes: Option<Classes>,
     /// `None` if colours show values.
     density: Option<Density>,
-    /// The factor of red, green and blue, for points with these.
     channels: Option<f32>,
 }
 
 #[derive(Clone, Copy, Default)]
 struct Density {
-    /// Rows per pixel for a weight of 1.
     per_weight: f64,
-    /// The greatest density of a pixel so far, in the same unit.
+    /// In the same unit.
     densest: f64,
 }
 
@@ -125,7 +123,7 @@ impl Colors {
         Ok(())
     }
 
-    /// The colour of a pixel; `None` if no point on it has a value.
+    /// `None` if no point on the pixel has a value.
     pub(crate) fn color(&self, splat: &Splat) -> Option<Color> {
         if let Some(scale) = self.channels {
             return splat.rgb.map(|channels| channels.map(|channel| (channel * scale).round() as u8));
@@ -152,7 +150,7 @@ impl Colors {
         ticks(self.scale, value(ends.low), value(ends.high), most)
     }
 
-    /// The position of a value on the colour bar, 0 at the bottom to 1 at the top.
+    /// From 0 at the bottom of the colour bar to 1 at the top.
     pub(crate) fn height(&self, value: f64) -> f64 {
         let of_class = self.classes.as_ref().and_then(|classes| classes.share(value));
         of_class.unwrap_or_else(|| self.ends.map_or(0.0, |ends| ends.share(self.mapped(value))))

@@ -123,7 +123,7 @@ mod tests {
                 };
                 let differing: Vec<i32> =
                     frame.buffer.chunks_exact(4).zip(canvas.rgb().chunks_exact(3)).map(apart).collect();
-                // Pixels differ where points cross lines or other points, so only the mean difference is small.
+                // Pixels differ where points cross lines or other points.
                 let mean = f64::from(differing.iter().sum::<i32>()) / differing.len() as f64;
                 assert!(mean < 1.0 && *differing.iter().max().unwrap() < 48, "{style:?}: {mean}");
             }

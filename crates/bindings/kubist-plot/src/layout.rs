@@ -31,7 +31,6 @@ pub(crate) struct Layout {
     pub x_ticks: Ticks,
     pub y: Side,
     pub y_ticks: Ticks,
-    /// Distance from the plot's left side to the label of the y axis.
     pub label_distance: f64,
 }
 
@@ -104,7 +103,6 @@ impl Layout {
         }
     }
 
-    /// A length of scale 1 in whole pixels, at least one.
     pub(crate) fn pixels(&self, length: f64) -> i64 {
         ((length * self.scale).round() as i64).max(1)
     }

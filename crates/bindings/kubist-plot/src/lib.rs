@@ -191,7 +191,6 @@ mod tests {
             let written = scene.write(format, Vec::new(), "", "", &stopped);
             assert!(matches!(written, Err(Error::Cancelled)), "{format:?}");
         }
-        // So many that drawing checks for cancellation.
         picture.points = self::picture(200_000).points;
         let looks = std::sync::Arc::new(std::sync::atomic::AtomicUsize::new(0));
         let count = looks.clone();

@@ -24,7 +24,7 @@ const FONT_BOX: Area = Area { x1: -1021.0, y1: -463.0, x2: 1793.0, y2: 1232.0 };
 const GLYPHS: SystemInfo = SystemInfo { registry: Str(b"Adobe"), ordering: Str(b"Identity"), supplement: 0 };
 const UNICODE: SystemInfo = SystemInfo { registry: Str(b"Adobe"), ordering: Str(b"UCS"), supplement: 0 };
 
-/// Object numbers; images follow with two objects each.
+/// Images follow with two objects each.
 const CATALOG: i32 = 1;
 const PAGES: i32 = 2;
 const PAGE: i32 = 3;
@@ -143,7 +143,7 @@ impl Page {
         self.content.rect(rect.x as f32, rect.y as f32, rect.width as f32, rect.height as f32).fill_nonzero();
     }
 
-    /// Draws pixels that fill a rectangle; their opacity is a separate image.
+    /// The opacity of the pixels is a separate image.
     fn image(
         &mut self,
         pdf: &mut Pdf,

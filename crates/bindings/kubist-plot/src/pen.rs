@@ -76,7 +76,6 @@ impl Pen<'_> {
         }
     }
 
-    /// The labels of both axes.
     pub(crate) fn names(&mut self, picture: &Picture) {
         let Layout { plot, scale, label_distance, .. } = *self.layout;
         let at = (plot.x as f64 + plot.width as f64 / 2.0, plot.bottom() as f64 + 54.0 * scale);
@@ -107,7 +106,6 @@ impl Pen<'_> {
         let rows = (0..bar.height).map(|row| colors.at(1.0 - (row as f64 + 0.5) / bar.height as f64));
         self.marks.push(Mark::Ramp(bar, rows.collect()));
         self.frame(bar, line);
-        // Arrows mark values beyond the ends.
         if colors.beyond.1 {
             let base = Rect { y: bar.y - line - arrow, height: arrow, ..bar };
             self.marks.push(Mark::Arrow { base, up: true, color: colors.at(1.0) });

@@ -107,7 +107,7 @@ impl<'a> Stage<'a> {
         palette
     }
 
-    /// Draws the points onto pixels: averaged, or for classes each class separately.
+    /// For classes, each class separately.
     fn fall(&self, points: &Points) -> Result<Splats, Error> {
         let (Some(classes), Some(values)) = (&self.colors.classes, &points.value) else {
             return self.splats(points, |_| true);

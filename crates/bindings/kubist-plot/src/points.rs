@@ -23,7 +23,7 @@ pub struct Points {
     pub(crate) y: Vec<f64>,
     /// The lengths after which x and y repeat.
     period: [Option<f64>; 2],
-    /// `None` unless a single column colours the points. A string becomes a number.
+    /// A string is a number; `None` unless a single column colours the points.
     pub(crate) value: Option<Vec<f64>>,
     /// The strings of these numbers.
     pub(crate) names: Names,
@@ -31,7 +31,6 @@ pub struct Points {
     pub(crate) rgb: Vec<[f32; 3]>,
 }
 
-/// Strings by the bits of their numbers.
 pub(crate) type Names = HashMap<u64, String>;
 
 /// Colours cannot show more strings.
@@ -160,7 +159,6 @@ impl Extents {
     }
 }
 
-/// True for strings, also in a dictionary.
 pub(crate) fn is_text(data_type: &DataType) -> bool {
     match data_type {
         DataType::Dictionary(_, values) => is_text(values),
@@ -186,7 +184,7 @@ fn coded(name: &str, array: &dyn Array, names: &mut Names) -> Result<Vec<f64>, E
     }
 }
 
-/// Numbers of a column; dates and times in seconds, missing values as NaN.
+/// Dates and times in seconds, missing values as NaN.
 fn numbers(name: &str, array: &dyn Array) -> Result<Vec<f64>, Error> {
     let failed = |source| Error::Values { column: name.to_owned(), source };
     const DAY: f64 = 86_400.0;
@@ -223,8 +221,8 @@ pub(crate) fn extent(numbers: &[f64]) -> Option<(f64, f64)> {
     })
 }
 
-/// Quantiles of the finite numbers; `numbers` returns a new iterator on each call. The search digit by digit
-/// needs no copy and can be cancelled.
+/// Quantiles of the finite numbers. A search digit by digit needs no copy and can be cancelled; `numbers`
+/// returns a new iterator on each call.
 pub(crate) fn quantiles<const N: usize, I: Iterator<Item = f64>>(
     numbers: impl Fn() -> I,
     shares: [f64; N],

@@ -53,7 +53,6 @@ pub(crate) struct Layer {
 }
 
 impl Layer {
-    /// Column, row, colour and opacity of the covered pixels.
     pub(crate) fn pixels(&self) -> impl Iterator<Item = (usize, usize, Color, f32)> + '_ {
         let one = self.opacity;
         self.splats.pixels().map(move |(column, row, splat)| {
@@ -62,7 +61,6 @@ impl Layer {
         })
     }
 
-    /// Red, green, blue and opacity of all pixels, row by row.
     pub(crate) fn rgba(&self, rect: Rect, cancel: &Cancel) -> Result<Vec<u8>, Error> {
         let mut steps = Steps::new(cancel);
         let (width, height) = (rect.width as usize, rect.height as usize);

@@ -14,12 +14,9 @@ const WIDEST: f64 = 120.0;
 const HIGHEST: f64 = 100.0;
 /// Nearer to a pole, a field would draw right ascensions too wide.
 const POLE: f64 = 85.0;
-/// The map is twice as wide.
 const HALF_HEIGHT: f64 = SQRT_2;
-/// Margin around the map's ellipse.
 const MARGIN: f64 = 1.02;
 
-/// A field or a map, whichever suits the extent.
 pub(crate) fn projected(picture: &Picture) -> Picture {
     let mut picture = picture.clone();
     let (x, y) = (picture.x.ends, picture.y.ends);
@@ -48,7 +45,7 @@ pub(crate) fn projected(picture: &Picture) -> Picture {
     picture
 }
 
-/// Moves right ascensions to a range without the largest gap between them; returns its length.
+/// Closes the largest gap between right ascensions; returns the length of their range.
 fn contiguous(numbers: &mut [f64]) -> Option<f64> {
     let mut sorted: Vec<f64> = numbers.iter().filter(|ra| ra.is_finite()).map(|ra| ra.rem_euclid(360.0)).collect();
     sorted.sort_by(f64::total_cmp);

@@ -29,7 +29,6 @@ pub struct Axis {
     pub inverted: bool,
 }
 
-/// An axis with its ends.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Side {
     pub ends: Ends,
@@ -67,7 +66,6 @@ impl Axis {
         if low < high { Ends { low, high } } else { Ends { low: 1.0, high: 10.0 } }
     }
 
-    /// The fixed ends, or those of the data with a margin.
     pub(crate) fn ends_of(&self, numbers: &[f64]) -> Ends {
         const MARGIN: f64 = 0.025;
         if self.scale == Scale::Log {
@@ -169,12 +167,11 @@ impl Ends {
         steps::part(self.low, self.high, count)
     }
 
-    /// The position of a value, from 0 at the low end to 1 at the high end.
+    /// From 0 at the low end to 1 at the high end.
     pub(crate) fn share(&self, value: f64) -> f64 {
         steps::share(self.low, self.high, value)
     }
 
-    /// Widens the ends if they are too close to distinguish.
     pub(crate) fn apart(low: f64, high: f64, least: f64) -> Ends {
         let magnitude = low.abs().max(high.abs());
         if high - low > magnitude * 1e-12 {

@@ -1,26 +1,23 @@
 //! Draws many points onto few pixels: each point adds a small disc with a soft edge, and each pixel keeps the
 //! total weight and the mean value. Sums, and so the plot, do not depend on the order of the points.
 
-/// Weights and values of all pixels, row by row from the top.
+/// Row by row from the top.
 pub(crate) struct Splats {
     pub width: usize,
     height: usize,
-    /// Number of discs that cover each pixel.
+    /// Number of discs per pixel.
     weight: Vec<f32>,
     /// Weight and sum of the discs with a value.
     valued: Vec<(f32, f32)>,
-    /// Sums of red, green and blue over the discs with a value; empty if the points have no such colours.
+    /// Sums of red, green and blue over the discs with a value; empty without such colours.
     rgb: Vec<[f32; 3]>,
     radius: f32,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(crate) struct Splat {
-    /// Number of discs that cover it.
     pub weight: f32,
-    /// Their mean value, if any has one.
     pub value: Option<f32>,
-    /// Their mean red, green and blue.
     pub rgb: Option<[f32; 3]>,
 }
 
@@ -30,7 +27,7 @@ impl Splats {
         Splats { width, height, weight, valued, rgb: Vec::new(), radius }
     }
 
-    /// Adds a disc of a colour; a colour that is not finite counts as none.
+    /// A colour that is not finite counts as none.
     pub(crate) fn add_colored(&mut self, x: f64, y: f64, color: [f32; 3]) {
         if self.rgb.is_empty() {
             self.rgb = vec![[0.0; 3]; self.weight.len()];
@@ -87,7 +84,6 @@ impl Splats {
         }
     }
 
-    /// Column, row and splat of the covered pixels.
     pub(crate) fn pixels(&self) -> impl Iterator<Item = (usize, usize, Splat)> + '_ {
         let covered = self.weight.iter().zip(&self.valued).enumerate().filter(|(_, (weight, _))| **weight > 0.0);
         covered.map(|(pixel, (weight, (valued, sum)))| {

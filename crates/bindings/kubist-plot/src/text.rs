@@ -110,7 +110,6 @@ impl Typeface {
     }
 }
 
-/// The distance from the start of a line to its anchor.
 pub(crate) fn shift(anchor: Anchor, width: f32) -> f32 {
     match anchor {
         Anchor::Start => 0.0,

@@ -38,7 +38,7 @@ pub(crate) fn shown(step: Step) -> String {
     power_text(digits.into(), power, (-3..=4).contains(&power))
 }
 
-/// Digits times a power of ten, as a plain number or with the power.
+/// A plain number, or a number with a power of ten.
 fn power_text(digits: i64, power: i32, is_plain: bool) -> String {
     match (is_plain, power, digits) {
         (true, 0.., _) => format!("{digits}{}", "0".repeat(power as usize)),
@@ -241,7 +241,7 @@ pub(crate) fn whole(value: f64) -> String {
     grouped(&format!("{value:.0}"))
 }
 
-/// Groups digits by commas if the integer part has five or more, and uses a true minus sign.
+/// Commas group the integer part from five digits on, and the minus sign is a true one.
 fn grouped(number: &str) -> String {
     let digits = number.bytes().take_while(|byte| matches!(byte, b'-' | b'0'..=b'9')).count();
     let (whole, rest) = number.split_at(digits);

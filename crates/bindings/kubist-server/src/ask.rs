@@ -27,10 +27,8 @@ pub struct Region {
     pub spec: Query,
 }
 
-/// The fields that select rows, in every request.
 const OF_ALL: &[&str] = &["spec", "box", "where", "region", "sample", "window", "steps"];
 
-/// The other fields of a request.
 pub trait Asked: serde::de::DeserializeOwned {
     const SPEC: &'static [&'static str] = OF_ALL;
 }
@@ -60,7 +58,6 @@ pub struct Records {
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Paths {
-    /// The column that identifies a trajectory.
     pub by: String,
     #[serde(default)]
     pub format: Format,
@@ -137,14 +134,12 @@ pub struct Estimates {
     pub group_by: Vec<String>,
     pub error: Option<f64>,
     pub absolute: Option<kubist::Absolute>,
-    /// Time limit in seconds.
     pub within: Option<f64>,
     pub max_rows: Option<u64>,
     pub max_bytes: Option<u64>,
     #[serde(default = "default_confidence")]
     pub confidence: f64,
     pub tails: Option<f64>,
-    /// Send each estimate as it improves.
     #[serde(default)]
     pub progressive: bool,
     #[serde(default)]
@@ -160,7 +155,6 @@ fn default_confidence() -> f64 {
 pub enum EstimateFormat {
     #[default]
     Json,
-    /// Arrow IPC stream, one row per estimate.
     Arrow,
 }
 
@@ -168,7 +162,6 @@ pub enum EstimateFormat {
 #[serde(deny_unknown_fields)]
 pub struct Nothing {}
 
-/// Parses a request's body into its region and its other fields.
 pub fn parse<T: Asked>(body: &[u8]) -> Result<(Region, T)> {
     let wrong = |error: serde_json::Error| Problem::invalid(format!("wrong body of the request: {error}"));
     let mut rest: serde_json::Map<String, serde_json::Value> = serde_json::from_slice(body).map_err(wrong)?;
@@ -184,7 +177,6 @@ pub fn parse<T: Asked>(body: &[u8]) -> Result<(Region, T)> {
     Ok((Region { version, spec }, serde_json::from_value(serde_json::Value::Object(rest)).map_err(unknown)?))
 }
 
-/// An error of a query, with the name of its field.
 fn in_spec(spec: &serde_json::Map<String, serde_json::Value>, error: serde_json::Error) -> Problem {
     let alone = |name: &String, value: &serde_json::Value| serde_json::json!({ name.as_str(): value });
     let error = error.to_string();

@@ -19,7 +19,6 @@ pub struct Connections {
     most_of_address: usize,
     open: Mutex<HashMap<u64, Arc<Connection>>>,
     next: AtomicU64,
-    /// Notified when a connection ends.
     left: Notify,
 }
 
@@ -27,7 +26,6 @@ pub struct Connection {
     /// The client's address, or its IPv6 network.
     address: IpAddr,
     waits: Mutex<Waits>,
-    /// Notified when the connection must close.
     gives_way: Notify,
 }
 
@@ -68,7 +66,7 @@ impl Connections {
         self.open.lock().unwrap_or_else(|poisoned| poisoned.into_inner())
     }
 
-    /// Admits a client at this address, and may close another connection for it.
+    /// May close another connection.
     pub fn admit(self: &Arc<Self>, address: IpAddr) -> Result<Admitted, Full> {
         let address = client_of(address);
         let mut open = self.open();
@@ -99,7 +97,6 @@ impl Drop for Admitted {
     }
 }
 
-/// The connection that closes first, if one waits for its client.
 fn patient(open: &HashMap<u64, Arc<Connection>>, of: impl Fn(&Connection) -> bool) -> Option<u64> {
     let among = || open.iter().filter(|(_, connection)| of(connection));
     let silent = among().filter_map(|(number, connection)| Some((connection.silent_since()?, *number))).min();
@@ -151,7 +148,6 @@ impl Connection {
         self.waits().unread_since.filter(|since| since.elapsed() >= SLOW)
     }
 
-    /// Waits until the connection must close for another one.
     pub async fn gives_way(&self) {
         self.gives_way.notified().await;
     }

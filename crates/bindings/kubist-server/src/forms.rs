@@ -4,7 +4,6 @@
 use kubist_types::human::number_or_percent;
 use serde_json::{Map, Value, json};
 
-/// Lists of expressions that one text may contain.
 const LISTS: [&str; 3] = ["order_by", "aggregates", "group_by"];
 
 /// # Errors

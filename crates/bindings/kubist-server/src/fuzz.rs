@@ -1,4 +1,4 @@
-//! Entry points of the fuzz targets in `fuzz/`.
+//! Entry points of the fuzz targets in `fuzz/`; not part of the interface.
 
 use kubist::Cancel;
 

@@ -16,13 +16,13 @@ const FETCH_DEST: HeaderName = HeaderName::from_static("sec-fetch-dest");
 
 #[derive(Clone, Debug)]
 pub struct Guard {
-    /// True if the server listens on loopback only.
+    /// It listens on loopback only.
     pub loopback: bool,
     pub token: Option<String>,
 }
 
 impl Guard {
-    /// Checks the headers of a request; `query` is the part of its URL after `?`.
+    /// `query` is the part of the URL after `?`.
     pub fn check(&self, headers: &HeaderMap, query: Option<&str>) -> Result<()> {
         let forbidden = |why: String| Problem::new(StatusCode::FORBIDDEN, "forbidden", why);
         let host = text(headers, HOST).unwrap_or_default();
@@ -73,7 +73,7 @@ pub fn cookie_name(token: &str) -> String {
     format!("kubist-token-{:08x}", hasher.finish() as u32)
 }
 
-/// All tokens in a request's Authorization header, cookie and URL.
+/// In the Authorization header, cookie and URL.
 fn shown<'a>(headers: &'a HeaderMap, query: Option<&'a str>, token: &str) -> impl Iterator<Item = String> + use<'a> {
     let bearer = text(headers, AUTHORIZATION).and_then(|value| value.strip_prefix("Bearer ")).map(str::to_owned);
     let cookies = headers.get_all(COOKIE).iter().filter_map(|value| value.to_str().ok());

@@ -86,7 +86,7 @@ fn check_kind(schema: &Schema, name: &str, drawn: bool) -> Result<()> {
     }
 }
 
-/// The query restricted to a cell; `None` if the cell is empty.
+/// `None` if the cell is empty.
 fn of_cell(mut query: Query, schema: &Schema, axes: &[String], cell: &Cell) -> Result<Option<Query>> {
     let mut conditions: Vec<String> = query.filter.iter().map(|filter| format!("({filter})")).collect();
     for (axis, name) in axes.iter().enumerate() {

@@ -77,7 +77,6 @@ impl Problem {
         }
     }
 
-    /// The same for a Parquet file.
     pub fn of_parquet(error: ParquetError) -> Problem {
         match error {
             ParquetError::External(error) => match error.downcast::<io::Error>() {

@@ -28,7 +28,7 @@ const PIECES_AHEAD: usize = 3;
 /// Interval between checks whether the next part can be sent.
 const CHECK_CHANNEL: Duration = Duration::from_millis(1);
 
-/// Interval between checks of a waiting request for a slow client's slot.
+/// Interval between checks for a slow client's slot.
 const CHECK_SLOTS: Duration = Duration::from_millis(100);
 
 /// Slots for concurrent requests. A request whose client reads too slowly gives its slot to waiting ones,
@@ -101,9 +101,7 @@ impl Drop for Taken {
 #[derive(Clone)]
 pub struct Work {
     pub slots: QuestionSlots,
-    /// Longest wait for a slot.
     pub patience: Duration,
-    /// Longest run time.
     pub longest: Duration,
     /// Longest time that a client may not read.
     pub stall: Duration,
@@ -122,7 +120,7 @@ pub struct Out {
     buffer: Vec<u8>,
     stall: Duration,
     deadline: Instant,
-    /// Sending failed, so later writes fail at once.
+    /// Later writes fail at once.
     broken: bool,
     question: Arc<Question>,
     pub cancel: Cancel,
@@ -136,7 +134,6 @@ impl Out {
         }
     }
 
-    /// Sends the bytes written so far.
     pub fn hand_over(&mut self) -> std::io::Result<()> {
         if let Some(headers) = self.headers.take() {
             self.send(Message::Begin(headers))?;
@@ -226,7 +223,6 @@ pub async fn stream(
             Ok(()) => Message::End,
             Err(problem) => Message::Failed(problem),
         };
-        // A disconnected client does not need the last message.
         let _ = out.send(last);
         timer.abort();
     });
@@ -281,7 +277,6 @@ fn broken() -> Problem {
 
 pub struct Answer {
     content: Content,
-    /// After the last byte, the connection waits for the client.
     _then: Option<Silent>,
 }
 

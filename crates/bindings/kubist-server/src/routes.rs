@@ -17,7 +17,7 @@ use crate::respond::{Answer, Work, json as answer_json, of_json, of_problem, str
 use crate::served_table::ServedTable;
 use crate::{answer, estimate, histogram, page, points};
 
-/// Interval between checks of a table for a client that waits for changes.
+/// Interval between checks of a table.
 const CHECK_TABLE: Duration = Duration::from_millis(150);
 const LONGEST_WAIT: f64 = 30.0;
 

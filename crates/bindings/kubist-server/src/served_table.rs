@@ -14,7 +14,7 @@ use serde_json::{Value, json};
 
 use crate::problem::Result;
 
-/// Open snapshots in addition to the newest.
+/// In addition to the newest.
 const KEPT: usize = 16;
 
 pub struct ServedTable {
@@ -24,7 +24,6 @@ pub struct ServedTable {
     shown: Mutex<Shown>,
     /// Held while the table is checked for changes, so that no snapshot follows a newer one.
     looking: Mutex<()>,
-    /// Held while a snapshot is opened from a token.
     returning: Mutex<()>,
 }
 
@@ -33,7 +32,6 @@ pub struct Pinned {
     pub version: String,
     pub snapshot: Snapshot,
     pub about: Arc<Value>,
-    /// Differs between different snapshots.
     mark: Value,
 }
 
@@ -134,7 +132,6 @@ impl ServedTable {
         }
         let token: SnapshotToken = version.parse()?;
         let _returning = self.returning.lock().unwrap_or_else(|poisoned| poisoned.into_inner());
-        // Another thread may have opened it.
         if let Some(pinned) = self.shown().used(version) {
             return Ok(pinned);
         }

@@ -59,9 +59,9 @@ pub struct Options {
     /// Locations of the tables, each served under the name of its directory.
     pub tables: Vec<String>,
     pub address: IpAddr,
-    /// The port; 0 for any free port.
+    /// 0 for any free port.
     pub port: u16,
-    /// The token that clients must send; required off loopback.
+    /// Required off loopback.
     pub token: Option<String>,
     pub limits: Limits,
 }
@@ -78,12 +78,9 @@ impl Default for Options {
     }
 }
 
-/// Concurrent requests that wait for changes.
 const WATCHERS: usize = 64;
 
-/// Interval between checks whether a connection can close for another.
 const CHECK_CONNECTIONS: Duration = Duration::from_millis(250);
-/// The response to a client with too many connections.
 const TOO_MANY: &[u8] =
     b"HTTP/1.1 503 Service Unavailable\r\nretry-after: 1\r\ncontent-length: 0\r\nconnection: close\r\n\r\n";
 
@@ -96,13 +93,11 @@ pub struct Server {
 }
 
 impl Server {
-    /// Opens the tables and listens.
-    ///
     /// # Errors
     ///
-    /// `Invalid` if the address is reachable from other machines and there is no token, or the token has
-    /// other characters than letters, digits and `-_.~`; the errors of [`kubist::Table::open`]; `Unavailable`
-    /// or `Permission` if the server cannot listen at the address.
+    /// `Invalid` if other machines can reach the address and there is no token, or the token has characters
+    /// other than letters, digits and `-_.~`; as [`kubist::Table::open`]; `Unavailable` or `Permission` if the
+    /// server cannot listen.
     pub fn start(options: &Options) -> kubist::Result<Server> {
         let io = |what: &str, error: std::io::Error| kubist::Error::io(format!("{what}: {error}"), error);
         if !options.address.is_loopback() && options.token.as_deref().is_none_or(|token| token.len() < 16) {
@@ -180,7 +175,6 @@ impl Server {
 
     fn end(&mut self) {
         if let Some(stop) = self.stop.take() {
-            // It may have ended already.
             let _ = stop.send(());
         }
         if let Some(thread) = self.thread.take() {

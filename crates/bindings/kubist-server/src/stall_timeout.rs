@@ -17,7 +17,6 @@ use tokio::time::{Instant, Sleep, sleep};
 
 use crate::connections::Connection;
 
-/// Interval between checks whether a client with unread requests has disconnected.
 const CHECK_CLIENT: Duration = Duration::from_millis(100);
 
 /// Writes fail once the client has read nothing for `patience`.
@@ -51,8 +50,8 @@ impl StallTimeout {
     }
 }
 
-/// Waits until the other end has closed, plus a short time. Its last request may complete at once, or it may
-/// have closed only its sending direction.
+/// Waits until the other end has closed, plus a short time, because its last request may complete at once, or
+/// it may have closed only its sending direction.
 pub async fn hung_up(stream: &TcpStream) {
     loop {
         let gone = stream.ready(Interest::READABLE).await.map_or(true, |ready| ready.is_read_closed());
@@ -101,7 +100,6 @@ impl AsyncWrite for StallTimeout {
     }
 
     fn poll_shutdown(self: Pin<&mut Self>, _: &mut Context<'_>) -> Poll<Result<()>> {
-        // The drop that follows ends both directions.
         Poll::Ready(Ok(()))
     }
 }
