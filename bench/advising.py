@@ -253,7 +253,7 @@ def exhaustive(workload: Workload, rows: pa.Table) -> list[Design]:
 
 
 def cost(trial: Trial, workload: Workload) -> float:
-    """The mean time of a query in seconds, by the weights."""
+    """Seconds of a query, as a weighted mean."""
     return sum(
         share * statistics.fmean(one.seconds for one in trial.of(query.name))
         for query, share in zip(workload.queries, workload.shares, strict=True)
@@ -261,7 +261,7 @@ def cost(trial: Trial, workload: Workload) -> float:
 
 
 def newcomers(rows: pa.Table, designs: list[Design]) -> list[Design]:
-    """Designs of one dimension without secondary indexes, which a newcomer might choose."""
+    """Designs of one dimension without secondary indexes."""
     return [
         d
         for d in designs

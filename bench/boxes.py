@@ -86,7 +86,7 @@ def line(label: str, found: list[Times]) -> str:
 
 
 def measure(data: Dataset, stores: Path, repeats: int) -> str:
-    """Builds missing data, and returns the table of one data set."""
+    """Builds missing data first."""
     data.make()
     data.warm()
     systems: list[System] = []

@@ -37,7 +37,7 @@ class Truth:
         self._sorted: dict[str, np.ndarray] = {}
 
     def positions(self, question: Question) -> np.ndarray:
-        """The matching rows without samples and limits; cached for all systems."""
+        """Without samples and limits; cached for all systems."""
         key = replace(question, share=None, limit=None, any_rows=False)
         said = repr(key)
         if said not in self._positions:
@@ -67,7 +67,6 @@ class Truth:
         return np.flatnonzero(left)
 
     def judge(self, question: Question, answer: dict[str, Any], *, kubist: bool) -> str | None:
-        """The error of a result, or None."""
         positions = self.positions(question)
         if question.share is None and question.limit is None:
             return self._exact(positions, answer)

@@ -45,7 +45,6 @@ def columns(rows: int) -> dict[str, Any]:
 
 
 def build(at: Path, rows: int) -> None:
-    """Makes the table, and the file of the other systems."""
     import numpy as np
 
     import kubist
@@ -58,7 +57,6 @@ def build(at: Path, rows: int) -> None:
 
 
 def kinds(at: Path, cores: int) -> dict[str, Callable[[], object]]:
-    """The calls to measure, by name."""
     import duckdb
     import numpy as np
     import polars as pl
@@ -95,7 +93,7 @@ def kinds(at: Path, cores: int) -> dict[str, Callable[[], object]]:
 
 
 def small(at: Path, threads: int) -> float:
-    """Queries of a small box a second, from so many threads of this process."""
+    """Queries of a small box a second, from this many threads."""
     import kubist
 
     table = kubist.open(str(at / "table"))
@@ -116,7 +114,7 @@ def small(at: Path, threads: int) -> float:
 
 
 def measure(at: Path, cores: int, repeats: int) -> dict[str, float]:
-    """The median milliseconds of every kind on this process's cores."""
+    """Median milliseconds on this process's cores."""
     calls = kinds(at, cores)
     taken: dict[str, list[float]] = {name: [] for name in calls}
     for turn in range(repeats + 2):
@@ -132,7 +130,6 @@ def measure(at: Path, cores: int, repeats: int) -> dict[str, float]:
 
 
 def numbers_of_cores() -> list[int]:
-    """Powers of two, and all cores."""
     most = len(os.sched_getaffinity(0))
     return sorted(
         {

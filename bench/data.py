@@ -72,7 +72,6 @@ class Dataset:
 
     @property
     def domain(self) -> dict[str, tuple[float, float]]:
-        """The indexed dimensions and their domains."""
         if self.kind == "droplets":
             return {"x": (0, 0.22), "y": (-0.21, 0.21), "z": (0, 0.02), "time": (0, 1)}
         return {name: (0, 1) for name in _PLACE}
@@ -223,7 +222,7 @@ def _records(rng: np.random.Generator, first: int, place: np.ndarray) -> dict[st
 
 
 def _orbits(rows: int) -> Iterator[dict[str, np.ndarray]]:
-    """Particles that circle through space, all at each of 1,000 times."""
+    """Particles in circular motion, all at each of 1,000 times."""
     particles = -(-rows // 1000)
     rng = np.random.default_rng(40)
     centre, phase = rng.random((particles, 3)), rng.random((particles, 3)) * 2 * np.pi

@@ -176,7 +176,7 @@ with tables.open_file(sys.argv[1], "a") as file:
 
 
 def write(folder: Path, values: np.ndarray) -> dict[str, Any]:
-    """Writes the same numbers for all systems; returns the times of building indexes."""
+    """Returns the times of building indexes."""
     import h5py
 
     import kubist
@@ -253,7 +253,7 @@ def has(module: str) -> bool:
 
 
 def asked(system: str, folder: Path, bound: float) -> dict[str, float]:
-    """One query in its own process, with the library loaded before the measurement."""
+    """In its own process, with the library loaded before the measurement."""
     done = subprocess.run(
         [sys.executable, "-m", "bench.files", "--ask", system, str(folder), repr(bound)],
         capture_output=True,
@@ -288,7 +288,6 @@ def targets(
     ratios: dict[str, float],
     opened: float,
 ) -> None:
-    """Prints the targets that this run met, and the others."""
     print("\n| | target | |\n|---|---|---|")
     for measure, what in (("bytes", "bytes"), ("cold", "cold time")):
         behind = []

@@ -31,7 +31,7 @@ Case = tuple[str, Callable[[], object], dict[str, Any]]
 def best(
     work: Callable[[], object], before: Callable[[], object] = lambda: None
 ) -> float:
-    """The shortest time in seconds. ``before`` is not measured."""
+    """Seconds; ``before`` is not measured."""
     taken = []
     for _ in range(REPEATS):
         before()
@@ -108,7 +108,6 @@ def xtc(rows: int) -> Case:
 
 
 def measure(make: Callable[[int], Case], rows: int) -> str:
-    """A line of the table for one format."""
     file, read, options = make(rows)
 
     def clear() -> None:

@@ -62,7 +62,6 @@ def delay(table: Path, task: str) -> float:
 
 
 def main() -> None:
-    """Prints a table."""
     given = [int(each) for each in sys.argv[1:]]
     rows, times = [*given, *[4_000_000, 12][len(given) :]]
     values = np.random.default_rng(1)

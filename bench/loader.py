@@ -29,7 +29,7 @@ Batches = Iterator[dict[str, np.ndarray]]
 
 
 def points(rows: int) -> dict[str, np.ndarray]:
-    """The columns, in spatial order."""
+    """In spatial order."""
     rng = np.random.default_rng(4)
     columns = {axis: rng.random(rows, np.float32) for axis in "xyz"}
     wave = np.sin(5 * columns["x"]) + np.cos(4 * columns["y"]) + columns["z"]
@@ -43,7 +43,6 @@ def points(rows: int) -> dict[str, np.ndarray]:
 
 
 def build(folder: Path, rows: int) -> None:
-    """Tables of both layouts, and shards."""
     import kubist
 
     columns = points(rows)
@@ -187,7 +186,6 @@ LOADERS: dict[str, Callable[[Path], Batches]] = {
 
 
 def measure(name: str, folder: Path, rows: int) -> dict[str, float]:
-    """One epoch to warm up and one that is measured."""
     means: list[list[float]] = []
     seen, begin = 0, time.perf_counter()
     timed = 0.0

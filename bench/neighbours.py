@@ -39,19 +39,18 @@ def cube(rows: int) -> np.ndarray:
 
 
 def peak() -> float:
-    """The largest resident memory so far, in MB."""
+    """In MB."""
     return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
 
 
 def timed(work: Callable[[], Any]) -> tuple[float, Any]:
-    """Seconds, and the result."""
     begin = time.perf_counter()
     result = work()
     return time.perf_counter() - begin, result
 
 
 def read(result: kubist.Result) -> tuple[int, kubist.Stats]:
-    """Reads a result batch by batch; returns the number of its rows, and the cost."""
+    """Returns the number of rows and the cost."""
     return sum(batch.num_rows for batch in result), result.stats
 
 
@@ -115,7 +114,7 @@ def main(rows: int) -> None:
 
 
 def components(at: np.ndarray, length: float) -> int:
-    """Labels rows by connected pairs, and returns the number of rows."""
+    """Number of rows in components of connected pairs."""
     pairs = cKDTree(at).query_pairs(length, output_type="ndarray")
     matrix = coo_array(
         (np.ones(len(pairs), np.int8), (pairs[:, 0], pairs[:, 1])), (len(at), len(at))

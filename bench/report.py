@@ -21,7 +21,7 @@ TEMPLATE = HERE / "benchmarks.template.md"
 
 
 def table(head: list[str], lines: list[list[str]], left: int = 1) -> str:
-    """A Markdown table; the first ``left`` columns are text, the others numbers."""
+    """The first ``left`` columns are text, the others numbers."""
     rule = ["---"] * left + ["---:"] * (len(head) - left)
     return "\n".join("| " + " | ".join(line) + " |" for line in [head, rule, *lines])
 
@@ -110,7 +110,6 @@ def costs(results: Results) -> str:
 
 
 def examined(results: Results) -> str:
-    """The rows that Kubist examines and returns."""
     lines = []
     for values in results.values["cells"]:
         cell = Cell(values)

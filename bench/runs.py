@@ -50,7 +50,7 @@ def make(folder: Path, run: int, rows: int) -> None:
 
 
 def timed(work: Callable[[], object]) -> float:
-    """The median time in seconds, after one call that is not measured."""
+    """Seconds, after one uncounted call."""
     work()
     taken = []
     for _ in range(REPEATS):
@@ -61,7 +61,6 @@ def timed(work: Callable[[], object]) -> float:
 
 
 def main() -> None:
-    """Prints a table."""
     given = [int(each) for each in sys.argv[1:]]
     runs, rows = [*given, *[100, 1_000_000][len(given) :]]
     warnings.simplefilter("ignore")

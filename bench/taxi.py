@@ -207,7 +207,6 @@ def summary(question: str, result: Any) -> Any:
 
 
 def main() -> None:
-    """Prints the table of all questions."""
     count = int(sys.argv[1]) if len(sys.argv) > 1 and sys.argv[1] else 6_000_000
     load, rows = os.getloadavg()[0], rides(count)
     with tempfile.TemporaryDirectory() as folder:
@@ -223,7 +222,7 @@ def main() -> None:
 
 
 def row(question: str, works: dict[str, Work]) -> None:
-    """Prints the times of one question, after a comparison of the results."""
+    """Compares the results first."""
     results = {name: work() for name, work in works.items()}
     expected = summary(question, results["DuckDB"])
     for name, result in results.items():

@@ -127,7 +127,6 @@ def clocks() -> Array:
 
 
 def asked(place: Place, way: str, question: str) -> tuple[Spent, str]:
-    """The time and the result of a query."""
     universe = place.universe(way)
     drop_files(place.folder)
     digest, spent = hashlib.sha256(), np.zeros(2)
@@ -160,7 +159,7 @@ def ingested(place: Place) -> Spent:
 
 
 def prepared(place: Place) -> int:
-    """Writes the trajectory; returns the number of its atoms."""
+    """Returns the number of atoms."""
     import MDAnalysis as mda
 
     package = importlib.util.find_spec("prolif")
@@ -202,7 +201,6 @@ def spread(spent: list[Spent]) -> str:
 
 
 def ratios(ours: list[Spent], theirs: list[Spent]) -> tuple[float, float]:
-    """The ratios of elapsed and processor time."""
     wall = statistics.median(s.wall for s in theirs) / statistics.median(s.wall for s in ours)
     theirs_processor = statistics.median(s.processor for s in theirs)
     return wall, theirs_processor / statistics.median(s.processor for s in ours)

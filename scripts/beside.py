@@ -141,7 +141,7 @@ class Files(http.server.SimpleHTTPRequestHandler):
 
 
 def seen_from_above(tile: pd.DataFrame, away: float, size: tuple[int, int]) -> np.ndarray:
-    """The number of rows in each block of an image, seen from above the centre of their box."""
+    """In each block of an image, seen from above the centre of the rows' box."""
     middle = [(tile[name].min() + tile[name].max()) / 2 for name in ("x", "y", "z")]
     depth = away - (tile.z - middle[2])
     scale = size[1] / 2 / np.tan(np.radians(FIELD / 2)) / depth
@@ -154,7 +154,6 @@ def seen_from_above(tile: pd.DataFrame, away: float, size: tuple[int, int]) -> n
 
 
 def ink(path: Path) -> np.ndarray:
-    """The number of lit pixels in each block."""
     pixels = np.asarray(Image.open(path).convert("RGB")).astype(int)
     lit = (np.abs(pixels - pixels[3, 3]).sum(axis=2) > 40).astype(float)
     tall, wide = (length // BLOCK for length in lit.shape)

@@ -142,8 +142,6 @@ def jmx_port(address: str) -> int:
 
 
 class Node:
-    """One node: its folder, and its process."""
-
     def __init__(self, number: int) -> None:
         self.number = number
         self.folder = HOME / f"node-{number}"
@@ -184,7 +182,6 @@ client_encryption_options:
 """
 
     def configure(self, cluster: list[Node], program: Path) -> None:
-        """Creates the folder of a node of this cluster."""
         self.folder.mkdir(parents=True)
         token = -(2**63) + cluster.index(self) * 2**64 // len(cluster)
         seeds = ",".join(node.address for node in cluster)
@@ -320,12 +317,10 @@ def nodes() -> list[Node]:
 
 
 def members() -> list[Node]:
-    """The nodes of the cluster, without the secure node."""
     return [node for node in nodes() if not node.is_secure]
 
 
 def up(count: int) -> None:
-    """Starts a cluster, or the stopped nodes of an existing one."""
     known = members()
     if known and len(known) != count:
         raise Failed(f"a cluster of {len(known)} nodes exists: run cassandra.py down first")
@@ -349,7 +344,6 @@ def up(count: int) -> None:
 
 
 def up_secure() -> None:
-    """Starts the secure node, unless it runs."""
     program = java()
     fetch_jars()
     node, begin = Node(SECURE), time.monotonic()

@@ -24,7 +24,6 @@ TOLERANCE = 1.03
 
 
 def instructions(work: str, times: int) -> int:
-    """All instructions of the process for the given number of repetitions."""
     valgrind = [
         "valgrind",
         "--tool=cachegrind",

@@ -36,7 +36,6 @@ class Absent(Exception):
 
 
 def java_home() -> Path:
-    """The folder of a JDK 17 or newer."""
     named = os.environ.get("JAVA_HOME")
     on_path = shutil.which("javac")
     homes = [Path(named)] if named else []

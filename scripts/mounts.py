@@ -87,7 +87,7 @@ class Node:
     hidden: list[tuple[int, str]] = field(default_factory=list)
 
     def path(self) -> str:
-        """The file, independent of its names."""
+        """Independent of the file's names."""
         return f"/proc/self/fd/{self.fd}"
 
     def unsent_bytes(self) -> int:
@@ -119,7 +119,6 @@ class Mount:
         self.listed: dict[int, list[tuple[str, int, int]]] = {}
         self.device = -1
 
-    # The kernel's requests.
 
     def serve(self, point: Path) -> None:
         """Serves requests until the file system is unmounted."""
@@ -188,13 +187,11 @@ class Mount:
         protocol = (7, min(minor, 31), ahead, flags & BIG_WRITES)
         return struct.pack("<4I2H2I2H2I24x", *protocol, 16, 12, LARGEST_WRITE, 1, 0, 0, 0, 0)
 
-    # Names.
 
     def _node(self, fd: int) -> Node:
         return Node(fd, os.fstat(fd).st_ino)
 
     def find(self, folder: int, name: str) -> int:
-        """The number of a named file."""
         fd = os.open(name, os.O_PATH | os.O_NOFOLLOW, dir_fd=self.nodes[folder].fd)
         inode = os.fstat(fd).st_ino
         number = self.by_inode.get(inode)
@@ -297,7 +294,6 @@ class Mount:
         self.changed(target)
         return b""
 
-    # Attributes.
 
     def there(self, node: Node) -> os.stat_result:
         found = os.fstat(node.fd)
@@ -347,7 +343,6 @@ class Mount:
         sizes = (found.f_blocks, found.f_bfree, found.f_bavail, found.f_files, found.f_ffree)
         return struct.pack("<5Q10I", *sizes, found.f_bsize, 255, found.f_frsize, *[0] * 7)
 
-    # Bytes.
 
     def begin(self, node: Node) -> None:
         """Until the file is closed, others see this length."""
@@ -462,7 +457,6 @@ class Mount:
             self.forgotten(number, 0)
         return b""
 
-    # Listings.
 
     def open_folder(self, number: int, _: bytes) -> bytes:
         self.there(self.nodes[number])

@@ -106,7 +106,6 @@ def components(arrows: dict[Name, set[Name]]) -> list[list[Name]]:
 
 
 def files(folder: Path, *endings: str) -> list[Path]:
-    """Source files below a folder, without build outputs and installed packages."""
     found = []
     for here, folders, names in os.walk(folder):
         folders[:] = sorted(n for n in folders if n not in SKIPPED and not n.startswith("."))
@@ -177,7 +176,6 @@ def group_end(tokens: list[Token], at: int) -> int:
 
 
 def is_test(attribute: list[Token]) -> bool:
-    """Whether it is `#[cfg(test)]` or `#[cfg(all(test, ...))]`."""
     words = [token.text for token in attribute]
     return words[:3] == ["cfg", "(", "test"] or words[:5] == ["cfg", "(", "all", "(", "test"]
 
@@ -259,7 +257,6 @@ class Crate:
         self.read(Module(name, name, shown_file), tokens, children)
 
     def read(self, module: Module, tokens: list[Token], children: Path) -> None:
-        """Collects a module's items, imports and paths, and reads the modules below it."""
         self.modules[module.name] = module
         at, depth, path_attribute, exported = 0, 0, None, False
         while at < len(tokens):
@@ -315,7 +312,6 @@ class Crate:
             at += 1
 
     def find(self, name: Name, above: Module, children: Path, attribute: str | None) -> None:
-        """Reads the file of `mod name;`."""
         if attribute is not None:
             file = self.folder / above.file.parent / attribute
             self.read_file(name, file, file.parent)
@@ -551,7 +547,6 @@ def script_graph(folder: Path) -> Graph:
 
 
 def graphs(folder: Path) -> list[Graph]:
-    """All import graphs below a folder."""
     return [*rust_graphs(folder), python_graph(folder), script_graph(folder)]
 
 

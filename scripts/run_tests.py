@@ -65,7 +65,6 @@ def services(tier: str) -> dict[str, Service]:
     }
 
 
-# Steps.
 
 BUILDS, SUITES, ALONE = range(3)
 
@@ -192,7 +191,6 @@ class Tally:
             setattr(self, name, getattr(self, name) + count)
 
     def read(self, line: str) -> None:
-        """Adds the counts in a runner's last lines."""
         if found := CARGO_LINE.match(line):
             for word, count in zip(("passed", "failed", "skipped"), found.groups(), strict=True):
                 self.add(word, int(count))
@@ -223,7 +221,6 @@ class Run:
         self.printing = threading.Lock()
 
     def all(self) -> Tally:
-        """Builds, and then runs the tests."""
         builds, suites, campaigns = (
             [step for step in self.steps if step.stage == stage]
             for stage in (BUILDS, SUITES, ALONE)
@@ -260,7 +257,6 @@ class Run:
         return tally
 
     def outcome(self, step: Step) -> tuple[Tally, str]:
-        """The counts of a step's tests, and their output."""
         if time.monotonic() > self.deadline:
             return Tally(skipped=1), "skipped: no time left"
         variables = dict(step.variables)

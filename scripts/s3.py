@@ -61,7 +61,6 @@ def program() -> Path | None:
 
 
 def running() -> int | None:
-    """The number of its process, if it runs."""
     with contextlib.suppress(OSError, ValueError):
         number = int(PROCESS.read_text())
         if Path(os.readlink(f"/proc/{number}/exe")) == PROGRAM:

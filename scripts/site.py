@@ -125,7 +125,6 @@ def help_of(*command: str) -> str:
 
 
 def command_reference() -> str:
-    """The help of `kubist` and its commands."""
     top = help_of()
     section = top.split("Commands:", 1)[1].split("\n\n", 1)[0]
     commands = [line.split()[0] for line in section.splitlines() if re.match(r" {2}\w", line)]
@@ -137,8 +136,6 @@ def command_reference() -> str:
 
 
 class Page(HTMLParser):
-    """The anchors and the links of a page."""
-
     def __init__(self) -> None:
         super().__init__()
         self.anchors: set[str] = set()
@@ -191,7 +188,7 @@ def problems() -> list[str]:
 
 
 def build() -> int:
-    """Builds the site and prints its errors; returns the exit code."""
+    """Prints the errors; returns the exit code."""
     collect()
     done = subprocess.run(
         [sys.executable, "-m", "zensical", "build", "--clean"], cwd=ROOT, check=False

@@ -19,7 +19,6 @@ DIST = ROOT / "dist"
 
 
 def main(plain: Path) -> None:
-    """Audits the wheel `plain`, and tests the result."""
     tool = [sys.executable, "-m", "auditwheel"]
     environment = os.environ | {
         "PATH": f"{Path(sys.executable).parent}:{os.environ['PATH']}"

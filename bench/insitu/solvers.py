@@ -156,7 +156,6 @@ def lammps(environment: Path, prefix: Path, folder: Path, length: int) -> None:
 
 
 def main(prefix: Path, folder: Path) -> list[str]:
-    """Prints a table of the available solvers, and notes about the others."""
     missing, length = [], int(os.environ.get("LENGTH") or 3)
     wanted = (os.environ.get("SOLVERS") or "OpenFOAM LAMMPS").split()
     print(f"\nReal solvers, {length} times as long as the shortest run:\n\n{HEAD}", flush=True)

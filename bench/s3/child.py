@@ -74,7 +74,6 @@ def _import(system: str) -> None:
 
 
 def trace(port: int) -> list[Figures]:
-    """The requests through the proxy since the previous call."""
     with urllib.request.urlopen(f"http://127.0.0.1:{port}/.trace") as answer:
         found: list[Figures] = json.load(answer)
     return found

@@ -124,7 +124,7 @@ class Proxy:
 
 
 def header(head: bytes, name: bytes) -> str:
-    """The value of a header; empty without it."""
+    """Empty without it."""
     for line in head.split(b"\r\n")[1:]:
         key, _, value = line.partition(b":")
         if key.strip().lower() == name:

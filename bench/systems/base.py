@@ -71,7 +71,6 @@ class System(ABC):
         raise Unable("stores only in bulk")
 
     def end_stream(self) -> None:
-        """Leaves the store in its final state for readers."""
         self.close()
 
     def prepare(self) -> None:  # noqa: B027 most systems have no server
@@ -114,7 +113,6 @@ def stored_bytes(path: Path) -> int:
 
 
 def sync(path: Path) -> None:
-    """Syncs files that a system left to the operating system."""
     for file in [path, *path.rglob("*")]:
         if file.is_symlink() or not (file.is_file() or file.is_dir()):
             continue

@@ -237,7 +237,7 @@ def corners(ring: list[tuple[int, int]]) -> list[tuple[int, int]]:
 
 
 def write_geojson(table: kubist.Table, path: Path) -> None:
-    """Writes the cells as polygons with holes, in pixels."""
+    """As polygons with holes, in pixels."""
     with path.open("w") as file:
         file.write('{"type": "FeatureCollection", "features": [')
         separator = "\n"
@@ -267,7 +267,7 @@ def area(ring: list[list[int]]) -> float:
 
 
 def hdf5_bytes(matrix: Array, path: Path) -> int | None:
-    """The bytes of the label matrix in HDF5 with gzip; None without h5py."""
+    """With gzip; None without h5py."""
     try:
         import h5py
     except ImportError:
@@ -282,7 +282,7 @@ def hdf5_bytes(matrix: Array, path: Path) -> int | None:
 def run(
     folder: Path, size: int, tile: int, processes: int, image: Path | None = None
 ) -> dict[str, float]:
-    """Runs all steps in a folder, and returns the figures of the report."""
+    """Returns the figures of the report."""
     pixels = synthesised(size) if image is None else np.load(image)
     np.save(folder / "image.npy", pixels)
     location = folder / "cells.kubist"

@@ -47,7 +47,6 @@ def environment(adapter: Path, prefix: Path) -> dict[str, str]:
 
 
 def copied(folder: Path, **parameters: object) -> Path:
-    """A copy of the case with other values of its parameters."""
     shutil.copytree(HERE / "airway", folder)
     choose(folder, **parameters)
     return folder

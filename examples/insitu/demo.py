@@ -89,7 +89,6 @@ def opened(solver: Solver) -> kubist.Table:
 
 
 def followed(solver: Solver, table: kubist.Table) -> None:
-    """Queries the table while it is written, and prints the results."""
     seen = 0
     while True:
         runs = solver.runs()

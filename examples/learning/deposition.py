@@ -124,7 +124,6 @@ def growing(table: kubist.Table, seed: int) -> Iterator[dict[str, Array]]:
 
 
 def shuffled(rows: dict[str, Array], seed: int) -> Iterator[dict[str, Array]]:
-    """A true shuffle of rows in memory."""
     return _batches(rows, np.random.default_rng(seed).permutation(len(rows[TARGET])))
 
 
@@ -153,7 +152,7 @@ def _batches(rows: dict[str, Array], order: Array) -> Iterator[dict[str, Array]]
 def compare(
     table: kubist.Table, in_file_order: dict[str, Array], seeds: Iterable[int]
 ) -> dict[str, list[tuple[float, int]]]:
-    """The loss and the rows used, by order of the rows and seed."""
+    """By order of the rows and seed."""
     parts = kubist.Loader.parts(training=0.875, test=0.125)
     columns = [*AXES, TARGET]
     held_out = table.query(columns=columns, window=parts["test"]).to_numpy()
