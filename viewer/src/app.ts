@@ -91,7 +91,6 @@ export class App {
   }
 
   async start(): Promise<void> {
-    // src/first.ts has already requested it.
     await this.go(this.state.view.table, window.kubistFirst?.opened);
   }
 

@@ -39,7 +39,6 @@ export function crowdOf(scene: Scene, cloud: PointCloud): Crowd {
     skip -= cell.count;
   });
   if (seen === 0) return { around: 0, middle: 0 };
-  // Around each point, without itself.
   let others = 0;
   for (const count of counts) others += count * (count - 1);
   const taken = counts.subarray(0, wide * tall).filter((count) => count > 0).sort();

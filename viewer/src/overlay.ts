@@ -129,7 +129,6 @@ export class Overlay {
     this.put(title, left + wide, top - 14, "right", this.inks.ink);
     shapes.push({ kind: "ramp", rect: { left, top, width: wide, height: 9 }, colors, isUp: false });
     this.taken.push([left - 4, top - 4, left + wide + 4, top + 12]);
-    // Arrows for values beyond the colours.
     const arrow = (end: number, by: number, share: number) =>
       shapes.push({ kind: "area", places: [[end, top], [end + by, top + 4.5], [end, top + 9]], color: colorOf(colors, share) });
     if (beyond[0]) arrow(left - 1, -6, 0);
@@ -210,7 +209,6 @@ export class Overlay {
           const length = ends[0] && ends[1] ? Math.hypot(ends[0][0] - ends[1][0], ends[0][1] - ends[1][1]) : 0;
           best = { away, signs: [a, b], length };
         }
-      // An axis along the line of sight is a point.
       if (best && best.length > 8) edges.push({ axis, signs: best.signs, length: best.length });
     }
     // Longer axes have priority if space is short.
@@ -241,7 +239,6 @@ export class Overlay {
     const beside = (where: [number, number], by: number) => [where[0] + off[0] * by, where[1] + off[1] * by] as const;
     if (name) {
       const label = labelOf(column);
-      // Outside of the numbers.
       const numbers = alignOf(1) === "center" ? 22 : this.widest(marksOf(column, frame.low[axis], frame.high[axis], length / 80)) + 12;
       const away = length < 60 ? 14 : 12 + numbers;
       if (this.put(label, ...beside(center, away), alignOf(1), this.inks.ink)) return;

@@ -40,7 +40,6 @@ export function narrow(region: Region, profile: TableProfile, column: string, lo
     region.box![column] = [low === null ? null : low > 0, high === null ? null : high >= 1];
     return;
   }
-  // Times are integers in their unit.
   const ends = kind === "time" ? [low && Math.ceil(low), high && Math.floor(high)] : [low, high];
   region.box![column] = [
     tighter(before[0] as number | null, ends[0], Math.max),

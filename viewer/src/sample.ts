@@ -53,7 +53,6 @@ export async function draw(asked: Asked, profile: TableProfile, taken: (sample: 
     taken({ rows, fraction: to, values: [...position, ...columns].map((_, k) => together(parts.map((part) => part[k]))) });
     if (to >= 1 || rows >= ENOUGH * WANTED) return;
     from = to;
-    // Extrapolates to WANTED rows.
     to = Math.min(WIDER * to, rows > 0 ? (WANTED / rows) * to : 1);
     if (to > 0.6) to = 1;
   }

@@ -219,7 +219,6 @@ export class SecondPlot {
       const place = acrossOf(plot, at);
       const half = context.measureText(text).width / 2;
       context.fillRect(place, top + height + 1, 1, 4);
-      // Labels do not overlap or leave the picture.
       if (place - half < end + 8 || place + half > this.canvas.clientWidth - 2) continue;
       end = place + half;
       context.fillText(text, place, top + height + 13);

@@ -113,7 +113,7 @@ export class SecondView {
       if (signal.aborted) return;
       state.second.busy = false;
     } catch {
-      // The request for points of the same region reports the error; this request is repeated after it.
+      // The request for points of this region reports the error; this request follows it again.
       if (!signal.aborted) this.asked = "";
     }
   }

@@ -132,6 +132,5 @@ export function equal(low: number, high: number, count: number): number[] {
   const isShort = Number.isFinite(distance * count);
   const edges = Array.from({ length: count + 1 }, (_, k) => (isShort ? low + (distance * k) / count : low * (1 - k / count) + high * (k / count)));
   [edges[0], edges[count]] = [low, high];
-  // Removes edges that rounding made equal.
   return edges.map((edge) => Math.min(high, Math.max(low, edge))).filter((edge, k, all) => k === 0 || edge > all[k - 1]);
 }

@@ -122,7 +122,6 @@ export class Trails {
   private async choose(spec: PointsSpec, signal: AbortSignal): Promise<string[]> {
     const { scene } = this;
     const profile = this.state.profile!;
-    // Fading trails continue as time changes.
     const view = tailOf(this.state.view, profile) ? { ...this.state.view, time: null } : this.state.view;
     const region = { ...(view.roi ? selectionOf(view, profile) : regionOf(view, profile)), version: spec.region.version! };
     if (!view.roi) {

@@ -154,7 +154,6 @@ export class Tree {
     // Extrapolates from the rows seen so far to ROWS more.
     const most = begin * (1 + ROWS / (parent!.below[octant] + 1));
     const end = Math.min(most, Math.max(want, WIDER * begin));
-    // A small remainder is included instead of a further cell.
     return end > 0.6 ? 1 : end;
   }
 
@@ -181,13 +180,12 @@ export class Tree {
       if (cell.drawn && !cell.inView) this.hide(cell);
       cell.drawn = cell.inView;
     }
-    // Then all drawn cells are close to a change.
     const all = this.changed.length > MANY;
     for (const cell of all ? [root] : this.changed) this.spread(cell);
     this.changed.length = 0;
     if (choice.fraction[1] === 0) choice.fraction[1] = choice.fraction[0];
     choice.reference = Math.min(choice.rows / Math.max(1, this.records), MOST_INK * this.coarsest, 1);
-    // The coarsest first, then the largest on the screen.
+    // The coarsest first, then the largest.
     if (choice.wanted.length > 1) choice.wanted.sort((a, b) => a.window[0] - b.window[0] || b.pixels - a.pixels);
     return choice;
   }

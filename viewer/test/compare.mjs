@@ -15,7 +15,6 @@ export function compare(page, records) {
       const off = Math.abs(data[4 * k] - night[0]) + Math.abs(data[4 * k + 1] - night[1]) + Math.abs(data[4 * k + 2] - night[2]);
       lit[k] = off > 24 ? 1 : 0;
     }
-    // The same camera, computed here.
     const { projectionMatrix: p, matrixWorldInverse: v } = app.scene.camera;
     const times = (m, [x, y, z, w]) => [0, 1, 2, 3].map((r) => m.elements[r] * x + m.elements[r + 4] * y + m.elements[r + 8] * z + m.elements[r + 12] * w);
     const near = new Uint8Array(width * height);

@@ -145,7 +145,6 @@ describe("the ink", { skip }, () => {
         }
       }
       const { tree, choice, fading } = requests.current;
-      // Position of each drawn point, and the number of rows it represents.
       const points = [];
       for (const cell of tree.cells) {
         for (let row = 0; row < fading.inkOf(cell).rows; row++) {
@@ -329,7 +328,6 @@ describe("the ink", { skip }, () => {
 
   for (const [name, mode] of [["uniform", "points"], ["uniform", "density"], ["gradient", "density"]]) {
     test(`no step shows where cells of different fraction meet: ${mode} of ${name}`, async (t) => {
-      // A box asks for ten times the fraction of its surroundings.
       for (const box of ["0.58..0.9,0.55..0.94", "0.55..0.91,0.08..0.43"]) {
         const page = await opened(`table=${name}&mode=${mode}&size=1.2&limit=40000&roi=${box}`);
         await page.first();

@@ -143,7 +143,6 @@ describe("the second view", { skip }, () => {
     const [a, b] = ["x", "diameter"].map((name) => view.filters.find(({ column }) => column === name));
     assert(Math.abs(a.low - along(x, 0.2)) < 0.02 * (x.high - x.low), JSON.stringify(a));
     assert.equal(total, records.filter((of) => of.x >= a.low && of.x <= a.high && of.diameter >= b.low && of.diameter <= b.high).length);
-    // The dots have the colours of the first view.
     const values = content.sample.values[2];
     assert(values && new Set(Object.values(values)).size > 100);
     await close(page);

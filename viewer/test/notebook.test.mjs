@@ -94,7 +94,6 @@ describe("the widget in JupyterLab", { skip }, () => {
     await page.goto(`${address}/lab/tree/look.ipynb?reset`);
     const first = page.locator(".jp-Notebook .jp-CodeCell").first();
     await first.locator(".jp-InputArea-editor").click({ timeout: LONGEST });
-    // A starting kernel would miss it.
     await page.locator(".jp-Notebook-ExecutionIndicator[data-status=idle]").waitFor({ timeout: LONGEST });
     await page.keyboard.press("Shift+Enter");
     const element = await page.locator("iframe[title=Kubist]").elementHandle({ timeout: LONGEST });
@@ -126,7 +125,6 @@ describe("the widget in JupyterLab", { skip }, () => {
     const { inRoi } = await status("status.inRoi !== null");
     // docs/gallery shows it.
     if (process.env.PICTURE) await page.screenshot({ path: process.env.PICTURE });
-    // The stored view follows once the view is at rest.
     await inside.waitForFunction(() => window.kubistHost.address().includes("roi="));
     await page.locator(".jp-Notebook .jp-CodeCell").nth(1).locator(".jp-InputArea-editor").click();
     await page.keyboard.press("Shift+Enter");
