@@ -8,7 +8,7 @@ use crate::layout::{CAPTION_TEXT, LABEL_TEXT, MARK_TEXT, TITLE_TEXT};
 use crate::text::{Anchor, Text, Typeface};
 use crate::ticks::{Scale, Ticks, ticks};
 
-/// Sizes in pixels.
+/// Lengths in pixels; the margin is a fraction of an axis.
 const WIDTH: i64 = 620;
 const HEIGHT: i64 = 520;
 const TITLE: i64 = 56;

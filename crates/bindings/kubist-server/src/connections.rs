@@ -138,7 +138,7 @@ impl Connection {
         waits.unread_since = is.then(Instant::now);
     }
 
-    /// The time since when the last response is sent and the connection waits for the client only.
+    /// The start of the wait for the client alone, with the last response sent.
     fn silent_since(&self) -> Option<Instant> {
         let waits = self.waits();
         waits.silent_since.filter(|_| waits.unread_since.is_none())

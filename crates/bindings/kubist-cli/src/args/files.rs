@@ -44,7 +44,7 @@ pub struct Index {
     /// the device; the files must be indexed
     #[arg(long, value_name = "FRACTION", value_parser = parse::fraction)]
     pub advise: Option<f64>,
-    /// Print the outcome as JSON
+    /// Print JSON
     #[arg(long)]
     pub json: bool,
 }

@@ -34,7 +34,7 @@ pub struct Fit {
     /// Draw measured and fitted times into a PNG file
     #[arg(long, value_name = "FILE", value_parser = parse::charts)]
     pub plot: Option<PathBuf>,
-    /// Print the fit as JSON
+    /// Print JSON
     #[arg(long)]
     pub json: bool,
 }
@@ -62,7 +62,7 @@ pub struct Advise {
     /// Draw predicted times by size and nodes into a PNG file
     #[arg(long, value_name = "FILE", value_parser = parse::charts)]
     pub plot: Option<PathBuf>,
-    /// Print the advice as JSON
+    /// Print JSON
     #[arg(long)]
     pub json: bool,
 }

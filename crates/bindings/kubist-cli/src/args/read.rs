@@ -26,8 +26,8 @@ Examples:
 
 Exit codes: see kubist --help")]
 pub struct Query {
-    /// The table's directory, s3://bucket/prefix or cassandra://hosts/keyspace/table; or an HDF5, netCDF,
-    /// Parquet or .npy file
+    /// A directory, s3://bucket/prefix or cassandra://hosts/keyspace/table; or an HDF5, netCDF, Parquet or
+    /// .npy file
     pub table: Location,
     /// More files, queried together with the first
     pub more: Vec<PathBuf>,
@@ -75,7 +75,7 @@ Examples:
 
 Exit codes: see kubist --help")]
 pub struct Sql {
-    /// The table's directory, s3://bucket/prefix or cassandra://hosts/keyspace/table
+    /// A directory, s3://bucket/prefix or cassandra://hosts/keyspace/table
     pub table: Location,
     /// One SELECT, in the dialect of the engine
     pub query: String,
@@ -120,7 +120,7 @@ Examples:
 
 Exit codes: see kubist --help")]
 pub struct Trajectories {
-    /// The table's directory, s3://bucket/prefix or cassandra://hosts/keyspace/table
+    /// A directory, s3://bucket/prefix or cassandra://hosts/keyspace/table
     pub table: Location,
     #[command(flatten)]
     pub region: Region,
@@ -160,8 +160,8 @@ Examples:
 
 Exit codes: see kubist --help")]
 pub struct Explain {
-    /// The table's directory, s3://bucket/prefix or cassandra://hosts/keyspace/table; or an HDF5, netCDF,
-    /// Parquet or .npy file
+    /// A directory, s3://bucket/prefix or cassandra://hosts/keyspace/table; or an HDF5, netCDF, Parquet or
+    /// .npy file
     pub table: Location,
     #[command(flatten)]
     pub question: Question,
@@ -175,7 +175,7 @@ pub struct Explain {
     /// Draw the stages of each request over time into a PNG file
     #[arg(long, value_name = "FILE", value_parser = parse::charts)]
     pub plot: Option<PathBuf>,
-    /// Print the report as JSON
+    /// Print JSON
     #[arg(long)]
     pub json: bool,
 }
@@ -198,8 +198,8 @@ Examples:
 
 Exit codes: see kubist --help")]
 pub struct Estimate {
-    /// The table's directory, s3://bucket/prefix or cassandra://hosts/keyspace/table; or a file of arrays,
-    /// followed by more files of the same kind
+    /// A directory, s3://bucket/prefix or cassandra://hosts/keyspace/table; or a file of arrays, followed by
+    /// more files of the same kind
     pub table: Location,
     /// The aggregates to estimate, like 'mean(x), max(y) as top'
     #[arg(required = true)]
@@ -233,7 +233,7 @@ pub struct Estimate {
     /// Print each estimate as it improves; its interval is valid whenever you stop (Ctrl-C)
     #[arg(long)]
     pub watch: bool,
-    /// Print the estimates as JSON
+    /// Print JSON
     #[arg(long)]
     pub json: bool,
 }
@@ -249,13 +249,13 @@ Examples:
 
 Exit codes: see kubist --help")]
 pub struct Info {
-    /// The table's directory, s3://bucket/prefix or cassandra://hosts/keyspace/table; or an HDF5, netCDF,
-    /// Parquet or .npy file
+    /// A directory, s3://bucket/prefix or cassandra://hosts/keyspace/table; or an HDF5, netCDF, Parquet or
+    /// .npy file
     pub table: Location,
     /// Print the storage of each column instead: bytes per row, encodings, decoding speed
     #[arg(long)]
     pub columns: bool,
-    /// Print it as JSON
+    /// Print JSON
     #[arg(long)]
     pub json: bool,
 }
@@ -272,7 +272,7 @@ Examples:
 
 Exit codes: see kubist --help")]
 pub struct Tail {
-    /// The table's directory, s3://bucket/prefix or cassandra://hosts/keyspace/table
+    /// A directory, s3://bucket/prefix or cassandra://hosts/keyspace/table
     pub table: Location,
     /// Print one JSON object a line
     #[arg(long)]
@@ -298,7 +298,7 @@ Examples:
 
 Exit codes: see kubist --help")]
 pub struct History {
-    /// The table's directory, s3://bucket/prefix or cassandra://hosts/keyspace/table
+    /// A directory, s3://bucket/prefix or cassandra://hosts/keyspace/table
     pub table: Location,
     /// The folder with the saved results [default: this folder and the folder of the table]
     #[arg(long, value_name = "FOLDER")]
@@ -344,12 +344,12 @@ Examples:
 
 Exit codes: see kubist --help")]
 pub struct Verify {
-    /// The table's directory, s3://bucket/prefix or cassandra://hosts/keyspace/table
+    /// A directory, s3://bucket/prefix or cassandra://hosts/keyspace/table
     pub table: Location,
     /// Read every row
     #[arg(long)]
     pub deep: bool,
-    /// Print the report as JSON
+    /// Print JSON
     #[arg(long)]
     pub json: bool,
 }
@@ -370,9 +370,9 @@ Exit codes: see kubist --help")]
 pub struct Salvage {
     /// The damaged table's directory, s3://bucket/prefix or cassandra://hosts/keyspace/table
     pub table: Location,
-    /// The new table's directory, s3://bucket/prefix or cassandra://hosts/keyspace/table
+    /// The new table: a directory, s3://bucket/prefix or cassandra://hosts/keyspace/table
     pub other: Location,
-    /// Print the report as JSON
+    /// Print JSON
     #[arg(long)]
     pub json: bool,
 }

@@ -43,7 +43,7 @@ Examples:
 
 Exit codes: see kubist --help")]
 pub struct Plot {
-    /// The table's directory, s3://bucket/prefix or cassandra://hosts/keyspace/table
+    /// A directory, s3://bucket/prefix or cassandra://hosts/keyspace/table
     pub table: Location,
     /// The two columns or expressions to draw: horizontal, vertical
     #[arg(long, value_name = "X,Y", value_parser = parse::columns, required = true)]

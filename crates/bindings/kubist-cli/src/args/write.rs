@@ -89,7 +89,7 @@ Examples:
 
 Exit codes: see kubist --help")]
 pub struct Ingest {
-    /// The table's directory, s3://bucket/prefix or cassandra://hosts/keyspace/table
+    /// A directory, s3://bucket/prefix or cassandra://hosts/keyspace/table
     pub table: Location,
     /// Files, folders and patterns, in the order of their commits
     #[arg(required = true)]
@@ -129,7 +129,7 @@ pub struct Ingest {
     /// Continue with the next file if one cannot be read; no row of that file is written
     #[arg(long)]
     pub keep_going: bool,
-    /// Print the report as JSON
+    /// Print JSON
     #[arg(long)]
     pub json: bool,
 }
@@ -150,7 +150,7 @@ Examples:
 
 Exit codes: see kubist --help")]
 pub struct Alter {
-    /// The table's directory, s3://bucket/prefix or cassandra://hosts/keyspace/table
+    /// A directory, s3://bucket/prefix or cassandra://hosts/keyspace/table
     pub table: Location,
     /// A column to add; without a default, missing values are null (repeatable)
     #[arg(long, value_name = "NAME:TYPE[=DEFAULT]", value_parser = parse::new_column)]
@@ -206,9 +206,9 @@ Examples:
 
 Exit codes: see kubist --help")]
 pub struct Copy {
-    /// The table's directory, s3://bucket/prefix or cassandra://hosts/keyspace/table
+    /// A directory, s3://bucket/prefix or cassandra://hosts/keyspace/table
     pub table: Location,
-    /// The new table's directory, s3://bucket/prefix or cassandra://hosts/keyspace/table; it must not exist
+    /// The new table: a directory, s3://bucket/prefix or cassandra://hosts/keyspace/table; it must not exist
     pub other: Location,
     /// The columns to index, with their domains: x=0:1,y,z=quantile [default: the same grid]
     ///
@@ -233,7 +233,7 @@ pub struct Copy {
     /// Memory to use before rows spill to disk, like 256MiB
     #[arg(long, value_name = "SIZE", value_parser = parse::bytes)]
     pub memory: Option<usize>,
-    /// Print the outcome as JSON
+    /// Print JSON
     #[arg(long)]
     pub json: bool,
 }
@@ -251,7 +251,7 @@ Examples:
 
 Exit codes: see kubist --help")]
 pub struct Sync {
-    /// The table's directory, s3://bucket/prefix or cassandra://hosts/keyspace/table
+    /// A directory, s3://bucket/prefix or cassandra://hosts/keyspace/table
     pub table: Location,
     /// The other copy's directory, s3://bucket/prefix or cassandra://hosts/keyspace/table
     pub other: Location,
@@ -264,7 +264,7 @@ pub struct Sync {
     /// Memory to use before rows spill to disk, like 256MiB
     #[arg(long, value_name = "SIZE", value_parser = parse::bytes)]
     pub memory: Option<usize>,
-    /// Print the outcome as JSON
+    /// Print JSON
     #[arg(long)]
     pub json: bool,
 }
@@ -283,7 +283,7 @@ Examples:
 
 Exit codes: see kubist --help")]
 pub struct Pack {
-    /// The table's directory, s3://bucket/prefix or cassandra://hosts/keyspace/table
+    /// A directory, s3://bucket/prefix or cassandra://hosts/keyspace/table
     pub table: Location,
     /// The new file; it must not exist
     pub file: PathBuf,
@@ -293,7 +293,7 @@ pub struct Pack {
     /// Memory to use before rows spill to disk, like 256MiB
     #[arg(long, value_name = "SIZE", value_parser = parse::bytes)]
     pub memory: Option<usize>,
-    /// Print the outcome as JSON
+    /// Print JSON
     #[arg(long)]
     pub json: bool,
 }
@@ -310,12 +310,12 @@ Exit codes: see kubist --help")]
 pub struct Unpack {
     /// The sealed file, which `kubist pack` wrote; `kubist copy` copies one from a server
     pub file: PathBuf,
-    /// The new table's directory, s3://bucket/prefix or cassandra://hosts/keyspace/table; it must not exist
+    /// The new table: a directory, s3://bucket/prefix or cassandra://hosts/keyspace/table; it must not exist
     pub table: Location,
     /// Memory to use before rows spill to disk, like 256MiB
     #[arg(long, value_name = "SIZE", value_parser = parse::bytes)]
     pub memory: Option<usize>,
-    /// Print the outcome as JSON
+    /// Print JSON
     #[arg(long)]
     pub json: bool,
 }
@@ -333,7 +333,7 @@ Examples:
 
 Exit codes: see kubist --help")]
 pub struct Regrid {
-    /// The table's directory, s3://bucket/prefix or cassandra://hosts/keyspace/table
+    /// A directory, s3://bucket/prefix or cassandra://hosts/keyspace/table
     pub table: Location,
     /// The columns to index, with their domains: x=0:1,y,z=quantile [default: the same columns and
     /// scales, with domains derived again]
@@ -344,7 +344,7 @@ pub struct Regrid {
     /// Periods of columns: x=25,ra=360, or the interval of the values: x=-12.5:12.5 [default: the same]
     #[arg(long, value_name = "COLUMN=PERIOD,...", allow_hyphen_values = true)]
     pub period: Option<parse::Periods>,
-    /// Print the outcome as JSON
+    /// Print JSON
     #[arg(long)]
     pub json: bool,
 }
@@ -363,7 +363,7 @@ Examples:
 
 Exit codes: see kubist --help")]
 pub struct Optimize {
-    /// The table's directory, s3://bucket/prefix or cassandra://hosts/keyspace/table
+    /// A directory, s3://bucket/prefix or cassandra://hosts/keyspace/table
     pub table: Location,
     /// Rewrite a part of the tree when this fraction of its rows is in the wrong cube (default 5%; 50% with
     /// --watch, which writes less)
@@ -380,7 +380,7 @@ pub struct Optimize {
     /// Continue as the table grows, with a part of one core, until interrupted
     #[arg(long)]
     pub watch: bool,
-    /// Print the report as JSON
+    /// Print JSON
     #[arg(long)]
     pub json: bool,
 }
@@ -399,12 +399,12 @@ Examples:
 
 Exit codes: see kubist --help")]
 pub struct Clean {
-    /// The table's directory, s3://bucket/prefix or cassandra://hosts/keyspace/table
+    /// A directory, s3://bucket/prefix or cassandra://hosts/keyspace/table
     pub table: Location,
     /// How long old snapshots stay readable
     #[arg(long, value_name = "HOURS", default_value_t = 24.0)]
     pub retention_hours: f64,
-    /// Print the report as JSON
+    /// Print JSON
     #[arg(long)]
     pub json: bool,
 }
@@ -427,7 +427,7 @@ pub struct Cache {
     /// Remove the cached objects
     #[arg(long)]
     pub clear: bool,
-    /// Print the contents as JSON
+    /// Print JSON
     #[arg(long)]
     pub json: bool,
 }
@@ -444,7 +444,7 @@ Examples:
 
 Exit codes: see kubist --help")]
 pub struct Drop {
-    /// The table's directory, s3://bucket/prefix or cassandra://hosts/keyspace/table
+    /// A directory, s3://bucket/prefix or cassandra://hosts/keyspace/table
     pub table: Location,
     /// Do not ask for confirmation
     #[arg(long)]

@@ -116,10 +116,7 @@ class LeakTest {
         }
     }
 
-    /**
-     * Garbage collection closes the handles of plans. Undelivered events keep plans alive, on a busy
-     * machine of many queries.
-     */
+    /** Garbage collection closes the handles of plans, but undelivered events keep some plans alive. */
     private static long handlesAfterCollection(SparkSession spark, long enough) throws Exception {
         spark.sparkContext().listenerBus().waitUntilEmpty();
         ReferenceQueue<Object> collected = new ReferenceQueue<>();
