@@ -19,20 +19,12 @@ public final class Answer extends Handle {
         fields = Field.all(Json.read(Native.text(Native.columns(number))));
     }
 
-    /**
-     * The columns of the result.
-     *
-     * @return in order
-     */
+    /** {@return the columns of the result, in order} */
     public List<Field> fields() {
         return fields;
     }
 
-    /**
-     * The next batch, which the caller closes.
-     *
-     * @return null at the end
-     */
+    /** {@return the next batch, which the caller closes; null at the end} */
     public Batch next() {
         return next(() -> false);
     }
@@ -57,11 +49,7 @@ public final class Answer extends Handle {
         }
     }
 
-    /**
-     * The cost so far: rows examined, bytes read, by name.
-     *
-     * @return the figures
-     */
+    /** {@return the cost so far by name: rows examined, bytes read} */
     @SuppressWarnings("unchecked")
     public Map<String, Object> stats() {
         return (Map<String, Object>) Json.read(Native.text(Native.stats(number())));

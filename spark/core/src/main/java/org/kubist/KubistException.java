@@ -61,11 +61,7 @@ public final class KubistException extends RuntimeException {
         return new KubistException(known, new String(message, StandardCharsets.UTF_8));
     }
 
-    /**
-     * The kind of error.
-     *
-     * @return the kind
-     */
+    /** {@return the kind of error} */
     public Kind kind() {
         return kind;
     }

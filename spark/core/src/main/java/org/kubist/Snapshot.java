@@ -37,67 +37,45 @@ public final class Snapshot extends Handle {
         return uniform;
     }
 
-    /**
-     * The token of this snapshot; {@link Table#at} opens it in any process.
-     *
-     * @return the token
-     */
+    /** {@return the token of this snapshot, which {@link Table#at} opens in any process} */
     public String token() {
         return token;
     }
 
-    /**
-     * The columns.
-     *
-     * @return in order
-     */
+    /** {@return the columns, in order} */
     public List<Field> fields() {
         return fields;
     }
 
-    /**
-     * The number of all records.
-     *
-     * @return the number
-     */
+    /** {@return the number of all records} */
     public long rows() {
         return rows;
     }
 
-    /**
-     * Steps that every declared writer has committed or abandoned.
-     *
-     * @return ascending
-     */
+    /** {@return the steps that every declared writer has committed or abandoned, ascending} */
     public List<Long> steps() {
         return steps;
     }
 
-    /**
-     * A description of the table.
-     *
-     * @return by name
-     */
+    /** {@return a description of the table, by name} */
     @SuppressWarnings("unchecked")
     public Map<String, Object> description() {
         return (Map<String, Object>) Json.read(Native.text(Native.description(number())));
     }
 
     /**
-     * The matching records.
+     * {@return batches of the matching records}
      *
      * @param query which records
-     * @return their batches
      */
     public Answer query(Query query) {
         return new Answer(Native.query(number(), Native.bytes(query.toString())));
     }
 
     /**
-     * The exact number of matching records.
+     * {@return the exact number of matching records}
      *
      * @param query which records
-     * @return the number
      */
     public long count(Query query) {
         return Native.count(number(), Native.bytes(query.toString()));

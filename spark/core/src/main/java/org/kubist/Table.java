@@ -77,20 +77,12 @@ public final class Table extends Handle {
         return (Map<String, Object>) Json.read(Native.text(Native.held()));
     }
 
-    /**
-     * The location.
-     *
-     * @return as it was opened
-     */
+    /** {@return the location, as it was opened} */
     public String location() {
         return location;
     }
 
-    /**
-     * Pins the newest state.
-     *
-     * @return the snapshot
-     */
+    /** {@return the newest snapshot} */
     public Snapshot snapshot() {
         return moment(null, null);
     }
@@ -108,10 +100,9 @@ public final class Table extends Handle {
     }
 
     /**
-     * The newest state, up to a step.
+     * {@return the newest snapshot, up to a step}
      *
      * @param step a complete step
-     * @return the snapshot
      */
     public Snapshot atStep(long step) {
         return moment(null, step);
@@ -125,10 +116,9 @@ public final class Table extends Handle {
     }
 
     /**
-     * The records of a split.
+     * {@return batches of the records of a split}
      *
      * @param split of this table, possibly from another process
-     * @return their batches
      */
     public Answer read(Split split) {
         return new Answer(Native.readSplit(number(), Native.bytes(split.text())));
