@@ -236,7 +236,7 @@ impl Budget {
         Ok(())
     }
 
-    /// With the table's units, and values rounded as stored, for conditions and sums.
+    /// The batch with the table's units, and values rounded as stored, for conditions and sums.
     fn measured(&self, batch: &RecordBatch) -> Result<RecordBatch> {
         let batch = &self.table.rounded(batch)?;
         let fields = batch.schema_ref().fields().iter().map(|field| match self.schema.field_with_name(field.name()) {

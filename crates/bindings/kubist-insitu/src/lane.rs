@@ -26,6 +26,7 @@ pub struct Lane {
     closed: bool,
 }
 
+/// Work that interrupted calls leave to the next call.
 #[derive(Default)]
 struct Owed {
     filling: usize,

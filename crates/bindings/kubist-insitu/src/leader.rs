@@ -33,6 +33,7 @@ const PAUSE: Duration = Duration::from_micros(500);
 const LONGER: u32 = 8;
 /// Empty polls between checks that all ranks still run.
 const LOOKS: u32 = 200;
+/// Bytes of a rank to read before the next rank's turn.
 const TURN_BYTES: usize = 4 << 20;
 
 pub struct Leader {
@@ -76,6 +77,7 @@ impl Leader {
         let ended = || self.thread.as_ref().is_none_or(JoinHandle::is_finished);
         patience.poll(&what, || Ok(ended().then_some(()))).inspect_err(|_| self.queue.let_go())?;
         if let Some(thread) = self.thread.take() {
+            // The thread catches panics itself.
             let _ = thread.join();
         }
         let Some(failure) = self.ring.failure() else { return Ok(()) };

@@ -250,6 +250,7 @@ impl Queue {
         self.shared.state().closing = true;
         self.shared.changed.notify_all();
         if let Some(thread) = self.thread.take() {
+            // The thread catches panics itself.
             let _ = thread.join();
         }
     }
