@@ -32,8 +32,8 @@ pub unsafe extern "C" fn kubist_count(table: *const KubistTable, query: *const c
     })
 }
 
-/// Returns the matching rows as a stream of batches, which the caller releases. Queries have the same form as
-/// in HTTP and Python; see docs/simulations.md.
+/// Returns the matching rows as a stream of batches. Queries are as in HTTP and Python; see
+/// docs/simulations.md.
 #[no_mangle]
 pub unsafe extern "C" fn kubist_query(
     table: *const KubistTable,
@@ -108,8 +108,8 @@ fn figures(estimate: &kubist::Estimate) -> Figures<'_> {
     }
 }
 
-/// Estimates aggregates with intervals, from a sample as small as the goal permits: {"aggregates":
-/// ["mean(ux)"], "error": 0.01, "within": 2, "where": ...}. Free the JSON result with kubist_string_free.
+/// Estimates aggregates with intervals, from a sample as small as the goal permits, as JSON: {"aggregates":
+/// ["mean(ux)"], "error": 0.01, "within": 2, "where": ...}.
 #[no_mangle]
 pub unsafe extern "C" fn kubist_estimate(
     table: *const KubistTable,
@@ -136,8 +136,8 @@ pub struct KubistRefine {
     hooks: Hooks,
 }
 
-/// Starts a refinement: a query with "start", the sample fraction of the first result, and "factor", by which
-/// it grows with each further result.
+/// Starts a refinement: a query with "start", the sample fraction of the first result, and "factor", its growth
+/// per further result.
 #[no_mangle]
 pub unsafe extern "C" fn kubist_refine(
     table: *const KubistTable,
@@ -157,7 +157,7 @@ pub unsafe extern "C" fn kubist_refine(
     })
 }
 
-/// Returns the next result as a stream, which the caller releases. `found` is 0 after the last one.
+/// Returns the next result as a stream; `found` is 0 after the last one.
 #[no_mangle]
 pub unsafe extern "C" fn kubist_refine_next(
     refine: *const KubistRefine,
@@ -182,7 +182,7 @@ pub unsafe extern "C" fn kubist_refine_next(
     })
 }
 
-/// Ends a refinement. Null is allowed.
+/// Ends a refinement.
 #[no_mangle]
 pub unsafe extern "C" fn kubist_refine_close(refine: *mut KubistRefine) -> KubistStatus {
     guarded!({

@@ -14,14 +14,14 @@ use crate::table::{free, hand_handle_out, handle, no_handle, KubistTable};
 use crate::text::json;
 use crate::writer::KubistWriter;
 
-/// The bytes of memory for `ranks` ranks with `lane_bytes` bytes each; UINT64_MAX if that overflows.
+/// Bytes of memory for `ranks` ranks with `lane_bytes` bytes each; UINT64_MAX if that overflows.
 #[no_mangle]
 pub extern "C" fn kubist_ring_bytes(ranks: u32, lane_bytes: u64) -> u64 {
     Ring::bytes_for(ranks, lane_bytes)
 }
 
-/// Informs the leader of a ring that its rank `rank` has ended, unless it has closed its writer. A process that
-/// is about to lose the memory calls it.
+/// Informs the leader that rank `rank` has ended, unless it has closed its writer. A process that is about to
+/// lose the memory calls it.
 #[no_mangle]
 pub unsafe extern "C" fn kubist_ring_leave(memory: *mut c_void, bytes: u64, rank: u32) -> KubistStatus {
     guarded!({
@@ -70,9 +70,7 @@ pub unsafe extern "C" fn kubist_leader_start(
 }
 
 /// Waits until all ranks have closed their writers and everything is durable; after an error of the leader,
-/// until all ranks have closed or ended. After KUBIST_STATUS_BUSY and KUBIST_STATUS_CANCELLED the leader
-/// continues and can be closed again; otherwise the handle is invalid. A negative timeout counts as 0. Null is
-/// allowed.
+/// until all ranks have closed or ended.
 #[no_mangle]
 pub unsafe extern "C" fn kubist_leader_close(leader: *mut KubistLeader, timeout_seconds: f64) -> KubistStatus {
     guarded!({
@@ -101,8 +99,7 @@ pub unsafe extern "C" fn kubist_leader_close(leader: *mut KubistLeader, timeout_
     })
 }
 
-/// Ends a leader immediately: ranks that still write get an error, and queued steps are dropped. Null is
-/// allowed.
+/// Ends a leader immediately: ranks that still write get an error, and queued steps are dropped.
 #[no_mangle]
 pub unsafe extern "C" fn kubist_leader_abort(leader: *mut KubistLeader) -> KubistStatus {
     guarded!({
@@ -113,9 +110,9 @@ pub unsafe extern "C" fn kubist_leader_abort(leader: *mut KubistLeader) -> Kubis
 }
 
 /// Opens a writer of rank `rank` that writes into the ring of a node. The memory must stay valid until it is
-/// closed. Of a writer's options, "timeout_seconds", "when_full" and the budget apply. An ended step is queued,
-/// and kubist_wait waits for the leader. The leader commits a step once all ranks have ended or abandoned it,
-/// and stops with an error if a rank skips it.
+/// closed. Of a writer's options, "timeout_seconds", "when_full" and the budget apply. Ended steps are queued.
+/// The leader commits a step once all ranks have ended or abandoned it, and stops with an error if a rank skips
+/// it.
 #[no_mangle]
 pub unsafe extern "C" fn kubist_writer_attach(
     table: *const KubistTable,

@@ -10,9 +10,9 @@ use crate::table::handle;
 use crate::text::json;
 use crate::writer::{report, KubistReport, KubistWriter};
 
-/// Number of words in a writer's share of a step, to be summed over all writers.
+/// Number of words in a writer's share of a step, to sum over all writers.
 pub const KUBIST_SHARE_WORDS: u64 = 7436;
-/// Number of values in a share to combine by their maximum over all writers.
+/// Number of values in a share, to combine by their maximum over all writers.
 pub const KUBIST_SHARE_LARGEST: u64 = 8;
 
 const _: () = assert!(KUBIST_SHARE_WORDS as usize == SHARE_WORDS && KUBIST_SHARE_LARGEST as usize == SHARE_LARGEST);
@@ -34,7 +34,7 @@ unsafe fn numbers<'a>(words: *const u64, largest: *const f64) -> Result<(&'a [u6
 
 /// Returns this writer's share in the decision about the open step, which then accepts no more columns:
 /// KUBIST_SHARE_WORDS words to sum over all writers, and KUBIST_SHARE_LARGEST values to combine by their
-/// maximum. After an error, sum the share too: it informs the other writers that this one cannot end the step.
+/// maximum. Also after an error, include the share: it informs the others that this writer cannot end the step.
 #[no_mangle]
 pub unsafe extern "C" fn kubist_step_share(
     writer: *const KubistWriter,

@@ -104,7 +104,7 @@ macro_rules! guarded {
 }
 pub(crate) use guarded;
 
-/// The message of the last failed call on this thread, with table, column and value. Empty if no call failed.
+/// The message of the last failed call on this thread, with table, column and value; empty if no call failed.
 /// It is valid until another call on this thread fails.
 #[no_mangle]
 pub extern "C" fn kubist_message() -> *const c_char {

@@ -58,8 +58,8 @@ pub unsafe fn hand_handle_out<T>(out: *mut *mut T, handle: T) -> Result<()> {
 }
 
 /// Creates a table at a location (a directory or cassandra://hosts/keyspace/table), or opens an existing one
-/// with the same definition. Options: {"columns": {"x": "f64", ...}, "dimensions": {"x": [0, 1], "y": null},
-/// "identity": [...], ...}; docs/simulations.md lists them.
+/// with the same definition. docs/simulations.md lists the options: {"columns": {"x": "f64", ...},
+/// "dimensions": {"x": [0, 1], "y": null}, "identity": [...], ...}.
 #[no_mangle]
 pub unsafe extern "C" fn kubist_table_create(
     location: *const c_char,
@@ -98,7 +98,7 @@ pub unsafe extern "C" fn kubist_table_open(location: *const c_char, table: *mut 
     })
 }
 
-/// Closes a table. Its writers continue. Null is allowed.
+/// Closes a table. Its writers continue.
 #[no_mangle]
 pub unsafe extern "C" fn kubist_table_close(table: *mut KubistTable) -> KubistStatus {
     guarded!({
@@ -108,7 +108,7 @@ pub unsafe extern "C" fn kubist_table_close(table: *mut KubistTable) -> KubistSt
     })
 }
 
-/// Deletes the table at a location. {"force": true} deletes it although a writer is active.
+/// Deletes the table at a location; {"force": true} also while a writer is active.
 #[no_mangle]
 pub unsafe extern "C" fn kubist_table_drop(location: *const c_char, options: *const c_char) -> KubistStatus {
     guarded!({
@@ -119,8 +119,8 @@ pub unsafe extern "C" fn kubist_table_drop(location: *const c_char, options: *co
     })
 }
 
-/// Sets the callbacks of long calls through this table and of handles opened through it afterwards. They run
-/// on threads that call Kubist, during the call. Null removes them.
+/// Sets the callbacks of long calls through this table and of handles opened through it afterwards. Null
+/// removes them.
 #[no_mangle]
 pub unsafe extern "C" fn kubist_table_set_hooks(table: *const KubistTable, hooks: *const KubistHooks) -> KubistStatus {
     guarded!({
@@ -131,8 +131,8 @@ pub unsafe extern "C" fn kubist_table_set_hooks(table: *const KubistTable, hooks
 
 /// Declares the writers of each step: {"count": 4}, or {"names": ["rank-0", ...]}. Queries with "steps" see a
 /// step once all its writers have ended or abandoned it. Repeated calls must declare the same. {"count": 2,
-/// "after": 5} declares other writers for the steps after 5, for a solver that restarts from a checkpoint with
-/// another number of processes. Retract the later steps first.
+/// "after": 5} declares other writers for the steps after 5, when a solver restarts from a checkpoint with
+/// another number of processes; retract the later steps first.
 #[no_mangle]
 pub unsafe extern "C" fn kubist_declare_writers(table: *const KubistTable, writers: *const c_char) -> KubistStatus {
     guarded!({
@@ -149,8 +149,8 @@ pub unsafe extern "C" fn kubist_declare_writers(table: *const KubistTable, write
 }
 
 /// Waits until no writer rank-0, rank-1, ... or node-0, ... is active except the caller's own, {"kind": "rank",
-/// "count": 4}. A restarted solver calls it before it retracts steps, so that the old writers have ended.
-/// "timeout_seconds" is 60 by default.
+/// "count": 4}; up to "timeout_seconds", by default 60. A restarted solver calls it before it retracts steps,
+/// so that the old writers have ended.
 #[no_mangle]
 pub unsafe extern "C" fn kubist_await_writers(table: *const KubistTable, own: *const c_char) -> KubistStatus {
     guarded!({
@@ -164,8 +164,8 @@ pub unsafe extern "C" fn kubist_await_writers(table: *const KubistTable, own: *c
     })
 }
 
-/// Retracts every step after `step`, of all writers, so that a solver that restarts from a checkpoint continues
-/// there. Stop the old writers first. `rows`, if not null, receives the number of retracted rows.
+/// Retracts every step after `step`, of all writers, so that a restarted solver continues there. Stop the old
+/// writers first. `rows`, if not null, receives the number of retracted rows.
 #[no_mangle]
 pub unsafe extern "C" fn kubist_retract_after(table: *const KubistTable, step: i64, rows: *mut u64) -> KubistStatus {
     guarded!({
@@ -181,9 +181,9 @@ pub unsafe extern "C" fn kubist_retract_after(table: *const KubistTable, step: i
     })
 }
 
-/// Changes settings of the table: {"compression": "small", "strata": "windows", "shared": true}. Compression
-/// and strata apply to new data (kubist_optimize with "recompress" rewrites the rest); "shared" lets several
-/// machines write to it.
+/// Changes settings: {"compression": "small", "strata": "windows", "shared": true}. Compression and strata
+/// apply to new data (kubist_optimize with "recompress" rewrites the rest); "shared" lets several machines
+/// write.
 #[no_mangle]
 pub unsafe extern "C" fn kubist_alter(table: *const KubistTable, settings: *const c_char) -> KubistStatus {
     guarded!({
@@ -203,7 +203,7 @@ pub unsafe extern "C" fn kubist_alter(table: *const KubistTable, settings: *cons
 }
 
 /// Improves the layout, so that queries read less. Options: {"debt_share": 0.1, "replication": "none",
-/// "recompress": true}. `report`, if not null, receives JSON; free it with kubist_string_free.
+/// "recompress": true}. `report`, if not null, receives JSON.
 #[no_mangle]
 pub unsafe extern "C" fn kubist_optimize(
     table: *const KubistTable,
@@ -227,7 +227,7 @@ pub unsafe extern "C" fn kubist_optimize(
     })
 }
 
-/// Describes the table as JSON: columns, sizes, layout. Free it with kubist_string_free.
+/// Describes the table as JSON: columns, sizes, layout.
 #[no_mangle]
 pub unsafe extern "C" fn kubist_table_info(table: *const KubistTable, info: *mut *mut c_char) -> KubistStatus {
     guarded!({
@@ -240,7 +240,7 @@ pub unsafe extern "C" fn kubist_table_info(table: *const KubistTable, info: *mut
     })
 }
 
-/// The last step that every declared writer has ended or abandoned. `found` is 0 if there is none.
+/// The last step that every declared writer has ended or abandoned; `found` is 0 if there is none.
 #[no_mangle]
 pub unsafe extern "C" fn kubist_last_step(table: *const KubistTable, step: *mut i64, found: *mut i32) -> KubistStatus {
     guarded!({

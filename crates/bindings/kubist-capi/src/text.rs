@@ -67,7 +67,7 @@ pub unsafe fn set<T>(out: *mut T, what: &str, value: T) -> Result<()> {
     Ok(())
 }
 
-/// Frees text that a call returned. Null is allowed.
+/// Frees text that a call returned.
 #[no_mangle]
 pub unsafe extern "C" fn kubist_string_free(text: *mut c_char) {
     if !text.is_null() {

@@ -122,8 +122,8 @@ pub unsafe extern "C" fn kubist_writer_open(
     })
 }
 
-/// Begins a step. Step numbers increase: a lower one is refused here if steps are queued, otherwise when it
-/// ends.
+/// Begins a step. Step numbers must increase, which is checked here if steps are queued, otherwise at the end
+/// of the step.
 #[no_mangle]
 pub unsafe extern "C" fn kubist_begin_step(writer: *const KubistWriter, step: i64) -> KubistStatus {
     guarded!({
@@ -134,7 +134,7 @@ pub unsafe extern "C" fn kubist_begin_step(writer: *const KubistWriter, step: i6
 }
 
 /// Copies a column of the step: `count` values of `type`, a KubistType, at a distance of `stride` bytes; 0
-/// means contiguous. The memory may be reused after the call.
+/// means contiguous.
 #[no_mangle]
 pub unsafe extern "C" fn kubist_put(
     writer: *const KubistWriter,
@@ -157,8 +157,8 @@ pub unsafe extern "C" fn kubist_put(
     })
 }
 
-/// Adds rows with all columns: a struct array of Arrow's C data interface. Takes ownership of the array, also
-/// after an error, unless a pointer is null. The caller keeps the schema.
+/// Adds rows with all columns: a struct array of Arrow's C data interface, which the writer owns afterwards,
+/// also after an error, unless a pointer is null. The caller keeps the schema.
 #[no_mangle]
 pub unsafe extern "C" fn kubist_put_arrow(
     writer: *const KubistWriter,
@@ -242,9 +242,7 @@ pub unsafe extern "C" fn kubist_wait(writer: *const KubistWriter, step: i64, tim
     })
 }
 
-/// Waits for queued steps, and closes the writer; an open step is discarded. After KUBIST_STATUS_BUSY and
-/// KUBIST_STATUS_CANCELLED the writer continues and can be closed again; otherwise the handle is invalid. A
-/// negative timeout counts as 0. Null is allowed.
+/// Waits for queued steps, and closes the writer; an open step is discarded.
 #[no_mangle]
 pub unsafe extern "C" fn kubist_writer_close(writer: *mut KubistWriter, timeout_seconds: f64) -> KubistStatus {
     guarded!({
@@ -264,7 +262,7 @@ pub unsafe extern "C" fn kubist_writer_close(writer: *mut KubistWriter, timeout_
     })
 }
 
-/// Closes the writer immediately: queued steps are dropped, as if the process had ended. Null is allowed.
+/// Closes the writer immediately: queued steps are dropped, as if the process had ended.
 #[no_mangle]
 pub unsafe extern "C" fn kubist_writer_abort(writer: *mut KubistWriter) -> KubistStatus {
     guarded!({
