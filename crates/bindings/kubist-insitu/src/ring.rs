@@ -153,7 +153,7 @@ pub fn kind_of_values(name: &str, array: &ArrayRef) -> Result<Kind> {
 ///
 /// # Errors
 ///
-/// As [`kind_of_values`].
+/// `Unsupported` for types that are no [`Kind`], and for nulls.
 pub fn bytes_of(name: &str, array: &ArrayRef) -> Result<Vec<u8>> {
     let kind = kind_of_values(name, array)?;
     let mut bytes = buffer(array.len() * kind.bytes())?;

@@ -77,7 +77,7 @@ impl StepWriter {
     ///
     /// # Errors
     ///
-    /// As [`open_writer`].
+    /// `Busy` if the name stays in use; as `Table::writer`.
     pub fn open(table: &Table, options: &StepOptions, patience: &Patience) -> Result<StepWriter> {
         let budget = Budget::of(table, &options.budget, options.when_full == WhenFull::Thin)?;
         let layout = Layout::of(table)?;
