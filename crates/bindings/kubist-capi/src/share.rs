@@ -60,7 +60,7 @@ pub unsafe extern "C" fn kubist_step_share(
 }
 
 /// Ends the step with the combined shares of all writers; its rows within the budget are then durable or
-/// queued. Options and report are those of kubist_end_step, which ends the step if this returns
+/// queued. Options and report are those of kubist_end_step, with which to end the step after
 /// KUBIST_STATUS_BUSY. If another writer cannot end the step, this returns KUBIST_STATUS_UNAVAILABLE and the
 /// step stays open.
 #[no_mangle]

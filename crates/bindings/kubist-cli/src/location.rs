@@ -5,7 +5,7 @@ use std::fmt;
 use std::ops::Deref;
 use std::str::FromStr;
 
-/// The full text for the engine; it displays without the password.
+/// It dereferences to the full text for the engine, and displays without the password.
 #[derive(Clone)]
 pub struct Location {
     given: String,

@@ -18,7 +18,7 @@ const KIB: f64 = 1024.0;
 /// Sizes of measured requests. The model does not extrapolate.
 const SMALLEST: f64 = 4.0 * KIB;
 const LARGEST: f64 = 1024.0 * KIB;
-/// Without a table.
+/// Defaults if there is no table.
 const ROWS: u64 = 1_000_000;
 const ROW_BYTES: f64 = 36.0;
 /// Largest fraction of a client's time for choosing replicas.

@@ -25,10 +25,10 @@ const CHECK_INTERVAL: Duration = Duration::from_millis(50);
 const END_LIMIT: Duration = Duration::from_secs(3);
 /// The free ports there are unknown.
 const PORT_ATTEMPTS: usize = 4;
-/// For the error message.
+/// Lines of standard error to keep for the message.
 const KEPT_LINES: usize = 8;
 const SCHEME: &str = "ssh://";
-/// Of a failed ssh, and of a shell that does not find a command.
+/// Exit codes of a failed ssh, and of a shell that does not find the command.
 const SSH_FAILED: i32 = 255;
 const COMMAND_NOT_FOUND: i32 = 127;
 

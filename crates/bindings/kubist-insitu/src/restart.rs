@@ -10,9 +10,11 @@ use crate::patience::Patience;
 
 const KINDS: [&str; 2] = ["rank", "node"];
 
+/// Waits until no job writer is active except the caller's own, `count` of `kind`.
+///
 /// # Errors
 ///
-/// `Busy` names an active writer, other than the caller's `count` of `kind`; `Cancelled`; a storage error.
+/// `Busy` names an active writer; `Cancelled`; a storage error.
 pub fn await_other_writers(table: &Table, kind: &str, count: u64, patience: &Patience) -> Result<()> {
     for name in table.writer_names()? {
         if is_other(&name, kind, count) {
