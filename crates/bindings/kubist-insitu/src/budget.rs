@@ -34,11 +34,11 @@ pub const SHARE_LARGEST: usize = persist::MOST;
 /// Limits per step; by default none.
 #[derive(Clone, Debug, Default, PartialEq, Hash)]
 pub struct BudgetOptions {
-    /// Over all writers.
+    /// Largest number of records in a step, over all writers.
     pub rows_per_step: Option<u64>,
-    /// Bytes of values over all writers, before encoding.
+    /// Largest number of bytes of their values, before encoding.
     pub bytes_per_step: Option<u64>,
-    /// Bytes in `steps` steps together.
+    /// Largest number of bytes in `steps` steps together.
     pub bytes: Option<u64>,
     pub steps: Option<u64>,
     /// A condition on columns whose records are kept at any priority.

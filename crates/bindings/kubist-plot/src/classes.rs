@@ -95,7 +95,7 @@ impl Classes {
         self.values.len()
     }
 
-    /// In [0, 1].
+    /// The middle of the value's segment of the colour bar, in [0, 1].
     pub(crate) fn share(&self, value: f64) -> Option<f64> {
         let place = self.values.iter().position(|known| known.total_cmp(&value).is_eq())?;
         Some((place as f64 + 0.5) / self.count() as f64)

@@ -29,7 +29,7 @@ pub(crate) struct Colors {
 #[derive(Clone, Copy, Default)]
 struct Density {
     per_weight: f64,
-    /// In the same unit.
+    /// The greatest density of a pixel so far, in the same unit.
     densest: f64,
 }
 

@@ -109,7 +109,7 @@ pub(crate) struct Ramp {
 impl Ramp {
     /// Leaves out an end of the map that is too close to `background`.
     pub fn on(map: Colormap, background: Color) -> Ramp {
-        /// Of 255.
+        /// Least difference in luminance from the background, of 255.
         const APART: f64 = 30.0;
         const STEP: f64 = 0.01;
         const MOST: usize = 32;

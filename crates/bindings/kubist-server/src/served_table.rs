@@ -14,7 +14,7 @@ use serde_json::{Value, json};
 
 use crate::problem::Result;
 
-/// In addition to the newest.
+/// Open snapshots in addition to the newest.
 const KEPT: usize = 16;
 
 pub struct ServedTable {

@@ -26,7 +26,7 @@ pub fn object(file: &[u8], change: impl FnOnce(&mut Vec<u8>)) -> Vec<u8> {
     [&file[..HEADER], &length, &checksum.to_le_bytes(), &value].concat()
 }
 
-/// Later frames move.
+/// A log file with another payload in one frame; later frames move.
 pub fn log(file: &[u8], which: usize, change: impl FnOnce(&mut Vec<u8>)) -> Vec<u8> {
     let (mut payloads, mut at) = (Vec::new(), HEADER);
     while let Some(length) = u32_at(file, at) {
@@ -149,7 +149,7 @@ pub fn pieces(at: &Path) -> Vec<Piece> {
     found
 }
 
-/// From offset `from`.
+/// The parts that the sections of an entry refer to, from offset `from`.
 fn of_entry(bytes: &[u8], from: usize, grids: &mut BTreeMap<u32, usize>, found: &mut Vec<Piece>) {
     let mut sections = Cursor(bytes.get(from..).unwrap_or_default());
     while let (Some(tag), Some(length)) = (sections.u16(), sections.u32()) {
