@@ -28,6 +28,7 @@ pub(crate) struct Colors {
 
 #[derive(Clone, Copy, Default)]
 struct Density {
+    /// Rows per pixel for a weight of 1.
     per_weight: f64,
     /// The greatest density of a pixel so far, in the same unit.
     densest: f64,
