@@ -125,6 +125,7 @@ impl<'a> Asked<'a> {
 
     fn picture(&self, mut points: Points, fraction: f64, caption: &str) -> Result<Picture> {
         let Asked { command, look, x, y, .. } = self;
+        // Red, green and blue are the colours themselves.
         let color = self.color.first().filter(|_| self.color.len() == 1);
         let kind = color.map(kubist_plot::kind).unwrap_or_default();
         if kind == Kind::Texts && (command.log || command.range.is_some()) {
