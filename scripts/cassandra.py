@@ -8,12 +8,12 @@
     cassandra.py start N          restarts node N with its data
     cassandra.py down             stops all nodes and deletes their data
 
-Cassandra comes from Maven Central (about 70 MB, once). It needs Java 17, from JAVA_HOME, the path,
-or /usr/lib/jvm. All files are in the folder CASSANDRA_HOME, or .cassandra, and only processes from
-there are stopped. CASSANDRA_NETWORK is the start of their addresses, by default 127.0.0, so that
-clusters of two networks can run side by side. Jars in the folder CASSANDRA_PLUGINS are added to the
-class path. The nodes are for trials and tests only: they keep acknowledged data through kill -9,
-but do not sync their commit log, so a power failure may lose it.
+It needs Java 17, from JAVA_HOME, the path, or /usr/lib/jvm. Cassandra comes from Maven Central
+(about 70 MB, once). All files are in the folder CASSANDRA_HOME, or .cassandra, and only processes
+from there are stopped. CASSANDRA_NETWORK is the start of their addresses, by default 127.0.0, so
+that clusters of two networks can run side by side. Jars in the folder CASSANDRA_PLUGINS are added
+to the class path. The nodes are for tests only: a power failure may lose acknowledged data, because
+they do not sync their commit log.
 
 User and password of the secure node are both cassandra; its certificate is in node-9/ca.pem.
 """

@@ -7,12 +7,10 @@ and exits with 1 if there is one. `--summary` prints a table of counts instead o
 
 A module is a file. It may import its children and they may import it, because in Rust they are one
 unit. The children of a module, each with all modules below it, must not form a ring: `a -> b::c`
-and `b -> a` is one. Every import counts: in a function, under TYPE_CHECKING, of a type only, or as
-a path such as `crate::a::f()` without `use`. A re-exported name counts as an import of the module
-that defines it and of the module in the path. Rust tests (`#[cfg(test)]`, `tests/`, `examples/`)
-are not read.
-
-Not detected: a call of a method that another module adds to a type (`impl Table` in `alter.rs`).
+and `b -> a` is one. Every import counts, also in a function, under TYPE_CHECKING, of a type only,
+or in a path without `use`. A re-exported name counts as an import of its own module and of the
+module in the path. Rust tests are not read. A call of a method that another module adds to a type
+(`impl Table` in `alter.rs`) is not detected.
 """
 
 from __future__ import annotations

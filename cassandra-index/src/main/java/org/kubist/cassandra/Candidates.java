@@ -26,13 +26,11 @@ import org.apache.cassandra.io.sstable.format.SSTableReader;
 /**
  * The primary keys that a query may select, in token order, each once.
  *
- * <p>Guarantee: the keys contain every row that the query selects. {@link Search} reads each row to decide
- * whether it is selected.
+ * <p>Guarantee: the keys contain every row that the query selects; {@link Search} reads the rows to decide.
  *
- * <p>A row is pruned in a memtable or SSTable only if it is a point outside the box, and no other memtable
- * or SSTable with that partition can have its timestamp. All dimensions of a point have one timestamp, so
- * the merged row has either all or none of them. Only with another source of the same timestamp does
- * Cassandra mix both. Loose rows are never pruned by the box.
+ * <p>A row is pruned in a memtable or SSTable only if it is a point outside the box, and no other source
+ * with that partition can have its timestamp. The merged row has either all or none of a point's
+ * dimensions, unless Cassandra mixes sources of the same timestamp. Loose rows are never pruned by the box.
  */
 final class Candidates implements Closeable {
     private final KubistIndex index;

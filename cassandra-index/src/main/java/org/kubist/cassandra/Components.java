@@ -27,10 +27,8 @@ import org.slf4j.Logger;
 import org.slf4j.LoggerFactory;
 
 /**
- * The index's component of each SSTable: written with the SSTable or built later, opened, verified,
- * removed.
- *
- * <p>Without a usable component, queries read the SSTable itself, which is only slower.
+ * The index's component of each SSTable. Without a usable one, queries read the SSTable itself, only
+ * slower.
  */
 final class Components {
     private static final Logger LOG = LoggerFactory.getLogger(Components.class);

@@ -61,10 +61,7 @@ public final class KubistIndex implements Index {
     private final IndexMetadata metadata;
     final Dimensions dimensions;
     final Priority priority;
-    /**
-     * Names columns, types and seed. A component with another definition belongs to an earlier index of
-     * this name.
-     */
+    /** Names columns, types and seed; another definition belongs to an earlier index of this name. */
     final String definition;
     final Components components;
 
@@ -251,10 +248,7 @@ public final class KubistIndex implements Index {
         return dimensions.indexOf(column) >= 0;
     }
 
-    /**
-     * Refuses writes of some dimensions only, because replicas that miss one of them could never find the
-     * row together.
-     */
+    /** Refuses writes of some dimensions only: replicas that miss one could never find the row. */
     @Override
     public void validate(PartitionUpdate update, ClientState state) {
         for (Row row : update) {
@@ -359,10 +353,7 @@ public final class KubistIndex implements Index {
             return KubistIndex.this.getComponents();
         }
 
-        /**
-         * Builds missing or damaged components. Cassandra calls it for SSTables that were streamed or
-         * imported.
-         */
+        /** Builds missing or damaged components of SSTables that were streamed or imported. */
         @Override
         public boolean validateSSTableAttachedIndexes(Collection<SSTableReader> sstables, boolean throwOnIncomplete,
                 boolean validateChecksum) {
@@ -397,8 +388,8 @@ public final class KubistIndex implements Index {
         }
 
         /**
-         * If replicas are compared, {@link Search} applies the conditions on dimensions, because it must
-         * see loose rows.
+         * If replicas are compared, {@link Search} applies these conditions, because it must see loose
+         * rows.
          */
         @Override
         public RowFilter postIndexQueryFilter() {

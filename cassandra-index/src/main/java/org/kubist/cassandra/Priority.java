@@ -26,11 +26,11 @@ import org.apache.cassandra.schema.ColumnMetadata;
 import org.apache.cassandra.schema.TableMetadata;
 
 /**
- * The priority of a row: Kubist's hash of its primary key, an unsigned 64-bit integer.
+ * The priority of a row, which never changes: Kubist's hash of its primary key (FORMAT.md, "Priorities"),
+ * an unsigned 64-bit integer.
  *
- * <p>A Kubist table with the same seed, whose identity has the columns of the primary key in the same
- * order, has equal priorities, so both give the same sample. FORMAT.md, "Priorities", defines the hash. The
- * primary key, and so the priority, of a row never changes.
+ * <p>A Kubist table with the same seed and the columns of the primary key as identity, in the same order,
+ * has equal priorities, and so gives the same sample.
  */
 final class Priority {
     private static final byte NULL = 0, BOOLEAN = 1, INTEGER = 2, FLOAT = 4, NAN = 5, TEXT = 7, BINARY = 8;
