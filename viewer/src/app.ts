@@ -1,7 +1,4 @@
-/**
- * The user's actions: each changes the state, then starts requests and drawing. Also creates the parts of
- * the page.
- */
+/** The user's actions: each changes the state, then starts requests and drawing. Also creates the page's parts. */
 
 import * as api from "./api";
 import { capture } from "./capture";

@@ -1,6 +1,4 @@
-/**
- * Renders the picture as a figure of any size: the same points in the figure's colours, as PNG, SVG or PDF.
- */
+/** Renders the picture as a figure of any size: the same points in the figure's colours, as PNG, SVG or PDF. */
 
 import type { Drawing } from "./drawing";
 import { FAMILY, Figure, FIGURE_INKS, type Content, type Ends, type FigureSpec } from "./figure";

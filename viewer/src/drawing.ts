@@ -208,10 +208,7 @@ export class Drawing {
     this.roi.set(view.roi, view.axes);
   }
 
-  /**
-   * Fits the scene to the extremes of the loaded rows, with `anew` only those on the screen. Returns
-   * whether the cells suit the new frame badly.
-   */
+  /** Fits the scene to the loaded rows, with `anew` only those on the screen; true if the cells suit it badly. */
   refit(anew: boolean): boolean {
     const { current } = this.requests;
     const { view } = this.state;

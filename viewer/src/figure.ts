@@ -1,7 +1,4 @@
-/**
- * A figure for a paper, like `kubist plot`: the picture at any size, with axes, scale bar, legend, title
- * and caption.
- */
+/** A figure for a paper, like `kubist plot`: any size, with axes, scale bar, legend, title and caption. */
 
 import type { Column } from "./api";
 import { labelOf, marksOf } from "./axismarks";

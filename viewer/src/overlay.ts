@@ -140,10 +140,7 @@ export class Overlay {
     }
   }
 
-  /**
-   * Round numbers along the left and lower side of the rows, or of the picture if the rows extend beyond
-   * it.
-   */
+  /** Round numbers along the left and lower side of the rows, or of the picture if the rows extend beyond it. */
   private flat(scene: Scene, columns: Column[]): void {
     const { at, width, height } = this;
     const { frame } = scene;

@@ -139,9 +139,7 @@ export class Scene extends Viewpoint {
     else geometry.setAttribute(name, new BufferAttribute(values, 1));
   }
 
-  /**
-   * The fraction of a point with standard ink (0 if all are the same), and the progress of the transition.
-   */
+  /** The fraction of a point with standard ink (0 if all are the same), and the progress of the transition. */
   setReference(reference: number, share: number): void {
     const { material, isFlat } = this;
     material.uniforms.reference.value = reference;

@@ -170,10 +170,7 @@ export class SecondPlot {
     this.context = canvas.getContext("2d")!;
   }
 
-  /**
-   * Draws the content and returns its plot area. `colorOf`: colour of a row, or of a value of the first
-   * column.
-   */
+  /** Draws the content and returns its plot area. `colorOf`: colour of a row, or of a value of the first column. */
   draw(content: Content, ranges: Range[], inks: Inks, colorOf: (row: number, value: number) => string): Plot {
     const { canvas, context } = this;
     const ratio = devicePixelRatio || 1;

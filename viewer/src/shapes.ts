@@ -1,7 +1,4 @@
-/**
- * Lines, areas and texts of a picture: painted on a canvas, or written as SVG (src/svg.ts) or PDF
- * (src/pdf.ts).
- */
+/** Lines, areas and texts of a picture: painted on a canvas, or written as SVG (src/svg.ts) or PDF (src/pdf.ts). */
 
 import type { Rect } from "./figurelayout";
 

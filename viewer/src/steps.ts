@@ -9,10 +9,7 @@
 const DIGITS = [1, 2, 5];
 /** Most multiples of a step to search. */
 const MOST_MULTIPLES = 1000;
-/**
- * Multiples within this distance of a range's ends, in steps, count as inside, because the ends are
- * rounded.
- */
+/** Multiples within this distance of a range's ends, in steps, count as inside, because the ends are rounded. */
 const SLACK = 1e-9;
 /** A few roundings, in units of 2^-53 steps. */
 const OFF = 8;

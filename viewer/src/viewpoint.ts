@@ -132,10 +132,7 @@ export class Viewpoint {
     this.isHoming = false;
   }
 
-  /**
-   * A position that shows the whole box from slightly to the side and above, with the first axis horizontal
-   * and the second one up.
-   */
+  /** A position that shows the whole box: first axis horizontal, second one up, slightly from side and above. */
   private viewOfAll(): Vector3 {
     const { frame } = this;
     const sides = [0, 1, 2].map((axis) => frame.half(axis));

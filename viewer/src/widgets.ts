@@ -67,10 +67,7 @@ export interface BrushOptions {
   changed(low: number | null, high: number | null, done: boolean): void;
 }
 
-/**
- * A histogram with a range: drag an end, the range, or a new one; a double click removes it. The bounds can
- * also be typed.
- */
+/** A histogram with a range, which can be dragged or typed, and which a double click removes. */
 export class Brush {
   readonly root: HTMLElement;
   private readonly canvas = el("canvas", { className: "histogram", tabIndex: 0 });

@@ -129,10 +129,7 @@ function strip({ low, high }: Part, axis: number, share: number): { low: number[
   return { low: low.map((end, k) => (k === axis ? ends[0] : end)), high: high.map((end, k) => (k === axis ? ends[1] : end)) };
 }
 
-/**
- * Ink against rows in strips on both sides of borders, in standard deviations; by chance alone, the mean
- * square is about 1.
- */
+/** Ink against rows on both sides of borders, in standard deviations; by chance, the mean square is about 1. */
 function steps(tree: Tree, records: Record[]): number {
   const drawn = drawnOf(tree);
   let [sum, count] = [0, 0];
@@ -152,10 +149,7 @@ function steps(tree: Tree, records: Record[]): number {
   return count > 0 ? sum / count : 1;
 }
 
-/**
- * The difference of grain (ink of a standard point) across borders in powers of two, with and without
- * blending.
- */
+/** The difference of grain (ink of a standard point) across borders in powers of two, with and without blending. */
 function grains(tree: Tree): { blended: number; plain: number; borders: number } {
   const drawn = drawnOf(tree);
   const parts = partsOf(tree.root);

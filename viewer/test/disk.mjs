@@ -7,10 +7,7 @@ import { join } from "node:path";
 
 const TYPES = { html: "text/html; charset=utf-8", js: "text/javascript; charset=utf-8", css: "text/css; charset=utf-8" };
 
-/**
- * Serves the page in `directory` in front of the server at `url`; returns its URL and a function to stop
- * it.
- */
+/** Serves the page in `directory` in front of the server at `url`; returns its URL and a function to stop it. */
 export async function fromDisk(directory, url, port) {
   const upstream = new URL(url);
   const server = createServer((asked, answer) => {

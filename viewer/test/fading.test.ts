@@ -1,7 +1,4 @@
-/**
- * Point weights change without jumps and the sum of ink stays correct, while cells arrive or leave and the
- * view moves.
- */
+/** Point weights change without jumps and the sum of ink stays correct while cells and the view change. */
 
 import assert from "node:assert/strict";
 import { test } from "node:test";

@@ -63,10 +63,7 @@ function correlation(a, b) {
   return ab / Math.sqrt(aa * bb);
 }
 
-/**
- * The correlation of a block's expected ink with the truth. `drawn`: the weights drawn there; `chance`:
- * their sampling variance.
- */
+/** The correlation of a block's expected ink with the truth, from the weights drawn there and their variance. */
 function expected(ink, truth, drawn, chance) {
   const sum = (values) => values.reduce((sum, value) => sum + value, 0);
   const unit = sum(ink) / sum(drawn);

@@ -48,9 +48,7 @@ export async function newPage(browser, options) {
   return page;
 }
 
-/**
- * Opens this URL with this view and waits until it is loaded; with few points, software rendering is fast.
- */
+/** Opens this URL with this view and waits until it is loaded; with few points, software rendering is fast. */
 export async function visit(browser, url, view = "", options = {}) {
   const page = await newPage(browser, { viewport: { width: 1280, height: 800 }, ...options });
   await page.goto(`${url}#theme=dark${/\blimit=/.test(view) ? "" : "&limit=40000"}&${view}`);

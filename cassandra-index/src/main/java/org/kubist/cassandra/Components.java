@@ -26,10 +26,7 @@ import org.apache.cassandra.utils.TimeUUID;
 import org.slf4j.Logger;
 import org.slf4j.LoggerFactory;
 
-/**
- * The index's component of each SSTable. Without a usable one, queries read the SSTable itself, only
- * slower.
- */
+/** The index's component of each SSTable. Without a usable one, queries read the SSTable itself, only slower. */
 final class Components {
     private static final Logger LOG = LoggerFactory.getLogger(Components.class);
 

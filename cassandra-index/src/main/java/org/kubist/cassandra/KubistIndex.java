@@ -387,10 +387,7 @@ public final class KubistIndex implements Index {
             return KubistIndex.this.searcherFor(command);
         }
 
-        /**
-         * If replicas are compared, {@link Search} applies these conditions, because it must see loose
-         * rows.
-         */
+        /** If replicas are compared, {@link Search} applies these conditions, because it must see loose rows. */
         @Override
         public RowFilter postIndexQueryFilter() {
             if (filter.isStrict()) return filter;

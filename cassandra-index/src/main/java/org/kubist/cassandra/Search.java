@@ -31,8 +31,8 @@ import org.apache.cassandra.utils.btree.BTreeSet;
  * The rows of a query on this node.
  *
  * <p>Candidates' rows are read on request in token order, so memory is bounded by a batch of rows, and a
- * page costs only its own rows. A query of one partition reads the partition. A scan of all rows is faster
- * for a sample of a large fraction without a box.
+ * page costs only its own rows. A query of one partition reads the partition. A sample of a large fraction
+ * without a box scans all rows, because that is faster.
  */
 final class Search implements Index.Searcher {
     /** Above it, a scan is faster, because reading a row by its key costs several times a row of a scan. */

@@ -10,10 +10,7 @@ import java.util.List;
 import java.util.Locale;
 import java.util.Random;
 
-/**
- * Compares writes and queries with the index to the same rows without an index: {@code make
- * bench-cql-index}.
- */
+/** Compares writes and queries with the index to the same rows without an index: {@code make bench-cql-index}. */
 final class Bench {
     private static final int TURNS = 5, IN_FLIGHT = 64;
     /** A box of a tenth of the volume in each of two dimensions is 1 % of uniform rows. */

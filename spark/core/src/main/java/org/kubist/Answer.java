@@ -4,10 +4,7 @@ import java.util.List;
 import java.util.Map;
 import java.util.function.BooleanSupplier;
 
-/**
- * The batches of a query result, for one thread. An interrupt of the thread ends the call; closing the
- * result stops the query.
- */
+/** The batches of a query result, for one thread. An interrupt ends the call; closing stops the query. */
 public final class Answer extends Handle {
     /** Longest native call, after which an interrupt is noticed. */
     private static final int PATIENCE_MILLIS = 100;

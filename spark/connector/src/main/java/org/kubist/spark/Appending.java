@@ -14,9 +14,7 @@ import org.kubist.KubistException;
 import org.kubist.Table;
 import org.kubist.Writer;
 
-/**
- * The driver's part of a job: appends the files of finished tasks while others still run, and commits once.
- */
+/** The driver's part of a job: appends the files of finished tasks while others still run, and commits once. */
 final class Appending implements AutoCloseable {
     private final String location;
     private final String name;

@@ -57,10 +57,7 @@ final class KubistReader implements PartitionReader<ColumnarBatch> {
         }
     }
 
-    /**
-     * Rows per Spark batch, as in Spark's own readers. A cancelled task ends before the next batch, and
-     * Spark may process each row slowly.
-     */
+    /** Rows per batch, as in Spark's own readers. A cancelled task ends before the next batch. */
     private static final int MOST_ROWS = 4096;
 
     private final StructType columns;

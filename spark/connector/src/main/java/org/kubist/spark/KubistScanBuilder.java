@@ -105,10 +105,7 @@ class KubistScanBuilder
         return left.toArray(Predicate[]::new);
     }
 
-    /**
-     * The number of leading conditions that the engine accepts in combination, which may be too long even
-     * if each is short.
-     */
+    /** The number of leading conditions that the engine accepts together; all of them may be too long. */
     private int together(List<String> where) {
         int fits = 0;
         int tooMany = where.size() + 1;

@@ -51,10 +51,7 @@ final class KubistWrite {
             return createWriter(partition, task);
         }
 
-        /**
-         * The driver created the folder. A task that starts after the job was aborted finds none, and
-         * fails.
-         */
+        /** The driver created the folder. A task that starts after the job was aborted finds none, and fails. */
         private Path file(int partition, long task) {
             return Path.of(folder(), "part-" + partition + "-" + task + "-" + UUID.randomUUID() + ".arrows");
         }

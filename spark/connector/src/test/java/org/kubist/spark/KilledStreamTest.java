@@ -27,10 +27,7 @@ import org.kubist.Snapshot;
 import org.kubist.Table;
 import org.kubist.Writer;
 
-/**
- * A stream between two tables whose driver or executor is killed at random times. After the last restart
- * each row was copied exactly once.
- */
+/** A stream whose driver or executor is killed at random times still copies each row exactly once. */
 class KilledStreamTest {
     private static final int ROWS_OF_A_STEP = 5000;
     private static final String TABLE =
