@@ -145,7 +145,7 @@ pub struct Add {
     /// The person responsible for it
     #[arg(long)]
     pub owner: Option<String>,
-    /// What it is
+    /// The kind of the entry
     #[arg(long, default_value = "table")]
     pub kind: String,
 }
