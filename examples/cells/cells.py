@@ -102,8 +102,10 @@ def mask_of(row: dict[str, object]) -> Array:
     return bits.reshape(shape).astype(bool)
 
 
-def commit_tiles(image: Path, table: Path, tile: int, numbers: list[int]) -> None:
-    """Segments tiles and commits their cells: the work of one process."""
+def commit_tiles(
+    image: Path, table: Path, tile: int, numbers: list[int], name: str
+) -> None:
+    """Segments tiles and commits their cells: the work of one process, with a writer of its own."""
     pixels = np.load(image, mmap_mode="r")
     parts: dict[int, list[dict[str, object]]] = {INNER: [], PROVISIONAL: []}
     for number, rows, columns in tiles(pixels.shape, tile):
@@ -123,7 +125,7 @@ def commit_tiles(image: Path, table: Path, tile: int, numbers: list[int]) -> Non
             parts[step].append(
                 cell(number, label, found[high, wide] == label, top, left)
             )
-    with kubist.open(table) as t, t.writer() as writer:
+    with kubist.open(table) as t, t.writer(name) as writer:
         for step, cells in parts.items():
             writer.append(pa.Table.from_pylist(cells, SCHEMA))
             writer.commit(step=step)
@@ -296,7 +298,10 @@ def run(
     numbers = [number for number, *_ in tiles(pixels.shape, tile)]
     shares = [numbers[first::processes] for first in range(processes)]
     with multiprocessing.get_context("spawn").Pool(processes) as pool:
-        arguments = [(folder / "image.npy", location, tile, share) for share in shares]
+        arguments = [
+            (folder / "image.npy", location, tile, share, f"process-{number}")
+            for number, share in enumerate(shares)
+        ]
         pool.starmap(commit_tiles, arguments)
     segmented = len(t)
 

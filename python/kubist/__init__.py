@@ -50,10 +50,9 @@ A row's *priority* is a fixed number, uniform in [0, 1), that depends on its ide
 *sample=p* returns the rows with a priority below p: a uniform sample of that fraction, the same on
 every machine, and a subset of every finer sample.
 
-Start with `create`, `open`, `Table`, `Result`. All errors derive from `Error`. The GIL is released
-while Kubist works, and Ctrl-C stops any call. NumPy, pyarrow, pandas and Polars are needed only
-for the methods named after them (pyarrow also for iteration, ``schema`` and lists of Python
-values).
+Start with `create`, `open`, `Table`, `Result`. All errors derive from `Error`. Kubist releases the
+GIL while it works, and Ctrl-C stops any call. Only the methods named after NumPy, pyarrow, pandas
+and Polars need them (pyarrow also for iteration, ``schema`` and lists of Python values).
 """
 
 from ._create import create, open
@@ -210,7 +209,7 @@ __all__ = [
 
 
 def __getattr__(name: str) -> object:
-    """Classes that need optional libraries are imported on first use."""
+    """Imports classes that need optional libraries on first use."""
     if name == "Widget":
         from ._widget import Widget as Widget
 

@@ -93,7 +93,7 @@ class CreateForRanks(Create, total=False):
 
 
 class Keep(TypedDict, total=False):
-    """The rows of a step that are stored, as for `kubist.mpi.open`."""
+    """The rows of a step to store, as for `kubist.mpi.open`."""
 
     when_full: Literal["block", "thin", "fail"]
     budget_rows_per_step: int | None

@@ -1,6 +1,6 @@
 """Arrow columns from columns of astropy and other arrays with units.
 
-Masked values become null. The unit is in the column's metadata.
+Masked values become null; the unit is in the column's metadata.
 """
 
 from __future__ import annotations
@@ -16,18 +16,17 @@ if TYPE_CHECKING:
 
 
 class Unreadable(Exception):
-    """A column that a table cannot store; the text is the reason."""
+    """The reason why a table cannot store a column."""
 
 
 def is_table(value: Any) -> bool:
-    """Whether a value is a Table or QTable of astropy."""
     return is_a(value, "astropy.table", "Table")
 
 
 def is_measured(value: Any) -> bool:
     """Whether a value is an array that may have a unit.
 
-    These are a Quantity or Column of astropy, a Quantity of pint, and a DataArray of xarray.
+    These are Quantity and Column of astropy, Quantity of pint, and DataArray of xarray.
     """
     if is_a(value, "astropy.units", "Quantity") or is_a(value, "pint", "Quantity"):
         return True
@@ -54,7 +53,6 @@ def table(source: Any) -> pa.Table:
 
 
 def assembled(made: Mapping[str, tuple[pa.Array, str | None]]) -> pa.Table:
-    """A table of arrays and their units, by column."""
     import pyarrow as pa
 
     fields = [
@@ -67,8 +65,7 @@ def assembled(made: Mapping[str, tuple[pa.Array, str | None]]) -> pa.Table:
 def columns(name: str, values: Any) -> dict[str, tuple[pa.Array, str | None]]:
     """The array and unit of a column, by name.
 
-    A vector gives one column ``name_i`` per element, and complex numbers the columns ``name_re``
-    and ``name_im``.
+    A vector becomes a column ``name_i`` per element, complex numbers ``name_re`` and ``name_im``.
 
     Raises
     ------
@@ -85,7 +82,7 @@ def columns(name: str, values: Any) -> dict[str, tuple[pa.Array, str | None]]:
     if isinstance(values, np.ndarray):
         values = _plain(values)
     else:
-        # Such as a Time or SkyCoord: their numbers are ambiguous without the format or frame.
+        # For example, numbers of a Time or SkyCoord are ambiguous without format or frame.
         raise Unreadable(
             f"no column type holds a {type(values).__name__}: give its numbers or texts as columns"
         )
@@ -108,7 +105,6 @@ def columns(name: str, values: Any) -> dict[str, tuple[pa.Array, str | None]]:
 
 
 def _plain(values: Any) -> Any:
-    """The values of a Quantity as an array, which is masked if it has a mask."""
     import numpy as np
 
     mask, numbers = getattr(values, "mask", None), getattr(values, "unmasked", values)
@@ -146,7 +142,7 @@ def _decoded(text: bytes) -> str:
 
 
 def unit_text(unit: Any) -> str | None:
-    """A unit as text, in the notation of FITS if it has one; None without a unit."""
+    """A unit as text, in FITS notation if possible; None without a unit."""
     if unit is None:
         return None
     if isinstance(unit, str):

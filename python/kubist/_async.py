@@ -11,18 +11,15 @@ if TYPE_CHECKING:
 
 
 async def materialized(ask: Callable[[], Result]) -> Result:
-    """Awaits a result, which another thread asks for and reads into memory.
-
-    Cancelling the task stops the query.
-    """
-    # Programs without an event loop do not wait for this import.
+    """Awaits a result, which another thread reads into memory; cancelling the task stops it."""
+    # Imported here to spare programs without an event loop.
     import asyncio
 
     reading = _Reading(ask)
     try:
         return await asyncio.to_thread(reading.run)
     except asyncio.CancelledError:
-        # Closing waits for the reading thread, so the event loop does not do it.
+        # Closing waits for the reading thread, so do it outside the event loop.
         threading.Thread(target=reading.stop, daemon=True).start()
         raise
 

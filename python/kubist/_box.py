@@ -1,8 +1,7 @@
 """Converts the arguments of queries and calls to JSON, and checks their form.
 
-The engine checks values against column types. Here, values of Python and NumPy become the kinds
-that the engine has: bool, int, float, str (dates and times in ISO 8601, decimals as digits) and
-bytes.
+Python and NumPy values become the types of the engine: bool, int, float, str (dates and times in
+ISO 8601, decimals as digits) and bytes. The engine checks them against column types.
 """
 
 from __future__ import annotations
@@ -32,7 +31,7 @@ Plain = bool | int | float | str | bytes | None
 def spec(schema: Callable[[], pa.Schema], asked: Asked) -> QuerySpec:
     """The query as a `QuerySpec`, the JSON form of the engine and the server.
 
-    ``schema`` is called only if a duration needs the unit of its column.
+    Only durations need ``schema``, for the unit of their column.
     """
     question: dict[str, Any] = {}
     for name, value in asked.items():
@@ -86,7 +85,7 @@ def _flag(what: str, value: Any) -> bool:
 
 
 def _terms(text: str) -> list[str]:
-    """The terms of an order: text split at commas outside of quotes and parentheses."""
+    """The terms of an order, split at commas outside of quotes and parentheses."""
     terms = _kubist.terms(text)
     if terms is None:
         raise InvalidInput(f"order_by: expected columns between commas, not {text!r}")
@@ -116,7 +115,7 @@ def _ends(column: str, ends: Any, schema: Callable[[], pa.Schema]) -> Range:
     """Both bounds of a range; a single value is both."""
     if type(ends) is tuple and len(ends) == 2:
         low, high = ends
-        # Most bounds are finite floats, which need no conversion.
+        # Finite floats, the usual case, need no conversion.
         if type(low) is float and type(high) is float and -math.inf < low <= high < math.inf:
             return ends
     ends = _scalar(ends)
@@ -130,7 +129,6 @@ def _ends(column: str, ends: Any, schema: Callable[[], pa.Schema]) -> Range:
 
 
 def in_json(column: str, end: Plain) -> End:
-    """A bound of a range in JSON."""
     if isinstance(end, bytes):
         return {"binary": list(end)}
     if isinstance(end, float) and not math.isfinite(end):
@@ -143,9 +141,9 @@ def in_json(column: str, end: Plain) -> End:
 
 
 def _is_above(low: Any, high: Any) -> bool:
-    """Whether Python can tell that the lower bound is above the upper one.
+    """Whether the lower bound is above the upper one.
 
-    Text may be a date, and bounds may be of different kinds; the engine checks those.
+    The engine checks strings, which may be dates, and bounds of different kinds.
     """
     if low is None or high is None or isinstance(low, str) or isinstance(high, str):
         return False
@@ -165,7 +163,7 @@ def _end(column: str, value: Any, schema: Callable[[], pa.Schema], *, upper: boo
 
 
 def plain(what: str, value: Any) -> Plain:
-    """The value as a kind that the engine has."""
+    """The value as a type of the engine."""
     value = _scalar(value)
     if value is None or isinstance(value, (bool, int, float, str, bytes)):
         return value
@@ -182,7 +180,7 @@ def plain(what: str, value: Any) -> Plain:
 
 
 def _decimal(value: decimal.Decimal) -> Plain:
-    """The exact number; a float if its shortest digits are the decimal's."""
+    """The exact number; a float if its shortest digits are the same."""
     if not value.is_finite():
         return float(value)
     if value == value.to_integral_value():
@@ -192,12 +190,12 @@ def _decimal(value: decimal.Decimal) -> Plain:
 
 
 def _scalar(value: Any) -> Any:
-    """The Python value of scalars (and arrays without dimensions) of NumPy and pyarrow."""
+    """The Python value of scalars (and 0-dimensional arrays) of NumPy and pyarrow."""
     if hasattr(value, "as_py"):
         value = value.as_py()
     if hasattr(value, "dtype") and getattr(value, "ndim", None) == 0:
         if value.dtype.kind in "mM":
-            # Python's own dates stop at microseconds: keep NumPy's.
+            # Python's dates stop at microseconds, so keep NumPy's.
             value = value[()]
         else:
             value = value.item()
@@ -215,7 +213,6 @@ _UNIT_NANOSECONDS = {"s": 10**9, "ms": 10**6, "us": 10**3, "ns": 1}
 
 
 def _in_unit_of(column: str, value: Any, schema: pa.Schema, *, upper: bool) -> int:
-    """A duration in the unit of its column, rounded into the range."""
     if isinstance(value, dt.timedelta):
         nanoseconds = getattr(value, "value", None)  # pandas.Timedelta has nanoseconds
         if not isinstance(nanoseconds, int):
@@ -241,7 +238,6 @@ def _per_cell(what: str, per_cell: Any) -> PerCell:
 
 
 def _width(column: Any, width: Any) -> float | str:
-    """A number in the column's unit, or text with a unit."""
     return width if isinstance(width, str) else finite(f"per_cell: {column}", width)
 
 
@@ -285,7 +281,6 @@ def seconds(what: str, value: Any, *, low: float = 0.0) -> float:
 
 
 def finite(what: str, value: Any, *, low: float = -math.inf) -> float:
-    """A finite number of at least ``low``."""
     found = number(what, value, low=low)
     if math.isinf(found):
         raise InvalidInput(f"{what}: expected a finite number, not {found}")
@@ -293,7 +288,7 @@ def finite(what: str, value: Any, *, low: float = -math.inf) -> float:
 
 
 def fraction(what: str, value: Any) -> float:
-    """A finite number, also from text: ``"1%"`` is 0.01."""
+    """A finite number, or a percentage: ``"1%"`` is 0.01."""
     if not isinstance(value, str):
         return finite(what, value)
     digits = value.strip().removesuffix("%")
@@ -311,7 +306,6 @@ def step(what: str, value: Any) -> int:
 
 
 def count(what: str, value: Any, *, least: int = 0, most: int = 2**64 - 1) -> int:
-    """An integer from ``least`` to ``most``."""
     try:
         if isinstance(value, bool):
             raise TypeError
@@ -330,7 +324,6 @@ def names(what: str, value: Any) -> list[str]:
 
 
 def token(value: Any) -> str:
-    """The token of a snapshot, which the engine parses."""
     if not isinstance(value, str):
         raise InvalidInput(f"token: expected the token of a snapshot, not {value!r}")
     return value
@@ -384,7 +377,6 @@ def accuracy(value: Any) -> list[tuple[str, float | str]]:
 
 
 def bound(column: str, value: Any) -> float | str:
-    """An error bound: a number, or text that the engine parses."""
     if isinstance(value, str):
         return value
     if isinstance(value, bool):
@@ -427,7 +419,6 @@ def sphere(value: Any) -> tuple[str, str] | None:
 
 
 def of_periods(texts: Mapping[str, str]) -> dict[str, float | tuple[float, float]]:
-    """Periods of a description, as `periods` takes them."""
     found: dict[str, float | tuple[float, float]] = {}
     for name, text in texts.items():
         low, _, high = text.rpartition(":")
@@ -450,7 +441,7 @@ def metadata(value: Any) -> str:
 
 
 def _scalar_or_refuse(value: Any) -> Any:
-    """Numbers and dates of NumPy as JSON; other objects raise."""
+    """NumPy numbers and dates as JSON; other objects raise."""
     made = plain("metadata", value)
     if isinstance(made, bytes):
         raise TypeError("bytes are not text")

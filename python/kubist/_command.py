@@ -1,4 +1,4 @@
-"""The end of a program that the command `kubist` runs."""
+"""The exit of a program that the command `kubist` runs."""
 
 from __future__ import annotations
 

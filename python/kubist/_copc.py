@@ -1,8 +1,8 @@
 """Writes COPC: a LAZ file whose points are in the order of an octree (<https://copc.io>, 1.0).
 
 A node of the octree is one chunk of LAZ. It has at most one point in each of 128 x 128 x 128 cells,
-and the other points are in the nodes below it; a node with few points has all of them. The first
-record of the header says where the octree is. The last record of the file lists its nodes.
+and the nodes below it have the others; a node with few points has all of them. The first record of
+the header locates the octree. The last record of the file lists its nodes.
 """
 
 from __future__ import annotations
@@ -21,28 +21,26 @@ if TYPE_CHECKING:
     Array = np.ndarray[Any, Any]
 
 CELLS = 128
-"""Along each axis of a node."""
+"""Cells along each axis of a node."""
 FEW = 50_000
-"""Points that a node has without nodes below it."""
+"""Maximum points of a node without nodes below it."""
 DEEPEST = 20
-"""Level of the octree; points at one place end there."""
+"""The last level of the octree, for points at the same position."""
 TOGETHER = 1 << 20
-"""Points that are compressed in one call."""
+"""Points to compress in one call."""
 USER = "copc"
 INFO, HIERARCHY = 1, 1000
 """Numbers of the records."""
 INFO_BYTES = 160
 ENTRY = struct.Struct("<4iQ2i")
-"""Of a node: level, x, y, z; where its chunk begins, its bytes and its points."""
+"""A node: level, x, y, z; the first byte of its chunk, its bytes and its points."""
 EXTENDED = struct.Struct("<H16sHQ32s")
-"""The head of a record behind the points."""
+"""The header of a record after the points."""
 KINDS = (6, 7, 8)
 
 
 @dataclass(frozen=True)
 class Cube:
-    """The region of the octree."""
-
     low: Array
     size: float
 
@@ -59,7 +57,7 @@ def write(points: Any, path: Path) -> None:
     """Writes points of laspy, of point format 6, 7 or 8.
 
     Raises:
-        InvalidInput: COPC has no place for the point format.
+        InvalidInput: COPC does not allow the point format.
     """
     import lazrs
     import numpy as np
@@ -74,7 +72,7 @@ def write(points: Any, path: Path) -> None:
     positions = np.stack([np.asarray(points[axis], np.float64) for axis in "xyz"], axis=1)
     low = positions.min(axis=0) if len(positions) else np.zeros(3)
     high = positions.max(axis=0) if len(positions) else np.zeros(3)
-    # Wider than the points, so that the highest ones are inside of the last cells.
+    # Wider than the points, so that the highest ones are inside the last cells.
     cube = Cube(low, max(float((high - low).max()), 1e-3) * (1 + 1e-6))
     nodes = list(_nodes(cube, positions))
     compression = lazrs.LazVlr.new_for_compression(kind.id, kind.num_extra_bytes, True)
@@ -105,7 +103,6 @@ def write(points: Any, path: Path) -> None:
 
 
 def _info(cube: Cube, first: int, size: int, times: Any) -> bytes:
-    """The record that says where the octree is."""
     import numpy as np
 
     half = cube.size / 2
@@ -115,7 +112,7 @@ def _info(cube: Cube, first: int, size: int, times: Any) -> bytes:
 
 
 def _nodes(cube: Cube, positions: Array) -> Iterator[tuple[tuple[int, int, int, int], Array]]:
-    """Level and place of each node, and its rows."""
+    """Level and position of each node, and its rows."""
     import numpy as np
 
     waiting = [((0, 0, 0, 0), np.arange(len(positions)))] if len(positions) else []
@@ -138,7 +135,6 @@ def _nodes(cube: Cube, positions: Array) -> Iterator[tuple[tuple[int, int, int, 
 
 
 def _write_points(file: Any, compression: Any, records: Array, nodes: list[Array]) -> None:
-    """Writes a chunk for each node."""
     import lazrs
 
     compressor = lazrs.ParLasZipCompressor(file, compression)

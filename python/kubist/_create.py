@@ -45,73 +45,71 @@ def create(
         The location: a directory, ``s3://bucket/prefix`` (docs/where.md) or
         ``cassandra://hosts/keyspace/table`` (docs/cassandra.md). Nothing may exist there.
     data_or_schema
-        A `pyarrow.Schema` for an empty table, or data that `Table.append` accepts: its rows become
-        the first commit.
+        A `pyarrow.Schema` for an empty table, or data that `Table.append` accepts, whose rows
+        become the first commit.
     dimensions
         The 1 to 8 columns to index: integers, floats, dates, times, timestamps. A dict gives their
         domains, in the column's unit: ``{"time": (0, 1)}`` sets it, ``{"x": None}`` learns
         it from the first commit, ``{"z": "quantile"}`` learns a skewed distribution. A list of
-        names learns all. Values outside of the domain are stored and found too: a domain affects
-        the speed of queries, never a result. The optimizer makes another grid when the data has
-        outgrown it, as `Table.regrid` does.
+        names learns all. A domain affects the speed of queries, never a result: values outside are
+        stored and found too. The optimizer replaces a grid that the data has outgrown, like
+        `Table.regrid`.
     identity
-        The columns that define the sampling unit. Rows that agree in them are in a sample
-        together: ``["pid", "time"]`` samples rows, ``["pid"]`` whole trajectories. None: each row
-        on its own. It is not a key: rows may have equal identities.
+        The columns that define the sampling unit, whose rows are in a sample together:
+        ``["pid", "time"]`` samples rows, ``["pid"]`` whole trajectories. None: each row on its own.
+        It is not a key: rows may have equal identities.
     capacity
         About how many rows a cube of the index keeps. None: the default.
     seed
         Two tables with equal identities and seed have the same samples.
     exist_ok
         If a table exists whose columns, dimensions, identity, lookup and seed agree, open it
-        instead of raising, and append the data. Columns that were added since are accepted, and
-        the metadata stays.
+        instead of raising, and append the data. It keeps its metadata, and may have more columns.
     units
-        Units of columns, ``{"x": "m"}``, stored as ``unit`` in the columns' Arrow metadata. A unit
-        that the schema has already is used too. Data in another unit is converted, as by
-        `Table.append`. An unknown unit is stored as text, with a `UserWarning`.
+        Units of columns, ``{"x": "m"}``, stored as ``unit`` in the columns' Arrow metadata; units
+        of the schema are used too. Data in another unit is converted, as by `Table.append`. A
+        `UserWarning` reports an unknown unit, which is stored as text.
     metadata
         Other metadata of the table, such as the code and its parameters; any JSON values.
     lookup
         Columns with a secondary index. With ``["pid"]``, a query ``where="pid = 17"`` or ``"pid in
         (17, 18)"``, also joined by AND with other conditions, reads only the zones of these
-        particles. It adds a few percent of storage. It can be any type that an identity can have,
-        and is fixed at creation.
+        particles. It adds a few percent of storage, allows the types of an identity, and is fixed
+        at creation.
     accuracy
         The error bound of stored values, by column: a number in the column's unit, text with a
-        unit (``"1um"``), or relative to each value (``"1e-4 rel"``). Stored values differ from the
-        given ones by at most the bound, take fewer bytes, and are the values that all queries use.
-        For integers and floats outside of ``identity`` and ``lookup``; fixed at creation.
-        docs/storage.md has measurements.
+        unit (``"1um"``), or relative to each value (``"1e-4 rel"``). Stored values, which all
+        queries use, differ from the given ones by at most the bound and take fewer bytes
+        (docs/storage.md). For integers and floats outside of ``identity`` and ``lookup``; fixed at
+        creation.
     period
         Columns that repeat, with the length in the column's unit or as text with one:
-        ``{"x": 25.0, "ra": 360}``. Boxes, regions and distances wrap there. The values are from 0
-        to the length; ``{"x": (-12.5, 12.5)}`` gives another interval. Other values are refused.
-        docs/regions.md
+        ``{"x": 25.0, "ra": 360}``. Boxes, regions and distances wrap there (docs/regions.md). The
+        values are from 0 to the length, or in the interval of ``{"x": (-12.5, 12.5)}``; others
+        are refused.
     sphere
-        The columns of longitude and latitude of positions on a sphere: ``("ra", "dec")``, in
-        degrees or with a unit. Regions of the sky use them by default, and the longitude has the
-        period of a turn.
+        The columns of longitude and latitude on a sphere: ``("ra", "dec")``, in degrees or with a
+        unit. Regions of the sky use them by default, and the longitude has a period of 360
+        degrees.
     extent
         For objects with a bounding box: ``{"x": ("x_min", "x_max")}`` names the columns of its
         ends, by the column of the position. ``box`` and ``region`` of queries then select the
-        objects that they touch, or others (``relation`` of `Table.query`). Rows whose position is not between
-        the ends are refused. It is stored in the metadata.
+        objects that they touch, or others (``relation`` of `Table.query`). Rows whose position is
+        not between the ends are refused. It is stored in the metadata.
     storage
         Options of the storage, as ``{"compression": "small", "shared": True}``. ``compression`` is
         ``"fast"`` (to write), ``"small"`` (on disk) or ``"balanced"``, the default; `Table.alter`
         changes it (docs/storage.md). ``replication`` is the set of rows that `Table.optimize`
         copies into deeper cubes, which makes small boxes cheaper and the table larger: ``"none"``,
         ``"outlook(B)"`` or ``"full"``; the default is ``"outlook(-1)"`` (docs/replication.md).
-        ``strata`` is ``"halvings"``, the default, or ``"windows"``, an order of rows for `Loader`,
-        with a capacity of 65,536 rows unless it is given (docs/training.md). As a list of columns,
-        ``["ptype"]``, samples prefer rare values of these columns; ``weight`` is an expression,
+        ``strata`` is ``"halvings"``, the default, or ``"windows"``, an order of rows for `Loader`
+        with a default capacity of 65,536 rows (docs/training.md). As a list of columns,
+        ``["ptype"]``, samples prefer rare values of these columns. ``weight`` is an expression,
         ``"diameter"``, and samples prefer rows in proportion to it (docs/samples.md). Both are
         fixed at creation, and `Table.query` then needs the column ``inclusion``.
-        ``shared`` means that several machines write to the directory, which is on NFS, Lustre,
-        GPFS or a similar file system, so that Kubist does not rely on file locks (docs/where.md).
-        It is stored in the table, and is the default on a file system that reports to be a network
-        file system.
+        ``shared`` means that several machines write to the directory, on NFS, Lustre, GPFS or a
+        similar file system, so Kubist does not rely on file locks (docs/where.md). The table
+        stores it, and it is the default on a file system that reports to be a network file system.
 
     Returns
     -------
@@ -121,8 +119,8 @@ def create(
     Raises
     ------
     InvalidInput
-        A column is missing, or has a type that cannot be stored or indexed, or a domain has low >=
-        high. The message names it.
+        A column is missing, has a type that cannot be stored or indexed, or a domain with low >=
+        high; the message names it.
     TableExists
         Something exists at ``path``.
 
@@ -186,15 +184,15 @@ def create(
 def open(path: str | os.PathLike[str], *, optimize: bool = False) -> Table:
     """Opens the table at ``path``.
 
-    Other processes may write to it: each call on the handle reads the newest commits.
-    `Table.snapshot` pins a snapshot.
+    Each call on the handle reads the newest commits, also of other processes. `Table.snapshot`
+    pins a snapshot.
 
     Parameters
     ----------
     path
         The location: a directory, ``s3://bucket/prefix`` or ``cassandra://hosts/keyspace/table``.
-        Or a sealed file that `Table.pack` wrote: its path, ``https://host/name`` on a web server
-        with range requests, or ``s3://bucket/key``.
+        Or a sealed file of `Table.pack`: its path, ``s3://bucket/key``, or ``https://host/name`` on
+        a web server with range requests.
     optimize
         Whether a thread restores the layout where queries of this handle read many more rows than
         they return. It needs write access to the table.

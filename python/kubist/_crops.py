@@ -1,6 +1,6 @@
 """Random boxes of space with their rows of lowest priority, for models of point clouds.
 
-The rows of lowest priority of a box are a uniform sample of its rows, whatever their number.
+These rows are a uniform sample of the rows in a box, for any number.
 """
 
 from __future__ import annotations
@@ -28,15 +28,13 @@ Arrays = dict[str, Array]
 
 CENTRES = ("records", "space")
 _SPARE = 1.5
-"""More rows than centres are read, because the number of rows in a window of priority varies."""
+"""Reads more rows than centres, because the number of rows in a priority window varies."""
 _FEW = 1_000
 _CENTRE_PLACE, _WINDOW_PLACE = 0, 1
-"""Places in the random numbers of a seed."""
+"""Keys of separate random numbers from one seed."""
 
 
 class Asked(NamedTuple):
-    """The options of `crops`, checked."""
-
     number: int
     widths: dict[str, float]
     points: int
@@ -63,7 +61,7 @@ def asked(
     batch: Any,
     first: Any,
 ) -> Asked:
-    """Checks the options; a single ``size`` is that of every axis."""
+    """Checks the options; a single ``size`` applies to every axis."""
     if centre not in CENTRES:
         raise InvalidInput(f"centre: expected one of {', '.join(CENTRES)}, not {centre!r}")
     widths = dict(size) if isinstance(size, Mapping) else dict.fromkeys(axes, size)
@@ -88,7 +86,6 @@ def asked(
 
 
 def crops(t: Questions, wanted: Asked) -> Iterator[Arrays]:
-    """The batches of crops; see `kubist.Table.crops`."""
     pinned = t._pinned()
     about = json.loads(pinned.about())
     known = {column["name"]: column["data_type"] for column in about["columns"]}
@@ -142,7 +139,7 @@ def _centres(t: Questions, pinned: Pinned, about: dict[str, Any], wanted: Asked)
     begin = float(generator(wanted.seed, _WINDOW_PLACE).random()) * (1 - width)
     found = _positions(t, pinned, (begin, begin + width), wanted)
     if len(found) < min(wanted.number, rows):
-        # Rows of one identity have one priority: a window may miss them.
+        # A window may miss all rows of an identity, which share one priority.
         found = _positions(t, pinned, (0.0, 1.0), wanted)
     drawn = random.choice(len(found), wanted.number, replace=len(found) < wanted.number)
     centres: Array = found[drawn]
@@ -150,7 +147,7 @@ def _centres(t: Questions, pinned: Pinned, about: dict[str, Any], wanted: Asked)
 
 
 def _positions(t: Questions, pinned: Pinned, window: tuple[float, float], wanted: Asked) -> Array:
-    """Positions in an order that does not depend on threads; rows with null or NaN are left out."""
+    """Positions in an order that does not depend on threads, without rows with null or NaN."""
     axes = list(wanted.widths)
     question = t._question(
         box=wanted.box, where=wanted.where, window=window, columns=axes, order_by="priority"
@@ -201,7 +198,7 @@ def _crop(
     where = wanted.where
     for name, middle, width in zip(axes, centre.tolist(), wanted.widths.values(), strict=True):
         if name in box:
-            # Both ranges hold.
+            # Both ranges apply.
             where = _and(where, name, middle - width / 2, middle + width / 2)
         else:
             box[name] = (middle - width / 2, middle + width / 2)

@@ -24,8 +24,8 @@ ACCEPTED = (
 class Data:
     """The schema of data, and its batches in one pass.
 
-    ``like`` returns the schema of the target table. It determines the type of untyped values, such
-    as lists of Python numbers.
+    ``like`` returns the schema of the target table, for the type of untyped values such as lists of
+    Python numbers.
     """
 
     def __init__(self, source: Any, like: Callable[[], pa.Schema] | None = None) -> None:
@@ -37,7 +37,7 @@ class Data:
         if is_a(source, "pyarrow", "Table") or is_a(source, "pyarrow", "RecordBatch"):
             _check(source)
         if is_a(source, "pyarrow", "RecordBatchReader"):
-            # Iterated in Python, so that an exception of the reader's generator keeps its type.
+            # Iterated in Python, so an exception of the reader's generator keeps its type.
             self.schema = _kubist.Schema(source.schema)
             empty = source.schema.empty_table()
             self._batches = (_kubist.Incoming(part) for part in _or_empty(source, empty))
@@ -48,7 +48,6 @@ class Data:
             self._batches = iter((incoming,))
 
     def _of_parts(self, parts: Iterator[Any], like: Callable[[], pa.Schema] | None) -> None:
-        """Data that comes in parts, with the schema of the first one."""
         first = next(parts, None)
         if first is None:
             raise InvalidInput("the iterator gave no data, not even an empty batch with columns")
@@ -67,7 +66,7 @@ class Data:
 
 
 def _parts_of(source: Any) -> Iterator[Any] | None:
-    """The parts of data that comes in several; None: it is one."""
+    """The parts of data; None if it has a single part."""
     if is_a(source, "pyarrow", "RecordBatchReader") or hasattr(source, "__arrow_c_stream__"):
         return None
     if hasattr(source, "npartitions") and hasattr(source, "get_partition"):
@@ -81,14 +80,12 @@ def _parts_of(source: Any) -> Iterator[Any] | None:
 
 
 def is_schema(value: Any) -> bool:
-    """Whether a value is a schema rather than data."""
     return hasattr(value, "__arrow_c_schema__") and not (
         hasattr(value, "__arrow_c_stream__") or hasattr(value, "__arrow_c_array__")
     )
 
 
 def _or_empty(reader: Any, empty: Any) -> Iterator[Any]:
-    """The reader's batches, or an empty batch if it has none."""
     came = False
     for batch in reader:
         came = True
@@ -99,10 +96,7 @@ def _or_empty(reader: Any, empty: Any) -> Iterator[Any]:
 
 
 def _check(data: Any) -> None:
-    """Checks the lengths of the buffers.
-
-    The engine checks the values, but cannot check the buffers.
-    """
+    """Checks the lengths of the buffers, which the engine cannot check."""
     try:
         data.validate()
     except ValueError as error:
@@ -110,7 +104,6 @@ def _check(data: Any) -> None:
 
 
 def _with_arrow(source: Any, like: Callable[[], pa.Schema] | None) -> Any:
-    """An Arrow object with named columns."""
     if is_a(source, "numpy", "ndarray") and source.dtype.names:
         source = {name: source[name] for name in source.dtype.names}
     if _astropy.is_table(source):
@@ -159,7 +152,7 @@ def _from_columns(columns: Mapping[Any, Any], like: Callable[[], pa.Schema] | No
 
 
 def _from_rows(rows: Sequence[Any], like: Callable[[], pa.Schema] | None) -> dict[str, list[Any]]:
-    """The columns of rows that are dicts; a key that a row does not have is null."""
+    """The columns of rows that are dicts; missing keys are null."""
     columns: dict[Any, list[Any]] = {}
     for at, row in enumerate(rows):
         if not isinstance(row, Mapping):
@@ -173,7 +166,7 @@ def _from_rows(rows: Sequence[Any], like: Callable[[], pa.Schema] | None) -> dic
 
 
 def _check_polars(frame: Any) -> None:
-    """Refuses types that Polars cannot hand over to other libraries."""
+    """Refuses types that Polars cannot export."""
     for name, kind in frame.schema.items():
         if str(kind) in ("Int128", "UInt128", "Object"):
             raise InvalidInput(
@@ -183,7 +176,6 @@ def _check_polars(frame: Any) -> None:
 
 
 def _unit(values: Any) -> str | None:
-    """The unit of an array; None if it has none."""
     if is_a(values, "xarray", "DataArray"):
         return _astropy.unit_text(values.attrs.get("units"))
     if not _astropy.is_measured(values):
@@ -260,7 +252,7 @@ def _untyped(pa: Any, values: Any, wanted: Any) -> Any:
         # For example, integers beyond 64 bits.
         return None
     found = given.type
-    # pyarrow infers a type without the nanoseconds of pandas.
+    # pyarrow infers a type without pandas' nanoseconds.
     if kinds.is_timestamp(found) and any(getattr(v, "nanosecond", 0) for v in values):
         given = pa.array(values, pa.timestamp("ns", found.tz))
     elif kinds.is_duration(found) and any(getattr(v, "nanoseconds", 0) for v in values):
@@ -279,7 +271,7 @@ def _untyped(pa: Any, values: Any, wanted: Any) -> Any:
 
 
 def _narrower(given: Any, wanted: Any) -> Any:
-    """Numbers of Python, rounded to a narrower type if they print as before: 0.1, not 2460000.123."""
+    """Python numbers, rounded to a narrower type if they print as before: 0.1, not 2460000.123."""
     import numpy as np
     import pyarrow as pa
 

@@ -1,8 +1,8 @@
 """A table as a `pyarrow.dataset.Dataset`, which DuckDB and other engines scan.
 
-An engine requests a scanner of some columns under a filter. This one is pyarrow's scanner over the
-batches of a query that reads only these columns, and only rows that can match the filter. pyarrow
-applies the filter again, so its meaning is pyarrow's.
+An engine gets pyarrow's scanner over the batches of a query, which reads only the requested columns
+and the rows that can match the filter. pyarrow applies the filter again, so its meaning is
+pyarrow's.
 """
 
 from __future__ import annotations
@@ -55,29 +55,28 @@ OPERATORS = {
 class Dataset(ds.FileSystemDataset):  # type: ignore[misc]
     """The rows of a query as a dataset; from `Table.to_dataset`.
 
-    Each scan runs the query on the snapshot of the dataset's creation. A scan uses all cores and
-    streams, so there are no fragments; methods that need them raise `InvalidInput`.
+    Each scan runs the query on the snapshot of the dataset's creation, streams, and uses all cores.
+    There are no fragments; methods that need them raise `InvalidInput`.
     """
 
     def __init__(self, source: Source, where: str | None = None) -> None:
         self._source = source
         self._where = where
         self._schema = source.empty.schema
-        # A reader that bypasses the scanner (from inside Arrow) gets a missing file: an error
-        # instead of no rows.
+        # A reader that bypasses the scanner (from inside Arrow) then reports a missing file instead
+        # of no rows.
         nowhere = ds.IpcFileFormat().make_fragment(
             "/kubist: use the dataset's scanner", fs.LocalFileSystem()
         )
         super().__init__([nowhere], self._schema, ds.IpcFileFormat(), fs.LocalFileSystem())
 
     def narrowed(self, condition: Condition) -> Dataset:
-        """The dataset without rows that cannot meet a condition. NaN is above all numbers in it."""
+        """The dataset without rows that cannot meet a condition; NaN is above all numbers in it."""
         where = superset(condition, self._source.kinds, NAN_GREATEST)
         return self if where is None else Dataset(self._source, both(self._where, where))
 
     @property
     def schema(self) -> pa.Schema:
-        """The columns."""
         return self._schema
 
     @property
@@ -124,22 +123,18 @@ class Dataset(ds.FileSystemDataset):  # type: ignore[misc]
     def to_batches(
         self, columns: Any = None, filter: Any = None, **options: Any
     ) -> Iterator[pa.RecordBatch]:
-        """Yields the rows as batches."""
         batches: Iterator[pa.RecordBatch] = self.scanner(columns, filter, **options).to_batches()
         return batches
 
     def to_table(self, columns: Any = None, filter: Any = None, **options: Any) -> pa.Table:
-        """Returns all rows."""
         return self.scanner(columns, filter, **options).to_table()
 
     def head(
         self, num_rows: int, columns: Any = None, filter: Any = None, **options: Any
     ) -> pa.Table:
-        """Returns the first ``num_rows`` rows."""
         return self.scanner(columns, filter, **options).head(num_rows)
 
     def count_rows(self, filter: Any = None, **options: Any) -> int:
-        """Returns the number of rows that match the filter."""
         if filter is None and self._where is None:
             return self._source.count()
         return sum(batch.num_rows for batch in self.to_batches([], filter, **options))
@@ -154,7 +149,7 @@ class Dataset(ds.FileSystemDataset):  # type: ignore[misc]
 
     @property
     def files(self) -> list[str]:
-        """Empty: no other reader can use the table's files."""
+        """Empty, because no other reader can use the table's files."""
         return []
 
     def __reduce__(self) -> NoReturn:
@@ -168,7 +163,7 @@ class _Tree:
     """A parsed expression: Arrow's serialised calls, fields and literals.
 
     pyarrow has no other access to an expression that includes the values of ``isin``. The form is
-    internal to Arrow; an unexpected one gives no condition.
+    internal to Arrow; an unexpected form gives no condition.
     """
 
     def __init__(self, expression: pc.Expression) -> None:
@@ -203,7 +198,7 @@ class _Tree:
         return ("call", value, arguments, options)
 
     def condition(self) -> Condition:
-        """The condition; None for the parts that are not understood."""
+        """The condition, without the unknown parts of the expression."""
         try:
             return _condition(self._root) if self.is_known else None
         except (LookupError, ValueError, TypeError, AttributeError, RecursionError):
@@ -223,7 +218,7 @@ def _condition(node: Any) -> Condition:
         case ("call", "invert", [part], _):
             return Not(_condition(part))
         case ("call", "if_else", [_, part, ("literal", other)], _) if not other.is_valid:
-            # True or false only where ``part`` is.
+            # The call is null where ``part`` is not true or false.
             return _condition(part)
         case ("call", "is_valid", [("field", column)], _):
             return Not(IsNull(column))
@@ -256,7 +251,6 @@ def _compare(column: str, op: str, value: pa.Scalar) -> Condition:
 
 
 def _plain(value: pa.Scalar) -> Any:
-    """A value as `kubist._pushdown` expects it."""
     kind = value.type
     if not value.is_valid:
         return None
@@ -274,7 +268,7 @@ def _plain(value: pa.Scalar) -> Any:
 
 
 class _CSchema(ctypes.Structure):
-    """The beginning of Arrow's C struct of a schema."""
+    """The first fields of Arrow's C struct of a schema."""
 
     _fields_ = (
         ("format", ctypes.c_char_p),
@@ -285,7 +279,7 @@ class _CSchema(ctypes.Structure):
 
 
 def _pairs(schema: pa.Schema) -> list[tuple[str, str]]:
-    """All metadata entries of a schema, in order; pyarrow returns one per key."""
+    """All metadata entries of a schema, in order; pyarrow returns only one per key."""
     exported = _CSchema()
     address = ctypes.addressof(exported)
     schema._export_to_c(address)

@@ -13,10 +13,10 @@ from ._estimate import Estimate
 from ._shown import Cell, counted, html_table, text_table, with_unit
 
 AGGREGATES = ("count", "mean", "std", "min", "median", "max")
-"""Of each numeric column; ``count`` excludes null and NaN."""
+"""Statistics of each numeric column; ``count`` excludes null and NaN."""
 
 ROWS_READ = 200_000
-"""Maximum number of rows that `describe` reads of some columns by default."""
+"""Maximum number of rows that `describe` reads for a few columns by default."""
 
 _AT_ONCE = 10
 """Columns per estimate, which may have at most 64 aggregates."""
@@ -41,7 +41,6 @@ class Figure(NamedTuple):
         return _kubist.figure(value, float(low), float(high), exact, unit)
 
     def _cell(self) -> Cell:
-        """The text in a table; null without a value and bounds."""
         unknown = self.value is None and (
             self.exact or not (isfinite(self.low) or isfinite(self.high))
         )
@@ -134,7 +133,6 @@ def _notes(estimates: Sequence[Estimate]) -> list[str]:
 
 
 def columns_of_numbers(described: Sequence[Mapping[str, Any]]) -> list[str]:
-    """The numeric columns: integers, floats and decimals."""
     families = ("Int", "UInt", "Float", "Decimal")
     return [column["name"] for column in described if str(column["data_type"]).startswith(families)]
 

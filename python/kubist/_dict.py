@@ -1,4 +1,4 @@
-"""`kubist.dict`: an embedded dictionary of sorted keys, in one file (crate `kubist-kv`)."""
+"""`kubist.dict`: an embedded, sorted dictionary in one file (crate `kubist-kv`)."""
 
 from __future__ import annotations
 
@@ -16,11 +16,11 @@ from ._errors import InvalidInput
 from ._options import checked_options
 
 Key = bytes | str | int | float
-"""Keys of one kind are in ascending order; numbers come before bytes, and bytes before text."""
+"""Keys of one kind are in ascending order; numbers come before bytes, and bytes before strings."""
 
 _NUMBER, _BYTES, _TEXT = b"\x10", b"\x20", b"\x30"
 _INTEGERS = 2**53
-"""Larger integers are no exact float64, in whose order keys are."""
+"""Larger integers have no exact float64, whose order keys follow."""
 
 
 @checked_options()
@@ -29,18 +29,18 @@ def dict(
 ) -> Dictionary:
     """Opens a dictionary in one file, or creates it.
 
-    It holds bytes, text, numbers and JSON, is sorted by its keys, and is kept in
-    ``path/NAME.NUMBER.kv`` (FORMAT.md). One process writes; any number of handles and processes
-    read. Nothing that is read is run as code, as it would be with pickle.
+    It holds bytes, strings, numbers and JSON, sorted by key, in ``path/NAME.NUMBER.kv``
+    (FORMAT.md). One process writes; any number of handles and processes read. Unlike pickle,
+    reading never runs code.
 
     Parameters
     ----------
     path
-        A directory; it is created if it does not exist.
+        A directory, which is created if it does not exist.
     name
         The keyspace: a directory may have several.
     read_only
-        Open what was committed so far, without a lock. Later commits of a writer are not seen.
+        Open the present commits without a lock; later commits stay invisible.
 
     Returns
     -------
@@ -54,7 +54,7 @@ def dict(
     NotATable
         It does not exist, with ``read_only``.
     Damaged
-        A byte of it differs from what was written.
+        A byte differs from the written one.
 
     Examples
     --------
@@ -74,8 +74,8 @@ def dict(
 class Dictionary(MutableMapping[Key, Any]):
     """A dictionary in one file, from `kubist.dict`.
 
-    Keys are bytes, text, and finite numbers up to 2^53; values also booleans, None, lists and dicts
-    as JSON has them. Each assignment is durable when it returns; `batch` joins many.
+    Keys are bytes, strings, and finite numbers up to 2^53; values also booleans, None, lists and
+    dicts of JSON. Each assignment is durable when it returns; `batch` joins many.
     """
 
     def __init__(self, opened: _kubist.Dictionary, path: Path, name: str) -> None:
@@ -121,9 +121,9 @@ class Dictionary(MutableMapping[Key, Any]):
         self.close()
 
     def range(self, low: Key | None = None, high: Key | None = None) -> Iterator[tuple[Key, Any]]:
-        """Returns keys with their values in ascending order, of ``low <= key < high``.
+        """Returns the items with ``low <= key < high`` in ascending order, without later changes.
 
-        Later changes are not seen. None leaves an end open.
+        None leaves an end open.
         """
         ends = [None if end is None else _key(end) for end in (low, high)]
         return _entries(self._opened.range(*ends))
@@ -132,7 +132,7 @@ class Dictionary(MutableMapping[Key, Any]):
     def batch(self) -> Iterator[Dictionary]:
         """Joins all changes of a ``with`` block in one durable commit.
 
-        They are visible when the block ends. After an exception none of them is made.
+        They are visible when the block ends; an exception discards them.
         """
         if self._waiting is not None:
             raise InvalidInput("a batch is open already")
@@ -159,15 +159,15 @@ class Dictionary(MutableMapping[Key, Any]):
                 self._change(_key(key), None)
 
     def snapshot(self) -> Dictionary:
-        """Returns the content as it is now, for reading; later changes are not seen."""
+        """Returns the present content for reading, without later changes."""
         return Dictionary(self._opened.pinned(), self._path, self._name)
 
     def compact(self) -> None:
-        """Writes the live keys and values into a new file. Commits do it now and then."""
+        """Writes the live keys and values into a new file, as some commits do."""
         self._opened.compact()
 
     def close(self) -> None:
-        """Ends writing, so that another handle may write; reading goes on."""
+        """Ends writing, so that another handle may write; reading continues."""
         self._opened.close()
 
     def _change(self, key: bytes, value: bytes | None) -> None:
@@ -184,7 +184,7 @@ def _entries(read: _kubist.DictionaryRange) -> Iterator[tuple[Key, Any]]:
 
 
 def _key(key: object) -> bytes:
-    """A key as bytes, whose order is that of keys."""
+    """A key as bytes in the order of keys."""
     if isinstance(key, bytes):
         return _BYTES + key
     if isinstance(key, str):
@@ -196,7 +196,7 @@ def _key(key: object) -> bytes:
         if not math.isfinite(key) or abs(key) > _INTEGERS:
             raise InvalidInput(f"the key {key!r} is not a finite number up to 2^53")
         (bits,) = struct.unpack(">Q", struct.pack(">d", float(key) + 0.0))
-        # In the order of the numbers: the sign bit is turned, negative numbers entirely.
+        # In numeric order: flip the sign bit, or all bits of negative numbers.
         ordered = bits ^ (2**64 - 1 if bits >> 63 else 2**63)
         return _NUMBER + struct.pack(">Q", ordered)
     raise InvalidInput(f"the key {key!r} is {type(key).__name__}: use bytes, text or a number")

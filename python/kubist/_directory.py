@@ -32,7 +32,7 @@ if TYPE_CHECKING:
 
 Mapped = TypeVar("Mapped")
 
-# The type of an open table; the module of `Table` imports this one.
+# The type of an open table, because the module of `Table` imports this one.
 Opened = TypeVar("Opened")
 
 
@@ -69,12 +69,11 @@ class InDirectory(Neighbours, Looks, Generic[Opened]):
         per_cell
             As for `query`.
         fit
-            A file of ``kubist model fit -o FILE`` for this store. The report then has the
-            predicted time too.
+            A file of ``kubist model fit -o FILE`` for this store, from which the report predicts
+            the time.
         predict
-            Predict the time on this machine: ``expected`` of the result. The first call asks about
-            40 random queries of the table, for up to 4 seconds, and fits the constants of the
-            machine to them. They are used again for two minutes.
+            Predict the time on this machine: ``expected`` of the result. For this, about 40 random
+            queries run for up to 4 seconds; their constants remain valid for two minutes.
 
         Examples
         --------
@@ -106,29 +105,29 @@ class InDirectory(Neighbours, Looks, Generic[Opened]):
     ) -> Iterator[dict[str, np.ndarray[Any, Any]]]:
         """Yields random boxes of space with their rows, for models of point clouds.
 
-        A crop has the rows of lowest priority in its box: a uniform sample of them, or all. The
-        crops depend on the seed and the snapshot of this call alone.
+        A crop has the rows of lowest priority in its box: a uniform sample, or all. Crops depend
+        only on the seed and the snapshot of this call.
 
         Parameters
         ----------
         number
             The number of crops.
         size
-            The width of a crop in each axis, in the column's unit: ``{"x": 0.1, "y": 0.1}``. A
-            single number is the width in every dimension.
+            The width of a crop in each axis, in the column's unit: ``{"x": 0.1, "y": 0.1}``; or a
+            single number for every dimension.
         points
             The maximum number of rows of a crop.
         columns
             Columns and expressions of numbers, which become ``x``.
         centre
-            ``"records"``: crops around random rows. ``"space"``: around random positions in the
-            box or the domain; such a crop may be empty.
+            ``"records"``: crops around random rows. ``"space"``: crops around random positions in
+            the box or the domain, which may be empty.
         box, where
             The rows, as for `query`.
         seed
             The seed of the centres.
         batch
-            The crops that are yielded together.
+            The number of crops to yield together.
         first
             The number of the first crop, to continue a stopped loop.
 
@@ -137,9 +136,9 @@ class InDirectory(Neighbours, Looks, Generic[Opened]):
         Iterator of dict
             ``pos``: positions relative to the centre, float32, of shape (rows, axes). ``x``: the
             columns, float32, of shape (rows, columns), with NaN for null. ``batch``: the crop of
-            each row, from 0. ``ptr``: the first row of each crop, and the number of rows.
-            ``centre``: of shape (crops, axes). ``number``: the numbers of the crops. The first four
-            are the names of PyTorch Geometric.
+            each row, from 0. ``ptr``: the first row of each crop, and the number of rows. These
+            names are those of PyTorch Geometric. ``centre``: of shape (crops, axes). ``number``:
+            the numbers of the crops.
 
         Raises
         ------
@@ -181,9 +180,8 @@ class InDirectory(Neighbours, Looks, Generic[Opened]):
     ) -> list[Split]:
         """Splits a query into disjoint parts, for several processes or machines.
 
-        Each row of the query is in exactly one part. Parts are compact in space and have about
-        equally many rows. They are small, can be pickled, and read the snapshot of this call in
-        any process.
+        Each row of the query is in exactly one part. Parts are compact in space, have about equally
+        many rows, can be pickled, and read the snapshot of this call in any process.
 
         Parameters
         ----------
@@ -192,14 +190,14 @@ class InDirectory(Neighbours, Looks, Generic[Opened]):
         box, where, region, relation, sample, window, steps, columns, inclusion
             As for `query`.
         by
-            ``"space"``, or ``"hosts"`` for a table on a cluster: each part can then be read from
-            one host, the first of its ``preferred_hosts``, but parts are not compact.
+            ``"space"``, or ``"hosts"`` for a table on a cluster: one host, the first of its
+            ``preferred_hosts``, can then read the whole part, but parts are not compact.
 
         Raises
         ------
         InvalidInput
-            As for `query`; ``parts`` is out of range; ``limit`` or ``per_cell`` is given, which
-            select from all rows.
+            As for `query`; ``parts`` is out of range; ``limit`` or ``per_cell``, which select from
+            all rows, is given.
 
         Examples
         --------
@@ -228,8 +226,9 @@ class InDirectory(Neighbours, Looks, Generic[Opened]):
         Parameters
         ----------
         function
-            Called with a `Split` in another process, where ``split.to_pandas()`` reads its rows. It
-            and its results are pickled. Functions of a notebook and lambdas need cloudpickle.
+            Called with a `Split` in another process, where ``split.to_pandas()`` reads its rows.
+            The function and its results are pickled; lambdas and functions of a notebook need
+            cloudpickle.
         processes
             The number of processes; None: one for each core.
         splits
@@ -247,7 +246,7 @@ class InDirectory(Neighbours, Looks, Generic[Opened]):
         Raises
         ------
         InvalidInput
-            The function cannot be sent to a process; as for `query`.
+            The function cannot be pickled; as for `query`.
         StorageError
             A process was killed.
 
@@ -275,9 +274,8 @@ class InDirectory(Neighbours, Looks, Generic[Opened]):
         """Returns the rows of a query as a Dask DataFrame.
 
         Each partition is a split, which a worker reads from the snapshot of this call. Dask pushes
-        down the columns that later operations use. Rows are selected by the parameters of this
-        call: filters of the frame are applied after reading. Columns of integers and booleans that
-        may be null have pandas' nullable types.
+        down columns, but no filters: select rows by the parameters of this call. Nullable columns
+        of integers and booleans have pandas' nullable types.
 
         Parameters
         ----------
@@ -317,8 +315,7 @@ class InDirectory(Neighbours, Looks, Generic[Opened]):
 
         The copy has the rows of a single snapshot, takes bounded memory, and appears as a whole or
         not at all. It keeps columns, identity, seed (and so the samples), steps, units and
-        metadata. Commit tokens and declared writers are not copied, so every step of the copy is
-        complete.
+        metadata, but not commit tokens and declared writers, so every step of the copy is complete.
 
         Parameters
         ----------
@@ -326,17 +323,17 @@ class InDirectory(Neighbours, Looks, Generic[Opened]):
             The location of the copy; nothing may exist there.
         dimensions
             The columns to index and their domains, as in `create`, from the columns that the table
-            was created with. Domains that are not given are learned from a sample of all rows.
-            None: the same grid.
+            was created with. A sample of all rows determines domains that are not given. None: the
+            same grid.
         capacity
             About how many rows a cube keeps; None: the same, or the default of other strata.
         types
-            Wider types of columns: integers or floats that hold every value of the column's type.
-            Later files and appends with such values then fit.
+            Wider types of columns, for later files and appends: integers or floats that hold every
+            value of the column's type.
         strata
             ``"halvings"``, or ``"windows"`` for `Loader`, as for `create`; None: the same.
         period
-            Periods of columns, as for `create`, which replace those of the table; None removes one.
+            Periods of columns, as for `create`, instead of those of the table; None removes one.
         progress
             Called repeatedly with the number of rows done and in total.
 
@@ -371,10 +368,10 @@ class InDirectory(Neighbours, Looks, Generic[Opened]):
     ) -> Opened:
         """Seals all rows into one file at ``path``.
 
-        The file has the rows of a single snapshot and appears as a whole or not at all. It keeps
-        what `copy_to` keeps, and never changes. `open` opens it, also from an object store, and at
-        ``https://...`` on a web server that answers range requests. `kubist.unpack` makes a table
-        of it that can be written.
+        The file has the rows of a single snapshot, appears as a whole or not at all, and never
+        changes. It keeps the same properties as `copy_to`. `open` opens it, also in an object
+        store, and at ``https://...`` on a web server with range requests. `kubist.unpack` makes a
+        writable table from it.
 
         Parameters
         ----------
@@ -406,7 +403,6 @@ class InDirectory(Neighbours, Looks, Generic[Opened]):
 
 
 def _region(asked: Part) -> Region:
-    """The parameters of a part that select rows."""
     names = Region.__annotations__
     return cast("Region", {name: value for name, value in asked.items() if name in names})
 

@@ -1,9 +1,8 @@
 """SQL queries that DuckDB runs over datasets of Kubist.
 
-DuckDB pushes filters into a dataset only where pyarrow's comparison has the same meaning. A lower
-bound of a floating-point column is none of them, because NaN is above all numbers in DuckDB. So the
-conditions of the query are read from DuckDB's own syntax tree, and prune the dataset beforehand.
-DuckDB applies them again.
+DuckDB pushes filters into a dataset only where pyarrow's comparison has the same meaning. It keeps
+lower bounds of floating-point columns, because its NaN is above all numbers. So this module reads
+the conditions from DuckDB's syntax tree, and prunes the dataset first. DuckDB applies them again.
 """
 
 from __future__ import annotations
@@ -35,15 +34,14 @@ OPERATORS = {
 FLIPPED = {"<": ">", "<=": ">=", ">": "<", ">=": "<=", "=": "=", "<>": "<>"}
 
 _databases: dict[int, Any] = {}
-"""A database in memory by process: opening one takes as long as many a query."""
+"""A database in memory by process, because opening takes as long as many queries."""
 
 
 def _connection() -> Any:
-    """A connection of its own to the database of this process."""
     process = os.getpid()
     if process not in _databases:
         database = need("duckdb", "sql(engine='duckdb')").connect()
-        # Without this, a name in the query could be a variable of the caller.
+        # Otherwise a name in the query could be a variable of the caller.
         database.execute("SET GLOBAL python_enable_replacements = false")
         _databases[process] = database
     return _databases[process].cursor()
@@ -77,14 +75,14 @@ def answer(query: str, tables: Mapping[str, Dataset]) -> pl.DataFrame:
 
 
 def _interruptible(connection: Any, work: Callable[[], Any]) -> Any:
-    """The result of work in another thread, because DuckDB may miss Ctrl-C in the main thread."""
+    """Runs work in another thread, because DuckDB may miss Ctrl-C in the main thread."""
     with ThreadPoolExecutor(1) as pool:
         future = pool.submit(work)
         try:
             while not wait([future], timeout=0.05).done:
                 pass
         except BaseException:
-            # Repeated, because the query may not have begun.
+            # Repeated, because the query may not have started.
             while not wait([future], timeout=0.01).done:
                 connection.interrupt()
             raise
@@ -92,7 +90,7 @@ def _interruptible(connection: Any, work: Callable[[], Any]) -> Any:
 
 
 def condition(tree: str, table: str, columns: list[str]) -> Condition:
-    """A condition that all rows of a table meet that the query uses; None if none is known.
+    """A condition that all rows of a table that the query uses meet; None if none is known.
 
     ``tree`` is the query as JSON, from DuckDB's ``json_serialize_sql``.
     """
@@ -101,7 +99,7 @@ def condition(tree: str, table: str, columns: list[str]) -> Condition:
         if node.get("type") == "BASE_TABLE" and _same(node.get("table_name"), table):
             uses += 1
         elif _same(node.get("key"), table):
-            # A common table expression of this name hides the table.
+            # A common table expression hides the table.
             return None
         elif node.get("type") == "SELECT_NODE":
             place = node.get("from_table") or {}
@@ -123,7 +121,6 @@ def _same(name: Any, other: str) -> bool:
 
 
 def _nodes(tree: Any) -> Iterator[dict[str, Any]]:
-    """All objects of a JSON value."""
     rest = [tree]
     while rest:
         node = rest.pop()
@@ -135,14 +132,12 @@ def _nodes(tree: Any) -> Iterator[dict[str, Any]]:
 
 
 class _Reader:
-    """Reads conditions over one table."""
-
     def __init__(self, columns: Mapping[str, str], alias: str) -> None:
         self._columns = columns
         self._alias = alias
 
     def condition(self, node: Any) -> Condition:
-        """The condition; None for the parts that are not understood."""
+        """The condition, without the unknown parts of the node."""
         if not isinstance(node, dict):
             return None
         kind = node.get("type")
@@ -191,7 +186,6 @@ class _Reader:
 
 
 def _literal(node: Any) -> int | float | Decimal | str | None:
-    """The value of a literal; None if the node is another expression."""
     if not isinstance(node, dict):
         return None
     if node.get("type") == "OPERATOR_CAST":

@@ -1,6 +1,6 @@
-"""Writes ECSV: CSV whose comments have the type and unit of each column, as astropy defines it.
+"""Writes ECSV, astropy's CSV with the type and unit of each column in comments.
 
-A header made here and a body written by Arrow are many times as fast as astropy's own writer.
+A header from here with a body from Arrow is many times faster than astropy's own writer.
 """
 
 from __future__ import annotations
@@ -16,14 +16,14 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
 BATCH = 1 << 16
-"""Rows that are written in one call: an interrupt stops the next call."""
+"""Rows per call, between which an interrupt can stop."""
 
 
 def write(table: pa.Table, path: Path) -> None:
-    """Writes all rows. A null is an empty field, and so is an empty text.
+    """Writes all rows. Null and the empty string are empty fields.
 
     Raises:
-        InvalidInput: A column has a type that ECSV has not.
+        InvalidInput: ECSV lacks the type of a column.
     """
     import pyarrow as pa
     from pyarrow.csv import CSVWriter
@@ -45,7 +45,7 @@ def write(table: pa.Table, path: Path) -> None:
 
 
 def _plain(column: pa.ChunkedArray, field: pa.Field) -> pa.ChunkedArray:
-    """The column as numbers or text; half-precision floats become `float32`."""
+    """The column as numbers or strings; half-precision floats become `float32`."""
     import pyarrow as pa
     import pyarrow.compute as pc
 
@@ -64,7 +64,6 @@ def _plain(column: pa.ChunkedArray, field: pa.Field) -> pa.ChunkedArray:
 
 
 def _datatype(field: pa.Field, written: pa.Field) -> str:
-    """The name of a type in ECSV."""
     import pyarrow as pa
 
     if pa.types.is_boolean(field.type):

@@ -1,7 +1,7 @@
 """Errors, by the action that they call for.
 
-Each class also derives from the matching built-in exception, so code that catches ``ValueError``
-or ``FileNotFoundError`` works.
+Each class also derives from the matching built-in exception, such as ``ValueError`` or
+``FileNotFoundError``.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ class Error(Exception):
     """Base class of all errors of Kubist."""
 
     def __str__(self) -> str:
-        # Messages contain names of columns and files, which may have control characters.
+        # Names of columns and files may have control characters.
         return printable_lines(super().__str__())
 
 
@@ -52,10 +52,9 @@ class TableExists(Error, FileExistsError):
 
 
 class Damaged(Error):
-    """Stored bytes are damaged.
+    """Stored bytes are damaged; the rest of the table can still be read.
 
-    The message names the file and the offset. ``verify()`` lists all damage; the rest of the table
-    can still be read.
+    The message names the file and the offset. ``verify()`` lists all damage.
     """
 
 
@@ -64,10 +63,7 @@ class NewerFormat(Error):
 
 
 class Busy(Error):
-    """Another process or handle has it open, such as a writer of the same name.
-
-    Wait, or use another name.
-    """
+    """Another process or handle, such as a writer of this name, has it open: wait or rename."""
 
 
 class SnapshotExpired(Error):
@@ -90,10 +86,7 @@ class Refused(Error, RuntimeError):
 
 
 class StorageError(Error, OSError):
-    """The operating system or the storage reported an error.
-
-    For example a full disk, missing permission, or a broken device.
-    """
+    """The operating system or the storage failed: a full disk, missing permission, a bad device."""
 
 
 class Unavailable(StorageError):

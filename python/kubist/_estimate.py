@@ -32,7 +32,7 @@ _OF_FIGURES = frozenset(
     "bin_low bin_high bin2_low bin2_high value low high "
     "confidence fraction rows rows_read exact".split()
 )
-"""Columns that are shown combined (as value and bin) or not at all."""
+"""Columns that the displayed table combines (as value and bin) or omits."""
 
 
 class About(TypedDict):
@@ -51,8 +51,6 @@ class About(TypedDict):
 
 
 class _Kept:
-    """The values of an estimate in memory."""
-
     def __init__(self, batch: _kubist.Batch, about: str) -> None:
         self._batch, self._about = batch, about
 
@@ -68,7 +66,6 @@ def _unpickled(batch: pa.RecordBatch, about: str) -> Estimate:
 
 
 def _values(batch: _kubist.Batch, place: int, kind: str | None) -> list[Any]:
-    """A column of Python values."""
     values = batch.values(place)
     if kind is None:
         return values
@@ -78,8 +75,8 @@ def _values(batch: _kubist.Batch, place: int, kind: str | None) -> list[Any]:
 class Estimate:
     """Estimated aggregates, each with a confidence interval.
 
-    `to_arrow`, `to_pandas` and `to_polars` return one row per aggregate and group (and bin).
-    `value`, `low` and `high` refer to a single aggregate:
+    The conversions return one row per aggregate and group (and bin). `value`, `low` and `high`
+    refer to a single aggregate:
 
     >>> e = t.estimate("mean(ux)", error=0.01)
     >>> e.value, e.low, e.high
@@ -101,9 +98,9 @@ class Estimate:
         Columns: ``aggregate``; the columns of ``group_by``; for histograms ``bin_low``,
         ``bin_high`` (and ``bin2_low``, ``bin2_high``); ``value``, ``low``, ``high``,
         ``confidence``, ``fraction``, ``rows`` (the rows that contribute), ``rows_read`` (all rows
-        examined), ``exact``. Unbounded ends are infinite. If all aggregates have a common type,
-        such as int64 or a timestamp, then ``value``, ``low`` and ``high`` have it, and unbounded
-        ends are null.
+        examined), ``exact``. Unbounded ends are infinite. Or, if all aggregates have a common type,
+        such as int64 or a timestamp, ``value``, ``low`` and ``high`` have it, and unbounded ends
+        are null.
         """
         pa = need("pyarrow", "to_arrow()")
         return pa.Table.from_batches([pa.record_batch(self._figures.batch())])
@@ -145,7 +142,7 @@ class Estimate:
 
     @property
     def fraction(self) -> float:
-        """The sampled fraction of the identities. Extremes and counts may use more rows."""
+        """The sampled fraction of the identities; extremes and counts may use more rows."""
         return self._about["fraction"]
 
     @property
@@ -155,7 +152,7 @@ class Estimate:
 
     @property
     def stopped(self) -> str:
-        """Why reading stopped.
+        """The reason why reading stopped.
 
         One of ``goal``, ``sample``, ``time``, ``rows``, ``bytes``, ``memory``, ``exact``, or
         ``progress`` if a finer estimate follows.
@@ -164,7 +161,7 @@ class Estimate:
 
     @property
     def missed_group(self) -> int | None:
-        """At the given confidence, no group with more identities than this is missing.
+        """At the given confidence, each missing group has at most so many identities.
 
         None without ``group_by``.
         """
@@ -186,8 +183,8 @@ class Estimate:
     def to_numpy(self) -> tuple[np.ndarray[Any, Any], ...]:
         """Returns a single histogram as ``(counts, edges)``, or ``(counts, edges_x, edges_y)``.
 
-        The form is that of ``numpy.histogram`` and ``numpy.histogram2d``. Counts are estimates.
-        The outermost edges are the smallest and largest value if known, else infinite.
+        As in ``numpy.histogram`` and ``numpy.histogram2d``, but counts are estimates. The outermost
+        edges are the minimum and maximum, or infinite if these are unknown.
 
         Examples
         --------
@@ -198,7 +195,7 @@ class Estimate:
         return arrays(self._rows())
 
     def to_dicts(self) -> list[dict[str, Any]]:
-        """Returns one dict per row of `to_arrow`; group keys have Python's types, as `value` has.
+        """Returns one dict per row of `to_arrow`; values have the Python types of `value`.
 
         Examples
         --------
@@ -207,7 +204,7 @@ class Estimate:
         return self._rows()
 
     def save(self, path: str | os.PathLike[str]) -> None:
-        """Saves the estimate and its question, so that `recompute` can repeat and compare it.
+        """Saves the estimate and its query, so that `recompute` can repeat and compare it.
 
         Parameters
         ----------
@@ -223,7 +220,6 @@ class Estimate:
         _saved.write(path, self._origin, {"fraction": self.fraction, "figures": self._plain()})
 
     def _plain(self) -> list[dict[str, Any]]:
-        """The aggregates and groups with their intervals, as in JSON."""
         left_out = ("rows_read", "fraction", "confidence")
         rows = [{k: v for k, v in row.items() if k not in left_out} for row in self._rows()]
         plain: list[dict[str, Any]] = json.loads(json.dumps(rows, default=str))
@@ -236,11 +232,10 @@ class Estimate:
 
     @property
     def units(self) -> dict[str, str]:
-        """The units, by aggregate; only of columns with a unit."""
+        """The units, by aggregate, where there is one."""
         return self._about.get("units", {})
 
     def _rows(self, most: int | None = None) -> list[dict[str, Any]]:
-        """One dict per row, with Python values."""
         batch = self._figures.batch()
         names = batch.names()
         columns = [_values(batch, place, kind) for place, kind in enumerate(batch.kinds())]
@@ -251,7 +246,6 @@ class Estimate:
         return rows
 
     def _typed(self) -> list[TypedInterval | None]:
-        """The values with all digits, for types other than floats."""
         return [None if own is None else TypedInterval(*own) for own in self._about["own"]]
 
     def _only(self) -> dict[str, Any]:
@@ -262,7 +256,6 @@ class Estimate:
         return rows[0]
 
     def _table(self) -> tuple[list[str], list[list[str | None]], list[str]]:
-        """Names, cells and notes of the displayed table."""
         batch = self._figures.batch()
         rows = self._rows(_SHOWN)
         indices = [index for index, name in enumerate(batch.names()) if name not in _OF_FIGURES]
@@ -288,7 +281,7 @@ class Estimate:
         return [*names, "value"], cells, [about, *(f"note: {word}" for word in notes)]
 
     def _as_text(self, row: dict[str, Any], own: TypedInterval | None) -> str:
-        # Counts of a histogram have no unit; its bins have.
+        # The bins of a histogram have a unit, its counts do not.
         unit = None if "bin_low" in row else self.units.get(row["aggregate"])
         if own is not None:
             return own.as_text(row["exact"], unit)
@@ -380,7 +373,6 @@ def _goal(error: Any) -> tuple[Literal["error", "absolute"], float | str]:
 
 
 def _number(text: str) -> float | None:
-    """The number in a text; None if it is none."""
     try:
         return float(text)
     except ValueError:
@@ -388,7 +380,6 @@ def _number(text: str) -> float | None:
 
 
 def _aggregates(value: Any) -> list[str]:
-    """One aggregate or several, as a list."""
     listed = [value] if isinstance(value, str) else value
     if not isinstance(listed, Iterable) or isinstance(listed, (bytes, dict)):
         raise InvalidInput(f"aggregates: expected text like 'mean(x)', not {value!r}")

@@ -1,11 +1,11 @@
 """Objects with an extent: rows with a bounding box around their position.
 
 The table stores the ends of each box as columns and names them in its metadata. A box or region of
-a query becomes a condition on these columns. Their minimum and maximum in each run and zone are the
-extent of its objects, so a query reads little more than the objects that it returns.
+a query becomes a condition on these columns. Runs and zones store their minimum and maximum, so a
+query reads little more than the objects that it returns.
 
-Rules for regions use that a bounding box is convex, and that a linear function is extreme in one of
-its corners.
+Rules for regions rely on two facts: a bounding box is convex, and a linear function is extreme in
+one of its corners.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ KEY = "extent"
 
 _CONVEX = ("box", "sphere", "ellipsoid", "cylinder", "frustum", "slab", "half_space")
 _CORNERS = 1_000
-"""The maximum number of corners of a polygon: each edge is a condition of its own."""
+"""The maximum number of corners of a polygon, because each edge is a separate condition."""
 
 
 def declared(given: Any, columns: Sequence[str], indexed: Sequence[str]) -> Extent:
@@ -51,7 +51,7 @@ def declared(given: Any, columns: Sequence[str], indexed: Sequence[str]) -> Exte
 
 
 def pairs(given: Any) -> Extent:
-    """The ends by column, of an extent that is not checked yet."""
+    """The ends by column, not yet checked against a table."""
     if not isinstance(given, Mapping) or not given:
         raise InvalidInput(
             f"extent: expected a dict of column: (low column, high column), not {given!r}"
@@ -63,12 +63,11 @@ def pairs(given: Any) -> Extent:
 
 
 def stored(metadata: Mapping[str, Any]) -> Extent:
-    """The extent in the metadata of a table."""
     return {name: (low, high) for name, (low, high) in metadata.get(KEY, {}).items()}
 
 
 def relation(given: Any, extent: Extent) -> Relation:
-    """The relation of a query; without one, ``touches``."""
+    """The relation of a query; by default ``touches``."""
     if given is None:
         return "touches"
     if given not in RELATIONS:
@@ -113,7 +112,7 @@ def _ranges(name: str, ends: Any, extent: Extent, relation: Relation) -> dict[st
     if _box._is_above(low, high):
         raise InvalidInput(f"box: {name}: the lower end {low} is above the upper end {high}")
     if relation == "inside":
-        # The position is between the ends: the index applies too.
+        # The position is between the ends, so the index applies too.
         return {name: (low, high), low_column: (low, None), high_column: (None, high)}
     return {high_column: (low, None), low_column: (None, high)}
 
@@ -123,7 +122,7 @@ def _of_region(region: dict[str, Any], extent: Extent, relation: Relation) -> di
     other: Relation = "inside" if relation == "touches" else "touches"
     if kind == "complement":
         return {kind: _of_region(value, extent, other)}
-    # A union touches what one of its parts touches, an intersection contains what all contain.
+    # A union touches if one part touches; an intersection contains if all parts contain.
     if kind in ("union", "intersection"):
         exact = kind == ("union" if relation == "touches" else "intersection")
         if not exact and not _apart(value):
@@ -148,7 +147,7 @@ def _of_region(region: dict[str, Any], extent: Extent, relation: Relation) -> di
     if kind == "half_space":
         return {"union": [_renamed(region, names) for names in _corners(extent)]}
     if kind == "slab":
-        # The object is not as a whole on one side.
+        # The object is not entirely on one side.
         below = {"slab": {name: one for name, one in value.items() if name != "low"}}
         above = {"slab": {name: one for name, one in value.items() if name != "high"}}
         return {
@@ -171,7 +170,7 @@ def _unsupported(kind: str, relation: str) -> InvalidInput:
 
 
 def _apart(regions: Sequence[dict[str, Any]]) -> bool:
-    """Whether regions have no column in common, so that each decides its own axes."""
+    """Whether the regions share no column, so that each decides its own axes."""
     seen: set[str] = set()
     for region in regions:
         columns = _columns(region)
@@ -200,13 +199,11 @@ def _box_in_json(value: Mapping[str, Any], extent: Extent, relation: Relation) -
 
 
 def _corners(extent: Extent) -> Iterator[dict[str, str]]:
-    """The corners of a bounding box: a column for each axis."""
     for ends in product(*extent.values()):
         yield dict(zip(extent, ends, strict=True))
 
 
 def _renamed(value: Any, names: Mapping[str, str]) -> Any:
-    """A region with other columns."""
     if isinstance(value, Mapping):
         return {names.get(name, name): _renamed(one, names) for name, one in value.items()}
     return value
@@ -221,7 +218,7 @@ def _number(what: str, value: Any) -> float:
 
 
 def _near(kind: str, value: Mapping[str, Any], extent: Extent) -> dict[str, Any]:
-    """The nearest point of the bounding box is in the ellipsoid."""
+    """The condition that the nearest point of the bounding box is in the ellipsoid."""
     terms = []
     for name, at in value["center"].items():
         center = _number("the center", at)
@@ -239,10 +236,10 @@ def _near(kind: str, value: Mapping[str, Any], extent: Extent) -> dict[str, Any]
 
 
 def _of_polygon(value: Mapping[str, Any], extent: Extent, relation: Relation) -> dict[str, Any]:
-    """A rectangle and a polygon: edges that meet the rectangle, and one corner inside.
+    """The condition of a rectangle and a polygon: edges that meet it, and one corner inside.
 
-    If no edge meets the rectangle, all of it is on one side of the border. An edge meets it if
-    their ranges overlap along x and y, and corners are on both sides of the edge's line.
+    If no edge meets the rectangle, it is on one side of the border. An edge meets it if their
+    ranges overlap along x and y, and corners are on both sides of the edge's line.
     """
     x, y = value.get("columns", ("x", "y"))
     ends = [extent.get(name, (name, name)) for name in (x, y)]
@@ -274,7 +271,7 @@ def _of_polygon(value: Mapping[str, Any], extent: Extent, relation: Relation) ->
     edges = {"where": " OR ".join(meets)}
     if not strictly:
         return {"union": [corner, edges]}
-    # A corner on the border may count as either side: the middle decides.
+    # A corner on the border may count as either side, so the middle decides.
     middle = {"polygon": {**value, "columns": [x, y]}}
     return {"difference": [middle, edges]}
 
@@ -284,7 +281,7 @@ def quoted(name: str) -> str:
 
 
 def border(tiles: Any, width: Any, extent: Extent, ends: Mapping[str, tuple[Any, Any]]) -> str:
-    """The condition of objects that come nearer to an inner border of a tiling than a width."""
+    """The condition of objects that are closer to an inner border of a tiling than a width."""
     if not isinstance(tiles, Mapping) or not tiles:
         raise InvalidInput(f"border: expected a dict of column: width or edges, not {tiles!r}")
     distance = _box.finite("border: width", width)
@@ -304,7 +301,6 @@ _EDGES = 100_000
 
 
 def _edges(name: str, tile: Any, low: Any, high: Any) -> list[float]:
-    """The borders between the tiles along an axis."""
     if isinstance(tile, int | float) and not isinstance(tile, bool):
         size = _box.finite(f"border: {name}", tile)
         if not size > 0:
@@ -322,7 +318,7 @@ def _edges(name: str, tile: Any, low: Any, high: Any) -> list[float]:
 
 
 def checked(source: Any, extent: Extent) -> Any:
-    """Data to append whose positions are between the ends of their boxes."""
+    """The data of an append; checks that positions are between the ends of their boxes."""
     if not extent:
         return source
     if (parts := _parts_of(source)) is not None:
@@ -365,7 +361,7 @@ def _check(column: Any, extent: Extent) -> None:
                 for one in (low_name, name, high_name)
             )
         except (KeyError, TypeError, ValueError):
-            # A missing column, or values without numbers: the append names them.
+            # A missing column, or values without numbers: the append reports them.
             return
         bad = ~((low <= at) & (at <= high))
         if bad.any():

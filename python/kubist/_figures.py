@@ -14,7 +14,7 @@ T = TypeVar("T")
 
 
 def parse(kind: type[T], text: str) -> T:
-    """Parses a report of the engine's JSON; ignores unknown fields."""
+    """Parses a report of the engine in JSON; ignores unknown fields."""
     return _of(kind, json.loads(text))
 
 
@@ -38,10 +38,10 @@ class Commit:
     """Duration of the commit."""
     rows_outside: int = 0
     """Rows outside of the grid's domain in some dimension. Queries find them too; if there are
-    many, the optimizer makes a grid that fits.
+    many, the optimizer makes another grid.
     """
     repeated: bool = False
-    """Whether its token had been committed before; then it was not committed again."""
+    """Whether an earlier commit had its token, so it did nothing."""
 
     def __repr__(self) -> str:
         rate = f", {self.rows / self.seconds:,.0f} records/s" if self.seconds > 0 else ""
@@ -60,7 +60,7 @@ class Stats:
 
     rows_returned: int
     rows_read: int
-    """Rows of all zones that were decoded; a row that was decoded twice counts twice."""
+    """Decoded rows of all zones; a row that was decoded twice counts twice."""
     bytes_read: int
     bytes_cached: int
     """Bytes from the local cache (docs/where.md) or from decoded pages in memory."""
@@ -69,8 +69,8 @@ class Stats:
     runs_looked_up: int
     """Runs whose secondary index was read."""
     round_trips: int
-    """Number of requests for bytes of a file. A request fetches all ranges that are needed and
-    known; threads send requests in parallel.
+    """Number of requests for bytes of a file. A request fetches all known ranges; threads send
+    requests in parallel.
     """
     seconds: float
     """From the start of the query to its last batch, or until now."""
@@ -89,19 +89,16 @@ class Stats:
 
 @dataclass(frozen=True, slots=True)
 class Stages:
-    """The time that each stage of a query took.
-
-    Requests overlap, so their times add up to more than the query's.
-    """
+    """The time of each stage of a query; requests overlap, so the sum exceeds the query's time."""
 
     planned_seconds: float
     """Time before the first request."""
     round_trips: int
-    """Length of the longest chain of requests, each sent after the response to the one before."""
+    """Length of the longest chain of requests, each sent after the previous response."""
     requests: int
     bytes: int
     bytes_cached: int
-    """Bytes that the local cache had."""
+    """Bytes from the local cache."""
     queued_seconds: float
     """Sum over all requests: time in the queue before sending."""
     store_seconds: float
@@ -113,17 +110,17 @@ class Stages:
 
 
 class Traffic(TypedDict):
-    """All requests of a handle to a remote store since it was opened, including the opening."""
+    """All requests of a handle to a remote store, including its opening."""
 
     round_trips: int
-    """Length of the longest chain of requests, each sent after the response to the one before."""
+    """Length of the longest chain of requests, each sent after the previous response."""
     requests: int
     bytes_read: int
     bytes_written: int
     cache_hits: int
-    """Blocks and objects that the local cache had."""
+    """Blocks and objects from the local cache."""
     cache_misses: int
-    """Blocks and objects that were read from the store."""
+    """Blocks and objects from the store."""
     cache_bytes: int
     """Bytes of the hits."""
 
@@ -179,20 +176,20 @@ class Explanation:
     fraction: float
     stages: Stages
     requests: list[RequestTimes]
-    """In order of their responses."""
+    """In the order of responses."""
     traffic: Traffic | None
-    """Of the table's handle so far; None for a local directory."""
+    """The traffic of the table's handle so far; None for a local directory."""
     predicted: Prediction | None
-    """By the model of ``fit``, if given."""
+    """The prediction of the model of ``fit``."""
     plan: dict[str, Any]
     """The plan before the run: ``method``, ``shape`` (the region), ``bounds`` of dimensions, the
-    expected ``runs`` and rows, and others, as `kubist explain --json` prints them."""
+    expected ``runs`` and rows, and others, as in `kubist explain --json`."""
     expected: Expected | None = None
-    """On this machine, with ``predict``."""
+    """The expected time on this machine, with ``predict``."""
 
     @property
     def examined_per_row(self) -> float:
-        """Rows that were decoded for each row of the result; infinite without any."""
+        """Decoded rows for each row of the result; infinite without rows."""
         if self.stats.rows_returned == 0:
             return math.inf if self.stats.rows_read else 0.0
         return self.stats.rows_read / self.stats.rows_returned
@@ -231,7 +228,7 @@ class Dimension:
     """Lower end of the domain; None before the first commit."""
     high: float | None
     data_type: str
-    """The Arrow type of the column, in whose unit the ends are."""
+    """The Arrow type of the column, which also gives the unit of the ends."""
 
     def __str__(self) -> str:
         if self.low is None or self.high is None:
@@ -251,14 +248,12 @@ class Column:
     metadata: dict[str, Any] = field(default_factory=dict)
     """Metadata other than the unit."""
     added: bool = False
-    """Whether it was added after the creation of the table. Data may omit it, and then has
-    ``default``.
-    """
+    """Whether it was added after the creation of the table; data without it gets ``default``."""
     default: str | None = None
-    """As text; None: null."""
+    """The default as text; None: null."""
     accuracy: str | None = None
-    """Error bound of stored values: a number in the column's unit, or a relative one with ``rel``.
-    None: values are stored exactly.
+    """Error bound of stored values: a number in the column's unit, or a relative one with ``rel``;
+    None: exact.
     """
 
     def __str__(self) -> str:
@@ -290,7 +285,7 @@ class DeclaredWriters:
     names: list[str] | None = None
     count: int | None = None
     after: int | None = None
-    """The declaration is valid for the steps after this one, up to the next declaration; None: from
+    """The declaration is valid for steps after this one, up to the next declaration; None: from
     the first step on.
     """
 
@@ -329,9 +324,9 @@ class ThinnedSteps:
     steps: int
     """Number of subsampled steps."""
     kept: int
-    """Rows that were stored."""
+    """Stored rows."""
     rows: int
-    """Rows that the steps had."""
+    """All rows of these steps."""
 
     def __str__(self) -> str:
         steps = counted(self.steps, "step")
@@ -339,10 +334,10 @@ class ThinnedSteps:
 
 
 _SAID = {"primary": "records"}
-"""Kinds of files whose name differs in `kubist info`."""
+"""Kinds of files with other names in `kubist info`."""
 
 _METADATA_SHOWN = 100
-"""Maximum number of characters of a displayed value; some are whole topologies."""
+"""Maximum number of displayed characters of a value, which may be a whole topology."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -371,7 +366,6 @@ class DiskUse:
 
 
 def _add_types(described: dict[str, Any]) -> None:
-    """Gives each dimension the type of its column."""
     types = {column["name"]: column["data_type"] for column in described["columns"]}
     for dimension in described["dimensions"]:
         dimension["data_type"] = types[dimension["column"]]
@@ -401,7 +395,7 @@ class About:
 
 @dataclass(frozen=True, slots=True, repr=False)
 class Info:
-    """The contents and layout of a table. ``print(info)`` shows all of it."""
+    """The contents and layout of a table; ``print(info)`` shows them."""
 
     location: str
     format_version: int
@@ -416,14 +410,14 @@ class Info:
     replica_rows: int
     """Copies of rows in deeper cubes."""
     debt: int
-    """Rows that a fresh build would put elsewhere, or that are in surplus runs."""
+    """Rows that a new build would put elsewhere, or in surplus runs."""
     grid: int
     """Number of the newest grid, which places new rows; the first is 0."""
     rows_to_move: int
     """Rows in older grids, which the optimizer has yet to move."""
     rows_outside: int
     """About how many rows are outside of the newest grid's domain in some dimension. Queries find
-    them too; if there are many, the optimizer makes a grid that fits.
+    them too; if there are many, the optimizer makes another grid.
     """
     height: int
     """Levels of the cube tree."""
@@ -437,9 +431,9 @@ class Info:
     replication: str
     compression: str
     strata: str
-    """Where the strata of new rows end: ``halvings``, or ``windows`` for loaders."""
+    """The ends of the strata of new rows: ``halvings``, or ``windows`` for loaders."""
     sampling: str
-    """How likely each row is in a sample: ``uniform``, or by a weight or strata of columns."""
+    """The sampling of rows: ``uniform``, or by a weight or strata of columns."""
     columns: list[Column]
     period: dict[str, str]
     """The periods of columns, as text; `kubist.Table.period` has numbers."""
@@ -447,7 +441,7 @@ class Info:
     """The columns of longitude and latitude of positions on a sphere."""
     writers: list[WriterInfo]
     declared: list[DeclaredWriters]
-    """Declarations of the writers that steps wait for; empty without any."""
+    """Declarations of the writers that steps wait for."""
     bytes: int
     bytes_per_row: float
     metadata: dict[str, Any]
@@ -455,13 +449,13 @@ class Info:
     disk: DiskUse
     """The current size of its files."""
     advice: list[str]
-    """Ways in which the recorded use and the commits do not fit the design, with the command that
-    mends each; usually empty.
+    """Conflicts of the recorded use and the commits with the design, each with the command that
+    resolves it; usually empty.
     """
     thinned: ThinnedSteps | None = None
     """Its subsampled steps, if any."""
     costs: Costs | None = None
-    """Its cost; None except on an object store."""
+    """Its cost, only on an object store."""
 
     @classmethod
     def parse(cls, text: str) -> Info:
@@ -554,7 +548,6 @@ def _in_short(key: str, value: Any) -> str:
 
 
 def _titled(title: str, values: list[str]) -> list[tuple[str, str]]:
-    """Only the first value has the title."""
     return [(title if place == 0 else "", value) for place, value in enumerate(values)]
 
 

@@ -1,8 +1,8 @@
 """Writes a FITS binary table. Each value is read back unchanged, or the column is refused.
 
-A null is a byte 0 in text, NaN in floats, and the TNULL of the header in integers. Integers that
-need an offset (TZERO) get the next wider type if there are nulls, because readers disagree which of
-the two numbers TNULL means.
+A null is a byte 0 in strings, NaN in floats, and the header's TNULL in integers. Integers with an
+offset (TZERO) get the next wider type if there are nulls, because readers disagree whether TNULL
+means the stored or the shifted number.
 """
 
 from __future__ import annotations
@@ -19,11 +19,11 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
 BOOLEAN = "boolean"
-"""The comment of a column of bytes that holds truths: beside a null FITS libraries read no others."""
+"""Marks a byte column for booleans with nulls, because FITS libraries cannot read these."""
 BLOCK = 2880
-"""Bytes; parts of a file begin at multiples of it."""
+"""Parts of a file start at multiples of these bytes."""
 INTEGERS = (("B", "u1"), ("I", "i2"), ("J", "i4"), ("K", "i8"))
-"""Codes of integers in FITS, and their types."""
+"""FITS codes of integers, and their types."""
 FLOATS = {"f2": ("E", ">f4"), "f4": ("E", ">f4"), "f8": ("D", ">f8")}
 LONGEST_NAME = 68
 
@@ -66,8 +66,6 @@ def write(table: pa.Table, path: Path) -> None:
 
 
 class _Column:
-    """A column in its stored form, with its header entries."""
-
     def __init__(self, field: pa.Field, column: pa.ChunkedArray) -> None:
         import pyarrow as pa
 
@@ -133,7 +131,7 @@ class _Column:
                 if code == stored:
                     self.cards["TFORM"] = form
                     return values.astype(values.dtype.newbyteorder(">"))
-            # The others by an offset, which flips the first bit.
+            # Others need an offset, which flips the first bit.
             width = values.dtype.itemsize
             form, stored = next(known for known in INTEGERS if known[1][1:] == str(width))
             offset = 2 ** (8 * width - 1)
@@ -183,7 +181,7 @@ class _Column:
                 )
         width = max([1, *(len(text) for text in texts if text)])
         self.cards["TFORM"] = f"{width}A"
-        # Blanks are an empty text; a byte 0 is null.
+        # Blanks are an empty string; a byte 0 is null.
         stored = [
             b"" if text is None else text.ljust(width if not text else 0).encode() for text in texts
         ]
@@ -200,6 +198,6 @@ def unused(values: np.ndarray[Any, Any], low: int, high: int) -> int | None:
     there = np.unique(values)
     if len(there) > high - low:
         return None
-    # The first gap of more than one between two neighbours.
+    # The first gap between two neighbours.
     gap = int(np.argmax(np.diff(there.astype(object)) > 1))
     return int(there[gap]) + 1

@@ -24,13 +24,12 @@ if TYPE_CHECKING:
 
 
 def unit_of(field: pa.Field) -> str | None:
-    """The unit in a column's metadata."""
     said = (field.metadata or {}).get(b"unit")
     return None if said is None else said.decode("utf-8", "replace")
 
 
 def unmasked(masked: Any) -> Array:
-    """The masked array, or a plain one if NaN or NaT can represent null unambiguously."""
+    """The array without its mask if NaN or NaT can represent null unambiguously."""
     import numpy as np
 
     values, mask = np.ma.getdata(masked), np.ma.getmaskarray(masked)
@@ -55,9 +54,7 @@ def floats(values: Array) -> Array:
 
 
 def plain(column: pa.ChunkedArray, name: str, what: str) -> Array:
-    """A column as an array without a mask.
-
-    Null becomes NaN in numbers, NaT in times, and None in other types.
+    """A column as an array without a mask; null becomes NaN in numbers, NaT in times, else None.
 
     Raises
     ------
@@ -80,7 +77,7 @@ def plain(column: pa.ChunkedArray, name: str, what: str) -> Array:
 
 
 def frame(whole: _kubist.Whole) -> pd.DataFrame:
-    """The frame of a whole result; numbers without nulls stay in the memory that they are in."""
+    """The frame of a whole result; numbers without nulls are not copied."""
     import numpy as np
     import pandas as pd
     import pyarrow as pa
@@ -108,7 +105,7 @@ def frame(whole: _kubist.Whole) -> pd.DataFrame:
 
 
 def to_pandas(table: pa.Table, options: Mapping[str, Any]) -> pd.DataFrame:
-    """The frame, with nullable types where the usual ones are not exact."""
+    """The frame, with nullable types where the usual types are not exact."""
     import pandas as pd
 
     names = table.column_names
@@ -130,7 +127,7 @@ def to_pandas(table: pa.Table, options: Mapping[str, Any]) -> pd.DataFrame:
 
 
 def _nullable(column: pa.ChunkedArray) -> Any:
-    """The pandas type that distinguishes null from all values; None: the usual one does."""
+    """The pandas type that distinguishes null from all values; None: the usual type does."""
     import pandas as pd
     import pyarrow as pa
     import pyarrow.compute as pc
@@ -190,7 +187,7 @@ def grid(rows: dict[str, Array], axes: Sequence[str], what: str) -> dict[str, Ar
 
 
 def to_xarray(table: pa.Table, axes: Sequence[str]) -> xarray.Dataset:
-    """A dataset over the axes; without axes, over one dimension ``row``."""
+    """A dataset over the axes, or over one dimension ``row``."""
     xarray_ = need("xarray", "to_xarray()")
     units = {f.name: unit_of(f) for f in table.schema}
     rows = {name: plain(table.column(name), name, "to_xarray()") for name in table.column_names}
@@ -220,7 +217,7 @@ def to_geopandas(table: pa.Table, x: str, y: str, crs: Any) -> geopandas.GeoData
 
 
 def to_astropy(table: pa.Table) -> astropy.table.Table:
-    """A table with masked nulls; units unknown to astropy keep their text."""
+    """A table with masked nulls; units unknown to astropy stay strings."""
     need("astropy", "to_astropy()")
     import numpy as np
     from astropy import units
@@ -232,7 +229,7 @@ def to_astropy(table: pa.Table) -> astropy.table.Table:
         mask = np.asarray(column.is_null())
         is_text = str(field.type) in ("string", "large_string")
         if column.null_count:
-            # The values under the mask; without them the type would change.
+            # Fills masked values, because nulls would change the type.
             column = column.fill_null("" if is_text else _zero(field.type))
         values = column.to_numpy()
         if is_text:
@@ -262,7 +259,7 @@ def _wide(values: Array, name: str) -> Array:
 
 
 def to_pyvista(table: pa.Table, x: str, y: str, z: str | None) -> pyvista.PolyData:
-    """Points, with the other columns (also text) as point data."""
+    """Points, with the other columns (also strings) as point data."""
     pyvista_ = need("pyvista", "to_pyvista()")
     import numpy as np
 
@@ -294,7 +291,7 @@ def to_pyvista(table: pa.Table, x: str, y: str, z: str | None) -> pyvista.PolyDa
 
 
 def _label(array: Any, unit: str | None) -> None:
-    """Gives an array of VTK its unit, in VTK's own place for it."""
+    """Sets the unit of a VTK array, under VTK's key for units."""
     if unit:
         vtk = need("vtk", "to_pyvista()")
         array.GetInformation().Set(vtk.vtkDataArray.UNITS_LABEL(), unit)

@@ -1,4 +1,4 @@
-"""Writes a LAS, LAZ or COPC file, with the header of the file that the table came from.
+"""Writes a LAS, LAZ or COPC file, with the header of the table's source file.
 
 Columns without a LAS field are extra bytes. Their nulls are the source's no-data value, or a number
 that no row has. The fields of every point cannot be null.
@@ -35,13 +35,13 @@ OF_LAS = {
     "red": "u2", "green": "u2", "blue": "u2", "nir": "u2",
 }  # fmt: skip
 WKT = (2111, 2112)
-"""Numbers of the records that have the coordinate system as WKT."""
+"""Numbers of the WKT records of the coordinate system."""
 FINE, COARSE = 0.006, 1.0
-"""Degrees that a stored angle counts, in point formats from 6 on and before."""
+"""Degrees per unit of a stored angle, in point formats from 6 on and before."""
 FEW = {"return_number": 7, "number_of_returns": 7, "classification": 31}
 """The largest numbers of point formats before 6."""
 FORMATS = (1, 3, 6, 7, 8)
-"""Point formats to choose from where the source's has no place for a column."""
+"""Point formats to choose from if the source's format lacks a column."""
 WAVES = frozenset(
     "wavepacket_index wavepacket_offset wavepacket_size return_point_wave_location "
     "x_t y_t z_t".split()
@@ -51,8 +51,8 @@ WAVES = frozenset(
 def write(
     table: pa.Table, path: Path, metadata: Mapping[str, Any], *, is_copc: bool = False
 ) -> None:
-    """Writes all rows. If the table came from a LAS file, its scale, offset, coordinate system,
-    source id, type of GPS times and records are kept, so positions are exact.
+    """Writes all rows. A table from a LAS file keeps its scale, offset, coordinate system, source
+    id, type of GPS times and records, so positions are exact.
 
     Raises:
         InvalidInput: LAS cannot store a column or a value.
@@ -112,7 +112,7 @@ def _without_nulls(name: str, column: pa.ChunkedArray) -> None:
 def _point_format(
     columns: Mapping[str, pa.ChunkedArray], about: Mapping[str, Any], least: int
 ) -> int:
-    """The source's format if it has all columns, otherwise the first that does, from ``least`` on."""
+    """The source's format if it has all columns, else the first that does, from ``least`` on."""
     import numpy as np
     import pyarrow.compute as pc
     from laspy.point.format import PointFormat
@@ -143,7 +143,7 @@ def _describe(laspy: Any, header: Any, about: Mapping[str, Any], only_wkt: bool)
     """Copies the source's properties into the header.
 
     Args:
-        only_wkt: The coordinate system is written as WKT. Otherwise it stays as in the source.
+        only_wkt: Write the coordinate system as WKT; otherwise as in the source.
     """
     header.file_source_id = about.get("file_source_id", 0)
     if "system_identifier" in about:
@@ -177,7 +177,6 @@ def _describe(laspy: Any, header: Any, about: Mapping[str, Any], only_wkt: bool)
 
 
 def _field(name: str, values: Array, kind: int) -> Array:
-    """Returns the values for a field of the point format."""
     import numpy as np
 
     wanted = OF_LAS.get(name)
@@ -194,7 +193,7 @@ def _angles(degrees: Array, step: float) -> Array:
 
     counts = np.rint(degrees.astype(np.float64) / step)
     off = np.abs(counts * step - degrees) > step * 1e-2
-    # Format 6 and later: 180 degrees to either side. Earlier ones: 90.
+    # Up to 180 degrees on both sides in format 6 and later, before that 90.
     off |= np.abs(counts) > (30_000 if step == FINE else 90)
     if off.any():
         row = int(np.argmax(off))
@@ -229,7 +228,7 @@ def _extra(
         stored = np.rint((values - offset) / scale)
         back = stored * scale + offset
         if not np.allclose(back[~mask], values[~mask], rtol=1e-12, atol=abs(scale) * 1e-6):
-            # Changed values are written as they are.
+            # Write changed values directly.
             said, scale, stored = {}, None, values
     wanted = np.dtype(said.get("type", values.dtype.str[1:]))
     narrow = stored.astype(wanted)
@@ -308,7 +307,7 @@ def lattice(positions: list[Any], about: Mapping[str, Any]) -> tuple[list[float]
 
 
 def scaling(positions: list[Any]) -> tuple[list[float], list[float]]:
-    """Powers of ten for which the range fits into 32 bits, and round offsets."""
+    """Powers of ten whose range fits into 32 bits, and round offsets."""
     import numpy as np
 
     scales, offsets = [], []

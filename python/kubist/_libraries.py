@@ -14,12 +14,12 @@ def is_a(value: Any, module: str, name: str) -> bool:
 
 
 def need(module: str, what: str, extra: str | None = None) -> Any:
-    """Imports an optional library; the error says that ``what`` needs it, and how to install it."""
+    """Imports an optional library for ``what``; an error says how to install it."""
     try:
         return __import__(module)
     except ModuleNotFoundError as error:
         if error.name != module.partition(".")[0]:
-            # It is installed; something that it needs is not.
+            # The library is installed, but one of its dependencies is not.
             raise ImportError(f"{what} needs {module}, which cannot be loaded: {error}") from error
         wanted = module if extra is None else f"'kubist[{extra}]'"
         raise ImportError(f"{what} needs {module}: pip install {wanted}") from error

@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from .rasters import Raster
 
 _HEAD = 5
-"""Rows that a notebook shows of a table."""
+"""Rows of a table that a notebook shows."""
 
 
 class Looks(Moving):
@@ -35,7 +35,7 @@ class Looks(Moving):
 
     @checked_options()
     def head(self, limit: int = 5, *, columns: Sequence[str] | None = None) -> Result:
-        """Returns a few rows in memory: those of lowest priority, the same at every call.
+        """Returns the rows of lowest priority in memory, the same at every call.
 
         Examples
         --------
@@ -53,8 +53,8 @@ class Looks(Moving):
     ) -> Description:
         """Estimates the count, mean, standard deviation, minimum, median and maximum of columns.
 
-        Each is estimated from a sample and has an interval; exact values are marked as exact. Null
-        and NaN are missing values.
+        Estimates from a sample have an interval; exact values are marked as exact. Null and NaN are
+        missing values.
 
         Parameters
         ----------
@@ -102,19 +102,19 @@ class Looks(Moving):
     ) -> Picture:
         """Plots rows as points, as ``kubist plot`` does; needs no other library.
 
-        `Picture.save` writes PNG, SVG or PDF. The plot has a scale bar if both axes have the same
+        `Picture.save` writes PNG, SVG or PDF. A plot has a scale bar if both axes have the same
         unit and scale.
 
         Parameters
         ----------
         x, y
             The columns or expressions of the axes. None: the table's sphere, or else its first two
-            dimensions. Two columns of a sphere are drawn as a sky: right ascension increases to
-            the left, and a large part of the sky is a map in Mollweide's projection.
+            dimensions. For two columns of a sphere, right ascension increases to the left, and a
+            large part of the sky is a map in Mollweide's projection.
         color
-            The column or expression that colours the points. Texts, booleans and few integers have
-            a colour each. Three columns are red, green and blue, from 0 to 1 or in 8 or 16 bits.
-            None: the number of points at each location.
+            The column or expression that colours the points. Strings, booleans and few integers
+            have a colour each. Three columns are red, green and blue, from 0 to 1 or in 8 or 16
+            bits. None: the number of points at each location.
         box, where, region, relation, steps
             The rows, as for `query`.
         sample, limit
@@ -205,26 +205,26 @@ class Looks(Moving):
     ) -> Raster:
         """Aggregates the rows in each cell of a regular grid of two axes.
 
-        Rows are read in batches. Memory is proportional to the number of cells; quantiles and
-        samples also keep up to four million rows, or those of the fullest cell.
+        Memory is proportional to the number of cells; quantiles and samples also keep up to four
+        million rows, or those of the fullest cell.
 
         Parameters
         ----------
         x, y
             The columns or expressions of the axes, which are numbers.
         cell
-            The width of a cell, or the widths along x and y, in the unit of the axis, or text with
-            a unit, such as ``"1 m"``. A grid has at most 100 million cells.
+            The width of a cell, or the widths along x and y: a number in the unit of the axis, or
+            text with a unit, such as ``"1 m"``. A grid has at most 100 million cells.
         value
             ``count()``, ``count(z)``, ``sum(z)``, ``mean(z)``, ``min(z)``, ``max(z)``, ``var(z)``,
             ``std(z)``, ``median(z)``, ``p95(z)`` or ``quantile(z, 0.95)`` of a column, an
             expression, or a condition, which counts as 1 and 0. Null and NaN are missing values.
         box, where, region, relation, steps
-            The rows, as for `query`. The grid starts at a low end that the box has for an axis.
-            Otherwise its edges are multiples of the width, and it has all rows.
+            The rows, as for `query`. The grid starts at the low bound of the box for an axis.
+            Without one, its edges are multiples of the width, and it has all rows.
         sample
             A fraction in (0, 1]. Values then are estimates with intervals, and the sampling unit
-            is the table's identity. A minimum or maximum of a sample bounds one side only.
+            is the table's identity. Minimum and maximum are then bounded on one side only.
         confidence
             The fraction of the intervals that contain the value of all rows.
 
@@ -264,18 +264,18 @@ class Looks(Moving):
     ) -> pl.DataFrame:
         """Runs an SQL query with Polars or DuckDB; the table is called ``self``.
 
-        Only the columns and rows that the query needs are read, as for `scan`. Integers do not
-        wrap around: a sum or product that exceeds its type has 128 bits.
+        Only the needed columns and rows are read, as for `scan`. Integers do not wrap around: a sum
+        or product that exceeds its type has 128 bits.
 
         Parameters
         ----------
         query
-            One SELECT, in the dialect of the engine. Statements that write are refused.
+            One SELECT in the dialect of the engine. Statements that write are refused.
         engine
-            ``"polars"`` or ``"duckdb"``. DuckDB reads the table through `to_dataset` and has all of
-            its SQL. It has integers of 128 bits for sums.
+            ``"polars"`` or ``"duckdb"``. DuckDB reads the table through `to_dataset`, has all of
+            its SQL, and has 128-bit integers for sums.
         tables
-            Other tables, snapshots and file indexes by the name that they have in the query.
+            Other tables, snapshots and file indexes by their name in the query.
         where, region, relation, sample, window, steps, columns, inclusion, limit, order_by, per_cell
             The rows of ``self``, as for `scan`.
 
@@ -290,7 +290,6 @@ class Looks(Moving):
         return _sql.run(query, engine, self._sql_source(asked), tables)
 
     def _sql_source(self, asked: Rest) -> SqlSource:
-        """The table in an SQL query."""
         from ._sql import SqlSource
 
         return SqlSource(

@@ -1,4 +1,4 @@
-"""A function of every part of a query, in several processes: `Table.map`."""
+"""Calls a function with every part of a query, in several processes: `Table.map`."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ def map_parts(
     processes: int,
     progress: Callable[[int, int], object] | None,
 ) -> list[T]:
-    """The results of all parts, in their order. The first failure stops the other processes."""
+    """The results of all parts, in their order; the first failure stops the other processes."""
     code = _pickled(function)
     # A fork would inherit open tables, which then refuse to work.
     context = multiprocessing.get_context("spawn")
@@ -87,13 +87,13 @@ def _result(future: Future[T], at: int, parts: int) -> T:
 
 
 def _ignore_interrupt() -> None:
-    # Ctrl-C reaches all processes of a terminal; this one stops its processes.
+    # Ctrl-C reaches all processes of a terminal; the parent stops its processes.
     signal.signal(signal.SIGINT, signal.SIG_IGN)
 
 
 def _stop(pool: ProcessPoolExecutor) -> None:
     """Ends the processes without waiting for their parts."""
-    # `terminate_workers` is new in Python 3.14.
+    # Python 3.14 and later have `terminate_workers`.
     processes = list((getattr(pool, "_processes", None) or {}).values())
     pool.shutdown(wait=False, cancel_futures=True)
     for process in processes:

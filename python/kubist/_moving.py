@@ -1,4 +1,4 @@
-"""Questions about whole paths of particles, of tables and snapshots."""
+"""Queries of whole particle paths, for tables and snapshots."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 
 class Moved(TypedDict, total=False):
-    """The paths of a question, as for `Moving.flux`."""
+    """The paths of a query, as for `Moving.flux`."""
 
     by: str | None
     time: str | None
@@ -30,13 +30,13 @@ class Moved(TypedDict, total=False):
 
 
 class Unwrapped(Moved, total=False):
-    """The paths of a question, with the images of their rows."""
+    """The paths of a query, with the images of their rows."""
 
     images: Mapping[str, str] | None
 
 
 class Moving(Questions):
-    """Questions about whole paths, here and over HTTP."""
+    """Queries of whole paths, here and over HTTP."""
 
     @checked_options(Moved)
     def flux(
@@ -46,19 +46,19 @@ class Moving(Questions):
     ) -> Paths:
         """Counts the crossings of a plane, or of the surface of a region, by whole paths.
 
-        Between two rows a path is straight. Each crossing has its time, place and direction, also
-        where a path passes through the region between two rows. A path that touches the surface
-        and turns back does not cross it.
+        A path is straight between two rows, so it may also pass through the region there. Each
+        crossing has its time, position and direction. A path that only touches the surface does not
+        cross it.
 
         Parameters
         ----------
         region
-            For a plane: the half space behind it, ``region.half_space({"x": 1}, {"x": 0.1})``.
+            For a plane, the half space behind it: ``region.half_space({"x": 1}, {"x": 0.1})``.
             Or another region of space: box, sphere, ellipsoid, cylinder, frustum, slab, polygon,
             and their combinations. Entering it is direction 1, leaving it -1.
         by
             The column that identifies a path. None: the table's identity, or else its secondary
-            index, if that is one column.
+            index, if it is a single column.
         time
             The column of times, of numbers. None: the other column of the identity, or else
             ``time``, ``t``, ``frame`` or ``step``.
@@ -72,7 +72,7 @@ class Moving(Questions):
         where, steps
             The rows of the paths, as for `query`.
         sample
-            A fraction in (0, 1] of the paths, for tables whose identity is ``by``. The figures then
+            A fraction in (0, 1] of the paths, for tables whose identity is ``by``; the figures then
             have intervals.
         confidence
             The fraction of the intervals that contain the figure of all paths.
@@ -115,9 +115,9 @@ class Moving(Questions):
         Returns
         -------
         Paths
-            The figures ``mean``, over paths that are in the region at some time, ``mean_of_all``,
-            and ``share``, the fraction of paths that are. Its rows are the paths: ``by``,
-            ``residence``, ``entries``, ``duration``. A path that starts inside has entered once.
+            The figures ``mean``, over paths that are ever in the region, ``mean_of_all``, and
+            ``share``, the fraction of such paths. Its rows are the paths: ``by``, ``residence``,
+            ``entries``, ``duration``. A path that starts inside has entered once.
 
         Examples
         --------
@@ -134,7 +134,7 @@ class Moving(Questions):
         region: AnyRegion,
         **asked: Unpack[Moved],
     ) -> Paths:
-        """Finds when and where each path is in a region for the first time.
+        """Finds the time and position at which each path first is in a region.
 
         Parameters
         ----------
@@ -169,7 +169,7 @@ class Moving(Questions):
         by, time, axes, period, where, steps, sample, confidence
             As for `flux`. Jumps of more than half a period are undone.
         images
-            The columns with the image of each row, ``{"x": "ix"}``, of axes with a period: the
+            The columns with the image of each row, ``{"x": "ix"}``, for axes with a period: the
             position is ``x + ix * period``.
 
         Returns
@@ -195,8 +195,8 @@ class Moving(Questions):
     ) -> Paths:
         """Computes the mean squared displacement by lag, as MDAnalysis' ``EinsteinMSD``.
 
-        The value of a lag is the mean over all pairs of rows of a path with this distance in time,
-        and then over paths. Times are evenly spaced; rows may be missing.
+        It averages over all pairs of rows of a path with this distance in time, and then over
+        paths. Times are evenly spaced; rows may be missing.
 
         Parameters
         ----------
@@ -237,13 +237,13 @@ class Moving(Questions):
         by, time, axes, period, images, where, steps, sample, confidence
             As for `displacement`.
         times
-            Times at which paths are interpolated between their rows; a path counts from its first
-            to its last row. None: the times of the rows, without interpolation.
+            Times for interpolation between the rows of a path, from its first to its last row.
+            None: the times of the rows, without interpolation.
 
         Returns
         -------
         Paths
-            Its rows are the times: ``time``, and for each axis the mean and the ends of its
+            Its rows are the times: ``time``, and for each axis the mean and the bounds of its
             interval, ``x``, ``x_low``, ``x_high``; ``paths``, the number of paths read.
 
         Examples

@@ -19,12 +19,12 @@ _FINER = {
     ("M", "Y"): "D", ("M", "M"): "D", ("M", "W"): "D", ("M", "h"): "s", ("M", "m"): "s",
     ("m", "W"): "s", ("m", "D"): "s", ("m", "h"): "s", ("m", "m"): "s",
 }  # fmt: skip
-"""The unit of a column for each unit of NumPy that no column has. Months have no fixed duration."""
+"""The column unit for each NumPy unit that no column has; months have no fixed duration."""
 """Units of times in Arrow; days become dates."""
 
 
 def is_array(values: Any) -> bool:
-    """Whether a value is a NumPy array that `from_numpy` accepts; Python objects must be text."""
+    """Whether a value is a NumPy array that `from_numpy` accepts; objects must be strings."""
     if not is_a(values, "numpy", "ndarray"):
         return False
     return values.dtype.kind not in "OSV" or (values.dtype.kind == "O" and _is_text(values))
@@ -40,7 +40,7 @@ def from_numpy(name: str, values: np.ndarray[Any, Any]) -> _kubist.NumpyColumn:
     Raises
     ------
     InvalidInput
-        The array has several dimensions, or a type that no column has.
+        The array has several dimensions, or no column has its type.
     """
     numpy = need("numpy", f"column {name}")
     if values.ndim != 1:
@@ -68,7 +68,7 @@ def from_numpy(name: str, values: np.ndarray[Any, Any]) -> _kubist.NumpyColumn:
         stored = named.name
     else:
         raise InvalidInput(f"column {name}: NumPy's {values.dtype} is not a column type")
-    # Arrow has the byte order of this machine only.
+    # Arrow has only the byte order of this machine.
     contiguous = numpy.ascontiguousarray(values, dtype=values.dtype.newbyteorder("="))
     nulls = None
     if mask is not None and mask.any():

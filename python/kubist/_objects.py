@@ -1,4 +1,4 @@
-"""Questions about objects with a bounding box, of a table."""
+"""Queries of a table about objects with a bounding box."""
 
 from __future__ import annotations
 
@@ -32,15 +32,15 @@ class Objects(InDirectory[Opened]):
     ) -> Result:
         """Returns the objects that touch the inner borders of a tiling.
 
-        Parts of a plane that were processed on their own are reconciled along their borders. Only
-        zones with such objects are read.
+        They help to reconcile parts of a plane that were processed separately. Only zones with such
+        objects are read.
 
         Parameters
         ----------
         tiles
             The size of a tile by column, from 0 on, ``{"x": 512, "y": 512}``, or all edges.
         width
-            The distance from a border up to which objects are included.
+            The maximum distance of objects from a border.
         columns, steps
             As for `query`.
 

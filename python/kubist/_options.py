@@ -1,4 +1,4 @@
-"""Errors for unknown options, which suggest the nearest known one."""
+"""Errors for unknown options, which suggest the nearest name."""
 
 from __future__ import annotations
 
@@ -31,8 +31,6 @@ _SYNONYMS = {
 
 def checked_options(*keywords: type) -> Callable[[_Call], _Call]:
     """Decorates a function: an unknown option raises a `TypeError` with the nearest name.
-
-    Python's own message has no suggestion.
 
     Parameters
     ----------
@@ -70,7 +68,7 @@ def checked_options(*keywords: type) -> Callable[[_Call], _Call]:
 def _refuse_ungrouped(
     function: str, name: str, parameters: Mapping[str, inspect.Parameter]
 ) -> None:
-    """Raises a `TypeError` if the option belongs into one of the function's groups."""
+    """Raises a `TypeError` if the option belongs in one of the function's groups."""
     for parameter in parameters.values():
         kind = vars(_arguments).get(str(parameter.annotation).split(" ")[0])
         if name in getattr(kind, "__annotations__", {}):
@@ -87,10 +85,7 @@ def _by_name(name: str, value: Any) -> inspect.Parameter:
 
 
 def group(function: str, name: str, given: object, kind: type) -> dict[str, Any]:
-    """Options that are passed as one dict with the keys of a typed dict.
-
-    An unknown key raises `TypeError`.
-    """
+    """Options that are passed as one dict; a key that is not in ``kind`` raises `TypeError`."""
     if given is None:
         return {}
     if not isinstance(given, Mapping):
@@ -103,7 +98,6 @@ def group(function: str, name: str, given: object, kind: type) -> dict[str, Any]
 
 
 def refuse_unknown(function: str, unknown: Iterable[str], known: Sequence[str]) -> None:
-    """Raises a `TypeError` for the first unknown option."""
     for name in unknown:
         synonyms = [own for own, others in _SYNONYMS.items() if own in known and name in others]
         similar = synonyms or difflib.get_close_matches(name, known, n=1, cutoff=_SIMILARITY)

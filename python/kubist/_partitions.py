@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     import pandas as pd
 
 ROWS = 1_000_000
-"""About the rows of a partition by default."""
+"""The approximate rows of a partition by default."""
 
 
 def frame(parts: Sequence[Split], nothing: Result) -> Any:
@@ -33,7 +33,7 @@ def frame(parts: Sequence[Split], nothing: Result) -> Any:
 
 
 class _Partition:
-    """Reads a partition. Dask passes the columns that later operations need."""
+    """Reads a partition, with the columns that later operations need."""
 
     def __init__(self, empty: pd.DataFrame) -> None:
         self._empty = empty
@@ -45,10 +45,10 @@ class _Partition:
         read = [name for name in wanted if name != inclusion]
         if inclusion is not None and inclusion not in wanted:
             del split["query"]["inclusion"]
-        # The number of rows needs a column too.
+        # At least one column, for the number of rows.
         split["query"]["columns"] = read or list(self._empty.columns[:1])
         found = Split(json.dumps(split)).to_pandas()[wanted]
-        # The types of pandas depend on the nulls of a partition.
+        # pandas' types depend on the nulls of a partition.
         kinds: pd.DataFrame = found.astype(self._empty.dtypes[wanted].to_dict())
         return kinds
 

@@ -22,7 +22,7 @@ POINTS = 200_000
 
 
 class Picture:
-    """A plot of points. A notebook shows it; `save` writes PNG, SVG or PDF."""
+    """A plot of points, which a notebook shows and `save` writes."""
 
     def __init__(self, scene: _kubist.Scene) -> None:
         self._scene = scene
@@ -37,7 +37,7 @@ class Picture:
     def save(self, path: str | os.PathLike[str]) -> Path:
         """Writes a PNG, SVG or PDF, by the suffix of ``path``.
 
-        In SVG and PDF, axes, text and colour bar are vectors, and the points are an image.
+        In SVG and PDF, the points are an image, and axes, text and colour bar are vectors.
 
         Raises
         ------
@@ -71,7 +71,6 @@ def draw(
     style: Style,
     sphere: tuple[str, str] | None = None,
 ) -> Picture:
-    """Draws the rows of a query."""
     stream = result._read()
     points = _kubist.Picture(stream.schema(), x, y, list(color))
     while (batch := stream.next_batch()) is not None:
@@ -112,7 +111,7 @@ def _size(size: Any) -> list[int]:
 
 
 def _ends(box: Mapping[str, Any] | None, column: str) -> list[float | str | None]:
-    """The ends of an axis: those of the box if they are numbers or text, else None."""
+    """The ends of an axis: those of the box if they are numbers or strings, else None."""
     # Names ignore letter case.
     ends = next(
         (ends for name, ends in (box or {}).items() if name.lower() == column.lower()), None

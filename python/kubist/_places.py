@@ -1,4 +1,4 @@
-"""What is at a location: a sealed file, or a server of tables."""
+"""The kind of a location: a sealed file, or a server of tables."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ def is_sealed(path: str | os.PathLike[str]) -> bool:
 def is_server(location: str) -> bool:
     """Returns whether `connect` opens the location.
 
-    The path of a server's address ends in a slash, or is empty; that of a sealed file has a name.
+    The path of a server's address is empty or ends in a slash; a sealed file has a name.
     """
     parts = urllib.parse.urlsplit(location)
     if parts.scheme == "ssh":

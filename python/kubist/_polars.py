@@ -1,4 +1,4 @@
-"""Polars frames over the memory of batches. Polars has no unit of seconds."""
+"""Polars frames over the memory of batches; Polars has no unit of seconds."""
 
 from __future__ import annotations
 

@@ -1,8 +1,8 @@
 """Progress of a long call: one line on a terminal, a bar in a notebook, a few lines in a log.
 
-Nothing is shown in the first 0.3 s, because most calls end sooner. A terminal line is redrawn at
-most ten times a second, like that of the command ``kubist``, and erased at the end. A notebook
-cell is updated four times a second. A log gets at most one line every ten seconds.
+The first 0.3 s show nothing, because most calls end sooner. A terminal line is redrawn at most ten
+times a second, as by the command ``kubist``, and erased at the end. A notebook cell is updated four
+times a second. A log gets at most one line every ten seconds.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ class Progress(Protocol):
 
 
 class Callback:
-    """Progress for a function of the user, which takes the text alone."""
+    """Progress for a user's function, which takes only the text."""
 
     def __init__(self, tell: Callable[[str], object]) -> None:
         self._tell = tell
@@ -90,7 +90,7 @@ class Display:
         self._drawn = True
 
     def close(self) -> None:
-        """Erases the display; the lines of a log stay."""
+        """Erases the display, but not the lines of a log."""
         if not self._drawn:
             return
         if self._place == "terminal":
@@ -123,8 +123,6 @@ class Display:
 
 
 class _Cell:
-    """The content of a cell, as HTML and as text."""
-
     def __init__(self, text: str, page: str) -> None:
         self._text = text
         self._page = page

@@ -1,9 +1,8 @@
 """Translates conditions of other engines into conditions of Kubist that are never narrower.
 
 Polars, DuckDB and pyarrow differ in their treatment of NaN, null and literals. So `superset`
-returns a condition that holds for every row for which theirs holds, and perhaps for some others,
-in a form that prunes. The engines apply their own condition to the rows that come back. Parts that
-cannot be translated are dropped.
+returns a condition that prunes and holds at least for every row for which theirs holds; the engines
+apply their own condition to these rows. Parts that cannot be translated are dropped.
 """
 
 from __future__ import annotations
@@ -16,7 +15,7 @@ from decimal import Decimal
 from typing import Any
 
 MOST_VALUES = 4096
-"""A longer list is replaced by its minimum and maximum."""
+"""The bounds of a longer list replace it."""
 
 EXACT_FLOATS = 2**53
 """Integers below this are exact as 64-bit floats."""
@@ -28,7 +27,7 @@ FLIPPED = {"<": ">", "<=": ">=", ">": "<", ">=": "<=", "=": "=", "<>": "<>"}
 COMPLEMENT = {"<": ">=", "<=": ">", ">": "<=", ">=": "<", "=": "<>", "<>": "="}
 
 IEEE = frozenset({"<>"})
-"""The comparisons that are true for NaN where NaN is unequal to everything (IEEE 754)."""
+"""The comparisons that are true for NaN under IEEE 754, where it is unequal to everything."""
 
 NAN_GREATEST = frozenset({">", ">=", "<>"})
 """The comparisons that are true for NaN where NaN is above all numbers."""
@@ -52,7 +51,7 @@ class Compare:
 
 @dataclass(frozen=True)
 class OneOf:
-    """Whether the value is in the list; null never is."""
+    """Whether the value is in the list; false for null."""
 
     column: str
     values: Sequence[Any]
@@ -66,8 +65,6 @@ class Starts:
 
 @dataclass(frozen=True)
 class Truth:
-    """A column of booleans."""
-
     column: str
 
 
@@ -118,7 +115,6 @@ class Kind:
 
 
 def kinds(columns: Iterable[Mapping[str, Any]]) -> dict[str, Kind]:
-    """The kinds of the columns that can be compared."""
     found = {column["name"]: _kind(column["data_type"]) for column in columns}
     return {name: kind for name, kind in found.items() if kind is not None}
 
@@ -126,7 +122,7 @@ def kinds(columns: Iterable[Mapping[str, Any]]) -> dict[str, Kind]:
 def _kind(data_type: str) -> Kind | None:
     if labels := re.fullmatch(r"Dictionary\(\w+, (.*)\)", data_type):
         values = _kind(labels[1])
-        # Other engines may order labels by their dictionary code.
+        # Other engines may order labels by dictionary code.
         return None if values is None else Kind(values.family, values.unit, ordered=False)
     name, _, arguments = data_type.partition("(")
     unit = UNITS.get(re.split(r"[,)]", arguments)[0].strip(), 1)
@@ -157,7 +153,6 @@ def _kind(data_type: str) -> Kind | None:
 
 
 def quoted(name: str) -> str:
-    """A column's name, quoted for SQL."""
     return '"' + name.replace('"', '""') + '"'
 
 
@@ -170,7 +165,7 @@ def both(one: str | None, other: str | None) -> str | None:
 def superset(
     condition: Condition, columns: Mapping[str, Kind], nan_true: frozenset[str]
 ) -> str | None:
-    """A condition in Kubist's SQL that holds wherever ``condition`` does; None if none prunes.
+    """A condition in Kubist's SQL that holds wherever ``condition`` does; None if it cannot prune.
 
     ``nan_true`` has the comparisons that are true for NaN in the other engine.
     """
@@ -351,12 +346,12 @@ def _whole(op: str, floor: Any, rest: Any) -> tuple[str, ...] | None:
         return (f"<= {int(floor)}",)
     if op in (">", ">="):
         return (f">= {int(floor) + 1}",)
-    # No integer equals it, and all differ from it.
+    # It differs from every integer.
     return ("= NULL",) if op == "=" else None
 
 
 def _around_float(op: str, value: Any) -> tuple[str, ...] | None:
-    """Closed bounds only, because literals are rounded to the column's width."""
+    """Only closed bounds, because literals are rounded to the column's width."""
     try:
         value = float(value)
     except OverflowError:

@@ -1,7 +1,7 @@
-"""Queries and estimates that tables and snapshots have in common, here and over HTTP.
+"""Queries and estimates of tables and snapshots, here and over HTTP.
 
-Arguments become one `QuerySpec` (`kubist._spec`) in JSON. The engine in this process and a server
-read the same form.
+Arguments become one `QuerySpec` (`kubist._spec`) as JSON, which the engine in this process and
+servers read.
 """
 
 from __future__ import annotations
@@ -45,7 +45,6 @@ class Questions:
         raise NotImplementedError
 
     def _asked(self, question: QuerySpec) -> tuple[Pinned, _kubist.Stream]:
-        """The stream of a query, and the snapshot that it reads."""
         pinned = self._pinned()
         return pinned, pinned.query(question)
 
@@ -86,76 +85,73 @@ class Questions:
         """Returns the rows of a region: all, or a uniform sample.
 
         Every row has a fixed priority, uniform in [0, 1) and independent of its values. A sample
-        is the set of rows below a priority. Samples are therefore nested, equal on every machine,
-        and commute with filters.
+        is the set of rows below a priority, so samples are nested, equal on every machine, and
+        commute with filters.
 
         Parameters
         ----------
         box
             Closed ranges by column, joined by AND: ``{"x": (0.1, 0.2), "time": (0.5, None)}``.
             None leaves a bound open; a single value is both bounds: ``{"pid": 7}``. Bounds are
-            numbers, dates, times, text or bytes, compared in the column's own type. Where the
-            column has a unit, text may have one too: ``{"x": ("1 cm", "2 cm")}``. Columns that are
-            no dimensions act as a filter. NaN and null are in no range that has a bound.
+            numbers, dates, times, text or bytes, compared in the column's own type, or text with a
+            unit for a column that has one: ``{"x": ("1 cm", "2 cm")}``. Columns that are no
+            dimensions act as a filter. NaN and null are in no range that has a bound.
         sample
-            A fraction in (0, 1], or text such as ``"1%"``: a uniform sample of that fraction, the
-            rows with a priority below it.
+            A uniform sample: a fraction in (0, 1], or text such as ``"1%"``. It has the rows with a
+            priority below the fraction.
         window
             ``(low, high)``: the rows with low <= priority < high. Windows that do not overlap are
             independent samples.
         limit
-            The maximum number of rows. With ``order_by``: the first rows in that order, as in
-            ``order_by="diameter desc", limit=10``. Without it: the rows of lowest priority in
-            ascending order, which are a uniform sample of that size. It applies after ``sample``,
-            ``window`` and ``per_cell``.
+            The maximum number of rows, after ``sample``, ``window`` and ``per_cell``. With
+            ``order_by``, the first rows in that order. Without it, the rows of lowest priority in
+            ascending order, which are a uniform sample of that size.
         columns
             The columns and expressions to return, in this order; None: all columns. ``AS`` names an
-            expression: ``["pid", "sqrt(ux*ux + uy*uy) AS speed"]``; without a name it has its own
-            text. ``"*"`` stands for all columns.
+            expression: ``["pid", "sqrt(ux*ux + uy*uy) AS speed"]``; without it, the name is the
+            text of the expression. ``"*"`` stands for all columns.
         where
-            A condition in SQL over any columns: ``"diameter > 2e-5 AND NOT deposited"``. It may
-            use comparisons, AND, OR, NOT, IN, BETWEEN, LIKE, IS NULL and arithmetic. Null and NaN
+            A condition in SQL over any columns: ``"diameter > 2e-5 AND NOT deposited"``, with
+            comparisons, AND, OR, NOT, IN, BETWEEN, LIKE, IS NULL and arithmetic. Null and NaN
             match no comparison. A literal takes the column's type, and may have a unit:
             ``"diameter > 20um"``. Column names ignore letter case, here and in all parameters.
         region
-            A region of `kubist.region`, or its JSON: ``region.sphere((0, 0, 0), 2)``, a cylinder,
-            a polygon, a cone on the sky, and unions, intersections and differences of them. Rows
-            on a boundary are inside. The page "Regions" lists the kinds.
+            A region of `kubist.region`, or its JSON: ``region.sphere((0, 0, 0), 2)``, other shapes
+            in space or on the sky, and their unions, intersections and differences
+            (docs/regions.md). Rows on a boundary are inside.
         relation
-            For tables with an ``extent`` (`kubist.create`): the objects that ``box`` and ``region``
-            select. ``"touches"``, the default: the bounding box has a point in common with them.
-            ``"inside"``: it is in them. ``"centre"``: the position is in them.
+            For tables with an ``extent`` (`kubist.create`), which objects ``box`` and ``region``
+            select: those whose bounding box touches them (``"touches"``, the default), those
+            ``"inside"`` them, or those whose position is in them (``"centre"``).
         per_cell
             ``(rows, {"x": width, "y": width})``: the rows of lowest priority in each cell of a
-            regular grid. The view then stays even and does not flicker when it pans. A width is a
+            regular grid, for a view that stays even and does not flicker when it pans. A width is a
             number in the column's unit, or text with a unit, such as ``"1 mm"``. The grid starts
-            at the low end of the domain, not of the box. At most 9e18 cells may lie between that
-            end and a row.
+            at the low end of the domain, not of the box, with at most 9e18 cells up to a row.
         steps
-            A step, or a closed range ``(first, last)`` with None for an open end. Only rows of
-            complete steps are returned: every declared writer has finished them. None: the rows of
-            every commit, also of steps that are not complete yet.
+            A step, or a closed range ``(first, last)`` with None for an open end. Only complete
+            steps, which every declared writer has finished, are returned. None: the rows of every
+            commit, also of incomplete steps.
         inclusion
-            The name of an additional last column: the probability that the row is in the result.
-            ``sum(x / p)`` estimates the sum over all matching rows. The probability is the
-            fraction that ``sample`` and ``window`` leave. With ``limit`` and ``per_cell`` it is
-            the priority of the first row left out (of the table, of the cell). It is null where
-            only some of several rows of equal priority are in the result; leave those out of
-            estimates. It is not available together with ``order_by`` and ``limit``.
+            The name of an additional last column: the probability that the row is in the result, so
+            ``sum(x / p)`` estimates the sum over all matching rows. It is the fraction that
+            ``sample`` and ``window`` leave. With ``limit`` and ``per_cell`` it is the priority of
+            the first row left out (of the table, of the cell). It is null where only some of
+            several rows of equal priority are in the result; leave those out of estimates. It is
+            not available together with ``order_by`` and ``limit``.
         order_by
-            The order of the result: a column, an expression or several, in a list or separated by
-            commas, each with ``asc`` (the default) or ``desc``; or ``"priority"``. A name that
-            ``columns`` gives comes before a column of the table. Quote a name that contains a
-            comma. NaN follows all numbers and null follows NaN, in both directions. Text is
-            compared byte by byte. Equal rows follow each other by priority, so the order is the
-            same on every machine. A sort that exceeds memory uses a scratch file in ``TMPDIR``.
-            Without ``order_by`` the order is unspecified, but ascending by priority under
-            ``limit`` and ``per_cell``.
+            The order of the result: columns or expressions, in a list or separated by commas, each
+            with ``asc`` (the default) or ``desc``; or ``"priority"``. Names in ``columns`` come
+            before columns of the table. Quote a name that contains a comma. NaN follows all numbers
+            and null follows NaN, in both directions. Text is compared byte by byte. Priority
+            orders equal rows, so the order is the same on every machine. A sort that exceeds
+            memory uses a scratch file in ``TMPDIR``. By default ``limit`` and ``per_cell`` order by
+            priority; otherwise the order is unspecified.
 
         Returns
         -------
         Result
-            The result, which is read when it is converted or iterated.
+            The result, which is read on conversion or iteration.
 
         Raises
         ------
@@ -185,9 +181,8 @@ class Questions:
         """Returns the rows as a Polars lazy frame, also for SQL.
 
         Only the columns and rows that Polars needs are read, in bounded memory. A range of a
-        dimension in a filter or in WHERE prunes like ``box``. Filters keep the meaning that they
-        have in Polars. The frame reads the snapshot of this call, also when it is collected
-        repeatedly.
+        dimension in a filter or in WHERE prunes like ``box``. Filters keep their meaning in Polars.
+        The frame always reads the snapshot of this call.
 
         Parameters
         ----------
@@ -195,8 +190,7 @@ class Questions:
         per_cell
             As for `query`. With ``limit`` or ``per_cell``, only columns are pushed down.
         on_result
-            Called with each `Result` before the frame reads it. Its ``stats`` show the cost
-            afterwards.
+            Called with each `Result` before the frame reads it; its ``stats`` later show the cost.
 
         Raises
         ------
@@ -225,8 +219,8 @@ class Questions:
         """Returns the rows as a `pyarrow.dataset.Dataset`, which DuckDB and others read.
 
         Columns and conditions that the reader pushes down prune the query. DuckDB does not push
-        down lower bounds of float columns: pass those as ``box``. The dataset reads the snapshot
-        of this call and can be scanned repeatedly.
+        down lower bounds of float columns: pass those as ``box``. The dataset always reads the
+        snapshot of this call.
 
         Parameters
         ----------
@@ -269,9 +263,9 @@ class Questions:
     ) -> Result:
         """Returns all rows of every trajectory that passes through a region.
 
-        First it finds the values of ``by`` among the rows that ``box``, ``where``, ``region``,
-        ``window`` and ``steps`` select. Then it returns every row with one of these values, from
-        the same snapshot. It uses the secondary index of ``by``; without one it scans all rows.
+        It finds the values of ``by`` in the rows that ``box``, ``where``, ``region``, ``window``
+        and ``steps`` select, and returns every row with one of these values, from one snapshot.
+        Without a secondary index of ``by`` it scans all rows.
 
         Parameters
         ----------
@@ -279,13 +273,13 @@ class Questions:
             The region, as for `query`.
         by
             The column that identifies a trajectory. None: the table's identity, or else its
-            secondary index, if that is one column.
+            secondary index, if it is a single column.
         columns
             The columns to return.
         sample, limit, order_by
-            For the returned rows, as for `query`. The default order is one trajectory after the
-            other, each by time: ``by``, the other identity columns if it is one of them, the first
-            column of times, and the identity.
+            For the returned rows, as for `query`. The default order is by trajectory and time:
+            ``by``, the other identity columns if it is one of them, the first column of times, and
+            the identity.
 
         Raises
         ------
@@ -344,8 +338,8 @@ class Questions:
         """Yields results from coarse to fine; each row comes once.
 
         The first result has the rows with a priority below ``start``, the next those from
-        ``start`` to ``start * factor``, and so on up to all rows. The rows so far are always a
-        uniform sample of the fraction ``r.fraction`` of the latest result.
+        ``start`` to ``start * factor``, and so on up to all rows. After a result ``r``, the rows so
+        far are a uniform sample of the fraction ``r.fraction``.
 
         Parameters
         ----------
@@ -418,8 +412,8 @@ class Questions:
     ) -> Estimate | Iterator[Estimate]:
         """Estimates aggregates from a sample, each with a confidence interval.
 
-        A small pilot sample determines how many rows the goal needs. An aggregate whose rows were
-        all read is exact, and marked so. Null and NaN are missing values.
+        A small pilot sample determines how many rows the goal needs. An aggregate is marked exact
+        if all its rows were read. Null and NaN are missing values.
 
         Parameters
         ----------
@@ -430,26 +424,24 @@ class Questions:
             histogram2d(x, y, 64, 64)``; a histogram may end in ``log`` or ``round``. Arguments are
             columns or expressions: ``mean(sqrt(ux*ux + uy*uy))``; a condition counts as 1 or 0.
             Sums, counts, means and shares combine: ``sum(a*b)/sum(b)``. ``ratio`` is the sum of a
-            over the sum of b. Variances divide by n - 1. ``AS`` gives an aggregate a name, by
-            which the result has it: ``"mean(ux) AS m"``.
+            over the sum of b. Variances divide by n - 1. ``AS`` names an aggregate in the result:
+            ``"mean(ux) AS m"``.
         box, where, region, relation, steps
             The rows to estimate, as for `query`.
         window
-            The priorities that the sample may use. The result still refers to all rows.
+            The priorities that the sample may use; the result still refers to all rows.
         group_by
             Columns and expressions to group by, such as ``bin(diameter, 1e-6) AS size``. At most
             10,000 groups.
         error
             Stop when half of every interval is at most this fraction of its value: 0.01 or
-            ``"1%"``. Or an absolute error, for values near 0: ``"0.01 abs"`` in the value's unit,
-            or ``"0.1 mm"``. A `UserWarning` announces a goal that needs many rows.
+            ``"1%"``. For values near 0, an absolute error: ``"0.01 abs"`` in the value's unit, or
+            ``"0.1 mm"``. A `UserWarning` announces a goal that needs many rows.
         within
-            The time to answer in, with the best interval by then: seconds, text such as ``"500
-            ms"``, or a `datetime.timedelta`.
-        max_rows
-            Read about this many rows at most.
-        max_bytes
-            Read about this many bytes at most.
+            The time limit, with the best interval by then: seconds, text such as ``"500 ms"``, or
+            a `datetime.timedelta`.
+        max_rows, max_bytes
+            Read about this many rows or bytes at most.
         sample
             Read at most the rows with a priority below this fraction. Without a limit or a goal,
             the goal is ``error=0.01``.
@@ -461,7 +453,7 @@ class Questions:
             of columns.
         progressive
             Return an iterator of estimates that narrow; each row is read once. The intervals are
-            wider, so that all of them hold together and you can stop at any time.
+            wider, so that all hold together and you can stop at any time.
 
         Returns
         -------
@@ -513,7 +505,7 @@ class Questions:
     async def aquery(self, box: Box | None = None, **asked: Unpack[Rest]) -> Result:
         """Awaits the result of a query, which is then in memory.
 
-        The event loop continues while the engine works. Cancelling the task stops the query.
+        The event loop continues while the engine works; cancelling the task stops the query.
 
         Parameters
         ----------
@@ -552,10 +544,9 @@ class Questions:
         return self._pinned().count(self._question(box=box, **asked))
 
     def info(self) -> Info:
-        """Returns the contents and layout of the table, and advice if its use does not fit them.
+        """Returns the contents and layout of the table, and advice if they do not fit its use.
 
-        The use is known if ``KUBIST_RECORD`` names a file of recorded questions
-        (docs/workloads.md).
+        The use is known if ``KUBIST_RECORD`` names a file of recorded queries (docs/workloads.md).
         """
         return Info.parse(self._pinned().info())
 
@@ -569,7 +560,7 @@ class Questions:
         return True  # otherwise an empty table would be false
 
     def _extent_of(self) -> _extent.Extent:
-        """The extent of the objects; it is fixed at creation."""
+        """The extent of the objects, which is fixed at creation."""
         if self._known_extent is None:
             self._known_extent = _extent.stored(self.metadata)
         return self._known_extent
@@ -587,7 +578,7 @@ class Questions:
 
 
 def _results(pinned: Pinned, question: QuerySpec, start: float, factor: float) -> Iterator[Result]:
-    """The steps of a refinement; each can be read again as a window of priorities."""
+    """The results of a refinement; each can be read again as a window of priorities."""
     steps = pinned.refine(question, start, factor)
 
     def later(low: float, high: float) -> Callable[[], _kubist.Stream]:

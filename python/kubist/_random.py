@@ -1,4 +1,4 @@
-"""Random numbers that depend on a seed and a place alone."""
+"""Random numbers that depend only on a seed and a place."""
 
 from __future__ import annotations
 

@@ -59,14 +59,13 @@ def connect(
     ----------
     url
         The address that ``kubist view`` printed, as ``"http://127.0.0.1:8080"``, or the address in
-        the browser. Or ``"ssh://user@host/path/run.kubist"``: this starts ``kubist view`` on that
-        host, where ``kubist`` must be installed, and stops it with this table. ssh asks for
-        passwords on the terminal.
+        the browser. Or ``"ssh://user@host/path/run.kubist"``, which runs ``kubist view`` on that
+        host (with ``kubist`` installed) until this table is closed. ssh asks for passwords on the
+        terminal.
     table
         The name of the table; None: the one in the address, or the only one.
     token
-        The token of the server, if it requires one; the address may have it too, as
-        ``?token=...``. Not for ssh.
+        The token of the server, if the address has none (``?token=...``). Not for ssh.
     timeout
         Seconds without a response after which a call fails.
 
@@ -120,7 +119,7 @@ class _Server:
             port = parts.port
             is_address = parts.scheme in ("http", "https") and bool(parts.hostname)
         except ValueError:
-            # The message quotes the address, which may have a password.
+            # Its message quotes the address, which may have a password.
             is_address = False
         if not is_address:
             shown = _kubist.without_password(url)
@@ -135,7 +134,7 @@ class _Server:
         )(parts.hostname or "", port, timeout=timeout)
 
     def ask(self, method: str, path: str, body: Mapping[str, object] | None = None) -> _Answer:
-        """Sends a request; returns the response, still to be read, or raises its error."""
+        """Sends a request; returns the unread response, or raises its error."""
         headers = {"Authorization": f"Bearer {self.token}"} if self.token else {}
         text = None
         if body is not None:
@@ -163,7 +162,7 @@ class _Server:
 
 
 class _Answer:
-    """A streamed response. An incomplete one raises `StorageError`. It keeps its tunnel alive."""
+    """A streamed response, which keeps its tunnel alive; incomplete ones raise `StorageError`."""
 
     def __init__(self, server: _Server, connection: http.client.HTTPConnection) -> None:
         self._socket = connection.sock
@@ -195,7 +194,6 @@ class _Answer:
         return part
 
     def read(self) -> bytes:
-        """Returns all bytes."""
         parts = list(iter(lambda: self.read1(1 << 16), b""))
         self.close()
         return b"".join(parts)
@@ -215,7 +213,7 @@ class _Answer:
 
 
 class PinnedSnapshot:
-    """A remote snapshot: the newest one, pinned by its first response."""
+    """A remote snapshot, pinned by its first response."""
 
     def __init__(self, server: _Server, name: str, about: dict[str, Any] | None = None) -> None:
         self._server = server
@@ -245,7 +243,6 @@ class PinnedSnapshot:
     def _ask(self, what: str, asked: Mapping[str, object]) -> _Answer:
         version = {} if self._version is None else {"version": self._version}
         answer = self._server.ask("POST", f"{self.path}/{what}", {**asked, **version})
-        # The first response pins the snapshot.
         self._version = self._version or answer.header("kubist-version")
         return answer
 
@@ -303,7 +300,7 @@ class PinnedSnapshot:
 
     def count(self, query: QuerySpec) -> int:
         if query.keys() & {"limit", "per_cell", "order_by"}:
-            # The server counts matching rows only; the number of selected rows needs the query.
+            # The server counts matching rows only, so the number of selected rows needs the query.
             wire = self.query({**query, "columns": [self.described()["columns"][0]["name"]]})
             while wire.next_batch() is not None:
                 pass
@@ -341,7 +338,7 @@ class _Refine:
 class _Figures:
     def __init__(self, wire: _kubist.Wire) -> None:
         self._batch = wire.next_batch()
-        # The end of this stream, so that the next estimate can follow.
+        # Read this stream to its end, so that the next estimate can follow.
         wire.next_batch()
         self._about = wire.about()
 
@@ -355,7 +352,7 @@ class _Figures:
 
 
 class _Estimates:
-    """Estimates as they arrive. Closing the response stops the server's work."""
+    """Estimates as they arrive; closing the response stops the server's work."""
 
     def __init__(self, wire: _kubist.Wire) -> None:
         self._wire = wire
@@ -385,8 +382,7 @@ class RemoteTable(_Remote):
     """A table that ``kubist view`` serves, from `kubist.connect`.
 
     It has the queries of a `Table` (`query`, `refine`, `estimate`, `count`, `trajectories`,
-    `scan`, `to_dataset`, `info`). Every call reads the newest commits; `snapshot` pins them, and
-    `at` reopens a snapshot.
+    `scan`, `to_dataset`, `info`). Every call reads the newest commits; `snapshot` pins them.
     """
 
     def _pinned(self) -> PinnedSnapshot:
@@ -456,7 +452,7 @@ class RemoteTable(_Remote):
         return Widget(self, height=height)
 
     def close(self) -> None:
-        """Closes the ssh tunnel, if any; garbage collection does so too."""
+        """Closes the ssh tunnel, if any, as garbage collection does."""
         if self._server.tunnel is not None:
             self._server.tunnel.close()
 

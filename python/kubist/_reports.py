@@ -23,7 +23,7 @@ class Loss(TypedDict):
     """The loss at one damaged location."""
 
     what: str
-    """The file, the offset in it and the cube."""
+    """The file, its offset and the cube."""
     cube: str
     """In hexadecimal."""
     level: int
@@ -32,7 +32,7 @@ class Loss(TypedDict):
     extents: list[Extent]
     """A bounding box of the rows."""
     replicas: int
-    """Cubes with a replica that has copies of some of the rows."""
+    """Cubes whose replicas have copies of some of the rows."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,7 +42,7 @@ class VerifyReport:
     rows: int
     runs: int
     pages: int
-    """Read with ``deep=True`` only."""
+    """Pages that ``deep=True`` read."""
     bytes: int
     findings: list[str]
     """One line per defect; empty for an intact table."""
@@ -51,17 +51,17 @@ class VerifyReport:
     rows_lost: int = 0
     """Rows that cannot be read."""
     rows_recoverable: int = 0
-    """Lost rows that replicas have, from which `kubist.salvage` copies them."""
+    """Lost rows that `kubist.salvage` copies from replicas."""
     losses: list[Loss] = field(default_factory=list)
     """One for each damaged location."""
     rows_unread: int = 0
     """Rows that the storage failed to read; they may be intact."""
     unread: list[str] = field(default_factory=list)
-    """One line per location that could not be read. This is not damage: try again."""
+    """One line per location that could not be read, which is not damage: try again."""
 
     @property
     def ok(self) -> bool:
-        """Whether everything was read and is intact."""
+        """Whether all of it was read and is intact."""
         return not self.findings and not self.unread
 
     def _verdict(self) -> str:
@@ -91,11 +91,9 @@ class SalvageReport:
     rows: int
     """Rows in the new table."""
     rows_recovered: int
-    """Rows of damaged files that came from replicas, or from the files that the damaged ones
-    replaced.
-    """
+    """Rows of damaged files that came from replicas, or from the files before them."""
     rows_lost: int
-    """Rows that were committed and are not in the new table."""
+    """Committed rows that the new table lacks."""
     losses: list[Loss]
     """The loss at each damaged location before the use of replicas, as in `VerifyReport.losses`."""
     notes: list[str]
@@ -103,9 +101,9 @@ class SalvageReport:
     commits_lost: int = 0
     """Commits whose log entry cannot be read."""
     uncounted: bool = False
-    """Whether more rows may be lost than were counted; ``notes`` has the reason."""
+    """Whether more rows may be lost than counted; ``notes`` has the reason."""
     alterations_lost: int = 0
-    """Alterations that cannot be read, or that follow an unreadable one. The new table lacks their
+    """Alterations that are unreadable or follow an unreadable one. The new table lacks their
     columns (with all values), units and metadata.
     """
 
@@ -133,16 +131,16 @@ class OptimizeReport:
     rows_copied: int
     """Rows of new replicas."""
     lookups_merged: int
-    """Parts of secondary indexes that were merged into larger ones."""
+    """Parts of secondary indexes that were merged into larger parts."""
     bytes_written: int
     new_grid: bool
     """Whether it made a new grid because the data had outgrown the previous one."""
     conflicts: int
     """Rewrites that another optimizer made unnecessary."""
     left_to_others: int
-    """Parts of the tree that it skipped because another optimizer was working on them."""
+    """Parts of the tree that it left to another optimizer."""
     debt_before: int
-    """Rows that a fresh build would put elsewhere, before the call."""
+    """Rows before the call that a new build would put elsewhere."""
     debt_after: int
     """The same, after the call."""
 
@@ -180,7 +178,7 @@ class Cleaning:
     segments_waiting: int
     """Unused segments, which a call after the retention time deletes."""
     bytes_released: int
-    """Unused parts of other files that were released."""
+    """Released unused parts of other files."""
     bytes_waiting: int
     """Unused parts that a call after the retention time releases."""
 
@@ -192,7 +190,7 @@ class Dropped:
     files: int
     bytes: int
     files_left: int
-    """Files of other programs, which were not deleted."""
+    """Files of other programs, which stay."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -206,7 +204,7 @@ class Moved:
     columns: list[str]
     """New columns."""
     waits: list[str]
-    """Commits that the other site cannot bring; another site can."""
+    """Commits that only a third site can bring."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -214,7 +212,7 @@ class Synced:
     """The result of `kubist.sync` and `Table.sync`."""
 
     created: str | None
-    """The table that was created as a copy, if one was missing."""
+    """The location of the table that was created as a copy, if one was missing."""
     came: Moved
     """The changes that the first table got."""
     went: Moved

@@ -29,9 +29,9 @@ _SHOWN = 10
 
 
 class Result:
-    """The result of a query, in the form you like.
+    """The result of a query, which converts to several forms.
 
-    Only the first batches are read until the result is converted or iterated:
+    Only the first batches are read before the result is converted or iterated:
 
     >>> r = t.query(box={"x": (0.1, 0.2)}, sample=0.01)
     >>> arrays = r.to_numpy()          # or to_arrow(), to_pandas(), to_polars()
@@ -39,8 +39,8 @@ class Result:
     ...     use(batch)
     >>> duckdb.sql("SELECT ... FROM r")   # anything that reads __arrow_c_stream__
 
-    A second conversion reads the same rows again, from the same snapshot. `materialize` keeps the
-    rows in memory. Damaged data raises `kubist.Damaged`; Ctrl-C stops the query.
+    A second conversion reads the same rows again, from the same snapshot; `materialize` keeps them
+    in memory. Damaged data raises `kubist.Damaged`; Ctrl-C stops the query.
     """
 
     def __init__(
@@ -50,7 +50,7 @@ class Result:
         metadata: Callable[[], str],
         origin: _saved.Origin | None = None,
     ) -> None:
-        # The first stream has the fraction and schema of all reads.
+        # All reads have the fraction and schema of the first stream.
         self._first = stream
         self._latest = stream
         self._again = again
@@ -62,7 +62,6 @@ class Result:
         self._lock = threading.Lock()
 
     def _read(self) -> _kubist.Stream:
-        """A stream of all rows, from the beginning."""
         with self._lock:
             if self._closed:
                 raise Refused("this result was closed by close(): run the query again")
@@ -108,9 +107,9 @@ class Result:
         """Returns all rows as a `pandas.DataFrame`; ``options`` go to `pyarrow.Table.to_pandas`.
 
         Integers and booleans with nulls get pandas' nullable types ``Int64`` and ``boolean``, and
-        keep every digit. In floats, null becomes NaN. A column with both null and NaN gets the
-        type ``double[pyarrow]`` (or ``float[pyarrow]``), which distinguishes them. `Table.append`
-        reads pandas' own NaN as null.
+        keep every digit. In floats, null becomes NaN; a column with both gets the type
+        ``double[pyarrow]`` (or ``float[pyarrow]``), which distinguishes them. `Table.append` reads
+        pandas' own NaN as null.
         """
         need("pandas", "to_pandas()")
         need("pyarrow", "to_pandas()")
@@ -129,13 +128,13 @@ class Result:
 
         A column with nulls is a `numpy.ma.MaskedArray` of the column's type. Nulls in times, and
         in floats without NaN, become NaT and NaN in a plain array. Decimals become floats. Types
-        that NumPy does not have become text in an array of objects, with None for null.
+        that NumPy lacks become strings in an array of objects, with None for null.
 
         Parameters
         ----------
         frames, atoms
-            The columns of frame and atom numbers, given together. The other columns then have the
-            shape (frames, atoms), and these two hold the sorted numbers.
+            The columns of frame and atom numbers, given together. They then hold the sorted
+            numbers, and the other columns have the shape (frames, atoms).
 
         Raises
         ------
@@ -177,7 +176,7 @@ class Result:
         ----------
         axes
             The columns that become dimensions, as ``"time", "pid"``; the others become arrays over
-            them. Without axes there is one dimension, ``row``.
+            them. Without axes, the dimension is ``row``.
 
         Raises
         ------
@@ -211,7 +210,7 @@ class Result:
         Parameters
         ----------
         x, y, z
-            The columns of the coordinates; without z the points lie in a plane.
+            The columns of the coordinates; without z the points are in a plane.
         """
         need("pyvista", "to_pyvista()")
         return _forms.to_pyvista(self.to_arrow(), x, y, z)
@@ -246,7 +245,7 @@ class Result:
         """Saves the query, so that `recompute` can repeat it and compare the rows.
 
         The file has the location, the snapshot, the query, the version, and the number and a
-        digest of the rows, which are read for it. It does not have the rows: see `write`.
+        digest of the rows, which this call reads. `write` stores the rows themselves.
 
         Parameters
         ----------
@@ -281,15 +280,15 @@ class Result:
 
         The result has all matching rows with a priority below it, so 1 / fraction is the weight of
         each row in an estimate. With ``limit`` it is the priority of the first row left out (1 if
-        there is none); this waits for the first batch.
+        there is none), which waits for the first batch.
         """
         return self._first.fraction()
 
     @property
     def stats(self) -> Stats:
-        """The cost so far; final once the result was read.
+        """The cost of the latest read so far; final once the result was read.
 
-        It refers to the latest read. For remote results it raises `kubist.Refused`.
+        For remote results it raises `kubist.Refused`.
         """
         text = self._latest.stats()
         if not text:
@@ -297,7 +296,7 @@ class Result:
         return parse(Stats, text)
 
     def close(self) -> None:
-        """Stops the query and frees its memory; garbage collection does so too."""
+        """Stops the query and frees its memory, as garbage collection does."""
         with self._lock:
             self._closed = True
             self._kept = None
@@ -335,7 +334,7 @@ class Result:
         return _shown.html_table(*self._preview())
 
     def _preview(self) -> tuple[list[str], list[list[str | None]], list[str]]:
-        """The first rows and their number, from a stream of their own."""
+        """The first rows and their number, from a separate stream."""
         if self._kept is not None:
             stream = _kubist.replay(*self._kept, self._first.fraction())
         else:
@@ -349,7 +348,7 @@ class Result:
                 found += batch.rows()
                 columns = [batch.texts(place, _SHOWN - len(rows)) for place in range(len(names))]
                 rows += map(list, zip(*columns, strict=True))
-                # Rows in memory are counted to the end, which costs nothing.
+                # Counting rows in memory costs nothing.
                 if len(rows) >= _SHOWN and self._kept is None:
                     break
         finally:
@@ -385,7 +384,7 @@ def _array(
 
 
 def _column(numpy: Any, whole: _kubist.Whole, place: int) -> np.ndarray[Any, Any]:
-    """A column as one array, whose memory is its own."""
+    """A column as one array with its own memory."""
     array = _array(numpy, *whole.column(place))
     return _forms.unmasked(array) if isinstance(array, numpy.ma.MaskedArray) else array
 

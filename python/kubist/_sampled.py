@@ -11,7 +11,7 @@ Array = np.ndarray[Any, Any]
 
 
 def normal(confidence: float) -> float:
-    """The half-width of a central interval of the normal distribution, in standard deviations."""
+    """The half-width of a central normal interval, in standard deviations."""
     return NormalDist().inv_cdf(0.5 + confidence / 2)
 
 
@@ -50,7 +50,7 @@ def student(confidence: float, freedom: Array) -> Array:
 
 
 def count(n: Array, effect: Array, p: float, z: float) -> tuple[Array, Array]:
-    """The ends of Wilson's score interval of a number, of which a sample of fraction p has n.
+    """The ends of Wilson's score interval of a number, if a sample of fraction p has n.
 
     They are the numbers whose samples would be within z deviations: (n - total p)^2 = z^2 total p
     (1 - p), solved for the total, in sampling units that stand for ``effect`` each.

@@ -1,8 +1,8 @@
-"""Answers that can be recomputed: the file that `Result.save` and `Estimate.save` write.
+"""Results that can be recomputed: the file of `Result.save` and `Estimate.save`.
 
-It is JSON: the table and its snapshot, the question, the version, and the answer. An estimate is
-stored with its values, a query with a digest of its rows, which does not depend on their order.
-docs/recompute.md describes each field.
+It is JSON: the table and its snapshot, the query, the version, and the result: the values of an
+estimate, or a digest of a query's rows that does not depend on their order. docs/recompute.md
+describes each field.
 """
 
 from __future__ import annotations
@@ -31,28 +31,23 @@ Source = Mapping[str, Any]
 
 @dataclass(frozen=True, slots=True)
 class Origin:
-    """The snapshot and the question of an answer."""
-
     source: Callable[[], Source]
     call: str
     question: Mapping[str, Any]
 
 
 def origin(pinned: Pinned, call: str, question: Mapping[str, Any]) -> Origin:
-    """The origin of an answer of a snapshot."""
     # Many runs have several snapshots.
     own: Callable[[], Source] | None = getattr(pinned, "source", None)
     return Origin(own or (lambda: source(pinned)), call, question)
 
 
 def source(pinned: Pinned) -> Source:
-    """The location and the token of a snapshot."""
     location = json.loads(pinned.about())["location"]
     return {"location": _kubist.without_password(location), "snapshot": pinned.token()}
 
 
 def write(path: str | os.PathLike[str], origin: Origin | None, answer: Mapping[str, Any]) -> Path:
-    """Writes the file as a whole."""
     if origin is None:
         raise Refused("save: only results of a table, of a snapshot and of many runs can be saved")
     to = Path(path)
@@ -83,9 +78,9 @@ def read(path: str | os.PathLike[str]) -> dict[str, Any]:
     Raises
     ------
     FileNotFoundError
-        There is no such file.
+        The file does not exist.
     InvalidInput
-        It is not a saved answer, or a newer version wrote it.
+        It is not a saved result, or a newer version wrote it.
     """
     try:
         saved = json.loads(Path(path).read_text(encoding="utf-8"))
@@ -108,7 +103,6 @@ def read(path: str | os.PathLike[str]) -> dict[str, Any]:
 
 
 def rows_answer(batches: Iterable[pa.RecordBatch], fraction: float) -> dict[str, Any]:
-    """The number and the digest of rows."""
     numpy = need("numpy", "save()")
     rows, total, columns = 0, 0, None
     for batch in batches:

@@ -1,9 +1,7 @@
-"""Tables as sources of lazy frames.
+"""Tables as sources of lazy frames: filters and projections of an engine become a query.
 
-An engine's filters and projections become a query that prunes.
-
-`Source` is common to all engines: a snapshot, the user's query, and the columns and conditions
-that may be added to it. `lazy_frame` is for Polars, `kubist._dataset` for pyarrow and DuckDB.
+`Source`, for all engines, is a snapshot, the user's query, and the columns and conditions that
+engines may add. `lazy_frame` is for Polars, `kubist._dataset` for pyarrow and DuckDB.
 """
 
 from __future__ import annotations
@@ -66,8 +64,7 @@ class Source:
         self._arguments = arguments
         self._on_result = on_result
         self.inclusion = arguments.get("inclusion")
-        # ``limit`` and ``per_cell`` select from all rows, so later conditions cannot be pushed
-        # down.
+        # ``limit`` and ``per_cell`` select from all rows, so conditions cannot be pushed down.
         chosen = (arguments.get("limit"), arguments.get("per_cell"))
         self.takes_conditions = chosen == (None, None)
         described = json.loads(snapshot.columns())
@@ -78,9 +75,9 @@ class Source:
             texts = [each for text in texts for each in (stored if text == "*" else [text])]
         # Checks names and values before an engine reads.
         names = snapshot.query(self._asked(limit=0)).names()
-        # By the name of each column of the result: the column or the expression.
+        # The column or expression of each column of the result, by name.
         self.columns = dict(zip(names, texts, strict=False))
-        # A column that is computed, or has the name of another one, cannot be pushed down.
+        # Computed columns, and those with the name of another column, cannot be pushed down.
         own = {name for name, text in self.columns.items() if name.lower() == text.lower()}
         self.kinds = {name: kind for name, kind in kinds(described).items() if name in own}
         nothing = both(arguments.get("where"), "FALSE")
@@ -109,8 +106,7 @@ class Source:
                 narrower: Asked = {**changes, "where": narrowed}
                 result = self._result(self._asked(**narrower))
             except InvalidInput:
-                # For example, too deeply nested for the parser. The engine applies the condition
-                # again.
+                # For example, the parser refuses deep nesting. The engine applies it again.
                 result = self._result(self._asked(**changes))
         if self._on_result is not None:
             self._on_result(result)
@@ -121,14 +117,13 @@ class Source:
         return Result(snapshot.query(question), lambda: snapshot.query(question), snapshot.metadata)
 
     def count(self) -> int:
-        """The number of rows."""
         return self._snapshot.count(self._asked(columns=None, inclusion=None))
 
 
 def lazy_frame(source: Source, wide: bool = False) -> pl.LazyFrame:
     """The source as a Polars lazy frame, with predicates, projections and slices pushed down.
 
-    With ``wide``, integers have a type in which no sum of them overflows.
+    With ``wide``, sums of integers cannot overflow their type.
     """
     need("polars", "scan()")
     from polars.io.plugins import register_io_source
@@ -152,7 +147,7 @@ def lazy_frame(source: Source, wide: bool = False) -> pl.LazyFrame:
             # Polars slices before it filters, so no row may be excluded.
             if n_rows is None:
                 where = superset(_condition(predicate, source.kinds), source.kinds, NAN_GREATEST)
-        # A frame without columns has no rows, but Polars may need only their number.
+        # Polars may need only the number of rows, which a frame without columns lacks.
         needed = needed or empty.columns[:1]
         given = wanted or needed[:1]
         result = source.read(needed, where)
@@ -187,7 +182,7 @@ def _widened(integer: pl.DataType) -> pl.DataType:
 
 
 def _condition(expression: pl.Expr, kinds: Mapping[str, Kind]) -> Condition:
-    """The condition of a Polars expression; None where it is not understood."""
+    """The condition of a Polars expression, without unknown parts."""
     try:
         return _Expression(kinds).read(json.loads(expression.meta.serialize(format="json")))
     except Exception:
@@ -230,7 +225,7 @@ class _Expression:
         return None if column is None or value is None else Compare(column, sign, value)
 
     def _chain(self, left: Any, right: Any, op: str) -> list[Condition]:
-        """The terms of a chain, without recursion: long chains nest to the left."""
+        """The terms of a chain, without recursion because long chains nest to the left."""
         parts = [self.read(right)]
         while True:
             match left:
@@ -270,7 +265,7 @@ class _Expression:
         return None
 
     def _column(self, node: Any) -> str | None:
-        """The column, also if a cast widens it without a change of its numbers."""
+        """The column, also inside a cast that does not change its numbers."""
         match node:
             case {"Column": str(column)}:
                 return column
@@ -280,8 +275,7 @@ class _Expression:
                 keeps = {
                     "Int64": family == "int" and kind is not None and kind.long,
                     "Int128": family == "int",
-                    # Rounding merges only integers beyond `EXACT_FLOATS`, and no literal there is
-                    # used.
+                    # Rounding merges only integers beyond `EXACT_FLOATS`, where no literal is used.
                     "Float64": family in ("int", "float"),
                 }
                 return column if keeps.get(wide, False) else None
@@ -309,7 +303,7 @@ class _Expression:
                 return value
             case {"Literal": {"Scalar": dict(scalar)}} if len(scalar) == 1:
                 (kind, value), *_ = scalar.items()
-                # Infinity and NaN are both null here: not distinguishable.
+                # Infinity and NaN are both null here.
                 if kind.startswith("Float") and isinstance(value, (int, float)):
                     return float(value)
                 if kind.startswith(("Int", "UInt")) and isinstance(value, int):

@@ -41,7 +41,6 @@ def text_table(names: Sequence[str], rows: Iterable[Sequence[Cell]], notes: Sequ
 
 
 def _clipped(text: str, room: int) -> str:
-    """A cell that is not wider than the terminal."""
     return text if len(text) <= room else f"{text[: max(room - 1, 0)]}…"
 
 
@@ -82,12 +81,10 @@ def html_notes(notes: Iterable[str]) -> str:
 
 
 def with_unit(name: str, unit: str | None) -> str:
-    """A column's name and unit, as table heads show it."""
     return f"{name} [{unit}]" if unit else name
 
 
 def counted(number: int, noun: str) -> str:
-    """``1 record``, ``2,000 records``."""
     return f"{number:,} {noun}{'' if number == 1 else 's'}"
 
 

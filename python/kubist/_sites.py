@@ -18,7 +18,6 @@ def synced(
     memory: int | None = None,
     progress: Callable[[int, int], object] | None = None,
 ) -> Synced:
-    """The report of an exchange between two locations."""
     if not (push or pull):
         raise InvalidInput("sync: push=False and pull=False leave nothing to do")
     report = _kubist.sync(

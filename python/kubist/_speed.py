@@ -21,25 +21,25 @@ if TYPE_CHECKING:
     from ._figures import About, Explanation, Stats
 
 FLOOR = 20e-6
-"""Seconds: a query costs at least this much."""
+"""The minimum seconds of a query."""
 NORMAL = 1.96
-"""Quantile of the normal distribution for intervals of 95 %."""
+"""Normal quantile for intervals of 95 %."""
 STEPS = 20
-"""Of the fit; it converges in about ten."""
+"""Steps of the fit, which converges in about ten."""
 OUTLIER = 0.5
-"""Logarithm of measured over modelled time, from which a query counts less (Huber's weights)."""
+"""Logarithm of measured over modelled time above which a query counts less (Huber's weights)."""
 
 QUESTIONS = 40
 SAMPLE = 2_000
-"""Rows around which questions are placed."""
+"""Rows around which queries are placed."""
 MOST_ROWS = 200_000
-"""About the largest result of a question of the calibration."""
+"""The approximate size of the largest result in the calibration."""
 REPEATS = 3
-"""After a first run that loads pages; the fastest counts."""
+"""Repeats after a first run that loads pages; the fastest counts."""
 SECONDS = 4.0
-"""The calibration ends after this time, if it has a third of its questions."""
+"""The calibration ends after this time, if a third of its queries has run."""
 VALID = 120.0
-"""Seconds for which a calibration is used again: the load of a machine changes."""
+"""Seconds before a calibration is repeated, because the load of a machine changes."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,7 +47,7 @@ class Speed:
     """The constants of a machine.
 
     Attributes:
-        seconds: For each unit of each feature.
+        seconds: The constant of each feature.
         spread: The standard deviation of the logarithm of measured over modelled times.
     """
 
@@ -61,10 +61,10 @@ class Speed:
 
 
 def fit(features: Sequence[Sequence[float]], seconds: Sequence[float]) -> Speed:
-    """Fits the constants; none is negative.
+    """Fits the constants, which are not negative.
 
-    It minimises the squared logarithms of measured over modelled times, so that a factor of two in
-    either direction is equally wrong, by Gauss-Newton steps from the solution for relative errors.
+    Gauss-Newton steps from the solution for relative errors minimise the squared logarithms of
+    measured over modelled times, so a factor of two is equally wrong in both directions.
     """
     import numpy as np
 
@@ -117,8 +117,6 @@ def _nonnegative(
 
 
 class Explains(Protocol):
-    """The part of a table that a calibration needs."""
-
     @property
     def location(self) -> str: ...
 
@@ -135,7 +133,7 @@ class Explains(Protocol):
 
 
 def expected(table: Explains, asked: Mapping[str, Any], stats: Stats) -> Expected:
-    """The time of a query by its cost, and by other queries of the table on this machine."""
+    """The time of a query from its cost, and from other queries of the table on this machine."""
     speed = _calibrated(table)
     seconds = speed.time(_features(stats, asked, len(table.columns)))
     width = math.exp(NORMAL * speed.spread)
@@ -144,9 +142,9 @@ def expected(table: Explains, asked: Mapping[str, Any], stats: Stats) -> Expecte
 
 
 def _features(stats: Stats, asked: Mapping[str, Any], columns: int) -> list[float]:
-    """What a query costs: itself, cubes, rows, values, bytes, pages; more if rows are chosen."""
+    """The cost of a query: itself, cubes, rows, values, bytes, pages; more if rows are chosen."""
     values = stats.rows_returned * len(asked.get("columns") or range(columns))
-    # Orders and limits read windows of rising priority, each with a plan of its own.
+    # Orders and limits read windows of rising priority, each with its own plan.
     chosen = bool(asked.get("order_by") or asked.get("limit") or asked.get("per_cell"))
     ordered = stats.rows_read if asked.get("order_by") else 0
     return [
@@ -191,7 +189,7 @@ def _calibrate(table: Explains) -> Speed:
 
 
 def _questions(table: Explains) -> Iterator[dict[str, Any]]:
-    """Random questions of all kinds, always the same for a table."""
+    """Random queries of all kinds, always the same for a table."""
     import numpy as np
 
     random = np.random.default_rng(len(table))

@@ -1,4 +1,4 @@
-"""The program that `kubist explain --predict` runs. It gets its options as JSON."""
+"""The program of `kubist explain --predict`, with its options as JSON."""
 
 from __future__ import annotations
 
@@ -17,7 +17,6 @@ if TYPE_CHECKING:
 
 
 def main(text: str) -> int:
-    """Prints the predicted time of a query that has run, as JSON."""
     asked = json.loads(text)
     try:
         table = cast("Explains", opened(asked["table"]))

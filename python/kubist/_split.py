@@ -28,10 +28,9 @@ class Description(TypedDict):
 class Split:
     """One of the disjoint parts of a query, from `Table.splits`.
 
-    It is a description of a few hundred bytes: the location, the snapshot, the query, and the
-    region of the part. Pickle it, or send `to_json`, to any process that can open the table. It
-    returns rows of its snapshot, or raises `kubist.SnapshotExpired` once its
-    files are deleted.
+    It describes the location, the snapshot, the query, and the region of the part in a few hundred
+    bytes. Pickle it, or send `to_json`, to any process that can open the table. It returns rows of
+    its snapshot, or raises `kubist.SnapshotExpired` once its files are deleted.
 
     >>> for part in t.splits(8, box={"x": (0.1, 0.2)}):
     ...     use(part.to_arrow())
@@ -42,7 +41,7 @@ class Split:
 
     @classmethod
     def from_json(cls, text: str) -> Split:
-        """Returns the split of a text from `to_json`."""
+        """Parses a split from `to_json`."""
         try:
             said = json.loads(text)
             whole = isinstance(said["location"], str) and isinstance(said["rows"], int)
@@ -53,7 +52,7 @@ class Split:
         return cls(text)
 
     def to_json(self) -> str:
-        """Returns the split as text, for any process that can open the table."""
+        """Returns the split as a string, for any process that can open the table."""
         return self._text
 
     def _described(self) -> Description:
@@ -72,7 +71,7 @@ class Split:
 
     @property
     def preferred_hosts(self) -> list[str]:
-        """The hosts that hold most of its data, the best first; empty for a directory."""
+        """The hosts with most of its data, the best first; empty for a directory."""
         return self._described()["preferred_hosts"]
 
     def query(self) -> Result:

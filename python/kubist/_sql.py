@@ -1,4 +1,4 @@
-"""SQL over one or several tables: queries that end at Ctrl-C."""
+"""SQL over one or several tables: queries that Ctrl-C stops."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 
 class SqlSource(NamedTuple):
-    """A table or an index of files that a query names."""
+    """A table or an index of files in a query."""
 
     source: Callable[[], Any]
     """Its rows for Polars: a source of `lazy_frame`."""
@@ -30,8 +30,6 @@ class SqlSource(NamedTuple):
 
 
 class SqlTable(Protocol):
-    """A table, a snapshot or an index of files."""
-
     def _sql_source(self, asked: Any) -> SqlSource: ...
 
 
@@ -83,7 +81,7 @@ def by_polars(query: str, sources: Mapping[str, Any]) -> pl.DataFrame:
         return collected(context.execute(query))
     for one in sources.values():
         _refuse_long_sums(query, lazy_frame(one))
-    # Polars adds in the type of the column, which can overflow: the query runs on wider
+    # Polars adds in the type of the column, which can overflow, so the query runs on wider
     # integers.
     empty = {name: one.empty.to_polars().lazy() for name, one in sources.items()}
     types = polars.SQLContext(empty).execute(query).collect_schema()
@@ -97,7 +95,7 @@ def by_polars(query: str, sources: Mapping[str, Any]) -> pl.DataFrame:
 
 
 def _refuse_long_sums(query: str, frame: pl.LazyFrame) -> None:
-    """Raises `InvalidInput` if a sum of durations may exceed the 64 bits that Polars has."""
+    """Raises `InvalidInput` if a sum of durations may exceed Polars' 64 bits."""
     polars = need("polars", "sql()")
     for name, kind in frame.collect_schema().items():
         if kind != polars.Duration or name.lower() not in query.lower():
@@ -117,12 +115,11 @@ _MAY_WRAP = re.compile(
 
 
 def _fits(values: pl.Series, kind: pl.DataType) -> bool:
-    """Whether all integers fit into a type."""
     return bool(values.cast(kind, strict=False).null_count() == values.null_count())
 
 
 def _message(error: Exception) -> str:
-    """The first line of an error of Polars, without its plan."""
+    """The first line of a Polars error, without its plan."""
     text = str(error).partition("\n\nResolved plan")[0]
     line = " ".join(text.split())
     return f"{line}; the table is called self" if _NO_RELATION.search(line) else line
@@ -132,9 +129,9 @@ _NO_RELATION = re.compile(r"relation '.*' was not found")
 
 
 def collected(frame: pl.LazyFrame) -> pl.DataFrame:
-    """The result of a query of Polars.
+    """The result of a Polars query.
 
-    The query runs in Polars' own threads: in the main thread Polars answers Ctrl-C late, and
+    It runs in Polars' own threads, because in the main thread Polars answers Ctrl-C late, and
     twice.
     """
     query = frame.collect(background=True)
@@ -145,7 +142,7 @@ def collected(frame: pl.LazyFrame) -> pl.DataFrame:
             pause = min(2 * pause, 0.02)
     except BaseException:
         query.cancel()
-        # Polars ends the process if nobody can receive the result.
+        # Polars ends the process if the result has no receiver.
         Thread(target=_received, args=(query,), daemon=True).start()
         raise
     return found

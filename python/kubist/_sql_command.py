@@ -1,4 +1,4 @@
-"""The program that `kubist sql` runs. It gets its options as JSON."""
+"""The program of `kubist sql`, with its options as JSON."""
 
 from __future__ import annotations
 
@@ -11,7 +11,6 @@ from ._libraries import need
 
 
 def main(text: str) -> int:
-    """Runs the query, and sends its result to standard output as an Arrow stream."""
     asked = json.loads(text)
     try:
         oldest = need("polars", "SQL").CompatLevel.oldest()

@@ -50,7 +50,7 @@ class Table(Objects["Table"]):
 
     @checked_options()
     def append(self, data: Rows, *, step: int | None = None, token: str | None = None) -> Commit:
-        """Appends ``data`` and commits it: durable and visible as a whole on return.
+        """Appends ``data`` as one commit, which is durable and visible on return.
 
         The first call opens a writer, which the handle owns until it is closed. Other handles,
         threads and processes can append at the same time.
@@ -60,11 +60,10 @@ class Table(Objects["Table"]):
         data
             A pyarrow Table, RecordBatch or RecordBatchReader, a pandas, Polars or Dask DataFrame, a
             dict of columns (numpy arrays, arrays with units, or lists), a list of dicts (one per
-            row), a Table or QTable of astropy, a numpy structured array, any object with
+            row), an astropy Table or QTable, a numpy structured array, any object with
             ``__arrow_c_stream__``, or an iterator of these. Readers, iterators and Dask frames are
-            consumed part by part, in bounded memory. The columns are those of the table, in any
-            order.
-            Values of another type or unit are converted without loss, or refused (docs/values.md).
+            consumed part by part, in bounded memory. Columns may be in any order. Values of another
+            type or unit are converted without loss, or refused (docs/values.md).
         step, token
             As for `Writer.commit`.
 
@@ -96,7 +95,7 @@ class Table(Objects["Table"]):
                 append(writer, data, lambda: self.schema)
                 return parse(Commit, writer.commit(step=number, token=token))
             except BaseException:
-                # Closing discards pending rows; the next append opens another writer.
+                # Closing discards pending rows.
                 self._writer = None
                 writer.close()
                 raise
@@ -114,14 +113,13 @@ class Table(Objects["Table"]):
         Parameters
         ----------
         name
-            Its name in the table's log; only one writer at a time can have it. None: the first
+            Its name in the table's log, which only one open writer can have. None: the first
             free name of ``writer-1``, ``writer-2``, ...
         memory_bytes
-            About how many bytes of rows stay in memory; the others spill to scratch files;
+            About how many bytes of rows stay in memory, before others spill to scratch files;
             None: 1 GiB.
         optimize
-            Whether a thread restores the layout after commits. It uses a part of one core and ends
-            with the writer.
+            Whether a thread, which uses a part of one core, restores the layout after commits.
 
         Raises
         ------
@@ -151,7 +149,7 @@ class Table(Objects["Table"]):
         ----------
         step
             The last step to include, which every declared writer must have finished. Rows without
-            a step are included too.
+            a step are always included.
 
         Raises
         ------
@@ -169,21 +167,20 @@ class Table(Objects["Table"]):
         )
 
     def at(self, token: str) -> Snapshot:
-        """Opens the snapshot of a token: the same rows in any process, regardless of later commits.
+        """Opens the snapshot of a token, which has the same rows in any process.
 
         Parameters
         ----------
         token
-            The `Snapshot.token` of a snapshot of this table, from this process, another one, or
-            HTTP.
+            The `Snapshot.token` of a snapshot of this table, from any process or from HTTP.
 
         Raises
         ------
         SnapshotExpired
             The files of the snapshot were deleted by `clean`.
         TableReplaced
-            The token is of another table, perhaps of one that was at this location before, or of
-            another history of this table: it was restored from a backup, or is a copy.
+            The token is of another table, perhaps an earlier one at this location, or of another
+            history of this table: a restored backup or a copy.
         InvalidInput
             It is not a token.
 
@@ -201,19 +198,19 @@ class Table(Objects["Table"]):
     ) -> Iterator[Snapshot]:
         """Yields a snapshot now, and a new one after every change.
 
-        A change is reported within a few milliseconds. Changes that arrive while the loop body
+        A change is reported within a few milliseconds; changes that arrive while the loop body
         runs are reported as one.
 
         Parameters
         ----------
         timeout
-            The time without a change after which the iteration ends: seconds, or text such as ``"1
+            The time without a change that ends the iteration: seconds, or text such as ``"1
             min"``; None: never.
         since
             Start after this snapshot; None: the first is the current one.
         every
-            The minimum time between two checks. Each check reads the end of every writer's log;
-            set it to spare a file server that many processes share.
+            The minimum time between two checks. Each check reads the end of every writer's log, so
+            a longer time spares a file server that many processes share.
 
         Examples
         --------
@@ -248,9 +245,9 @@ class Table(Objects["Table"]):
     ) -> None:
         """Adds a column after the others, while others read and write.
 
-        Existing rows have the default, and so have rows that are appended without the column. Open
-        handles have it from their next call on; a snapshot keeps its columns. It cannot be a
-        dimension or an identity.
+        Existing rows, and rows that are appended without the column, have the default. Open handles
+        have it from their next call on; a snapshot keeps its columns. It cannot be a dimension or
+        an identity.
 
         Parameters
         ----------
@@ -266,8 +263,7 @@ class Table(Objects["Table"]):
         unit
             Its unit.
         accuracy
-            The error bound of stored values, as for `kubist.create`; it applies to the default
-            too.
+            The error bound of stored values, including the default, as for `kubist.create`.
 
         Raises
         ------
@@ -289,8 +285,8 @@ class Table(Objects["Table"]):
     def set_unit(self, column: str, unit: str | None) -> None:
         """Sets the unit of a column; None removes it.
 
-        It is stored as ``unit`` in the column's Arrow metadata. An unknown unit is stored as text,
-        with a `UserWarning`.
+        The column's Arrow metadata has it as ``unit``. A `UserWarning` reports an unknown unit,
+        which is stored as text.
         """
         if isinstance(unit, str) and unit:
             _box.units({column: unit})
@@ -304,7 +300,7 @@ class Table(Objects["Table"]):
         values
             New JSON values by key; None removes a key. Other keys keep their values.
         column
-            The column, whose Arrow metadata will have the values too. None: the table.
+            The column, whose Arrow metadata also gets the values. None: the table.
 
         Examples
         --------
@@ -324,7 +320,7 @@ class Table(Objects["Table"]):
         strata: str | None = None,
         shared: bool = False,
     ) -> None:
-        """Changes settings of the table; the others stay.
+        """Changes the given settings of the table.
 
         Parameters
         ----------
@@ -332,12 +328,12 @@ class Table(Objects["Table"]):
             The compression of rows that are written from now on, as for `kubist.create`.
             ``optimize(recompress=True)`` rewrites the existing rows.
         strata
-            The strata of rows that are written from now on, as for `kubist.create`. The cubes stay
-            as large as they are; `copy_to` makes larger ones.
+            The strata of rows that are written from now on, as for `kubist.create`. The cubes keep
+            their size; `copy_to` makes larger ones.
         shared
-            Allow several machines to write to it; this cannot be undone. All must mount its file
-            system (docs/where.md). The next commit of an open writer raises
-            `kubist.Refused`; open the writer again.
+            Allow several machines, which all mount its file system (docs/where.md), to write to
+            it; this cannot be undone. The next commit of an open writer raises `kubist.Refused`;
+            open the writer again.
 
         Examples
         --------
@@ -355,9 +351,9 @@ class Table(Objects["Table"]):
     def declare_writers(self, writers: Sequence[str] | int, *, after: int | None = None) -> None:
         """Declares the writers that every step waits for, by name or number.
 
-        A step is complete, and visible to `query` with ``steps`` and to `snapshot` at a step, once
-        all of them have committed or abandoned it. Without a declaration, its first commit
-        completes a step. Only one declaration is possible, which may be repeated.
+        A step is complete once all of them have committed or abandoned it; only then is it visible
+        to `query` with ``steps`` and to `snapshot` at a step. Without a declaration, its first
+        commit completes a step. Only one declaration is possible, which may be repeated.
 
         Parameters
         ----------
@@ -365,7 +361,7 @@ class Table(Objects["Table"]):
             Their names, or the number of different writers.
         after
             Replace the declaration for the steps after this one, when a simulation continues from
-            a checkpoint with other writers. Call `retract` first if later steps exist.
+            a checkpoint with other writers. First `retract` later steps, if there are any.
         """
         self._check()
         named = not isinstance(writers, int)
@@ -378,9 +374,8 @@ class Table(Objects["Table"]):
     def retract(self, *, step_after: int) -> Retraction:
         """Removes all steps after ``step_after`` from the newest state of the table.
 
-        For a solver that restarts from a checkpoint: it retracts, and then commits the steps
-        again, under the same tokens if it likes. Stop the writers of the old run first, because
-        their later commits count.
+        A solver that restarts from a checkpoint retracts, and then commits the steps again, perhaps
+        under the same tokens. Stop the writers of the old run first: their later commits count.
         """
         self._check()
         return parse(Retraction, self._table.retract(_box.step("step_after", step_after)))
@@ -394,12 +389,12 @@ class Table(Objects["Table"]):
     ) -> OptimizeReport:
         """Restores the layout after many small commits, while others read and write.
 
-        It begins where queries of this process read the most rows that they did not return.
+        It starts where queries of this process read the most rows that they did not return.
 
         Parameters
         ----------
         debt_share
-            Rewrite a part of the tree if more than this fraction of its rows is not where a fresh
+            Rewrite a part of the tree if more than this fraction of its rows is not where a new
             build would put it.
         replication
             The rows to copy into deeper cubes this time, as for `kubist.create`. None: the table's
@@ -429,7 +424,7 @@ class Table(Objects["Table"]):
         Parameters
         ----------
         other
-            The location of the copy, which is created if nothing is there.
+            The location of the copy, which is created if it does not exist.
         push, pull
             Whether changes go there and come from there.
         progress
@@ -453,14 +448,14 @@ class Table(Objects["Table"]):
         """Gives the table another grid and moves all rows to it.
 
         Results stay the same, and others can read and write; writers use the new grid from their
-        next commit on. If it is interrupted, `optimize` can finish it.
+        next commit on. `optimize` can finish an interrupted call.
 
         Parameters
         ----------
         dimensions
             The columns to index and their domains, as in `create`; columns that were added later
-            are allowed. Domains that are not given are learned from a sample of all rows. None:
-            the same columns and scales, with new domains.
+            are allowed. A sample of all rows determines domains that are not given. None: the same
+            columns and scales, with new domains.
         period
             Periods of columns, as in `create`; None removes one. All rows must be in the interval.
         progress
@@ -483,9 +478,8 @@ class Table(Objects["Table"]):
         """Deletes files that have been unused for ``retention``.
 
         The first call records the unused files. A later call deletes them and releases unused
-        parts of other files. Older snapshots may then raise `kubist.SnapshotExpired`. It works on
-        a full disk too. The newest segment of an open `Writer` stays; the writer of `append` is
-        closed first.
+        parts of other files; older snapshots may then raise `kubist.SnapshotExpired`. It works on a
+        full disk, keeps the newest segment of an open `Writer`, and closes the writer of `append`.
 
         Parameters
         ----------
@@ -493,8 +487,7 @@ class Table(Objects["Table"]):
             Seconds, or text such as ``"2 days"``.
         """
         self._check()
-        # The newest segment of an open writer cannot be deleted; the next append opens another
-        # writer.
+        # The newest segment of an open writer cannot be deleted.
         self._close_own_writer()
         return parse(
             Cleaning,
@@ -520,8 +513,8 @@ class Table(Objects["Table"]):
         Returns
         -------
         VerifyReport
-            ``ok`` if the table is intact. ``findings`` has one line per defect, and ``losses`` its
-            effect. ``unread`` lists the files that could not be read, whose condition is unknown.
+            ``ok`` if the table is intact. ``findings`` has one line per defect, ``losses`` its
+            effect, and ``unread`` the files that could not be read.
 
         Examples
         --------
@@ -542,8 +535,8 @@ class Table(Objects["Table"]):
         Returns
         -------
         View
-            The address, which a notebook shows as a link. The page is served until `View.stop`, or
-            until this process ends.
+            The address, shown as a link in a notebook. The page is served until `View.stop` or the
+            end of this process.
 
         Raises
         ------
@@ -638,9 +631,9 @@ class Snapshot(InDirectory[Table]):
     """One snapshot of a table, from `Table.snapshot`.
 
     It has the queries of a table (`query`, `refine`, `count`, `info`, ``len``) and always returns
-    the same results. Once `clean` has deleted its files, it raises `kubist.SnapshotExpired`. Its
-    `token` reopens it with `Table.at`. A pickled snapshot opens the table and the token where it is
-    loaded.
+    the same results, until `clean` deletes its files: then it raises `kubist.SnapshotExpired`. Its
+    `token` reopens it with `Table.at`. Unpickling opens the table and the token in the process that
+    loads it.
     """
 
     def __init__(self, table: _kubist.Table, snapshot: _kubist.Snapshot) -> None:

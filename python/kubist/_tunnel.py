@@ -20,7 +20,7 @@ _KINDS = {2: InvalidInput, 3: NotATable}
 
 
 _KEPT_LINES = 20
-"""Last lines of standard error that are kept for an error message."""
+"""Last lines of standard error for an error message."""
 
 _DRAIN_SECONDS = 3.0
 """Seconds to wait for these lines."""
@@ -32,8 +32,8 @@ _UNINTERRUPTED = ("/bin/sh", "-c", 'trap "" INT; exec "$@"', "sh")
 class Tunnel:
     """Runs the command ``kubist``, whose address is then on this machine.
 
-    It ends with this object or process, however that ends, because its standard input closes. An
-    interrupt stops a query, but not the server.
+    It ends with this object or process in any case, because its standard input closes. An interrupt
+    stops a query, but not the server.
     """
 
     def __init__(self, url: str) -> None:
@@ -79,7 +79,7 @@ def _end(process: subprocess.Popen[str], listener: threading.Thread) -> None:
     process.wait()
     listener.join(_DRAIN_SECONDS)
     for pipe in (process.stdin, process.stdout, process.stderr):
-        # A pipe that a thread still reads is left to the thread.
+        # A thread closes the pipe that it still reads.
         if pipe is not None and not (pipe is process.stderr and listener.is_alive()):
             with contextlib.suppress(BrokenPipeError):
                 pipe.close()

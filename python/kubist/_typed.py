@@ -69,14 +69,13 @@ _PARSERS: dict[str, Callable[[str], Any]] = {
     "time_ns": _time_ns,
     "bytes": bytes.fromhex,
 }
-"""Nanoseconds use NumPy's types, because Python's own stop at microseconds."""
+"""NumPy's types for nanoseconds, because Python's stop at microseconds."""
 
 _UNBOUNDED: dict[str, Callable[[str], Any]] = {"integer": float, "decimal": Decimal}
 """Types of unbounded ends of numbers; those of dates and times are None."""
 
 
 def parsed(kind: str, text: str) -> Any:
-    """The value that a text stands for."""
     try:
         return _PARSERS[kind](text)
     except ValueError:
@@ -85,8 +84,6 @@ def parsed(kind: str, text: str) -> Any:
 
 
 class TypedInterval:
-    """A value and the ends of its interval."""
-
     def __init__(self, kind: str, texts: _Texts) -> None:
         self.kind = kind
         self._texts = texts
@@ -102,9 +99,8 @@ class TypedInterval:
         return [value, low, high]
 
     def as_text(self, exact: bool, unit: str | None) -> str:
-        """The estimate as text."""
         if self.kind == "integer" and not exact:
-            # Rounded to the digits that are significant.
+            # Rounded to significant digits.
             value, low, high = self.values()
             ends = (float(low), float(high))
             return _kubist.figure(None if value is None else float(value), *ends, exact, unit)

@@ -16,22 +16,21 @@ from ._table import Table
 def drop(path: str | os.PathLike[str], *, force: bool = False) -> Dropped:
     """Deletes the table at ``path``, and its directory if that is then empty.
 
-    Files that Kubist did not create stay, and links are not followed. An interrupted
-    drop can be repeated.
+    Files of other programs stay, and links are not followed. An interrupted drop can be repeated.
 
     Parameters
     ----------
     path
         The location of the table.
     force
-        Drop it although a writer is open; its later commits are lost.
+        Drop it even if a writer is open, whose later commits are lost.
 
     Raises
     ------
     NotATable
         There is no table at ``path``.
     Busy
-        A writer is open, in this process or another; nothing was deleted.
+        A writer is open; nothing was deleted.
     """
     return parse(Dropped, _kubist.Table.drop(location_of(path), force=bool(force)))
 
@@ -40,7 +39,7 @@ def salvage(path: str | os.PathLike[str], to: str | os.PathLike[str]) -> Salvage
     """Copies the intact rows of the damaged table at ``path`` into a new table at ``to``.
 
     It copies every readable page, takes lost rows from replicas, and reads an older state where a
-    newer one is unreadable. The damaged table does not change. The new one has the same columns,
+    newer one is unreadable. The damaged table does not change. The new table has the same columns,
     grid, identity, seed and steps, and so the same samples.
 
     Parameters
@@ -76,10 +75,10 @@ def unpack(
     *,
     progress: Callable[[int, int], object] | None = None,
 ) -> Table:
-    """Copies the sealed file at ``path`` into a new table at ``to``, which can be written.
+    """Copies the sealed file at ``path`` into a new, writable table at ``to``.
 
-    All checksums of the file are compared first. The table appears as a whole or not at all. The
-    file does not change. `Table.copy_to` copies a file from a server.
+    It first verifies all checksums of the file, which does not change. The table appears as a whole
+    or not at all. `Table.copy_to` copies a file from a server.
 
     Parameters
     ----------
@@ -120,8 +119,8 @@ def sync(
     """Exchanges the changes of two copies of a table; creates a missing one as a copy of the other.
 
     Both sites may append, retract, add columns and set metadata while they are apart. Afterwards
-    both have the same rows, each once. A call that is stopped or killed leaves whole commits only,
-    and can be repeated. The page "One table at several sites" has the rules.
+    both have the same rows, each once. An interrupted call leaves whole commits, and can be
+    repeated. The page "One table at several sites" has the rules.
 
     Parameters
     ----------
@@ -143,7 +142,7 @@ def sync(
     Refused
         The histories of the tables differ, or rows to retract are mixed with others.
     SnapshotExpired
-        Commits that the other site lacks were cleaned away.
+        `Table.clean` removed commits that the other site lacks.
 
     Examples
     --------

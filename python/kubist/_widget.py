@@ -27,23 +27,21 @@ need("anywidget", "a widget", extra="widget")
 import anywidget  # noqa: E402
 import traitlets  # noqa: E402
 
-# Bytes per message: large enough that the overhead of a message is small.
+# Bytes per message, large enough for a small overhead.
 PART = 1 << 18
 
 
 class Viewed(Protocol):
-    """A local or remote table."""
-
     def view(self, *, open: bool = True) -> View: ...
 
     def at(self, token: str) -> Any: ...
 
 
 class Widget(anywidget.AnyWidget):  # type: ignore[misc,unused-ignore]
-    """The explorer page of a table in a notebook cell; also made by `Table.widget`.
+    """The explorer page of a table in a notebook cell, as from `Table.widget`.
 
-    It works wherever the notebook works, for example behind JupyterHub, because all data goes over
-    the notebook's connection. The page waits while a cell computes.
+    It works wherever the notebook works, for example behind JupyterHub, because all data uses the
+    notebook's connection. The page waits while a cell computes.
 
     Parameters
     ----------
@@ -143,8 +141,6 @@ class Widget(anywidget.AnyWidget):  # type: ignore[misc,unused-ignore]
 
 
 class _Answer:
-    """The response to one request of a page."""
-
     def __init__(self, widget: Widget, asked: Mapping[str, Any]) -> None:
         self.id = str(asked["ask"])
         self._widget = widget

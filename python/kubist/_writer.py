@@ -29,9 +29,8 @@ class Writer:
     ...             w.commit()
 
     At its end, the ``with`` block commits the pending rows; an exception (Ctrl-C too) discards
-    them. Earlier commits stay. Without ``with``, call `commit` and `close`.
-
-    Each writer owns a log, so writers do not wait for each other.
+    them, but not earlier commits. Without ``with``, call `commit` and `close`. Each writer owns a
+    log, so writers do not wait for each other.
     """
 
     def __init__(
@@ -66,15 +65,16 @@ class Writer:
         ------
         InvalidInput
             The data does not fit the table. If some of its rows were added already (the first of
-            several batches), the writer raises until `discard`: half an append is never committed.
+            several batches), the writer raises until `discard`, so half an append is never
+            committed.
         """
         append(self._writer, checked(data, self._extent), self._schema)
 
     def lay_out(self) -> None:
         """Writes the pending rows to the table's files; the next commit makes them visible.
 
-        A long commit then needs little memory, and a thread can write while the caller reads on.
-        The layout is as good as that of one commit if the rows arrive in the order of a dimension,
+        A long commit then needs little memory, and a thread can write while the caller reads. The
+        layout is as good as that of one commit if the rows arrive in the order of a dimension,
         such as time. Not for a commit with a ``step``.
 
         Raises
@@ -90,17 +90,16 @@ class Writer:
         Parameters
         ----------
         step
-            The step of the simulation. The steps of a writer increase, with one commit each; see
-            `Table.declare_writers`.
+            The step of the simulation, see `Table.declare_writers`. The steps of a writer increase,
+            with one commit each.
         token
-            An identifier of this commit within this writer. A second commit with the same token
-            does nothing and returns the result of the first, also after a restart: a retry counts
-            once.
+            An identifier of this commit within this writer. A second commit with the same token,
+            also after a restart, does nothing and returns the result of the first.
 
         Returns
         -------
         Commit
-            The result. From here on the rows survive a crash.
+            The result; the rows now survive a crash.
 
         Raises
         ------
@@ -117,7 +116,7 @@ class Writer:
     def committed(self, token: str) -> int | None:
         """Returns the number of rows committed under ``token`` by this writer; None if unused.
 
-        A restarted program can skip input that is committed already.
+        A restarted program can skip input that is already committed.
         """
         return self._writer.committed(token)
 
@@ -127,7 +126,7 @@ class Writer:
         return self._writer.last_step()
 
     def abandon(self, step: int) -> None:
-        """Declares that this writer has no rows for ``step``: readers do not wait for it."""
+        """Declares that this writer has no rows for ``step``, so readers do not wait for it."""
         self._writer.abandon(_box.step("step", step))
 
     def discard(self) -> None:
@@ -158,9 +157,9 @@ class Writer:
 
 
 class LaidOutBehind:
-    """A writer that lays appends out on a thread while the caller continues.
+    """A writer that writes appends to files on a thread while the caller continues.
 
-    One append is in progress at a time. The next call raises its error.
+    One append is in progress at a time; the next call raises its error.
     """
 
     def __init__(self, writer: Writer) -> None:
@@ -169,7 +168,7 @@ class LaidOutBehind:
         self._work: Future[None] | None = None
 
     def append(self, data: Rows) -> None:
-        """Waits for the previous append, then starts this one; ``data`` must not change later."""
+        """Waits for the previous append, then starts this one; do not change ``data`` later."""
         self.wait()
         if self._thread is None:
             self._thread = ThreadPoolExecutor(1, thread_name_prefix="kubist-lay-out")
@@ -180,7 +179,6 @@ class LaidOutBehind:
         self._writer.lay_out()
 
     def wait(self) -> None:
-        """Waits for the append in progress."""
         work, self._work = self._work, None
         if work is not None:
             work.result()
@@ -194,7 +192,6 @@ class LaidOutBehind:
 
 
 def append(writer: _kubist.Writer, data: Rows | Data, schema: Callable[[], pa.Schema]) -> None:
-    """Passes all batches of ``data`` to the writer."""
     columns = data if isinstance(data, Data) else Data(data, schema)
     before = writer.pending_rows()
     try:

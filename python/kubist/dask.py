@@ -41,9 +41,9 @@ def from_dask(
 ) -> Commit:
     """Appends a Dask DataFrame to a table, in one commit: all partitions or none.
 
-    Workers compute the partitions, a few at a time. This process writes each of them once, so a
-    task that Dask repeats after a lost worker adds no row twice. If the call is repeated, the same
-    frame is not committed again.
+    Workers compute the partitions, a few at a time. This process writes each one once, so a
+    repeated task after a lost worker adds no row twice, and a repeated call with the same frame
+    does nothing.
 
     Parameters
     ----------
@@ -71,7 +71,7 @@ def from_dask(
     NotATable
         There is no table, and no ``dimensions``.
     InvalidInput
-        It is no Dask DataFrame, or as for `Table.append`. No row is stored.
+        It is no Dask DataFrame, or as for `Table.append`; no row is stored.
 
     Examples
     --------
@@ -102,7 +102,6 @@ def _created(
     identity: Sequence[str] | None,
     options: Create | None,
 ) -> Any:
-    """An empty table with the columns of the first partition."""
     asked = group("from_dask", "create", options, Create)
     schema: Any = Data(first).schema
     return create(path, schema, dimensions, identity, exist_ok=True, **asked)
@@ -157,7 +156,7 @@ def submit(client: Any, function: Callable[[Split], Any], splits: Sequence[Split
     futures = []
     for split in splits:
         near = [host for host in split.preferred_hosts if host in hosts]
-        # The hint survives only on futures: graph optimisation drops annotations.
+        # Only futures keep the hint: graph optimisation drops annotations.
         hint = {"workers": near, "allow_other_workers": True} if near else {}
         futures.append(client.submit(function, split, pure=False, **hint))
     return futures

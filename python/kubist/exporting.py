@@ -1,9 +1,7 @@
-"""Records into files: Parquet, Arrow, CSV, ECSV, LAS, LAZ, COPC, VTP, FITS, openPMD.
+"""Writes records to files: Parquet, Arrow, CSV, ECSV, LAS, LAZ, COPC, VTP, FITS, openPMD.
 
-The ending of the file's name is the format.
-
-Also what `kubist query -o scan.laz` runs: then the records come as an Arrow stream on standard
-input. A file gets its name when it is whole.
+The suffix of the file selects the format. `kubist query -o scan.laz` also runs this module, with
+the records as an Arrow stream on standard input. A file gets its name when it is complete.
 """
 
 from __future__ import annotations
@@ -30,14 +28,14 @@ COPC = ".copc.laz"
 ROW_GROUP = 1 << 20
 """Rows of a row group of Parquet."""
 BATCH = 1 << 16
-"""Rows that are written in one call: an interrupt stops the next call."""
+"""Rows per call, between which an interrupt can stop."""
 
 
 def write(table: pa.Table, path: str | os.PathLike[str], metadata: Mapping[str, Any]) -> None:
-    """Writes all rows; ``metadata`` is that of the table they come from.
+    """Writes all rows; ``metadata`` is that of their table.
 
     Raises:
-        InvalidInput: The ending names no format, or a column has no place in it.
+        InvalidInput: The suffix is no format, or the format cannot store a column.
         ImportError: The library that writes it is missing; the message has the command.
     """
     target = Path(path)
@@ -70,7 +68,7 @@ def write(table: pa.Table, path: str | os.PathLike[str], metadata: Mapping[str, 
 
 
 def parquet(table: pa.Table, path: Path, metadata: Mapping[str, Any]) -> None:
-    """Units are in the columns' metadata."""
+    """Parquet, with units in the columns' metadata."""
     from pyarrow.parquet import ParquetWriter
 
     with ParquetWriter(path, table.schema) as file:
@@ -79,7 +77,6 @@ def parquet(table: pa.Table, path: Path, metadata: Mapping[str, Any]) -> None:
 
 
 def arrow(table: pa.Table, path: Path, metadata: Mapping[str, Any]) -> None:
-    """An Arrow IPC file."""
     import pyarrow as pa
 
     with pa.OSFile(str(path), "wb") as out, pa.ipc.new_file(out, table.schema) as file:
@@ -88,12 +85,12 @@ def arrow(table: pa.Table, path: Path, metadata: Mapping[str, Any]) -> None:
 
 
 def csv(table: pa.Table, path: Path, metadata: Mapping[str, Any]) -> None:
-    """With a line of names. CSV has no units; ECSV has."""
+    """CSV with a line of names; unlike ECSV, it has no units."""
     import pyarrow as pa
     from pyarrow.csv import CSVWriter
 
     for field in table.schema:
-        # They would be numbers without a unit, and bytes of any kind.
+        # CSV would lose the unit of durations, and has no binary data.
         if pa.types.is_duration(field.type) or "binary" in str(field.type):
             raise InvalidInput(f"column {field.name}: CSV has no place for {field.type}")
     with CSVWriter(path, table.schema) as file:
@@ -102,7 +99,6 @@ def csv(table: pa.Table, path: Path, metadata: Mapping[str, Any]) -> None:
 
 
 def ecsv(table: pa.Table, path: Path, metadata: Mapping[str, Any]) -> None:
-    """CSV with types and units in its comments."""
     _ecsv.write(table, path)
 
 
@@ -110,12 +106,11 @@ def ecsv(table: pa.Table, path: Path, metadata: Mapping[str, Any]) -> None:
 
 
 def las(table: pa.Table, path: Path, metadata: Mapping[str, Any]) -> None:
-    """Points, also compressed (LAZ)."""
     _las.write(table, path, metadata)
 
 
 def copc(table: pa.Table, path: Path, metadata: Mapping[str, Any]) -> None:
-    """Points in the order of an octree, compressed."""
+    """Compressed points in the order of an octree."""
     _las.write(table, path, metadata, is_copc=True)
 
 
@@ -128,7 +123,7 @@ def _without_nulls(table: pa.Table, name: str, what: str) -> None:
 
 
 def vtp(table: pa.Table, path: Path, metadata: Mapping[str, Any]) -> None:
-    """Points with all other columns as their data. VTK's label of units has the units.
+    """Points with all other columns as their data, and units under VTK's key.
 
     Raises:
         InvalidInput: The axes have different units, but points have one.
@@ -146,7 +141,6 @@ def vtp(table: pa.Table, path: Path, metadata: Mapping[str, Any]) -> None:
 
 
 def fits(table: pa.Table, path: Path, metadata: Mapping[str, Any]) -> None:
-    """A binary table, with units and nulls."""
     _fits.write(table, path)
 
 
@@ -157,7 +151,7 @@ FACTOR = re.compile(r"([A-Za-z]+)(?:\^?(-?\d+))?$")
 BASE = ("m", "kg", "s", "A", "K", "mol", "cd")
 MOST_ITERATIONS = 10_000
 PARSEC = 3.0856775814913673e16
-"""Metres."""
+"""A parsec in metres."""
 ENERGY = {"kg": 1, "m": 2, "s": -2}
 UNITS: dict[str, tuple[float, dict[str, int]]] = {
     **{name: (1.0, {name: 1}) for name in BASE},
@@ -174,12 +168,12 @@ UNITS: dict[str, tuple[float, dict[str, int]]] = {
     "C": (1.0, {"A": 1, "s": 1}), "V": (1.0, {"kg": 1, "m": 2, "s": -3, "A": -1}),
     "T": (1.0, {"kg": 1, "s": -2, "A": -1}), "rad": (1.0, {}), "deg": (math.pi / 180, {}),
 }  # fmt: skip
-"""Units that an openPMD series is written in: the factor to SI, and the powers of base units."""
+"""Units for an openPMD series: the factor to SI, and the powers of base units."""
 
 
 def openpmd(table: pa.Table, path: Path, metadata: Mapping[str, Any]) -> None:
-    """A species for each value of ``species``, an iteration for each of ``iteration``; columns
-    that end in _x, _y and _z are the components of a record."""
+    """An openPMD series: a species for each value of ``species``, an iteration for each of
+    ``iteration``; columns that end in _x, _y and _z are the components of a record."""
     io = need("openpmd_api", "an openPMD series")
     series = io.Series(str(path), io.Access.create)
     try:
@@ -198,7 +192,7 @@ def openpmd(table: pa.Table, path: Path, metadata: Mapping[str, Any]) -> None:
 
 
 def _iterations(table: pa.Table) -> dict[int, tuple[float | None, pa.Table]]:
-    """Time and rows of each iteration. Without numbers of iterations each time is one.
+    """Time and rows of each iteration, or of each time without numbers of iterations.
 
     Raises:
         InvalidInput: An iteration has several times, or a row has none.
@@ -336,7 +330,7 @@ WRITERS: dict[str, Callable[[pa.Table, Path, Mapping[str, Any]], None]] = {
 
 
 TABLES = (".parquet", ".arrow", ".csv", ".ecsv", ".fits")
-"""What records without positions can be written to."""
+"""Formats for records without positions."""
 
 
 def main(text: str) -> int:
@@ -350,7 +344,7 @@ def main(text: str) -> int:
     except ImportError as error:
         return _tell(error, 3)
     except Exception as error:
-        # Whatever a format's library raises.
+        # A format's library may raise any exception.
         return _tell(error, 4)
     return 0
 

@@ -11,10 +11,10 @@
 ...         run.write(step, {"x": particles.x, "pid": particles.pid, "time": particles.time})
 
 Opening and closing are collective, and so is `Run.write` with a budget. In ``mode="rank"`` each
-rank commits to the table on its own. In ``mode="node"`` ranks write into shared memory of their
-node, and a thread of the first rank commits. In ``mode="dedicated"`` the last rank of each node
-does nothing but commit. A step is complete once all ranks have ended or abandoned it. Only the
-caller's thread calls MPI. kubist_mpi.h is the same interface in C.
+rank commits on its own. In ``mode="node"`` ranks write into shared memory of their node, and a
+thread of the first rank commits. In ``mode="dedicated"`` the last rank of each node only commits.
+A step is complete once all ranks have ended or abandoned it. Only the caller's thread calls MPI.
+kubist_mpi.h is the same interface in C.
 
 With dedicated ranks, `Run.solvers` is the communicator of the other ranks:
 
@@ -49,7 +49,7 @@ if TYPE_CHECKING:
 
 __all__ = ["Run", "open"]
 
-# With ``mode="auto"`` and more ranks per node, one rank of each node commits.
+# With more ranks per node, ``mode="auto"`` lets one rank of each node commit.
 _MOST_RANK_WRITERS = 4
 # Maximum bytes of a rank's error message.
 _MESSAGE_BYTES = 1024
@@ -105,7 +105,7 @@ class _Ranks:
     def summed(
         self, solvers: Any, words: list[int], largest: list[float]
     ) -> tuple[list[int], list[float]]:
-        """The sums and maxima of a step's shares, over the ranks that compute."""
+        """The sums and maxima of the ranks' shares of a step."""
         from mpi4py import MPI
 
         mine, total = array("Q", words), array("Q", bytes(8 * len(words)))
@@ -128,8 +128,7 @@ class Run:
     mode
         The ranks that commit: ``"rank"``, ``"node"`` or ``"dedicated"``.
     solvers
-        A communicator of the ranks that compute. None in a rank that is dedicated to committing;
-        that rank only closes.
+        A communicator of the ranks that compute. None in a dedicated rank, which only closes.
     """
 
     def __init__(self, ranks: _Ranks, table: Table, mode: str, solvers: Any | None) -> None:
@@ -146,23 +145,21 @@ class Run:
         self._is_collective = False
 
     def write(self, step: int, data: Rows | None) -> int:
-        """Writes this rank's rows of a step: copies them, and queues them for a commit.
+        """Copies this rank's rows of a step, and queues them for a commit.
 
-        With a budget, all ranks must call it for each step, because they choose the sample
-        together.
+        With a budget, the ranks choose the sample together, so all must call it for each step.
 
         Parameters
         ----------
         step
             Increases from call to call.
         data
-            As for `Table.append`, with all columns. None or no rows: this rank has no rows in this
-            step.
+            As for `Table.append`, with all columns; None if this rank has no rows in this step.
 
         Returns
         -------
         int
-            The number of its rows; with a budget, of its stored rows.
+            The number of its rows or, with a budget, of its stored rows.
         """
         writer = self._open()
         if self._is_collective:
@@ -174,7 +171,7 @@ class Run:
                 rows += writer.put(part)
             writer.end()
         except BaseException:
-            # The step is complete without this rank, or not at all; the caller gets the first
+            # The step is complete without this rank, or not at all. The caller gets the first
             # error.
             with contextlib.suppress(Error):
                 writer.abandon()
@@ -193,7 +190,7 @@ class Run:
                 writer.put(part)
             share = writer.share()
         except BaseException as error:
-            # The others must learn of the error, because they wait for this rank.
+            # The other ranks wait for this one, so report the error to them.
             failure = error
         words, largest = ranks.summed(self.solvers, *share)
         try:
@@ -229,7 +226,7 @@ class Run:
         Raises
         ------
         Error
-            The same on all ranks; steps that were not written within ``timeout`` are dropped.
+            The same on all ranks; steps not written within ``timeout`` are dropped.
         """
         if self._ranks is None:
             return
@@ -270,7 +267,7 @@ class Run:
         return self
 
     def __exit__(self, kind: type[BaseException] | None, *_: object) -> None:
-        # After an exception on this rank, the others may wait for it: do not close collectively.
+        # After an exception the other ranks may wait for this one: do not close collectively.
         if kind is None:
             self.close()
 
@@ -300,8 +297,8 @@ def open(
     path
         The location of the table.
     schema, dimensions
-        As for `kubist.create`: the first rank creates the table if it does not exist. Without a
-        schema, it must exist.
+        As for `kubist.create`: the first rank creates a missing table. Without a schema, the table
+        must exist.
     create
         Other options of a new table, as for `kubist.create`: ``identity``, ``lookup``,
         ``capacity``, ``seed``, ``units``, ``accuracy``, ``metadata``, ``storage``.
@@ -311,7 +308,7 @@ def open(
         ``"auto"`` is ``"rank"`` on nodes with at most 4 ranks, else ``"node"``. All ranks use the
         first rank's value, also of ``lane_bytes`` and ``restart_after``.
     queue
-        The number of steps that wait for a commit while the solver continues. With 0 and
+        The number of steps that may wait for a commit while the solver continues. With 0 and
         ``"rank"``, a step is durable when `Run.write` returns.
     keep
         The rows of a step to store (docs/simulations.md). ``when_full`` is the action of
@@ -319,12 +316,12 @@ def open(
         store fewer rows of the step (``"thin"``), or abandon the step and raise `Busy`
         (``"fail"``). ``budget_rows_per_step`` and ``budget_bytes_per_step`` limit the rows of a
         step (of all ranks), or the bytes of their values, to those of lowest priority.
-        ``budget_bytes`` limits the bytes of ``budget_steps`` steps together. ``always_keep`` is a
-        condition on columns; matching rows are stored regardless of priority. ``persist_when`` is
+        ``budget_bytes`` limits the bytes of ``budget_steps`` steps together. Rows that match the
+        condition ``always_keep`` are stored regardless of priority. ``persist_when`` is
         a condition on ``max(x)``, ``min(x)``, ``count()`` and ``count(x)`` of all rows; a step
         that does not match is abandoned. ``whole_paths`` stores rows of an identity only if all
         its earlier steps were stored. It is on by default, unless one of several identity columns
-        is a dimension; it excludes ``"thin"``, with which a rank may store less than the others.
+        is a dimension; it excludes ``"thin"``, with which ranks may store different fractions.
     timeout
         Seconds to wait for space in the queue, and for the writers of a job that just ended.
     lane_bytes
@@ -332,8 +329,8 @@ def open(
     restart_after
         The step of a checkpoint: later steps are retracted at the start.
     collective_seconds
-        Seconds that a collective call waits for other ranks, in addition to its own time. After a
-        timeout it raises `Unavailable`, and collective calls are not possible any more.
+        Seconds that a collective call waits for other ranks, in addition to its own time. A timeout
+        raises `Unavailable` and makes further collective calls impossible.
 
     Raises
     ------
@@ -447,8 +444,8 @@ def open(
     if restart_after is not None:
 
         def take_back() -> None:
-            # This job owns its names by now. So first the old job's other writers end, then its
-            # later steps are retracted, and then this job's writers are declared.
+            # This job owns its names. The old job's other writers must end before its later steps
+            # are retracted and this job's writers declared.
             kind = "rank" if mode == "rank" else "node"
             table._table.await_writers(kind=kind, count=writers, timeout=timeout)
             table.retract(step_after=restart_after)
@@ -459,5 +456,4 @@ def open(
 
 
 def _columns(schema: Any) -> Any:
-    """The columns of a schema or of data; rows are written step by step."""
     return schema if is_schema(schema) else Data(schema).schema

@@ -105,12 +105,12 @@ class Region:
         return json.dumps(self.to_dict(), allow_nan=False)
 
     def periodic(self, **period: float) -> Region:
-        """The region in space that repeats after these periods, as `periodic`."""
+        """The region in periodic space, as `periodic`."""
         return periodic(self, **period)
 
 
 def to_dict(region: AnyRegion) -> dict[str, Any]:
-    """The JSON form of a region, a dict or text of JSON."""
+    """The JSON form of a region, a dict or JSON text."""
     found: Any = region
     if isinstance(region, Region):
         found = region.to_dict()
@@ -122,7 +122,7 @@ def to_dict(region: AnyRegion) -> dict[str, Any]:
     if not isinstance(found, Mapping) or len(found) != 1:
         raise InvalidInput(f"region: expected a kubist.region or its JSON, not {region!r}")
     try:
-        # Also a copy, in plain numbers.
+        # A copy, in plain numbers.
         found = _with_cones(found)
         made: dict[str, Any] = json.loads(json.dumps(dict(found), allow_nan=False, default=_plain))
     except (TypeError, ValueError) as error:
@@ -166,7 +166,7 @@ def _number(what: str, value: Any) -> float:
 
 
 def _length(what: str, value: Any) -> float | str:
-    """A number, or text with a unit, also of astropy's and pint's quantities."""
+    """A number, or text with a unit, also from quantities of astropy and pint."""
     if isinstance(value, str):
         return value
     if hasattr(value, "unit") and hasattr(value, "value"):
@@ -331,7 +331,7 @@ def _angle(what: str, value: Any) -> float:
 
 
 def _coordinate(what: str, value: Any, hours: bool) -> float:
-    """A coordinate in degrees, also from sexagesimal text; a right ascension is in hours there."""
+    """A coordinate in degrees, also from sexagesimal text, in hours for a right ascension."""
     if isinstance(value, str):
         text = value.strip()
         parts = re.fullmatch(
@@ -356,7 +356,7 @@ def _coordinate(what: str, value: Any, hours: bool) -> float:
 
 
 def _hours(what: str, value: Any, hours: float) -> float:
-    """Hours as degrees. Degrees may go around repeatedly; 25 hours are a mistake."""
+    """Hours as degrees. Degrees may exceed 360, but more than 24 hours are a mistake."""
     if not -24 <= hours <= 24:
         raise InvalidInput(f"region: {what} {value!r} has {hours:g} hours, not -24 to 24")
     return 15.0 * hours
@@ -401,7 +401,7 @@ def cone(*center_and_radius: Any, columns: tuple[str, str] = ("ra", "dec")) -> R
 def sky_polygon(
     corners: Any, *, holes: Iterable[Any] = (), columns: tuple[str, str] = ("ra", "dec")
 ) -> Region:
-    """A polygon on the sky, whose corners arcs of great circles join."""
+    """A polygon on the sky; arcs of great circles join its corners."""
     coordinates = [[_direction(corner) for corner in ring] for ring in (corners, *holes)]
     return Region("sky_polygon", {"columns": list(columns), "coordinates": coordinates})
 
@@ -438,7 +438,7 @@ def healpix(
 
 
 def where(condition: str) -> Region:
-    """The rows that satisfy an SQL condition, to combine it with shapes."""
+    """The rows that satisfy an SQL condition, for combinations with shapes."""
     return Region("where", condition)
 
 

@@ -8,12 +8,11 @@
 It needs Spark 4.0 or newer, and this package on the executors. Data is passed as Arrow batches.
 Options select rows and columns: ``box``, ``window`` and ``steps`` (JSON, as ``{"x": [0, 1]}``),
 ``region`` (the same), ``where``, ``sample``, ``columns`` (names separated by commas),
-``inclusion``, and ``partitions``.
-A DataFrame reads the snapshot of its first read.
+``inclusion``, and ``partitions``. A DataFrame always reads the snapshot of its first read.
 
-Spark pushes no columns, samples, limits or locations down to Python sources. The filters of Spark
-4.1 stay with a DataFrame that is used a second time, so rows would be missing; they are not used.
-Select rows with the options, or use the Java connector.
+Select rows with the options, or use the Java connector: Spark pushes no columns, samples, limits or
+locations down to Python sources. Filters are not pushed down, because those of Spark 4.1 stay with
+a DataFrame that is used a second time, where rows would be missing.
 """
 
 from __future__ import annotations
@@ -195,7 +194,7 @@ def _plain_schema(schema: pa.Schema) -> pa.Schema:
 
 def _plain_batch(batch: pa.RecordBatch) -> pa.RecordBatch:
     schema = _plain_schema(batch.schema)
-    # Timestamps lose their nanoseconds: Spark has microseconds.
+    # Spark's timestamps have microseconds.
     columns = [
         column.cast(field.type, safe=False)
         for column, field in zip(batch.columns, schema, strict=True)

@@ -15,15 +15,15 @@ from .loading import Loader
 class Dataset(torch.utils.data.IterableDataset):
     """The batches of a loader as dicts of tensors, for a model or a `torch.utils.data.DataLoader`.
 
-    The tensors share the memory of the loader's arrays. With ``device``, they are copied there; on
-    a GPU through pinned memory, while the model computes.
+    The tensors share the memory of the loader's arrays. With ``device``, they are copied there, to
+    a GPU through pinned memory while the model computes.
 
     Parameters
     ----------
     loader
         A loader, whose ``rank`` and ``world`` are those of the process.
     device
-        Where the tensors are, as for `torch.Tensor.to`; None: in main memory.
+        The device of the tensors, as for `torch.Tensor.to`; None: in main memory.
 
     Examples
     --------

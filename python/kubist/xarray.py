@@ -21,7 +21,7 @@ DIMENSION = "record"
 
 @xarray.register_dataset_accessor("kubist")  # type: ignore[no-untyped-call,unused-ignore]
 class Accessor:
-    """The index of the file from which a dataset was opened."""
+    """The index of a dataset's file."""
 
     def __init__(self, dataset: xarray.Dataset) -> None:
         self._dataset = dataset
@@ -40,8 +40,8 @@ class Accessor:
         Raises
         ------
         InvalidInput
-            The condition is invalid, or the dataset is not one whole file in its order, as far as
-            coordinates show.
+            The condition is invalid, or the coordinates show that the dataset is not one whole file
+            in its order.
         """
         files = self._open()
         names = set(map(str, self._dataset.sizes))

@@ -1,7 +1,7 @@
 """Random array files, and the results of queries by numpy.
 
-A world is a file with the values and axes of its variables. numpy, h5py and a classic netCDF writer
-from the specification write it.
+A world is a file with the values and axes of its variables, written by numpy, h5py, or here by the
+specification of classic netCDF.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ class Variable:
 
     @property
     def values(self) -> np.ndarray:
-        """By the CF conventions; packed values are doubles."""
+        """The values by the CF conventions; packed values are doubles."""
         scale, offset = self.attributes.get("scale_factor"), self.attributes.get("add_offset")
         if scale is None and offset is None:
             return self.stored.astype(self.stored.dtype.newbyteorder("="))
@@ -90,9 +90,7 @@ def attributes(rng: np.random.Generator, stored: np.ndarray) -> dict[str, Any]:
 
 
 def netcdf3(path: Path, variables: dict[str, Variable], record: str | None, version: int) -> None:
-    """Writes the classic format: CDF-1, -2 or -5 (``version``); ``record`` is the axis that
-    grows.
-    """
+    """Writes classic netCDF: CDF-1, -2 or -5 (``version``); ``record`` is the axis that grows."""
     count = (lambda n: struct.pack(">q", n)) if version == 5 else (lambda n: struct.pack(">i", n))
     offset = (lambda n: struct.pack(">i", n)) if version == 1 else (lambda n: struct.pack(">q", n))
     lengths: dict[str, int] = {}

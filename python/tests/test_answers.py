@@ -1,7 +1,7 @@
 """Every result equals that of a plain loop over the rows.
 
 Priorities are not public, so a query with a limit of all rows gives their order. A fraction must be
-a prefix of it, a window a range, and a limit the first matches.
+its prefix, a window a range, and a limit the first matches.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from worlds import Truth, World, both, box, condition, world
 
 import kubist
 
-# The engine's oracle runs many more; a few show that the binding passes everything through.
+# The engine's oracle runs many more; a few cover the binding.
 SEEDS = [*range(6), *(pytest.param(seed, marks=pytest.mark.release) for seed in range(6, 80))]
 QUESTIONS = 30
 
@@ -238,7 +238,7 @@ def test_equal_identities_are_records_of_their_own(path: Path) -> None:
     data = {"pid": np.zeros(500, dtype=np.int64), "x": np.arange(500.0)}
     t = kubist.create(path, data, ["x"], identity=["pid"])
     assert len(t) == t.query().to_arrow().num_rows == 500
-    # All rows have one priority: a limit must cut the tie at the same row each time.
+    # All rows have one priority, so a limit must cut the tie at the same row each time.
     ten = t.query(limit=10).to_pandas().x.tolist()
     assert t.query(limit=20).to_pandas().x.tolist()[:10] == ten
     assert t.query(limit=10, where="x >= 0").to_pandas().x.tolist() == ten

@@ -311,7 +311,6 @@ BAD_QUESTIONS: list[tuple[dict[str, Any], str]] = [
 
 @pytest.mark.parametrize(("arguments", "message"), BAD_QUESTIONS)
 def test_bad_questions(table: kubist.Table, arguments: dict[str, Any], message: str) -> None:
-    # Raised by query() itself, not by a later read.
     with pytest.raises(kubist.InvalidInput, match=rf"(?s){message}"):
         table.query(**arguments)
     with pytest.raises(ValueError):
@@ -396,8 +395,7 @@ def test_damaged_files_give_errors_and_never_wrong_rows(
                 sound = t.verify(deep=True).ok
                 assert whole_commits(t)
                 assert t.count(box={"x": (0.5, 1)}) * 2 == len(t)
-                # An acknowledgement is not synced, so it may be invalid after a power failure; its
-                # next owner repairs it.
+                # An acknowledgement is not synced; its next owner repairs an invalid one.
                 counts = damage == "flip" and file.suffix != ".ack"
                 missed += [(file.name, place)] if counts and sound else []
             except (kubist.Damaged, kubist.NotATable, kubist.StorageError, kubist.NewerFormat) as e:

@@ -82,7 +82,6 @@ def test_a_read_only_mount_answers_and_refuses_changes(path: Path) -> None:
     folder = path.parent
     read_only = f"mount --bind {folder} {folder}; mount -o remount,ro,bind {folder}"
     said = told(path, read_only, ASK_AND_CHANGE)
-    # The optimizer has nothing to do.
     assert said.count("Read-only file system") >= 5, said
     assert len(kubist.open(path)) == ROWS and kubist.open(path).verify(deep=True).ok
 

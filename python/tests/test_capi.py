@@ -100,7 +100,7 @@ def test_what_is_put_is_found(lib: Library, table: c_void_p, path: Path) -> None
     for name, kind in (("x", F64), ("pid", I64), ("hot", BOOL)):
         first = rows.ctypes.data + rows.dtype.fields[name][1]
         lib.put(writer, name, c_int32(kind), c_void_p(first), len(rows), rows.dtype.itemsize)
-        # The solver reuses its memory at once.
+        # The solver reuses its memory immediately.
         rows[name] = 0
     lib.end_step(writer, None, None)
     lib.writer_close(writer, 10.0)
@@ -479,7 +479,7 @@ def test_programs_find_the_installed_library(tmp_path: Path) -> None:
 
 
 def test_floating_point_exceptions_are_left_to_the_solver(tmp_path: Path) -> None:
-    """Many solvers trap floating-point exceptions. Computations here raise some, as NaN does."""
+    """Many solvers trap floating-point exceptions, and some computations here raise them."""
     need("gcc", "g++")
     prefix, program = install(tmp_path / "prefix"), tmp_path / "memory"
     run("gcc", "-c", CRATE / "tests/traps.c", "-o", tmp_path / "traps.o")

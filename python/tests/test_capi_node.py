@@ -88,7 +88,7 @@ LEADER = """
 def test_a_rank_that_dies_takes_the_step_with_it_and_others_are_told(
     table: c_void_p, lib: Library, path: Path
 ) -> None:
-    """The step is not written for the other ranks either, because it would look complete."""
+    """The other ranks' rows are not written either, because the step would look complete."""
     with Node(path, 2) as node:
         leader = node.start(LEADER)
         assert heard(leader) == "leads"

@@ -64,7 +64,6 @@ def test_names_and_expressions_order_rows(table: kubist.Table) -> None:
     lowest = rows.sort_values("y")["pid"][:20].tolist()
     # A name of the result comes before a column of the table.
     assert ordered("x", columns=["pid", "y AS x"]) == lowest
-    # The chosen rows of each cell are ordered by an expression as well.
     cells = table.query(per_cell=(1, {"x": 0.1}), columns=["-x AS left"], order_by="left")
     assert cells.to_pandas()["left"].is_monotonic_increasing
 
@@ -93,7 +92,7 @@ def test_mistakes_in_columns_are_named(table: kubist.Table) -> None:
 
 
 def test_conditions_of_frames_use_computed_columns(table: kubist.Table) -> None:
-    """A column with the name of another one is not taken for it when a condition is pushed down."""
+    """A pushed-down condition keeps a column apart from another with the same name."""
     pl = pytest.importorskip("polars")
     columns = ["pid", "y AS x", "x * 2 AS double"]
     everything = table.query(columns=columns).to_polars()

@@ -1,4 +1,4 @@
-"""The pages for communities run, on files that their own libraries write or publish."""
+"""The pages for communities run on files of their own libraries."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Missing values and decimal marks of CSV, from Python and the command, and previews of types."""
+"""Missing values, decimal marks and type previews of CSV, from Python and the command."""
 
 from __future__ import annotations
 

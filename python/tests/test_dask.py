@@ -1,4 +1,4 @@
-"""Dask DataFrames out of tables and into them."""
+"""Conversion between Dask DataFrames and tables."""
 
 from __future__ import annotations
 

@@ -59,7 +59,7 @@ def test_it_is_a_dict_with_sorted_keys(tmp_path: Path) -> None:
             d = kubist.dict(tmp_path / "new" / "folder")
         assert (key in d) == (key in model) and d.get(key) == model.get(key)
     assert len(d) == len(model) and dict(d.items()) == model
-    # Numbers, bytes, text; each in its order.
+    # Numbers, bytes, strings; each in its order.
     kinds = [isinstance(key, bytes) + 2 * isinstance(key, str) for key in d]
     assert kinds == sorted(kinds)
     numbers = [key for key in d if not isinstance(key, (bytes, str))]

@@ -1,4 +1,4 @@
-"""Dictionaries in tables behave as those of Python."""
+"""Dictionaries in tables behave like Python's."""
 
 import datetime
 import gc
@@ -77,7 +77,7 @@ SPECS = [
 
 
 def some_value(kind, rng, few=False):
-    """A random value; with ``few``, of a small set, so that keys come again."""
+    """A random value; with ``few``, from a small set, so that keys repeat."""
     if kind.startswith("tuple<"):
         return tuple(some_value(each, rng, few) for each in kind[6:-1].split(","))
     if kind == "int":
@@ -120,7 +120,7 @@ def agrees(found, expected):
 @pytest.mark.parametrize("seed", range(FIRST, FIRST + HISTORIES))
 def test_a_random_history_gives_the_items_of_a_dict(seed, monkeypatch):
     rng = random.Random(seed)
-    # Tables of a moment, in memory where there is some.
+    # Temporary tables, in memory if possible.
     shared = Path("/dev/shm")
     home = tempfile.mkdtemp(dir=shared if shared.is_dir() else None)
     monkeypatch.setattr(config, "location", home)

@@ -1,4 +1,4 @@
-"""Filters of dictionaries select what Python selects, and push to the index what they can."""
+"""Filters of dictionaries select the same items as Python, and use the index where possible."""
 
 import datetime
 import importlib.util
@@ -66,7 +66,7 @@ def stored(tmp_path_factory):
 
 
 class Row:
-    """An item as the function sees it."""
+    """An item in the form that the function gets."""
 
     def __init__(self, key, value):
         self.key, self.value = key, value
@@ -213,7 +213,7 @@ def test_random_filters_select_what_python_selects(stored, tmp_path):
             return [
         """
     )
-    # Two on a line, so that the line does not tell them apart.
+    # Two on a line, which then does not identify them.
     lines = [
         ", ".join(f"lambda r: {source}" for source in sources[at : at + 2]) + ","
         for at in range(0, len(sources), 2)

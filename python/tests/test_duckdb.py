@@ -40,7 +40,6 @@ def table(rows: pa.Table, tmp_path_factory: pytest.TempPathFactory) -> kubist.Ta
 
 
 def condition(choose: random.Random, depth: int = 3) -> str:
-    """A random condition."""
     part = choose.choice
     if depth and choose.random() < 0.6:
         one, other = condition(choose, depth - 1), condition(choose, depth - 1)
@@ -81,7 +80,7 @@ def test_conditions_change_no_result(rows: pa.Table, table: kubist.Table) -> Non
 @pytest.mark.parametrize(
     "query",
     [
-        # Each use of the table has a condition of its own, or none.
+        # Each use of the table has its own condition, or none.
         "SELECT count(*) FROM self a JOIN self b USING (key) WHERE a.x > 1",
         "SELECT (SELECT count(*) FROM self WHERE x > 1) + (SELECT count(*) FROM self)",
         "SELECT count(*) FROM self WHERE x > 1 UNION ALL SELECT count(*) FROM self WHERE x < -1",

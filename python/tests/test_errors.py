@@ -1,7 +1,6 @@
 """Public functions of the Rust crates document their errors (`# Errors`).
 
-clippy's `missing_errors_doc` checks reachable ones; this checks all modules that are public by
-name.
+clippy's `missing_errors_doc` checks only reachable functions; this checks all public modules.
 """
 
 import re

@@ -1,4 +1,4 @@
-"""Rows exported to files of other programs, read back by the libraries of their communities."""
+"""Rows exported to other formats, read back by the libraries of their communities."""
 
 from __future__ import annotations
 
@@ -148,7 +148,7 @@ def test_openpmd_there_and_back(tmp_path: Path, ending: str) -> None:
 
 @pytest.mark.parametrize("ending", ["parquet", "arrow", "csv"])
 def test_tables_there_and_back(tmp_path: Path, ending: str) -> None:
-    """All rows, with or without positions; units too if the format has them."""
+    """All rows, with or without positions, and with units if the format has them."""
     table = points(tmp_path / "t.kubist")
     columns = [name for name in table.schema.names if name != "z"]
     file = tmp_path / f"out.{ending}"
@@ -237,7 +237,7 @@ def test_openpmd_keeps_units_and_times(tmp_path: Path) -> None:
     table = kubist.create(tmp_path / "t.kubist", rows, dimensions=["x", "y", "z"], units=units)
     table.query().write(tmp_path / "a.h5")
     series = io.Series(str(tmp_path / "a.h5"), io.Access.read_only)
-    # Without numbers of iterations each time is one.
+    # Without numbers, each time is an iteration.
     times = [series.iterations[i].time * series.iterations[i].time_unit_SI for i in series.iterations]
     assert times == [0, 0.001, 0.002]
     particles = series.iterations[0].particles["particles"]

@@ -1,6 +1,6 @@
 """Random expressions over random rows, compared with DuckDB: as values, conditions and groups.
 
-Each expression is written twice where the syntax of Kubist and DuckDB differs; docs/expressions.md
+Expressions are written twice where the syntax of Kubist and DuckDB differs; docs/expressions.md
 lists the differences. ``EXPRESSIONS=5000`` runs more.
 """
 
@@ -36,7 +36,7 @@ Both = tuple[str, str]
 
 
 def rows(seed: int) -> pa.Table:
-    """Small numbers, so that products fit into 64 bits; no NaN."""
+    """Small numbers without NaN, whose products fit into 64 bits."""
     draw = random.Random(seed)
 
     def column(value: Any, nulls: float = 0.15) -> list[Any]:
@@ -166,7 +166,7 @@ class Grammar:
             part, column = draw.choice(PARTS), draw.choice(["t", "t", "d"])
             form = draw.choice(["{0}({1})", "extract({0} FROM {1})", "date_part('{0}', {1})"])
             if part in ("dow", "doy"):
-                # DuckDB has no functions of these names.
+                # DuckDB lacks functions of these names.
                 form = "extract({0} FROM {1})"
             if column == "d" and part in ("hour", "minute", "second", "millisecond", "microsecond"):
                 column = "t"

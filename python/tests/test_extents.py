@@ -16,7 +16,7 @@ import pytest
 import kubist
 from kubist import region
 
-# Its processes import it by its name.
+# Its processes import it by name.
 sys.path.insert(0, str(Path(__file__).resolve().parents[2] / "examples/cells"))
 
 CASES = int(os.environ.get("KUBIST_EXTENT_CASES", "12"))

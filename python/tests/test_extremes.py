@@ -1,4 +1,4 @@
-"""Extreme values of all numeric and time types: plots, bins and sums finish, and are right.
+"""Plots, bins and sums of extreme values of all numeric and time types finish with right results.
 
 The oracle computes with fractions, which have no limits of range and precision.
 """

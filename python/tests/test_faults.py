@@ -1,4 +1,4 @@
-"""System calls that fail, one at a time, under the real command.
+"""System calls of the command that fail, one at a time.
 
 Every call of a small workload fails once with each of four errors. Afterwards the table is intact
 and has all acknowledged rows, and all or none of the rows in progress. The tests need strace.
@@ -24,7 +24,7 @@ CALLS = (
     "openat", "read", "pread64", "write", "pwrite64", "fsync", "fdatasync", "ftruncate", "linkat",
     "unlinkat", "mkdirat", "newfstatat", "statx", "getdents64", "flock",
 )  # fmt: skip
-# Number of faults per workload; FAULTS=all for every one.
+# Number of faults per workload, or all.
 SHARE = os.environ.get("FAULTS", "40")
 OLD, NEW = 400, 300
 
@@ -57,7 +57,7 @@ def csv(path: Path, first: int, rows: int) -> Path:
 
 
 def kubist(*arguments: object, under: tuple[str, ...] = ()) -> subprocess.CompletedProcess[str]:
-    # A hang is a failure too; nothing here takes a second.
+    # A hang is a failure too.
     command = [*under, str(COMMAND), *map(str, arguments)]
     return subprocess.run(command, capture_output=True, text=True, timeout=120, check=False)
 
@@ -120,7 +120,7 @@ def test_a_failing_call_costs_no_row(place: int, table: Path, tmp_path: Path) ->
         under = (strace, "-f", "-o", "/dev/null", "-e", f"trace={call}", "-e", inject)
         done = kubist(*arguments, under=under)
         what = f"{work.name}: {call} number {number} failing with {error}: {done.stderr}"
-        # No signal, no panic; 127 comes from the loader, before the program starts.
+        # No signal, no panic; the loader returns 127 before the program starts.
         loading = done.returncode == 127 and "loading shared libraries" in done.stderr
         assert loading or 0 <= done.returncode < 100, what
         assert "panicked" not in done.stderr and "RUST_BACKTRACE" not in done.stderr, what

@@ -32,21 +32,21 @@ def table(path: Path) -> kubist.Table:
 
 @pytest.fixture
 def record(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """An empty record of questions that `info` reads."""
+    """An empty record of queries that `info` reads."""
     file = tmp_path / "questions of today.jsonl"
     monkeypatch.setenv("KUBIST_RECORD", str(file))
     return file
 
 
 def note(file: Path, table: str, count: int, **question: object) -> None:
-    """Adds questions to a record, as a process with ``KUBIST_RECORD`` does."""
+    """Adds queries to a record, as a process with ``KUBIST_RECORD`` does."""
     line = {"at": 1.0, "table": table, "verb": "query", "question": question}
     with file.open("a") as out:
         out.write(f"{json.dumps(line)}\n" * count)
 
 
 def run(advice: str) -> None:
-    """Runs the command that an advice names."""
+    """Runs the command in an advice."""
     program, *arguments = shlex.split(advice.partition("Run: ")[2])
     assert program == "kubist"
     subprocess.run([COMMAND, *arguments], check=True, capture_output=True)

@@ -1,6 +1,6 @@
 """`kubist ingest` and `kubist query -o` of formats that the Python package handles.
 
-LAMMPS dumps and OpenFOAM clouds need no library besides pyarrow.
+LAMMPS dumps and OpenFOAM clouds need only pyarrow.
 """
 
 from __future__ import annotations

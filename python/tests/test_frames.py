@@ -67,7 +67,7 @@ def polars_test(rng: np.random.Generator, frame: pl.DataFrame, depth: int = 2) -
         return column.is_nan() if rng.random() < 0.5 else column.is_not_nan()
     if choice == 2 and series.dtype == pl.String:
         return column.str.starts_with(one[:1])
-    # Polars takes plain bytes for a sequence.
+    # Polars treats plain bytes as a sequence.
     same = series == pl.Series([one], dtype=series.dtype)
     a, b = pl.lit(series.filter(same).head(1)).first(), pl.lit(other, series.dtype)
     b = b if series.dtype.is_numeric() else pl.lit(other)
@@ -227,7 +227,7 @@ def test_a_box_in_sql_reads_what_a_box_reads(cloud: kubist.Table, name: str) -> 
 )
 def test_a_box_in_duckdb_reads_what_a_box_reads(cloud: kubist.Table, name: str) -> None:
     box, sql = SQL_BOXES[name]
-    # DuckDB does not push down lower bounds of floats: they are given as a box.
+    # DuckDB does not push down lower bounds of floats, so give them as a box.
     floats = {column: ends for column, ends in box.items() if column in ("x", "y")}
     native = cloud.query(box=box)
     expected = native.to_arrow().sort_by([("pid", "ascending"), ("x", "ascending")])

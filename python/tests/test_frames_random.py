@@ -1,4 +1,4 @@
-"""Random plans of Polars and random queries of DuckDB, against the same on frames in memory.
+"""Random Polars plans and DuckDB queries, compared with the same on frames in memory.
 
 ``FRAMES=5000`` and ``SEED=0`` make it a campaign (`make stress-frames`).
 """
@@ -19,7 +19,7 @@ from test_frames import POLARS_KINDS, polars_test, table_of, world_of
 PLANS = int(os.environ.get("FRAMES", "120"))
 FIRST = int(os.environ.get("SEED", "0"))
 EACH = 40
-"""Plans of one table."""
+"""Plans per table."""
 
 Verb = Any
 
@@ -44,7 +44,7 @@ def reduced(rng: np.random.Generator, frame: pl.DataFrame) -> list[pl.Expr]:
         if kind.is_float():
             some += [column.is_nan().sum(), column.filter(column.is_finite()).max()]
         if kind.is_integer() and kind not in (pl.Int64, pl.UInt64):
-            # Large values of both signs cancel, and their rounded sum depends on the order.
+            # Large values of both signs cancel, so rounding makes their sum depend on the order.
             some += [(column.cast(pl.Float64) / 1e6).mean()]
         found.append(some[rng.integers(len(some))].alias(f"of {name}"))
     return found

@@ -157,7 +157,6 @@ def test_a_writer_commits_what_it_is_told(table: kubist.Table) -> None:
         assert w.pending_rows == w.commit().rows == 0
         w.append(rows(3 * ROWS))
         w.append(rows(4 * ROWS))
-    # The end of the block commits pending rows, in one commit.
     assert len(table) == 4 * ROWS
     by_name = {writer.name: writer for writer in table.info().writers}
     assert by_name["rank-7"].commits == 2
@@ -260,7 +259,7 @@ def test_threads_share_a_handle(table: kubist.Table) -> None:
 
 
 def test_rust_lets_python_run(table: kubist.Table) -> None:
-    """While one thread is in the engine, another one runs."""
+    """Another thread runs while one is in the engine."""
     turns = 0
     done = threading.Event()
 

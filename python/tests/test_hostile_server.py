@@ -77,7 +77,7 @@ class Damage:
         self.done += 1
         spoilt = bytearray(content)
         place = self.random.randrange(len(spoilt))
-        # Damages the beginning more often, because it has the messages' headers.
+        # Most damage is at the beginning, which has the messages' headers.
         early = self.random.randrange(min(len(spoilt), 2048))
         match self.random.randrange(6):
             case 0:
@@ -125,5 +125,5 @@ def test_no_answer_ends_a_client(liar: tuple[str, Damage]) -> None:
     outcomes = [json.loads(line) for line in ended.stdout.splitlines()]
     assert len(outcomes) == TRIES and damage.done >= TRIES
     assert [outcome for outcome in outcomes if outcome.startswith("!")] == []
-    # Both occur: the damage reaches the client, and some bits of values cannot be checked.
+    # The damage reaches the client, which cannot check some bits of values.
     assert "sound" in outcomes and len(set(outcomes)) > 1

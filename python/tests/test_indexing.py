@@ -1,4 +1,4 @@
-"""Queries of indexed files give the results of numpy on the data that their library reads."""
+"""Queries of indexed files give numpy's results on the data that their library reads."""
 
 from __future__ import annotations
 
@@ -55,7 +55,7 @@ def question(rng: np.random.Generator, made: World) -> tuple[str, np.ndarray]:
         bound = pool[rng.integers(0, pool.size)]
         if not np.isfinite(bound):
             bound = 0
-        # As exact text, because a literal is rounded to the column's type.
+        # Exact text, because a literal is rounded to the column's type.
         text = repr(float(bound)) if values.dtype.kind == "f" else str(int(bound))
         number = values.dtype.type(bound)
         sign = rng.choice([">", "<=", "=", "<>", "NOT >"])
@@ -199,8 +199,8 @@ def test_isel_and_box_are_conditions(tmp_path: Path) -> None:
 
 
 def test_measured_costs_lie_on_the_models_line(tmp_path: Path) -> None:
-    """Minima and maxima: a block whose bounds enclose a range need not contain a value in it, which
-    the model ignores.
+    """For minima and maxima. The model ignores that a block whose bounds enclose a range need not
+    contain a value in it.
     """
     rng = np.random.default_rng(11)
     count, rounds = 1 << 20, 12
@@ -234,7 +234,7 @@ def test_sorted_copies_are_read_instead_of_blocks(tmp_path: Path) -> None:
     assert 0 < some.explain(where="v > 3.5").blocks_sorted < plain.blocks_read
     positions = some.query(where="v > 3.5").to_arrow()["dim0_index"].to_pylist()
     assert positions == sorted(positions)
-    # Settings that are not given stay.
+    # Other settings stay.
     assert kubist.index(tmp_path / "v.npy").explain(where="v > 3.5").blocks_sorted > 0
 
 
@@ -250,7 +250,7 @@ def test_a_file_that_changed_is_refused_until_it_is_indexed_anew(tmp_path: Path)
         kubist.index(path, block="64")
     again = kubist.index(path, block="64", refresh=True)
     assert again.count(where="a >= 2990") == 1010
-    # Changed in place and grown: the old index is not trusted.
+    # Changed in place and grown: the old index is not valid.
     values[:30] += 10_000
     classic(path, np.vstack([values, values[:1]]))
     assert kubist.index(path, block="64", refresh=True).count(where="a >= 10000") == 3100
@@ -303,7 +303,7 @@ def test_hostile_indices_and_headers_are_errors(tmp_path: Path) -> None:
             assert files.query(where="a > 0.5").to_arrow().num_rows == expected
         except kubist.Error:
             pass
-    # A newer version: upgrading helps.
+    # A newer version, so upgrading helps.
     sidecar.write_bytes(sound[:8] + (99).to_bytes(4, "little") + sound[12:])
     with pytest.raises(kubist.NewerFormat):
         kubist.index(path)

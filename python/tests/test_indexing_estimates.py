@@ -17,7 +17,7 @@ pytest.importorskip("pyarrow")
 
 
 def field(rng: np.random.Generator, rows: int) -> np.ndarray:
-    """Correlated values: a position says much about its block."""
+    """Correlated values: a position determines much of its block."""
     coarse = rng.normal(10, 3, rows // 200 + 2)
     return np.interp(np.arange(rows) / 200, np.arange(len(coarse)), coarse) + rng.normal(
         0, 0.3, rows
@@ -57,7 +57,7 @@ def test_a_goal_is_reached_without_reading_all(tmp_path: Path) -> None:
     estimate = files.estimate("mean(v)", error=0.01)
     assert estimate.stopped == "goal" and abs(estimate.value / values.mean() - 1) < 0.02
     assert estimate.stats.rows_read < len(values) / 4
-    # With sample="100%" everything is read, and exact.
+    # With sample="100%" the result is exact.
     exact = files.estimate(["mean(v)", "count()"], where="v > 6", sample="100%")
     assert exact.exact
     mean, count = exact.to_arrow()["value"].to_pylist()

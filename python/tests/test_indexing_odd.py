@@ -228,9 +228,7 @@ def forged(sound: bytes, change: Callable[[int, bytearray], bytes]) -> bytes:
 
 
 def test_a_hostile_index_with_right_checksums_takes_no_memory(tmp_path: Path) -> None:
-    """Results may be wrong, as the author of the index wanted; nothing crashes, and memory is
-    bounded.
-    """
+    """Results may be wrong, but nothing crashes, and memory is bounded."""
     rng = np.random.default_rng(8)
     h5py = pytest.importorskip("h5py")
     path = tmp_path / "h.h5"

@@ -117,7 +117,7 @@ def test_a_rare_value_costs_its_pages(tmp_path: Path) -> None:
         )
         files = kubist.index(path)
         costs = files.explain(where="v BETWEEN 200000 AND 200010", gap=0)
-        # Blocks of 16 k values, in pages of about as many, rather than a row group.
+        # It reads blocks of 16 k values, in pages of about that size, not a row group.
         assert costs.rows == 11 and costs.bytes < 300_000 < costs.stored_bytes
         assert kubist.index(path).query(where="v = 7", columns=["row_index"]).to_numpy()["row_index"] == 7
 

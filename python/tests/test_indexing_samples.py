@@ -83,7 +83,7 @@ def test_a_small_sample_reads_only_blocks_that_have_some_of_it(tmp_path: Path) -
     assert abs(len(wide) - 0.01 * count) < 5 * (0.01 * count) ** 0.5
     parts = np.histogram(wide, 16, (0, count))[0]
     assert np.abs(parts - len(wide) / 16).max() < 5 * (len(wide) / 16) ** 0.5
-    # If too few positions of the first read match, the next reads more.
+    # If the first read has too few matches, the next reads more.
     bound = float(np.sort(values)[-2000])
     rare = files.query(where=f"v >= {bound!r}", limit=500).to_arrow()["dim0_index"].to_pylist()
     found = np.flatnonzero(values >= np.float32(bound))

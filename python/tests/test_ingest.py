@@ -1,6 +1,6 @@
 """Ingest of instrument files and trajectories, compared with the libraries of their communities.
 
-Each test needs such a library and uses a file that it writes or publishes.
+Each test needs such a library, and a file that it writes or publishes.
 """
 
 from __future__ import annotations
@@ -316,7 +316,7 @@ def test_vtk_takes_or_lists_every_array(tmp_path: Path, ending: str) -> None:
     pyvista = need("pyvista")
     mesh = pyvista.Sphere(theta_resolution=4, phi_resolution=4)
     points = np.arange(float(mesh.n_points))
-    # The reader of the legacy format takes one array of scalars by default.
+    # By default, the reader of the legacy format takes one array of scalars.
     mesh.point_data.clear()
     mesh.point_data.update({"e": points, "f": points + 1, "x": points + 2})
     mesh.point_data["name"] = [f"p{i}" for i in range(mesh.n_points)]

@@ -1,5 +1,5 @@
-"""Tables of archives, compared with astropy (VOTable, IPAC, ECSV, Gaia's CSV, HATS), and astropy
-tables in memory.
+"""Tables of archives (VOTable, IPAC, ECSV, Gaia's CSV, HATS) and astropy tables in memory, compared
+with astropy.
 
 KUBIST_FORMAT_SEEDS random tables, from KUBIST_FORMAT_FIRST on.
 """
@@ -68,12 +68,12 @@ def random_table(rng: np.random.Generator, vectors: bool) -> Table:
 def test_random_tables(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, seed: int, format: str
 ) -> None:
-    # Astropy's writer of VOTable in C (8.0) writes one byte beyond its buffer if a row fills it.
+    # Astropy's VOTable writer in C (8.0) writes one byte beyond its buffer if a row fills it.
     monkeypatch.setattr(tree, "_has_c_tabledata_writer", False)
     rng = np.random.default_rng(seed)
     made = random_table(rng, vectors=format == "votable")
     if format == "ascii.ipac":
-        # IPAC supports ASCII text only, and no booleans.
+        # IPAC supports only ASCII text, and no booleans.
         made.remove_columns([n for n in made.colnames if made[n].dtype.kind in "bU"])
     file = tmp_path / f"t.{FORMATS[format]}"
     with warnings.catch_warnings():

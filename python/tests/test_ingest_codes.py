@@ -1,7 +1,6 @@
 """Ingest of particle codes, compared with their own libraries.
 
-H5MD, H5Part, openPMD, OpenFOAM, LAMMPS; test_ingest_snapshots.py has GADGET and SWIFT. Each test
-needs such a library.
+H5MD, H5Part, openPMD, OpenFOAM, LAMMPS; test_ingest_snapshots.py has GADGET and SWIFT.
 """
 
 from __future__ import annotations
@@ -63,7 +62,7 @@ def test_h5md(tmp_path: Path) -> None:
 
 
 def test_h5md_of_a_fixed_interval(tmp_path: Path) -> None:
-    """Written by pyh5md, the reference library: steps and times are an interval and an offset."""
+    """From the reference library pyh5md: steps and times are an interval and an offset."""
     pyh5md = need("pyh5md")
     frames, atoms = 4, 50
     positions = RNG.normal(size=(frames, atoms, 3))
@@ -73,7 +72,7 @@ def test_h5md_of_a_fixed_interval(tmp_path: Path) -> None:
         group.create_box(dimension=3, boundary=["none"] * 3)
         every = {"store": "linear", "step": 10, "step_offset": 100, "time": 0.5, "time_offset": 2.0}
         element = pyh5md.element(group, "position", data=positions[0], **every)
-        # Written less often: the other steps have no value.
+        # Null at the other steps.
         seldom = {**every, "step": 20, "time": 1.0}
         charge = pyh5md.element(group, "charge", data=charges[0], **seldom)
         for values in positions:
@@ -286,7 +285,7 @@ def test_lammps_text(tmp_path: Path, which: str) -> None:
     ours = rows(tmp_path / "t.kubist", "step", "id")
     theirs = mda.coordinates.LAMMPS.DumpReader(file)
     assert len(ours["id"]) == theirs.n_atoms * theirs.n_frames
-    # MDAnalysis moves the box to the origin, and of scaled positions, which begin there, once more.
+    # MDAnalysis moves the box to the origin, twice for scaled positions, which start there.
     moves = 2 if which == "LAMMPSDUMP" else 1
     names = next(n for n in (("x", "y", "z"), ("xu", "yu", "zu")) if n[0] in ours)
     for axis, name in enumerate(names):
@@ -309,7 +308,7 @@ def lammps_step(step: int, box: str, columns: str, *atoms: str, before: str = ""
 
 
 def test_scaled_positions_have_the_box_of_their_own_step(tmp_path: Path) -> None:
-    """A box that changes: 0.5 is 5, then 15. A general box has any three edges."""
+    """A changing box: 0.5 is 5, then 15. A general box has any three edges."""
     file = tmp_path / "npt.dump"
     cube = "pp pp pp\n0 {0}\n0 {0}\n0 {0}"
     tilted = "xy xz yz pp pp fs\n-1 14 2\n-2 10 -1\n0 10 0.5"
@@ -359,7 +358,7 @@ def test_lammps_time_comes_first_and_units_are_those_of_the_style(tmp_path: Path
 
 
 def test_a_step_that_comes_twice_is_reported(tmp_path: Path) -> None:
-    """As after a restart: in another file, or again in the same one."""
+    """As after a restart: in another file, or in the same file."""
     box = "pp pp pp\n0 9\n0 9\n0 9"
     one, other = tmp_path / "one.dump", tmp_path / "other.dump"
     one.write_text(lammps_step(10, box, "id x y z", "1 1 2 3"))
@@ -409,7 +408,7 @@ def test_a_lammps_dump_that_lies(tmp_path: Path) -> None:
         table = tmp_path / f"{atoms}{last}.kubist"
         with pytest.raises(kubist.InvalidInput, match=message):
             kubist.ingest(table, file)
-        # The previous step is stored, and nothing of the invalid one.
+        # The step before the invalid one is stored.
         assert rows(table, "id")["step"].tolist() == [0, 0]
     file.write_text(good + text.format(step=5, atoms=2, last="0.1 0.2 0.3"))
     report = kubist.ingest(table, file)

@@ -25,7 +25,7 @@ pytestmark = pytest.mark.filterwarnings("default")
 
 @pytest.mark.parametrize("damage", ["cut", "flipped"])
 def test_laz_whose_chunks_are_broken(tmp_path: Path, damage: str) -> None:
-    """Nothing of the damaged file is written. With `keep_going` the next scan is."""
+    """Nothing of the damaged file is written; `keep_going` writes the next scan."""
     need("laspy")
     need("lazrs")
     whole = (DATA / "lidar" / "simple.copc.laz").read_bytes()
@@ -126,12 +126,12 @@ def test_laz_that_ends_its_decompressor(tmp_path: Path) -> None:
         run = [str(COMMAND), "ingest", str(tmp_path / "c.kubist"), str(file)]
         done = subprocess.run(run, capture_output=True, text=True, timeout=120)
         assert done.returncode == 2 and re.search(what, done.stderr), done.stderr
-    # An intact file is still read.
+    # Intact files still work.
     assert kubist.ingest(tmp_path / "t.kubist", DATA / "lidar" / "simple.copc.laz").rows == 1_065
 
 
 def test_a_compressed_dump_that_is_broken(tmp_path: Path) -> None:
-    """The time steps before the damage are stored, and nothing of the damaged one."""
+    """Only the time steps before the damage are stored."""
     whole = (DATA / "lammps" / "melt.dump.gz").read_bytes()
     # The second time step starts at the second time.
     second = gzip.decompress(whole).index(b"ITEM: TIME\n", 30)
@@ -146,7 +146,7 @@ def test_a_compressed_dump_that_is_broken(tmp_path: Path) -> None:
 
 
 def test_a_unit_that_is_none(tmp_path: Path) -> None:
-    """An invalid unit is kept as text, shown by a dry run, and can be overridden."""
+    """An invalid unit stays as text, is shown by a dry run, and can be overridden."""
     need("astropy")
     from astropy.io import fits
 
@@ -166,7 +166,7 @@ def test_a_unit_that_is_none(tmp_path: Path) -> None:
     assert kubist.open(tmp_path / "t.kubist").units == {"dec": "deg", **right}
     with pytest.raises(kubist.InvalidInput, match=r"sky\.fits: there is no column 'w'"):
         kubist.ingest(tmp_path / "u.kubist", tmp_path / "sky.fits", create={"units": {"w": "m"}})
-    # For an existing table, wrong units are refused too, before any row is written.
+    # An existing table also refuses wrong units before any row is written.
     refused = {"w": "there is no column 'w'", "v": "column v is in m/s, not in m: set_unit"}
     for asked, told in refused.items():
         for dry_run in (True, False):
@@ -222,7 +222,7 @@ def test_a_snapshot_that_is_cut_off_and_those_beside_it(tmp_path: Path) -> None:
 
 
 def test_a_library_in_rust_that_panics(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """The exception is not an `Exception`; the error still names the file."""
+    """The exception is not an `Exception`, but the error still names the file."""
 
     class Panic(BaseException):
         pass
@@ -286,7 +286,7 @@ def test_what_a_table_has_of_a_trajectory_is_counted(tmp_path: Path) -> None:
 def test_a_trajectory_whose_last_frame_is_being_written(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """An incomplete frame is waited for, and earlier frames are counted once."""
+    """Waits for the rest of an incomplete frame, and counts earlier frames once."""
     need("MDAnalysis")
     need("MDAnalysisTests")
     import MDAnalysisTests.datafiles as data
@@ -318,5 +318,5 @@ def test_xyz_of_atoms_that_are_no_elements(tmp_path: Path) -> None:
     file.write_text("1\nProperties=species:S:1:pos:R:3 time=3\nH 0 0 0\n1\n\nQq 0 0 0\n")
     with pytest.raises(kubist.InvalidInput, match=r"beads\.xyz: frame 1: 'Qq' is no element"):
         kubist.ingest(tmp_path / "t.kubist", file)
-    # Times that are integers are read as times.
+    # Integer times are valid.
     assert rows(tmp_path / "t.kubist", "atom")["time"].tolist() == [3.0]

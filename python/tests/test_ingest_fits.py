@@ -49,7 +49,7 @@ def read(path: Path, **options: Any) -> tuple[dict[str, list[Any]], kubist.Repor
 
 
 def test_missing_values(tmp_path: Path) -> None:
-    """TNULL applies before scaling; a boolean or a text that starts with a zero byte is null."""
+    """TNULL applies before scaling; booleans and strings that start with a zero byte are null."""
     file = write(
         tmp_path / "t.fits",
         C("scaled", "I", array=np.array([1, -99, 3], "i2"), null=-99),

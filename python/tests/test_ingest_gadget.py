@@ -97,7 +97,7 @@ def test_missing_files_of_a_snapshot(tmp_path: Path) -> None:
     second = snapshot(tmp_path / "s_001.1.hdf5", [4], **two)
     with pytest.raises(kubist.InvalidInput, match=r"s_001\.1\.hdf5 would be left out: .* not given"):
         kubist.ingest(tmp_path / "u.kubist", first, read={"strict": True})
-    # The table has the first file already: nothing is missing.
+    # The table already has the first file, so nothing is missing.
     report = kubist.ingest(tmp_path / f"{first.name}.kubist", second)
     assert (report.rows, report.left_out) == (4, {})
     assert not kubist.ingest(tmp_path / "v.kubist", [first, second]).left_out
@@ -155,7 +155,7 @@ def test_units_and_times(tmp_path: Path) -> None:
     table, _ = ingested(tmp_path, snapshot(tmp_path / "b.hdf5", [5], growing, HubbleParam=0.7))
     rows = table.query().to_arrow().to_pydict()
     assert rows["redshift"] == [1.0] * 5 and rows["scale_factor"] == [0.5] * 5
-    # Lengths divided by h are a unit of their own, which does not convert to lengths.
+    # Lengths divided by h have a separate unit, which does not convert to lengths.
     assert table.units["x"] == "ckpc h^-1"
     with pytest.raises(kubist.InvalidInput, match="a unit that is not known"):
         table.count(box={"x": ("0 Mpc", "0.005 Mpc")})

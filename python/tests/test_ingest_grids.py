@@ -1,4 +1,4 @@
-"""Arrays on grids become tables with one row for each grid point that has a value."""
+"""Arrays on grids become tables with one row per grid point with a value."""
 
 from __future__ import annotations
 
@@ -154,7 +154,6 @@ def test_a_table_of_times_is_asked_by_dates(tmp_path: Path) -> None:
     april = table.query(box={"time": ("2001-04-01", "2001-04-30")}).to_numpy()
     assert sorted(april["level"]) == list(range(31, 61))
     assert table.count(where="time >= '2001-04-01' AND time < '2001-05-01'") == 30
-    # Another file has another reference date.
     series(tmp_path / "b.nc", "hours since 2002-01-01", np.array([1.5]), calendar="standard")
     kubist.ingest(str(tmp_path / "t"), tmp_path / "b.nc")
     assert table.count(where="time = '2002-01-01T01:30:00'") == 1
@@ -281,7 +280,7 @@ def ocean(path: Path, kind: str) -> np.ndarray:
 
 @pytest.mark.parametrize("kind", ["classic", "hdf5"])
 def test_bounds_of_cells_are_no_data(tmp_path: Path, kind: str) -> None:
-    """Variables that are the bounds of another one are not ingested by default."""
+    """By default, variables that are bounds of others are not ingested."""
     path = tmp_path / "surface.nc"
     height = ocean(path, kind)
     kubist.ingest(str(tmp_path / "t"), path)

@@ -85,7 +85,7 @@ def test_tiles_are_transformed_on_request(tmp_path: Path) -> None:
     kubist.open(table).query().write(tmp_path / "out.laz")
     with laspy.open(tmp_path / "out.laz") as reader:
         assert reader.header.parse_crs() == pyproj.CRS.from_epsg(25832)
-    # Into degrees, and a file that does not say where it is.
+    # Transform into degrees; refuse a file without a coordinate system.
     degrees = tmp_path / "u.kubist"
     report = kubist.ingest(degrees, there, read={"crs": "EPSG:4326"})
     assert report.notes == ["positions are transformed into WGS 84"]
@@ -197,7 +197,7 @@ def test_copc(tmp_path: Path, count: int) -> None:
     made = laspy.LasData(header)
     for axis, extent in (("x", 100), ("y", 50), ("z", 3)):
         made[axis] = rng.uniform(0, extent, count)
-    # Many points at one place.
+    # Many points at one position.
     made.x[: count // 2] = made.y[: count // 2] = made.z[: count // 2] = 1.0
     made.gps_time, made.hag = np.arange(float(count)), rng.normal(size=count)
     made.red = rng.integers(0, 65_535, count)
@@ -217,7 +217,7 @@ def test_copc(tmp_path: Path, count: int) -> None:
         x, y = np.asarray(made.x), np.asarray(made.y)
         inside = (x >= 20) & (x <= 40) & (y >= 20) & (y <= 40)
         assert len(reader.query(near)) == inside.sum()
-        # A node of more points than it may have has other nodes below it.
+        # A node with too many points has nodes below it.
         assert (len(reader.query(level=0)) < count) == (count > 50_000)
 
 

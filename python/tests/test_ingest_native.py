@@ -104,12 +104,12 @@ def test_text_is_read_in_the_types_that_all_files_fit(tmp_path: Path) -> None:
         "u": [0.0, 1.0, 0.5],
         "note": [None, None, "hit"],
     }
-    # An existing table determines the columns, whatever a file's header suggests.
+    # An existing table determines the columns for any header.
     (tmp_path / "b.csv").write_text("pid,u,note\n4,7,8\n")
     kubist.ingest(tmp_path / "t", tmp_path / "b.csv")
     (found,) = table.query(where="pid = 4").to_arrow().to_pylist()
     assert found == {"pid": 4, "u": 7.0, "note": "8"}
-    # A column that was added later may be missing and has its default.
+    # A column that was added later may be missing, and then has its default.
     table.add_column("age", "float64", default=2.5)
     (tmp_path / "c.csv").write_text("pid,u,note\n5,7,\n")
     kubist.ingest(tmp_path / "t", tmp_path / "c.csv")
@@ -172,7 +172,7 @@ def test_files_that_do_not_fit(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("by", ["Python", "the command"])
 def test_columns_that_come_later(tmp_path: Path, by: str) -> None:
-    """They are added, and null in the rows before; those that a file lacks are null in it."""
+    """New columns are null in earlier rows; missing columns are null in the new rows."""
     pq.write_table(
         pa.table({"x": [0.1, 0.2], "id": pa.array([1, 2], pa.uint64()), "kind": ["a", "b"]}),
         tmp_path / "a.parquet",
@@ -205,7 +205,7 @@ def test_columns_that_come_later(tmp_path: Path, by: str) -> None:
         found = table.query(order_by="x").to_arrow().to_pydict()
         assert {column: found[column] for column in expected} == expected, name
         assert table.units == {"mass": "kg"}
-    # A value that an older column cannot hold is refused by its row.
+    # A value that does not fit an older column is refused, with its row.
     wide = pa.table({"x": [0.5], "id": pa.array([2**63], pa.uint64()), "mass": ["heavy"]})
     pq.write_table(wide, tmp_path / "d.parquet")
     with pytest.raises(kubist.InvalidInput, match='column "mass" is Utf8'):

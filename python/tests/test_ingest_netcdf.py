@@ -1,5 +1,5 @@
-"""netCDF, compared with the netCDF4 library: missing and valid values with scaling, record lengths,
-groups, and text.
+"""netCDF (missing and valid values with scaling, record lengths, groups, text), compared with the
+netCDF4 library.
 
 KUBIST_FORMAT_SEEDS random files, from KUBIST_FORMAT_FIRST on.
 """
@@ -52,7 +52,7 @@ def test_groups_that_define_an_axis_again(tmp_path: Path) -> None:
 
 
 def test_reference_dates_of_another_calendar(tmp_path: Path) -> None:
-    """Their values stay numbers, and one column never has two reference dates."""
+    """Their values stay numbers, and a column never has two reference dates."""
     for k, begin in enumerate(("2000-01-01", "2000-02-01")):
         with netCDF4.Dataset(tmp_path / f"{k}.nc", "w") as file:
             file.createDimension("time", 2)

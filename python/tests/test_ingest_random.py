@@ -1,7 +1,7 @@
 """Random files of particle codes, compared with the libraries that wrote them.
 
-GADGET in HDF5, H5Part, LAMMPS, OpenFOAM, openPMD, PLY, trajectories, VTK, XYZ. The other formats have their random files in their own modules.
-KUBIST_FORMAT_SEEDS random files, from KUBIST_FORMAT_FIRST on.
+GADGET in HDF5, H5Part, LAMMPS, OpenFOAM, openPMD, PLY, trajectories, VTK, XYZ; other formats have
+separate modules. KUBIST_FORMAT_SEEDS random files, from KUBIST_FORMAT_FIRST on.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ NUMBERS = ("i1", "u1", "i2", "u2", "i4", "u4", "i8", "u8", "f4", "f8")
 
 
 def values(rng: np.random.Generator, kind: str, *shape: int) -> Array:
-    """Random values of a type, its extremes among them."""
+    """Random values of a type, with its extremes."""
     if kind[0] == "f":
         made = (rng.normal(size=shape) * 10.0 ** rng.integers(-5, 6)).astype(kind)
         made[rng.random(shape) < 0.1] = 0
@@ -102,7 +102,7 @@ def test_random_vtk(tmp_path: Path, seed: int) -> None:
         array = np.asarray(theirs.point_data[name])
         for i, part in enumerate(array.T if array.ndim > 1 else [array]):
             same(ours[f"{name}_{i}" if array.ndim > 1 else name], part, name)
-    # Back out: all columns are point data of one component.
+    # Exported again, all columns are point data of one component.
     table = kubist.open(tmp_path / "t.kubist")
     table.query(order_by="n").write(tmp_path / "back.vtp")
     back = pyvista.read(tmp_path / "back.vtp")
@@ -274,7 +274,7 @@ def test_random_gadget(tmp_path: Path, seed: int) -> None:
                 group = out.create_group(f"PartType{kind}")
                 own: dict[str, Array] = {"Coordinates": positions(rng, count)}
                 own["ParticleIDs"] = ids[number : number + count]
-                # A type has a field in all files or in none.
+                # All files or none have a field of a type.
                 own |= {n: values(rng, k, count) for i, (n, k) in enumerate(kinds.items()) if i != kind % 4}
                 for name, array in own.items():
                     group[name] = array
@@ -320,11 +320,11 @@ def test_random_trajectories(tmp_path: Path, seed: int) -> None:
 
 HEADER = 'FoamFile {{ version 2.0; format {}; arch "LSB;label={};scalar=64"; class {}; object a; }}\n'
 LISTS = {"label": 1, "scalar": 1, "vector": 3, "symmTensor": 6}
-"""Classes of fields, and the numbers of a value."""
+"""Classes of fields, with the number of components."""
 
 
 def foam(file: Path, kind: str, array: Array, is_binary: bool, is_packed: bool) -> None:
-    """Writes a list of OpenFOAM; positions have the number of a cell behind them."""
+    """Writes an OpenFOAM list; the number of a cell follows each position."""
     label = array.dtype if array.dtype.kind == "i" else np.dtype("i4")
     name = "Cloud" if kind == "Cloud" else f"{kind}Field"
     head = HEADER.format("binary" if is_binary else "ascii", 8 * label.itemsize, name).encode()

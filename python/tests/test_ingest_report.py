@@ -28,7 +28,7 @@ def test_queries_find_the_steps_of_a_file(tmp_path: Path) -> None:
     found = kubist.open(table)
     assert found.snapshot().complete_steps() == [0, 10, 20]
     assert set(found.query(steps=10).to_numpy()["step"]) == {10}
-    # A continued run writes its last step again: the first rows are those of the step.
+    # A continued run writes its last step again; the first rows stay.
     report = kubist.ingest(table, dump(tmp_path / "b.lammpstrj", {20: "", 30: ""}), again=True)
     assert report.rows == 4
     assert found.snapshot().complete_steps() == [0, 10, 20, 30]
@@ -46,7 +46,7 @@ def test_h5md_has_the_steps_of_one_group(tmp_path: Path, groups: int) -> None:
             position["time"] = [0.5, 0.7]
     kubist.ingest(tmp_path / "t.kubist", tmp_path / "run.h5")
     found = kubist.open(tmp_path / "t.kubist")
-    # Rows of a step in several commits have no mark, because a part of the step would be found.
+    # Rows of a step in several commits have no mark, because a query could find a part.
     assert found.snapshot().complete_steps() == ([5, 7] if groups == 1 else [])
 
 
@@ -106,7 +106,7 @@ def test_a_table_whose_writers_are_declared_gets_no_steps_of_others(tmp_path: Pa
 
 
 def left_out(tmp_path: Path, file: Path) -> dict[str, str]:
-    """The parts of a file that an ingestion lists; with `strict` it refuses the first of them."""
+    """The parts of a file that an ingestion lists; `strict` refuses the first."""
     report = kubist.ingest(tmp_path / "listed.kubist", file)
     found = report.left_out.get(str(file), {})
     if found:
@@ -128,7 +128,7 @@ def test_lammps_items_that_are_not_known(tmp_path: Path) -> None:
 def test_xyz_values_that_are_not_of_atoms(tmp_path: Path) -> None:
     pytest.importorskip("ase")
     file = tmp_path / "a.xyz"
-    # A vector of as many numbers as there are atoms is of the frame.
+    # A vector with the number of atoms is per frame.
     file.write_text(
         '3\nProperties=species:S:1:pos:R:3:move_mask:L:1 dipole="1 2 3" odd="_JSON {\\"a\\": 1}"\n'
         "H 0 0 0 T\nH 1 0 0 F\nO 2 0 0 T\n"
@@ -235,7 +235,7 @@ def test_headers_of_all_files_are_in_the_metadata(tmp_path: Path) -> None:
         hdu.writeto(files[-1])
     table = tmp_path / "t.kubist"
     kubist.ingest(table, files[:2])
-    # One change for all of them: each reader of a table reads all changes.
+    # One change for all, because each reader of a table reads all changes.
     assert len(list((table / "alterations").iterdir())) == 1
     kubist.ingest(table, files[2])
     metadata = kubist.open(table).metadata
@@ -262,7 +262,7 @@ def test_attributes_of_arrays_are_in_the_metadata(tmp_path: Path) -> None:
     }
 
 
-# Columns of a table that is there
+# Columns of an existing table
 
 
 def test_dates_of_any_format_keep_their_digits(tmp_path: Path) -> None:

@@ -68,7 +68,7 @@ def test_types_of_particles_that_come_later(tmp_path: Path) -> None:
         assert_same(gas["Density"], theirs["Density"][:][order])
         mass = file["Header"].attrs["MassTable"][0]
     assert set(gas["Masses"]) == {np.float32(mass)}
-    # A table without these columns gets them; they are null in the rows before.
+    # A table gets missing columns, which are null in earlier rows.
     dark = tmp_path / "dark.kubist"
     kubist.ingest(dark, tmp_path / "snapshot_001.0.hdf5")
     report = kubist.ingest(dark, tmp_path / "snapshot_001.1.hdf5")
@@ -79,7 +79,6 @@ def test_types_of_particles_that_come_later(tmp_path: Path) -> None:
 
 
 def test_a_snapshot_of_swifts_own_library(tmp_path: Path) -> None:
-    """Written and read by swiftsimio, by SWIFT's authors."""
     swiftsimio = need("swiftsimio")
     import unyt
 

@@ -258,7 +258,7 @@ def test_ctrl_c_ends_sql_once(path: Path, engine: Literal["duckdb", "polars"], q
     pytest.importorskip(engine)
     t = kubist.create(path, {"x": np.arange(9.0)}, X)
     t.sql("SELECT x FROM self", engine=engine)  # loads the modules
-    # A parent may have told this process to ignore the signal.
+    # A parent may have made this process ignore the signal.
     before = signal.signal(signal.SIGINT, signal.default_int_handler)
     timer = threading.Timer(0.1, os.kill, (os.getpid(), signal.SIGINT))
     timer.start()

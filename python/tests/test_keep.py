@@ -157,7 +157,7 @@ def test_a_copy(path: Path, tmp_path: Path, identity: list[str] | None) -> None:
     try:
         t.copy_to(tmp_path / "no", progress=stop)
     except KeyboardInterrupt:
-        # A whole copy or none: the last progress call may come when the copy exists.
+        # A whole copy or none: the copy may exist at the last progress call.
         stopped = tmp_path / "no"
         assert not stopped.exists() or len(kubist.open(stopped)) == 3000
 

@@ -1,4 +1,4 @@
-"""Rows that are laid out before their commit: invisible until then, then visible as a whole."""
+"""Rows in files before their commit: invisible until then, then visible as a whole."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ QUESTIONS = [
 
 
 def test_a_commit_of_parts_is_as_one(tmp_path: Path) -> None:
-    """Between parts of any size, also empty ones; after an earlier commit, with postings."""
+    """With parts of any size, also empty ones, after an earlier commit, and with postings."""
     parts, whole = made(tmp_path / "parts"), made(tmp_path / "whole")
     with parts.writer("w") as by_parts, whole.writer("w") as at_once:
         for number in range(STEPS):
@@ -99,7 +99,7 @@ def test_what_is_discarded_is_never_seen(tmp_path: Path) -> None:
 
 
 def test_what_is_discarded_leaves_no_file_behind(tmp_path: Path) -> None:
-    """After an earlier commit too, whose segment does not change."""
+    """Also after an earlier commit, whose segment does not change."""
     path = tmp_path / "t"
     table = made(path)
     writer = table.writer()

@@ -1,6 +1,6 @@
-"""A real solver: LAMMPS writes its atoms into a table, and its own dump is the reference.
+"""A real solver: LAMMPS writes its atoms into a table, compared with its own dump.
 
-Through a callback of its library and through the fix of integrations/lammps.
+It uses a callback of its library, and the fix of integrations/lammps.
 """
 
 from __future__ import annotations
@@ -92,7 +92,7 @@ def plugin(tmp_path_factory: pytest.TempPathFactory) -> Path:
     prefix, made = install(folder / "prefix"), folder / "kubistplugin.so"
     make = ["make", "-f", ROOT / "integrations/lammps/Makefile", f"LAMMPS={headers}"]
     variables = {"PKG_CONFIG_PATH": str(prefix / "lib/pkgconfig")}
-    # The compiler of its configuration may have another name here.
+    # Its configured compiler may have another name here.
     variables |= {"MPICH_CXX": "g++"}
     run(*make, f"MPICXX={programs / 'mpicxx'}", f"OUTPUT={made}", env=os.environ | variables)
     return made
@@ -139,7 +139,7 @@ def assert_equals_the_dump(folder: Path, last: int, restart: int = 10**9) -> kub
 def test_the_fix_writes_what_the_dump_does(
     plugin: Path, tmp_path: Path, ranks: int, mode: str, logs: int
 ) -> None:
-    """Several runs of one input: the end of one is the start of the next."""
+    """Several runs of one input; each starts at the end of the previous one."""
     done = melted(plugin, tmp_path, ranks, "run 120\nrun 100\n", choices=f"mode {mode}")
     assert done.returncode == 0, done.stdout + done.stderr
     table = assert_equals_the_dump(tmp_path, 200)
@@ -164,7 +164,7 @@ def test_the_fix_writes_a_group_and_the_columns_that_are_chosen(
 
 
 def test_the_fix_keeps_to_a_budget(plugin: Path, tmp_path: Path) -> None:
-    """A hundred of 864 atoms per step, the same for any number of ranks."""
+    """100 of 864 atoms per step, for any number of ranks."""
     kept = []
     budget = """budget '"budget_rows_per_step": 100'"""
     for ranks in (1, 2):

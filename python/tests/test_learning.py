@@ -1,4 +1,4 @@
-"""The example of learning on a growing sample, and tensors of PyTorch."""
+"""The example of learning on a growing sample, and PyTorch tensors."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ import deposition
 
 
 def droplets(rows: int) -> dict[str, np.ndarray[Any, Any]]:
-    """Positions in the order of a file that is sorted by x, and whether each is deposited."""
+    """Positions in the order of a file sorted by x, and whether each droplet is deposited."""
     rng = np.random.default_rng(6)
     points = {axis: rng.random(rows) for axis in "xyz"}
     points["x"].sort()

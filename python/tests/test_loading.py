@@ -218,7 +218,7 @@ def test_a_state_continues_with_the_same_batches(path: Path, order: Any) -> None
 
 
 def _left(loader: kubist.Loader) -> int:
-    """Batches that follow, of 3 epochs of 67."""
+    """The number of remaining batches, of 3 epochs of 67."""
     state = loader.state_dict()
     return 3 * 67 - 67 * int(state["epoch"]) - int(state["cursor"])
 
@@ -275,7 +275,7 @@ def test_a_table_may_be_written_optimized_and_cleaned_while_a_loader_reads(path:
     t = windows(path, 30_000)
     alone = [batch["n"] for batch in kubist.Loader(t, ["n"], batch=128, epochs=3)]
     loader = kubist.Loader(t, ["n"], batch=128, epochs=3, pool="1 MiB")
-    # Of groups of the same size, because a larger pool has another order.
+    # Groups of the same size, because a larger pool has another order.
     alone = [batch["n"] for batch in kubist.Loader(t, ["n"], batch=128, epochs=3, pool="1 MiB")]
     stop, failures = threading.Event(), []
 

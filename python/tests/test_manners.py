@@ -1,6 +1,4 @@
-"""Representations of tables, results and estimates, in consoles and notebooks, for local and remote
-tables.
-"""
+"""Representations of local and remote tables, results and estimates, in consoles and notebooks."""
 
 from __future__ import annotations
 
@@ -72,7 +70,7 @@ class Cells(html.parser.HTMLParser):
 
 
 def seen(shown: object) -> list[str]:
-    """The cells in a notebook; no text in them is a tag."""
+    """The cells in a notebook, without tags in their text."""
     cells = Cells(shown._repr_html_())  # type: ignore[attr-defined]
     assert cells.tags <= {"table", "thead", "tbody", "tr", "th", "td", "p"}
     return cells.text
@@ -186,7 +184,7 @@ def test_a_long_ingest_says_how_far_it_is(tmp_path: Path) -> None:
     source = tmp_path / "droplets.csv"
     values = "".join(f"{index / 1_000_000},{index}\n" for index in range(1_000_000))
     source.write_text(f"x,id\n{values}")
-    # Many commits, so that it takes long enough to show.
+    # Enough commits for a progress line.
     command = [COMMAND, "ingest", tmp_path / "t.kubist", source, "--dimensions", "x=0:1"]
     command += ["--commit-rows", "1000"]
     inner, outer = pty.openpty()
@@ -206,7 +204,6 @@ def test_a_long_ingest_says_how_far_it_is(tmp_path: Path) -> None:
     assert {total for *_, total in lines} == {f"{source.stat().st_size / 2**20:.1f}"}
     counts = [int(count.replace(",", "")) for _, count, *_ in lines]
     assert counts == sorted(counts) and 0 < counts[-1] <= 1_000_000
-    # It is erased before the last output.
     *_, last = told.decode().rstrip().split("\x1b[2K")
     assert "1,000,000 records from 1 file" in last and "%" not in last
 

@@ -22,7 +22,7 @@ SPEEDS = (1.0, 2.5, 4.0)
 
 
 def rows(run: int) -> dict[str, Any]:
-    """Particles of one study: the same particles in every run, with correlated values."""
+    """The same particles in every run of a study, with correlated values."""
     common = np.random.default_rng(1)
     own = np.random.default_rng(100 + run)
     return {
@@ -55,7 +55,7 @@ def many(folder: Path) -> kubist.Many:
 
 @pytest.fixture(scope="module")
 def frame(many: kubist.Many) -> pd.DataFrame:
-    """All rows, as pandas joins them."""
+    """All rows, joined by pandas."""
     parts = []
     for run, speed in enumerate(SPEEDS):
         before = {
@@ -307,7 +307,7 @@ STUDIES = itertools.count()
 
 
 def study(seed: int, tables: int = 3, size: int = 3000, common_seed: bool = True) -> kubist.Many:
-    """Runs in memory with the same particles, and noise of their own."""
+    """Runs in memory with the same particles and separate noise."""
     rng = np.random.default_rng(seed)
     base = rng.normal(10, 2, size)
     opened = []

@@ -1,4 +1,4 @@
-"""Tables as trajectories of MDAnalysis, by its own tests (MDAnalysisTests) and ours."""
+"""Tables as MDAnalysis trajectories, by its own tests (MDAnalysisTests) and ours."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ import kubist  # noqa: E402
 from kubist.mdanalysis import KubistReader, KubistWriter  # noqa: E402
 
 pytestmark = [
-    # MDAnalysis warns of fields that its formats lack, and of its own future.
+    # MDAnalysis warns of fields that its formats lack, and of future changes.
     pytest.mark.filterwarnings("default"),
 ]
 
@@ -171,7 +171,7 @@ def test_some_atoms(written: tuple[str, Any]) -> None:
     assert {tuple(sorted(b)) for b in some.bonds.indices.tolist()} == {
         tuple([7, 40, 41, 42].index(atom) for atom in bond) for bond in inside
     }
-    # A topology file of the same atoms works with it.
+    # A topology file of the same atoms works too.
     part = str(Path(path).parent / "part.pdb")
     theirs.write(part)
     other = mda.Universe(part, path, atoms="name CA and resid 10:30")

@@ -72,7 +72,7 @@ def test_a_warning_names_the_line_that_asked(path: Path) -> None:
     t = kubist.create(path, {"x": rng.normal(size=600_000)}, ["x"])
     with warnings.catch_warnings(record=True) as warned:
         warnings.simplefilter("always")
-        # The warning appears while rows are read, which takes long enough to notice.
+        # The warning appears while rows are read.
         for _ in range(20):
             t.estimate([f"mean(sin(x * {times}))" for times in range(1, 30)], error=0.0001)
             if warned:
@@ -120,7 +120,7 @@ def test_a_file_that_is_not_there(tmp_path: Path) -> None:
 
 
 def test_what_is_meant_instead(tmp_path: Path) -> None:
-    """Each error names the right kind of input; Python and the command use the same words."""
+    """Each error names the right kind of input, in the same words in Python and the command."""
     columns = {"x": np.arange(9.0), "country": np.array(["FR", "DE", "IT"] * 3)}
     kubist.create(tmp_path / "cities.kubist", columns, ["x"])
     (tmp_path / "citis.py").write_text("")
@@ -167,7 +167,7 @@ def test_a_folder_that_is_not_there(tmp_path: Path, table: kubist.Table) -> None
 
 
 def test_metadata_that_fills_a_screen(table: kubist.Table) -> None:
-    """A long value: `print(info)` shows its length, like the command."""
+    """`print(info)` shows the length of a long value, like the command."""
     table.set_metadata({"topology": "A" * 50_000, "run": 7})
     shown = str(table.info())
     assert len(shown) < 3000 and "A" * 100 + "... (48.8 KiB; .metadata has all)" in shown
@@ -203,7 +203,7 @@ def trajectory(folder: Path) -> None:
 
 @pytest.mark.filterwarnings("default")
 def test_a_topology_that_comes_later(tmp_path: Path) -> None:
-    """It can be given with the next call; frames are not ingested again."""
+    """The next call can add it without ingesting frames again."""
     trajectory(tmp_path)
     table, frames = tmp_path / "t.kubist", str(tmp_path / "traj.xtc")
     kubist.ingest(table, frames)
@@ -232,7 +232,7 @@ def test_a_topology_that_comes_later(tmp_path: Path) -> None:
 
 @pytest.mark.filterwarnings("default")
 def test_positions_of_atoms_are_no_amperes(tmp_path: Path) -> None:
-    """`A` would be another unit: nanometres convert to Angstroms."""
+    """`A` would be the ampere, to which nanometres do not convert."""
     trajectory(tmp_path)
     kubist.ingest(tmp_path / "t.kubist", tmp_path / "traj.xtc")
     t = kubist.open(tmp_path / "t.kubist")

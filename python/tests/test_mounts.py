@@ -3,8 +3,8 @@
 Each machine is a set of namespaces with writers, readers and an optimizer. Processes are killed and
 stopped, mounts disappear, the server stops answering.
 
-`make stress-mounts` runs ROUNDS=n with slow events: a name that is taken over while its writer is
-stopped, a machine that dies.
+`make stress-mounts` runs ROUNDS=n with slow events: another machine takes the name of a stopped
+writer, or a machine dies.
 """
 
 from __future__ import annotations
@@ -34,8 +34,8 @@ LONG = "ROUNDS" in os.environ
 ROUNDS = int(os.environ.get("ROUNDS", "6"))
 SEED = int(os.environ.get("SEED", "1"))
 HANGS = 900.0
-# A mount caches for a second. The kernel counts from when the caller runs again, which on a busy
-# machine is later than the server's response.
+# A mount caches for a second. On a busy machine, the kernel counts from later than the server's
+# response.
 STALE = "3"
 # A machine ends with the process that started it.
 MACHINE = ["setpriv", "--pdeathsig", "KILL", "unshare"]
@@ -110,12 +110,12 @@ def send(process: subprocess.Popen[bytes] | subprocess.Popen[str], number: signa
 
 
 def awake(process: subprocess.Popen[bytes] | subprocess.Popen[str]) -> None:
-    """The process that entered the machine stops with its child, a little later."""
+    """A process that entered the machine stops a little later than its child."""
     process.send_signal(signal.SIGCONT)
 
 
 def within(process: subprocess.Popen[bytes] | subprocess.Popen[str]) -> int:
-    """The host's number of the process that was started in a machine."""
+    """The host's number of a process that was started in a machine."""
     children = Path(f"/proc/{process.pid}/task/{process.pid}/children")
     found: list[str] = []
 
@@ -187,7 +187,7 @@ class Campaign:
         self.workers = [Worker("write", each, number) for number, each in owners]
         self.workers += [Worker("read", each) for each in (one, other, one)]
         self.workers += [Worker("optimize", each) for each in (one, other)]
-        # Acknowledged commits, of finished writers too.
+        # Acknowledged commits, also of finished writers.
         self.acknowledged: Counter[int] = Counter()
         self.said: Counter[str] = Counter()
         self.failures: Counter[str] = Counter()
@@ -212,7 +212,7 @@ class Campaign:
     def a_process_is_killed(self) -> None:
         worker = self.chance.choice(self.workers)
         worker.kill()
-        # On another machine its name is free only after 30 s.
+        # Its name is free on another machine only after 30 s.
         moves = LONG and self.chance.random() < 0.2
         self.started_again(worker, self.other(worker.machine) if moves else None)
 
@@ -236,7 +236,7 @@ class Campaign:
                 time.sleep(self.chance.random() * 2)
 
     def a_writer_is_taken_over(self) -> None:
-        """It wakes up after its name has another owner on the other machine."""
+        """It continues after its name has another owner on the other machine."""
         writer = self.chance.choice(self.workers[:4])
         send(writer.process, signal.SIGSTOP)
         heir = Worker("write", self.other(writer.machine), writer.number)

@@ -1,4 +1,4 @@
-"""Neighbours of points and rows, against SciPy and against a search of all rows."""
+"""Neighbours of points and rows, compared with SciPy and with a search of all rows."""
 
 from __future__ import annotations
 
@@ -84,7 +84,7 @@ def test_nearest_rows_are_those_of_scipy(
         assert (found["rank"][order].reshape(-1, k) == np.arange(1, k + 1)).all()
         expected, _ = tree.query(points, [*range(1, k + 1)])
         assert np.allclose(found["distance"][order].reshape(-1, k), expected, rtol=1e-14, atol=0)
-        # Ties may be other rows: the columns are those of the rows.
+        # Ties may be other rows, but the columns must be those of the rows.
         rows = np.stack([found[axis] for axis in "xyz"], axis=1)
         assert (rows == at[found["id"]]).all()
         pairs = found["point"].astype(np.int64) * ROWS + found["id"]
@@ -101,7 +101,7 @@ def test_rows_within_a_radius_are_those_of_scipy(
     table, at = space
     points = np.concatenate([at[::150], np.random.default_rng(4).integers(0, 16, (50, 3)) / 16])
     tree = cKDTree(at, boxsize=None if period is None else 1.0)
-    # 1/16 is the distance of neighbours of the grid: rows at the boundary belong to the ball.
+    # 1/16 is the distance of grid neighbours: rows at the boundary belong to the ball.
     for radius in (0.0, 0.004, 1 / 16):
         found = ordered(
             table.within(points, radius, columns=["id"], period=period, tile_rows=tile_rows)
@@ -190,7 +190,7 @@ def test_points_in_many_forms(space: tuple[kubist.Table, np.ndarray[Any, Any]]) 
     assert table.nearest(at[:0], 2).to_arrow().num_rows == 0
     plane = table.nearest({"y": 0.5, "x": 0.5}, 3, on=("x", "y"), columns=["id"]).to_numpy()
     assert np.allclose(plane["distance"], np.sort(np.hypot(*(at[:, :2] - 0.5).T))[:3])
-    # Other columns that are no dimensions, and a table without nulls in them.
+    # Columns that are no dimensions, and a table without nulls.
     line = table.nearest([100.2], 2, on=["id"], columns=["id"]).to_numpy()
     assert line["id"].tolist() == [100, 101]
 
@@ -277,13 +277,13 @@ def test_searches_read_little_more_than_they_need(
     everywhere = table.nearest(at[::4], 8, columns=["id"])
     everywhere.to_arrow()
     assert everywhere.stats.rows_read < 4 * ROWS
-    # Tiles read their own rows, those around them, and the sample of the densities.
+    # Tiles read their own rows, those around them, and the sample for the densities.
     pairs = table.pairs(0.001, columns=["id"], tile_rows=5_000)
     pairs.to_arrow()
     assert pairs.stats.rows_read < 5 * ROWS
     here = table.nearest([[0.5, 0.5, 0.5]], 8, columns=["id"])
     here.to_arrow()
-    # The sample of the densities is the whole small table.
+    # The sample for the densities is the whole small table.
     assert here.stats.rows_read < 1.5 * ROWS
 
 
@@ -321,7 +321,7 @@ def groups(labels: np.ndarray[Any, Any]) -> set[frozenset[int]]:
 def dbscan(
     at: np.ndarray[Any, Any], radius: float, least: int, box: float | None
 ) -> tuple[np.ndarray[Any, Any], list[int], np.ndarray[Any, Any]]:
-    """The core rows, the number of the component of each core row, and the rows without noise."""
+    """The core rows, the component of each, and the rows that are not noise."""
     from scipy.sparse import coo_array
     from scipy.sparse.csgraph import connected_components
 
@@ -344,7 +344,7 @@ def test_clusters_are_those_of_dbscan(
     table, at = space
     box = None if period is None else 1.0
     for radius, least, rows in [(0.01, 5, None), (0.02, 30, 4_000), (0.015, 1, 2_000)]:
-        # Small tiles: clusters cross their borders.
+        # Clusters cross the borders of small tiles.
         found = table.cluster(radius, least, columns=["id"], period=period, tile_rows=rows)
         found = found.to_numpy()
         labels = np.empty(ROWS, int)
@@ -472,7 +472,7 @@ def test_pairs_by_distance(space: tuple[kubist.Table, np.ndarray[Any, Any]]) -> 
 
 
 def test_intervals_of_sampled_pairs(tmp_path: Path) -> None:
-    """Of many samples, nearly all intervals contain the count of all rows."""
+    """Nearly all intervals from many samples contain the count of all rows."""
     random = np.random.default_rng(9)
     at = np.concatenate([random.random((1500, 2)), 0.5 + random.normal(size=(500, 2)) * 0.02]) % 1
     columns = {**dict(zip("xy", at.T, strict=True)), "id": np.arange(2000)}

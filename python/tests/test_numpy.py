@@ -44,7 +44,7 @@ def test_columns_are_what_numpy_makes_of_them(path: Path, name: str) -> None:
     if c.dtype != object:
         absent = np.array([key is None for key in gaps])
         assert gaps_found.dtype == c.dtype
-        # A mask, where NaN would be ambiguous.
+        # A mask, because NaN would be ambiguous.
         has_nan = c.dtype.kind == "f" and np.isnan(c).any()
         is_masked = c.dtype.kind not in "mMf" or has_nan
         assert isinstance(gaps_found, np.ma.MaskedArray) == is_masked

@@ -1,4 +1,4 @@
-"""A real solver: OpenFOAM writes its droplets into a table, and its own files are the reference.
+"""A real solver: OpenFOAM writes its droplets into a table, compared with its own files.
 
 `make test-openfoam` installs the requirements: OpenFOAM, its headers, and the built adapter.
 """
@@ -28,7 +28,7 @@ pytestmark = pytest.mark.release
 
 ADAPTER = Path(os.environ.get("KUBIST_OPENFOAM", ROOT / "target/openfoam"))
 ORDER = [(name, "ascending") for name in ("time", "origProcId", "origId")]
-# Times are powers of two, so that a folder's name is exactly the time.
+# Powers of two, so that a folder's name is exactly the time.
 SMALL = {
     "across": 5,
     "along": 25,
@@ -113,7 +113,7 @@ def test_the_ends_of_droplets_are_those_that_the_solver_counts(
             assert rows.sum() == count, patch
             np.testing.assert_allclose(masses[rows].sum(), mass, rtol=1e-9)
     assert min(stuck.sum(), (~stuck).sum()) > 20
-    # Droplets that stuck are in the solver's last file, at the positions of the events.
+    # The solver's last file has stuck droplets at the positions of the events.
     files = of_the_solvers_files(case, tmp_path / "files.kubist")
     lying = files.filter(
         pc.and_(

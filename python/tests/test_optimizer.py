@@ -57,7 +57,7 @@ def test_the_default_copies_little(tmp_path):
 
 def test_a_table_is_written_anew_in_fewer_bytes(tmp_path):
     table = make(tmp_path / "t", storage={"compression": "fast"})
-    # Replicas are removed with the rows that they copy, and created again.
+    # Replicas are removed with their rows, and created again.
     copies = table.optimize().rows_copied
     before, answer = table.info(), asked(table)[0]
     assert before.compression == "fast"
@@ -104,7 +104,7 @@ def test_reads_optimize_what_they_find_expensive(tmp_path):
         table.append(rows)
     before, debt = asked(table)[0], table.info().debt
     with kubist.open(tmp_path / "t", optimize=True) as reader:
-        # The thread chooses its time: query until it has run.
+        # Query until the thread has run.
         for _ in range(100_000):
             assert asked(reader)[0] == before
             if reader.info().debt < debt / 2:
@@ -120,7 +120,7 @@ def test_another_grid_changes_no_answer(tmp_path):
     told = []
     done = table.regrid({"y": (-1, 3)}, progress=lambda *rows: told.append(rows))
     assert (done.grid, done.optimized.rows_moved) == (1, 20_000)
-    # Short work may end without progress calls. Copies are made after all rows have moved.
+    # Short work may end without progress calls. Copies come after all moves.
     written = done.optimized.rows_rewritten + done.optimized.rows_copied
     assert all(rows <= written for rows, _ in told)
     info = table.info()

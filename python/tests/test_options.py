@@ -1,4 +1,4 @@
-"""Calls have few options: others are in groups (`create=`, `read=`, `style=`)."""
+"""Calls have few options; the others are in groups (`create=`, `read=`, `style=`)."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ def options(function: Callable[..., Any]) -> list[str]:
     names: list[str] = []
     for name, parameter in inspect.signature(function).parameters.items():
         if parameter.kind is not parameter.VAR_KEYWORD:
-            # A call cannot be without the others, so they are no options.
+            # The other parameters are required, so they are no options.
             if parameter.default is not parameter.empty or parameter.kind is parameter.KEYWORD_ONLY:
                 names.append(name)
         elif unpacked := re.fullmatch(r"Unpack\[(\w+)\]", str(parameter.annotation)):

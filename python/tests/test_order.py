@@ -50,7 +50,7 @@ def asked(request: pytest.FixtureRequest, table: kubist.Table) -> Iterator[objec
 
 def test_the_order_is_that_of_pandas(asked: kubist.Table, frame: pd.DataFrame) -> None:
     found = asked.query(order_by=["kind desc", "speed", "HIP"]).to_pandas()
-    # pandas sorts text by code points, like bytes of UTF-8; NaN comes last.
+    # pandas sorts text by code points, like UTF-8 bytes; NaN comes last.
     expected = frame.sort_values(["kind", "speed", "HIP"], ascending=[False, True, True])
     pd.testing.assert_frame_equal(found, expected.reset_index(drop=True))
     falling = asked.query(order_by="speed desc", columns=["speed"]).to_numpy()["speed"]
@@ -89,7 +89,7 @@ def test_paths_one_after_the_other(asked: kubist.Table, frame: pd.DataFrame) -> 
 def test_trajectories_come_in_time_order(asked: kubist.Table, frame: pd.DataFrame) -> None:
     through = frame.loc[frame["x"] >= 0.999, "pid"].unique()
     chosen = frame[frame["pid"].isin(through)]
-    # By trajectory and time; the identity is each row's own.
+    # By trajectory and time; the identity is a single row.
     expected = chosen.sort_values(["pid", "time", "HIP"])["HIP"].tolist()
     paths = asked.trajectories(box={"x": (0.999, None)}, by="pid")
     assert paths.to_numpy()["HIP"].tolist() == expected
@@ -258,7 +258,6 @@ def test_cells_and_domains_have_units(
 def test_orders_stay_where_they_are_pushed_down(table: kubist.Table, frame: pd.DataFrame) -> None:
     polars = pytest.importorskip("polars")
     slow = table.scan(order_by="x", limit=100)
-    # The filter applies to the first hundred rows, in either engine.
     found = slow.filter(polars.col("kind") == "oil").collect()
     lowest = frame.sort_values("x").head(100)
     assert found["HIP"].to_list() == lowest.loc[lowest["kind"] == "oil", "HIP"].tolist()

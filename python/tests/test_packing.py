@@ -86,7 +86,7 @@ def test_a_wheel_has_all_of_it(tmp_path: Path) -> None:
     place = tmp_path / "installed"
     install = [*pip, "install", "--quiet", "--no-deps", "--no-index", "--target", place, wheel]
     subprocess.run(install, check=True)
-    # The command is in the module: the engine is in the wheel once.
+    # The module contains the command, so the engine is in the wheel once.
     assert wheel.stat().st_size < 30e6 or built[0] == "dev"
     command, env = place / "bin" / "kubist", os.environ | {"PYTHONPATH": str(place)}
 

@@ -249,7 +249,6 @@ def test_a_column_of_the_tables_own_stays(screen: str, tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("remote", [False, True], ids=["directory", "address"])
 def test_a_token_shows_its_snapshot(screen: str, tmp_path: Path, remote: bool) -> None:
-    """A token shows the same rows in another session, regardless of later commits."""
     path = tmp_path / "t.kubist"
     rng = np.random.default_rng(4)
     rows = {name: rng.random(1_000) for name in "xyz"}
@@ -325,7 +324,7 @@ def test_the_picture_shows_the_records(screen: str, tmp_path: Path, blobs: kubis
         expected = np.zeros((200, 200), dtype=bool)
         expected[row, column] = True
         lit = (drawn * colour).sum(axis=2) > 40
-        # A point may fall on a neighbouring pixel, but not further off, and none is missing.
+        # A point may move to a neighbouring pixel, but none is missing.
         near = expected.copy()
         for down, right in [(a, b) for a in (-1, 0, 1) for b in (-1, 0, 1)]:
             near |= np.roll(expected, (down, right), (0, 1))
@@ -387,7 +386,7 @@ t.close()
 def test_a_moment_that_was_cleaned_away_gives_way_to_a_newer_one(
     screen: str, tmp_path: Path, ranks: int, remote: bool
 ) -> None:
-    """The shown snapshot was cleaned: ranks agree on the next one."""
+    """The shown snapshot was cleaned, and ranks agree on the next one."""
     path = tmp_path / "swept.kubist"
     rng = np.random.default_rng(3)
     place = {name: rng.random(5_000) for name in "xyz"}
@@ -434,7 +433,7 @@ def test_a_moment_that_was_cleaned_away_gives_way_to_a_newer_one(
     assert len(found) == ranks
     first, then = (sorted(n for rank in found for n in rank[k]) for k in (0, 1))
     assert first == list(range(5_000))
-    # A server that has the files of a snapshot open still serves it.
+    # A server keeps the open files of a snapshot.
     allowed = [5_000, 6_000] if remote else [6_000]
     assert then in [list(range(rows)) for rows in allowed]
 
@@ -506,7 +505,7 @@ def test_the_window_refines_and_follows(screen: str, tmp_path: Path, remote: boo
                 window.kill()
     coarse = seen()[0]
     assert 80_000 < coarse < 120_000
-    # Shown points stay while the view is refined.
+    # Points stay while the view is refined.
     assert seen()[: seen().index(rows) + 1] == sorted(seen()[: seen().index(rows) + 1])
 
 
@@ -582,12 +581,12 @@ def test_the_script_makes_the_state_and_the_picture(screen: str, tmp_path: Path)
             check=False,
         )
         assert done.returncode == 0 and "ERR|" not in done.stderr, done.stdout + done.stderr
-    # Neither depends on the location where it was made.
+    # Both are independent of their original location.
     for state in (tmp_path / "made.pvsm", EXAMPLE / "airway.pvsm"):
         values = [element.get("value") for element in ElementTree.parse(state).iter("Element")]
         assert "demo/airway.kubist" in values
         assert not any(
             str(value).startswith(("/home", "/tmp", "/root", "/work")) for value in values
         )
-    # Ten thousand droplets are larger than an empty plot.
+    # Ten thousand droplets give a larger file than an empty plot.
     assert (tmp_path / "kept.png").stat().st_size > 80_000

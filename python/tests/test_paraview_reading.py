@@ -87,7 +87,7 @@ def test_ranks_go_on_together_or_fail_together() -> None:
 
     lost, gone = kubist.StorageError("a disk"), kubist.SnapshotExpired("cleaned")
     assert World(3).each([lambda: 1, fail(lost), lambda: 3]) == [lost] * 3
-    # After an expired snapshot all ranks query again, whatever else failed.
+    # After an expired snapshot all ranks query again, also with other failures.
     assert World(3).each([fail(lost), lambda: 2, fail(gone)]) == [gone] * 3
 
 
@@ -95,7 +95,7 @@ def test_ranks_open_the_snapshot_of_the_first(path: Path) -> None:
     tables = [kubist.create(path, {"x": [0.5]}, ["x"])]
     snapshots = [tables[0].snapshot()]
     for _ in range(2):
-        # Each rank opened the table one commit later than the one before.
+        # Each rank opened the table one commit later than the previous rank.
         tables[0].append({"x": [0.25]})
         tables.append(kubist.open(path))
         snapshots.append(tables[-1].snapshot())

@@ -1,4 +1,4 @@
-"""Whole paths: against brute force, MDAnalysis, and intervals over seeds."""
+"""Whole paths, compared with brute force and MDAnalysis, and intervals over seeds."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ def table(tmp_path_factory: pytest.TempPathFactory) -> kubist.Table:
 
 @pytest.fixture(scope="module")
 def dense(tmp_path_factory: pytest.TempPathFactory) -> kubist.Table:
-    """The same paths with points between their rows: the engine decides which are inside."""
+    """The same paths with points between their rows, for which the engine decides."""
     columns = walks(1)
     share = (np.arange(FINE) + 0.5) / FINE
     fine = {}
@@ -91,7 +91,7 @@ def test_pieces_are_those_of_dense_paths(
     flips = by_path[:, 1:] != by_path[:, :-1]
     crossed = table.flux(where, by="pid")
     found = crossed.to_pandas()
-    # Dense paths miss what is shorter than their step, and never have more.
+    # Dense paths miss visits shorter than their step, and never have more.
     assert flips.sum() <= len(found) <= flips.sum() + 4 + 0.03 * flips.sum()
     for path, place in zip(*np.nonzero(flips), strict=True):
         own = found[found["pid"] == path]
@@ -155,7 +155,7 @@ def test_periodic_paths_are_unwrapped(path: Path) -> None:
         moved = t.displacement(period=period, **options).to_pandas()
         for name in "xyz":
             np.testing.assert_allclose(moved[name], at[name][:, -1] - at[name][:, 0], atol=1e-12)
-    # A table with periods needs no option; one without keeps its jumps.
+    # A table with periods needs no option; without them, jumps stay.
     jumps = t.displacement().to_pandas()
     assert not np.allclose(jumps["x"], moved["x"])
     own = kubist.create(
@@ -169,7 +169,7 @@ def test_periodic_paths_are_unwrapped(path: Path) -> None:
         own.displacement().to_pandas(), t.displacement(period=period).to_pandas()
     )
     pd.testing.assert_frame_equal(own.displacement(period={}).to_pandas(), jumps)
-    # Crossings of a plane in the cell are those of its images by the unwrapped path.
+    # In the cell, crossings of a plane are those of its images by the unwrapped path.
     found = t.flux(region.half_space({"x": 1}, {"x": 0.7}), period={"x": length}).to_pandas()
     images = np.floor((at["x"] - 0.7) / length)
     # The edge of the cell is another end of the half space.
@@ -215,7 +215,7 @@ def test_squared_displacements_are_those_of_brute_force(path: Path) -> None:
             for name, values in columns.items()}  # fmt: skip
     t = kubist.create(path, kept, ["x", "y", "z"], identity=["pid", "time"], units={"time": "s"})
     curve = t.msd(by="pid").to_pandas()
-    # Paths that lack their first row start later: their last lag is shorter.
+    # Paths without their first row start later, so their last lag is shorter.
     expected = brute_msd(columns, present)
     np.testing.assert_allclose(curve["msd"], expected[: len(curve)], rtol=1e-9, atol=1e-12)
     np.testing.assert_allclose(curve["lag"], np.arange(len(curve)) * 0.5, rtol=1e-6)
@@ -344,7 +344,7 @@ def test_intervals_hold_the_truth(paths: int) -> None:
     shown = {name: count / SEEDS for name, count in held.items()}
     print(f"{paths} paths, a tenth of them read: {shown}")
     for name, share in shown.items():
-        # Squares of skewed values in 30 paths are covered less often.
+        # Intervals for squares of skewed values cover less in 30 paths.
         allowed = 0.12 if name == "mean of squares" else 0.03
         assert share >= 0.95 - allowed - 4 * np.sqrt(0.05 * 0.95 / SEEDS), name
 

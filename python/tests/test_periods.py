@@ -28,7 +28,7 @@ def box(tmp_path_factory: pytest.TempPathFactory) -> tuple[kubist.Table, Columns
         "z": random.random(ROWS) * SIDE,
         "mass": random.random(ROWS).astype("f4"),
     }
-    # Both ends of an interval are the same place.
+    # Both ends of an interval are the same position.
     columns["x"][:2] = [0, SIDE]
     columns["y"][2:4] = [-SIDE / 2, SIDE / 2]
     location = tmp_path_factory.mktemp("periods") / "box.kubist"
@@ -38,7 +38,7 @@ def box(tmp_path_factory: pytest.TempPathFactory) -> tuple[kubist.Table, Columns
 
 
 def images(values: np.ndarray[Any, Any], low: float, high: float) -> np.ndarray[Any, Any]:
-    """The values of which an image is in the range."""
+    """The values with an image in the range."""
     found = [(values >= low + k * SIDE) & (values <= high + k * SIDE) for k in range(-8, 9)]
     return np.logical_or.reduce(found)
 

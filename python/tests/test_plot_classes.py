@@ -45,7 +45,7 @@ def near(color: tuple[int, ...], other: tuple[int, ...]) -> bool:
     parts = np.stack([np.asarray(other, float), np.ones(3)], axis=1)
     (opacity, ground), *_ = np.linalg.lstsq(parts, np.asarray(color, float), rcond=None)
     rest = np.abs(parts @ (opacity, ground) - color).max()
-    # For nearly the colour itself, rounding hides the ground.
+    # Near full opacity, rounding hides the ground.
     on_paper = opacity > 0.8 or 190 < ground / (1 - opacity) < 265
     return bool(rest <= 3 and 0 < opacity < 1.03 and on_paper)
 
@@ -86,7 +86,7 @@ def test_ends_with_units_are_those_of_the_axes(table: kubist.Table, tmp_path: Pa
     in_units = table.plot(
         "x", "y", box={"X": ("0 m", "100cm"), "y": ("1 dm", 0.9)}, size=(400, 400)
     )
-    # All except the caption, which has the query.
+    # Without the caption, which has the query.
     first, second = (decoded(picture.png)[100:] for picture in (plain, in_units))
     assert np.array_equal(first, second)
     ends = plot(table, tmp_path / "a.png", "--size", "400x400", "--box", "x=0:100cm,y=1dm:0.9")
@@ -103,7 +103,7 @@ def test_a_rate_that_a_gif_cannot_have_is_told(table: kubist.Table, tmp_path: Pa
 
 
 def test_ctrl_c_does_not_reach_ffmpeg(table: kubist.Table, tmp_path: Path) -> None:
-    """Its own process group, which a terminal does not interrupt."""
+    """It has its own process group, which a terminal does not interrupt."""
     works = ffmpeg(tmp_path / "works", 'ps -o pgid= -p $$ >"$0.group"; cat >"${last#file:}"')
     command = [str(COMMAND), "plot", table.location, "--axes", "x,y", "--animate", "species"]
     command += ["--size", "200x200", "-o", str(tmp_path / "film.mp4")]

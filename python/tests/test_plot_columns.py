@@ -1,4 +1,4 @@
-"""Plots of expressions, texts and true colours, and axes that are logarithmic or inverted."""
+"""Plots of expressions, strings and true colours, and logarithmic or inverted axes."""
 
 from __future__ import annotations
 

@@ -122,7 +122,7 @@ def test_an_svg_has_the_points_of_the_png_and_words_as_words(
     assert (svg.attrib["width"], svg.attrib["height"]) == ("500", "400")
     assert png.shape == (400, 500, 3)
     title = svg.find(f"{SVG}title")
-    # Control characters are escaped as on the terminal; other text stays.
+    # Control characters are escaped as on the terminal.
     assert title is not None and title.text == EVIL.replace("\u0007", "\\u{7}")
     words = texts(svg)
     assert {"x [m]", "y [m]", "u <&>", title.text} < set(words)
@@ -304,7 +304,7 @@ def test_an_animation_has_a_picture_for_each_value_all_of_one_look(
     names = sorted(file.name for file in (tmp_path / "frames").iterdir())
     assert names == [f"frame-{k:05}.png" for k in range(1, 5)]
     shown = [decoded((tmp_path / "frames" / name).read_bytes()) for name in names]
-    # The same as a plot of that step alone at the same fraction, below the caption.
+    # As a plot of that step alone at the same fraction, below the caption.
     for step, picture in zip(STEPS, shown, strict=True):
         value = float(np.float32(step))
         still = tmp_path / "still.png"

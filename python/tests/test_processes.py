@@ -20,8 +20,8 @@ from servers import COMMAND
 
 import kubist
 
-# Processes come from a server that has imported everything and started no threads, so each is
-# clean and starts fast.
+# The server has imported everything and started no threads, so its processes are clean and start
+# fast.
 CONTEXT = mp.get_context("forkserver")
 CONTEXT.set_forkserver_preload(["kubist", "numpy", "pyarrow", "pyarrow.compute"])
 
@@ -87,7 +87,7 @@ def test_kill_9_loses_nothing_acknowledged(path: Path) -> None:
         acknowledged.update(token for token in heard if token is not None)
         t = kubist.open(path)
         found = whole_tokens(t)
-        # Nothing acknowledged is lost; the commit in progress may exist.
+        # No acknowledged commit is lost; the commit in progress may exist.
         assert acknowledged <= found, round_
         assert found <= set(range(max(acknowledged, default=-1) + 2))
         acknowledged = found
@@ -127,7 +127,7 @@ def read_along(path: str, tell: Connection) -> None:
         while len(seen) < TOKENS:
             s = t.snapshot()
             now = whole_tokens(s)
-            # In the order of their commits, and none disappears.
+            # Commits appear in order and never disappear.
             assert now == set(range(len(now))) and seen <= now
             assert len(s) == s.count() == sum(map(rows_of, now))
             assert s.count(where="row = 0") == len(now)
@@ -195,8 +195,8 @@ def test_writers_of_many_processes(path: Path) -> None:
     assert t.verify(deep=True).ok
 
 
-# Each call takes longer than a script may. A thread of the same process sends the signal; it runs
-# only because the engine releases the GIL.
+# Each call takes longer than a script may. A thread of the same process sends the signal, which
+# needs the GIL that the engine releases.
 INTERRUPTED = {
     "count": "t.count(where=heavy)",
     "query": "t.query(where=heavy).to_arrow()",
@@ -300,7 +300,7 @@ def test_ctrl_c_stops_an_export_and_leaves_nothing_of_it(
     def part() -> Path | None:
         return next(tmp_path.glob(".out.*.las"), None)
 
-    # The file is being written by the package, which the command has started.
+    # The package, started by the command, writes the file.
     while part() is None and query.poll() is None:
         time.sleep(0.001)
     package = int(children.read_text().split()[0])

@@ -39,7 +39,7 @@ Columns = dict[str, np.ndarray[Any, Any]]
 def columns() -> Columns:
     random = np.random.default_rng(1)
     columns = {
-        # Many values lie on edges of cells of 0.1.
+        # Many values are on edges of cells of 0.1.
         "x": np.round(random.uniform(-1, 1.5, ROWS), 2),
         "y": random.normal(0, 1, ROWS).astype("f4"),
         "z": 1e6 + random.normal(0, 1, ROWS),
@@ -92,7 +92,7 @@ def test_each_aggregate_is_that_of_numpy(
     r = table.raster("x", "y", cell=(0.1, 0.25), value=value)
     assert r.exact and not np.nansum(np.abs(r.error))
     expected = brute(columns, (r.x_edges, r.y_edges), everything, of, missing)
-    # Differences to the first value of a cell keep 1e-9 of values near a million.
+    # Differences to a cell's first value keep 1e-9 of values near a million.
     np.testing.assert_allclose(r.values, expected, rtol=1e-9, atol=1e-9)
     assert r.rows.sum() == (ROWS if not missing else (~np.isnan(columns["z"])).sum())
 

@@ -1,4 +1,4 @@
-"""Saved answers: written, listed, recomputed and compared."""
+"""Saved results: written, listed, recomputed and compared."""
 
 from __future__ import annotations
 
@@ -69,7 +69,7 @@ def test_the_newest_snapshot_differs_and_says_where(table: kubist.Table, tmp_pat
 
 
 def test_a_changed_value_is_found(table: kubist.Table, tmp_path: Path) -> None:
-    """The digest of the same rows in another order is the same, and one other value changes it."""
+    """The digest does not depend on the order of rows, but on every value."""
     rows = data()
     turned = {name: values[::-1].copy() for name, values in rows.items()}
     other = {name: values.copy() for name, values in rows.items()}

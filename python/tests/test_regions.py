@@ -43,7 +43,7 @@ def sky(tmp_path_factory: pytest.TempPathFactory) -> tuple[kubist.Table, Columns
 
 
 def check(table: kubist.Table, where: Any, expected: np.ndarray[Any, Any]) -> float:
-    """Compares the rows of a region, and returns the rows examined for each of them."""
+    """Compares the rows of a region; returns the number of examined rows per row."""
     rows = int(expected.sum())
     result = table.query(region=where)
     assert result.to_arrow().num_rows == rows, where
@@ -391,7 +391,7 @@ def test_cones_are_as_cheap_at_the_poles_and_across_0h(tmp_path: Path) -> None:
     assert elsewhere < 1.5
     for ra, dec in ((0, 0), (359.99, 40), (10, 90), (0, -90), (77, 89), (200, 80)):
         assert examined(ra, dec) < 1.2 * elsewhere, (ra, dec)
-    # Rows inside are counted from metadata: only those near the border are read.
+    # Metadata counts rows inside, so only those near the border are read.
     explained = table.explain(region=kubist.cone(100, 0, 60), columns=[])
     assert explained.examined_per_row < 0.4
 

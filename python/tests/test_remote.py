@@ -121,7 +121,7 @@ def test_estimates_narrow_as_those_of_the_directory(table: kubist.Table, server:
         for name in ("value", "low", "high"):
             both = [side.to_arrow()[name].to_numpy() for side in (ours, theirs)]
             np.testing.assert_allclose(*both, rtol=1e-9)
-    # Abandoned streams do not exhaust the server's limit.
+    # Abandoned streams do not count towards the server's limit.
     for _ in range(12):
         for step in remote.estimate("mean(y)", error=1e-9, progressive=True):
             assert step.low < step.high
@@ -286,7 +286,7 @@ def test_a_token_is_shown(table: kubist.Table) -> None:
             kubist.connect(plain)
         assert kubist.connect(plain, token=token).count() == ROWS
         assert kubist.connect(server.url).count() == ROWS
-        # Messages go into logs and tickets.
+        # The message must not contain the token.
         with pytest.raises(kubist.NotATable, match="no table 'u'") as caught:
             kubist.connect(server.url, "u")
         assert token not in str(caught.value)

@@ -1,7 +1,7 @@
 """Simulations that stop and continue, and a cluster that loses a node.
 
 The droplets of examples/simulations/droplets.c do not depend on the number of ranks, so tables are
-compared with those of an undisturbed run.
+compared with those of an uninterrupted run.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ pytestmark = pytest.mark.release
 
 __all__ = ["prefix", "programs"]
 
-# Nodes are killed, so this needs consent: `make test-insitu-cluster`.
+# These tests kill nodes, so they need consent: `make test-insitu-cluster`.
 NODES = os.environ.get("KUBIST_TEST_NODES")
 
 
@@ -115,8 +115,7 @@ def test_a_restart_may_have_another_number_of_ranks(
     assert set(found["rank"][late]) == set(range(new))
     assert set(found["rank"][~late]) == set(range(old))
     if mode == "rank":
-        # The declarations are reported, and another job with the same number of ranks can
-        # continue.
+        # The declarations are reported, and a job with the same number of ranks can continue.
         told = [
             f"complete with {before} writers",
             f"after step {checkpoint} complete with {after} writers",
@@ -141,7 +140,7 @@ def test_a_restart_waits_for_the_writers_that_it_does_not_have(
     old = kubist.open(path).writer("rank-3")
     command = mpirun(2, program, path, 5, 100, "rank", 2)
     job = subprocess.Popen(command, env=os.environ | MPI, stderr=subprocess.PIPE, text=True)
-    # Its own names are taken, and nothing is retracted while the other rank lives.
+    # Its names are taken, and nothing is retracted while the other rank lives.
     deadline = time.monotonic() + 120
     while not all(is_taken(path, f"rank-{rank}") for rank in (0, 1)):
         assert job.poll() is None
@@ -172,7 +171,7 @@ def one_droplet(path: Path) -> dict[str, object]:
 
 @pytest.fixture
 def location() -> Iterator[str]:
-    """A location on the cluster of three nodes; all of them run afterwards."""
+    """A location on the cluster of three nodes, which all run afterwards."""
     if not NODES:
         pytest.skip("nodes are killed here: make test-insitu-cluster")
     location = f"cassandra://127.0.0.1,127.0.0.2,127.0.0.3/kubist_tests/s{uuid.uuid4().hex}"

@@ -1,4 +1,4 @@
-"""No modules of the repository import each other in a ring, in any of its three languages."""
+"""No modules of the repository, in its three languages, import each other in a ring."""
 
 import subprocess
 import sys

@@ -184,7 +184,7 @@ def test_the_cache_answers_what_was_read_before(
     kubist.create(location, data.schema, ["x", "y"], identity=["id"]).append(drops(ROWS))
     found = pa.table(kubist.open(location).query(columns=["id"]))["id"]
     assert sorted(found.to_pylist()) == list(range(ROWS, 2 * ROWS))
-    # A damaged cache entry is ignored; verify reads the store only.
+    # A damaged cache entry is ignored, and verify reads only the store.
     copies = [file for file in (tmp_path / "cache" / "v1").glob("*/segments/*/*")]
     for file in copies:
         file.write_bytes(file.read_bytes()[:-1] + b"?")

@@ -50,8 +50,8 @@ def ids(result: kubist.Result) -> np.ndarray:
 def surprise(observed: np.ndarray, expected: np.ndarray, share: float) -> float:
     """Standard deviations of chi-square above its expectation.
 
-    Counts of a sample without replacement have 1 - share of Poisson's variance. Wilson and
-    Hilferty: the cube root of chi-square over its degrees of freedom is nearly normal.
+    Counts of a sample without replacement have 1 - share of Poisson's variance. The cube root of
+    chi-square over its degrees of freedom is nearly normal (Wilson and Hilferty).
     """
     degrees = len(observed)
     chi_square = float(np.sum((observed - expected) ** 2 / expected)) / (1 - share)
@@ -82,7 +82,7 @@ def test_uniform_over_space_and_attributes(
     expected = everything * fraction
     common = expected >= 5
     assert common.sum() >= 10
-    # Five deviations: one run in some millions, and the hash never changes.
+    # Five deviations: one hash in some millions, and it never changes.
     assert surprise(kept[common], expected[common], fraction) < 5
 
 
@@ -160,7 +160,7 @@ def test_a_limit_beyond_the_rows_returns_all(table: kubist.Table) -> None:
     assert rows == table.count(where="kind = 3")
     assert r.fraction == 1
     assert table.query(limit=0).to_arrow().num_rows == 0
-    # With a fraction too, the result is complete only up to it.
+    # With a fraction, the result is complete only up to it.
     assert table.query(where="kind = 3", limit=10**9, sample=0.5).fraction == 0.5
 
 
@@ -179,7 +179,7 @@ def test_the_same_sample_whatever_the_order_and_the_commits(
     expected = {p: ids(table.query(sample=p)).tolist() for p in (0.01, 0.2)}
     first = table.query(limit=500).to_arrow()["id"].to_pylist()
     for run, sizes in enumerate([(60_000,), (17, 4096, 30_000), (1, 999, 20_000)]):
-        # With another capacity and grid too: only identity and seed matter.
+        # Only identity and seed matter, not capacity and grid.
         t = kubist.create(
             tmp_path / f"{run}.kubist",
             arrow.schema,
@@ -215,9 +215,7 @@ def test_a_seed_makes_another_sample(data: dict[str, np.ndarray], tmp_path: Path
 
 
 def test_the_priority_is_made_of_values_not_of_types(tmp_path: Path) -> None:
-    """The sample does not depend on the width of an identity's integers or the storage of its
-    text.
-    """
+    """The sample does not depend on the width of integers or the storage of strings."""
     rows = 5000
     numbers = np.arange(rows)
     names = [f"particle {number}" for number in numbers]
@@ -282,7 +280,7 @@ def test_whole_trajectories(tmp_path: Path) -> None:
         assert abs(len(lengths) - particles * fraction) < 5 * np.sqrt(particles * fraction)
         assert last <= set(lengths.index)
         last = set(lengths.index)
-    # In a box: all rows in the box of each sampled particle, and no others.
+    # In a box: all its rows of each sampled particle, and no others.
     inside = t.query(box={"x": (0, 5)}).to_pandas()
     sample = t.query(box={"x": (0, 5)}, sample=0.4).to_pandas()
     expected = inside[inside.pid.isin(last)]

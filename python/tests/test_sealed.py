@@ -20,7 +20,7 @@ KUBIST = Path(sys.executable).parent / "kubist"
 
 
 class Ranges(http.server.SimpleHTTPRequestHandler):
-    """Python's server with the range requests that it lacks."""
+    """Python's server, with range requests."""
 
     protocol_version = "HTTP/1.1"
 
@@ -140,7 +140,7 @@ def test_a_web_server_with_ranges_serves_a_table(
     done = run("query", address, "--box", "x=0.2:0.4", "--output", tmp_path / "q.csv")
     assert done.returncode == 0, done.stderr
     assert len((tmp_path / "q.csv").read_text().splitlines()) == table.count(box) + 1
-    # The file is replaced by another one.
+    # Another file replaces the file.
     other = tmp_path / "other"
     kubist.open(address).pack(other)
     os.replace(other, tmp_path / "t.kubist1")

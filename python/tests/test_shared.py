@@ -20,7 +20,7 @@ import kubist
 
 @pytest.fixture(autouse=True)
 def fresh_names(monkeypatch: pytest.MonkeyPatch) -> None:
-    """This machine sees its own writes at once, so no wait is needed."""
+    """This machine sees its own writes immediately, so no wait is needed."""
     monkeypatch.setenv("KUBIST_STALE_SECONDS", "0")
 
 

@@ -1,4 +1,4 @@
-"""Simulations that write while they run: examples in C, C++ and Fortran, with and without MPI.
+"""Simulations that write while they run, in C, C++ and Fortran, with and without MPI.
 
 Tables are compared, row by row, with the same simulation in numpy.
 """
@@ -242,10 +242,10 @@ def ended(*processes: int) -> None:
 def test_killed_jobs_go_on_from_a_checkpoint(
     prefix: Path, programs: dict[str, Path], path: Path, mode: str, victim: str, turn: int
 ) -> None:
-    """Acknowledged steps stay, and the table equals that of an undisturbed run."""
+    """Acknowledged steps stay, and the table equals that of an uninterrupted run."""
     program = compiled("C", prefix, programs)
     wanted = 3 + 7 * turn % 40
-    # Two of them compute. The leader is the first rank, or the last in dedicated mode.
+    # Two processes compute. The leader is the first rank, or the last in dedicated mode.
     started = 3 if mode == "dedicated" else 2
     leader = -1 if mode == "dedicated" else 0
     job = subprocess.Popen(
@@ -585,13 +585,13 @@ def test_the_benchmark_of_ways_to_write_runs(prefix: Path, tmp_path: Path) -> No
     assert sum(name.startswith("kubist-") for name in ways) == 4
     files = {name: int(row[7]) for name, row in ways.items()}
     assert (files["gathered-csv"], files["file-per-rank"]) == (3, 6)
-    # All ways of plain files and all tables show the same particles.
+    # All plain files and all tables have the same particles.
     shown = {
         name: row[9].split("(")[1].rstrip(")") for name, row in ways.items() if "(" in row[9]
     }
     for tables in (True, False):
         assert len({rows for name, rows in shown.items() if ("kubist" in name) == tables}) == 1
-    # The number of a table's files does not grow with steps, nor with ranks per node.
+    # The number of files does not grow with steps or ranks per node.
     more = benchmarked(prefix, tmp_path, PARTICLES="20000", RANKS="4", STEPS="6")
     for name in ("kubist-node-sync", "kubist-node-async"):
         assert int(more[name][7]) == files[name]

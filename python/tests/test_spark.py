@@ -1,6 +1,6 @@
 """Tables in Spark through its Python data source, compared with the same rows in Parquet.
 
-Spark is large: `make test-spark` installs it, and otherwise these tests are skipped.
+`make test-spark` installs Spark, which is large; without it these tests are skipped.
 """
 
 import os
@@ -187,7 +187,7 @@ def test_a_location_without_a_table_is_named(spark, tmp_path):
 
 
 def test_the_example_has_the_figures_of_its_records(tmp_path):
-    """The airway through the connector, in SQL, compared with pandas."""
+    """The airway in SQL through the connector, compared with pandas."""
     pytest.importorskip("matplotlib")
     pd = pytest.importorskip("pandas")
     if not list((ROOT / "spark").glob("spark-4.1/target/kubist-spark-4.1_*.jar")):

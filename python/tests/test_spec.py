@@ -26,7 +26,7 @@ def test_a_dictionary_has_the_fields_of_its_schema(name: str) -> None:
     schema, declared = described()[name], getattr(_spec, name)
     assert set(declared.__annotations__) <= set(schema["properties"])
     assert declared.__required_keys__ | declared.__optional_keys__ == set(schema["properties"])
-    # As text, only type checkers see `Required`.
+    # Only type checkers see `Required`, because annotations are strings.
     of_its_own = {key for key, of in declared.__annotations__.items() if "Required[" in str(of)}
     inherited = set(schema.get("required", [])) - set(declared.__annotations__)
     assert of_its_own | inherited == set(schema.get("required", []))

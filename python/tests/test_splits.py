@@ -69,7 +69,7 @@ def test_parts_are_compact_and_of_about_equal_rows(path: Path) -> None:
         assert abs(table.num_rows / 6250 - 1) < 0.25
         assert abs(part.rows / table.num_rows - 1) < 0.25
         assert part.preferred_hosts == []
-    # Their boxes do not overlap: the volumes add up to at most the total.
+    # Their boxes do not overlap, so the volumes add up to at most the total.
     volume = 0.0
     for table in tables:
         sides = [np.ptp(table[name].to_numpy()) for name in "xyz"]

@@ -49,7 +49,7 @@ def test_an_interrupted_sync_can_be_repeated(path: Path) -> None:
     home = kubist.create(path, rows(0, 100), ["x"], identity=["n"])
     away = path.with_name("away.kubist")
     kubist.sync(path, away)
-    # Enough commits that the exchange takes longer than the interval of its reports.
+    # Enough commits that the exchange lasts several progress reports.
     for first in range(100, 20_100, 100):
         home.append(rows(first, 100))
 

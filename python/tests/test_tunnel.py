@@ -24,8 +24,8 @@ import kubist
 COMMAND = Path(sys.executable).parent / "kubist"
 SSHD = shutil.which("sshd", path=f"{os.environ.get('PATH', '')}:/usr/sbin:/sbin")
 
-# Acts like ssh: listens here, forwards bytes, runs the command in a shell. The remote host is this
-# machine. Its arguments go into a file.
+# Acts like ssh to this machine: listens, forwards bytes, runs the command in a shell. Its arguments
+# go into a file.
 STAND_IN = """
 import json, os, socket, subprocess, sys, threading
 words = sys.argv[1:]
@@ -82,7 +82,7 @@ class View:
             text=True,
         )
         assert self.process.stdout is not None
-        # Ends it, and its output, after a minute without output.
+        # Ends it after a minute without output.
         patience = threading.Timer(60, self.process.kill)
         patience.start()
         self.url = self.process.stdout.readline().strip()
@@ -211,7 +211,7 @@ def test_a_connection_brings_its_tunnel(table: kubist.Table, stand_in: Path) -> 
 def test_an_answer_keeps_its_tunnel(path: Path, stand_in: Path) -> None:
     table = kubist.create(path, {"x": np.arange(1e6)}, dimensions=["x"])
     url = f"ssh://cluster{table.location}"
-    # The handle is dropped while the result is read, which is larger than the buffers.
+    # The handle is dropped while the result, larger than the buffers, is read.
     assert kubist.connect(url).query().to_arrow().num_rows == 1_000_000
     wait_until_none_serves(table.location)
     batches = iter(kubist.connect(url).query())

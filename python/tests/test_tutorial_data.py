@@ -1,5 +1,5 @@
-"""The tutorial's sections on stars, LiDAR and molecular dynamics run on published data sets, and
-give the figures of the raw files.
+"""The tutorial's sections on stars, LiDAR and molecular dynamics run on published data, with the
+figures of the raw files.
 """
 
 from __future__ import annotations
@@ -71,7 +71,7 @@ def test_stars(
     bright = hip2[hip2["Hpmag"] < 6]
     weighted = h.estimate("weighted_mean(Plx, 1/(e_Plx*e_Plx))", where="Hpmag < 6")
     truth = np.average(bright["Plx"], weights=bright["e_Plx"] ** -2.0)
-    # Every row is read: what is left are the last bits of two sums in another order.
+    # Every row is read, so only the order of the two sums differs.
     assert weighted.value == pytest.approx(truth, rel=1e-12)
     assert h.count(where="Plx > 0.3arcsec") == (hip2["Plx"] > 300).sum() > 0
 

@@ -19,7 +19,7 @@ MADE_UP = {
     "AWS_SECRET_ACCESS_KEY": "made-up",
     "AWS_SESSION_TOKEN": "made-up",
 }
-# A service that has answered once is retried for half a minute. On a busy machine a process takes
+# A service that has answered once is retried for half a minute; a process on a busy machine takes
 # some seconds more.
 SOON = 25.0
 CALLS = {

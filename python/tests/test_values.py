@@ -1,4 +1,4 @@
-"""A value is stored unchanged, or as an equal one, or is refused, for every input and output."""
+"""A value is stored as an equal one or refused, for every input and output."""
 
 from __future__ import annotations
 
@@ -99,7 +99,7 @@ def values(rng: np.random.Generator, kind: pa.DataType, count: int) -> pa.Array:
             days = [0, 1, -1, 19_000, -700_000, int(rng.integers(-(10**5), 10**5))]
             some = [day if width == 32 else day * 86_400_000 for day in days]
         elif not str(kind).startswith(("int", "uint")):
-            # The smallest one is NaT in NumPy and pandas.
+            # The smallest value is NaT in NumPy and pandas.
             some = [low + 1, *some[1:], int(rng.integers(-(2**40), 2**40)), 1_700_000_000]
         if rng.integers(2):
             some = [v for v in some if v not in (low, low + 1, high, high // 2 + 1)] or [0]
@@ -283,7 +283,7 @@ def empty_is_null(given: pa.Table) -> pa.Table:
 
 
 def missing_is_null(given: pa.Table) -> pa.Table:
-    """FITS, NumPy and pandas have only NaN for missing floats, unless a column tells both apart."""
+    """FITS, NumPy and pandas use NaN for missing floats, unless a column has both."""
     for place, field in enumerate(given.schema):
         if pa.types.is_floating(field.type):
             column = given.column(place).cast(pa.float64())

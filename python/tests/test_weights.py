@@ -55,7 +55,7 @@ def test_a_weighted_sample_tells_the_inclusion_of_its_rows(tmp_path: Path) -> No
     assert t.estimate("max(diameter)", sample=0.05).value == data["diameter"].max()
     with pytest.raises(kubist.InvalidInput, match="p95.*needs all rows"):
         t.estimate("p95(diameter)", sample=0.05)
-    # Samples are nested, and the whole table is there.
+    # Samples are nested, and the table has all rows.
     small = set(t.query(sample=0.01, columns=["pid"]).to_numpy()["pid"])
     assert small < set(sample["pid"])
     assert len(t.query(columns=["pid"]).to_numpy()["pid"]) == ROWS
@@ -65,7 +65,7 @@ def test_strata_are_in_every_sample(tmp_path: Path) -> None:
     t = create(tmp_path / "t.kubist", {"strata": ["ptype"]})
     assert (t.info().strata, t.info().sampling) == ("halvings", "by strata of ptype")
     sample = t.query(sample=0.005, columns=["ptype", "inclusion"]).to_numpy()
-    # At least 0.005 * 20,000 / (2 * 3) of each are expected, or all 20 of the rare one.
+    # At least 0.005 * 20,000 / (2 * 3) of each are expected, or all 20 of the rare type.
     assert (sample["ptype"] == 5).sum() > 8
     rare = (1 / sample["inclusion"])[sample["ptype"] == 5].sum()
     assert 8 < rare < 40

@@ -1,4 +1,4 @@
-"""Workloads: files, draws of parameters, the generator of load, records of questions."""
+"""Workloads: files, draws of parameters, the load generator, recorded queries."""
 
 from __future__ import annotations
 
@@ -196,7 +196,7 @@ def test_queries_come_by_their_weights() -> None:
 
 
 class Stalling(Target):
-    """A system that answers at once, apart from one stop of half a second."""
+    """A system that answers immediately, except for one stop of half a second."""
 
     name = "stalling"
 
@@ -224,7 +224,7 @@ def test_an_open_loop_counts_the_wait_of_questions_that_were_due() -> None:
     text = "clients = 2\nseconds = 1.5\n{}\n[queries.a]\nbox = {{ x = '1 %' }}"
     opened = workloads.play(parsed(text.format("rate = 200")), Stalling())
     closed = workloads.play(parsed(text.format("think = 0.005")), Stalling())
-    # About a third of the questions were due in the stop. A closed loop asked none of them.
+    # About a third of the requests were due in the stop; a closed loop sent none then.
     assert opened.queries[-1].p95 > 0.1
     assert closed.queries[-1].p95 < 0.1
     service = opened.requests["service"]
@@ -416,7 +416,7 @@ def test_designs_of_one_data_set_are_compared(tmp_path: Path) -> None:
     )
     assert [one.target for one in played] == ["by identifier", "cube"]
     assert all(one.built and one.metrics and not one.errors for one in played)
-    # The same questions; only a design with the right dimensions reads few rows.
+    # The same requests; only a design with the right dimensions reads few rows.
     asked = min(len(one.requests["rows"]) for one in played)
     assert asked > 0
     first, second = (sorted(one.requests["rows"][: asked // 2]) for one in played)
@@ -485,7 +485,7 @@ t.estimate("mean(x)", where="kind = 'a'", error=0.2)
         workloads.Workload(workload.queries, seconds=0.3), table.location, progress=lambda _: None
     )
     assert not played.errors
-    # A process that is killed leaves a part of a line.
+        # A killed process leaves a part of a line.
     with file.open("a") as out:
         out.write('{"at": 1, "ver')
     assert len(workloads.load(file).queries) == 3

@@ -29,7 +29,7 @@ class Kind:
 
     type: pa.DataType
     draw: Callable[[np.random.Generator, int], Sequence[Any]]
-    """Values as ``key`` returns them, or None."""
+    """Values in the form of ``key``, or None."""
     sql: Callable[[Any], str]
     """A key as an SQL literal."""
     bound: Callable[[Any], Any]

@@ -1,1 +1,1 @@
-"""Trajectories of atoms as tables, whichever library they come from or go to."""
+"""Trajectories of atoms as tables, for all libraries."""

@@ -20,8 +20,8 @@ from .batch import FrameBatch, frames_together
 
 Array = np.ndarray[Any, Any]
 
-# One commit of many frames has a better layout than many commits. This limit makes parts of a long
-# run visible before its end.
+# One commit of many frames has a better layout than many commits. This limit makes a long run
+# visible before its end.
 ROWS_A_COMMIT = 64_000_000
 
 
@@ -167,7 +167,7 @@ class FrameWriter:
             self._batch = None
 
     def _atom_columns(self) -> dict[str, Any]:
-        """The table's columns that say what an atom is, from its topology."""
+        """The table's columns that describe atoms, from its topology."""
         assert self._table is not None
         stored = self._table.metadata.get(topology.KEY)
         names = set(layout.ATOMS) & set(self._schema.names)
@@ -197,7 +197,7 @@ class FrameWriter:
         )
 
     def commit(self, token: str | None = None) -> Commit | None:
-        """Makes the written frames durable and visible; None if there are none."""
+        """Makes the written frames durable and visible; returns None without frames."""
         if self._writer is None or self._behind is None or not self._pending_frames:
             return None
         batch, self._batch = self._batch, None
@@ -208,7 +208,6 @@ class FrameWriter:
         return self._writer.commit(token=token)
 
     def discard(self) -> None:
-        """Discards the frames since the last commit."""
         self.next_frame -= self._pending_frames
         self._batch, self._pending_frames = None, 0
         if self._writer is not None and self._behind is not None:

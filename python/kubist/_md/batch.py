@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
 Array = np.ndarray[Any, Any]
 
-# Rows of a batch: it is laid out in a fraction of a second, while the next is read.
+# Rows of a batch, which is written in a fraction of a second while the next is read.
 ROWS = 1 << 20
 
 
@@ -46,7 +46,7 @@ class FrameBatch:
     room
         The maximum number of frames.
     sparse
-        Frames may lack some of these vectors: they are null there.
+        Frames may lack some of these vectors, which are null there.
     constants
         Columns with one value per atom, the same in all frames.
 
@@ -87,7 +87,6 @@ class FrameBatch:
 
     @property
     def is_full(self) -> bool:
-        """Whether it has the maximum number of frames."""
         return len(self) == self._room
 
     def add(

@@ -19,10 +19,10 @@ if TYPE_CHECKING:
 Array = np.ndarray[Any, Any]
 Select = Callable[[str, topology.Topology], Array]
 
-# Rows per query: their arrays take a few hundred megabytes at most.
+# Rows per query, whose arrays take a few hundred megabytes at most.
 ROWS_AT_ONCE = 4_000_000
-# Maximum number of atoms in a condition that uses the secondary index. Reading all rows between
-# them is faster from 200 atoms (warm) or 300 (cold) of 52,323 atoms in 250 frames.
+# Maximum number of atoms in a condition that uses the secondary index. Above 200 atoms (warm) or
+# 300 (cold) of 52,323 atoms in 250 frames, reading all rows between them is faster.
 NAMED_ATOMS = 256
 
 
@@ -94,7 +94,6 @@ class Frames:
 
     @property
     def topology(self) -> topology.Topology:
-        """The stored topology of the selected atoms."""
         stored = self.snapshot.metadata.get(topology.KEY)
         known = topology.Topology.minimal(self.total_atoms)
         if stored is not None:
@@ -169,7 +168,7 @@ class Frames:
         what
             ``positions``, ``velocities`` or ``forces``.
         atoms
-            Ascending positions in the selection; None: all of it.
+            Ascending positions in the selection; None: the whole selection.
 
         Raises
         ------
@@ -198,7 +197,7 @@ class Frames:
         slot_of_frame[frames] = np.arange(len(frames)) * len(atoms)
         place_of_atom = np.full(self.total_atoms, -1, np.int32)
         place_of_atom[atoms] = np.arange(len(atoms))
-        # Rows are copied while the engine reads further ones.
+        # Rows are copied while the engine reads the next ones.
         for batch in result._batches():
             put, beyond = _kubist.put_frames(
                 batch, slot_of_frame, place_of_atom, filled, list(arrays.values())
@@ -220,7 +219,7 @@ class Frames:
         if len(frames) < high - low + 1:
             conditions.append(f"frame IN ({', '.join(map(str, frames.tolist()))})")
         elif len(frames) < len(self):
-            # No condition for all frames: the secondary index then needs no walk over the tree.
+            # A condition on all frames would make the secondary index visit the tree.
             box["frame"] = (low, high)
         if len(atoms) < self.total_atoms:
             if len(atoms) > NAMED_ATOMS:

@@ -2,13 +2,13 @@
 
 It has one row per atom and frame: ``atom`` and ``frame`` (from 0), ``time``, the position and, if
 present, velocity and force. Values of a whole frame (unit cell, the solver's step) are in the row
-of atom 0, and null in the others, where they take no space. The number of atoms (``trajectory``)
-and the ``topology`` are in the table's metadata.
+of atom 0, and null in the others, where they take no space. The table's metadata has the number of
+atoms (``trajectory``) and the ``topology``.
 
 The dimensions are frame, x, y and z. Space occupies the lowest quarter of its domain, so the curve
-divides frames twice more than space. Zones then have few frames, which suits readers of frames,
-and still a small region. The capacity of a cube is about the number of rows of a leaf, so few rows
-are above the leaves. The identity is the atom: samples are whole atoms.
+divides frames twice more than space. Zones then have few frames and still a small region, which
+suits readers of frames. The capacity of a cube is about the rows of a leaf, so few rows are above
+the leaves. The identity is the atom: samples are whole atoms.
 """
 
 from __future__ import annotations
@@ -36,16 +36,16 @@ DIMENSIONS = ("frame", *POSITION)
 # Ratio of the domain of space to the extent of the atoms: it is halved twice before it divides
 # atoms. With a larger ratio the engine would learn another grid from the first commit.
 FRAMES_FIRST = 4
-# Margin for atoms that move outside of the first frame, as a fraction of its extent. With a larger
-# one, border cells have few atoms and inner cells many.
+# Margin for atoms that leave the first frame, as a fraction of its extent. A larger margin leaves
+# few atoms in border cells.
 DRIFT = 1 / 32
-# Maximum number of rows of a leaf. Below the two levels that divide frames only, the next level
-# has a sixteenth of it.
+# Maximum number of rows of a leaf. The next level, below the two that only divide frames, has a
+# sixteenth of it.
 LEAF_ROWS = 1 << 16
 CAPACITIES = (2048, 16384)
 """Capacities of a cube: the minimum, and the one for an unknown number of frames."""
 
-# Names that MDAnalysis and the engine have in common; in SI and the engine, `A` is the ampere.
+# MDAnalysis and the engine share these names; in SI and the engine, `A` is the ampere.
 UNITS: Mapping[str, str] = {
     "time": "ps",
     **dict.fromkeys(POSITION, "Angstrom"),
@@ -78,11 +78,11 @@ def schema(velocities: bool, forces: bool, sparse: Collection[str] = ()) -> pa.S
 
 
 ATOMS = {"name": "names", "resname": "resnames", "resid": "resids", "element": "elements"}
-"""Columns that say what an atom is, and their attributes of a topology."""
+"""Columns that describe atoms, and their attributes of a topology."""
 
 
 def atom_columns(topology: Topology) -> dict[str, pa.Array]:
-    """One value per atom: texts as dictionaries, numbers of residues as integers."""
+    """One value per atom: strings as dictionaries, numbers of residues as integers."""
     import numpy as np
     import pyarrow as pa
 
@@ -124,7 +124,7 @@ def domains(positions: Array, frames: int | None) -> dict[str, tuple[float, floa
     for name, values in zip(POSITION, positions.T, strict=True):
         finite = values[np.isfinite(values)]
         low, high = (float(finite.min()), float(finite.max())) if len(finite) else (0.0, 0.0)
-        # Atoms in one plane, or a single atom: use an extent of 1 Angstrom.
+        # Use 1 Angstrom for atoms in one plane, or for a single atom.
         extent = max(high - low, 1.0)
         begin = low - DRIFT * extent
         domain[name] = (begin, begin + FRAMES_FIRST * (1 + 2 * DRIFT) * extent)

@@ -1,8 +1,8 @@
 """Topologies in a table's metadata: names, elements, residues, bonds, ...
 
-They depend on no library. An attribute has MDAnalysis' name for it (``names``, ``elements``,
-``resids``, ``bonds``) and one value per atom, residue or segment. Texts are stored as a list of
-distinct texts and their codes, numbers as bytes; both are deflated. The 47,681 atoms of a GRO file
+They depend on no library. An attribute has its MDAnalysis name (``names``, ``elements``,
+``resids``, ``bonds``) and one value per atom, residue or segment. Strings are stored as a list of
+distinct strings and their codes, numbers as bytes, both deflated. The 47,681 atoms of a GRO file
 take 168 kB.
 """
 
@@ -23,7 +23,7 @@ Array = np.ndarray[Any, Any]
 # The key in a table's metadata.
 KEY = "topology"
 VERSION = 1
-# Limit against decompression bombs; no attribute of a valid table is larger.
+# Limit against decompression bombs; valid tables have no larger attribute.
 MOST_BYTES = 2**32
 
 
@@ -39,8 +39,6 @@ class Attribute:
 
 @dataclass
 class Topology:
-    """The atoms of a trajectory, their residues and segments."""
-
     atoms: int
     residue_of_atom: Array
     segment_of_residue: Array
@@ -71,7 +69,6 @@ class Topology:
         return Topology(len(atoms), residue_of_atom, segment_of_residue, attributes)
 
     def to_json(self) -> dict[str, Any]:
-        """The form in a table's metadata."""
         return {
             "version": VERSION,
             "atoms": self.atoms,
@@ -107,7 +104,6 @@ class Topology:
         return topology
 
     def _check(self) -> None:
-        """Checks that all indexes are in range."""
         counts = {
             "atom": self.atoms,
             "residue": len(self.segment_of_residue),

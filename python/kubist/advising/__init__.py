@@ -1,7 +1,7 @@
 """Advice on the design of a table: `kubist.advise`.
 
-Designs are built from samples of the data, the workload is measured on them, and times are
-extrapolated to the whole data.
+It builds designs from samples of the data, measures the workload on them, and extrapolates times to
+the whole data.
 """
 
 from __future__ import annotations
@@ -45,15 +45,15 @@ def advise(
     data
         A table, or files, a folder or a pattern, as for `kubist.ingest`.
     workload
-        A TOML file (docs/workloads.md), or a `kubist.workloads.Workload`. None: it is proposed from
-        the columns, and printed.
+        A TOML file (docs/workloads.md), or a `kubist.workloads.Workload`. None: proposed from the
+        columns, and printed.
     seconds
-        About how long the search may take, as seconds or ``"2 min"``. The best design so far is
-        returned when the time is over.
+        About how long the search may take, as seconds or ``"2 min"``; it then returns the best
+        design so far.
     rows
         Rows of the larger sample.
     seed
-        Of the sample and of the questions.
+        The seed of the sample and of the queries.
     progress
         Called repeatedly with a line of text. None: shown on a terminal.
 
@@ -65,7 +65,7 @@ def advise(
     Raises
     ------
     InvalidInput
-        The data has no rows, or the workload names a column that it does not have.
+        The data has no rows, or lacks a column of the workload.
     """
     from .data import sampled
     from .proposing import propose

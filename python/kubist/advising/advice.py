@@ -15,14 +15,14 @@ if TYPE_CHECKING:
     from .predicting import Predicted
 
 SHOWN = 8
-"""Designs that are printed."""
+"""Designs to print."""
 
 
 @dataclass(frozen=True, slots=True)
 class Advised:
     """A design with its predicted cost on the whole data.
 
-    Times are seconds, and warm: the data is in the memory of this machine.
+    Times are in seconds, with the data in the memory of this machine.
     """
 
     design: Design
@@ -37,14 +37,14 @@ class Advised:
     remote_seconds: float
     """Mean time of a query on an object store with requests of 30 ms and 100 MB/s."""
     remote_dollars: float
-    """Requests of 1,000 queries on Amazon S3."""
+    """The price of the requests of 1,000 queries on Amazon S3."""
     measured_rows: int
     """Rows of the largest trial."""
 
 
 @dataclass(frozen=True, slots=True)
 class Advice:
-    """Designs of a table for a workload, the best first. ``print(advice)`` shows all of it."""
+    """Designs of a table for a workload, the best first; ``print(advice)`` shows them."""
 
     data: str
     rows: int

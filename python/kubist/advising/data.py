@@ -1,4 +1,4 @@
-"""A sample of the data: a table, or files of any format that `kubist.ingest` reads."""
+"""A sample of a table, or of files of any format that `kubist.ingest` reads."""
 
 from __future__ import annotations
 
@@ -22,22 +22,22 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
 FILES = 16
-"""Files of a long series from which rows are read."""
+"""Files of a long series that are sampled."""
 STEPS = 16
-"""Steps of a file from which rows are read."""
+"""Steps of a file that are sampled."""
 
 
 @dataclass(frozen=True, slots=True)
 class Data:
-    """A sample of rows, and the facts that an advice needs.
+    """A sample of rows, and the properties of the data.
 
     Attributes:
         rows: The sample.
         total: The number of all rows.
-        is_exact: Whether ``total`` was counted, and not extrapolated from the files that were read.
+        is_exact: Whether ``total`` is exact, and not extrapolated from the sampled files.
         location: As the user named it.
         is_table: Whether it is a table; otherwise files.
-        dimensions, identity: As the format or the table has them; empty if it has none.
+        dimensions, identity: From the format or the table; empty if it has none.
         notes: How the sample was taken.
     """
 
@@ -114,14 +114,14 @@ def _of_files(location: str, rows: int, seconds: float, seed: int) -> Data:
 
 
 def _spread(items: Sequence[Any], count: int) -> list[Any]:
-    """Items at equal distances, with the first and the last."""
+    """Evenly spaced items, with the first and the last."""
     return [items[i] for i in sorted(set(np.linspace(0, len(items) - 1, count).astype(int)))]
 
 
 def _of_source(
     source: Source, quota: int, seconds: float, random: np.random.Generator
 ) -> tuple[list[pa.Table], int, bool]:
-    """Random rows of a file, the number of rows that were read, and whether that was all of it."""
+    """Random rows of a file, the number of rows read, and whether these are all rows."""
     if source.format == "parquet":
         return _of_parquet(source, quota, random)
     steps = list(source.steps(lambda _label: None))
@@ -134,7 +134,7 @@ def _of_source(
             seen += part.num_rows
             kept = part.num_rows
             if seen > quota:
-                # Later parts give as many rows as earlier ones: memory stays bounded.
+                # Later parts give as many rows as earlier ones, so memory stays bounded.
                 kept = min(part.num_rows, max(quota // len(picked), 1))
             parts.append(part.take(np.sort(random.choice(part.num_rows, kept, replace=False))))
             if time.monotonic() > end:
@@ -151,7 +151,6 @@ def _parts(read: Iterator[pa.Table], where: Path) -> Iterator[pa.Table]:
 def _of_parquet(
     source: Source, quota: int, random: np.random.Generator
 ) -> tuple[list[pa.Table], int, bool]:
-    """Rows of random row groups."""
     from pyarrow import parquet
 
     parts, seen = [], 0

@@ -1,4 +1,4 @@
-"""Designs of a table: what a user chooses at its creation."""
+"""Designs of a table: the options at its creation."""
 
 from __future__ import annotations
 
@@ -15,16 +15,16 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
 CAPACITY = 2048
-"""The default."""
+"""The default capacity."""
 CAPACITIES = (512, 8192, 32_768)
 COMPRESSIONS = ("fast", "small")
 MOST_COLUMNS = 6
-"""Columns of boxes from which sets of dimensions are formed."""
+"""Columns of boxes that form sets of dimensions."""
 
 
 @dataclass(frozen=True, slots=True)
 class Design:
-    """Options of `kubist.create` that decide how fast a table is."""
+    """Options of `kubist.create` that affect the speed of a table."""
 
     dimensions: tuple[str, ...]
     lookup: tuple[str, ...] = ()
@@ -55,7 +55,7 @@ class Design:
 
 @dataclass(frozen=True, slots=True)
 class Uses:
-    """The columns that a workload constrains, with the weight of the queries that do.
+    """The columns that a workload constrains, with the weight of those queries.
 
     Attributes:
         ranges: By ranges.
@@ -66,7 +66,7 @@ class Uses:
     values: dict[str, float]
 
     def of(self, columns: Iterable[str]) -> Uses:
-        """The uses of columns that exist: a condition may have names of functions."""
+        """The uses of existing columns, because a condition may have names of functions."""
         known = set(columns)
         kept = [
             {n: w for n, w in uses.items() if n in known} for uses in (self.ranges, self.values)
@@ -106,8 +106,8 @@ def can_be_dimension(kind: pa.DataType) -> bool:
 def first_round(workload: Workload, rows: pa.Table, suggested: Sequence[str]) -> list[Design]:
     """Sets of dimensions, each with and without secondary indexes.
 
-    All sets of up to four of the columns with ranges, all of these columns together, each column
-    with values, and the dimensions that the format suggests.
+    These are all sets of up to four of the columns with ranges, all of these columns together, each
+    column with values, and the dimensions that the format suggests.
     """
     kinds = {field.name: field.type for field in rows.schema}
     found = uses(workload).of(kinds)
@@ -131,7 +131,6 @@ def first_round(workload: Workload, rows: pa.Table, suggested: Sequence[str]) ->
 
 
 def variants(design: Design) -> list[Design]:
-    """The same dimensions with other capacities and domains."""
     others = [replace(design, capacity=capacity) for capacity in CAPACITIES]
     return [*others, replace(design, quantile=True)]
 

@@ -19,14 +19,14 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
 DRAWS = 8
-"""Questions of each query."""
+"""Queries drawn from each query of the workload."""
 REPEATS = 3
-"""The fastest answer counts: the first one also loads the index."""
+"""The fastest repeat counts, because the first one also loads the index."""
 
 
 @dataclass(frozen=True, slots=True)
 class Asked:
-    """One question of a query on a table, with its time in seconds and its cost."""
+    """A query on a table, with its time in seconds and its cost."""
 
     query: str
     seconds: float
@@ -35,8 +35,6 @@ class Asked:
 
 @dataclass(frozen=True, slots=True)
 class Trial:
-    """A design that was built from a sample."""
-
     design: Design
     rows: int
     build_seconds: float
@@ -49,17 +47,16 @@ class Trial:
 
 
 def questions(workload: Workload, rows: pa.Table, seed: int = 0) -> list[Question]:
-    """The questions of all trials: the same for each design."""
     draws = Draws(workload, rows, seed)
     return [draws.of(query) for query in workload.queries for _ in range(DRAWS)]
 
 
 def measure(design: Design, rows: pa.Table, asked: Sequence[Question], folder: Path) -> Trial:
-    """Builds a table in a folder, asks the questions, and deletes the table."""
+    """Builds a table in a folder, runs the queries, and deletes the table."""
     path = folder / "trial.kubist"
     begin = time.perf_counter()
     try:
-        # With identities, equal rows would be in a sample together; times do not depend on that.
+        # No identity, because it affects samples, but not times.
         table = _create.create(path, rows, **design.options())
         built = time.perf_counter() - begin
         with table:

@@ -1,9 +1,9 @@
 """Predicts times of queries on the whole data from trials on samples.
 
 The time of a query on this machine is linear in its cost: cubes visited, rows decoded, rows
-returned, bytes read. The constants come from all trials together, by least squares of relative
-errors. Costs are extrapolated to the whole data: the answer grows with the rows, and what is read
-beyond it by the power that two sizes of the sample show.
+returned, bytes read. Least squares of relative errors over all trials give the constants. To
+extrapolate, the result grows with the rows, and the excess of rows read by the power that two
+sizes of the sample show.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from .measuring import Asked, Trial
 
 @dataclass(frozen=True, slots=True)
 class Predicted:
-    """A time with its interval of 95 %, and the cost, of one query on the whole data."""
+    """The time with its 95 % interval, and the cost, of one query on the whole data."""
 
     seconds: float
     low: float
@@ -38,7 +38,6 @@ def _features(cost: Answered) -> list[float]:
 
 
 def fitted(asked: Sequence[Asked]) -> Speed:
-    """The constants of this machine, from the questions of trials."""
     return fit([_features(one.cost) for one in asked], [one.seconds for one in asked])
 
 
@@ -52,7 +51,7 @@ def predict(query: str, small: Trial | None, large: Trial, total: int, speed: Sp
     now = _mean(here)
     measured = float(np.mean([one.seconds for one in here]))
     modelled = float(np.mean([speed.time(_features(one.cost)) for one in here]))
-    # The model gives the growth; the level is measured.
+    # The model gives only the growth; the level is measured.
     level = measured / modelled
     powers = _powers(_mean(small.of(query)), now, large.rows / small.rows) if small else {}
     cost = _grown(now, powers, growth)
@@ -81,7 +80,7 @@ def _mean(asked: Sequence[Asked]) -> dict[str, float]:
 
 
 def _powers(small: Mapping[str, float], now: Mapping[str, float], ratio: float) -> dict[str, float]:
-    """The powers of the number of rows by which the excess of rows, the cubes and trips grow."""
+    """The powers of the rows by which the excess of rows, the cubes and the trips grow."""
     excess = [max(of["read"] - of["rows"], 1.0) for of in (small, now)]
     powers = {"read": math.log(excess[1] / excess[0]) / math.log(ratio)}
     for name in ("cubes", "trips"):
@@ -106,7 +105,6 @@ def _as_cost(cost: Mapping[str, float]) -> Answered:
 
 
 def mean_time(workload: Workload, predicted: Mapping[str, Predicted]) -> Predicted:
-    """The mean over a workload, by its weights."""
     pairs = list(zip(workload.shares, (predicted[q.name] for q in workload.queries), strict=True))
 
     def mean(name: str) -> float:

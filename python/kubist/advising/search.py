@@ -1,7 +1,7 @@
 """The search for a design: rounds of trials, each with fewer and better designs.
 
-It begins with sets of dimensions and secondary indexes on a small sample, and goes on with the best
-ones on a larger sample, with other capacities, domains and compressions.
+It starts with sets of dimensions and secondary indexes on a small sample, and continues with the
+best designs on a larger sample, with other capacities, domains and compressions.
 """
 
 from __future__ import annotations
@@ -33,18 +33,16 @@ SMALL = 60_000
 KEPT = 5
 """Designs of the first round that are measured on the larger sample."""
 TIE = 0.05
-"""Designs whose times differ less are equal: the one with fewer bytes is better."""
+"""Designs whose times differ less are equal; the smaller one is then better."""
 LATENCY, BYTES_PER_SECOND = 0.03, 100e6
-"""Of an object store: seconds of a request, and its rate."""
+"""Seconds of a request to an object store, and its rate."""
 GET = 0.0004 / 1000
-"""The price in US dollars of a request to read from Amazon S3 Standard in us-east-1, as of 2025:
+"""The price in US dollars of a read request to Amazon S3 Standard in us-east-1, as of 2025:
 <https://aws.amazon.com/s3/pricing/>
 """
 
 
 class Search:
-    """One search, with its trials by design and size of the sample."""
-
     def __init__(
         self, data: Data, workload: Workload, limit: float, shown: Progress, seed: int
     ) -> None:
@@ -76,7 +74,7 @@ class Search:
             self._round("growth", finalists, small=True, until=1.2)
 
     def _round(self, name: str, designs: Sequence[Design], *, small: bool, until: float) -> None:
-        """Measures designs until a share of the time is over; at least one of each round."""
+        """Measures designs until a fraction of the time is over; at least one in each round."""
         end = self._begin + until * (self._limit - self._begin)
         rows = self._small if small else self._large
         for number, design in enumerate(designs):
@@ -95,7 +93,6 @@ class Search:
             self._trials[design, small] = trial
 
     def _ranked(self, *, small: bool) -> list[Design]:
-        """Designs of trials of one size by the predicted mean time."""
         speed = self._speed()
         found = [design for design, size in self._trials if size is small]
         return sorted(found, key=lambda design: self._mean(design, speed).seconds)
@@ -119,14 +116,14 @@ class Search:
         return mean_time(self._workload, self._predicted(design, speed))
 
     def advice(self, begin: float, is_proposed: bool) -> Advice:
-        """Runs the search. ``begin`` is the time when the user's call began."""
+        """Runs the search. ``begin`` is the start time of the user's call."""
         self._run()
         speed = self._speed()
         designs = dict.fromkeys(design for design, _ in self._trials)
         advised = sorted(
             (self._advised(design, speed) for design in designs), key=lambda one: one.seconds
         )
-        # Of equal designs the smaller one is first; only designs of the larger sample can win.
+        # The smaller of equal designs is first; only designs of the larger sample can win.
         large = max(one.measured_rows for one in advised)
         winners = [
             one
@@ -181,7 +178,7 @@ class Search:
         return notes
 
     def _reasons(self, advised: Sequence[Advised]) -> list[str]:
-        """Sentences about the best design and those that lack or add a part of it."""
+        """Sentences about the best design and about designs that lack or add a part."""
         best = advised[0]
         of = best.design
         used = uses(self._workload).of(self._large.column_names)

@@ -51,9 +51,9 @@ __all__ = [
 
 
 def filter(function: Callable[[Any], Any], items: Iterable[Any]) -> Iterable[Any]:
-    """Filters ``d.items()`` as `StorageDict.filter` does, and anything else as Python does.
+    """Filters ``d.items()`` as `StorageDict.filter` does, and other iterables as Python does.
 
-    For programs written for Hecuba: ``from kubist.hecuba import filter``.
+    Programs for Hecuba import it: ``from kubist.hecuba import filter``.
     """
     if isinstance(items, (Items, StorageDict, Part, FilteredPart)):
         return items.filter(function)

@@ -1,7 +1,7 @@
 """Comparisons of Python as conditions of Kubist that select the same rows.
 
-Python and SQL differ for None and NaN. Here, a condition is true exactly where Python's value is
-true. Where Python would raise, because it orders None, the condition is not true.
+Python and SQL differ for None and NaN. A condition here is true exactly where Python's value is
+true, and not true where Python would raise because it cannot order None.
 """
 
 from __future__ import annotations
@@ -20,10 +20,10 @@ MOST_BITS = 126
 """Kubist computes integers in 128 bits."""
 
 SLACK = 1e-9
-"""The relative error allowed to squares and roots, which is far above their rounding."""
+"""The relative error allowed to squares and roots, far above their rounding."""
 
 MOST_VALUES = 50_000
-"""Longer lists are judged in Python."""
+"""Python evaluates longer lists."""
 
 TRUE, FALSE = "TRUE", "FALSE"
 
@@ -53,7 +53,7 @@ class Term:
 
 @dataclass(frozen=True)
 class Condition:
-    """A condition that is true where Python's is; perhaps for more rows if it is not exact."""
+    """A condition that is true where Python's is, and for more rows if it is not exact."""
 
     sql: str
     exact: bool = True
@@ -64,7 +64,6 @@ def column(name: str, family: str) -> Term:
 
 
 def constant_term(value: Any) -> Term:
-    """A number as a part of arithmetic."""
     if isinstance(value, bool):
         value = int(value)
     if isinstance(value, int):
@@ -77,7 +76,7 @@ def constant_term(value: Any) -> Term:
 
 
 def arithmetic(op: str, left: Term, right: Term) -> Term:
-    """The sum, difference or product of two terms, which both engines compute equally."""
+    """The sum, difference or product of two terms, if Kubist and Python compute it equally."""
     if not (left.numeric and right.numeric):
         raise Unreadable
     if left.approximate or right.approximate:
@@ -108,7 +107,7 @@ def root(terms: Sequence[Term]) -> Term:
 
 
 def compare(left: Term, op: str, right: Any, want: bool) -> Condition:
-    """Whether ``left op right`` is ``want``; right is a term or a value of Python."""
+    """Whether ``left op right`` is ``want``; right is a term or a Python value."""
     if isinstance(right, Term):
         return _of_terms(left, op, right, want)
     if right is None:
@@ -125,7 +124,6 @@ def is_none(term: Term, want: bool) -> Condition:
 
 
 def truth(term: Term, want: bool) -> Condition:
-    """Whether ``bool(term)`` is ``want``."""
     if term.approximate or term.family in ("array", "object"):
         raise Unreadable
     empty = {"int": "0", "float": "0", "text": "''", "bytes": "X''"}.get(term.family)
@@ -141,7 +139,6 @@ def truth(term: Term, want: bool) -> Condition:
 
 
 def is_in(term: Term, values: Any, want: bool) -> Condition:
-    """Whether the term is in a list, a set, a dictionary or a range."""
     if term.approximate:
         raise Unreadable
     if isinstance(values, range):
@@ -149,7 +146,7 @@ def is_in(term: Term, values: Any, want: bool) -> Condition:
             raise Unreadable
         first = compare(term, ">=", values.start, want)
         last = compare(term, "<", values.stop, want)
-        # With None, Python's `in` is false, and its negation true.
+            # Python's `in` is false for None, and its negation true.
         return both([first, last]) if want else either([first, last, is_none(term, True)])
     if not isinstance(values, (list, tuple, set, frozenset, dict)) or len(values) > MOST_VALUES:
         raise Unreadable
@@ -163,14 +160,12 @@ def is_in(term: Term, values: Any, want: bool) -> Condition:
 
 
 def call(name: str, term: Term, text: str, want: bool) -> Condition:
-    """Whether ``starts_with``, ``ends_with`` or ``contains`` of a text is ``want``."""
     if term.family != "text" or not isinstance(text, str):
         raise Unreadable
     return Condition(f"{'' if want else 'NOT '}{name}({term.sql}, {literal(text)})")
 
 
 def is_integer(term: Term, want: bool) -> Condition:
-    """Whether ``float.is_integer`` is ``want``."""
     if term.family != "float" or term.approximate:
         raise Unreadable
     if want:
@@ -179,7 +174,7 @@ def is_integer(term: Term, want: bool) -> Condition:
 
 
 def both(parts: Sequence[Condition | None]) -> Condition:
-    """All of them; None is a part that cannot be read, which makes the result inexact."""
+    """All parts; None stands for an unreadable part, which makes the result inexact."""
     readable = [part for part in parts if part is not None and part.sql != TRUE]
     exact = all(part is not None and part.exact for part in parts)
     if any(part.sql == FALSE for part in readable):
@@ -188,7 +183,6 @@ def both(parts: Sequence[Condition | None]) -> Condition:
 
 
 def either(parts: Sequence[Condition | None]) -> Condition:
-    """At least one of them."""
     if any(part is None for part in parts):
         return Condition(TRUE, False)
     readable = [part for part in parts if part is not None and part.sql != FALSE]
@@ -279,7 +273,7 @@ def _of_integer(left: Term, asked: str, value: Any, nan_matches: bool) -> str:
 
 
 def _decided(asked: str, sign: int) -> str:
-    """A comparison with a number beyond all others; sign is that of the difference to it."""
+    """A comparison with a number beyond all others; ``sign`` is that of the difference to it."""
     true = {"<": sign < 0, "<=": sign < 0, ">": sign > 0, ">=": sign > 0, "=": False, "<>": True}
     return TRUE if true[asked] else FALSE
 
@@ -291,7 +285,7 @@ def _of_float(left: Term, asked: str, value: Any, nan_matches: bool) -> str:
     if math.isnan(value):
         return TRUE if nan_matches else FALSE
     found = f"{left.sql} {asked} {literal(value)}"
-    # `asked` was complemented for a negation, and Python's comparison with NaN is false.
+    # A negation complemented `asked`, and Python's comparison with NaN is false.
     return f"({found} OR isnan({left.sql}))" if nan_matches else found
 
 
@@ -307,14 +301,13 @@ def _of_approximate(left: Term, op: str, value: float, want: bool) -> Condition:
 
 
 def _equal_literal(term: Term, value: Any) -> str | None:
-    """The literal of ``term = value``, if that is all there is to it."""
+    """The literal of ``term = value``, if the comparison is only this."""
     found = compare(term, "=", value, True).sql
     start = f"{term.sql} = "
     return found[len(start) :] if found.startswith(start) else None
 
 
 def literal(value: Any) -> str:
-    """A value as a literal of Kubist."""
     match value:
         case bool():
             return "TRUE" if value else "FALSE"
@@ -353,7 +346,6 @@ def _same_kind(family: str, value: Any) -> bool:
 
 
 def _plain(value: Any) -> Any:
-    """A scalar of NumPy as a value of Python."""
     if isinstance(value, np.generic):
         return value.item()
     return bytes(value) if isinstance(value, bytearray) else value

@@ -31,7 +31,7 @@ class Config:
     """The first part of names without a dot; the environment variable ``EXECUTION_NAME``."""
 
     write_buffer_size: int = 10_000
-    """A dictionary commits when so many keys wait."""
+    """The number of waiting keys at which a dictionary commits."""
 
     splits_per_node: int = 32
     """The number of parts that ``split()`` returns."""
@@ -41,7 +41,7 @@ config = Config()
 
 
 def full_name(name: str) -> str:
-    """Returns ``group.name`` in lower case; the group is `Config.execution_name` if missing."""
+    """Returns ``group.name`` in lower case; the default group is `Config.execution_name`."""
     if not isinstance(name, str):
         raise TypeError(f"a name must be a string, not {name!r}")
     group, dot, rest = name.partition(".")
@@ -54,9 +54,8 @@ def full_name(name: str) -> str:
 
 
 def location_of(name: str) -> str:
-    """Returns the location of the table of a full name."""
     group, _, rest = name.partition(".")
-    # Options of the storage follow a question mark, and come last.
+    # Options of the storage follow a question mark at the end.
     home, mark, options = str(config.location).partition("?")
     between = "__" if home.startswith("cassandra:") else "/"
     return f"{home.rstrip('/')}/{group}{between}{rest}{mark}{options}"

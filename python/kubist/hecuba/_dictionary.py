@@ -20,20 +20,20 @@ from ._views import Filtered, Items, Keys, Values, reading_of
 from ._writes import Key
 
 SHOWN = 1000
-"""``repr`` shows so many items."""
+"""The number of items that ``repr`` shows."""
 
 
 class StorageDict(IStorage, MutableMapping[Any, Any]):
     """A dictionary whose items are rows of a Kubist table.
 
-    A subclass describes its keys and values in its docstring. Without a name it is in memory;
-    `make_persistent`, or a name, gives it a table.
+    A subclass describes its keys and values in its docstring. The dictionary is in memory until a
+    name, here or in `make_persistent`, gives it a table.
 
     Parameters
     ----------
     name
-        ``group.name`` or ``name``; the group is then ``config.execution_name``. The dictionary of
-        this name is opened, or created. None: in memory.
+        ``group.name`` or ``name``; the default group is ``config.execution_name``. Opens or creates
+        the dictionary of this name. None: in memory.
     primary_keys, columns
         The keys and values as pairs of a name and a type, if there is no docstring.
     indexed_on
@@ -81,7 +81,7 @@ class StorageDict(IStorage, MutableMapping[Any, Any]):
     def make_persistent(self, name: str) -> None:
         """Moves the dictionary from memory into the table of a name, and commits.
 
-        If a dictionary of this name exists, its items stay; equal keys get the new values.
+        A dictionary of this name keeps its items; equal keys get the new values.
 
         Raises
         ------
@@ -111,7 +111,7 @@ class StorageDict(IStorage, MutableMapping[Any, Any]):
         self._unregister()
 
     def sync(self) -> None:
-        """Commits the writes that wait, of this dictionary and all others of the process.
+        """Commits the waiting writes of all dictionaries and objects of the process.
 
         The writes of one dictionary are committed all or none.
         """
@@ -150,8 +150,8 @@ class StorageDict(IStorage, MutableMapping[Any, Any]):
         ----------
         function
             A lambda, or a function of one ``return``. Its argument has the keys and values as
-            attributes: ``lambda x: x.pid < 100 and 0.1 <= x.time < 0.2``. The index evaluates the
-            parts that it can, and Python the rest. ``random() < 0.01`` is a uniform sample.
+            attributes: ``lambda x: x.pid < 100 and 0.1 <= x.time < 0.2``. The index evaluates
+            what it can, and Python the rest. ``random() < 0.01`` is a uniform sample.
 
         Raises
         ------
@@ -163,11 +163,11 @@ class StorageDict(IStorage, MutableMapping[Any, Any]):
         return Filtered(self, function)
 
     def explain(self, function: Callable[[Any], Any]) -> Reading:
-        """Returns the parts of a filter that the index and Python evaluate; print it."""
+        """Returns which parts of a filter the index and Python evaluate; print it."""
         return reading_of(function, self)
 
     def split(self, parts: int | None = None) -> Iterator[Part]:
-        """Yields disjoint parts that together have all items of this moment.
+        """Yields disjoint parts that together have all current items.
 
         Parameters
         ----------
@@ -263,7 +263,7 @@ class StorageDict(IStorage, MutableMapping[Any, Any]):
             field.encode("" if is_object else part, key=False)
 
     def _persisted(self, part: Any) -> Any:
-        """An object as its identity, with a table if it has none yet."""
+        """An object as its identity; it gets a table if it has none."""
         if not isinstance(part, IStorage):
             return part
         if part.storage_id is None:

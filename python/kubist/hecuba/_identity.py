@@ -1,7 +1,7 @@
 """Identities of dictionaries and objects, and the dictionary that lists them.
 
-An identity is the UUID of the full name. The dictionary ``hecuba.istorage`` has the name and the
-class of each identity, so that `getByID` finds them in another process.
+An identity is the UUID of the full name. The dictionary ``hecuba.istorage`` stores its name and
+class, so that `getByID` finds them in another process.
 """
 
 from __future__ import annotations
@@ -23,11 +23,11 @@ Own = TypeVar("Own", bound="IStorage")
 
 
 class AlreadyPersistentError(RuntimeError):
-    """The dictionary or object has a name already."""
+    """The dictionary or object already has a name."""
 
 
 class IStorage:
-    """What dictionaries and objects have in common: a name and an identity."""
+    """A dictionary or an object: it has a name and an identity."""
 
     _name: str | None = None
 
@@ -44,7 +44,7 @@ class IStorage:
         return None if self._name is None else identity_of(self._name)
 
     def getID(self) -> str | None:
-        """Returns the identity as text, as PyCOMPSs asks for it; None in memory."""
+        """Returns the identity as a string for PyCOMPSs; None in memory."""
         if self._name is None:
             return None
         commit_registry()
@@ -57,7 +57,7 @@ class IStorage:
         Raises
         ------
         NotATable
-            There is none.
+            The name is unknown.
         """
         if lookup(identity_of(full_name(alias))) is None:
             raise NotATable(f"there is no dictionary or object {full_name(alias)}")
@@ -96,24 +96,21 @@ class IStorage:
 
 
 def identity_of(name: str) -> uuid.UUID:
-    """Returns the identity of a full name."""
     return uuid.uuid5(uuid.NAMESPACE_DNS, name)
 
 
 def lookup(identity: uuid.UUID) -> tuple[str, str] | None:
-    """Returns the full name and the class of an identity; None if it is unknown."""
     found = _registry().get((str(identity),))
     return None if found is None else (found[0], found[1])
 
 
 def commit_registry() -> None:
-    """Commits the identities that wait."""
     for rows in list(_registries.values()):
         rows.writes.commit()
 
 
 def class_of(path: str) -> type[Any]:
-    """Imports a class by its module and name."""
+    """Imports a class by its path, ``module.name``."""
     module, _, name = path.rpartition(".")
     try:
         found = getattr(import_module(module), name)

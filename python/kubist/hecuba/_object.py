@@ -22,11 +22,11 @@ _SPEC = Spec.of([("storage_id", "str"), ("attribute", "str")], [("value", "str")
 
 
 class StorageObj(IStorage):
-    """An object whose attributes are rows of a table, one for each attribute.
+    """An object whose attributes are rows of a table.
 
-    A subclass lists its attributes in its docstring. Other attributes stay in this process. Without
-    a name the object is in memory; `make_persistent`, or a name, stores it. All objects of a class
-    in a group are in one table.
+    A subclass lists its attributes in its docstring; other attributes stay in this process. The
+    object is in memory until a name, here or in `make_persistent`, stores it. All objects of a
+    class in a group share one table.
 
     Examples
     --------
@@ -86,7 +86,7 @@ class StorageObj(IStorage):
         self._unregister()
 
     def sync(self) -> None:
-        """Commits the writes that wait, of this object and all others of the process."""
+        """Commits the waiting writes of all dictionaries and objects of the process."""
         self._persistent()
         commit_all()
 

@@ -16,7 +16,7 @@ def getByID(objid: str | uuid.UUID) -> Any:
     Raises
     ------
     NotATable
-        There is none.
+        The identity is unknown.
     SnapshotExpired
         The files of a part's snapshot were deleted.
     """

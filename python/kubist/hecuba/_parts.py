@@ -18,8 +18,6 @@ from ._views import Filtered, Items, Keys, Values
 
 
 class Whole(Protocol):
-    """The dictionary of a part."""
-
     _shape: Shape
 
     def _full_name(self) -> str: ...
@@ -28,7 +26,7 @@ class Whole(Protocol):
 
 
 class _OfSplit:
-    """Rows of a split of a dictionary's snapshot; the identity reopens it in any process."""
+    """Rows of a split of a dictionary's snapshot; any process can reopen it by its identity."""
 
     def __init__(self, whole: Whole, snapshot: Snapshot, split: Split) -> None:
         self._whole = whole
@@ -52,18 +50,18 @@ class _OfSplit:
         )
 
     def getID(self) -> str:
-        """Returns the identity, as PyCOMPSs asks for it."""
+        """Returns the identity for PyCOMPSs."""
         return self.storage_id
 
     @property
     def preferred_hosts(self) -> list[str]:
-        """The hosts that have most of its data, the best first."""
+        """The hosts with most of its data, the best first."""
         return self._split.preferred_hosts
 
     def filter(self, function: Callable[[Any], Any]) -> Filtered:
         """Returns the items for which a function is true; Python evaluates it.
 
-        ``d.filter(f).split()`` gives parts whose filter the index evaluates.
+        The index evaluates the filter of the parts of ``d.filter(f).split()``.
         """
         return Filtered(self, function)
 
@@ -90,7 +88,7 @@ class _OfSplit:
 
 
 class Part(_OfSplit, Mapping[Any, Any]):
-    """A part of a dictionary, from `StorageDict.split`: the items at the moment of the split."""
+    """A part of a dictionary, from `StorageDict.split`: the items at the time of the split."""
 
     def keys(self) -> Keys:
         """Returns the keys, in no order."""
@@ -108,7 +106,7 @@ class Part(_OfSplit, Mapping[Any, Any]):
         return (key for key, _ in self._read())
 
     def __getitem__(self, key: Any) -> Any:
-        # A part has no index of its own; the first key that is wanted loads it.
+        # A part has no index; the first lookup loads it.
         if self._loaded is None:
             self._loaded = dict(self._read())
         return self._loaded[key]
@@ -122,7 +120,6 @@ class FilteredPart(_OfSplit, Iterable[Any]):
 
 
 def part_of(identity: str) -> Part | FilteredPart:
-    """Opens the part of an identity."""
     try:
         said = json.loads(identity)
         kind = {each.__name__: each for each in (Part, FilteredPart)}[said["part"]]

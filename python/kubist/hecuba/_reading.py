@@ -1,4 +1,4 @@
-"""What a function selects: a condition for the index, a sample, and a rest for Python."""
+"""The parts of a filter: a condition for the index, a sample, and a rest for Python."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ _PURE = {
 
 @dataclass(frozen=True)
 class Reading:
-    """How a filter runs; from `StorageDict.explain`."""
+    """How a filter runs, from `StorageDict.explain`."""
 
     where: str | None
     """The condition that the index applies, as for `Table.query`."""
@@ -51,10 +51,9 @@ class Reading:
     """The fraction of ``random() < fraction``, as for `Table.query`."""
 
     python: str | None
-    """The part that Python evaluates for each row that is left, as source; None: nothing."""
+    """The source that Python evaluates for each remaining row; None: nothing."""
 
     rest: Callable[[Any], Any] | None
-    """The function that evaluates it."""
 
     def __str__(self) -> str:
         lines = [f"index:  {self.where or 'all rows'}"]
@@ -66,12 +65,12 @@ class Reading:
 
 
 def read(function: Callable[[Any], Any], spec: Spec) -> Reading | None:
-    """Returns what a function selects; None if it cannot be read.
+    """Returns how a function selects rows; None if its source cannot be read.
 
     Raises
     ------
     AttributeError
-        It uses a column that the dictionary does not have.
+        It uses a column that the dictionary lacks.
     TypeError
         It compares a column with a value of another type.
     """
@@ -97,7 +96,6 @@ class _Scope:
 
 
 def _scope(function: FunctionType) -> _Scope:
-    """The names that a function sees, with their values now."""
     code = function.__code__
     closure = {}
     for name, cell in zip(code.co_freevars, function.__closure__ or (), strict=True):
@@ -236,7 +234,6 @@ class _Reader:
         return conditions.truth(self._term(ast.Call(func, args, [])), want)
 
     def _term(self, node: ast.expr) -> Term:
-        """An expression over columns."""
         known, value = self._value(node)
         if known:
             return conditions.constant_term(value)
@@ -289,7 +286,7 @@ class _Reader:
         return Term(f"abs({term.sql})", term.family, term.bits + 1, term.approximate)
 
     def _column(self, node: ast.expr) -> Term | None:
-        """The column that ``x.name``, ``x[0]``, ``x.name[1]``, ... mean; None if it is none."""
+        """The column of ``x.name``, ``x[0]``, ``x.name[1]``, ...; None for another node."""
         match node:
             case ast.Attribute(ast.Name(self._row), name):
                 if name in self._fields:
@@ -337,7 +334,7 @@ class _Reader:
         raise Unreadable
 
     def _fraction(self, node: ast.expr) -> float | None:
-        """The fraction p of ``random() < p``; None if the node is something else."""
+        """The fraction p of ``random() < p``; None for another node."""
         match node:
             case ast.Compare(left, [ast.Lt() | ast.LtE()], [right]):
                 call, bound = left, right
@@ -358,7 +355,7 @@ class _Reader:
         known, value = self._value(func)
         if known:
             return bool(value == random.random)
-        # `random.random` where the name random is the function, after `from random import random`.
+        # `random.random`, where `from random import random` made random a function.
         match func:
             case ast.Attribute(ast.Name(name), "random"):
                 return bool(self._scope.names.get(name) == random.random)

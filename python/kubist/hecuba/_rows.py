@@ -1,12 +1,12 @@
-"""The table of a dictionary: its rows, the newest of each key, and the writes that wait.
+"""The table of a dictionary: its rows, the newest of each key, and the waiting writes.
 
-A table only grows, so a key that is written again has several rows. ``_version`` counts commits:
-each commit takes a number above those that it can see. The row of the highest version is the
-current one; ``_writer``, a random number of each writer, decides between two commits that did not
-see each other. A removed key has a current row that says ``_removed``.
+A table only grows, so a rewritten key has several rows. ``_version`` counts commits: each commit
+takes a number above all it can see, and the row of the highest version is current. ``_writer``, a
+random number of each writer, decides between two commits that did not see each other. The current
+row of a removed key says ``_removed``.
 
-The identity of a row is its key, so all rows of a key have the same priority. A sample has all of
-them or none.
+The identity of a row is its key, so all rows of a key have the same priority, and a sample has all
+or none.
 """
 
 from __future__ import annotations
@@ -33,13 +33,13 @@ from ._spec import REMOVED, VERSION, WRITER, Spec
 from ._writes import Key, Values, Writes, named, schema_of
 
 SMALL_TABLE = 200_000
-"""The current rows of smaller tables are found by reading the keys of all rows."""
+"""In smaller tables, the keys of all rows are read to find the current rows."""
 
 SMALL_RESULT = 20_000
-"""So are those of larger results. Of smaller ones, the keys are looked up."""
+"""The same for larger results; for smaller ones the keys are looked up."""
 
 AT_ONCE = 500
-"""The number of keys in one lookup."""
+"""Keys in one lookup."""
 
 
 class SchemaMismatch(RuntimeError):
@@ -48,7 +48,7 @@ class SchemaMismatch(RuntimeError):
 
 @dataclass(frozen=True)
 class Current:
-    """The keys of a snapshot that have several rows, with the version of the newest one."""
+    """The keys of a snapshot that have several rows, with their newest version."""
 
     token: str
     newest: dict[Any, tuple[int, int]]
@@ -56,7 +56,7 @@ class Current:
 
 
 class Rows:
-    """The rows of one dictionary; handles of one name in a process share it."""
+    """The rows of one dictionary, shared by the handles of its name in a process."""
 
     def __init__(
         self, name: str, location: str, table: Table, spec: Spec, before: Callable[[], None]
@@ -68,7 +68,7 @@ class Rows:
         self.writes = Writes(table, spec, before)
         self.dropped = False
         self._current: Current | None = None
-        # After the last handle is gone, and at the end of the process.
+        # Runs after the last handle is gone, and at the end of the process.
         weakref.finalize(self, self.writes.commit)
 
     def put(self, key: Key, values: Values | None) -> None:
@@ -77,7 +77,7 @@ class Rows:
         self.writes.put(key, values)
 
     def get(self, key: Key) -> Values | None:
-        """Returns the values of a key; None if there is none."""
+        """Returns the values of a key, or None."""
         self._check()
         with self.writes.lock:
             if key in self.writes.waiting:
@@ -102,13 +102,12 @@ class Rows:
         return self.table.snapshot()
 
     def count(self, snapshot: Snapshot) -> int:
-        """Returns the number of keys of a snapshot."""
         return self._of(snapshot).rows
 
     def scan(
         self, snapshot: Snapshot, where: str | None = None, sample: float | None = None
     ) -> Iterator[tuple[Key, Values]]:
-        """Yields the keys that have a current row under the condition, with its values."""
+        """Yields the keys whose current row meets the condition, with its values."""
         asked = snapshot.query(where=where, sample=sample, columns=self.writes.schema.names)
         return self._decoded(self._kept(snapshot, iter(asked), whole=where is None))
 
@@ -117,7 +116,7 @@ class Rows:
         return self._decoded(self._kept(snapshot, iter(part), whole=False))
 
     def exists(self) -> bool:
-        """Whether the table that was opened is still at its location."""
+        """Whether the opened table is still at its location."""
         try:
             self.table.snapshot()
         except (NotATable, TableReplaced):
@@ -125,7 +124,7 @@ class Rows:
         return True
 
     def drop(self) -> None:
-        """Deletes the table, and the writes that wait."""
+        """Deletes the table and the waiting writes."""
         self._check()
         self.writes.discard()
         self.dropped = True
@@ -149,7 +148,7 @@ class Rows:
     def _kept(
         self, snapshot: Snapshot, batches: Iterator[pa.RecordBatch], whole: bool
     ) -> Iterator[pa.RecordBatch]:
-        """Those rows of the batches that are the current rows of their keys."""
+        """The rows of the batches that are current."""
         first: list[pa.RecordBatch] = []
         if whole or len(snapshot) <= SMALL_TABLE:
             newest = self._of(snapshot).newest
@@ -183,7 +182,7 @@ class Rows:
         return newest
 
     def _of(self, snapshot: Snapshot) -> Current:
-        """The current rows of a snapshot, from the keys of all rows; kept until the next one."""
+        """The current rows of a snapshot, from the keys of all rows; cached until the next one."""
         token = snapshot.token
         known = self._current
         if known is not None and known.token == token:
@@ -202,7 +201,7 @@ class Rows:
 
 
 def _raise_to(newest: dict[Any, tuple[int, int]], table: pa.Table, name: str) -> None:
-    """Records the highest version of each key of a table."""
+    """Stores the highest version of each key of a table in ``newest``."""
     columns = [table[each].to_pylist() for each in (name, VERSION, WRITER)]
     for key, version, writer in zip(*columns, strict=True):
         known = newest.get(key)
@@ -213,7 +212,7 @@ def _raise_to(newest: dict[Any, tuple[int, int]], table: pa.Table, name: str) ->
 def _current_rows(
     batch: pa.RecordBatch, name: str, newest: dict[Any, tuple[int, int]]
 ) -> pa.RecordBatch:
-    """The rows that are not replaced, and not the removal of a key."""
+    """The rows that are neither replaced nor the removal of a key."""
     kept = pc.invert(batch.column(REMOVED))
     if newest:
         columns = [batch.column(each).to_pylist() for each in (name, VERSION, WRITER)]
@@ -239,13 +238,13 @@ def opened(name: str, spec: Spec | None, before: Callable[[], None] = lambda: No
     SchemaMismatch
         It has another specification.
     NotATable
-        There is none, and no specification to create it.
+        It does not exist, and there is no specification to create it.
     """
     location = location_of(name)
     with _opening:
         rows = _open.get(location)
         if rows is not None and not rows.exists():
-            # Another process dropped the table, and perhaps made it again.
+            # Another process dropped the table, and perhaps created it again.
             rows.writes.discard()
             rows.dropped = True
             rows = None
@@ -258,7 +257,6 @@ def opened(name: str, spec: Spec | None, before: Callable[[], None] = lambda: No
 
 
 def commit_all() -> None:
-    """Commits the waiting writes of all dictionaries and objects of this process."""
     for rows in list(_open.values()):
         rows.writes.commit()
 
@@ -291,7 +289,7 @@ def _looked_up(spec: Spec) -> list[str]:
 
 
 def _after_fork() -> None:
-    """A child process opens tables of its own, and the parent commits what waited."""
+    """A child process opens its own tables; the parent commits the waiting writes."""
     for rows in list(_open.values()):
         rows.writes.forget()
     _open.clear()

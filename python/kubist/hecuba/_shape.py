@@ -1,4 +1,4 @@
-"""Keys and values of a dictionary as Python values, and as the columns of its table."""
+"""Conversion of keys and values between Python and the columns of the table."""
 
 from __future__ import annotations
 
@@ -18,8 +18,6 @@ class row(NamedTuple):
 
 
 class Shape:
-    """Keys and values of a dictionary as Python values, and back."""
-
     def __init__(self, spec: Spec, load: Callable[[str], Any]) -> None:
         self.spec = spec
         self._load = load
@@ -38,7 +36,7 @@ class Shape:
         return self._value(found)
 
     def stored_key(self, key: Any) -> Key:
-        """Returns the columns' values of a key, checked."""
+        """Returns the checked values of a key's columns."""
         fields = self.spec.keys
         parts = [key] if len(fields) == 1 else key
         if not isinstance(parts, (tuple, list)) or len(parts) != len(fields):
@@ -67,7 +65,7 @@ class Shape:
         return list(value)
 
     def stored_value(self, parts: list[Any]) -> Values:
-        """Returns the columns' values of the fields' values, checked."""
+        """Returns the checked values of the columns from the values of fields."""
         return [
             member
             for field, part in zip(self.spec.columns, parts, strict=True)
@@ -75,7 +73,6 @@ class Shape:
         ]
 
     def whole(self, parts: list[Any]) -> Any:
-        """Returns the value of a key, of the fields' values."""
         return self._value(parts)
 
 
@@ -100,7 +97,7 @@ def _names(fields: Any) -> str:
 
 
 def _seen(spec: Spec) -> type:
-    """The class of the row that a filter sees: ``x.name``, ``x.key``, ``x[1]``, ..."""
+    """The class of the row in a filter: ``x.name``, ``x.key``, ``x[1]``, ..."""
     names: dict[str, Any] = {"__slots__": ()}
     for side, (part, fields) in enumerate((("key", spec.keys), ("value", spec.columns))):
         names.setdefault(part, _member(side))

@@ -1,7 +1,7 @@
 """The syntax tree of a function, found by its code object.
 
-Several lambdas may stand on one line, and a file may have changed since it was imported. So the
-file is compiled again, and the tree counts only if the code object in it equals the function's.
+Several lambdas may be on one line, and a file may have changed since its import. So the file is
+compiled again, and a tree is used only if its code object equals the function's.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ _Definition = ast.Lambda | ast.FunctionDef
 def returned(function: Callable[..., Any]) -> tuple[ast.arguments, ast.expr] | None:
     """Returns the arguments of a function and the expression that it returns.
 
-    None if there is no source, or if the function is more than one ``return``.
+    None without a source, or if the function is more than one ``return``.
     """
     if not isinstance(function, FunctionType):
         return None
@@ -79,7 +79,7 @@ def _codes(code: CodeType) -> Iterator[CodeType]:
 
 
 def _may_be_of(code: CodeType, node: _Definition) -> bool:
-    """Whether the code's instructions are inside the node; a lambda inside it is smaller."""
+    """Whether the code's instructions are inside the node; nested lambdas match too."""
     if isinstance(node, ast.FunctionDef):
         return code.co_name == node.name
     first, last = _start(node.body), _end(node.body)
@@ -91,7 +91,7 @@ def _may_be_of(code: CodeType, node: _Definition) -> bool:
     if code.co_name != "<lambda>":
         return False
     if not spans:
-        # Python 3.12 gives a constant no position.
+        # Constants have no position in Python 3.12.
         return isinstance(node.body, ast.Constant) and node.body.value in code.co_consts
     return all(first <= start and end <= last for start, end in spans)
 
@@ -105,7 +105,7 @@ def _end(node: ast.expr | ast.stmt) -> tuple[Any, Any]:
 
 
 def _length(node: _Definition) -> tuple[int, int]:
-    """A larger value for a node that encloses another one."""
+    """A sort key that is larger for a node that encloses another one."""
     last = node.body if isinstance(node, ast.Lambda) else node.body[-1]
     end_line, end_column = _end(last)
     return end_line - last.lineno, end_column - last.col_offset

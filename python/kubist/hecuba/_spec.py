@@ -66,17 +66,16 @@ class Spec:
 
     @property
     def key_column(self) -> str:
-        """The column that names a key: the key itself, or a hash of several."""
+        """The column that identifies a key: the key itself, or a hash of several keys."""
         return self.key_leaves[0].name if len(self.key_leaves) == 1 else KEY
 
     @property
     def dimensions(self) -> list[str]:
-        """The dimensions of the table; the commits' order if nothing else can be one."""
+        """The dimensions of the table; the number of the commit if no other column can be one."""
         sorted_keys = [leaf.name for leaf in self.key_leaves if leaf.family in SORTED]
         return list(self.indexed_on) or sorted_keys[:8] or [VERSION]
 
     def agrees(self, other: Spec) -> bool:
-        """Whether both describe the same table."""
         return self.to_json() == other.to_json()
 
     def to_json(self) -> str:
@@ -113,7 +112,7 @@ class Spec:
 
 
 def of_dictionary(owner: type) -> Spec | None:
-    """Returns the ``@TypeSpec`` of a class, or of the nearest class above it that has one."""
+    """Returns the ``@TypeSpec`` of a class, or of its nearest base class with one."""
     for cls in owner.__mro__:
         lines = _tagged(cls.__dict__.get("__doc__"))
         types = [text for tag, text in lines if tag == "TypeSpec"]
@@ -126,7 +125,7 @@ def of_dictionary(owner: type) -> Spec | None:
 
 
 def of_object(owner: type) -> dict[str, Field | Spec]:
-    """Returns the ``@ClassField`` lines of a class and the classes above it, by name."""
+    """Returns the ``@ClassField`` lines of a class and its base classes, by name."""
     found: dict[str, Field | Spec] = {}
     for cls in reversed(owner.__mro__):
         lines = _tagged(cls.__dict__.get("__doc__"))
@@ -142,7 +141,7 @@ def of_object(owner: type) -> dict[str, Field | Spec]:
 
 
 def parse(text: str, indexed_on: Iterable[str] = ()) -> Spec:
-    """Returns the specification of text such as ``dict<<pid:int>, x:double, y:double>``."""
+    """Parses text such as ``dict<<pid:int>, x:double, y:double>``."""
     bare = re.sub(r"\s+", "", text)
     keys, end = _inside(bare, "dict<<", text)
     columns, last = _inside("<" + bare[end:].removeprefix(","), "<", text)
@@ -152,7 +151,7 @@ def parse(text: str, indexed_on: Iterable[str] = ()) -> Spec:
 
 
 def _inside(text: str, start: str, whole: str) -> tuple[str, int]:
-    """The text after ``start`` up to the bracket that closes it, and the position behind it."""
+    """The text after ``start`` up to the closing bracket, and the position behind it."""
     depth = 1
     for at in range(len(start), len(text)) if text.startswith(start) else ():
         depth += {"<": 1, ">": -1}.get(text[at], 0)

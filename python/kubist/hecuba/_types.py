@@ -1,7 +1,7 @@
 """The types of keys and values, and their columns in a table.
 
-A field has one column, or several if it is a tuple. Floats have 64 bits and integers too, so that
-a value that is read equals the one that was written.
+A field has one column, or several if it is a tuple. Floats and integers have 64 bits, so that a
+value is read as it was written.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ FAMILIES = {
     "numpy.ndarray": "array",
     "ndarray": "array",
 }
-"""The family of each type name of a specification. Other names with a dot are classes."""
+"""The family of each type name; other names with a dot are classes."""
 
 _ARROW = {
     "int": pa.int64(),
@@ -63,8 +63,6 @@ _TUPLE = re.compile(r"tuple<(.*)>\Z")
 
 @dataclass(frozen=True)
 class Leaf:
-    """One column of a table."""
-
     name: str
     family: str
 
@@ -96,12 +94,12 @@ class Field:
 
     @property
     def canonical(self) -> str:
-        """The type, with one name for equal types."""
+        """One name for equal types."""
         kinds = [self.type if leaf.family == "object" else leaf.family for leaf in self.leaves]
         return f"tuple<{','.join(kinds)}>" if self.is_tuple else kinds[0]
 
     def encode(self, value: Any, key: bool) -> list[Any]:
-        """Returns the values of the field's columns, checked."""
+        """Returns the checked values of the field's columns."""
         if value is None:
             if key:
                 raise TypeError(f"key {self.name}: None is not a key")
@@ -118,7 +116,7 @@ class Field:
         ]
 
     def decode(self, stored: Sequence[Any]) -> Any:
-        """Returns the value of the columns' values."""
+        """Returns the value from those of the columns."""
         if self.is_tuple:
             return None if all(member is None for member in stored) else tuple(stored)
         if stored[0] is not None and self.leaves[0].family == "array":

@@ -12,8 +12,6 @@ from ._shape import Shape, row
 
 
 class Source(Protocol):
-    """A dictionary or a part of it."""
-
     _shape: Shape
 
     def _read(self, reading: Reading | None = None) -> Iterator[tuple[Any, Any]]: ...
@@ -46,7 +44,7 @@ class Items(_View, ItemsView[Any, Any]):
         return (row(key, value) for key, value in self._mapping._read())
 
     def filter(self, function: Callable[[Any], Any]) -> Filtered:
-        """Returns the items for which a function is true, as `StorageDict.filter`."""
+        """As `StorageDict.filter`."""
         return Filtered(self._mapping, function)
 
 
@@ -72,8 +70,7 @@ class Filtered(Iterable[Any]):
         Raises
         ------
         InvalidInput
-            Python has to evaluate a part of the filter: split the dictionary, and filter the
-            parts.
+            Python has to evaluate a part: split the dictionary, and filter the parts.
         """
         if self.reading.rest is not None:
             raise InvalidInput(
@@ -83,7 +80,7 @@ class Filtered(Iterable[Any]):
         return self._owner._split_into(parts, self.reading)
 
     def explain(self) -> Reading:
-        """Returns the parts of the filter that the index and Python evaluate."""
+        """Returns which parts of the filter the index and Python evaluate."""
         return self.reading
 
     def __repr__(self) -> str:
@@ -91,7 +88,6 @@ class Filtered(Iterable[Any]):
 
 
 def reading_of(function: Callable[[Any], Any], owner: Source) -> Reading:
-    """Returns how a filter runs on a dictionary or a part."""
     if not callable(function):
         raise TypeError(f"a filter is a function of an item, not {function!r}")
     text = getattr(function, "__name__", repr(function))

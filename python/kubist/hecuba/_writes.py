@@ -19,7 +19,7 @@ Values = list[Any]
 
 
 class Writes:
-    """The newest value of each key that was set since the last commit; None removes the key."""
+    """The newest value of each key since the last commit; None removes the key."""
 
     def __init__(self, table: Table, spec: Spec, before: Callable[[], None]) -> None:
         self.lock = threading.RLock()
@@ -39,7 +39,7 @@ class Writes:
                 self.commit()
 
     def commit(self) -> None:
-        """Commits the waiting keys, all of them or none; they wait on if it fails."""
+        """Commits all waiting keys or, if it fails, none; these keep waiting."""
         with self.lock:
             if not self.waiting:
                 return
@@ -52,12 +52,11 @@ class Writes:
             self.waiting = {}
 
     def discard(self) -> None:
-        """Drops the writes that wait."""
         with self.lock:
             self.waiting = {}
 
     def forget(self) -> None:
-        """Drops the writes of a parent process; one of its threads may have held the lock."""
+        """Drops the writes of a parent process, whose threads may have held the lock."""
         self.lock = threading.RLock()
         self.waiting = {}
 
@@ -81,7 +80,6 @@ class Writes:
 
 
 def schema_of(spec: Spec) -> pa.Schema:
-    """The columns of a dictionary's table."""
     fields = [pa.field(leaf.name, leaf.arrow, nullable=False) for leaf in spec.key_leaves]
     if spec.key_column == KEY:
         fields.append(pa.field(KEY, pa.binary(), nullable=False))
@@ -91,7 +89,7 @@ def schema_of(spec: Spec) -> pa.Schema:
 
 
 def named(spec: Spec, key: Key) -> Any:
-    """The value of the key column: the key itself, or a hash of 128 bits of several values."""
+    """The value of the key column: the key itself, or a 128-bit hash of several values."""
     if spec.key_column != KEY:
         return key[0]
     hashed = hashlib.blake2b(digest_size=16)

@@ -4,8 +4,8 @@
 >>> files.query({"depth": (None, 100)}, where="temperature > 310").to_pandas()
 >>> files.count(where="temperature > 310")
 
-Each file gets a sidecar, ``FILE.kubix``, with the minimum and maximum of every block; it has a
-few thousandths of the file's size. A query reads only the blocks that can match.
+Each file gets a sidecar, ``FILE.kubix``, with the minimum and maximum of every block, in a few
+thousandths of the file's size. A query reads only the blocks that can match.
 """
 
 from __future__ import annotations
@@ -89,7 +89,7 @@ class FileIndex:
 
     @property
     def units(self) -> dict[str, str]:
-        """The units, by column; columns without a unit are not in it."""
+        """The units, by column, of the columns that have one."""
         variables = self.info()["variables"]
         return {each["name"]: each["unit"] for each in variables if each["unit"] is not None}
 
@@ -108,8 +108,8 @@ class FileIndex:
         isel
             Positions by axis: a number, or a slice without a step.
         columns
-            The columns to return; None: positions, coordinates, and the columns of the condition;
-            for several files also ``file``.
+            The columns to return; None: positions, coordinates, the columns of the condition, and
+            ``file`` for several files.
         sample
             The fraction of the positions to sample. A position has the same priority in all files
             and for all variables.
@@ -131,7 +131,7 @@ class FileIndex:
 
     @checked_options()
     def head(self, limit: int = 5, *, columns: Sequence[str] | None = None) -> Result:
-        """Returns a few rows in memory: those of lowest priority, the same at every call.
+        """Returns the rows of lowest priority in memory, the same at every call.
 
         Examples
         --------
@@ -141,7 +141,7 @@ class FileIndex:
 
     @checked_options(Counted)
     def count(self, box: Ranges | None = None, **asked: Unpack[Counted]) -> int:
-        """Returns the number of matching positions. Blocks that match as a whole are not read.
+        """Returns the number of matching positions, without reading blocks that match as a whole.
 
         Raises
         ------
@@ -191,7 +191,7 @@ class FileIndex:
         """Estimates aggregates from a sample of blocks, each with a confidence interval.
 
         Blocks are sampled and read whole, so the interval width depends on how much blocks differ.
-        An aggregate whose blocks were all read is exact, and marked so.
+        An aggregate is marked exact if all its blocks were read.
 
         Parameters
         ----------
@@ -218,7 +218,7 @@ class FileIndex:
         >>> ocean.estimate("mean(TEMP)", box={"DEPTH": (None, 50)}, error=0.01)
         >>> ocean.estimate(["mean(TEMP)", "p95(SALT)"], group_by="bin(LAT, 10)", within=2)
         """
-        # Not the decorator: its frame would shift the `stacklevel` of warnings.
+        # No decorator, whose frame would shift the `stacklevel` of warnings.
         refuse_unknown("estimate", unknown, _ESTIMATE_OPTIONS)
         request = _estimate.request(
             {} if sample is None else {"sample": _box.fraction("sample", sample)},
@@ -412,8 +412,8 @@ class FileIndex:
     def scan(self, box: Ranges | None = None, **asked: Unpack[Part]) -> pl.LazyFrame:
         """Returns the rows as a Polars lazy frame, also for SQL.
 
-        Only the columns that Polars needs and the blocks that can match are read. Filters keep the
-        meaning that they have in Polars.
+        Only the needed columns and the blocks that can match are read. Filters keep their meaning
+        in Polars.
 
         Parameters
         ----------
@@ -438,7 +438,7 @@ class FileIndex:
     def to_dataset(
         self, box: Ranges | None = None, **asked: Unpack[Part]
     ) -> pyarrow.dataset.Dataset:
-        """Returns the rows as a `pyarrow.dataset.Dataset`, which DuckDB, Polars and others read.
+        """Returns the rows as a `pyarrow.dataset.Dataset`, for DuckDB, Polars and others.
 
         Columns and conditions that the reader pushes down prune the query.
 
@@ -485,7 +485,6 @@ class FileIndex:
         return _sql.run(query, engine, self._sql_source(asked), tables)
 
     def _sql_source(self, asked: Part) -> SqlSource:
-        """The rows in an SQL query."""
         from .._sql import SqlSource
 
         return SqlSource(
@@ -530,7 +529,7 @@ class FileSplit:
 
 
 class _Source:
-    """A query of files to which an engine adds columns and conditions."""
+    """A query of files that gets columns and conditions from another engine."""
 
     def __init__(self, files: FileIndex, question: dict[str, Any]) -> None:
         self._files, self._question = files, question
@@ -538,7 +537,7 @@ class _Source:
         described = json.loads(files._files.described(json.dumps(question)))
         self.columns = [column["name"] for column in described]
         self.kinds: dict[str, Kind] = kinds(described)
-        # Conditions cannot use the file's name.
+        # Conditions cannot use the file name.
         self.kinds.pop("file", None)
 
     def read(self, columns: Sequence[str] | None, where: str | None) -> Result:
@@ -549,8 +548,7 @@ class _Source:
             try:
                 return self._files._ask({**asked, "where": both(self._question["where"], where)})
             except InvalidInput:
-                # For example, too deeply nested for the parser. The reader applies the condition
-                # again.
+                # For example, the parser refuses deep nesting. The reader applies it again.
                 pass
         return self._files._ask(asked)
 
@@ -559,7 +557,7 @@ class _Source:
 
 
 def paths_of(files: Paths) -> list[Path]:
-    """The paths of one file, of several, or of a pattern.
+    """The paths of one file, several files, or a pattern.
 
     Raises
     ------
@@ -592,7 +590,7 @@ def index(
 ) -> FileIndex:
     """Indexes the values of files that have no index yet, and opens them as one.
 
-    The files do not change. Each gets ``FILE.kubix`` in its folder.
+    Each file stays unchanged and gets ``FILE.kubix`` in its folder.
 
     Parameters
     ----------
@@ -607,9 +605,9 @@ def index(
         The fraction of the blocks that get a sorted copy, starting with those that most queries
         read; None: as in an existing index, else 0.
     into
-        A folder for the indexes, if the files' own is not writable.
+        A folder for the indexes, if the folder of the files is not writable.
     refresh
-        Index changed files again; of a file that grew, only the appended part.
+        Index changed files again; for a file that grew, only the appended part.
     progress
         Show the progress, or call a function with a line of text.
 

@@ -19,35 +19,25 @@ Ranges = Mapping[str, Any]
 
 
 class Positions(TypedDict, total=False):
-    """The positions of a query, as for `FileIndex.query`."""
-
     where: str | None
     region: AnyRegion | None
     isel: Ranges | None
 
 
 class Counted(Positions, total=False):
-    """Parameters of `FileIndex.count`."""
-
     sample: float | str | None
     skip_damaged: bool
 
 
 class Part(Counted, total=False):
-    """Parameters of a query that is split into parts."""
-
     columns: Sequence[str] | None
 
 
 class Asked(Part, total=False):
-    """Parameters of `FileIndex.query`."""
-
     limit: int | None
 
 
 class Goal(Positions, total=False):
-    """The positions and the goal of an estimate, as for `FileIndex.estimate`."""
-
     box: Ranges | None
     error: float | str | None
     within: float | None
@@ -101,7 +91,7 @@ def values(column: str, given: Any) -> list[End]:
 
 
 def _end(column: str, given: Any, end: Any) -> End:
-    """Integers stay integers, because a double would round them."""
+    """A bound; integers stay integers, because a double would round them."""
     if isinstance(end, bool | str | bytes):
         raise InvalidInput(f"box: {column}={given!r} is not a range of numbers")
     if end is None:

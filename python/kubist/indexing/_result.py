@@ -18,19 +18,19 @@ class Costs:
     """Matching positions."""
     files: int
     files_read: int
-    """Files of which some bytes were read."""
+    """Files that were read at least in part."""
     files_scanned: int
     """Files without an index."""
     positions: int
     blocks: int
     blocks_read: int
     blocks_all: int
-    """Blocks all of whose positions match."""
+    """Blocks that match as a whole."""
     blocks_sorted: int
-    """Blocks that were read in part, from their sorted copy."""
+    """Blocks whose sorted copy was read in part."""
     bytes: int
     requests: int
-    """Reads; nearby pieces are read by one."""
+    """Reads; one may cover nearby pieces."""
     sorted_bytes: int
     sorted_requests: int
     stored_bytes: int
@@ -39,18 +39,18 @@ class Costs:
     """Blocks that only the format's own library could read."""
     selectivity: float
     expected: dict[str, float]
-    """Predicted blocks, bytes and requests if neighbouring values were independent. Correlated
+    """Predicted blocks, bytes and requests if neighbouring values were independent; correlated
     values need fewer.
     """
     gap: int
     """Maximum gap in bytes between pieces that one request reads."""
     workers: int
     balance: dict[str, float]
-    """Seconds of the slowest and of the fastest worker."""
+    """Seconds of the slowest and the fastest worker."""
     seconds: float
     blocks_spared: int | None
-    """In a scan: blocks that an index would have skipped. None for a sample, which reads some
-    positions of a block.
+    """In a scan: blocks that an index would have skipped. None for a sample, which reads parts of
+    blocks.
     """
     damaged: list[str]
     """Locations that could not be read, with ``skip_damaged``."""

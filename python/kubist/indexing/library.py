@@ -1,8 +1,8 @@
-"""A process that reads HDF5 files with HDF5's own library, on behalf of the engine.
+"""A process that reads HDF5 files with HDF5's own library for the engine.
 
 It runs this file alone and imports nothing else of the package. A request is one line of JSON on
-standard input; the response is one line of JSON and the number of bytes that it states. HDF5 runs
-in no other process, so a file that crashes it or exhausts memory ends only this process.
+standard input; the response is one line of JSON and the number of bytes that it states. A file
+that crashes HDF5 or exhausts memory ends only this process.
 """
 
 from __future__ import annotations
@@ -14,13 +14,13 @@ import sys
 from typing import Any, BinaryIO
 
 MEMORY = 8 << 30
-"""Limit of the address space in bytes, far more than an index of a file needs."""
+"""Limit of the address space in bytes, far more than the index of a file needs."""
 FILTERS = {1: "deflate", 2: "shuffle", 3: "fletcher32", 32004: "lz4", 32015: "zstd"}
-"""Filters that the engine can undo, by their registered HDF5 numbers."""
+"""Filters that the engine can decode, by their registered HDF5 numbers."""
 NUMBERS = {"i1", "i2", "i4", "i8", "u1", "u2", "u4", "u8", "f2", "f4", "f8"}
 MOST_CHUNKS = 1 << 26
 NO_VARIABLE = "This is a netCDF dimension but not a netCDF variable"
-"""Name that netCDF-4 gives to the scale of a dimension without values."""
+"""The name that netCDF-4 gives to the scale of a dimension without values."""
 
 
 def number(dtype: Any) -> str | None:
@@ -70,7 +70,7 @@ def bits(value: Any) -> int:
 
 
 def missing(attributes: Any, dtype: Any) -> list[int]:
-    """Stored numbers that mean a missing value, by the CF conventions."""
+    """Stored numbers for missing values, by the CF conventions."""
     import numpy as np
 
     found: set[int] = set()
@@ -87,7 +87,7 @@ def missing(attributes: Any, dtype: Any) -> list[int]:
 
 
 def axes(file: Any, dataset: Any) -> list[str]:
-    """The names of a dataset's axes: those of its scales, or else ``dim0``, ``dim1``."""
+    """The names of a dataset's axes, from its scales or else ``dim0``, ``dim1``."""
     if text(dataset.attrs, "CLASS") == "DIMENSION_SCALE" and dataset.ndim == 1:
         return [sound(dataset.name).rsplit("/", 1)[-1]]
     names = []
@@ -138,7 +138,6 @@ def chunks(dataset: Any) -> Any:
 
 
 def storage(dataset: Any, dtype: Any) -> tuple[Any, Any]:
-    """The storage of a dataset in its file, and its chunks."""
     import h5py
 
     nothing = b"", 0
@@ -156,7 +155,7 @@ def storage(dataset: Any, dtype: Any) -> tuple[Any, Any]:
     if kind == h5py.h5d.CONTIGUOUS and offset is not None:
         return {"contiguous": {"offset": offset}}, nothing
     if kind == h5py.h5d.CONTIGUOUS:
-        # Never written: all values are the fill value.
+        # Unwritten data has the fill value everywhere.
         shape = [max(length, 1) for length in dataset.shape]
         return {
             "chunks": {"shape": shape, "filters": [], "fill": bits(dtype.type(dataset.fillvalue))}
@@ -248,7 +247,7 @@ def read(
     import h5py
 
     try:
-        # Filters of its wheel.
+        # Registers the filters of its wheel.
         import hdf5plugin  # noqa: F401
     except ImportError:
         pass
@@ -265,7 +264,7 @@ def said(error: Exception) -> str:
 def answer(question: dict[str, Any]) -> tuple[dict[str, Any], bytes]:
     """Returns the response to a request; errors are part of it."""
     try:
-        # A list of bytes, because file names need not be text.
+        # A list of bytes, because file names may be invalid text.
         question["path"] = bytes(question["path"])
         if question.pop("do") == "layout":
             return layout(**question)

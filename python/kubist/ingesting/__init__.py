@@ -1,8 +1,8 @@
-"""Files of particle codes and instruments into tables: `kubist.ingest`, half of the command.
+"""Ingests files of particle codes and instruments into tables: `kubist.ingest`.
 
-Each format is a module in `kubist.ingesting.formats`: it gives the facts of a file (columns, units,
-time, identity, dimensions) and reads it step by step, through the library that its community
-keeps. The driver in the crate kubist-ingest does the rest, for the command too.
+Each format is a module in `kubist.ingesting.formats`: it finds the properties of a file (columns,
+units, time, identity, dimensions) and reads it step by step, through the library of its community.
+The driver in the crate kubist-ingest does the rest.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ if TYPE_CHECKING:
 __all__ = ["Plan", "Report", "ingest"]
 
 LIMITS = ("max_record", "max_columns", "max_inflation", "max_batch")
-"""Options of `read` that bound what a file may hold."""
+"""Options of `read` that limit the size of files."""
 
 Paths = str | os.PathLike[str] | Sequence[str | os.PathLike[str]]
 
@@ -56,10 +56,9 @@ def ingest(
     """Ingests files into a table, which it creates if necessary; skips files that the table already
     has.
 
-    Each step (a file, or a time step of one) is one commit, and is stored as a whole or not at
-    all. Files are ingested in order of time. A file of one step is identified by its name and
-    contents, a file or folder of many steps by its location, so a repeated call ingests only what
-    is new.
+    Each step (a file, or a time step of one) is one commit, stored as a whole or not at all, in
+    order of time. A file of one step is identified by its name and contents, a file or folder of
+    many steps by its location, so a repeated call ingests only new data.
 
     Parameters
     ----------
@@ -75,8 +74,8 @@ def ingest(
         and NPZ define no dimensions.
     create
         Other options of a new table, as for `kubist.create`: ``lookup``, ``capacity``, ``seed``,
-        ``units``, ``accuracy``, ``period``, ``sphere``, ``metadata``, ``storage``. Snapshots of
-        GADGET, AREPO and SWIFT with periodic boundaries give the period themselves;
+        ``units``, ``accuracy``, ``period``, ``sphere``, ``metadata``, ``storage``. The period
+        defaults to that of snapshots of GADGET, AREPO and SWIFT with periodic boundaries;
         ``{"period": {}}`` declines.
     read
         Options of reading. ``format`` is the format, if name and first bytes do not show it.
@@ -85,43 +84,43 @@ def ingest(
         ``types`` overrides the types of columns of a new table. ``delimiter`` separates the fields
         of CSV: a character, ``"tab"``, or ``"space"`` for runs of blanks; by default as in the
         first line. ``names`` are the columns of CSV without a header line. ``null`` are fields of
-        CSV that are missing values in every column, next to empty ones: ``["NA", "-999"]``.
+        CSV that are missing values in every column, like empty fields: ``["NA", "-999"]``.
         ``decimal`` is the decimal mark of CSV, ``"."`` or ``","``. ``hdu`` is the table of a FITS
         file, by name or number. ``particles`` are the types of particles to read from a
         snapshot of GADGET, AREPO or SWIFT: numbers, or names such as ``"PartType0"``. ``crs`` is
-        the coordinate system of the table for LAS, such as ``"EPSG:25832"``: positions of other
-        files are transformed into it with pyproj. ``strict``: refuse a file if a part of it would
-        be left out of the table. ``bad_rows="skip"``: skip rows without a position, and count them in the
-        report; by default such a row is an error, or is stored without a position (Parquet, Arrow,
-        CSV and NPZ). ``max_record``, ``max_columns``, ``max_inflation`` and ``max_batch`` limit
-        files of Parquet, Arrow, CSV and NPZ: bytes of a row, columns, bytes of rows for each byte
-        of the file, bytes of a record batch.
+        the coordinate system of the table for LAS, such as ``"EPSG:25832"``, into which pyproj
+        transforms the positions of other files. ``strict`` refuses a file if a part of it would
+        be left out of the table. ``bad_rows="skip"`` skips rows without a position, and counts
+        them in the report; by default such a row is an error, or is stored without a position
+        (Parquet, Arrow, CSV and NPZ). ``max_record``, ``max_columns``, ``max_inflation`` and
+        ``max_batch`` limit files of Parquet, Arrow, CSV and NPZ: bytes of a row, columns, bytes of
+        rows for each byte of the file, bytes of a record batch.
     writer
         Options of the writer, as for `kubist.Table.writer`: ``name``, ``memory_bytes``,
         ``optimize``.
     dry_run
         Write nothing, and return a `Plan`.
     again
-        Ingest files and steps again that the table has already.
+        Repeat files and steps that the table already has.
     keep_going
         Continue with the next file if one cannot be read.
     follow
-        Wait for files and steps that a running simulation adds. True: until it is interrupted. A
+        Wait for files and steps that a running simulation adds. True: until an interrupt. A
         duration, in seconds or as ``"10 min"``: until nothing was added for so long.
     progress
-        Called repeatedly with a line of text. None: shown as one line on a terminal, as a bar in a
-        notebook, else as at most one line every ten seconds.
+        Called repeatedly with a line of text. None: one line on a terminal, a bar in a notebook,
+        else at most one line every ten seconds.
 
     Returns
     -------
     Report
-        The files and steps that were ingested; with ``dry_run`` a `Plan`.
+        The ingested files and steps; with ``dry_run`` a `Plan`.
 
     Raises
     ------
     InvalidInput
         A file is damaged, incomplete, or does not fit the table. The message names file, step and
-        column. No row of that step was written.
+        column. No row of that step is stored.
     ImportError
         The library that reads the format is missing; the message has the command that installs it.
 
@@ -226,7 +225,7 @@ def _text(value: Any) -> str | None:
 
 
 def _words(given: Any) -> tuple[str, ...]:
-    """Words that stand for null: a list of texts and numbers, or one text with commas."""
+    """Words for null: a list of strings and numbers, or one string with commas."""
     if given is None:
         return ()
     if isinstance(given, str):

@@ -1,7 +1,7 @@
-"""The part of `kubist ingest` that needs Python's libraries. It gets its options as JSON.
+"""The part of `kubist ingest` that needs Python's libraries, with its options as JSON.
 
-Results go to standard output, and all else to standard error. A failure is one line, with the exit
-code of the command.
+Results go to standard output, everything else to standard error. A failure is one line, with the
+exit code of the command.
 """
 
 from __future__ import annotations
@@ -41,7 +41,6 @@ def main(text: str) -> int:
 
 
 def _domain(text: str | None) -> Any:
-    """Parses a domain of the command line."""
     if text is None or text == "quantile":
         return text
     low, _, high = text.partition("..")

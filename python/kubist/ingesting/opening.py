@@ -1,4 +1,4 @@
-"""The host of the driver in the crate kubist-ingest: opens files, and shows progress."""
+"""The Python side of the driver in the crate kubist-ingest: opens files, and shows progress."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ Opened = tuple[str, Reading | Exception]
 
 
 class Files:
-    """The files of one ingestion; those that exist are examined repeatedly.
+    """The files of one ingestion, which are examined repeatedly.
 
     Parameters
     ----------
@@ -42,10 +42,10 @@ class Files:
         self._shown = shown
 
     def look(self, keep_going: bool, takes_parts: bool) -> list[Opened]:
-        """Opens the files that exist now; for each its path, with the source or the error.
+        """Opens the files that exist now; returns each path with its source or error.
 
         Stops at the first error unless ``keep_going``. With ``takes_parts``, a truncated file gives
-        its complete frames; without it, a followed file may still be growing.
+        its complete frames; otherwise a followed file may still be growing.
         """
         self._options.keep_going = takes_parts
         opened: list[tuple[Path, Source | Exception]] = []
@@ -73,7 +73,6 @@ class Files:
         return kind.open(path, self._options)
 
     def _has(self, path: Path, label: str) -> bool:
-        """Whether the table has this step of a file."""
         try:
             table = _create.open(self._location)
         except NotATable:
@@ -84,7 +83,6 @@ class Files:
     def progress(
         self, rows: int, file: str, label: str, fraction: float | None, is_committing: bool
     ) -> None:
-        """Shows the progress in one line."""
         doing = "committing " if is_committing else ""
         self._shown(f"{doing}{rows:,} records, {file} {label}", fraction, is_committing)
 

@@ -11,7 +11,7 @@ from . import formats
 
 
 def expanded(paths: Sequence[str]) -> Iterator[Path]:
-    """Returns files, and folders that are read as a whole. The contents of other folders come in
+    """Returns files, and folders that are read as a whole, also from inside other folders, in
     natural order.
     """
     return map(Path, _kubist.expanded(list(paths), _is_whole))
@@ -22,7 +22,7 @@ def _is_whole(folder: Path) -> bool:
 
 
 def missing(path: Path) -> FileNotFoundError:
-    """The error for a missing file, with the name of a similar file in its folder."""
+    """The error for a missing file, which names a similar file in its folder."""
     folder = path.parent
     beside = [found.name for found in folder.iterdir()] if folder.is_dir() else []
     alike = difflib.get_close_matches(path.name, beside, n=1, cutoff=0.7)

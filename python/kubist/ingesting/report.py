@@ -1,4 +1,4 @@
-"""The plan and the report of an ingestion. The driver makes both."""
+"""The plan and the report of an ingestion, both from the driver."""
 
 from __future__ import annotations
 
@@ -15,10 +15,10 @@ class Plan:
         files: The files and series, in the order of ingestion.
         columns: Name, type and unit of each column.
         dimensions, identity, lookup: Those of the table, from the format or the user.
-        steps, known: The number of steps, and of those that the table already has.
+        steps, known: The number of steps, and the number that the table already has.
         rows: The number of records, if the format has it.
         times: The first and the last time, if the format has them.
-        notes: Remarks, such as unknown units, and times that become timestamps.
+        notes: Notes, such as unknown units, and times that become timestamps.
         left_out: For each file the parts that are not in the table, with the reason.
         text, told: The plan in lines, and as JSON.
     """
@@ -41,7 +41,6 @@ class Plan:
 
     @staticmethod
     def of(told: str, text: str) -> Plan:
-        """The plan of the driver, as JSON and as text."""
         plan = Plan(**json.loads(told), text=text, told=told)
         plan.columns = [(name, kind, unit) for name, kind, unit in plan.columns]
         plan.times = None if plan.times is None else (plan.times[0], plan.times[1])
@@ -60,7 +59,7 @@ class Report:
         rows, bytes_written: The totals.
         skipped: The number of steps that the table already had.
         failed: The files that could not be read, with the error; no row of them was written.
-        notes: Remarks, such as unknown units of the columns of a new table.
+        notes: Notes, such as unknown units of the columns of a new table.
         left_out: For each file the parts that are not in the table, with the reason.
         columns_added: Columns that the table did not have; existing rows are null in them.
         rows_skipped: For each file the number of rows without a position that were skipped.
@@ -86,7 +85,6 @@ class Report:
 
     @staticmethod
     def of(told: str, text: str) -> Report:
-        """The report of the driver, as JSON and as text."""
         report = json.loads(told)
         names = {field.name for field in fields(Report)}
         made = Report(

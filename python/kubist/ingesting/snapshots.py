@@ -1,4 +1,4 @@
-"""Snapshots of several files: the files and particles that neither a call nor the table has."""
+"""Snapshots of several files: reports files and particles that are missing."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from .source import Source
 
 
 def report_missing(sources: Sequence[Source], has: Callable[[Path, str], bool]) -> None:
-    """Lists the missing files of each snapshot as left out, with the first file of it.
+    """Lists the missing files of each snapshot as left out, with its first file.
 
     Args:
         has: Returns whether the table has a step of a file.

@@ -14,8 +14,7 @@ from .._errors import InvalidInput
 if TYPE_CHECKING:
     import pyarrow as pa
 
-# Every other exception of a format's library means a damaged file. A panic in a Rust library is no
-# Exception.
+# Every other exception of a format's library means a damaged file. A Rust panic is no Exception.
 NOT_OF_FILES = (KeyboardInterrupt, SystemExit, GeneratorExit)
 # Rows of a table that is built from arrays of a file.
 ROWS_AT_ONCE = 1_000_000
@@ -23,8 +22,6 @@ ROWS_AT_ONCE = 1_000_000
 
 @dataclass
 class Options:
-    """The options of the user for opening files."""
-
     topology: Path | None = None
     time: float | None = None
     columns: Sequence[str] | None = None
@@ -47,7 +44,7 @@ class State:
     Attributes:
         next_frame: The number of the next frame.
         schema: The table's columns.
-        added: Columns that were added to the table: a file without one has its default.
+        added: Columns that were added to the table; a file without one gets its default.
         needed: Columns that each file must have: dimensions and identity.
     """
 
@@ -79,14 +76,14 @@ class Step:
 
 @dataclass(frozen=True)
 class Part:
-    """The place of a file among the files of one snapshot.
+    """The position of a file among the files of one snapshot.
 
     Attributes:
         files: The number of files of the snapshot.
-        names: The names of all of them; none if they are not known.
-        rows: The number of particles that the header of this file counts in it.
-        total: The number that it counts in the snapshot; 0 if it does not say so.
-        label: Of the one step that each file has.
+        names: Their names; empty if unknown.
+        rows: The number of particles in this file, from its header.
+        total: The number of particles in the snapshot, from the header; 0 if unknown.
+        label: The label of the one step of each file.
     """
 
     files: int
@@ -105,13 +102,13 @@ class Source:
         capacity: The number of records that a cube of a new table keeps; None: the default.
         steps: Returns the steps, in order of time. Its argument returns the number of rows
         committed under a label, or None.
-        grows: The file may grow: its location identifies it, and not its contents.
-        in_order: The rows come in the order of a dimension: parts of a step are laid out while the
-        next ones are read.
+        grows: The file may grow, so its location identifies it instead of its contents.
+        in_order: The rows come in the order of a dimension, so the driver can store parts of a step
+        while it reads the next ones.
         numbers_frames: Its frames are numbered after those of the table.
-        file: The engine's own reader of it, which then gives the driver all but ``left_out``.
-        notes: Remarks for the user, such as a time that stays a number.
-        part_of: Its place among the files of a snapshot; None: it is whole by itself.
+        file: The engine's own reader of it, which gives the driver all but ``left_out``.
+        notes: Notes for the user, such as a time that stays a number.
+        part_of: Its position among the files of a snapshot; None: it is a whole snapshot.
         period: The lengths after which columns of positions repeat.
         left_out: Names and reasons of parts that are not in the table: columns, variables, tables,
         keywords.
@@ -149,7 +146,7 @@ class Source:
 
 
 class Reading:
-    """A source as the driver in the crate kubist-ingest reads it."""
+    """A source in the form that the driver in the crate kubist-ingest reads."""
 
     def __init__(self, source: Source) -> None:
         self._source = source
@@ -160,11 +157,9 @@ class Reading:
 
     @property
     def file(self) -> _kubist.File | None:
-        """The engine's own reader."""
         return self._source.file
 
     def facts(self) -> tuple[str, pa.Schema, list[tuple[str, str, Any, Any]]]:
-        """The facts as JSON, the columns, and the domains."""
         source = self._source
         facts = {
             "path": str(source.path),
@@ -194,7 +189,7 @@ class Reading:
         self._source.left_out[name] = why
 
     def joins(self, metadata: str) -> str:
-        """The changes of the metadata of a table, both as JSON."""
+        """The changes of a table's metadata, both as JSON."""
         assert self._source.joins is not None
         return json.dumps(as_json(self._source.joins(json.loads(metadata))))
 
@@ -211,7 +206,6 @@ class Reading:
     def begin(
         self, next_frame: int, schema: _kubist.Schema, added: list[str], needed: list[str]
     ) -> None:
-        """Starts to read the rows of the current step."""
         import pyarrow as pa
 
         assert self._step is not None
@@ -255,22 +249,19 @@ class Format:
 
 
 def begins(*heads: bytes) -> Callable[[Path, bytes], bool]:
-    """Returns a function that compares the first bytes of a file with these."""
     return lambda path, head: head.startswith(heads)
 
 
 def ends(*endings: str) -> Callable[[Path, bytes], bool]:
-    """Returns a function that compares the ending of a file's name with these."""
     return lambda path, head: path.suffix.lower() in endings
 
 
 def unit(column: pa.Field, text: str | None) -> pa.Field:
-    """The column with this unit."""
     return column.with_metadata({"unit": text}) if text else column
 
 
 def with_time(schema: pa.Schema, unit_of_time: str | None = None) -> pa.Schema:
-    """The columns, with ``time`` after them if it is missing."""
+    """The columns, followed by ``time`` if it is missing."""
     import pyarrow as pa
 
     if "time" in schema.names:
@@ -279,7 +270,7 @@ def with_time(schema: pa.Schema, unit_of_time: str | None = None) -> pa.Schema:
 
 
 def slices(rows: int) -> Iterator[slice]:
-    """Slices of an array that is read in parts; one slice if there are no rows."""
+    """Slices that read an array in parts; one slice if there are no rows."""
     for start in range(0, max(rows, 1), ROWS_AT_ONCE):
         yield slice(start, min(start + ROWS_AT_ONCE, rows))
 
@@ -327,8 +318,8 @@ def arrow_table(columns: Mapping[str, Any], schema: pa.Schema | None = None) -> 
 def cast(column: Any, field_: pa.Field, where: str = "") -> Any:
     """Converts a column to a type.
 
-    Numbers and times stay as they are: the table decides whether they fit. ``where`` begins the
-    message of an error.
+    Numbers and times stay, because the table decides whether they fit. ``where`` starts the message
+    of an error.
 
     Raises:
         InvalidInput: The type has no such value.
@@ -344,7 +335,7 @@ def cast(column: Any, field_: pa.Field, where: str = "") -> Any:
 
 
 def _of_one_kind(one: Any, other: Any) -> bool:
-    """Returns whether the table itself converts between these types without loss."""
+    """Whether the table itself converts between these types without loss."""
     import pyarrow as pa
 
     def is_number(kind: Any) -> bool:
@@ -356,7 +347,7 @@ def _of_one_kind(one: Any, other: Any) -> bool:
 
 
 def fingerprint(path: Path) -> str:
-    """A short hash of a file or a folder: of all bytes, or of many parts of a large file."""
+    """A short hash of all bytes of a file or folder, or of many parts of a large file."""
     files = sorted(p for p in path.rglob("*") if p.is_file()) if path.is_dir() else [path]
     return _kubist.fingerprint([str(file) for file in files])
 
@@ -372,7 +363,7 @@ def next_item(items: Iterator[Any], where: Path | str) -> Any:
 
 
 def as_json(value: Any) -> Any:
-    """A value as JSON has it; other values as their text."""
+    """A JSON value; values without a JSON type become strings."""
     if hasattr(value, "tolist"):
         value = value.tolist()
     if isinstance(value, Mapping):
@@ -389,6 +380,6 @@ def as_json(value: Any) -> Any:
 
 
 def named(path: Path | str, error: BaseException) -> str:
-    """One line with the location and the message; messages of libraries may have several lines."""
+    """One line with the location and the message, which may have several lines."""
     text = " ".join(str(error).split()) or type(error).__name__
     return text if str(path) in text else f"{path}: {text}"

@@ -1,6 +1,6 @@
 """Times of the CF conventions (``hours since 1990-01-01``) as timestamps.
 
-Stored numbers become microseconds if all of them are whole microseconds (to a nanosecond, or to the
+Stored numbers become microseconds if all are whole microseconds (to a nanosecond, or to the
 resolution of the number's type), and otherwise nanoseconds. Times of other calendars, and times
 that do not fit, stay numbers.
 """
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     import numpy as np
 
 CALENDARS = ("standard", "gregorian", "proleptic_gregorian")
-"""Those of which a date is a date; the first two have Julian dates before 1582-10-15."""
+"""Calendars with real dates; the first two have Julian dates before 1582-10-15."""
 
 _SECONDS = {
     "s": 1, "sec": 1, "secs": 1, "second": 1, "seconds": 1,
@@ -31,7 +31,7 @@ _NANOSECONDS = {
     "ns": 1, "nanosecond": 1, "nanoseconds": 1,
 }  # fmt: skip
 _UNITS = {name: seconds * 1_000_000_000 for name, seconds in _SECONDS.items()} | _NANOSECONDS
-"""In nanoseconds. Months and years are of no one length."""
+"""Nanoseconds by unit. Months and years have no fixed length."""
 _DATE = re.compile(
     r"\s*(\d{1,4})-(\d{1,2})-(\d{1,2})"
     r"(?:[T ]\s*(\d{1,2}):(\d{1,2})(?::(\d{1,2})(?:\.(\d{1,9}))?)?)?"
@@ -50,7 +50,7 @@ class Times:
     """The conversion of a variable's numbers to timestamps.
 
     Attributes:
-        unit: In nanoseconds.
+        unit: Nanoseconds of a unit.
         begin: The time of the number 0, in nanoseconds since 1970.
     """
 
@@ -58,7 +58,7 @@ class Times:
     begin: int
 
     def ticks(self, values: np.ndarray[Any, Any], tick: str) -> np.ndarray[Any, Any] | None:
-        """Returns timestamps as whole ticks since 1970, or None if a number has none.
+        """Returns timestamps as whole ticks since 1970, or None if a number does not fit.
 
         Args:
             values: Numbers; NaN and missing values become null.
@@ -79,7 +79,7 @@ class Times:
             self._fits(float(whole.min()), length) and self._fits(float(whole.max()), length)
         ):
             return None
-        # Whole units are exact; for the rest a tick exceeds the rounding error of a double.
+        # Whole units are exact; for the rest, a tick exceeds the rounding error of a double.
         if self.unit % length:
             if numbers.dtype.kind == "f":
                 return None
@@ -162,5 +162,5 @@ def _julian_days(year: int, month: int, day: int) -> int | None:
     if year < 1 or not 1 <= month <= 12 or not 1 <= day <= lengths[month - 1]:
         return None
     before = (year - 1) * 365 + (year - 1) // 4 + sum(lengths[: month - 1]) + day
-    # Its day 1 is 2 days before day 1 of the Gregorian calendar.
+    # The Julian calendar starts 2 days before the Gregorian one.
     return before - 2 - _EPOCH

@@ -1,4 +1,4 @@
-"""Keeps the files of a snapshot while a loader reads it, and a day longer."""
+"""Keeps the files of a snapshot while a loader reads it, and for a day afterwards."""
 
 from __future__ import annotations
 
@@ -16,8 +16,8 @@ _RENEWED = SECONDS / 4
 class Hold:
     """A hold of the snapshots since a time, in milliseconds since 1970.
 
-    A table that this process can only read is not held; `Table.clean` deletes files after its
-    retention time then.
+    If this process cannot write to the table, there is no hold, and `Table.clean` deletes files
+    after its retention time.
     """
 
     def __init__(self, pinned: _kubist.Snapshot, since: int) -> None:
@@ -27,7 +27,7 @@ class Hold:
         self.renew()
 
     def renew(self) -> None:
-        """Puts the hold again, with a later end."""
+        """Replaces the hold by one with a later end."""
         self._renewed = time.monotonic()
         before = self._name
         try:
@@ -42,12 +42,10 @@ class Hold:
             )
 
     def renew_in_time(self) -> None:
-        """Renews it after a quarter of its time."""
         if time.monotonic() - self._renewed > _RENEWED:
             self.renew()
 
     def release(self) -> None:
-        """Ends it."""
         name, self._name = self._name, None
         if name is not None and os.getpid() == self._process:
             self._pinned.release(name)

@@ -32,26 +32,25 @@ _UNITS = {"": 0, "k": 1, "m": 2, "g": 3, "t": 4}
 _SIZE = re.compile(r"\s*(\d+(?:\.\d+)?)\s*([kmgt]?)(i?)b?\s*", re.IGNORECASE)
 _LEAST_POOL = 1 << 20
 _COPIES = 3
-"""Groups in memory: the current one, the next one, and the one that is read or kept."""
+"""Groups in memory: the current one, the next one, and one being read or kept."""
 _MOST_SEED = 2**64 - 1
 
 
 class Loader:
     """Yields random batches of a snapshot, each row once in an epoch, for training.
 
-    A batch is a dict of contiguous NumPy arrays. Rows lie in random order of priority, so a batch
-    is a uniform random sample although the loader reads ranges of the files. A thread reads the
-    next rows while the current ones are used.
+    A batch is a dict of contiguous NumPy arrays. Rows are in random order of priority, so a batch
+    is a uniform random sample although the loader reads ranges of the files. A thread reads ahead.
 
-    The order depends on the seed alone. It is the same for any ``world``: each process yields its
-    part of every batch. `state_dict` and `load_state_dict` continue training after the last batch,
-    in any process, also with another ``world``.
+    The order depends on the seed alone, and each process of ``world`` yields its part of every
+    batch. `state_dict` and `load_state_dict` continue training after the last batch, in any
+    process, also with another ``world``.
 
     Parameters
     ----------
     t
-        A table or a snapshot. The loader pins the snapshot of a table: later commits, the optimizer
-        and the cleaner do not change its batches.
+        A table, whose present snapshot the loader pins, or a snapshot. Later commits, the optimizer
+        and the cleaner do not change the batches.
     columns
         Columns and expressions, as for `query`.
     target
@@ -67,28 +66,28 @@ class Loader:
         random regions of space, which reads any table fast; see `variance_ratio`. ``"growing"``:
         the first 1/128 of the rows, then as many again, then twice as many, and so on.
     pool
-        Bytes of memory for rows, such as ``"1 GiB"``. A third is for the rows that are shuffled
+        Bytes of memory for rows, such as ``"1 GiB"``. The loader shuffles rows of a third of it
         together.
     dtype
-        ``"float32"`` or ``"float64"``: the type of all arrays. An integer target keeps its type.
-        None: the types of the columns. In floats, null becomes NaN.
+        The type of all arrays, ``"float32"`` or ``"float64"``, except for an integer target. None:
+        the types of the columns. In floats, null becomes NaN.
     normalise
-        Whether to subtract the mean and divide by the deviation of each column, both estimated from
-        the 100,000 rows of lowest priority. The target stays as it is.
+        Whether to subtract the mean and divide by the deviation of each column but the target. The
+        100,000 rows of lowest priority give both estimates.
     seed
         The seed of the order.
     epochs
         How often each row is yielded; None: without end.
     rank, world
-        The number of this process, from 0, and of all processes.
+        The number of this process, from 0, and the number of processes.
 
     Raises
     ------
     InvalidInput
         An option is not possible, a column holds no numbers, there are fewer rows than ``batch``,
         or a table that samples by a weight or by strata (docs/samples.md) is read in an order or
-        window that is no sample of it. Of such a table, the column ``inclusion`` is the probability
-        of each row to be in the window.
+        window that is no sample of it. In such a table, the column ``inclusion`` is the probability
+        that the window has the row.
 
     Examples
     --------
@@ -166,7 +165,7 @@ class Loader:
         since = now()
         hold = Hold(t._pinned(), since if isinstance(t, Table) else 0)
         try:
-            # A snapshot that is taken under the hold has all its files.
+            # The hold keeps all files of a snapshot that is taken under it.
             self._pin(t._pinned(), None, hold)
         except BaseException:
             hold.release()
@@ -176,8 +175,8 @@ class Loader:
     def parts(**fractions: float) -> dict[str, tuple[float, float]]:
         """Divides a table by identity, for training, validation and test.
 
-        Rows of equal identity have equal priorities, so they are in the same part. In a table with
-        the identity ``["pid"]``, no trajectory is in two parts.
+        Rows of equal identity have equal priorities, so they are in the same part. With the
+        identity ``["pid"]``, no trajectory is in two parts.
 
         Parameters
         ----------
@@ -226,12 +225,12 @@ class Loader:
         raise StopIteration
 
     def __len__(self) -> int:
-        """Batches of an epoch."""
+        """The number of batches of an epoch."""
         return -(-self.rows // self._batch)
 
     @property
     def rows(self) -> int:
-        """Rows of an epoch."""
+        """The number of rows of an epoch."""
         return self._rows
 
     @property
@@ -241,30 +240,27 @@ class Loader:
 
     @property
     def snapshot(self) -> str:
-        """The token of the snapshot that it reads, for `Table.at`."""
+        """The token of its snapshot, for `Table.at`."""
         return self._source.pinned.token()
 
     @property
     def variance_ratio(self) -> float:
         """The expected variance of a batch mean over that of a true random batch.
 
-        It is 1 except for ``"pooled"``, where a pilot of 64 regions estimates it for the column in
-        which it is largest. It assumes that each row has its own identity.
+        It is 1 except for ``"pooled"``, where a pilot of 64 regions estimates the largest value of
+        all columns, if each row has its own identity.
         """
         return self._variance_ratio
 
     @property
     def examined_per_row(self) -> float:
-        """Rows that were decoded for each row that was read so far."""
+        """The number of decoded rows per returned row so far."""
         return self._examined / self._returned if self._returned else 0.0
 
     def state_dict(self) -> dict[str, Any]:
-        """The place behind the last batch, as plain values for a checkpoint.
-
-        It is the same in all processes.
-        """
+        """The position after the last batch, as plain values for a checkpoint of all processes."""
         self._check()
-        # The snapshot stays held for a day after this process ends.
+        # The hold of the snapshot remains for a day after this process ends.
         self._is_kept = True
         state = State(
             self.snapshot,
@@ -277,7 +273,7 @@ class Loader:
         return state.to_dict()
 
     def load_state_dict(self, state: dict[str, Any]) -> None:
-        """Continues after the last batch of a state, with exactly the batches that followed.
+        """Continues with the batches that followed the state.
 
         Parameters
         ----------
@@ -288,8 +284,8 @@ class Loader:
         Raises
         ------
         InvalidInput
-            It is no state, or of other options, or of another snapshot than the one of this loader,
-            which was created from a `Snapshot`.
+            It is no state, is from other options, or is from another snapshot while this loader
+            was created from a `Snapshot`.
         TableReplaced
             It is of another table.
         SnapshotExpired
@@ -317,7 +313,7 @@ class Loader:
     def close(self) -> None:
         """Stops the reading thread, frees the memory, and ends the hold of the snapshot.
 
-        After `state_dict`, the snapshot stays held for a day, so that another process can continue.
+        After `state_dict`, the hold remains for a day, so that another process can continue.
         """
         if os.getpid() == self._process:
             self._forget()
@@ -354,7 +350,7 @@ class Loader:
             raise Refused("this loader was closed by close(): create another one")
 
     def _pin(self, pinned: _kubist.Snapshot, state: State | None, hold: Hold) -> None:
-        """Starts at the beginning of a snapshot, or at the place of a state."""
+        """Starts at the beginning of a snapshot, or at the position of a state."""
         source = Source(self._table, pinned, self._question)
         settings = self._settings
         self._check_weights(source)
@@ -404,7 +400,7 @@ class Loader:
         self._closed = False
 
     def _check_weights(self, source: Source) -> None:
-        """Refuses orders and windows whose rows are no sample of a table with weights."""
+        """Refuses orders and windows that are no sample of a table with weights."""
         location = self._table.location()
         if not source.is_weighted:
             if "inclusion" in self._question.get("columns", []) and not source.has_inclusion:
@@ -423,13 +419,12 @@ class Loader:
             )
 
     def _expected_rows(self, rows: int, plan: Plan) -> float:
-        """About the rows of a group."""
         if self._order == "pooled":
             return rows * plan.drawn / plan.parts
         return min(1.0, plan.drawn / plan.parts / (self._span[1] - self._span[0])) * rows
 
     def _next_pieces(self) -> tuple[list[tuple[Pool, int, int]], Place]:
-        """The rows of the next batch, which may end one group and begin another."""
+        """The rows of the next batch, which may end one group and start another."""
         epoch, group, row, batches = self._place
         pieces, needed = [], self._batch
         while needed and group < len(self._groups_of(epoch)):
@@ -447,7 +442,6 @@ class Loader:
         return pieces, Place(epoch, group, row, batches)
 
     def _taken(self, pieces: list[tuple[Pool, int, int]]) -> Arrays:
-        """The part of this process."""
         rows = sum(last - first for _, first, last in pieces)
         low, high = (rows * number // self._world for number in (self._rank, self._rank + 1))
         taken: list[Arrays] = []
@@ -463,14 +457,14 @@ class Loader:
 
     def _groups_of(self, epoch: int) -> list[Group]:
         if epoch not in self._listed:
-            # The current epoch and the one that is read ahead.
+            # Keep the current epoch and the one that is read ahead.
             for old in [known for known in self._listed if known < epoch - 1]:
                 del self._listed[old]
             self._listed[epoch] = groups(self._order, self._plan, self._span, self._seed, epoch)
         return self._listed[epoch]
 
     def _pool(self, epoch: int, group: int) -> Pool:
-        """The rows of a group; then a thread reads the group behind it."""
+        """The rows of a group; a thread then reads the next group."""
         current = self._reading((epoch, group)).result()
         following = (epoch, group + 1)
         if group + 1 == len(self._groups_of(epoch)):
@@ -492,7 +486,7 @@ class Loader:
         return self._pools[place]
 
     def _read(self, group: Group, place: tuple[int, int], is_whole: bool) -> Pool:
-        """Reads a group in the thread. If it has all rows, they stay in memory."""
+        """Reads a group in the thread; rows of a complete group stay in memory."""
         if self._latest is None or self._latest[0] != group:
             arrays, examined = self._source.read(group, self._shape, self._expected_of(group))
             self._examined += examined
@@ -503,7 +497,7 @@ class Loader:
         rows = len(next(iter(arrays.values())))
         order = shuffled(rows, self._seed, *place)
         if self._latest is None:
-            # Column by column, so that no more than one is in memory twice.
+            # Column by column, so that at most one is in memory twice.
             for name in arrays:
                 arrays[name] = arrays[name].take(order)
             return Pool(arrays, rows)
@@ -516,13 +510,11 @@ class Loader:
         return int(self._rows * width / (self._span[1] - self._span[0]))
 
     def _release(self) -> None:
-        """Ends the hold, unless a state needs it."""
         if self._hold is not None and not self._is_kept:
             self._hold.release()
         self._hold = None
 
     def _forget(self) -> None:
-        """Stops the reading thread and frees its rows."""
         if self._reader is not None:
             self._reader.shutdown(wait=True, cancel_futures=True)
         self._reader = None

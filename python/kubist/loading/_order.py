@@ -1,11 +1,10 @@
-"""The order of a loader: which rows are in memory together, as values.
+"""The order of a loader: the groups of rows that are in memory together, as values.
 
 An epoch is a list of groups. A group is read as a whole and shuffled, so it must fit in the pool.
 The lists depend on the seed and the epoch, not on the number of processes.
 
-Rows lie in random order of priority, so the rows of a window of priorities are a uniform sample of
-all rows. A group of windows that were drawn at random is one too, and two epochs never have the
-same groups.
+Rows are in random order of priority, so a window of priorities is a uniform sample of all rows, and
+so is a group of random windows. Two epochs never have the same groups.
 """
 
 from __future__ import annotations
@@ -20,24 +19,24 @@ from .._random import generator
 Order = Literal["uniform", "pooled", "growing"]
 
 EDGES = 128
-"""Windows end at multiples of 1/128, where the strata of a layout for windows end."""
+"""Windows end at multiples of 1/128, as the strata of a layout for windows do."""
 _LEAST_WINDOWS, _MOST_WINDOWS = 16, 1 << 20
 _WINDOW_ROWS = 1 << 16
-"""Windows of small tables are wider, because each is a query."""
+"""The minimum rows of a window, because each is a query."""
 _DRAWN = 8
-"""Windows in a group: with several, no two epochs have the same groups."""
+"""Windows in a group; with several, no two epochs have the same groups."""
 _LEAST_DRAWN = 4
 _GROUP_ROWS = 1 << 16
-"""A smaller group costs more for the queries than for the rows."""
+"""A smaller group costs more for its queries than for its rows."""
 _CHUNK_ROWS = 4096
-"""Rows of a region that ``pooled`` reads at once: a few pages."""
+"""Rows of a region that ``pooled`` reads together: a few pages."""
 _MOST_CHUNKS = 1 << 16
 
 Range = tuple[float, float]
 
 
 class Plan(NamedTuple):
-    """How the rows of an epoch are divided; a state stores it."""
+    """The division of an epoch's rows, which a state stores."""
 
     parts: int
     """Windows of the whole range of priorities, or regions of space."""
@@ -69,7 +68,6 @@ def plan(order: Order, rows: int, span: Range, most_rows: int) -> Plan:
 
 
 def groups(order: Order, plan: Plan, span: Range, seed: int, epoch: int) -> list[Group]:
-    """The groups of an epoch, in order."""
     if order == "growing":
         return _growing(plan, span)
     if order == "pooled":
@@ -95,7 +93,7 @@ def _growing(plan: Plan, span: Range) -> list[Group]:
     while low < span[1]:
         end = min(span[0] + width, span[1])
         while low < end:
-            # Cuts are at the edges of windows, as far as the span allows.
+            # Cut at the edges of windows, as far as the span allows.
             high = min((math.floor(low * plan.parts) + plan.drawn) / plan.parts, end)
             found.append(Group(((low, high),)))
             low = high
@@ -119,7 +117,6 @@ def _joined(windows: list[Range]) -> tuple[Range, ...]:
 
 
 def shuffled(rows: int, seed: int, epoch: int, group: int) -> np.ndarray[Any, Any]:
-    """The order of the rows of a group."""
     places = np.arange(rows, dtype=np.intp)
     generator(seed, epoch, group).shuffle(places)
     return places

@@ -1,4 +1,4 @@
-"""Reads groups of rows into arrays, of the types and the scale that a model wants."""
+"""Reads groups of rows into arrays, with the types and scale of the model."""
 
 from __future__ import annotations
 
@@ -18,9 +18,9 @@ from ._order import Group
 Arrays = dict[str, np.ndarray[Any, Any]]
 
 _SPARE = 1.02
-"""Arrays are larger than the expected rows by this factor and a few rows."""
+"""Arrays have room for the expected rows times this factor, and a few more."""
 _PILOT_ROWS = 100_000
-"""Rows of lowest priority from which a mean and a deviation are estimated."""
+"""Rows of lowest priority that estimate a mean and a deviation."""
 
 
 _INCLUSION = "inclusion"
@@ -29,20 +29,15 @@ _CHANCE = "_kubist_inclusion"
 
 
 class Scale(NamedTuple):
-    """The mean and the deviation of a column."""
-
     mean: float
     deviation: float
 
 
 class Shape(NamedTuple):
-    """The arrays of a batch."""
-
     kinds: dict[str, np.dtype[Any]]
     scales: dict[str, Scale]
 
     def row_bytes(self) -> int:
-        """Bytes of a row in memory."""
         return sum(kind.itemsize for kind in self.kinds.values())
 
 
@@ -53,13 +48,10 @@ class Pool(NamedTuple):
     rows: int
 
     def take(self, first: int, last: int) -> Arrays:
-        """Some rows, as arrays of their own."""
         return {name: array[first:last].copy() for name, array in self.arrays.items()}
 
 
 class Source:
-    """The rows of one snapshot."""
-
     def __init__(self, table: _kubist.Table, pinned: _kubist.Snapshot, question: QuerySpec) -> None:
         self._table, self.pinned, self._question = table, pinned, question
         about = json.loads(pinned.about())
@@ -69,19 +61,16 @@ class Source:
 
     @property
     def is_weighted(self) -> bool:
-        """Whether rows are sampled with unequal probabilities."""
         return self.sampling != "uniform"
 
     def count(self) -> int:
-        """The rows of an epoch."""
         return self.pinned.count({k: v for k, v in self._question.items() if k != "columns"})  # type: ignore[arg-type]
 
     def cut(self, parts: int) -> None:
-        """Divides the rows into regions of space."""
         self.regions = self.pinned.splits(self._question, parts, False)
 
     def shape(self, dtype: str | None, target: str | None, normalise: bool) -> Shape:
-        """The types of the arrays, and the scale of the columns that are to be normalised."""
+        """The types of the arrays, and the scale of the columns to normalise."""
         stream = self.pinned.query({**self._question, "limit": 1})
         empty = _columns(stream, stream.empty_batch())
         stream.close()
@@ -97,7 +86,7 @@ class Source:
         return Shape(kinds, self._scales(names) if names else {})
 
     def _scales(self, names: list[str]) -> dict[str, Scale]:
-        """The rows of lowest priority are a sample of all rows, each with its inclusion."""
+        """Estimates scales from the rows of lowest priority, each with its inclusion."""
         columns = [name for name in self._question.get("columns", []) if name != _INCLUSION]
         if self.has_inclusion and _INCLUSION in names:
             columns.append(_INCLUSION)
@@ -121,7 +110,7 @@ class Source:
         return scales
 
     def read(self, group: Group, shape: Shape, expected: int) -> tuple[Arrays, int]:
-        """The rows of a group in the order of the table, and the rows that the engine examined."""
+        """The rows of a group in table order, and the number of rows that the engine examined."""
         filling = _Filling(shape, int(expected * _SPARE) + 1024)
         examined = 0
         for stream in self._streams(group):
@@ -172,7 +161,7 @@ def _kind(name: str, empty: np.ndarray[Any, Any], dtype: str | None, target: boo
         raise InvalidInput(
             f"column {name!r} holds {'text' if kind.kind == 'O' else kind}: a loader yields numbers"
         )
-    # Labels of classes stay integers.
+    # Class labels stay integers.
     if dtype is None or (target and kind.kind in "biu"):
         return kind
     wanted: np.dtype[Any] = np.dtype(dtype)

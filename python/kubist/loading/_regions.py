@@ -1,8 +1,8 @@
 """The expected variance of batch means when rows come from random regions of space.
 
-Rows of a region resemble each other, so a pool of few regions gives batches that differ more than
-random ones. The ratio follows from the variance between regions and within them (sampling of
-clusters: Cochran, Sampling Techniques, chapter 9).
+Rows of a region resemble each other, so batches from a pool of few regions differ more than random
+batches. The ratio follows from the variance between and within regions (cluster sampling: Cochran,
+Sampling Techniques, chapter 9).
 """
 
 from __future__ import annotations
@@ -16,13 +16,13 @@ from ._read import Shape, Source
 _PILOT = 64
 """Regions of the pilot."""
 _PILOT_PLACE = 2**32 - 1
-"""The pilot's own random numbers."""
+"""Selects random numbers for the pilot alone."""
 
 
 def variance_ratio(
     source: Source, shape: Shape, plan: Plan, rows: int, batch: int, seed: int
 ) -> float:
-    """Variance of a batch mean over that of a true random batch, in the column with the largest."""
+    """The largest ratio, of all columns, of a batch mean's variance to that of a random batch."""
     drawn = generator(seed, _PILOT_PLACE).permutation(plan.parts)[:_PILOT]
     arrays = [source.read(Group((), (int(part),)), shape, rows // plan.parts)[0] for part in drawn]
     names = [name for name, kind in shape.kinds.items() if kind.kind in "biuf"]

@@ -1,4 +1,4 @@
-"""The state of a loader: where it is in which order of which snapshot."""
+"""The state of a loader: its snapshot, its order, and its position."""
 
 from __future__ import annotations
 
@@ -12,22 +12,22 @@ _VERSION = 1
 
 
 class Place(NamedTuple):
-    """The place of the next batch."""
+    """The position of the next batch."""
 
     epoch: int
     group: int
     row: int
-    """In the order of the group."""
+    """The position in the order of the group."""
     batches: int
     """Batches of the epoch so far."""
 
 
 class State(NamedTuple):
-    """Everything that determines the rest of the batches, except the rows of the snapshot."""
+    """The properties that, with the rows of the snapshot, determine the remaining batches."""
 
     snapshot: str
     since: int
-    """A time before the snapshot, from which on its files are held."""
+    """A time before the snapshot, since which a hold keeps its files."""
     settings: dict[str, Any]
     plan: Plan
     scales: dict[str, Scale]
@@ -50,7 +50,7 @@ class State(NamedTuple):
 
     @classmethod
     def from_dict(cls, given: Any) -> State:
-        """The state of a dict.
+        """Parses a state.
 
         Raises:
             InvalidInput: It is not from `Loader.state_dict`.

@@ -1,8 +1,8 @@
 """Many runs as one table: `kubist.open_many`.
 
 A run is a table of a parameter study. The runs stay separate tables, each with its own grid and
-samples. `_runs` opens them, `_columns` finds their common columns, `_text` rewrites expressions for
-one run, `_part` has the query and rows of one run, `_pinned` joins them, `_estimating` estimates.
+samples. `_runs` opens them, `_columns` finds their common columns, `_text` and `_part` rewrite a
+query for one run, `_pinned` joins the rows, and `_estimating` estimates.
 """
 
 from __future__ import annotations
@@ -38,8 +38,8 @@ def open_many(
 
     It has the columns of all runs; a column that a run lacks is null there. Before them are the
     column ``run`` with the name of each run, and the metadata of each run as ``metadata.NAME``:
-    ``where="metadata.injection_speed > 2 AND diameter > 20um"``. Conditions on these columns are
-    decided before a run is read. All calls read the snapshots that were the newest at the opening.
+    ``where="metadata.injection_speed > 2 AND diameter > 20um"``. Conditions on these columns
+    select the runs to read. All calls read the newest snapshots at the opening.
 
     Parameters
     ----------
@@ -77,7 +77,7 @@ class Many(Looks):
     """Many runs as one read-only table, from `kubist.open_many`.
 
     It has the queries of a table (`query`, `count`, `estimate`, `head`, `scan`, `sql`,
-    `to_dataset`, `plot`). `run` is one run with all methods of its table.
+    `to_dataset`, `plot`); `run` returns one run with all methods of its table.
     """
 
     def __init__(self, runs: Sequence[Run], union: Union) -> None:
@@ -128,8 +128,7 @@ class Many(Looks):
     ) -> Picture:
         """Plots rows as points, like `Table.plot`.
 
-        With the column of runs as ``color``, a run has the colour of its number: its place in
-        `runs`, from 0.
+        With the column of runs as ``color``, the colour of a run is its index in `runs`.
         """
         if isinstance(color, str) and self._union.names.find(color) == self._union.key:
             numbered = Many(self._runs, self._union)
@@ -160,11 +159,11 @@ class Many(Looks):
         contrast
             One of the groups that depend on runs, such as ``"run"``: return the difference of each
             of its values to the first run, or to the lowest value. Runs with equal identity columns
-            and seed sample the same particles. The error of a difference then includes their
-            covariance, and a note of the result reports the gain.
+            and seed sample the same particles, so the error of a difference includes their
+            covariance; a note of the result reports the gain.
         error, sample, confidence, tails
             As for `Table.estimate`, for each run. With a contrast or a group of several runs, all
-            runs use the largest fraction that one of them needs.
+            runs use the largest fraction that any run needs.
         within, max_rows, max_bytes
             Limits of all runs together. A contrast and groups of several runs read about twice as
             much.

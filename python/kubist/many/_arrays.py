@@ -1,6 +1,6 @@
 """Arrow arrays of Python values.
 
-pyarrow's own conversion of lists imports pandas, which takes longer than to open 1,000 runs.
+pyarrow's own conversion of lists imports pandas, which takes longer than opening 1,000 runs.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 
 def array(values: Sequence[Any]) -> pa.Array:
-    """Values of one type, with None for null; an array of text if all are null."""
+    """Values of one type, with None for null; an array of strings if all are null."""
     pa, numpy = need("pyarrow", "open_many()"), need("numpy", "open_many()")
     kinds = {type(value) for value in values if value is not None}
     if kinds <= {str}:

@@ -1,12 +1,11 @@
-"""The columns that all runs have together: types, units, the name of the run and its metadata.
+"""The columns of all runs: types, units, the name of the run and its metadata.
 
-Types and units follow the rules of `Table.append`. A type becomes the common wider one. A unit
-becomes the unit of the first run that has the column; a unit of another kind is refused, and so is
-a column that only some runs give a unit.
+As in `Table.append`, types become the common wider type. The first run that has a column gives its
+unit; other kinds of units, and columns to which only some runs give a unit, are refused.
 
-Two tables in memory let the engine do what it does for a table: `Union.shape` is empty and has all
-columns, so that it checks a query and names what is wrong. `Union.catalogue` has one row for each
-run with its metadata, so that it evaluates the conditions that need no row of a run.
+Two tables in memory let the engine do its usual work: with the empty `Union.shape`, which has all
+columns, it checks a query; on `Union.catalogue`, with one row of metadata for each run, it
+evaluates the conditions on runs.
 """
 
 from __future__ import annotations
@@ -36,8 +35,6 @@ PREFIX = "metadata."
 
 
 class Union:
-    """The columns of all runs."""
-
     def __init__(self, runs: Sequence[Run], key: str) -> None:
         pa = need("pyarrow", "open_many()")
         self.key = key
@@ -55,7 +52,7 @@ class Union:
         self.names = Names([key, *values, *self.rows.names])
         columns = {name: array(values) for name, values in self.of_run.items()}
         numbers = array(list(range(len(runs))))
-        # The values of one run, as scalars.
+        # One row per run, read as scalars.
         self.values_of_run = table({NUMBER: numbers, **columns})
         self.codes = numbers.cast(pa.int32())
         self.run_names = columns[key]
@@ -67,11 +64,10 @@ class Union:
         self.shape = self._shape(pa, runs)
 
     def values(self, run: int) -> dict[str, Any]:
-        """The columns of a run that are the same in all its rows."""
         return {name: values[run] for name, values in self.of_run.items()}
 
     def in_shared_unit(self, run: int, column: str) -> str | None:
-        """The column of a run as an expression in the shared unit; None if it has that unit."""
+        """A column as an expression in the shared unit; None if the run uses that unit."""
         if column not in self.factors[run]:
             return None
         unit = string(f"1 {self.unit(column)}")
@@ -81,7 +77,7 @@ class Union:
         return _unit(self.rows.field(column)) if column in self.rows.names else None
 
     def _factors(self, run: Run) -> dict[str, Factor]:
-        """The conversions of the columns whose unit is another one than the shared unit."""
+        """The conversions of columns that have another unit than the shared one."""
         found: dict[str, Factor] = {}
         for field in run.schema:
             given, wanted = _unit(field), self.unit(field.name)
@@ -127,7 +123,7 @@ class Factor:
 
     @classmethod
     def between(cls, given: str, wanted: str) -> Factor:
-        """The engine's conversion, which refuses units of another kind."""
+        """Returns the engine's conversion, which refuses units of another kind."""
         zero, factor = _converted(given, wanted)
         _, inverse = _converted(wanted, given)
         if zero != 0:
@@ -142,7 +138,7 @@ class Factor:
 
 
 def _converted(given: str, wanted: str) -> tuple[float, float]:
-    """0 and 1 of a unit in another one, as `Table.append` converts them."""
+    """0 and 1 of a unit in another unit, as `Table.append` converts them."""
     pa = need("pyarrow", "open_many()")
     location = f"memory://many-{uuid.uuid4().hex}"
 
@@ -182,7 +178,7 @@ def _common(pa: Any, runs: Sequence[Run]) -> pa.Schema:
 
 
 def _metadata(runs: Sequence[Run]) -> dict[str, list[Any]]:
-    """The metadata of all runs by column; values of different kinds become text."""
+    """The metadata of all runs by column; values of different kinds become strings."""
     names = dict.fromkeys(name for run in runs for name in run.metadata)
     return {PREFIX + name: _alike([run.metadata.get(name) for run in runs]) for name in names}
 

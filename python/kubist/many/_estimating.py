@@ -1,7 +1,7 @@
 """Estimates over many runs.
 
-Each run has its own estimate by the engine, with its own interval. If every group of the result is
-one run, these are the result. Groups of several runs and differences are in `_together`.
+The engine estimates each run, with its own interval. These are the result if every group is one
+run; `_together` estimates groups of several runs and differences.
 """
 
 from __future__ import annotations
@@ -32,7 +32,6 @@ def estimate(
     shown: tuple[list[str], list[str]],
     contrast: str | None,
 ) -> Figures:
-    """The estimates of `kubist.many.Many.estimate`."""
     if not parts:
         raise InvalidInput("estimate: no run meets the conditions")
     goals = (
@@ -71,7 +70,7 @@ def estimate(
 
 
 def _of_one_run(goal: dict[str, Any], runs: int) -> dict[str, Any]:
-    """The goal of each run: limits are divided, errors are those of each run."""
+    """The goal of each run: limits are divided, errors stay."""
     own = dict(goal)
     for name in ("max_rows", "max_bytes"):
         if name in own:
@@ -82,7 +81,6 @@ def _of_one_run(goal: dict[str, Any], runs: int) -> dict[str, Any]:
 
 
 def _shown_name(union: Union, group: str, shown: str) -> str:
-    """The name of a column, or the name or the text of an expression."""
     if (name := _text.named(shown)[1]) is not None:
         return name
     column = union.names.find(_text.plain(group))
@@ -90,7 +88,7 @@ def _shown_name(union: Union, group: str, shown: str) -> str:
 
 
 def _keys_of_runs(asked: Asked) -> list[Key]:
-    """For each run, its values of the groups that depend on runs only."""
+    """The values of each run for the groups that depend on runs only."""
     places = [at for at in range(len(asked.groups)) if asked.of_runs[at]]
     values: dict[int, list[Any]] = {part.number: [] for part in asked.parts}
     for at in places:
@@ -110,7 +108,7 @@ def _keys_of_runs(asked: Asked) -> list[Key]:
 
 
 def _by_run(asked: Asked, keys: Sequence[Key]) -> Figures:
-    """One estimate of the engine for each run, one below the other."""
+    """One estimate of the engine for each run, one after the other."""
     pa = need("pyarrow", "open_many()")
     found = each(lambda part: asked.request(part, asked.aggregates, asked.goal), asked.parts)
     abouts = [json.loads(figures.about()) for figures in found]
@@ -149,7 +147,7 @@ def _renamed(pa: Any, asked: Asked, part: Part, key: Key, figures: Figures) -> p
             columns[name] = array([next(of_runs)] * len(batch))
         else:
             values = batch.column(next(of_rows))
-            # Of a column that the run lacks: of any type.
+            # A column that the run lacks may have any type.
             columns[name] = pa.nulls(len(batch)) if values.null_count == len(batch) else values
     rest = [name for name in batch.schema.names if name in (*BINS, *FIGURES)]
     return table({**columns, **{name: batch.column(name) for name in rest}})

@@ -1,4 +1,4 @@
-"""One run of a query over many runs: the query in its own columns, its rows in the common ones."""
+"""One run of a query over many runs: its own query, and its rows in the common columns."""
 
 from __future__ import annotations
 
@@ -19,8 +19,6 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class Outputs:
-    """The columns of a result."""
-
     schema: pa.Schema
     computed: dict[str, str]
     """The expressions of computed columns, by name."""
@@ -31,8 +29,6 @@ class Outputs:
 
 
 class Part:
-    """A run that a query reads, and the query in its own columns."""
-
     def __init__(self, union: Union, runs: Sequence[Run], number: int) -> None:
         self.union, self.number, self.run = union, number, runs[number]
         self.values = union.values(number)
@@ -41,7 +37,7 @@ class Part:
         return column in self.union.present[self.number]
 
     def expression(self, text: str, nothing: str = "NULL") -> str:
-        """An expression over all runs, for this run; ``nothing`` replaces a missing column."""
+        """An expression for this run; ``nothing`` replaces a missing column."""
 
         def form(column: str) -> str | None:
             if column in self.values:
@@ -68,7 +64,7 @@ class Part:
         return own
 
     def question(self, asked: dict[str, Any]) -> dict[str, Any]:
-        """A query over all runs, for this run; conditions on runs are done before."""
+        """The query of this run, without the conditions that selected the run."""
         own = dict(asked)
         if "where" in own:
             own["where"] = self.expression(own["where"])
@@ -84,7 +80,7 @@ class Part:
         return own
 
     def nothing(self) -> str:
-        """A null that differs by row for the engine, which refuses some constants."""
+        """A null that varies by row for the engine, which refuses some constants."""
         first = _text.quoted(self.run.about["columns"][0]["name"])
         return f"(CASE WHEN {first} IS NULL AND {first} IS NOT NULL THEN 1.0 END)"
 
@@ -99,7 +95,7 @@ class Part:
                 texts.append(f"{text} AS {_text.quoted(name)}")
             elif self.has(name):
                 texts.append(name)
-        # A query has at least one column, which gives the number of rows.
+        # A query needs at least one column to return the number of rows.
         return texts or [self.run.about["columns"][0]["name"]]
 
     def arranged(self, batch: pa.RecordBatch, outputs: Outputs) -> pa.RecordBatch:

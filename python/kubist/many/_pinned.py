@@ -1,8 +1,8 @@
-"""The snapshots of many runs as one snapshot that can be queried.
+"""The snapshots of many runs as one snapshot for queries.
 
-A query becomes one query of each run that its conditions leave. The batches of the runs are one
-Arrow stream, which the engine decodes like the response of a server. So all that works with a
-remote table works with many runs.
+Each run that the conditions leave gets its own query. The batches of all runs form one Arrow
+stream, which the engine decodes like the response of a server, so every feature of a remote table
+also works with many runs.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ if TYPE_CHECKING:
     from .._spec import EstimateRequest, QuerySpec
 
 _AHEAD = 4
-"""Runs whose query begins while an earlier one is read."""
+"""Runs whose query starts while an earlier one is read."""
 
 
 class Pinned:
@@ -46,7 +46,6 @@ class Pinned:
         """Whether the column of the run has its number, for a plot."""
 
     def source(self) -> _saved.Source:
-        """The runs of a saved answer."""
         runs = [{"name": run.name, **_saved.source(run.pinned)} for run in self._runs]
         return {"runs": runs, "run": self._union.key}
 
@@ -153,7 +152,7 @@ class Pinned:
         return _wire(iter(rows), costs, fields.schema, fraction)
 
     def _text_key(self, table: pa.Table, name: str) -> Any:
-        """A column to sort by; the name of the run as text."""
+        """A column to sort by; the run as its name."""
         pa = need("pyarrow", "open_many()")
         values = table.column(name)
         return values.cast(pa.string()) if pa.types.is_dictionary(values.type) else values
@@ -219,7 +218,7 @@ class Pinned:
             return _text.rewritten(text, union.names, lambda _: None)
 
         def output(text: str) -> str:
-            """A column, or an expression with the name that it has in a table."""
+            """A column, or an expression with its name in a table."""
             if union.names.find(text) is not None:
                 return text
             named = _text.named(text)[1] is not None
@@ -243,7 +242,6 @@ class Pinned:
         return asked
 
     def _outputs(self, asked: dict[str, Any]) -> Outputs:
-        """The columns of a query that was checked."""
         pa = need("pyarrow", "open_many()")
         union = self._union
         schema = union.schema
@@ -265,7 +263,7 @@ class Pinned:
         return Outputs(pa.schema(fields), computed)
 
     def _parts(self, asked: dict[str, Any]) -> list[Part]:
-        """The runs that the conditions on names and metadata leave; these conditions are done."""
+        """The runs that meet the conditions on names and metadata."""
         union = self._union
         of_runs: dict[str, Any] = {"columns": [NUMBER]}
         box = asked.get("box", {})
@@ -298,9 +296,8 @@ class Pinned:
     def _cutoff(self, parts: Sequence[Part], asked: dict[str, Any], limit: int) -> float | None:
         """The priority below which all runs together have at most ``limit`` rows.
 
-        One cutoff for all runs keeps their samples coordinated. It is found by counts, which read
-        only rows below it; at least 0.7 of the limit is used where priorities allow it. None: not
-        even the lowest priorities fit.
+        One cutoff for all runs keeps their samples coordinated. Counts, which read only rows below
+        it, search for a cutoff that uses at least 0.7 of the limit. None: no cutoff fits.
         """
         if limit == 0 or not parts:
             return None
@@ -363,8 +360,6 @@ class Pinned:
 
 
 class Costs:
-    """The cost of all queries so far."""
-
     def __init__(self) -> None:
         self._begin = time.perf_counter()
         self._sums: dict[str, float] | None = {field.name: 0 for field in dataclasses.fields(Stats)}
@@ -391,7 +386,6 @@ def _wire(
 
 
 def _window(asked: dict[str, Any]) -> tuple[float, float]:
-    """The priorities of a query."""
     low, high = asked.get("window", (0.0, 1.0))
     return low, min(high, asked.get("sample", 1.0))
 
@@ -439,8 +433,6 @@ class _Source:
 
 
 class _Sink:
-    """A file that appends to bytes."""
-
     closed = False
 
     def __init__(self, into: bytearray) -> None:

@@ -56,7 +56,6 @@ class Asked:
         self.of_runs = [bool(names) and names <= self.union.of_run.keys() for names in named]
 
     def request(self, part: Part, aggregates: Sequence[str], goal: dict[str, Any]) -> Figures:
-        """The estimates of one run."""
         own = self._own.get(part.number)
         if own is None:
             own = part.question(self.region)
@@ -81,12 +80,11 @@ class Asked:
         ]
 
     def texts(self, part: Part) -> dict[str, str]:
-        """The caller's aggregates by the text that the engine gets for a run."""
+        """The caller's aggregates by their text for a run."""
         own = (part.expression(text, part.nothing()) for text in self.aggregates)
         return dict(zip(own, self.shown, strict=True))
 
     def units(self, part: Part, of_texts: dict[str, Any]) -> dict[str, Any]:
-        """Units by the caller's aggregates."""
         texts = self.texts(part)
         return {texts.get(text, text): unit for text, unit in of_texts.items()}
 

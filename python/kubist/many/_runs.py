@@ -34,7 +34,7 @@ _WILD = ("*", "?", "[")
 
 @dataclass(frozen=True, slots=True)
 class Run:
-    """One table, at the snapshot that was the newest when it was opened."""
+    """One table, at its newest snapshot when it was opened."""
 
     name: str
     table: Looks
@@ -52,7 +52,7 @@ class Run:
 
 
 def each(work: Callable[[T], U], items: Sequence[T]) -> list[U]:
-    """The results of work on all items, in their order, from several threads."""
+    """The results of work on all items, in their order, by several threads."""
     if len(items) < 2:
         return [work(item) for item in items]
     pool = ThreadPoolExecutor(min(_AT_ONCE, len(items)))
@@ -67,7 +67,7 @@ Item = str | os.PathLike[str] | Looks
 
 
 def opened(given: Item | Iterable[Item] | Mapping[str, Item]) -> list[Run]:
-    """All runs, in the order given; those of a pattern by name."""
+    """All runs, in the given order, or by name for a pattern."""
     if isinstance(given, Mapping):
         for name in given:
             if not isinstance(name, str):
@@ -96,7 +96,6 @@ def _location(table: Looks) -> str:
 
 
 def _found(location: str) -> list[str]:
-    """The locations of a pattern."""
     if "://" in location or not any(letter in location for letter in _WILD):
         return [location]
     if os.path.exists(location):
@@ -133,7 +132,7 @@ def _named(name: str) -> Iterator[None]:
 
 
 def _names(locations: Sequence[str]) -> list[str]:
-    """The last part of each location, with as many parts before it as make all names different."""
+    """The end of each location that is long enough to make all names different."""
     parts = [[part for part in location.split("/") if part] for location in locations]
     bare = [part[-1] if part else "" for part in parts]
     ends = [name.removesuffix(".kubist1").removesuffix(".kubist") for name in bare]

@@ -1,9 +1,9 @@
-"""The error of a value that several runs share a sample of.
+"""The error of a value from runs that share a sample.
 
 Runs with the same identity and seed sample the same particles, so their errors are not independent.
-The sample is divided into `GROUPS` windows of priority. A window holds the same particles in every
-run. A sum over runs, or a difference, is computed in each window, and the spread of these values
-includes every covariance (random groups: Wolter, Introduction to Variance Estimation, chapter 2).
+The sample is divided into `GROUPS` windows of priority, each with the same particles in every run.
+Sums and differences are computed in each window, so their spread includes every covariance (random
+groups: Wolter, Introduction to Variance Estimation, chapter 2).
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ class Spread:
 
 @dataclass(frozen=True, slots=True)
 class Difference:
-    """The difference of two values, and its error over that of independent samples."""
+    """A difference, and the ratio of its error to that of independent samples."""
 
     value: float
     variance: float
@@ -55,11 +55,10 @@ class Difference:
 def difference(
     value: Spread, base: Spread, fraction: float, quantile: float, *, paired: bool
 ) -> Difference:
-    """The difference of two values; ``paired`` if the same particles are in both samples."""
+    """``paired``: the same particles are in both samples."""
     exact = value.exact and base.exact
     apart = value.variance(fraction, quantile) + base.variance(fraction, quantile)
     together, ratio = apart, None
-    # An exact value has no error that could be paired.
     if paired and not (value.exact or base.exact):
         if value.windows is not None and base.windows is not None:
             pairs = zip(value.windows, base.windows, strict=True)
@@ -73,14 +72,14 @@ def variance(windows: Sequence[float], fraction: float) -> float:
     """The variance of the mean of windows that divide a sample of this fraction."""
     mean = math.fsum(windows) / GROUPS
     between = math.fsum((value - mean) ** 2 for value in windows) / (GROUPS - 1)
-    # Together the windows leave fewer rows unread than each of them.
+    # The windows together leave fewer rows unread than each one.
     return between / GROUPS * (1 - fraction) / (1 - fraction / GROUPS)
 
 
 def mean(sums: Sequence[float], counts: Sequence[float]) -> tuple[float, list[float]]:
-    """The mean of the first sum and count, and its linear values in the other ones.
+    """The mean of the first sum and count, and linearised values of the others.
 
-    Linear values need no rows in every window.
+    Linearised values need no rows in every window.
     """
     value = sums[0] / counts[0]
     pairs = zip(sums[1:], counts[1:], strict=True)
@@ -88,7 +87,7 @@ def mean(sums: Sequence[float], counts: Sequence[float]) -> tuple[float, list[fl
 
 
 def quantile(confidence: float) -> float:
-    """The quantile of Student's t for `GROUPS` - 1 degrees of freedom (Fisher, Cornish 1960)."""
+    """Student's t for `GROUPS` - 1 degrees of freedom (Fisher, Cornish 1960)."""
     z = NormalDist().inv_cdf(0.5 + confidence / 2)
     n = GROUPS - 1
     first = (z**3 + z) / 4

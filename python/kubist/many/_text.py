@@ -1,9 +1,9 @@
 """Expressions over many runs, rewritten for one run.
 
-The engine of a run knows neither the name and metadata of the run, nor columns that only other
-runs have, nor the unit that all runs share. Before a run gets an expression, these names are
-replaced by a literal, by null, or by the column in the shared unit. The grammar stays the
-engine's; only names, strings and the ends of conditions are recognised here.
+The engine of a run does not know the name and metadata of the run, columns of other runs, or the
+shared unit. So each such name is replaced by a literal, by null, or by the column in the shared
+unit. This module recognises only names, strings and the ends of conditions; the engine parses the
+rest.
 """
 
 from __future__ import annotations
@@ -34,12 +34,12 @@ class _Token:
 
     @property
     def word(self) -> str:
-        """The text in capitals, if it may be a keyword."""
+        """The token in capitals, if it may be a keyword."""
         return self.text.upper() if self.kind == "name" else ""
 
 
 class Names:
-    """The columns of all runs; names ignore letter case where that is unambiguous."""
+    """The columns of all runs; names ignore letter case if they stay unambiguous."""
 
     def __init__(self, names: list[str]) -> None:
         self._names = {name.lower(): name for name in names} | {name: name for name in names}
@@ -77,7 +77,6 @@ def rewritten(text: str, names: Names, form: Callable[[str], str | None]) -> str
 
 
 def columns(text: str, names: Names) -> set[str]:
-    """The columns that an expression names."""
     return {column for _, column in _columns(text, names) if column is not None}
 
 
@@ -113,7 +112,7 @@ def conditions(text: str) -> list[str]:
 
 
 def call(text: str) -> tuple[str, str] | None:
-    """The function and the argument of an aggregate such as ``mean(x)``; None: a formula."""
+    """The function and argument of an aggregate such as ``mean(x)``; None: a formula."""
     tokens = _tokens(text.strip())
     if len(tokens) < 3 or tokens[0].kind != "name" or tokens[-1].text != ")":
         return None
@@ -140,20 +139,18 @@ def named(text: str) -> tuple[str, str | None]:
 
 
 def literal(value: object) -> str:
-    """A value of a run's metadata as a literal."""
     if value is None:
         return "NULL"
     if isinstance(value, bool):
         return "TRUE" if value else "FALSE"
     if isinstance(value, str):
-        # Functions of texts take no plain literal.
+        # String functions refuse a plain literal.
         return f"coalesce(NULL, {string(value)})"
     return f"({value!r})"
 
 
 @functools.lru_cache(maxsize=256)
 def _tokens(text: str) -> tuple[_Token, ...]:
-    """The tokens of a text, which many runs share."""
     return tuple(_Token(m.lastgroup or "other", m.group()) for m in _TOKEN.finditer(text))
 
 

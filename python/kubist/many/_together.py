@@ -1,8 +1,8 @@
-"""Groups of several runs, and differences between runs or groups of them.
+"""Groups of several runs, and differences between runs or groups.
 
-All runs are read up to one fraction, the largest that one of them needs for the goal. Then they are
-read in windows of it, see `_spread`. A total is the sum of the totals of the runs. A mean or a
-proportion is a total over a count. Other aggregates have differences between single runs only.
+All runs are read up to one fraction, the largest that any run needs for the goal, and then in its
+windows (see `_spread`). Totals add up over runs; a mean or a proportion is a total over a count.
+Other aggregates have differences between single runs only.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ class Aggregate:
     """An aggregate over several runs, as aggregates of each run."""
 
     text: str
-    """As the caller wrote it."""
+    """The caller's text."""
     total: str
     count: str | None
     """The divisor of a mean or a proportion."""
@@ -59,8 +59,6 @@ class Aggregate:
 
 @dataclass(frozen=True, slots=True)
 class Figure:
-    """A value of one run."""
-
     value: float | None
     half: float
     exact: bool
@@ -72,8 +70,6 @@ _NOTHING = Figure(None, 0.0, True, 0)
 
 
 class Read:
-    """The figures of one run, by group."""
-
     def __init__(self, figures: Figures) -> None:
         batch = need("pyarrow", "open_many()").record_batch(figures.batch())
         self.about: dict[str, Any] = json.loads(figures.about())
@@ -103,7 +99,7 @@ def _figure(row: dict[str, Any]) -> Figure:
 
 
 class Together:
-    """The figures of all runs: for the goal, in the common sample, and in each of its windows."""
+    """The figures of all runs: for the goal, in the common sample, and in each window."""
 
     def __init__(self, asked: Asked, several: bool) -> None:
         self.asked = asked
@@ -148,7 +144,6 @@ class Together:
         aggregate = self.aggregates[place]
         known = [self.known[run].of(key, place) for run in runs]
         if aggregate.count is None and all(figure.exact for figure in known):
-            # The number of all rows, for example, is exact without a sample.
             if len(runs) > 1 or known[0].value is not None:
                 total = math.fsum(figure.value or 0.0 for figure in known)
                 return Spread(total, None, True, sum(figure.rows for figure in known))
@@ -164,7 +159,7 @@ class Together:
         return Spread(value, windows, exact and counted, rows)
 
     def _own(self, known: Figure, run: int, key: Key, place: int) -> Spread | None:
-        """An aggregate that does not add up, of one run."""
+        """An aggregate of one run that does not add up."""
         whole, *windows = (window.of(key, place) for window in self.read[run])
         if whole.value is None or known.value is None:
             return None
@@ -187,7 +182,7 @@ class Together:
 
 
 def together(asked: Asked, keys: Sequence[Key], contrast: str | None) -> Figures:
-    """The values of groups of runs; with a contrast, their differences to the first one."""
+    """The values of groups of runs; with a contrast, their differences to the first group."""
     pa = need("pyarrow", "open_many()")
     members: dict[Key, list[int]] = {}
     for at, key in enumerate(keys):
@@ -308,7 +303,7 @@ def _table(pa: Any, rows: Sequence[dict[str, Any]], names: Sequence[str]) -> pa.
 
 
 def _contrasted(asked: Asked, contrast: str) -> int:
-    """The place of the contrast in the keys of runs."""
+    """The position of the contrast in the keys of runs."""
     of_runs = [name for at, name in enumerate(asked.names) if asked.of_runs[at]]
     wanted = asked.union.names.find(_text.plain(contrast)) or contrast
     if wanted not in of_runs:

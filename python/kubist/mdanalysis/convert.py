@@ -1,4 +1,4 @@
-"""Conversion between topologies of MDAnalysis and topologies that tables store."""
+"""Conversion between topologies of MDAnalysis and of tables."""
 
 from __future__ import annotations
 
@@ -56,7 +56,7 @@ def _kept(attribute: Any) -> Attribute | None:
 
 
 def restored(topology: Topology) -> OfMDAnalysis:
-    """The MDAnalysis form of a stored topology; attributes unknown to MDAnalysis are dropped."""
+    """The MDAnalysis form of a stored topology, without attributes unknown to MDAnalysis."""
     attributes = []
     for name, attribute in topology.attributes.items():
         kind = mda._TOPOLOGY_ATTRS.get(name)

@@ -1,4 +1,4 @@
-"""Topologies that tables store, for `MDAnalysis.Universe`."""
+"""Stored topologies, for `MDAnalysis.Universe`."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from . import convert, reader
 
 
 class KubistParser(TopologyReaderBase):
-    """Reads the stored topology; without one, it has only the number of atoms."""
+    """Reads the stored topology; without one, only the number of atoms."""
 
     format = "KUBIST"
 

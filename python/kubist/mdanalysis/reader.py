@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 Array = np.ndarray[Any, Any]
 
-# Maximum number of frames, and of rows, that are read ahead.
+# Maximum number of frames, and of rows, to read ahead.
 MOST_AHEAD = 64
 ROWS_AHEAD = ROWS_AT_ONCE
 # For an announced sequence of frames: the first number to read ahead, and its growth factor.
@@ -30,7 +30,7 @@ FIRST_AHEAD = 4
 MORE_AHEAD = 4
 
 KINDS = {"time": "time", "length": "x", "velocity": "vx", "force": "fx"}
-"""Quantities with a unit in MDAnalysis, and the column that has it."""
+"""Quantities with a unit in MDAnalysis, and the column of that unit."""
 
 USUAL = {
     "time": "ps",
@@ -71,7 +71,7 @@ def open_frames(
 
 
 def units_of(frames: Frames) -> dict[str, str | None]:
-    """The units of the columns as MDAnalysis names them; by default, the units that it expects."""
+    """The units of the columns by their MDAnalysis names; by default, those that it expects."""
     found: dict[str, str | None] = {}
     for kind, column in KINDS.items():
         said = frames.units.get(column)
@@ -87,7 +87,7 @@ def units_of(frames: Frames) -> dict[str, str | None]:
 
 
 class Announced(FrameIteratorSliced):
-    """The frames of a slice. Iteration announces them to the reader, which then reads ahead."""
+    """The frames of a slice, which iteration announces to the reader for reading ahead."""
 
     def __iter__(self) -> Iterator[Any]:
         self.trajectory.announce(range(self.start, self.stop, self.step))
@@ -97,7 +97,7 @@ class Announced(FrameIteratorSliced):
 class KubistReader(ReaderBase):
     """A trajectory in a table: random access to frames, with reading ahead in sequences.
 
-    It shows one snapshot; `refresh` and `follow` continue with newer ones.
+    It shows one snapshot; `refresh` and `follow` continue with newer snapshots.
 
     Parameters
     ----------
@@ -164,12 +164,10 @@ class KubistReader(ReaderBase):
 
     @property
     def n_frames(self) -> int:
-        """The number of frames in the snapshot."""
         return len(self._frames)
 
     @staticmethod
     def parse_n_atoms(filename: str, **kwargs: Any) -> int:
-        """Returns the number of atoms per frame."""
         with opened(filename, **kwargs) as frames:
             return len(frames.atoms)
 
@@ -185,7 +183,7 @@ class KubistReader(ReaderBase):
         Parameters
         ----------
         timeout
-            Seconds without a new frame after which it ends; None: never.
+            Seconds without a new frame that end it; None: never.
         """
         table, atoms = self._frames.table, self._frames.atoms
         for snapshot in table.watch(timeout=timeout):
@@ -213,7 +211,7 @@ class KubistReader(ReaderBase):
     ) -> Mapping[str, Array]:
         """Returns the rows of a region over time: one array per column, sorted by frame and atom.
 
-        Box and values are in the table's units. Only rows of the region are read.
+        Box and values are in the table's units.
         """
         frames = range(*self.check_slice_indices(start, stop, step))
         return self._frames.region(box, frames, columns)
@@ -261,7 +259,7 @@ class KubistReader(ReaderBase):
         return ts
 
     def announce(self, frames: range) -> None:
-        """Announces the frames that will be read, so that many are read at a time."""
+        """Announces the frames that will be read, so that many are read together."""
         self._coming, self._reach = frames, 0
         self._ahead.clear()
 
@@ -274,7 +272,7 @@ class KubistReader(ReaderBase):
         return super().__iter__()
 
     def _read_ahead(self, frame: int) -> dict[str, Array]:
-        """Reads a frame, and further ones if they are announced or read in sequence."""
+        """Reads a frame, and further frames if they are announced or read in sequence."""
         most = max(1, min(MOST_AHEAD, ROWS_AHEAD // self.n_atoms))
         if self._coming and self._coming[0] == frame:
             self._reach = min(max(self._reach * MORE_AHEAD, FIRST_AHEAD), most)
@@ -360,7 +358,7 @@ def _one_group(asel: Any, atomgroup: Any) -> Any:
 
 
 def _ordered(coordinates: Array, order: str) -> Array:
-    """Coordinates with the axes (frames, atoms, coordinates) in another order."""
+    """Coordinates of shape (frames, atoms, coordinates) with another order of axes."""
     if sorted(order) != ["a", "c", "f"]:
         raise ValueError(f"Unrecognized order key in {order}, must be permutation of 'fac'")
     return np.moveaxis(coordinates, ["fac".index(axis) for axis in order], [0, 1, 2])

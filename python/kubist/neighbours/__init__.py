@@ -1,4 +1,4 @@
-"""Neighbours of points and of rows: methods of tables and snapshots in a directory."""
+"""Neighbours of points and rows: methods of tables and snapshots in a directory."""
 
 from __future__ import annotations
 

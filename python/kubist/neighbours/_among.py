@@ -1,4 +1,4 @@
-"""Neighbours among the rows of a table: pairs, clusters and counts, as methods."""
+"""Neighbours among the rows of a table: pairs, clusters and counts."""
 
 from __future__ import annotations
 
@@ -20,23 +20,23 @@ class Neighbours(Searches):
 
     @checked_options(Options)
     def pairs(self, radius: Any, **options: Unpack[Options]) -> Result:
-        """Returns all pairs of rows within a radius of each other, each pair once.
+        """Returns all pairs of rows within a radius, each pair once.
 
-        Rows are read tile by tile, with the rows within the radius of the tile.
+        Rows are read tile by tile, each with the rows within the radius around it.
 
         Parameters
         ----------
         radius
             As for `within`.
         on, period, sphere, box, where, region, sample, steps, columns
-            As for `nearest`; both rows of a pair match. Rows of a sample of 1 % have about 0.01 %
-            of the pairs.
+            As for `nearest`; both rows of a pair match. A sample of 1 % has about 0.01 % of the
+            pairs.
 
         Returns
         -------
         Result
-            The column ``distance``, and the columns of both rows, with ``_1`` and ``_2`` after
-            their names. The order is unspecified.
+            The column ``distance``, and the columns of both rows with ``_1`` and ``_2`` after their
+            names. The order is unspecified.
 
         Raises
         ------
@@ -55,11 +55,10 @@ class Neighbours(Searches):
     def cluster(self, eps: Any, min_samples: int = 5, **options: Unpack[Options]) -> Result:
         """Finds clusters of rows (DBSCAN), and returns each row with the label of its cluster.
 
-        A row is a core row if at least ``min_samples`` rows, itself included, are within ``eps``.
-        Core rows within ``eps`` of each other are in one cluster. Another row within ``eps`` of a
-        core row belongs to the cluster of its nearest core row. All other rows are noise. Core
-        rows, clusters and noise are those of scikit-learn, which gives a row at the border of
-        several clusters to the first of them.
+        A core row has at least ``min_samples`` rows, itself included, within ``eps``. Core rows
+        within ``eps`` of each other are in one cluster. Another row within ``eps`` of a core row
+        belongs to the cluster of its nearest core row; all other rows are noise. scikit-learn
+        differs only for a row at the border of several clusters, which it gives to the first.
 
         Parameters
         ----------
@@ -100,13 +99,13 @@ class Neighbours(Searches):
     ) -> Result:
         """Finds groups of rows (friends of friends), and returns each row with its label.
 
-        Rows within the linking length are friends, and the friends of friends are one group.
+        Rows within the linking length are friends; friends of friends are in the same group.
 
         Parameters
         ----------
         b
-            The linking length in mean separations of rows, ``(volume / rows) ** (1 / axes)``. With
-            a sample of the rows, they are the rows of the sample.
+            The linking length in mean separations of the rows (or of the sample),
+            ``(volume / rows) ** (1 / axes)``.
         length
             The linking length itself, as a radius for `within`, in place of ``b``.
         volume
@@ -147,8 +146,8 @@ class Neighbours(Searches):
     ) -> PairCounts:
         """Counts the pairs of rows by distance, from all rows or a sample.
 
-        A sample of the fraction p has each pair with the probability p squared. The estimates have
-        intervals, whose variance is derived from the pairs that share a row.
+        A sample of the fraction p has each pair with the probability p squared. The variance of
+        estimates follows from the pairs that share a row.
 
         Parameters
         ----------
@@ -191,9 +190,9 @@ class Neighbours(Searches):
     ) -> KMeans:
         """Finds ``k`` centres (k-means), from samples that grow until the centres are certain.
 
-        Each sample has four times as many rows, and starts from the centres of the one before. The
-        last one moves the centres by less than their standard errors (as a root mean square), or
-        has all rows.
+        Each sample has four times as many rows, and starts from the centres of the previous one.
+        It ends when the centres move by less than their standard errors (as a root mean square),
+        or with all rows.
 
         Parameters
         ----------
@@ -220,7 +219,6 @@ class Neighbours(Searches):
         )
 
     def _lengths(self) -> dict[str, float]:
-        """The lengths of the periods of the table."""
         return {
             column: period[1] - period[0] if isinstance(period, tuple) else period
             for column, period in self.period.items()

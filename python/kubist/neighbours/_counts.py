@@ -1,4 +1,4 @@
-"""Numbers of pairs by distance, and the functions that astronomers and chemists make of them."""
+"""Numbers of pairs by distance, and the functions that follow from them."""
 
 from __future__ import annotations
 
@@ -69,8 +69,7 @@ class PairCounts:
         ----------
         volume
             The volume that the rows fill; None: the product of the periods, or the whole sphere.
-            Rows near a border that is not periodic have fewer neighbours, which lowers the
-            function.
+            Rows near a border that is not periodic have fewer neighbours and lower the function.
         """
         numpy = need("numpy", "rdf")
         if "sphere" in self._asked:
@@ -105,10 +104,10 @@ PairCounts.__module__ = Curve.__module__ = "kubist.neighbours"
 def _deviation(found: Array, squares: Array, fraction: float) -> Array:
     """The standard deviation of estimated pairs.
 
-    Rows are in the sample independently with the probability p. A count of pairs then has the
+    Rows are in the sample independently with the probability p. So a count of pairs has the
     variance ``sum of pairs (1/p^2 - 1) + sum of ordered couples of pairs that share a row
-    (1/p - 1)``; each sum is estimated without bias from the sample. ``squares`` is the sum of the
-    squared number of pairs of each row, and twice ``found`` the sum of these numbers.
+    (1/p - 1)``; the sample estimates each sum without bias. ``squares`` is the sum of the squared
+    number of pairs of each row, and twice ``found`` the sum of these numbers.
     """
     numpy = need("numpy", "pair_counts")
     sharing = squares - 2 * found
@@ -119,9 +118,9 @@ def _deviation(found: Array, squares: Array, fraction: float) -> Array:
 def volume_of(
     volume: float | None, asked: Asked, axes: Sequence[str], period: Mapping[str, float]
 ) -> float:
-    """The volume that rows fill: a given one, or the product of the periods of all axes.
+    """The given volume, or the product of the periods of all axes.
 
-    ``period`` has those of the table.
+    ``period`` has the periods of the table.
     """
     if volume is not None:
         if not (volume > 0 and math.isfinite(volume)):
@@ -136,5 +135,4 @@ def volume_of(
 
 
 def without_columns(query: QuerySpec) -> QuerySpec:
-    """The same rows, to be counted."""
     return cast("QuerySpec", {name: value for name, value in query.items() if name != "columns"})

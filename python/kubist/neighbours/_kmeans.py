@@ -42,7 +42,7 @@ class KMeans:
     """Whether the last sample had all rows."""
 
     def labels(self, points: Any) -> Array:
-        """The number of the nearest centre of each point, an array of shape (points, columns)."""
+        """Returns the index of the nearest centre of each row of an array (points, columns)."""
         numpy = need("numpy", "labels()")
         return _nearest(numpy, numpy.asarray(points, float), self.centers)[0]
 
@@ -51,7 +51,7 @@ KMeans.__module__ = "kubist.neighbours"
 
 
 def fit(sample: Callable[[int], Result], names: Sequence[str], k: int, seed: int) -> KMeans:
-    """The centres; ``sample`` returns at most so many rows, uniformly chosen."""
+    """The centres; ``sample`` returns a uniform sample of at most so many rows."""
     numpy = need("numpy", "kmeans()")
     wanted, centres = max(_FIRST, 200 * k), None
     before: Any = None
@@ -80,12 +80,12 @@ def fit(sample: Callable[[int], Result], names: Sequence[str], k: int, seed: int
 
 
 def _moved(numpy: Any, moves: Array, errors: Array) -> float:
-    """The root mean square of moves, in standard errors of the sample before."""
+    """The root mean square of moves, in standard errors of the previous sample."""
     return float(numpy.sqrt(numpy.mean((moves / numpy.maximum(errors, 1e-300)) ** 2)))
 
 
 def _spread(numpy: Any, rows: Array, k: int, seed: int) -> Array:
-    """The first centres: each is drawn by its squared distance to those before (k-means++)."""
+    """The first centres: each is drawn by its squared distance to the others (k-means++)."""
     random = numpy.random.default_rng(seed)
     centres = [rows[random.integers(len(rows))]]
     nearest = ((rows - centres[0]) ** 2).sum(axis=1)
@@ -113,7 +113,7 @@ def _nearest(numpy: Any, rows: Array, centres: Array) -> tuple[Array, Array]:
 
 
 def _settled(numpy: Any, rows: Array, centres: Array) -> tuple[Array, Array]:
-    """The centres after rounds of Lloyd until no row changes its cluster, and the clusters."""
+    """The centres and clusters after Lloyd's rounds until no row changes its cluster."""
     k, labels = len(centres), None
     for _ in range(_ROUNDS):
         new, squares = _nearest(numpy, rows, centres)
@@ -128,7 +128,7 @@ def _settled(numpy: Any, rows: Array, centres: Array) -> tuple[Array, Array]:
             / numpy.maximum(counts, 1)[:, None]
         )
         for empty in numpy.flatnonzero(counts == 0):
-            # A centre without rows moves to the row that is farthest from its own centre.
+            # An empty centre moves to the row farthest from its own centre.
             farthest = squares.argmax()
             centres[empty], squares[farthest] = rows[farthest], 0
     assert labels is not None
@@ -136,7 +136,6 @@ def _settled(numpy: Any, rows: Array, centres: Array) -> tuple[Array, Array]:
 
 
 def _errors(numpy: Any, rows: Array, centres: Array, labels: Array, counts: Array) -> Array:
-    """The standard error of each mean."""
     squares = (rows - centres[labels]) ** 2
     sums = numpy.stack(
         [numpy.bincount(labels, squares[:, axis], len(centres)) for axis in range(rows.shape[1])],

@@ -58,8 +58,8 @@ class Searches(Questions):
     ) -> Result:
         """Returns the ``k`` nearest rows of each point, with their distances.
 
-        The result is exact. Its memory does not depend on the size of the table, and each region
-        of the table is read about once.
+        The result is exact. The memory does not depend on the size of the table, whose regions are
+        each read about once.
 
         Parameters
         ----------
@@ -70,28 +70,28 @@ class Searches(Questions):
         k
             The number of rows for each point.
         radius
-            Only rows up to this distance, as for `within`. A point may then have fewer than ``k``
-            rows; without it, ``k`` is at most the number of rows that match.
+            Only rows up to this distance, as for `within`; a point may then have fewer than ``k``.
+            Without it, ``k`` is at most the number of rows that match.
         on
             The columns of the Euclidean distance, in one unit; None: all dimensions.
         period
-            ``{"x": 25.0}``: columns that repeat. Their distance is to the nearest image. The
+            ``{"x": 25.0}``: columns that repeat, whose distance is to the nearest image. The
             periods of the table (`kubist.create`) apply too.
         sphere
             ``("ra", "dec")``: the distance is the angle between these longitudes and latitudes, in
-            degrees. 0h and the poles are no special positions. The default, without ``on``, is the
-            ``sphere`` of the table.
+            degrees; 0h and the poles need no care. The default, without ``on``, is the ``sphere``
+            of the table.
         tile_rows
-            About how many rows are searched at a time, which bounds the memory; None: 400,000.
+            About how many rows to search at a time, which bounds the memory; None: 400,000.
         box, where, region, sample, steps, columns
-            As for `query`: the rows that are searched, and their columns.
+            As for `query`: the rows to search, and their columns.
 
         Returns
         -------
         Result
             The columns ``point`` (the index of the point), ``rank`` (from 1), ``distance`` and
-            those of the row. The rows of a point follow one another by rank; the order of points is
-            unspecified. Rows at equal distances have an unspecified order.
+            those of the row. The rows of a point follow one another by rank; the order of points
+            and of rows at equal distances is unspecified.
 
         Raises
         ------
@@ -121,8 +121,8 @@ class Searches(Questions):
             As for `nearest`.
         radius
             A number in the unit of the columns, in degrees with ``sphere``; text with a unit, such
-            as ``"1 arcsec"`` or ``"5 mm"``; or a quantity of astropy. Rows at this distance belong
-            to the result. At most half of the shortest period.
+            as ``"1 arcsec"`` or ``"5 mm"``; or a quantity of astropy. It includes rows at exactly
+            this distance, and is at most half of the shortest period.
         on, period, sphere, box, where, region, sample, steps, columns
             As for `nearest`.
 
@@ -130,7 +130,7 @@ class Searches(Questions):
         -------
         Result
             The columns ``point`` (the index of the point), ``distance`` and those of the row, in an
-            unspecified order. Its size needs no memory when it is read batch by batch.
+            unspecified order. Read it batch by batch to bound the memory.
 
         Raises
         ------
@@ -155,8 +155,8 @@ class Searches(Questions):
     ) -> Result:
         """Matches the rows with those of another table by position.
 
-        Both tables are read in bounded memory. Data that is no table becomes a table in ``TMPDIR``
-        for the time of the search.
+        Both tables are read in bounded memory. Other data becomes a table in ``TMPDIR`` during the
+        search.
 
         Parameters
         ----------
@@ -164,8 +164,7 @@ class Searches(Questions):
             A table or a snapshot, or data that `kubist.create` accepts: an astropy, Arrow or pandas
             table, or a dict of columns.
         radius
-            The largest distance of a match, as for `within`: degrees, ``"1 arcsec"``, or a quantity
-            of astropy.
+            The largest distance of a match, as for `within`.
         best
             The number of nearest rows of ``other`` for each row, or ``"all"``.
         sphere
@@ -180,8 +179,8 @@ class Searches(Questions):
         Returns
         -------
         Result
-            The columns of the row, ``distance``, and the columns of the matching row. A name that
-            is taken gets ``_2`` at its end. Rows without a match are not in it.
+            The columns of the row, ``distance``, and the columns of the matching row, with ``_2``
+            after names that exist already. Rows without a match are left out.
 
         Raises
         ------
@@ -233,7 +232,7 @@ class Searches(Questions):
     def _search(
         self, points: Any, options: Options
     ) -> tuple[_space.Asked, Callable[[], list[_kubist.Incoming]]]:
-        """The search, and its points, which each reading converts."""
+        """The search, and a function that converts its points for each reading."""
         asked = self._neighbours_asked(options)
         named = asked.get("sphere") or asked.get("on")
         if isinstance(points, Iterator):

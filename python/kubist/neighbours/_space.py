@@ -1,4 +1,4 @@
-"""The distance of a search, and its points, as the engine takes them."""
+"""The distance of a search and its points, in the engine's form."""
 
 from __future__ import annotations
 
@@ -35,7 +35,6 @@ class Asked(TypedDict, total=False):
 
 
 def asked(query: QuerySpec, space: Space) -> Asked:
-    """The JSON form of a search."""
     found: Asked = {"query": query}
     on, period, sphere = space.get("on"), space.get("period"), space.get("sphere")
     if on is not None:
@@ -70,9 +69,9 @@ def radius(what: str, value: Any) -> float | str:
 
 
 def points(value: Any, names: Callable[[], Sequence[str]]) -> list[_kubist.Incoming]:
-    """Points as columns of Arrow.
+    """Points as Arrow columns.
 
-    ``names`` returns the columns of positions, in the order of the numbers of an array.
+    ``names`` returns the columns of positions, in the order of an array's axes.
     """
     if hasattr(value, "spherical") and hasattr(value, "icrs"):
         value = _of_sky(value, names())
@@ -85,7 +84,6 @@ def points(value: Any, names: Callable[[], Sequence[str]]) -> list[_kubist.Incom
 
 
 def _is_of_numbers(value: Any) -> bool:
-    """Whether a value is an array of positions, or one position."""
     if is_a(value, "numpy", "ndarray"):
         return value.dtype.names is None
     if isinstance(value, (list, tuple)):
@@ -114,7 +112,7 @@ def _of_numbers(value: Any, names: Sequence[str]) -> _kubist.Incoming:
 
 
 def _of_sky(value: Any, names: Sequence[str]) -> dict[str, Any]:
-    """The longitude and latitude of coordinates of astropy, in degrees, in their own frame."""
+    """The longitude and latitude of astropy coordinates in their own frame, in degrees."""
     numpy = need("numpy", "points")
     if len(names) != 2:
         raise InvalidInput("points: positions on the sky need `sphere`, the columns of both angles")
@@ -123,6 +121,5 @@ def _of_sky(value: Any, names: Sequence[str]) -> dict[str, Any]:
 
 
 def _at_least_one(numpy: Any, column: Any) -> Any:
-    """A column; of a single number, a column with it."""
     is_one = isinstance(column, (int, float)) or getattr(column, "shape", None) == ()
     return numpy.atleast_1d(column) if is_one else column

@@ -1,12 +1,12 @@
 """The ParaView plug-in: a source "Kubist Table" that shows rows as points with typed arrays.
 
 It draws a uniform sample: the fraction Sample, or at most Limit points, whichever is smaller. The
-array ``inclusion`` is each point's probability of being in the sample: a point represents
-1/inclusion rows. In ParaView's window the sample is refined on a thread, and each row is read
-once. Ranks of a parallel server open the snapshot of the first rank, and read disjoint parts
+array ``inclusion`` is each point's probability of being in the sample, so a point represents
+1/inclusion rows. In ParaView's window a thread refines the sample, and each row is read once.
+Ranks of a parallel server open the snapshot of the first rank, and read disjoint parts
 (`Table.splits`). The table may also be an address.
 
-ParaView runs this file with its own Python and NumPy, and imports the package from this file's
+ParaView runs this file with its own Python and NumPy, and imports the package from the file's
 folder. It needs ParaView 5.11 and Python 3.11, or newer.
 """
 
@@ -111,7 +111,7 @@ class KubistTable(VTKPythonAlgorithmBase):
         panel_visibility="advanced",
     )
     def GetShownToken(self):
-        """The token of the snapshot that is shown, for other programs and later sessions."""
+        """The token of the shown snapshot, for other programs and later sessions."""
         return "" if self._snapshot is None else self._snapshot.token
 
     @smproperty.doublevector(name="Sample", default_values=[1.0])
@@ -241,7 +241,6 @@ class KubistTable(VTKPythonAlgorithmBase):
         self.Modified()
 
     def _first(self):
-        """The snapshot of the given token, or else the newest."""
         return self._table.at(self._token) if self._token else self._table.snapshot()
 
     @smproperty.doublevector(
@@ -264,7 +263,7 @@ class KubistTable(VTKPythonAlgorithmBase):
     # Pipeline. -------------------------------------------------------------------------
 
     def _newest(self):
-        """The newest snapshot, in live mode and if it changed."""
+        """In live mode, the newest snapshot if it changed."""
         if not self._live or self._table is None:
             self._forget_changes()
             return None
@@ -280,7 +279,7 @@ class KubistTable(VTKPythonAlgorithmBase):
         self._changes = None
 
     def _open(self):
-        """Opens the table. Its path may be that of one of its files, as dialogs select files."""
+        """Opens the table, also by the path of one of its files, which dialogs select."""
         self._table = self._snapshot = None
         self._drop_answer()
         self._forget_changes()
@@ -336,7 +335,7 @@ class KubistTable(VTKPythonAlgorithmBase):
             self._agree()
             place, question, frames = self._read(time)
         except kubist.SnapshotExpired:
-            # Its files were deleted: show the newest snapshot.
+            # Its files were deleted, so show the newest snapshot.
             self._drop_answer()
             self._show(self._table.snapshot())
             self._agree()
@@ -423,7 +422,7 @@ class KubistTable(VTKPythonAlgorithmBase):
             self._answer.read()
 
     def _shared_answer(self, world, question, whole):
-        """This rank's part of the query that the first rank splits; it is read completely."""
+        """This rank's part, read completely, of the query that the first rank splits."""
         snapshot = self._snapshot
 
         def cut():
@@ -431,7 +430,7 @@ class KubistTable(VTKPythonAlgorithmBase):
                 return None
             share, _ = question.share(snapshot)
             if isinstance(snapshot, kubist.RemoteSnapshot):
-                # A server has no splits: one rank shows all rows.
+                # A server has no splits, so one rank shows all rows.
                 return [(share, None), *[None] * (world.size - 1)]
             parts = snapshot.splits(
                 world.size,

@@ -1,6 +1,6 @@
 """The ParaView plug-in, a source named "Kubist Table"; see docs/paraview.md.
 
-ParaView loads the file `path` with its own Python, which needs NumPy only.
+ParaView loads the file `path` with its own Python, which needs only NumPy.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Queries of the ParaView plug-in, and their progressive results; independent of ParaView."""
+"""Queries of the ParaView plug-in and their progressive results, independent of ParaView."""
 
 from __future__ import annotations
 
@@ -39,17 +39,17 @@ Array = np.ndarray[Any, Any]
 Snapshot = LocalSnapshot | RemoteSnapshot
 
 SAMPLED = 8192
-"""Rows from which the number of matching rows is estimated."""
+"""Sampled rows that estimate the number of matching rows."""
 
 MOST_STEPS = 4096
-"""A column with more distinct values does not give time steps."""
+"""Maximum number of distinct values of a column of time steps."""
 
 FIRST_POINTS = 100_000
 """Points of the first result of a refinement; each later one has four times as many."""
 
 
 PATIENCE = 1.0
-"""Seconds before a server that did not respond is called again."""
+"""Seconds before another call to a server that did not respond."""
 
 
 def open_at(place: str) -> Table | RemoteTable:
@@ -63,7 +63,7 @@ def open_at(place: str) -> Table | RemoteTable:
 
 
 def axes_of(snapshot: Snapshot) -> tuple[list[str], str]:
-    """The likely columns of x, y and z, and of time; empty: none."""
+    """The likely columns of x, y and z, and of time; empty if there is none."""
     dimensions = [dimension.column for dimension in snapshot._about().dimensions]
     times = [name for name in dimensions if name.lower() in ("t", "time", "step", "timestep")]
     spatial = [name for name in dimensions if name not in times]
@@ -105,9 +105,8 @@ def seconds(values: Array) -> Array:
 
 
 def levels(share: float, first: float) -> list[tuple[float, float]]:
-    """Windows of priority up to ``share``.
-
-    The first ends at ``first``, each later one at four times the end before.
+    """Windows of priority up to ``share``: the first ends at ``first``, each later one at four
+    times the previous end.
     """
     ends = [0.0, min(first, share)]
     while ends[-1] < share:
@@ -116,8 +115,6 @@ def levels(share: float, first: float) -> list[tuple[float, float]]:
 
 
 class Question:
-    """The parameters of a query."""
-
     def __init__(
         self,
         box: dict[str, tuple[float, float]],
@@ -133,7 +130,7 @@ class Question:
         return (repr(self.box), self.where, tuple(self.columns), self.sample, self.limit)
 
     def share(self, snapshot: Snapshot) -> tuple[float, float]:
-        """The fraction to read, and about how many points it has.
+        """The fraction to read, and its approximate number of points.
 
         It has about ``limit`` matching points, and is at most ``sample``.
         """
@@ -148,7 +145,7 @@ class Answer:
     """The points of a query from coarse to fine; each row is read once.
 
     Consecutive windows of priority start at 0, so the points so far are a sample of the fraction
-    at which the last window ends. A thread reads while the caller takes the points so far; Kubist
+    at the end of the last window. A thread reads while the caller takes the points, because Kubist
     releases the interpreter lock.
     """
 
@@ -195,14 +192,12 @@ class Answer:
         threading.Thread(target=self.read, daemon=True).start()
 
     def stop(self) -> None:
-        """Cancels the rest."""
         with self._changed:
             self._stopped = True
             if self._result is not None:
                 self._result.close()
 
     def is_read(self) -> bool:
-        """Whether all windows were read."""
         return self._done
 
     def has_more(self) -> bool:
@@ -225,7 +220,7 @@ class Answer:
 
 
 def _drawn(values: Array) -> Array:
-    """Replaces nulls by NaN, in integers and booleans too, because VTK has no null."""
+    """Replaces nulls by NaN, also in integers and booleans, because VTK has no null."""
     if not isinstance(values, np.ma.MaskedArray):
         return values
     filled: Array = values.astype(np.float64).filled(np.nan)
@@ -233,10 +228,7 @@ def _drawn(values: Array) -> Array:
 
 
 def on_all_ranks(world: Any, work: Callable[[], Value]) -> Value:
-    """Runs ``work`` on all ranks; an error on one is raised on all.
-
-    Otherwise the other ranks would wait forever.
-    """
+    """Runs ``work`` on all ranks; an error on one is raised on all, so that none waits forever."""
     made, error = None, None
     try:
         made = work()
@@ -257,8 +249,8 @@ def same_snapshot(world: Any, table: Table | RemoteTable, snapshot: Snapshot) ->
 class Changes:
     """The newest snapshot of a table, for a reader that polls.
 
-    A thread waits for commits, so a slow or missing server blocks no caller. The thread ends with
-    this object.
+    A thread, which ends with this object, waits for commits, so a slow or missing server blocks no
+    caller.
     """
 
     def __init__(self, table: Any, seen: Snapshot) -> None:
@@ -272,8 +264,6 @@ class Changes:
 
 
 class _Following:
-    """State shared by the thread and the reader."""
-
     def __init__(self, table: Any, seen: Snapshot) -> None:
         self._table = table
         self._seen = seen
@@ -289,7 +279,7 @@ class _Following:
                 if self._stopped:
                     return
             try:
-                # Times out regularly, to notice that it was stopped.
+                # Times out regularly, to notice a stop.
                 found = next(self._table.watch(timeout=PATIENCE, since=self._seen), None)
             except kubist.Error:
                 time.sleep(PATIENCE)

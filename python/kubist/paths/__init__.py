@@ -1,6 +1,6 @@
 """Whole paths of particles: flux, residence, first entry, displacement, mean squared displacement.
 
-Each reads the rows sorted by path and time, one chunk of whole paths after the other.
+Each method reads the rows sorted by path and time, in chunks of whole paths.
 """
 
 from __future__ import annotations
@@ -103,8 +103,6 @@ def _joined(parts: list[dict[str, Array]], empty: Mapping[str, Array]) -> dict[s
 
 
 class Asked:
-    """The paths of a call, its periods and the sample."""
-
     def __init__(self, reader: Reader, period: Any, confidence: Any) -> None:
         self.reader = reader
         self.period = periods(period, reader.axes)
@@ -134,7 +132,6 @@ def region_shape(region: Any) -> Shape:
 
 
 def flux(asked: Asked, through: Shape) -> Paths:
-    """The crossings of the surface of a region."""
     found: list[dict[str, Array]] = []
     forward, backward = [np.zeros(0)], [np.zeros(0)]
     for chunk in asked.chunks():
@@ -167,7 +164,6 @@ def flux(asked: Asked, through: Shape) -> Paths:
 
 
 def residence(asked: Asked, inside: Shape) -> Paths:
-    """The time that each path is in a region."""
     found: list[dict[str, Array]] = []
     for chunk in asked.chunks():
         segments = Segments(chunk, asked.period)
@@ -201,7 +197,6 @@ def residence(asked: Asked, inside: Shape) -> Paths:
 
 
 def first_entry(asked: Asked, inside: Shape) -> Paths:
-    """The time and the place at which each path is in a region for the first time."""
     found: list[dict[str, Array]] = []
     for chunk in asked.chunks():
         segments = Segments(chunk, asked.period)
@@ -229,7 +224,6 @@ def first_entry(asked: Asked, inside: Shape) -> Paths:
 
 
 def displacement(asked: Asked) -> Paths:
-    """The vector from the first to the last row of each path."""
     found: list[dict[str, Array]] = []
     for chunk in asked.unwrapped():
         first, last = chunk.starts[:-1], chunk.starts[1:] - 1
@@ -253,7 +247,6 @@ def displacement(asked: Asked) -> Paths:
 
 
 def msd(asked: Asked, lags: Any) -> Paths:
-    """The mean squared displacement by lag: over the starts in each path, then over paths."""
     most = None if lags is None else _box.count("lags", lags, least=1, most=_TIMES)
     total = square = paths = np.zeros(0)
     every: float | None = None
@@ -276,7 +269,6 @@ def msd(asked: Asked, lags: Any) -> Paths:
 
 
 def average_path(asked: Asked, times: Any) -> Paths:
-    """The mean position of all paths at times, between the first and last row of each."""
     grid = None
     if times is not None:
         grid = np.unique(np.asarray(times, dtype=float))
@@ -288,7 +280,7 @@ def average_path(asked: Asked, times: Any) -> Paths:
     own = np.zeros(0) if grid is None else grid
     for chunk in asked.unwrapped():
         if grid is None:
-            # The times of the rows so far; totals move to their new places.
+            # The times of the rows so far; totals move to their new positions.
             merged = np.union1d(own, chunk.time)
             if len(merged) > _TIMES:
                 raise InvalidInput(
@@ -331,10 +323,10 @@ def _moved(values: Array, at: Array, count: int) -> Array:
 
 
 def _between(chunk: Chunk, grid: Array, exact: bool) -> tuple[Array, Array, Array, Array]:
-    """For each path and time that it has: the path, the time, the row before it, and how far."""
+    """For each path and each of its times: path, time, row before it, and fraction of the way."""
     first, last = chunk.starts[:-1], chunk.starts[1:] - 1
     if exact:
-        # Paths have their own times only: nothing is interpolated.
+        # Paths have their own times only, so nothing is interpolated.
         path = chunk.of_row()
         row = np.arange(len(path))
         return path, np.searchsorted(grid, chunk.time), row, np.zeros(len(row))
@@ -343,7 +335,7 @@ def _between(chunk: Chunk, grid: Array, exact: bool) -> tuple[Array, Array, Arra
     number = high - low
     path = np.repeat(np.arange(len(number)), number)
     place = np.arange(len(path)) - np.repeat(np.cumsum(number) - number - low, number)
-    # Rows are sorted by path and time: one search in pairs of both.
+    # Rows are sorted by path and time, so one search finds both.
     order = np.lexsort(
         (
             np.concatenate([np.zeros(len(chunk.time)), np.ones(len(path))]),
@@ -374,7 +366,7 @@ def _first_of(path: Array) -> Array:
 
 
 def _unit(asked: Asked) -> str | None:
-    """The unit of a distance; axes with different units have none."""
+    """The unit of a distance; None if axes have different units."""
     units = {asked.units[name] for name in asked.reader.axes}
     if len(units) > 1:
         shown = ", ".join(f"{name} in {asked.units[name]}" for name in asked.reader.axes)

@@ -1,8 +1,8 @@
 """Mean squared displacements of paths with evenly spaced times.
 
-The definition is that of `MDAnalysis.analysis.msd.EinsteinMSD`: the mean over all starts within a
-path. Sums over starts are correlations, which Fourier transforms give (Calandrini et al., nMoldyn,
-2011). A path may lack rows: pairs of rows that exist are counted by the same correlations.
+As in `MDAnalysis.analysis.msd.EinsteinMSD`, it is the mean over all starts within a path. Sums over
+starts are correlations, which Fourier transforms compute (Calandrini et al., nMoldyn, 2011). In
+paths that lack rows, the same correlations count the pairs of rows that exist.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ _UNEVEN = 0.05
 def squares(
     chunk: Chunk, every: float | None, lags: int | None, by: str
 ) -> tuple[float | None, Array, Array]:
-    """The distance of times, the mean of each path and lag, and whether it is known."""
+    """The time step, the mean of each path and lag, and whether that is known."""
     path = chunk.of_row()
     step = np.diff(chunk.time)[path[1:] == path[:-1]]
     if len(step) and not step.min() > 0:
@@ -36,7 +36,7 @@ def squares(
             f"msd: path {by} = {chunk.path[path[row]]} has two rows at {chunk.time[row]:g}"
         )
     if every is None and len(step):
-        # The mean of single steps: times of 32 bits are rounded.
+        # The mean, because 32-bit times are rounded.
         every = float(step[step < 1.5 * step.min()].mean())
     since = chunk.time - chunk.time[chunk.starts[:-1]][path]
     exact = since / (every or 1.0)
@@ -67,12 +67,12 @@ def squares(
         present[at] = 1
         of_present = np.fft.rfft(present, size)
         pairs = np.round(np.fft.irfft(np.abs(of_present) ** 2, size)[:, :width])
-        # Sums over pairs of a^2 + b^2 - 2ab, as transforms that are added before one inverse.
+        # Sums over pairs of a^2 + b^2 - 2ab: transforms are added before one inverse.
         square = np.zeros((end - first, frames))
         products = np.zeros(of_present.shape)
         for values in chunk.points.values():
             grid = np.zeros((end - first, frames))
-            # From the middle of the path, to keep digits.
+            # Relative to the middle of the path, to keep digits.
             middle = np.add.reduceat(values[rows], chunk.starts[first:end] - chunk.starts[first])
             middle = middle / np.diff(chunk.starts[first : end + 1])
             grid[at] = values[rows] - middle[at[0]]

@@ -1,4 +1,4 @@
-"""Paths cut at the surface of a region: pieces that are inside or outside."""
+"""Paths cut at the surface of a region, into pieces inside or outside."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ class Pieces(NamedTuple):
 
 
 class Segments:
-    """The straight segments of the paths of a chunk, from each row to the next."""
+    """The straight segments from each row of a path to the next."""
 
     def __init__(self, chunk: Chunk, period: Mapping[str, Period]) -> None:
         self.path_of_row = chunk.of_row()
@@ -52,12 +52,11 @@ class Segments:
             if name in period:
                 low, length = period[name]
                 values = low + np.mod(values - low, length)
-                # To the nearest image.
                 step = step - length * np.round(step / length)
             self._a[name], self._step[name] = values[self.row], step
 
     def at(self, segment: Array, t: Array) -> dict[str, Array]:
-        """The positions at fractions of segments; in a periodic axis, in its cell."""
+        """The positions at fractions of segments, inside the cell of a periodic axis."""
         found = {}
         for name, a in self._a.items():
             found[name] = self._wrapped(name, a[segment] + t * self._step[name][segment])
@@ -90,7 +89,7 @@ class Segments:
                     found.append(
                         np.where(cells == 0, np.nan, (edge - a[name]) / (b[name] - a[name]))
                     )
-        # Behind the edge of the cell the segment continues in another image.
+        # Beyond the edge of the cell, the segment continues in another image.
         for moved in list(product((False, True), repeat=len(shifts)))[1:]:
             by = {
                 name: shift for (name, shift), on in zip(shifts.items(), moved, strict=True) if on

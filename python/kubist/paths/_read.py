@@ -1,4 +1,4 @@
-"""Whole paths of a query, in chunks: rows sorted by path and time, in bounded memory."""
+"""Whole paths of a query in chunks, sorted by path and time, in bounded memory."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ TIMES = ("time", "t", "frame", "step")
 
 
 class Chunk(NamedTuple):
-    """Whole paths: their rows, sorted by path and time."""
+    """The rows of whole paths, sorted by path and time."""
 
     path: Array
     """The identity of each path."""
@@ -41,13 +41,10 @@ class Chunk(NamedTuple):
         return np.repeat(np.arange(len(self.path)), np.diff(self.starts))
 
     def columns(self) -> Array:
-        """The positions as an array of rows and axes."""
         return np.stack(list(self.points.values()), axis=1)
 
 
 class Period(NamedTuple):
-    """A periodic axis."""
-
     low: float
     length: float
 
@@ -72,8 +69,6 @@ def periods(given: Any, names: list[str]) -> dict[str, Period]:
 
 
 class Reader:
-    """The paths of a query, from one snapshot."""
-
     def __init__(
         self,
         pinned: Pinned,
@@ -124,7 +119,7 @@ class Reader:
     def chunks(self, period: Mapping[str, Period]) -> Iterator[Chunk]:
         """The paths, in chunks. Rows without a time or a coordinate are left out.
 
-        Images move coordinates into the image of their row.
+        ``images`` move coordinates into the image of their row.
         """
         kept: list[list[Array]] = []
         rows, most = 0, ROWS
@@ -140,7 +135,7 @@ class Reader:
                 yield self._chunk([one[:last] for one in columns], period)
             kept = [[one[last:] for one in columns]]
             rows -= last
-            # Twice as many, so that a long path is copied a few times only.
+            # Doubled, so that a long path is copied only a few times.
             most = max(ROWS, 2 * rows)
         columns = [np.concatenate(one) for one in zip(*kept, strict=True)]
         if len(columns[0]):
@@ -212,7 +207,7 @@ def _quoted(name: str) -> str:
 
 
 def axes_of(pinned: Pinned, given: Any) -> list[str]:
-    """The axes that are given, or those of x, y and z that the table has."""
+    """The given axes, or those of x, y and z in the table."""
     if given is not None:
         return _box.names("axes", given)
     names = [column["name"] for column in json.loads(pinned.columns())]

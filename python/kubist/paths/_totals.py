@@ -2,7 +2,7 @@
 
 A sample of fraction p has each path with probability p, independently. Totals are those of Poisson
 sampling (Saerndal, Swensson, Wretman: Model Assisted Survey Sampling, 1992, section 3.5). A mean is
-a ratio of two totals, linearised; its interval is Student's t over paths.
+a linearised ratio of two totals, with Student's t over paths for its interval.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ class Sample:
         self.exact = fraction >= 1
 
     def number(self, values: Array, unit: str | None = None) -> Figure:
-        """The total of a number of each path, such as its crossings."""
+        """The total of a nonnegative number of each path, such as its crossings."""
         total = float(values.sum())
         if self.exact:
             return Figure(total, total, total, True, unit)
@@ -43,7 +43,7 @@ class Sample:
             return Figure(total, total, total, True, unit)
         some = np.count_nonzero(values)
         if some < 2:
-            # No spread is known: the ends of both directions.
+            # The spread is unknown: use the bounds of both directions.
             forward, backward = np.maximum(values, 0), np.maximum(-values, 0)
             there, back = self.number(forward), self.number(backward)
             return Figure(total / self.fraction, -back.high, there.high, False, unit)
@@ -61,7 +61,7 @@ class Sample:
         return Figure(None if missing else value, low, high, self.exact, unit)
 
     def means(self, total: Any, squares: Any, paths: Any) -> tuple[Array, Array, Array]:
-        """Means from sums, sums of squares and numbers of paths, and the ends of intervals."""
+        """Means and interval bounds from sums, sums of squares and numbers of paths."""
         n = np.atleast_1d(np.asarray(paths, dtype=float))
         with np.errstate(divide="ignore", invalid="ignore"):
             mean = np.atleast_1d(total) / n
@@ -73,7 +73,7 @@ class Sample:
         return mean, mean - half, mean + half
 
     def share(self, chosen: int, paths: int) -> Figure:
-        """The fraction of paths with a property, in Wilson's interval of a finite population."""
+        """The fraction of paths with a property: Wilson's interval of a finite population."""
         if paths == 0:
             return Figure(None, 0.0, 1.0, self.exact, None)
         value = chosen / paths

@@ -66,7 +66,7 @@ class Raster:
 
     @property
     def error(self) -> Array:
-        """Half of the interval's width: 0 if all rows were read, infinite if it is unbounded."""
+        """Half of the interval's width: 0 if all rows were read, infinite without bounds."""
         with np.errstate(invalid="ignore"):
             half: Array = (self.high - self.low) / 2
         return half
@@ -109,14 +109,14 @@ class Raster:
     def to_geotiff(self, path: str | os.PathLike[str], *, crs: Any = None) -> None:
         """Writes a GeoTIFF with rasterio: north is up, cells without a value are NaN.
 
-        Bands are the values and, from a sample, the lower and upper ends of the intervals.
+        Bands are the values and, from a sample, the lower and upper bounds of the intervals.
 
         Parameters
         ----------
         path
             The file, which is replaced.
         crs
-            The coordinate reference system, such as ``"EPSG:25832"``; None: the table's.
+            The coordinate reference system, such as ``"EPSG:25832"``; None: that of the table.
 
         Raises
         ------
@@ -175,7 +175,6 @@ def raster(
     box: Any,
     confidence: Any,
 ) -> Raster:
-    """The raster of the rows of a query."""
     for what, one in zip(("x", "y"), axes_of, strict=True):
         if not isinstance(one, str) or not one.strip():
             raise InvalidInput(f"raster: {what}: expected a column or an expression, not {one!r}")
@@ -185,7 +184,7 @@ def raster(
     if not 0 < confidence < 1:
         raise InvalidInput(f"raster: confidence must be between 0 and 1, not {confidence:g}")
     reader = Reader(pinned, question, x_name, y_name)
-    # Errors of names and types come before the rows are read.
+    # Report errors of names and types before rows are read.
     shape = {"x": x_name, "y": y_name} | ({} if of.of is None else {"value": of.of})
     stream = reader.result(shape)._first
     units = dict(zip(stream.names(), stream.units(), strict=True))
@@ -224,7 +223,7 @@ def raster(
 
 
 def _crs(metadata: Mapping[str, Any]) -> str | None:
-    """The reference system that the table's metadata has, at the top or by its format."""
+    """The reference system in the metadata, at the top level or that of a file format."""
     for values in (metadata, *metadata.values()):
         if isinstance(values, dict) and isinstance(values.get("crs"), str | int):
             system = values["crs"]

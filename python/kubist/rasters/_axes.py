@@ -16,7 +16,7 @@ CELLS = 100_000_000
 
 
 class Axis(NamedTuple):
-    """Intervals between edges. A value on an edge is in the upper interval."""
+    """Equal intervals. A value on an edge is in the upper interval."""
 
     name: str
     edges: Array
@@ -73,7 +73,7 @@ def axis(name: str, width: float, low: float, high: float, given: tuple[bool, bo
 
 
 def check(width: float, low: float, high: float, across: float) -> float:
-    """The number of cells along an axis, refused if a raster of so many is too large.
+    """The number of cells along an axis; refuses a raster with too many cells.
 
     It is a float, because the quotient may be infinite. ``across`` is the number of cells along the
     other axis.

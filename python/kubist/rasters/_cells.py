@@ -1,10 +1,9 @@
 """Aggregates of the rows of each cell in memory: quantiles, and intervals of a sample.
 
-A sample of fraction p has an identity with probability p, with all of its rows. The identity is
-the sampling unit: sums are totals of identities in a cell, and their variance is that of Poisson
-sampling (Saerndal, Swensson, Wretman: Model Assisted Survey Sampling, 1992, section 3.5), means
-and variances are linearised (section 5.5). Intervals use Student's t with one degree of freedom
-less than the cell has identities.
+A sample of fraction p has each identity, with all its rows, with probability p. The identity is
+the sampling unit. The variance of sums is that of Poisson sampling (Saerndal, Swensson, Wretman:
+Model Assisted Survey Sampling, 1992, section 3.5); means and variances are linearised (section
+5.5). Intervals use Student's t with one degree of freedom less than the cell has identities.
 """
 
 from __future__ import annotations
@@ -20,8 +19,6 @@ Array = np.ndarray[Any, Any]
 
 
 class Estimates(NamedTuple):
-    """A value and an interval for each cell."""
-
     value: Array
     low: Array
     high: Array
@@ -32,7 +29,7 @@ class Rows:
     """The rows of consecutive cells, sorted by cell and value."""
 
     def __init__(self, cells: int, cell: Array, value: Array, identity: Array | None) -> None:
-        # By value, then by cell: two sorts of numbers are quicker than one of pairs.
+        # By value, then by cell: two sorts of numbers are faster than one of pairs.
         order = np.argsort(value)
         bits = max(len(value) - 1, 1).bit_length()
         keys = (cell[order] << bits) | np.arange(len(value))
@@ -40,7 +37,6 @@ class Rows:
         order = order[keys & ((1 << bits) - 1)]
         self.cells = cells
         self.cell, self.value = cell[order], value[order]
-        # Without an identity each row is a sampling unit.
         self._unit = np.arange(len(cell)) if identity is None else identity[order]
         self.count = np.bincount(self.cell, minlength=cells)
         self._starts = np.concatenate([[0], np.cumsum(self.count)])
@@ -87,13 +83,13 @@ def estimates(rows: Rows, of: Aggregate, fraction: float, confidence: float) -> 
     t = student(confidence, np.maximum(units - 1, 0))
 
     def variance(influence: Array) -> Array:
-        """The variance of a total of the rows' influences, over samples."""
+        """The variance, over samples, of a total of the rows' influences."""
         totals = np.bincount(of_row, weights=influence, minlength=len(owner))
         square = np.bincount(owner, weights=totals * totals, minlength=rows.cells)
         return (1 - fraction) * square
 
     with np.errstate(invalid="ignore", divide="ignore"):
-        # The rows that one sampled identity stands for, weighted by its rows.
+        # The rows per sampled identity, weighted by rows.
         effect = variance(np.ones(len(rows.cell))) / (1 - fraction) / n
         if of.kind == "count":
             typical = np.nanmean(effect) if np.any(n > 0) else 1.0
@@ -119,7 +115,7 @@ def estimates(rows: Rows, of: Aggregate, fraction: float, confidence: float) -> 
             return _around(mean, t * np.sqrt(variance(apart) * small) / n, n)
         square = rows.sums(apart * apart) / (n - 1)
         relative = apart * apart / square[rows.cell] - 1
-        # At least the variance of normal values: few rows show the fourth moment too small.
+        # At least the variance of normal values: few rows underestimate the fourth moment.
         spread = np.sqrt(
             np.maximum(variance(relative) * small / (n * n), 2 * (1 - fraction) / (units - 1))
         )

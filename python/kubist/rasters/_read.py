@@ -1,4 +1,4 @@
-"""Reads the rows of a raster: its axes, its rows in batches, and its cells in strips."""
+"""The axes of a raster, its rows in batches, and its cells in strips."""
 
 from __future__ import annotations
 
@@ -27,15 +27,13 @@ ROWS = 4_000_000
 
 
 class Reader:
-    """The rows of one query, from one snapshot."""
-
     def __init__(self, pinned: Pinned, question: QuerySpec, x: str, y: str) -> None:
         self.pinned, self.question = pinned, question
         self.x, self.y = x, y
         self.identity: list[str] = json.loads(pinned.about())["identity"]
 
     def result(self, columns: Mapping[str, str], where: str | None = None) -> Result:
-        """The rows with expressions as columns, by name."""
+        """The rows with the given expressions as columns, by name."""
         asked = {
             **self.question,
             "columns": [f"{text} AS {name}" for name, text in columns.items()],
@@ -59,7 +57,7 @@ class Reader:
 
     def ends(self, texts: list[str]) -> list[float | None]:
         """The exact minimum and maximum of each expression; None without a row."""
-        # The bounds of all rows, also for a sample: the same cells at each fraction.
+        # All rows, also for a sample: cells must not depend on the fraction.
         rows = {name: value for name, value in self.question.items() if name != "sample"}
         request = _estimate.request(
             cast("QuerySpec", rows),
@@ -76,7 +74,7 @@ class Reader:
         return [one["value"] for one in found.to_dicts()]
 
     def number(self, what: str, value: Any, of: str) -> float:
-        """A number in the unit of an expression, of a number or text with a unit."""
+        """Converts a number, or text with a unit, to the unit of an expression."""
         if not isinstance(value, str):
             return _box.finite(what, value)
         literal = "'" + value.replace("'", "''") + "'"
@@ -88,12 +86,12 @@ class Reader:
         found = Result(stream, lambda: stream, self.pinned.metadata).to_numpy()["number"]
         if len(found) == 0:
             raise InvalidInput(f"{what}: {value!r} has a unit, but the table has no row")
-        # The shortest digits: a column of 32-bit floats computes in its own type.
+        # The shortest digits, because a column of 32-bit floats computes in its own type.
         return _box.finite(what, float(str(found[0])))
 
 
 def axes(reader: Reader, cell: Any, box: Any) -> tuple[Axis, Axis]:
-    """The axes of the cells: from the box where it has ends, otherwise from the rows."""
+    """The axes of the cells, from the box where it has bounds, otherwise from the rows."""
     names = [reader.x, reader.y]
     pair = cell if isinstance(cell, tuple | list) else (cell, cell)
     if len(pair) != 2:
@@ -162,7 +160,7 @@ def _columns(reader: Reader, of: Aggregate) -> dict[str, str]:
 def _placed(
     batch: Mapping[str, Array], x: Axis, y: Axis, of: Aggregate
 ) -> tuple[Array, Array, Array]:
-    """The cells and values of the rows that are in a cell and have a value, and which they are."""
+    """The cells and values of the rows that have both, and which rows these are."""
     for name, one in (("x", x), ("y", y)):
         if batch[name].dtype.kind not in "iufb":
             raise InvalidInput(f"raster: {name}: {one.name} has no numbers")
@@ -184,7 +182,7 @@ def _placed(
 
 
 def complete(reader: Reader, x: Axis, y: Axis, of: Aggregate) -> tuple[Array, Array]:
-    """The aggregate of each cell and the number of its rows, in one pass."""
+    """The aggregate and the number of rows of each cell, in one pass."""
     totals = Totals(of.kind, x.cells * y.cells)
     for batch in reader.batches(_columns(reader, of)):
         cell, value, _ = _placed(batch, x, y, of)
@@ -195,7 +193,7 @@ def complete(reader: Reader, x: Axis, y: Axis, of: Aggregate) -> tuple[Array, Ar
 def stripwise(
     reader: Reader, x: Axis, y: Axis, of: Aggregate, fraction: float, confidence: float
 ) -> Estimates:
-    """The aggregate of each cell with its interval, for one strip of cells after the other."""
+    """The aggregate of each cell with its interval, one strip of cells after the other."""
     cells = x.cells * y.cells
     columns = _columns(reader, of)
     if fraction < 1:
@@ -241,7 +239,7 @@ def _numbered(columns: list[Array]) -> Array:
 
 
 def _strips(reader: Reader, x: Axis, y: Axis) -> Iterator[tuple[int, int]]:
-    """Ranges of cells with about `ROWS` rows each; a range of several lines has whole lines."""
+    """Ranges of cells with about `ROWS` rows each; a longer range has whole lines of cells."""
     cells = x.cells * y.cells
     if reader.count() <= ROWS:
         yield 0, cells
@@ -259,7 +257,7 @@ def _strips(reader: Reader, x: Axis, y: Axis) -> Iterator[tuple[int, int]]:
 
 
 def _around(x: Axis, y: Axis, first: int, end: int) -> str:
-    """A condition that the rows of a range of cells satisfy, and few others."""
+    """A condition that matches all rows of a range of cells, and few others."""
     top, bottom = first // x.cells, (end - 1) // x.cells
     terms = [_between(y, top, bottom)]
     if top == bottom:
@@ -268,7 +266,7 @@ def _around(x: Axis, y: Axis, first: int, end: int) -> str:
 
 
 def _between(axis: Axis, first: int, last: int) -> str:
-    # Half a cell more: the edges decide, and a literal takes the column's type.
+    # Half a cell more, because a literal takes the column's type; the edges decide.
     margin = (axis.edges[-1] - axis.edges[0]) / axis.cells / 2
     low, high = axis.edges[first] - margin, axis.edges[last + 1] + margin
     return f"({axis.name}) >= {float(low)!r} AND ({axis.name}) <= {float(high)!r}"

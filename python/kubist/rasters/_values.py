@@ -1,4 +1,4 @@
-"""The aggregates of a raster, of all rows: one pass over batches, in memory of the cells."""
+"""The aggregates of a raster of all rows: one pass over batches, in memory of the cells."""
 
 from __future__ import annotations
 
@@ -79,8 +79,8 @@ def _fraction(text: str, terms: list[str]) -> float:
 class Totals:
     """Running aggregates of each cell.
 
-    Sums, means and variances add differences to the first value of the cell, so that they keep
-    their digits also far from zero.
+    Sums, means and variances add differences to the first value of the cell, which keeps digits
+    of values far from zero.
     """
 
     def __init__(self, kind: str, cells: int) -> None:

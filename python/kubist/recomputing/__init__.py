@@ -1,4 +1,4 @@
-"""Saved answers: list those of a table, repeat one and compare it."""
+"""Saved results: lists them for a table, and repeats and compares them."""
 
 from __future__ import annotations
 
@@ -28,30 +28,30 @@ if TYPE_CHECKING:
     from .._spec import EstimateRequest, QuerySpec
 
 _SHOWN = 10
-"""Differences that are printed."""
+"""Differences to print."""
 
 _ALL = 2**62
-"""Rows that no limit leaves out."""
+"""A limit that omits no row."""
 
 
 @dataclass(frozen=True, slots=True)
 class Recomputed:
-    """A saved answer and the same question asked again, from `kubist.recompute`."""
+    """A saved result and its repetition, from `kubist.recompute`."""
 
     path: str
     question: str
-    """The question in words."""
+    """The query in words."""
     saved: dict[str, Any]
-    """The saved answer."""
+    """The saved result."""
     found: dict[str, Any]
-    """The answer now."""
+    """The new result."""
     differences: list[str]
     version: str
     """The version of Kubist that saved it."""
 
     @property
     def same(self) -> bool:
-        """Whether both answers agree in every row or value."""
+        """Whether both results agree in every row or value."""
         return not self.differences
 
     def __repr__(self) -> str:
@@ -70,24 +70,24 @@ class Recomputed:
 
 @checked_options()
 def recompute(path: str | os.PathLike[str], *, newest: bool = False) -> Recomputed:
-    """Asks the question of a saved answer again, and compares the answers.
+    """Repeats the query of a saved result, and compares the results.
 
     Parameters
     ----------
     path
         A file from `Result.save` or `Estimate.save`.
     newest
-        Ask the newest snapshot instead of the saved one: does the answer still hold?
+        Query the newest snapshot instead of the saved one, to see whether the result still holds.
 
     Returns
     -------
     Recomputed
-        Both answers. ``same`` if they agree in every row or value.
+        Both results; ``same`` if they agree in every row or value.
 
     Raises
     ------
     InvalidInput
-        The file is not a saved answer.
+        The file is not a saved result.
     SnapshotExpired
         The files of the snapshot were deleted by `Table.clean`.
     TableReplaced
@@ -111,7 +111,7 @@ def recompute(path: str | os.PathLike[str], *, newest: bool = False) -> Recomput
         raise InvalidInput(f"{path}: the field source is damaged") from None
     if call == "estimate":
         if "within" in question:
-            # The same rows again: a time limit depends on the machine.
+            # A time limit depends on the machine, so repeat the same rows instead.
             del question["within"]
             question |= {"sample": saved["answer"].get("fraction", 1.0), "max_rows": _ALL}
         estimate = Estimate(_estimated(pinned, question))
@@ -132,7 +132,6 @@ def recompute(path: str | os.PathLike[str], *, newest: bool = False) -> Recomput
 
 
 def _pinned(source: Mapping[str, Any], newest: bool) -> Pinned:
-    """The snapshot of a saved answer, or the newest one."""
     if "runs" in source:
         tables = {run["name"]: _at(run, newest) for run in source["runs"]}
         return open_many(tables, run=source["run"])._pinned()
@@ -211,7 +210,6 @@ def _figure(row: dict[str, Any]) -> str:
 
 
 def _words(call: str, question: Mapping[str, Any]) -> str:
-    """The question on one line."""
     parts = [call] if call != "estimate" else [", ".join(question.get("aggregates", []))]
     rest = {k: v for k, v in question.items() if k != "aggregates" and v is not None}
     rest.pop("confidence", None)
@@ -221,7 +219,7 @@ def _words(call: str, question: Mapping[str, Any]) -> str:
 
 @dataclass(frozen=True, slots=True)
 class SavedAnswer:
-    """A saved answer, in `History`."""
+    """A saved result, in `History`."""
 
     path: str
     saved: str
@@ -233,7 +231,7 @@ class SavedAnswer:
 
 @dataclass(frozen=True, slots=True)
 class History:
-    """The commits of a table, and saved answers about it; from `kubist.history`."""
+    """The commits of a table, and saved results about it; from `kubist.history`."""
 
     location: str
     rows: int
@@ -261,14 +259,14 @@ class History:
 def history(
     path: str | os.PathLike[str], *, folder: str | os.PathLike[str] | None = None
 ) -> History:
-    """Returns the commits of a table by writer, and the saved answers about it.
+    """Returns the commits of a table by writer, and the saved results about it.
 
     Parameters
     ----------
     path
         The location of the table.
     folder
-        Where the saved answers are. None: the current directory and the directory of the table.
+        The folder of the saved results. None: the current directory and that of the table.
 
     Raises
     ------
@@ -291,7 +289,7 @@ def _answers(folders: Sequence[Path], location: str, token: str) -> Iterator[Sav
                 if file.resolve() in seen or not file.is_file():
                     continue
                 seen.add(file.resolve())
-                # Another file of this name is no saved answer.
+                # Another file of this name is no saved result.
                 with contextlib.suppress(InvalidInput, OSError, UnicodeDecodeError):
                     saved = _saved.read(file)
                     for source in saved["source"].get("runs", [saved["source"]]):

@@ -1,7 +1,7 @@
-"""Workloads: files of weighted queries with random parameters, and a generator of load.
+"""Workloads: files of weighted queries with random parameters, and a load generator.
 
 A workload is a TOML file (docs/workloads.md). `run` plays it on a table, a server or another
-system, and reports throughput and latencies; `kubist.advise` finds the design that suits it.
+system, and reports throughput and latencies; `kubist.advise` finds a suitable design.
 """
 
 from __future__ import annotations
@@ -64,10 +64,10 @@ def run(
         Tables; servers (``http://host:8080``); Parquet files, which DuckDB reads;
         ``SYSTEM:FILE.parquet``, which ``duckdb``, ``lance``, ``postgis`` or ``cql`` loads first.
     seed
-        Runs with the same seed ask the same questions of the same data.
+        Runs with the same seed and data send the same requests.
     keep
-        A table that gets a row for each request, to compare runs over time. It is made if it does
-        not exist.
+        A table that gets a row for each request, to compare runs over time. It is created if
+        necessary.
     report
         Write the figures, latencies over time and metrics of the process into this HTML file.
     progress
@@ -76,13 +76,12 @@ def run(
     Returns
     -------
     list of Played
-        The measurements of each system. ``print(kubist.workloads.compared(runs))`` shows them side
-        by side.
+        The measurements of each system; ``print(kubist.workloads.compared(runs))`` compares them.
 
     Raises
     ------
     InvalidInput
-        The file has an error, a column is missing, or no question was answered.
+        The file has an error, a column is missing, or no request succeeded.
     """
     of = workload if isinstance(workload, Workload) else load(workload)
     locations = [targets] if isinstance(targets, (str, os.PathLike)) else list(targets)
@@ -93,7 +92,7 @@ def run(
         for location in locations:
             target = opened(os.fspath(location))
             try:
-                # All systems get the same questions.
+                # All systems get the same requests.
                 rows = target.sample(SAMPLE) if rows is None else rows
                 played.append(play(of, target, seed=seed, tell=shown, rows=rows))
             finally:

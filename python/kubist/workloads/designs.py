@@ -1,4 +1,4 @@
-"""Several designs of the same data, from a TOML file: built, played and compared in one run."""
+"""Builds, plays and compares several designs of the same data, from a TOML file."""
 
 from __future__ import annotations
 
@@ -48,14 +48,14 @@ def compare(
     data
         Files, a folder or a pattern, as for `kubist.ingest`.
     workload
-        A TOML file, a record of questions, or a `Workload`.
+        A TOML file, a record of queries, or a `Workload`.
     at
-        Where the tables are built: a folder, ``s3://bucket/prefix`` or
+        The location of the tables: a folder, ``s3://bucket/prefix`` or
         ``cassandra://hosts/keyspace``. Each gets the name of its design.
     keep_tables
         Keep the tables; by default each is deleted after its run.
     seed
-        All designs get the same questions.
+        The seed of the requests, which are the same for all designs.
     keep, report
         As for `kubist.workloads.run`.
     progress
@@ -69,7 +69,7 @@ def compare(
     Raises
     ------
     InvalidInput
-        A design has an error, or does not fit the data; a table exists at its place.
+        A design has an error, or does not fit the data; a table exists at its location.
     """
     known = parsed(designs)
     of = workload if isinstance(workload, Workload) else load(workload)
@@ -134,7 +134,7 @@ def parsed(
 
 
 def _domains(dimensions: Mapping[str, Any] | Sequence[str]) -> Any:
-    """Dimensions as `kubist.ingest` takes them: TOML has lists, and no null."""
+    """Dimensions in the form of `kubist.ingest`; TOML has lists, and no null."""
     if not isinstance(dimensions, Mapping):
         return list(dimensions)
     return {

@@ -1,4 +1,4 @@
-"""Random questions of a workload, with parameters drawn from the rows that they are about."""
+"""Random requests of a workload, with parameters drawn from rows of the data."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class Question:
-    """One question with all its parameters, as a table takes them."""
+    """One request with all its parameters for a table."""
 
     name: str
     verb: str
@@ -24,16 +24,16 @@ class Question:
 
 
 class Draws:
-    """Draws questions.
+    """Draws requests.
 
     Parameters
     ----------
     workload
-        What to draw from.
+        The workload.
     rows
-        A sample of the data: values, domains and ranks are those of its columns.
+        A sample of the data, which gives values, domains and ranks of columns.
     seed
-        Two objects with the same seed, workload and rows draw the same questions.
+        Two objects with the same seed, workload and rows draw the same requests.
     """
 
     def __init__(self, workload: Workload, rows: pa.Table, seed: int = 0) -> None:
@@ -53,12 +53,11 @@ class Draws:
         self._columns: dict[str, _Column] = {}
 
     def next(self) -> Question:
-        """A question of a random query, by the weights."""
+        """A request of a random query, by the weights."""
         at = int(self._shares.searchsorted(self._random.random(), side="right"))
         return self.of(self._workload.queries[min(at, len(self._shares) - 1)])
 
     def of(self, query: Query) -> Question:
-        """A question of this query."""
         if query.replay:
             chosen = query.replay[int(self._random.integers(len(query.replay)))]
             return Question(query.name, query.verb, chosen)
@@ -96,7 +95,7 @@ class Draws:
 
 
 class _Column:
-    """The values of a column as numbers, or as they are if they have no order of numbers."""
+    """The values of a column as numbers, or unchanged if they have no numeric order."""
 
     def __init__(self, name: str, values: pa.ChunkedArray) -> None:
         import numpy as np
@@ -162,7 +161,7 @@ class _Column:
         return self._ranked[min(at, len(self._ranked) - 1)]
 
     def range(self, centre: float, width: float) -> tuple[Any, Any]:
-        """A range around a place, shifted into the domain."""
+        """A range around a position, shifted into the domain."""
         if not self.is_number:
             if width == 0:
                 return centre, centre
@@ -171,13 +170,12 @@ class _Column:
             return (value := self.typed(centre)), value
         low = min(max(centre - width / 2, self.low), max(self.high - width, self.low))
         if self._values.dtype.kind != "f":
-            # As many whole numbers as the width, at least one.
+            # As many integers as the width, at least one.
             first = round(low)
             return self.typed(first), self.typed(first + max(round(width) - 1, 0))
         return low, low + width
 
     def typed(self, number: Any) -> Any:
-        """A number as a value of the column."""
         import pyarrow as pa
 
         if not self.is_number or self._values.dtype.kind == "f":
@@ -189,7 +187,6 @@ class _Column:
 
 
 def _sql(value: Any) -> str:
-    """A value as a literal of a condition."""
     if isinstance(value, bool):
         return "TRUE" if value else "FALSE"
     if isinstance(value, (int, float)):

@@ -1,4 +1,4 @@
-"""Files of workloads: TOML, and records of questions."""
+"""Files of workloads: TOML, and records of queries."""
 
 from __future__ import annotations
 
@@ -12,12 +12,12 @@ from .spec import Workload, parse
 
 
 def load(path: str | os.PathLike[str]) -> Workload:
-    """Reads a workload from a TOML file, or from a record of questions (``.jsonl``).
+    """Reads a workload from a TOML file, or from a record of queries (``.jsonl``).
 
     Raises
     ------
     InvalidInput
-        The file cannot be read, or has an unknown name or a wrong value. The message names the
+        The file cannot be read, or has an unknown name or a wrong value; the message names the
         query or the line.
     """
     path = Path(path)

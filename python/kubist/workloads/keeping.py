@@ -1,4 +1,4 @@
-"""Keeps the requests of runs in a table, reads them again, and writes the page of runs."""
+"""Stores the requests of runs in a table, reads them again, and writes the page of runs."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
 COMMIT = "commit of "
-"""The begin of the names of requests that are commits."""
+"""The prefix of the names of requests that are commits."""
 
 
 def finish(
@@ -26,7 +26,6 @@ def finish(
     keep: str | os.PathLike[str] | None,
     report: str | os.PathLike[str] | None,
 ) -> None:
-    """Keeps the requests of runs in a table, and writes their page."""
     if keep is not None:
         _append(keep, played)
     if report is not None:
@@ -34,7 +33,6 @@ def finish(
 
 
 def _append(location: str | os.PathLike[str], played: Sequence[Played]) -> None:
-    """Appends the requests of runs to a table."""
     for one in played:
         rows = one.to_arrow()
         try:
@@ -57,16 +55,16 @@ def report(
     *,
     last: int | None = None,
 ) -> list[Played]:
-    """Writes the runs that a table keeps as one HTML page, side by side.
+    """Writes the runs in a table as one HTML page, side by side.
 
     Parameters
     ----------
     kept
         The table of ``keep`` of `kubist.workloads.run` and `compare`.
     path
-        The page. It needs no other file.
+        The page, which needs no other file.
     last
-        Show only so many runs, the newest. None: all.
+        Show only so many of the newest runs. None: all.
 
     Returns
     -------
@@ -76,7 +74,7 @@ def report(
     Raises
     ------
     InvalidInput
-        The table has no runs, or is not one of runs.
+        The table has no runs, or other rows.
     """
     count = None if last is None else _box.count("last", last, least=1)
     with _create.open(location_of(kept)) as table:
@@ -93,7 +91,7 @@ def report(
 
 
 def _played(rows: pa.Table, run: str, target: str) -> Played:
-    """A run by its rows; it has no samples of the process."""
+    """A run from its rows, without samples of the process."""
     import pyarrow.compute as pc
 
     chosen = pc.and_(pc.equal(rows["run"], run), pc.equal(rows["target"], target))

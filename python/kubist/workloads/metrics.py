@@ -1,4 +1,4 @@
-"""Metrics of this process during a run: processor time, memory, bytes read and written."""
+"""Metrics of this process during a run: CPU time, memory, bytes read and written."""
 
 from __future__ import annotations
 
@@ -10,8 +10,8 @@ from pathlib import Path
 EVERY = 0.25
 """Seconds between two samples."""
 NAMES = ("at", "cores", "memory", "read_bytes", "written_bytes")
-"""Seconds from the start; processor time as cores since the last sample; resident bytes; bytes that
-the system read from and wrote to its storage, since the start."""
+"""Seconds from the start; CPU time as cores since the last sample; resident bytes; bytes read from
+and written to storage since the start."""
 
 
 class Sampler:
@@ -51,7 +51,7 @@ def resident() -> int:
 
 
 def _storage() -> tuple[int, int]:
-    """Bytes that this process read from and wrote to storage; 0 on systems without /proc."""
+    """Bytes that this process read from and wrote to storage; 0 without /proc."""
     try:
         lines = Path("/proc/self/io").read_text().splitlines()
     except OSError:

@@ -1,4 +1,4 @@
-"""Predicted times of the requests of a run, by a model of their costs."""
+"""Predicted times of the requests of a run, from a model of their costs."""
 
 from __future__ import annotations
 
@@ -11,15 +11,15 @@ if TYPE_CHECKING:
     import numpy as np
 
 LEAST = 20
-"""Fewer requests give no model."""
+"""The minimum number of requests for a model."""
 
 
 def predicted(
     requests: Mapping[str, Any],
 ) -> tuple[np.ndarray[Any, Any], np.ndarray[Any, Any]] | None:
-    """Which requests are predicted, and their times in seconds; None: the costs are unknown.
+    """The predicted requests, and their times in seconds; None if the costs are unknown.
 
-    The model (`kubist._speed`) is fitted to every second request and predicts the others. It knows
+    The model (`kubist._speed`) is fitted to every second request and predicts the others. It uses
     cubes, rows and bytes, not the query, the load of the machine or other clients.
     """
     import numpy as np

@@ -1,4 +1,4 @@
-"""Names of columns as codes and archives spell them, in lower case: positions, times, objects."""
+"""Usual names of columns of positions, times and objects, in lower case."""
 
 from __future__ import annotations
 
@@ -21,12 +21,11 @@ IDENTITIES = (
 
 
 def named(columns: Sequence[str], name: str) -> str:
-    """The column of this name in any case; empty if there is none."""
     return next((column for column in columns if column.lower() == name), "")
 
 
 def positions(columns: Sequence[str]) -> list[str]:
-    """The columns of the position; empty if no names are known."""
+    """The columns of the position; empty without known names."""
     for group in POSITIONS:
         here = [named(columns, name) for name in group]
         if all(here):
@@ -35,5 +34,4 @@ def positions(columns: Sequence[str]) -> list[str]:
 
 
 def first(columns: Sequence[str], known: Sequence[str]) -> str:
-    """The first of the known names that is a column; empty if there is none."""
     return next((column for name in known if (column := named(columns, name))), "")

@@ -1,4 +1,4 @@
-"""Runs as one HTML file: side by side, over time, predicted. It needs no other file."""
+"""Runs as one self-contained HTML file: side by side, over time, predicted."""
 
 from __future__ import annotations
 
@@ -17,11 +17,11 @@ from .playing import Played, side_by_side
 COLOURS = ("#1b6ca8", "#c8553d", "#4f7942", "#8e6c8a", "#b8860b", "#5f6368")
 WIDTH, HEIGHT, LEFT, BOTTOM = 760, 180, 64, 28
 NAMED = 150
-"""Left of bars."""
+"""The width of the names left of the bars."""
 BARS = (("median", "ms", 1e3), ("bytes", "MB", 1e-6), ("trips", "", 1.0), ("rows", "", 1.0))
-"""Figures of queries that are drawn, with unit and scale."""
+"""The figures of queries in charts, with unit and scale."""
 POINTS = 3_000
-"""Requests that a plot draws; more are thinned at equal distances."""
+"""The maximum number of requests in a plot; more are subsampled evenly."""
 
 STYLE = """
 body { font: 15px/1.5 system-ui, sans-serif; margin: 2rem auto; max-width: 60rem; padding: 0 1rem }
@@ -34,7 +34,6 @@ h2 { margin-top: 2.5rem }
 
 
 def write(path: Path, played: Sequence[Played]) -> None:
-    """Writes the page of runs."""
     title = f"Workload {', '.join(dict.fromkeys(one.workload for one in played))}"
     parts = [f"<!doctype html><meta charset=utf-8><title>{html.escape(title)}</title>"]
     parts += [f"<style>{STYLE}</style><h1>{html.escape(title)}</h1>"]
@@ -56,7 +55,6 @@ def write(path: Path, played: Sequence[Played]) -> None:
 
 
 def _title(one: Played, played: Sequence[Played]) -> str:
-    """The target; its start too, if there are several runs of it."""
     if sum(other.target == one.target for other in played) == 1:
         return one.target
     return f"{one.target}, {time.strftime('%Y-%m-%d %H:%M:%S', time.localtime(one.started))}"
@@ -75,7 +73,7 @@ def _ratios(played: Sequence[Played]) -> tuple[list[str], list[list[str | None]]
 
 
 def _bars(played: Sequence[Played], name: str, unit: str, scale: float) -> str:
-    """A bar for each run, by query; of latencies, a line up to the 99th percentile."""
+    """A bar for each run, by query; for latencies, a line up to the 99th percentile."""
     queries = list(dict.fromkeys(query.query for one in played for query in one.queries))
     spans = {
         (query.query, at): (getattr(query, name), query.p99 if name == "median" else 0.0)

@@ -25,26 +25,26 @@ if TYPE_CHECKING:
 SAMPLE = 20_000
 """Rows from which parameters are drawn."""
 WARM_UP = 0.1
-"""The first part of a run, whose questions are not counted."""
+"""The first part of a run, whose requests do not count."""
 NAP = 0.1
-"""The longest sleep, in seconds, of a client that could be stopped."""
+"""The longest sleep, in seconds, of a client, so that it can stop."""
 ERRORS = 5
-"""Distinct messages that a report keeps."""
+"""Distinct messages in a report."""
 COLUMNS = {
     "at": "f8", "latency": "f8", "service": "f8", "query": object, "rows": "i8", "read": "i8",
     "cubes": "i8", "bytes": "i8", "trips": "i8", "failed": bool,
 }  # fmt: skip
-"""Of each request, with the type of its array."""
+"""The values of each request, with the types of their arrays."""
 OF_RUN = ("seconds", "clients", "rate", "load", "memory", "built", "commits")
-"""Numbers of a run that `Played.to_arrow` keeps in each row."""
+"""Numbers of a run that `Played.to_arrow` stores in each row."""
 
 
 @dataclass(frozen=True, slots=True)
 class Measured:
-    """The questions of one query.
+    """The requests of one query.
 
-    Times are in seconds. In an open loop they begin when the question was due, so a system that
-    stops for a while has the waiting questions in its percentiles (no coordinated omission).
+    Times are in seconds. In an open loop they start when the request was due, so percentiles
+    include requests that wait for a stalled system (no coordinated omission).
     """
 
     query: str
@@ -56,13 +56,13 @@ class Measured:
     p99: float
     most: float
     rows: float
-    """Mean of the returned rows."""
+    """Mean number of returned rows."""
     read: float | None
-    """Mean of the rows that were decoded; None: the system does not tell it."""
+    """Mean number of decoded rows; None: not reported."""
     bytes: float
-    """Mean of the bytes that were read."""
+    """Mean number of bytes read."""
     trips: float
-    """Mean of the requests for bytes."""
+    """Mean number of requests for bytes."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,12 +75,11 @@ class Played:
     clients: int
     rate: float | None
     queries: list[Measured]
-    """One for each query, and one for all of them, called ``all``."""
+    """One for each query, and ``all`` for all queries."""
     commits: int
-    """Of the writers."""
+    """Commits of the writers."""
     load: float
-    """Processor time of this process as a share of one core, in an embedded system with the
-    system's own."""
+    """CPU time of this process as a fraction of one core, which includes an embedded system."""
     memory: int
     """The largest resident memory of this process, in bytes."""
     errors: list[str] = field(default_factory=list)
@@ -143,7 +142,7 @@ class Played:
         }
 
     def to_arrow(self) -> pa.Table:
-        """Returns a row for each request, to be kept in a table and compared over time."""
+        """Returns a row for each request, for storage in a table and comparisons over time."""
         import pyarrow as pa
 
         count = len(self.requests["at"])
@@ -154,14 +153,12 @@ class Played:
         columns |= {"machine": pa.array([platform.node()] * count).dictionary_encode()}
         names = pa.array(self.requests["query"]).dictionary_encode()
         numbers = {name: pa.array(of) for name, of in self.requests.items() if name != "query"}
-        # Those of the whole run are the same in each row, which takes no space.
+        # Numbers of the run are equal in all rows, which takes no space.
         whole = {name: pa.array([getattr(self, name)] * count, pa.float64()) for name in OF_RUN}
         return pa.table(columns | {"query": names} | numbers | whole)
 
 
 class _Requests:
-    """What the threads measured."""
-
     def __init__(self) -> None:
         self.lines: list[tuple[float, float, float, str, int, int, int, int, int, bool]] = []
         self.errors: dict[str, int] = {}
@@ -176,9 +173,9 @@ def play(
     tell: Callable[[str, float], object] = lambda _text, _share: None,
     rows: pa.Table | None = None,
 ) -> Played:
-    """Asks the questions of a workload for its duration, and measures each answer.
+    """Sends the requests of a workload for its duration, and measures each response.
 
-    Questions are drawn before they are due, so that drawing costs no time of an answer.
+    Requests are drawn before they are due, so drawing does not add to the latency.
     """
     rows = target.sample(SAMPLE) if rows is None else rows
     Draws(workload, rows, seed).next()
@@ -224,7 +221,7 @@ def play(
 
 
 class _Schedule:
-    """When questions are due, in seconds of the clock; in a closed loop at once."""
+    """The times of requests, in seconds of the clock; in a closed loop always now."""
 
     def __init__(self, workload: Workload, begin: float, seed: int) -> None:
         import numpy as np
@@ -253,7 +250,7 @@ def _client(
         if (due := schedule.due()) is None:
             return
         while (wait := due - time.perf_counter()) > 0:
-            # Waiting for the event takes more processor time than a sleep.
+            # Waiting for the event takes more CPU time than a sleep.
             time.sleep(min(wait, NAP))
             if stop.is_set():
                 return
@@ -399,7 +396,7 @@ def _measured(
 
 
 def side_by_side(played: Sequence[Played]) -> tuple[list[str], list[list[str | None]]]:
-    """A line for each system: median and p99 of each query, and answers per second."""
+    """A line for each system: median and p99 of each query, and responses per second."""
     names = list(dict.fromkeys(one.query for run in played for one in run.queries))
     head = ["", *(f"{name}{what}" for name in names for what in ("", ", p99")), "answers/s"]
     rows: list[list[str | None]] = []

@@ -1,4 +1,4 @@
-"""Workloads of recorded questions: the file of ``kubist workload record`` or ``KUBIST_RECORD``."""
+"""Workloads of recorded queries, from ``kubist workload record`` or ``KUBIST_RECORD``."""
 
 from __future__ import annotations
 
@@ -12,13 +12,13 @@ from .._errors import InvalidInput
 from .spec import Query, Workload
 
 REPLAYED = ("where", "sample", "window", "steps", "limit", "order_by", "columns", "per_cell")
-"""Parameters of a question that are asked again as they are, next to ``box``."""
+"""Parameters of a recorded query that are repeated unchanged, next to ``box``."""
 SHOWN = 60
-"""Characters of a name."""
+"""Maximum characters of a name."""
 
 
 def recorded(path: Path) -> Workload:
-    """Groups the questions of a record by their form; each group is a query of the workload."""
+    """Groups recorded queries by their form; each group is a query of the workload."""
     groups: dict[tuple[Any, ...], list[dict[str, Any]]] = {}
     try:
         lines = path.read_text().splitlines()
@@ -30,7 +30,7 @@ def recorded(path: Path) -> Workload:
             verb, asked = said["verb"], _asked(said)
         except (json.JSONDecodeError, KeyError, TypeError, AttributeError):
             if number == len(lines):
-                # A process that was killed leaves a part of its last line.
+                # A killed process leaves a part of its last line.
                 continue
             raise InvalidInput(f"{path}: line {number} is no recorded question") from None
         groups.setdefault(_form(verb, asked), []).append({"verb": verb, **asked})
@@ -59,14 +59,14 @@ def _asked(said: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _ends(ends: Any) -> Any:
-    """A range, or the range around several ones."""
+    """A range, or the range around several ranges."""
     if isinstance(ends, list) and ends and isinstance(ends[0], list):
         return min(low for low, _ in ends), max(high for _, high in ends)
     return tuple(ends) if isinstance(ends, list) else ends
 
 
 def _form(verb: str, asked: Mapping[str, Any]) -> tuple[Any, ...]:
-    """What questions of one query have in common: all but their numbers and texts."""
+    """The form of a recorded query: everything except its numbers and strings."""
     where = re.sub(r"'[^']*'|\b\d[\w.+-]*", "?", asked.get("where") or "")
     rest = sorted(name for name in asked if name not in ("box", "where"))
     single = [n for n, ends in asked.get("box", {}).items() if is_single(ends)]
@@ -93,7 +93,7 @@ _COMPARED = re.compile(r"""("?)([A-Za-z_]\w*)\1\s*(=|<(?!>)=?|>=?|BETWEEN\b|IN\b
 
 
 def constrained(asked: Mapping[str, Any]) -> tuple[set[str], set[str]]:
-    """The columns that a recorded question limits by a range, and to one value."""
+    """The columns that a recorded query limits by a range, and to one value."""
     box = asked.get("box") or {}
     ranges = {name for name, ends in box.items() if not is_single(ends)}
     values = set(box) - ranges
@@ -103,5 +103,4 @@ def constrained(asked: Mapping[str, Any]) -> tuple[set[str], set[str]]:
 
 
 def is_single(ends: Any) -> bool:
-    """Whether the ends of a box are one value."""
     return not isinstance(ends, (list, tuple)) or ends[0] == ends[1]

@@ -11,7 +11,7 @@ from .. import _box
 from .._errors import InvalidInput
 
 PLACES = ("rows", "uniform", "gaussian", "zipf")
-"""Distributions of places: the values of random rows, uniform over the domain, a normal
+"""Distributions of positions: the values of random rows, uniform over the domain, a normal
 distribution over it, or ranks of values by Zipf's law.
 """
 VERBS = ("query", "count", "estimate")
@@ -19,13 +19,13 @@ VERBS = ("query", "count", "estimate")
 
 @dataclass(frozen=True, slots=True)
 class Place:
-    """The random place of a range or of a value.
+    """The random position of a range or of a value.
 
     Attributes:
         kind: One of `PLACES`.
-        mean, deviation: Of a Gaussian, in the column's unit; None: the middle of the domain, and a
+        mean, deviation: For a Gaussian, in the column's unit; None: the middle of the domain, and a
             tenth of its width.
-        exponent: Of Zipf's law: the value of rank k has a probability proportional to
+        exponent: For Zipf's law: the value of rank k has a probability proportional to
             ``k ** -exponent``.
     """
 
@@ -40,10 +40,10 @@ class Range:
     """The random range of a column.
 
     Attributes:
-        share: The width as a share of the column's domain, in (0, 1].
+        share: The width as a fraction of the column's domain, in (0, 1].
         width: The width in the column's unit, if ``share`` is None; 0: one value.
         fixed: Both ends, which no draw changes.
-        place: Of its centre; None: as the query says.
+        place: The position of its centre; None: that of the query.
     """
 
     share: float | None = None
@@ -54,7 +54,7 @@ class Range:
 
 @dataclass(frozen=True, slots=True)
 class Value:
-    """A random value of ``{name}`` in a condition: of a column, or one of a list."""
+    """A random value of ``{name}`` in a condition: of a column, or from a list."""
 
     column: str = ""
     choices: tuple[Any, ...] = ()
@@ -63,15 +63,15 @@ class Value:
 
 @dataclass(frozen=True, slots=True)
 class Query:
-    """A kind of question.
+    """A kind of request.
 
     Attributes:
-        weight: Its share of all questions, relative to the other weights.
+        weight: Its fraction of all requests, relative to the other weights.
         verb: One of `VERBS`.
-        box: Ranges by column. All ranges at places of kind ``rows`` take the same random row.
-        values: Of the names in braces in ``where``.
-        asked: Other parameters, as `kubist.Table.query` and `kubist.Table.estimate` take them.
-        replay: The parameters of recorded questions, one of which is drawn at random.
+        box: Ranges by column. All ranges at positions of kind ``rows`` use the same random row.
+        values: The values of names in braces in ``where``.
+        asked: Other parameters, as for `kubist.Table.query` and `kubist.Table.estimate`.
+        replay: The parameters of recorded queries, one of which is drawn at random.
     """
 
     name: str
@@ -96,14 +96,14 @@ class Writes:
 
 @dataclass(frozen=True, slots=True)
 class Workload:
-    """Queries, and how they are asked.
+    """Queries, and the way to send them.
 
     Attributes:
-        clients: Questions that wait for an answer at the same time.
+        clients: The number of requests that run at the same time.
         seconds: The duration of a run.
-        rate: Questions per second of all clients, which arrive at random (open loop). None: each
-            client asks again once it has its answer (closed loop).
-        think: Seconds that a client waits between an answer and its next question (closed loop).
+        rate: Requests per second of all clients, which arrive at random (open loop). None: each
+            client sends the next request after a response (closed loop).
+        think: Seconds that a client waits between a response and its next request (closed loop).
     """
 
     queries: Sequence[Query]
@@ -116,12 +116,10 @@ class Workload:
 
     @property
     def shares(self) -> list[float]:
-        """The share of each query, in [0, 1]."""
         total = sum(query.weight for query in self.queries)
         return [query.weight / total for query in self.queries]
 
     def columns(self) -> set[str]:
-        """The columns of boxes and values."""
         named = {column for query in self.queries for column in query.box}
         return named | {
             value.column
@@ -132,7 +130,6 @@ class Workload:
 
 
 def parse(text: Mapping[str, Any], name: str = "workload") -> Workload:
-    """The workload of a parsed TOML file."""
     known = {"queries", "writers", "clients", "seconds", "rate", "think"}
     _refuse_unknown("the file", text, known)
     queries = text.get("queries", {})
@@ -183,7 +180,7 @@ def _query(name: str, of: Any) -> Query:
 
 
 def _range(where: str, text: Any) -> Range:
-    """A share (``"1 %"``), a width (``0.5``), both ends (``[0, 1]``), or a table with a place."""
+    """A fraction (``"1 %"``), width (``0.5``), both ends (``[0, 1]``), or a table with a place."""
     if isinstance(text, Mapping):
         names = {item.name for item in fields(Place)} - {"kind"}
         _refuse_unknown(where, text, {"width", "place", *names})
@@ -215,7 +212,7 @@ def _share(where: str, text: str) -> float:
 
 
 def _value(where: str, name: str, text: Any) -> Value:
-    """A place (``"rows"``), choices (``[1, 2]``), or a table with column and place."""
+    """A position (``"rows"``), choices (``[1, 2]``), or a table with column and place."""
     if isinstance(text, list):
         if not text:
             raise InvalidInput(f"{where}: there are no choices")

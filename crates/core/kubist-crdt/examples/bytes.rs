@@ -1,5 +1,5 @@
-//! Prints the bytes that each form sends, as JSON without spaces: an add-wins set at five sites that all change it and
-//! exchange in rounds. Run with `cargo run --release -p kubist-crdt --example bytes`.
+//! Prints the bytes that each form sends, as JSON without spaces: an add-wins set at five sites that all change
+//! it and exchange in rounds. Run with `cargo run --release -p kubist-crdt --example bytes`.
 
 use kubist_crdt::{Causal, DotMap, DotSet, Envelope, Gossip, PureOp, PureSet, Replica};
 
@@ -11,8 +11,7 @@ fn bytes(message: &impl serde::Serialize) -> usize {
     serde_json::to_string(message).map_or(0, |text| text.len())
 }
 
-/// Calls `make` for each change of a round: an addition, or, for every fifth change, a removal of an element of the
-/// round before.
+/// Calls `make` for each change of a round: an addition, or, every fifth time, a removal of an earlier element.
 fn each_change(round: usize, changes: usize, mut make: impl FnMut(u16, String, bool)) {
     for (site, number) in (0..SITES).flat_map(|site| (0..changes).map(move |number| (site, number))) {
         let remove = round > 0 && (round * changes + number) % 5 == 4;

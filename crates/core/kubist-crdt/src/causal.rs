@@ -1,4 +1,4 @@
-//! States: a dot store with its causal context, and the changes that lead from one to the next.
+//! States: a dot store with its causal context, and the changes from one state to the next.
 
 use std::collections::BTreeSet;
 
@@ -35,7 +35,7 @@ impl<I, S: Default> Default for Causal<I, S> {
 }
 
 impl<I: Copy + Ord, S: DotStore<I>> Causal<I, S> {
-    /// The least upper bound of two states. It is commutative, associative and idempotent.
+    /// The least upper bound of two states: a commutative, associative and idempotent operation.
     pub fn join(&mut self, other: &Causal<I, S>) {
         self.store.join(&self.context, &other.store, &other.context);
         self.context.join(&other.context);
@@ -52,8 +52,8 @@ impl<I: Copy + Ord, S: DotStore<I>> Causal<I, S> {
 
     /// The part of `delta` that this state lacks, so that `X ⊔ news = X ⊔ delta`; `None` if it lacks nothing.
     ///
-    /// It is the join of those irreducible parts of the delta that are not below the state (the join decomposition of
-    /// V. Enes, P. S. Almeida, C. Baquero, J. Leitao, Efficient synchronization of state-based CRDTs, ICDE 2019).
+    /// The join of the delta's irreducible parts that are not below the state (V. Enes, P. S. Almeida, C.
+    /// Baquero, J. Leitao, Efficient synchronization of state-based CRDTs, ICDE 2019).
     pub fn news(&self, delta: &Causal<I, S>) -> Option<Causal<I, S>> {
         let store = delta.store.only(&|dot| !self.context.contains(dot));
         let mut kept = BTreeSet::new();

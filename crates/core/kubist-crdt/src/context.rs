@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use serde::{Deserialize, Serialize};
 
-/// The name of one change: a site, and its number of the change, from 1.
+/// One change: its site, and its number among the site's changes, from 1.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 pub struct Dot<I>(pub I, pub u64);
 
@@ -57,7 +57,7 @@ impl<I: Copy + Ord> Vector<I> {
         dot.1 <= self.get(dot.0)
     }
 
-    /// The sites with a change, and their numbers of changes.
+    /// The sites with their numbers of changes.
     pub fn iter(&self) -> impl Iterator<Item = (I, u64)> + '_ {
         self.0.iter().map(|(&site, &counter)| (site, counter))
     }
@@ -69,10 +69,10 @@ impl<I: Copy + Ord> FromIterator<(I, u64)> for Vector<I> {
     }
 }
 
-/// A causal context: the set of all dots that a state has seen, whether it still has them or not.
+/// A causal context: all dots that a state has seen, even if it no longer has them.
 ///
-/// It is a vector, and the dots beyond it. A dot that continues the vector moves into it, so the cloud stays small and
-/// no tombstone is kept.
+/// It is a vector, and a cloud of dots beyond it. A dot that continues the vector moves into it, so the cloud
+/// stays small and no tombstone is kept.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(bound(serialize = "I: Serialize", deserialize = "I: Ord + Deserialize<'de>"))]
 pub struct Context<I> {
@@ -112,7 +112,6 @@ impl<I: Copy + Ord> Context<I> {
         sites.into_iter().for_each(|site| self.absorb(site));
     }
 
-    /// Moves the dots of `site` that continue the vector into it.
     fn absorb(&mut self, site: I) {
         let mut next = self.vector.get(site).saturating_add(1);
         while self.cloud.remove(&Dot(site, next)) {

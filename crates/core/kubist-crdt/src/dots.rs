@@ -1,7 +1,7 @@
 //! Dot stores: the live dots of a state and their meaning.
 //!
-//! A store is joined together with the contexts of both sides. A dot that one side has and the other does not was
-//! either not seen by the other side, and stays, or was seen and replaced there, and goes.
+//! A store is joined together with the contexts of both sides. A dot that only one side has stays, unless the
+//! other side has seen and replaced it.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -11,8 +11,8 @@ use crate::{Context, Dot};
 
 /// The effect of one operation: the dots that it adds, and the visible dots that it replaces.
 ///
-/// It is the message of the op-based form (`prepare` in figure 4.17). [`Change::delta`] is the delta of the delta-state
-/// form (`m^δ` in equation 4.2).
+/// It is the message of the op-based form (`prepare` in figure 4.17); [`Change::delta`] is the delta-state
+/// form's (`m^δ` in equation 4.2).
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(bound(
     serialize = "I: Serialize, S: Serialize",
@@ -74,8 +74,8 @@ impl<I: Copy + Ord> DotStore<I> for DotSet<I> {
 
 /// Values, each with the dot of the change that wrote it.
 ///
-/// Join (figure 4): the values of `dom m ∩ dom m'`, of `m` outside `c'`, and of `m'` outside `c`. One change writes one
-/// value, so the values of a common dot are equal, and the join of these values is either.
+/// Join (figure 4): the values of `dom m ∩ dom m'`, of `m` outside `c'`, and of `m'` outside `c`. One change
+/// writes one value, so common dots have equal values.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(bound(
     serialize = "I: Serialize, V: Serialize",
@@ -161,7 +161,7 @@ impl<I: Copy + Ord> DotFun<I, Tally> {
     }
 }
 
-/// A map to dot stores. A key without a dot is not in the map.
+/// A map to dot stores, without keys that have no dot.
 ///
 /// Join (figure 4): `v(k) = (m(k), c) ⊔ (m'(k), c')` for each key of either, if it is not empty.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -273,8 +273,8 @@ impl<K: Clone + Ord, S> DotMap<K, S> {
 }
 
 impl<I: Copy + Ord, E: Clone + Ord> DotMap<E, DotSet<I>> {
-    /// Adds an element to the set. The new dot replaces the element's visible dots, so each element keeps one
-    /// (Almeida and others 2018, section 7.3).
+    /// The new dot replaces the element's visible dots, so each element keeps one (Almeida and others 2018,
+    /// section 7.3).
     pub fn adding(&self, element: E, dot: Dot<I>) -> Change<I, DotMap<E, DotSet<I>>> {
         self.changing(element, |dots| Change {
             added: DotSet(BTreeSet::from([dot])),

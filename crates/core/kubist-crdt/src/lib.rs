@@ -1,12 +1,12 @@
 //! Conflict-free replicated data types: values that several sites change without waiting for each other, and
 //! that are equal once the sites have the same changes.
 //!
-//! The crate is pure: no I/O, no clock, no randomness. A caller numbers its changes and carries them.
+//! The crate is pure: no I/O, no clock, no randomness. The caller numbers its changes and transports them.
 //!
 //! # Types
 //!
-//! Each change has a [`Dot`], the site and its number of the change. A **dot store** keeps the dots that no later
-//! change has replaced, and gives them a meaning:
+//! Each change has a [`Dot`]: the site and the number of the change. A **dot store** keeps the dots that no
+//! later change has replaced, and gives them a meaning:
 //!
 //! | type | dot store | concurrent changes |
 //! |---|---|---|
@@ -15,11 +15,11 @@
 //! | PN-counter | [`DotFun`] of [`Tally`] | the sum counts both |
 //! | map | [`DotMap`] from keys to any dot store | an update of a removed key keeps the update |
 //!
-//! A [`Change`] is what one operation adds, and the dots that it replaces.
+//! A [`Change`] has the dots that an operation adds, and the dots that it replaces.
 //!
 //! # Forms
 //!
-//! The forms differ in what sites send. All use the same dot stores, and `tests/` compares them.
+//! The forms differ in the messages of the sites. All use the same dot stores, and `tests/` compares them.
 //!
 //! | form | sends | needs | here |
 //! |---|---|---|---|

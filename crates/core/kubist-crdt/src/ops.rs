@@ -1,6 +1,6 @@
 //! The op-based form: each site delivers each change exactly once, after all changes that its sender had seen.
 //!
-//! Delivery keeps the causal order, so the state needs no context: it is the dot store alone (figure 4.17).
+//! Delivery keeps the causal order, so the state is the dot store alone, without a context (figure 4.17).
 
 use std::collections::BTreeMap;
 
@@ -50,7 +50,7 @@ impl<I: Copy + Ord, M> Inbox<I, M> {
         Dot(site, self.delivered.get(site) + 1)
     }
 
-    /// Accepts a message and returns those that can be delivered now, in causal order.
+    /// Accepts a message and returns the messages that can be delivered now, in causal order.
     pub fn receive(&mut self, envelope: Envelope<I, M>) -> Vec<Envelope<I, M>> {
         if !self.delivered.contains(envelope.dot) {
             self.waiting.insert(envelope.dot, envelope);
@@ -64,7 +64,7 @@ impl<I: Copy + Ord, M> Inbox<I, M> {
         ready
     }
 
-    /// Whether all causes of a message are delivered, and it is the next of its sender.
+    /// Whether a message is the next of its sender and all its causes are delivered.
     fn follows(&self, envelope: &Envelope<I, M>) -> bool {
         envelope.dot == self.next(envelope.dot.0)
             && envelope.stamp.iter().all(|(site, n)| site == envelope.dot.0 || n <= self.delivered.get(site))

@@ -1,10 +1,11 @@
-//! The pure op-based form of the add-wins set: messages are bare operations, and the state is a partially ordered log.
+//! The pure op-based form of the add-wins set: messages are bare operations, and the state is a partially
+//! ordered log.
 //!
-//! The log keeps the version vector of each addition only until the addition is **stable**, which means that every site
-//! has delivered it. No operation can be concurrent with it from then on, so its vector is pruned.
+//! The log keeps the version vector of an addition only until the addition is **stable**: every site has
+//! delivered it, so no later operation can be concurrent with it.
 //!
-//! Figure 4.18 drops an addition whose element is present. Then the result depends on the order of two concurrent
-//! additions, if a removal follows one of them. This type follows equation 4.1 and Baquero and others 2017: an addition
+//! Figure 4.18 drops an addition whose element is present. Then a removal can make the result depend on the
+//! order of two concurrent additions. This type follows equation 4.1 and Baquero and others 2017: an addition
 //! replaces the earlier additions of its causal past, and concurrent additions are both kept.
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -27,16 +28,15 @@ pub enum PureOp<E> {
 pub struct PureSet<I, E> {
     site: I,
     inbox: Inbox<I, PureOp<E>>,
-    /// Elements whose additions are stable.
     stable: BTreeSet<E>,
-    /// Additions that may be concurrent with an operation still to come.
+    /// Additions that may be concurrent with a later operation.
     log: Vec<(Vector<I>, E)>,
-    /// The newest vector that each other site sent: it has delivered at least that.
+    /// The newest vector that each other site sent: it has delivered at least these messages.
     heard: BTreeMap<I, Vector<I>>,
 }
 
 impl<I: Copy + Ord, E: Clone + Ord> PureSet<I, E> {
-    /// A site without an element. `others` are all other sites; stability waits for each.
+    /// A site without an element. `others` are all other sites, for which stability waits.
     pub fn new(site: I, others: impl IntoIterator<Item = I>) -> PureSet<I, E> {
         let heard = others.into_iter().filter(|other| *other != site).map(|other| (other, Vector::default())).collect();
         PureSet { site, inbox: Inbox::default(), stable: BTreeSet::new(), log: Vec::new(), heard }

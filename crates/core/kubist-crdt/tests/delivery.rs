@@ -15,13 +15,11 @@ fn operations_in_any_causal_order_give_the_state() {
     for seed in 0..2000 {
         let mut random = StdRng::seed_from_u64(seed);
         let mut sites: Vec<Replica<u8, Map>> = (0..SITES).map(Replica::new).collect();
-        // Each change happens at the replica; the state-based site joins the state of the same past.
         let mut messages: Vec<(u8, Envelope<u8, _>)> = Vec::new();
         let mut deltas: Vec<State> = Vec::new();
         for _ in 0..30 {
             let site = random.random_range(0..SITES);
             if random.random_range(0..3) > 0 && !messages.is_empty() {
-                // Late, out of order, and sometimes twice.
                 let place = random.random_range(0..messages.len());
                 let (to, envelope) = messages[place].clone();
                 if random.random_range(0..4) > 0 {
@@ -66,7 +64,6 @@ fn intervals_converge_although_messages_are_lost() {
             let to = random.random_range(0..SITES);
             exchange(&mut sites, from, to, random.random_range(0..3));
         }
-        // Some intervals arrived: everyone speaks with everyone, twice.
         for _ in 0..2 {
             (0..SITES).for_each(|from| (0..SITES).for_each(|to| exchange(&mut sites, from, to, 2)));
         }
@@ -126,7 +123,7 @@ fn pure_operations_follow_equation_4_1_and_prune_their_vectors() {
         for site in &sites {
             assert_eq!(site.elements(), expected, "seed {seed}");
         }
-        // A further message of each site, of another element, shows what it has delivered.
+        // A further message of each site, of another element, shows the messages that it has delivered.
         for site in 0..SITES {
             send(&mut sites, site, PureOp::Remove(9), &mut sent, &mut messages);
             deliver(&mut sites, &mut messages);

@@ -1,5 +1,5 @@
-//! Random histories: sites change a map of sets, registers and counters and exchange states as they like. Each operation
-//! notes what its site had seen, for the brute-force oracle.
+//! Random histories: sites change a map of sets, registers and counters and exchange states at random. Each
+//! operation records the operations that its site had seen, for the brute-force oracle.
 
 use std::collections::BTreeSet;
 
@@ -7,7 +7,6 @@ use kubist_crdt::{Causal, Change, Context, Dot, DotFun, DotMap, DotSet, DotStore
 use rand::rngs::StdRng;
 use rand::{Rng, SeedableRng};
 
-/// One of each type, as an application combines them.
 #[derive(Clone, Debug, Default, PartialEq, serde::Serialize, serde::Deserialize)]
 pub struct Record {
     pub tags: DotMap<u8, DotSet<u8>>,
@@ -64,7 +63,6 @@ fn within<S>(change: Change<u8, S>, wrap: impl FnOnce(S) -> Record) -> Change<u8
     Change { added: wrap(change.added), gone: change.gone }
 }
 
-/// The change of an operation.
 pub fn effect(op: Op, map: &Map, dot: Dot<u8>) -> Change<u8, Map> {
     match op {
         Op::Tag(key, tag) => map
@@ -82,13 +80,11 @@ pub fn effect(op: Op, map: &Map, dot: Dot<u8>) -> Change<u8, Map> {
     }
 }
 
-/// An operation with the numbers of the operations that its site had seen.
 pub struct Noted {
     pub op: Op,
     pub seen: BTreeSet<usize>,
 }
 
-/// A history and the state of each site at its end.
 pub struct History {
     pub ops: Vec<Noted>,
     pub states: Vec<State>,

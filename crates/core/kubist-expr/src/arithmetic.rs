@@ -70,7 +70,6 @@ const KNOWN_FUNCTIONS: &str = "abs, acos, asin, atan, atan2, bin, ceil, coalesce
                                pi, power, radians, regexp_matches, round, separation, sign, sin, sqrt, starts_with, \
                                substr, tan, upper, xor, and the parts of a time such as hour";
 
-/// Binds an operator or a function. `units` are the units of the expression.
 pub(crate) fn call(name: &str, mut operands: Vec<Meaning>, units: &Arc<Units>) -> Result<Meaning, ExprError> {
     let lower = name.to_ascii_lowercase();
     if lower == "isnan" || lower == "isfinite" {
@@ -116,7 +115,6 @@ fn arity(name: &str, least: usize, most: usize) -> ExprError {
     ExprError::type_mistake(format!("`{name}` takes {least}{more} operand{plural}"))
 }
 
-/// `round(x)`, `round(x, digits)`.
 fn rounded(mut operands: Vec<Meaning>, units: &Arc<Units>) -> Result<Meaning, ExprError> {
     let function = match operands.len() {
         1 => Function::Round,
@@ -151,12 +149,10 @@ fn binned(mut operands: Vec<Meaning>, units: &Arc<Units>) -> Result<Meaning, Exp
     arithmetic("bin", Function::Bin(found), operands, units)
 }
 
-/// A condition as 1 or 0.
 pub(crate) fn truth(test: Test) -> Operand {
     Operand::Compute(Compute::new(Kind::Int, Step::Truth(Box::new(test))))
 }
 
-/// `isnan`, `isfinite`.
 fn class_of(name: &str, operand: Meaning) -> Result<Test, ExprError> {
     let operand = match numeric(name, operand)? {
         Numeric::Null => return Ok(Test::Constant(None)),
@@ -246,14 +242,13 @@ fn arithmetic(
     if of_bits && kind != Kind::Int {
         return Err(ExprError::type_mistake(format!("`{name}` takes integers: cast the operands, as in x::int64")));
     }
-    // The integer of a cell comes from floats.
     let of_operands = if matches!(function, Function::Healpix(_)) { Kind::F64 } else { kind };
     let steps = operands.into_iter().filter_map(|operand| step(operand, of_operands));
     let compute = Compute { unit, ..Compute::new(kind, Step::Call(function, steps.collect())) };
     if constant { folded(&compute) } else { Ok(Operand::Compute(compute).into()) }
 }
 
-/// An operand of arithmetic converted to this kind; `None` for null.
+/// `None` for null.
 pub(crate) fn step(operand: Numeric, kind: Kind) -> Option<Compute> {
     match operand {
         Numeric::Null => None,
@@ -268,7 +263,7 @@ pub(crate) fn step(operand: Numeric, kind: Kind) -> Option<Compute> {
     }
 }
 
-/// Returns the kind of number that a function computes in, from the common kind of its operands.
+/// From the common kind of the operands.
 fn kind_of_call(function: Function, common: Kind) -> Kind {
     match function {
         Function::Divide if common == Kind::Int => Kind::F64,
@@ -305,7 +300,6 @@ fn is_truth(operand: &Operand) -> bool {
     }
 }
 
-/// The kind of number that holds all operands.
 pub(crate) fn common_kind(operands: &[Numeric]) -> Kind {
     let meet = |a: Kind, b: Kind| if a == b { a } else { Kind::F64 };
     let columns = operands.iter().filter_map(|operand| match operand {
@@ -331,7 +325,6 @@ pub(crate) fn common_kind(operands: &[Numeric]) -> Kind {
     literals.chain(columns).reduce(meet).unwrap_or(Kind::Int)
 }
 
-/// The value of a computation without columns.
 fn folded(compute: &Compute) -> Result<Meaning, ExprError> {
     let one_row = RecordBatchOptions::new().with_row_count(Some(1));
     let batch = RecordBatch::try_new_with_options(Arc::new(Schema::empty()), Vec::new(), &one_row)?;

@@ -1,7 +1,7 @@
 //! Binding of names and literals to columns and typed tests.
 //!
-//! All type errors appear here, so evaluation and zones rely on correct types. The bound form is linear in
-//! the text, because `IN` and `BETWEEN` store the operand that they compare with several others once.
+//! All type errors appear here, so evaluation and zones rely on correct types. The bound form is linear in the
+//! text, because `IN` and `BETWEEN` store the operand of several comparisons once.
 
 mod case;
 mod cast;
@@ -24,8 +24,7 @@ use arrow_schema::Schema;
 use kubist_index::gradual::Never;
 use std::sync::Arc;
 
-/// Limit of the tests and steps of an expression. Each takes some hundred bytes of memory, and time for each
-/// row.
+/// Limit of an expression's tests and steps. Each takes some hundred bytes of memory, and time for each row.
 const MOST_PARTS: usize = 1 << 18;
 
 pub(crate) fn bind(syntax: Syntax, schema: &Schema) -> Result<Meaning, ExprError> {
@@ -44,7 +43,6 @@ pub(crate) fn bind(syntax: Syntax, schema: &Schema) -> Result<Meaning, ExprError
     Ok(meaning)
 }
 
-/// Binds an expression that must be a condition.
 pub(crate) fn condition(syntax: Syntax, schema: &Schema) -> Result<Test, ExprError> {
     as_test(bind(syntax, schema)?)
 }
@@ -162,8 +160,7 @@ fn between(operand: Meaning, low: Meaning, high: Meaning) -> Result<Meaning, Exp
     }
 }
 
-/// Prepares an operand for several comparisons. A computed number becomes a reference, and [`once`] computes
-/// it before the tests.
+/// Prepares an operand for several comparisons: [`once`] computes its number before the tests.
 fn shared(operand: Operand) -> (Operand, Option<Arc<Compute>>) {
     match operand {
         Operand::Column(_) | Operand::Text(_) => (operand, None),
@@ -283,7 +280,6 @@ fn is_number(meaning: &Meaning) -> bool {
     }
 }
 
-/// Converts a condition to 1 or 0 if the other operand is a number.
 fn as_number_beside(one: Meaning, other: &Meaning) -> Meaning {
     let number = is_number(other);
     match one {
@@ -304,7 +300,6 @@ fn compare_tests(op: Op, left: Test, right: Test) -> Result<Test, ExprError> {
     }
 }
 
-/// True if the first test has the same value as one of the others.
 fn same(one: Test, others: Vec<Test>) -> Test {
     match (one, others.as_slice()) {
         (Test::Constant(None), _) => Test::Constant(None),
@@ -409,7 +404,6 @@ fn in_decimals(left: Arc<Column>, left_scale: i32, right: Arc<Column>, right_sca
     Sides::Wide { left_factor: factor(left_scale), right_factor: factor(right_scale), left, right }
 }
 
-/// `IN`: the operand is bound and computed once.
 fn among(operand: Meaning, items: Vec<Meaning>) -> Result<Meaning, ExprError> {
     let operand = match items.iter().find(|item| is_number(item)) {
         Some(beside) => as_number_beside(operand, beside),
@@ -445,7 +439,6 @@ fn among(operand: Meaning, items: Vec<Meaning>) -> Result<Meaning, ExprError> {
     Ok(once(number, any(tests)).into())
 }
 
-/// A test that a condition equals one of the items, which must be conditions.
 fn same_as_one(test: Test, items: Vec<Meaning>) -> Result<Test, ExprError> {
     let mut others = Vec::with_capacity(items.len());
     let mut listed = Vec::new();

@@ -1,7 +1,6 @@
 //! The bound form of a predicate: tests over columns with known types.
 //!
-//! The tests ask whether a value is in a range, in a list, null or NaN. Their size is linear in the text,
-//! because an operand of several comparisons is stored once, before them.
+//! The size is linear in the text, because an operand of several comparisons is stored once, before them.
 
 use crate::domain::{Point, Range, Span};
 use crate::like::Pattern;
@@ -21,11 +20,11 @@ use std::sync::Arc;
 pub(crate) struct Column {
     pub index: usize,
     pub name: String,
-    /// The type of its values, never a dictionary.
+    /// Never a dictionary.
     pub data_type: DataType,
     /// The lowest and highest order key that is not NaN.
     pub numbers: (u64, u64),
-    /// The unit of its values; `None` if unknown.
+    /// `None` if unknown.
     pub unit: Option<Arc<Unit>>,
 }
 
@@ -36,13 +35,11 @@ pub(crate) enum Kind {
     F64,
 }
 
-/// A number in `kind` that is computed for each row.
 #[derive(Clone, Debug)]
 pub(crate) struct Compute {
     pub kind: Kind,
-    /// The stored type of these integers: a date, a time, or the type of a cast. `None` for plain numbers.
+    /// A date, a time, or the type of a cast; `None` for plain numbers.
     pub stored: Option<DataType>,
-    /// The unit of plain numbers, if they have one.
     pub unit: Option<Arc<Unit>>,
     pub step: Step,
 }
@@ -55,15 +52,13 @@ pub(crate) enum Step {
     Call(Function, Vec<Compute>),
     /// 1 if the test is true, 0 if it is false, null if it is unknown.
     Truth(Box<Test>),
-    /// The value of the first test that is true, else the last value, or null if there is none.
+    /// The value of the first true test, else the last value, or null if there is none.
     Case(Vec<(Test, Compute)>, Option<Box<Compute>>),
     Cast(Box<Compute>, Cast),
-    /// The first value that is not null.
     Coalesce(Vec<Compute>),
     Length(Box<Text>),
-    /// Computes the first number once, then the second, which refers to it by [`Step::Known`].
+    /// The second number refers to the first by [`Step::Known`].
     Once(Arc<Compute>, Box<Compute>),
-    /// The result of an enclosing [`Test::Once`] or [`Step::Once`].
     Known(Known),
 }
 
@@ -88,12 +83,11 @@ pub(crate) enum Cast {
     Scaled { multiplier: i128, divisor: i128, first: i128, last: i128 },
 }
 
-/// The period that `date_trunc` rounds down to.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(crate) enum Period {
     /// A multiple of `length` from `offset` on, in units of the column.
     Units { length: i128, offset: i128 },
-    /// A number of calendar months. `day` is the length of a day in units of the column.
+    /// Calendar months, with the length of a `day` in units of the column.
     Months { months: i128, day: i128 },
 }
 
@@ -126,9 +120,9 @@ pub(crate) enum Function {
     Hypot,
     /// Degrees between two positions on the sky: longitude and latitude of each.
     Separation,
-    /// The HEALPix cell of this order, of a longitude and latitude.
+    /// The cell of this order.
     Healpix(u32),
-    /// The distance to the nearest multiple of a period.
+    /// The distance to the nearest multiple of this period.
     Periodic(f64),
     Radians,
     Degrees,
@@ -139,7 +133,7 @@ pub(crate) enum Function {
     Truncate(Period),
     /// A field of a date or time whose unit has this many nanoseconds.
     Part(Part, i128),
-    /// Adds months and units. `day` is the length of a day in units.
+    /// Adds months and units, with the length of a `day` in units.
     Shift {
         months: i128,
         units: i128,
@@ -178,10 +172,10 @@ pub(crate) enum Part {
     Nanosecond,
 }
 
-/// A `CASE` of texts: each row has the text of the first test that is true.
+/// The text of the first true test per row.
 #[derive(Clone, Debug)]
 pub(crate) struct Choice {
-    /// A number that the tests refer to. It is computed once before them.
+    /// A number that the tests refer to, computed once before them.
     pub known: Option<Arc<Compute>>,
     pub whens: Vec<(Test, Text)>,
     pub otherwise: Text,
@@ -196,7 +190,6 @@ pub(crate) enum Text {
     Call(Arc<TextCall>),
 }
 
-/// A text that is computed from texts.
 #[derive(Clone, Debug)]
 pub(crate) struct TextCall {
     pub function: TextFunction,
@@ -207,18 +200,15 @@ pub(crate) struct TextCall {
 pub(crate) enum TextFunction {
     Upper,
     Lower,
-    /// `length` characters from the position `start` on, which counts from 1, or from the end if it is negative.
+    /// `length` characters from the position `start` on, which counts from 1, or from the end if negative.
     Substring {
         start: i64,
         length: Option<i64>,
     },
-    /// The first text that is not null.
     Coalesce,
-    /// Null if both are equal, otherwise the first.
     NullIf,
 }
 
-/// The operand of a test: a stored column, a computed number or a computed text.
 #[derive(Clone, Debug)]
 pub(crate) enum Operand {
     Column(Arc<Column>),
@@ -226,7 +216,7 @@ pub(crate) enum Operand {
     Text(Arc<TextCall>),
 }
 
-/// Sorted distinct points of the same family, with their order keys if the operand is a column.
+/// Sorted distinct points of a family, with their order keys if the operand is a column.
 #[derive(Clone, Debug)]
 pub(crate) struct Points {
     pub points: PointList,
@@ -240,7 +230,6 @@ pub(crate) enum PointList {
     Bytes(Vec<Arc<[u8]>>),
 }
 
-/// Two sides that are compared row by row.
 #[derive(Clone, Debug)]
 pub(crate) enum Sides {
     /// Integers times a factor, to compare times of different units.
@@ -271,23 +260,22 @@ pub(crate) enum Sides {
     },
 }
 
-/// A test that is true, false or unknown for each row.
 #[derive(Clone, Debug)]
 pub(crate) enum Test {
     Constant(Option<bool>),
-    /// True in the range; unknown for null and NaN. `span` is the range in order keys of the column.
+    /// True in the range; unknown for null and NaN. `span` is the range in the column's order keys.
     Within {
         operand: Operand,
         range: Range,
         span: Option<Span>,
     },
-    /// True for the points. For other values it is false, or unknown if the list contains null (`null`).
+    /// True for the points; otherwise false, or unknown if the list contains null (`null`).
     Among {
         operand: Operand,
         points: Arc<Points>,
         null: bool,
     },
-    /// `span`: the keys that fit the fixed prefix of the pattern.
+    /// `span`: the keys that fit the pattern's fixed prefix.
     Like {
         operand: Operand,
         pattern: Arc<Pattern>,
@@ -311,10 +299,9 @@ pub(crate) enum Test {
     },
     /// Whether the test is true, false or unknown (`None`).
     IsTruth(Box<Test>, Option<bool>),
-    /// True if the first test has the same value as one of the others. Unknown if the first is unknown, or if
-    /// only an unknown one could be equal.
+    /// True if the first test has the same value as one of the others; unknown if the first is, or if only an
+    /// unknown one could be equal.
     Same(Box<Test>, Vec<Test>),
-    /// Computes a number once, then the test, which refers to it.
     Once(Arc<Compute>, Box<Test>),
     Not(Box<Test>),
     And(Vec<Test>),
@@ -354,7 +341,6 @@ impl Operand {
     }
 }
 
-/// A float in the total order of IEEE 754.
 #[derive(Clone, Copy)]
 struct Ordered(f64);
 
@@ -378,7 +364,6 @@ impl PartialEq for Ordered {
 
 impl Eq for Ordered {}
 
-/// Sorts values and removes duplicates.
 fn sorted_once<'a, T: Copy + Ord, S: Stop>(
     values: &'a mut Vec<T>,
     stop: &S,
@@ -457,7 +442,6 @@ impl Test {
         }
     }
 
-    /// The number of tests and steps of computations.
     pub(crate) fn size(&self) -> usize {
         1 + match self {
             Test::Constant(_) => 0,
@@ -480,7 +464,6 @@ impl Test {
         }
     }
 
-    /// Calls `visit` for every column that the test reads.
     pub(crate) fn each_column(&self, visit: &mut dyn FnMut(&Column)) {
         match self {
             Test::Constant(_) => {}

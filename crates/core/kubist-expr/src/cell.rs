@@ -1,20 +1,18 @@
-//! Native values of fixed-width columns in ranges, comparisons and arithmetic.
+//! Native values of fixed-width columns.
 
 use crate::error::ExprError;
 use arrow_buffer::i256;
 use arrow_schema::DataType;
 use half::f16;
 
-/// A native value of a fixed-width column.
 pub(crate) trait Cell: Copy + PartialOrd + Send + Sync {
-    /// The value of an integer that is known to fit.
+    /// The integer must fit.
     fn from_whole(value: i256) -> Self;
     fn from_float(value: f64) -> Self;
     fn as_f64(self) -> f64;
-    /// The value as an integer, if it has at most 128 bits.
+    /// `None` if it needs more than 128 bits.
     fn as_i128(self) -> i128;
-    /// The difference to a smaller integer, if it fits. Otherwise, and for floats, an equal hash for equal
-    /// values.
+    /// The difference to a smaller integer, if it fits; otherwise an equal hash for equal values.
     fn above(self, least: Self) -> usize;
 }
 
@@ -92,8 +90,7 @@ impl Cell for i256 {
     }
 }
 
-/// Runs `$body` with `$values` bound to the native values of a fixed-width array. The caller must import
-/// `AsArray`.
+/// Runs `$body` with `$values` bound to the array's native values; the caller must import `AsArray`.
 macro_rules! with_native_values {
     ($array:expr, $values:ident => $body:expr, _ => $otherwise:expr) => {{
         let array: &dyn arrow_array::Array = $array;

@@ -2,7 +2,7 @@
 //!
 //! Every comparison of a column with a literal becomes a *range* of the column's own values: `pid >= 2.5` is
 //! `[3, last]`, and `x < 0.1` over 32-bit floats ends at the float below `0.1f32`. Ranges of numbers are
-//! closed and never contain NaN. Row evaluation and zone maps use the same range, so they cannot disagree.
+//! closed, without NaN. Rows and zone maps use the same range, so they cannot disagree.
 
 use crate::cell::Cell;
 use crate::moment::{DAY, Moment, SECOND};
@@ -19,7 +19,6 @@ use std::sync::Arc;
 
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(crate) enum Family {
-    /// Every value is null.
     Null,
     Bool,
     /// Integers (booleans as 0 and 1) from `first` to `last`.
@@ -27,7 +26,7 @@ pub(crate) enum Family {
         first: i128,
         last: i128,
     },
-    /// Unscaled integers that are multiplied by `10^-scale`.
+    /// Unscaled integers, to be multiplied by `10^-scale`.
     Decimal {
         first: i256,
         last: i256,
@@ -65,7 +64,7 @@ pub(crate) enum Width {
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) enum Point {
     Whole(i256),
-    /// A value with the precision of the family. Zero is positive.
+    /// With the precision of the family; zero is positive.
     Float(f64),
     Bytes(Arc<[u8]>),
 }
@@ -73,14 +72,13 @@ pub(crate) enum Point {
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) enum Position {
     At(Point),
-    /// Above this value and below the next one, if there is one.
+    /// Above this value and below the next one, if any.
     After(Point),
-    /// Below every value.
     Below,
     Unknown,
 }
 
-/// A set of consecutive values that never contains NaN.
+/// Consecutive values, without NaN.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) enum Range {
     Empty,
@@ -89,7 +87,7 @@ pub(crate) enum Range {
     Bytes(Bound<Arc<[u8]>>, Bound<Arc<[u8]>>),
 }
 
-/// A range in order keys. All its values have keys in `[low, high]`, and all comparable values with keys in
+/// A range in order keys. Its values have keys in `[low, high]`, and all comparable values with keys in
 /// `[sure_low, sure_high]` are in it.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(crate) struct Span {
@@ -99,7 +97,7 @@ pub(crate) struct Span {
     pub sure_high: u64,
 }
 
-/// The reason why a literal has no position in a family; `None` if it is of another kind.
+/// Why a literal has no position in a family; `None` if it is of another kind.
 pub(crate) type Mismatch = Option<String>;
 
 pub(crate) fn value_type(data_type: &DataType) -> &DataType {
@@ -240,8 +238,8 @@ impl Family {
         }
     }
 
-    /// Returns the values `v` for which `v op literal` is true, or for `<>` the range of `=`. `None` if the
-    /// comparison is unknown for every value.
+    /// The values `v` for which `v op literal` is true, or for `<>` the range of `=`. `None` if the comparison
+    /// is always unknown.
     pub(crate) fn range(&self, op: Op, position: &Position) -> Option<Range> {
         let Some((first, last)) = self.ends() else {
             return match position {
@@ -311,7 +309,6 @@ impl Width {
         }
     }
 
-    /// The next larger value; `None` after infinity.
     fn after(self, value: f64) -> Option<f64> {
         if value == f64::INFINITY {
             return None;
@@ -320,7 +317,7 @@ impl Width {
         Some(match self {
             Width::F64 => value.next_up(),
             Width::F32 => (value as f32).next_up().into(),
-            // One step in total order. Values here are never -0.0 or NaN.
+            // One step in total order, because values here are never -0.0 or NaN.
             Width::F16 => f16::from_key(f16::from_f64(value).key() + 1).to_f64() + 0.0,
         })
     }
@@ -346,7 +343,6 @@ impl Range {
         }
     }
 
-    /// The byte strings that start with `prefix`.
     pub(crate) fn prefix(prefix: &[u8]) -> Range {
         let mut next = prefix.to_vec();
         while next.last() == Some(&u8::MAX) {
@@ -381,7 +377,6 @@ impl Range {
         }
     }
 
-    /// The range in order keys of a type of its family; `None` if it is empty.
     pub(crate) fn span(&self, data_type: &DataType) -> Option<Span> {
         match self {
             Range::Empty => None,
@@ -404,7 +399,6 @@ impl Range {
                 Some(Span::inexact(exact.low, exact.high, !first, !last))
             }
             Range::Float(low, high) => {
-                // Zero has two adjacent keys.
                 let low = if *low == 0.0 { -0.0 } else { *low };
                 let high = if *high == 0.0 { 0.0 } else { *high };
                 Some(Span::exact(float_key(data_type, low), float_key(data_type, high)))
@@ -418,7 +412,7 @@ impl Span {
         Span { low, high, sure_low: low, sure_high: high }
     }
 
-    /// If several values share a key, the keys of the ends are not sure.
+    /// Several values may share a key, so the keys of the bounds are not sure.
     fn inexact(low: u64, high: u64, bounded_low: bool, bounded_high: bool) -> Span {
         let sure_low = if bounded_low { low.checked_add(1) } else { Some(0) };
         let sure_high = if bounded_high { high.checked_sub(1) } else { Some(u64::MAX) };
@@ -427,7 +421,6 @@ impl Span {
     }
 }
 
-/// The more restrictive of two lower ends.
 fn later<'a>(a: &'a Bound<Arc<[u8]>>, b: &'a Bound<Arc<[u8]>>) -> &'a Bound<Arc<[u8]>> {
     match (a, b) {
         (Bound::Unbounded, other) | (other, Bound::Unbounded) => other,
@@ -442,7 +435,6 @@ fn later<'a>(a: &'a Bound<Arc<[u8]>>, b: &'a Bound<Arc<[u8]>>) -> &'a Bound<Arc<
     }
 }
 
-/// The more restrictive of two upper ends.
 fn earlier<'a>(a: &'a Bound<Arc<[u8]>>, b: &'a Bound<Arc<[u8]>>) -> &'a Bound<Arc<[u8]>> {
     match (a, b) {
         (Bound::Unbounded, other) | (other, Bound::Unbounded) => other,

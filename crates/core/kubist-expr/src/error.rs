@@ -1,32 +1,26 @@
 //! Errors of predicates and expressions.
 //!
 //! All kinds but the last four are mistakes in the expression, and their messages name the position, the
-//! construct or the column. The last four are integer overflow in a row, a batch that does not fit the bound
-//! schema, cancellation, and a failed kernel.
+//! construct or the column.
 
 use arrow_schema::DataType;
 use std::borrow::Cow;
 
-/// The reason why an expression cannot be parsed, bound or evaluated.
 #[derive(Clone, Debug, PartialEq, thiserror::Error)]
 pub enum ExprError {
-    /// A syntax error. `position` counts characters from 1.
+    /// `position` counts characters from 1.
     #[error("at character {position}: {message}")]
     Syntax { position: usize, message: String },
 
-    /// An operator is not followed by a value.
     #[error("expected a value after `{after}` at character {position}")]
     NoValue { after: String, position: usize },
 
-    /// SQL that expressions do not support.
     #[error("{construct} is not supported in an expression{hint}")]
     Unsupported { construct: String, hint: String },
 
-    /// The expression is nested too deeply.
     #[error("the expression is nested too deeply (more than {limit} levels)")]
     TooDeep { limit: usize },
 
-    /// The expression is too large. `limit` names the limit.
     #[error("the expression is too large: more than {limit}")]
     TooLarge { limit: String },
 

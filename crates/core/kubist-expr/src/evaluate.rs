@@ -1,8 +1,7 @@
 //! Evaluation of tests: the rows for which a test is true, and the rows for which it is false.
 //!
-//! A caller requests the true rows, the false rows, or both, as one bit per row, and `NOT` swaps the two
-//! sets. Rows with null or NaN are in neither. Each test is evaluated once, and the caller can cancel before
-//! each.
+//! A caller requests the true rows, the false rows, or both, as one bit per row, and `NOT` swaps the two sets.
+//! Rows with null or NaN are in neither.
 
 pub(crate) mod compute;
 mod listed;
@@ -36,8 +35,7 @@ pub(crate) fn lengths(text: &Text, rows: &Rows<'_>) -> Result<(Vec<i128>, Option
     Ok(((0..array.len()).map(length).collect(), array.logical_nulls()))
 }
 
-/// Returns the rows with each of the `wanted` truth values, one bit each. Every test and every number is
-/// computed once for all truth values.
+/// One bit per row for each `wanted` truth value, where every test and number is computed once.
 pub(crate) fn answers<const N: usize>(
     test: &Test,
     rows: &Rows<'_>,
@@ -103,8 +101,8 @@ pub(crate) fn answers<const N: usize>(
     }
 }
 
-/// Returns the rows where all tests (`all`) or at least one test is true, and the rows where that is false.
-/// It stops when the remaining tests cannot change the result.
+/// The rows where all tests (`all`) or at least one test is true, and where that is false. Stops when the
+/// remaining tests cannot change the result.
 fn join<const N: usize>(
     tests: &[Test],
     rows: &Rows<'_>,
@@ -134,7 +132,6 @@ fn same<const N: usize>(
     wanted: [bool; N],
 ) -> Result<[BooleanBuffer; N], ExprError> {
     let [yes, no] = answers(one, rows, [true, false])?;
-    // For each truth value: the rows where one of the others has it, and where all have it.
     let mut one_of = [true, false].map(|_| filled(rows.count(), false));
     let mut all_of = [true, false].map(|_| filled(rows.count(), true));
     for other in others {
@@ -150,8 +147,7 @@ fn same<const N: usize>(
     }))
 }
 
-/// Evaluates the tests of a `CASE`. `each` receives the rows for which a test is the first that is true.
-/// Returns the remaining rows.
+/// Calls `each` with the rows of each first true test of a `CASE`, and returns the remaining rows.
 pub(crate) fn untold<T>(
     whens: &[(Test, T)],
     rows: &Rows<'_>,
@@ -189,7 +185,6 @@ fn valid(found: BooleanBuffer, nulls: Option<&NullBuffer>) -> BooleanBuffer {
     }
 }
 
-/// Selects the values of an array with a given truth value.
 type Ask<'a> = &'a dyn Fn(&dyn Array, bool) -> Result<BooleanBuffer, ExprError>;
 
 fn on_values<const N: usize>(
@@ -234,7 +229,6 @@ fn each_value<const N: usize>(
         Operand::Compute(compute) => {
             let Vector { values, nulls } = vector(compute, rows)?;
             let array: ArrayRef = match values {
-                // 128-bit integers are passed as decimals of scale zero.
                 Values::Int(values) => Arc::new(PrimitiveArray::<Decimal128Type>::new(values.into(), nulls)),
                 Values::F32(values) => Arc::new(PrimitiveArray::<Float32Type>::new(values.into(), nulls)),
                 Values::F64(values) => Arc::new(PrimitiveArray::<Float64Type>::new(values.into(), nulls)),
@@ -301,7 +295,6 @@ fn pack<T: Copy>(values: &[T], test: impl Fn(T) -> bool) -> BooleanBuffer {
         }
         let mut word = 0u64;
         for (index, eight) in bytes.chunks_exact(8).enumerate() {
-            // Gathers the low bits of eight bytes, first byte lowest.
             let mut lanes = [0u8; 8];
             lanes.copy_from_slice(eight);
             let bits = u64::from_le_bytes(lanes).wrapping_mul(0x0102_0408_1020_4080) >> 56;
@@ -320,7 +313,7 @@ fn comparable<T: Cell>(values: &[T]) -> BooleanBuffer {
     pack(values, |value| value.partial_cmp(&value).is_some())
 }
 
-/// The values in the range (`answer`) or outside; null and NaN are in neither.
+/// Null and NaN are in neither result.
 fn within(array: &dyn Array, range: &Range, answer: bool) -> Result<BooleanBuffer, ExprError> {
     fn between<T: Cell>(values: &[T], low: T, high: T, answer: bool) -> BooleanBuffer {
         match answer {
@@ -391,7 +384,7 @@ fn bytes_within<'a>(
     })
 }
 
-/// The values that are points (`answer`) or are not; null and NaN are in neither.
+/// Null and NaN are in neither result.
 fn among(array: &dyn Array, points: &PointList, answer: bool) -> Result<BooleanBuffer, ExprError> {
     let found = match (array.data_type(), points) {
         (DataType::Boolean, PointList::Whole(points)) => {
@@ -419,7 +412,7 @@ fn among(array: &dyn Array, points: &PointList, answer: bool) -> Result<BooleanB
     Ok(valid(found, array.nulls()))
 }
 
-/// Tests the class of a float. Values of other types count as zero.
+/// Values of types other than floats count as zero.
 fn classify(array: &dyn Array, test: impl Fn(f64) -> bool) -> Result<BooleanBuffer, ExprError> {
     let found = match array.data_type() {
         DataType::Float16 => pack(array.as_primitive::<Float16Type>().values(), |value| test(value.to_f64())),
@@ -526,7 +519,6 @@ fn by_bytes<const N: usize>(collect: &Ordered<N>, left: &ArrayRef, right: &Array
     Ok((found, left.nulls().cloned(), right.nulls().cloned()))
 }
 
-/// Unscaled integers times a factor, saturated at 256 bits.
 fn wide(array: &dyn Array, factor: i256) -> Result<Vec<i256>, ExprError> {
     fn scaled<T: Copy>(values: &[T], factor: i256, widen: impl Fn(T) -> i256) -> Vec<i256> {
         let scaled = |value: i256| match value.checked_mul(factor) {

@@ -1,5 +1,4 @@
-//! Numbers that are computed for each row, for aggregates: a column, arithmetic over columns, or a condition
-//! as 1 and 0.
+//! Numbers for each row, for aggregates: a column, arithmetic over columns, or a condition as 1 and 0.
 
 use crate::arithmetic;
 use crate::bind;
@@ -23,7 +22,6 @@ use arrow_buffer::{NullBuffer, i256};
 use arrow_schema::{DataType, Schema};
 use std::collections::HashMap;
 
-/// A number for each row of a table, bound to its schema.
 #[derive(Clone, Debug)]
 pub struct Expression {
     of: Of,
@@ -42,7 +40,7 @@ impl Expression {
     ///
     /// # Errors
     ///
-    /// [`ExprError`] names the mistake in the text, or the column that does not fit.
+    /// [`ExprError`] names the mistake, or the column that does not fit.
     pub fn parse(sql: &str, schema: &Schema) -> Result<Expression, ExprError> {
         let meaning = bind::bind(parse::parse(sql)?, schema).map_err(|error| names::hinted(error, sql, schema))?;
         let of = match meaning {
@@ -67,7 +65,6 @@ impl Expression {
         Expression { of: Of::Number(compute) }
     }
 
-    /// The computation, unless the expression is a condition.
     pub(crate) fn number(&self) -> Option<&Compute> {
         match &self.of {
             Of::Number(compute) => Some(compute),
@@ -75,8 +72,7 @@ impl Expression {
         }
     }
 
-    /// Returns the unit of its values, if it is certain. The unit of `x * 1e6` is not, because the factor may
-    /// change the unit or the quantity.
+    /// `None` if it is uncertain, as for `x * 1e6`: the factor may change the unit or the quantity.
     pub fn unit(&self) -> Option<&str> {
         self.known_unit().filter(|unit| !unit.scaled).map(|unit| &*unit.name)
     }
@@ -88,13 +84,11 @@ impl Expression {
         }
     }
 
-    /// Returns metadata for a column of its values, so that later expressions use the same unit.
     pub fn metadata(&self) -> HashMap<String, String> {
         self.known_unit().map(names::metadata_of).unwrap_or_default()
     }
 
-    /// Converts a text with a unit, such as `20um`, to the unit of its values; `None` if the text has no
-    /// unit.
+    /// Converts a text with a unit, such as `20um`, to the unit of its values; `None` if the text has no unit.
     ///
     /// # Errors
     ///
@@ -108,7 +102,7 @@ impl Expression {
         measured::of_text(text, &operand, meant)
     }
 
-    /// The schema indices of the columns that it reads, ascending.
+    /// Ascending schema indices of the columns that it reads.
     pub fn columns(&self) -> Vec<usize> {
         let mut columns = Vec::new();
         let mut visit = |column: &Column| columns.push(column.index);
@@ -121,7 +115,6 @@ impl Expression {
         columns
     }
 
-    /// The index of the column, if the expression is only a column.
     pub fn column(&self) -> Option<usize> {
         match &self.of {
             Of::Number(Compute { step: Step::Column(column), .. }) => Some(column.index),
@@ -129,13 +122,13 @@ impl Expression {
         }
     }
 
-    /// Returns whether it is a condition, so that its mean is a proportion.
+    /// A condition's mean is a proportion.
     pub fn is_condition(&self) -> bool {
         matches!(self.of, Of::Truth(_))
     }
 
-    /// Returns the type of its values if they are integers or count integer units: integers, decimals, dates,
-    /// times. Computed integers have 128 bits (decimals of scale 0), and a condition is an integer.
+    /// The type if values are integers or count integer units: integers, decimals, dates, times, conditions.
+    /// Computed integers have 128 bits (decimals of scale 0).
     pub fn whole_type(&self) -> Option<DataType> {
         match &self.of {
             Of::Truth(_) => Some(DataType::Int64),
@@ -177,14 +170,11 @@ impl Expression {
     }
 
     /// One number per row; NaN if it is null, unknown or NaN. The batch needs only the columns that the
-    /// expression reads; they are found by name. `stopped` is called before each step, and true cancels the
-    /// evaluation.
+    /// expression reads, found by name. `stopped` is called before each step, and true cancels the evaluation.
     ///
     /// # Errors
     ///
-    /// [`ExprError::Stopped`]; [`ExprError::Overflow`] names an integer beyond 128 bits, or beyond the type
-    /// of a cast; [`ExprError::Batch`] if a column is missing or of another type; [`ExprError::Evaluation`]
-    /// if an Arrow kernel fails.
+    /// The errors of `Predicate::evaluate`.
     pub fn evaluate(&self, batch: &RecordBatch, stopped: &dyn Fn() -> bool) -> Result<Vec<f64>, ExprError> {
         let mut numbers = Vec::with_capacity(batch.num_rows());
         for part in parts(batch) {
@@ -226,12 +216,12 @@ impl Expression {
 #[derive(Clone, Debug, Default)]
 pub struct Wholes {
     values: Vec<i128>,
-    /// The rows that are missing. Rows past the end of the vector are present.
+    /// Rows past the end of the vector are present.
     missing: Vec<bool>,
 }
 
 impl Wholes {
-    /// The number of a row; `None` if it is null or unknown.
+    /// `None` if the row is null or unknown.
     pub fn get(&self, row: usize) -> Option<i128> {
         if self.missing.get(row).copied().unwrap_or(false) { None } else { self.values.get(row).copied() }
     }
@@ -251,7 +241,7 @@ fn of_column(array: &dyn Array) -> Result<Vector, ExprError> {
     Ok(Vector { values: Values::Int(values), nulls: wide.nulls().cloned() })
 }
 
-/// Reads a column directly as doubles. Arithmetic keeps its kind until the result.
+/// Reads a column directly as doubles, while arithmetic keeps its kind until the result.
 fn in_doubles(operand: Operand) -> Compute {
     match operand {
         Operand::Column(column) => Compute { kind: Kind::F64, ..computed(Operand::Column(column)) },
@@ -276,7 +266,6 @@ mod tests {
         .unwrap()
     }
 
-    /// The values, with `None` for missing ones.
     fn of(sql: &str) -> Vec<Option<f64>> {
         let batch = rows();
         let values = Expression::parse(sql, &batch.schema()).unwrap().evaluate(&batch, &crate::never).unwrap();

@@ -22,7 +22,6 @@ use std::sync::Arc;
 /// Maximum bytes of a text in a `CASE` that is used as a group. Each row may get one.
 const LONGEST_TEXT: usize = 1_024;
 
-/// A value for each row of a table, bound to its schema.
 #[derive(Clone, Debug)]
 pub struct Grouping {
     of: Of,
@@ -38,11 +37,9 @@ enum Of {
 }
 
 impl Grouping {
-    /// Parses an expression and binds it to `schema`.
-    ///
     /// # Errors
     ///
-    /// [`ExprError`] names the mistake in the text, or the column that does not fit.
+    /// [`ExprError`] names the mistake, or the column that does not fit.
     pub fn parse(sql: &str, schema: &Schema) -> Result<Grouping, ExprError> {
         let meaning = bind::bind(parse::parse(sql)?, schema).map_err(|error| names::hinted(error, sql, schema))?;
         let of = match meaning {
@@ -72,13 +69,11 @@ impl Grouping {
         Ok(Grouping { of, data_type })
     }
 
-    /// The type of its values: the type of the column or cast. Computed integers have 128 bits (decimals of
-    /// scale 0).
+    /// The type of the column or cast, or 128 bits (decimals of scale 0) for computed integers.
     pub fn data_type(&self) -> &DataType {
         &self.data_type
     }
 
-    /// True for integers that have neither the type of a column nor that of a cast.
     pub(crate) fn is_plain_integer(&self) -> bool {
         match &self.of {
             Of::Number(Compute { stored: None, kind: Kind::Int, step, .. }) => !matches!(step, Step::Cast(..)),
@@ -86,7 +81,6 @@ impl Grouping {
         }
     }
 
-    /// The index of the column, if the expression is only a column.
     pub(crate) fn column(&self) -> Option<usize> {
         match &self.of {
             Of::Column(column) => Some(column.index),
@@ -94,7 +88,7 @@ impl Grouping {
         }
     }
 
-    /// The schema indices of the columns that it reads, ascending.
+    /// Ascending schema indices of the columns that it reads.
     pub fn columns(&self) -> Vec<usize> {
         let mut columns = Vec::new();
         let mut visit = |column: &Column| columns.push(column.index);
@@ -109,14 +103,13 @@ impl Grouping {
         columns
     }
 
-    /// One value per row. The batch needs only the columns that the expression reads; they are found by name.
-    /// `stopped` is called before each step, and true cancels the evaluation.
+    /// One value per row. The batch needs only the columns that the expression reads, found by name. A true
+    /// `stopped` cancels the evaluation.
     ///
     /// # Errors
     ///
-    /// [`ExprError::Stopped`]; [`ExprError::Overflow`] names a value that its type cannot hold;
-    /// [`ExprError::Batch`] if a column is missing or of another type; [`ExprError::Evaluation`] if an Arrow
-    /// kernel fails.
+    /// The errors of `Predicate::evaluate`; [`ExprError::Overflow`] also names a value that its type cannot
+    /// hold.
     pub fn evaluate(&self, batch: &RecordBatch, stopped: &dyn Fn() -> bool) -> Result<ArrayRef, ExprError> {
         let found = parts(batch).map(|part| self.values(&Rows::new(&part, stopped)));
         let found = found.collect::<Result<Vec<ArrayRef>, ExprError>>()?;
@@ -141,7 +134,6 @@ impl Grouping {
         let Vector { values, nulls } = found;
         let values = match values {
             Values::F32(values) => {
-                // -0 and 0 are one group.
                 let values: Vec<f32> = values.into_iter().map(|value| value + 0.0).collect();
                 return Ok(Arc::new(PrimitiveArray::<Float32Type>::new(values.into(), nulls)));
             }
@@ -159,7 +151,6 @@ impl Grouping {
     }
 }
 
-/// Integers as values of a column of the type. Each must fit.
 fn stored(values: &[i128], nulls: Option<NullBuffer>, data_type: &DataType) -> Result<ArrayRef, ExprError> {
     use crate::cell::Cell;
     with_exact_primitive!(data_type, T => {

@@ -1,7 +1,7 @@
 //! Bounds of computed numbers over the rows of a zone, by interval arithmetic (Moore, Kearfott and Cloud,
 //! "Introduction to Interval Analysis", 2009).
 //!
-//! Each step computes the ends of its result from the ends of its operands, and moves them outward by more
+//! Each step computes the bounds of its result from the bounds of its operands, and moves them outward by more
 //! than the rounding error of the evaluation. A wide interval costs a read; a narrow one would lose rows.
 
 use std::cell::{Cell, RefCell};
@@ -26,22 +26,20 @@ const MOST_INTEGER: f64 = 1e38;
 const MOST_ANGLE: f64 = 1e6;
 /// Distance, in units of the last place, between a bound and the results of functions such as `sin`.
 const LOOSE: i32 = 8;
-/// Steps of all expressions of a condition that are bounded; later ones are unbounded.
+/// Later steps of a condition's expressions are unbounded.
 const MOST_STEPS: u32 = 4096;
 
-/// The numbers that an expression can have.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(crate) struct Interval {
-    /// Bounds of the numbers that are not NaN. There are none if `low` exceeds `high`.
+    /// Bounds of the numbers that are not NaN; none if `low` exceeds `high`.
     pub low: f64,
     pub high: f64,
     /// NaN or null is possible.
     pub others: bool,
 }
 
-/// The numbers of a column in a zone.
 pub(crate) struct InZone {
-    /// Bounds of their order keys; `None` if there are none.
+    /// Bounds of the numbers' order keys, if any.
     pub keys: Option<(u64, u64)>,
     /// NaN or null is possible.
     pub others: bool,
@@ -52,13 +50,11 @@ impl Interval {
     const NOTHING: Interval = Interval { low: f64::INFINITY, high: f64::NEG_INFINITY, others: false };
 
     fn new(low: f64, high: f64, others: bool) -> Interval {
-        // An end such as 0 * infinity says nothing.
         let low = if low.is_nan() { f64::NEG_INFINITY } else { low };
         let high = if high.is_nan() { f64::INFINITY } else { high };
         Interval { low, high, others }
     }
 
-    /// The smallest interval that contains all ends.
     fn around(ends: impl IntoIterator<Item = f64>, others: bool) -> Interval {
         let ends = ends.into_iter().map(|end| Interval::new(end, end, others));
         ends.fold(Interval { others, ..Interval::NOTHING }, Interval::hull)
@@ -76,19 +72,17 @@ impl Interval {
         self.low.is_finite() && self.high.is_finite()
     }
 
-    /// The smallest interval that contains both.
     fn hull(self, other: Interval) -> Interval {
         let others = self.others || other.others;
         Interval { low: self.low.min(other.low), high: self.high.max(other.high), others }
     }
 
-    /// Moves the ends outward by a number of units in the last place.
     fn widened(self, places: i32) -> Interval {
         let (low, high) = (0..places).fold((self.low, self.high), |(low, high), _| (low.next_down(), high.next_up()));
         Interval { low, high, ..self }
     }
 
-    /// The interval after conversion to, or rounding in, a kind of number.
+    /// After conversion to, or rounding in, a kind of number.
     fn in_kind(self, kind: Kind) -> Interval {
         if self.is_empty() {
             return self;
@@ -105,7 +99,6 @@ impl Interval {
         }
     }
 
-    /// The interval after conversion from one kind of number to another.
     fn converted(self, from: Kind, to: Kind) -> Interval {
         match (from, to) {
             (Kind::Int, Kind::F64) if self.low.abs().max(self.high.abs()) < EXACT => self,
@@ -115,7 +108,7 @@ impl Interval {
         }
     }
 
-    /// The image under a function that rises with its argument.
+    /// The image under a rising function.
     fn rising(self, of: impl Fn(f64) -> f64) -> Interval {
         Interval::new(of(self.low), of(self.high), self.others)
     }
@@ -133,20 +126,17 @@ impl Interval {
     }
 
     fn plus(self, other: Interval) -> Interval {
-        // The sum of opposite infinities is NaN.
         let others = self.others || other.others || !(self.is_finite() || other.is_finite());
         Interval::new(self.low + other.low, self.high + other.high, others)
     }
 
     fn times(self, other: Interval) -> Interval {
-        // Zero times infinity is NaN.
         let undefined = (self.has(0.0) && !other.is_finite()) || (other.has(0.0) && !self.is_finite());
         let product = |a: f64, b: f64| if a == 0.0 || b == 0.0 { 0.0 } else { a * b };
         let ends = corners(self, other).map(|(a, b)| product(a, b));
         Interval::around(ends, self.others || other.others || undefined)
     }
 
-    /// The integers times a positive factor.
     pub fn times_integer(self, factor: i128) -> Interval {
         let factor = factor as f64;
         Interval { low: self.low * factor, high: self.high * factor, ..self }.in_kind(Kind::Int)
@@ -180,8 +170,7 @@ impl Interval {
         }
     }
 
-    /// Bounds of a sine or cosine: its ends, and 1 or -1 if a turning point is inside. `maximum` and
-    /// `minimum` are turning points.
+    /// Bounds of a sine or cosine with these turning points.
     fn wave(self, of: impl Fn(f64) -> f64, maximum: f64, minimum: f64) -> Interval {
         let others = self.others || !self.is_finite();
         let whole = Interval { low: -1.0, high: 1.0, others };
@@ -199,7 +188,6 @@ impl Interval {
         Interval { low, high, others }
     }
 
-    /// Bounds of `atan2(self, x)`.
     fn angle(self, x: Interval) -> Interval {
         let others = self.others || x.others;
         if self.has(0.0) && x.low <= 0.0 {
@@ -218,7 +206,7 @@ impl Neg for Interval {
     }
 }
 
-/// The nearest float of an integer. Larger integers have no smaller floats.
+/// The nearest float; larger integers have no smaller floats.
 pub(crate) fn float(whole: i256) -> f64 {
     match whole.to_i128() {
         Some(whole) => whole as f64,
@@ -227,16 +215,13 @@ pub(crate) fn float(whole: i256) -> f64 {
     }
 }
 
-/// The ends of one interval with the ends of another.
 fn corners(a: Interval, b: Interval) -> [(f64, f64); 4] {
     [(a.low, b.low), (a.low, b.high), (a.high, b.low), (a.high, b.high)]
 }
 
-/// Bounds of the expressions of a condition in a zone.
 pub(crate) struct Bounds<'a> {
     zone: &'a dyn Fn(&Column) -> InZone,
     steps: Cell<u32>,
-    /// Numbers that several expressions refer to.
     known: RefCell<HashMap<*const Compute, Interval>>,
 }
 
@@ -245,7 +230,6 @@ impl<'a> Bounds<'a> {
         Bounds { zone, steps: Cell::new(0), known: RefCell::default() }
     }
 
-    /// The numbers that an expression can have.
     pub fn of(&self, compute: &Compute) -> Interval {
         self.steps.set(self.steps.get() + 1);
         if self.steps.get() > MOST_STEPS {
@@ -379,7 +363,7 @@ impl Bounds<'_> {
     }
 }
 
-/// The interval after rounding. Integers that may not fit have no bounds, because their evaluation fails.
+/// Rounds, and removes the bounds of integers that may not fit, because their evaluation fails.
 fn bounded(kind: Kind, of: Interval) -> Interval {
     let is_too_large = kind == Kind::Int && !of.is_empty() && of.low.abs().max(of.high.abs()) > MOST_INTEGER;
     if is_too_large { Interval::ANY } else { of.in_kind(kind) }
@@ -441,7 +425,7 @@ fn binary(function: Function, a: Interval, b: Interval) -> Interval {
     }
 }
 
-/// Returns whether two expressions certainly have the same value in each row.
+/// Whether two expressions certainly have the same value in each row.
 fn is_same(one: &Compute, other: &Compute) -> bool {
     one.kind == other.kind
         && match (&one.step, &other.step) {

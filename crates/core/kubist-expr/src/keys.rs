@@ -1,5 +1,4 @@
-//! The ranges of a column that a predicate can select, with which sorted indexes prune before they read
-//! zones.
+//! The ranges of a column that a predicate can select, with which sorted indexes prune before they read zones.
 
 use crate::Predicate;
 use crate::bound::{Operand, PointList, Points, Sides, Test};
@@ -17,10 +16,10 @@ use kubist_index::gradual::{self, Stop};
 use kubist_index::with_exact_primitive;
 use std::sync::Arc;
 
-/// A superset of the values that the selected rows can have in a column.
+/// A superset of the values of selected rows in a column.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Keys {
-    /// Range of order keys of the numbers, inclusive; `None` if there are no numbers.
+    /// Inclusive order keys of the numbers; `None` if there are none.
     pub numbers: Option<(u64, u64)>,
     /// NaN or null is possible.
     pub others: bool,
@@ -52,7 +51,7 @@ impl Keys {
 }
 
 impl Predicate {
-    /// A superset of the values of selected rows in the column with this schema index.
+    /// `column` is a schema index.
     pub fn keys_of(&self, column: usize) -> Keys {
         let keys = keys(&self.test, column);
         if !self.computes() || self.size() > MOST_CONTRACTED {
@@ -67,18 +66,16 @@ impl Predicate {
         found.map_or(keys, |numbers| contracted(&self.test, column, keys, numbers))
     }
 
-    /// Returns whether a condition computes numbers from columns.
     pub fn computes(&self) -> bool {
         computes(&self.test)
     }
 
-    /// The predicate that `column` is in `values`, which may be millions. Null and NaN equal nothing.
-    /// `column` is an exact name and has the type of `values`. `stopped` is called at intervals.
+    /// The predicate that the column with exactly this name is in `values`, which have its type and may be
+    /// millions. Null and NaN equal nothing. `stopped` is called at intervals.
     ///
     /// # Errors
     ///
-    /// [`ExprError::UnknownColumn`], [`ExprError::Type`] if the values are of another type, or
-    /// [`ExprError::Stopped`].
+    /// [`ExprError::UnknownColumn`], [`ExprError::Type`] if the types differ, or [`ExprError::Stopped`].
     pub fn among(
         schema: &Schema,
         column: &str,
@@ -146,9 +143,8 @@ fn computes(test: &Test) -> bool {
     }
 }
 
-/// Removes values from both ends of a column's range for which no row can match, whatever the other columns
-/// are. This gives a formula such as that of a sphere its bounding box. `numbers` are the keys that are not
-/// NaN.
+/// Removes values from both ends of a column's range that no row can match, whatever the other columns are. So
+/// a sphere gets its bounding box. `numbers` are the keys that are not NaN.
 fn contracted(test: &Test, column: usize, keys: Keys, numbers: (u64, u64)) -> Keys {
     let anything = Zone { min: 0, max: u64::MAX, nulls: Nulls::Some };
     let can_be = |zone: Zone| {
@@ -164,7 +160,6 @@ fn contracted(test: &Test, column: usize, keys: Keys, numbers: (u64, u64)) -> Ke
     if first > last || !can_match(first, last) {
         return Keys { numbers: None, others };
     }
-    // All below `low`, and all above `high`, was shown to be impossible.
     let (mut low, mut end) = (first, last);
     while low < end {
         let middle = low + (end - low) / 2;
@@ -210,7 +205,6 @@ where
     T::Native: Cell,
 {
     let values = values.as_primitive::<T>().iter().flatten().map(Cell::as_f64);
-    // Adding 0.0 makes zero positive.
     values.filter(|value| !value.is_nan()).map(|value| Point::Float(value + 0.0)).collect()
 }
 

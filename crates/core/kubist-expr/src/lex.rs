@@ -1,7 +1,4 @@
-//! The lexer.
-//!
-//! It accepts SQL's `'text'` with doubled quotes, `"column"` or `` `column` ``, `X'00FF'`, and numbers with
-//! exponents. Unsupported symbols are tokens too, so that the parser can name them.
+//! The lexer. Unsupported symbols are tokens too, so that the parser can name them.
 
 use crate::error::{ExprError, shortened};
 use crate::number::Decimal;
@@ -10,9 +7,7 @@ use std::sync::Arc;
 
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) enum Token {
-    /// A keyword or a bare name.
     Word(String),
-    /// A quoted name.
     Quoted(String),
     Number(Decimal),
     /// A number with a unit, without a space between them.
@@ -30,8 +25,7 @@ const SYMBOLS: &[&str] = &[
     "$",
 ];
 
-/// Limit of the digits of a number without leading and trailing zeros, more than any double or decimal needs.
-/// A number is converted for each column that it is compared with.
+/// More than any double or decimal needs. A number is converted for each column that it is compared with.
 const MOST_DIGITS: usize = 1100;
 
 struct Lexer<'a> {
@@ -39,7 +33,7 @@ struct Lexer<'a> {
     at: usize,
 }
 
-/// The tokens of `text`, each with its position in bytes. The last one is `End`.
+/// Each token has its position in bytes.
 pub(crate) fn tokens(text: &str) -> Result<Vec<(Token, usize)>, ExprError> {
     let mut lexer = Lexer { text, at: 0 };
     let mut tokens = Vec::new();
@@ -127,7 +121,7 @@ impl<'a> Lexer<'a> {
         } else {
             self.at = mark;
         }
-        // Letters that follow a number directly are its unit or a mistake, never a second word.
+        // Letters directly after a number are its unit or a mistake, never a second word.
         self.take_while(|c| c.is_alphanumeric() || "_.°".contains(c));
         let text = &self.text[start..self.at];
         if let Some(date) = date_without_quotes(text, self.rest()) {
@@ -135,7 +129,7 @@ impl<'a> Lexer<'a> {
             return Err(mistake(self.text, start, why));
         }
         let Some(number) = Decimal::parse(text) else {
-            // A unit consists of letters. An `e` may begin an exponent.
+            // A unit consists of letters; an `e` may begin an exponent.
             let is_unit = |unit: &str| !unit.contains(|c: char| "_.".contains(c) || c.is_ascii_digit());
             let is_glued = |unit: &str| is_unit(unit) && !["e", "E"].contains(&unit);
             return match Quantity::parse(text).filter(|quantity| is_glued(&quantity.unit)) {
@@ -149,7 +143,6 @@ impl<'a> Lexer<'a> {
         Ok(Token::Number(number))
     }
 
-    /// The text between two `quote`s. A doubled quote stands for one.
     fn quoted(&mut self, quote: char) -> Result<String, ExprError> {
         let start = self.at;
         let mut content = String::new();
@@ -169,7 +162,7 @@ impl<'a> Lexer<'a> {
     }
 }
 
-/// The date without quotes that a number and the following text look like: `2020-01-31`.
+/// An unquoted date, such as `2020-01-31`, at a number and the following text.
 fn date_without_quotes(number: &str, rest: &str) -> Option<String> {
     let digits = |text: &str, count: usize| text.len() == count && text.bytes().all(|byte| byte.is_ascii_digit());
     let (month, day) = (rest.get(..3)?.strip_prefix('-')?, rest.get(3..6)?.strip_prefix('-')?);

@@ -2,7 +2,6 @@
 //!
 //! A predicate is parsed from SQL, bound to a schema, and evaluated exactly. Zone statistics decide it early
 //! where they suffice. An expression computes a number, or another value to group by, for each row.
-//! docs/expressions.md is the page for users.
 //!
 //! ```
 //! use arrow_schema::{DataType, Field, Schema};
@@ -21,54 +20,36 @@
 //!
 //! # Rules
 //!
+//! docs/expressions.md has the grammar, the functions, types and limits. In addition:
+//!
 //! **Three values.** A test is true, false or unknown (Kleene's logic), and a predicate selects the rows for
 //! which it is true. A comparison with null *or NaN* is unknown, and so is its negation: neither `x > 5` nor
 //! `NOT (x > 5)` nor `x <> 5` selects a row where `x` is NaN. `IS NULL` tests for nulls only, `isnan(x)` for
-//! NaN. `-0.0 = 0.0`.
+//! NaN.
 //!
-//! **A literal takes the type of the other operand.** Against a float column it is rounded to the nearest
-//! float of that width. A finite literal beyond the largest float stays between it and infinity, so `x <=
-//! 1e300` is true for every finite 32-bit `x`. Against integers and decimals it is exact: `pid >= 2.5` means
-//! `pid >= 3`, and `pid = 2.5` is never true. Against dates, times and timestamps it is ISO 8601 text, exact
-//! even if finer than the column, or a number in the column's unit. Text without an offset is UTC. Against
-//! booleans it is `TRUE` or `FALSE`, against binary `X'00FF'`. Text and bytes compare byte by byte. In
-//! arithmetic a condition is 1 or 0. Every other combination is a type error. `inf` and `nan` are numbers
-//! unless a column has that name.
+//! **A literal takes the type of the other operand.** Against a float column it is rounded to the nearest float
+//! of that width. A finite literal beyond the largest float stays between it and infinity, so `x <= 1e300` is
+//! true for every finite 32-bit `x`. Against integers and decimals it is exact: `pid >= 2.5` means `pid >= 3`,
+//! and `pid = 2.5` is never true. Against dates, times and timestamps it is ISO 8601 text, exact even if finer
+//! than the column, or a number in the column's unit. Against booleans it is `TRUE` or `FALSE`, against binary
+//! `X'00FF'`. Text and bytes compare byte by byte. Every other combination is a type error. `inf` and `nan` are
+//! numbers unless a column has that name.
 //!
 //! **Columns against columns.** Integers of any width, decimals of any scale and times of any unit compare
 //! exactly (a date is its midnight, UTC). If one side is a float, both become 64-bit floats, or 32-bit floats
 //! if both have 32 bits or fewer. Dictionaries count as their values.
 //!
 //! **Arithmetic.** `+ - * %` and `abs sign least greatest floor ceil round bin` of integers are integers,
-//! computed in 128 bits; a larger result is an error. Division and remainder by zero are null. `/` divides
-//! floats, also between integers (`1/2` is 0.5). `%` takes the sign of its left side. These keep 32-bit
-//! floats, unless the other operand is a 64-bit float, an integer column, or a literal beyond their range.
-//! All other functions use 64-bit floats, including `power` (or `^`, which binds before a minus: `-2^2` is
-//! -4). Decimals become 64-bit floats. A null operand gives null and a NaN operand gives NaN, for `least` and
-//! `greatest` too.
+//! computed in 128 bits. `/` divides floats, also between integers. `%` takes the sign of its left side. These
+//! keep 32-bit floats, unless the other operand is a 64-bit float, an integer column, or a literal beyond their
+//! range. Other functions of numbers use 64-bit floats.
 //!
-//! **Choices and casts.** `CASE` takes the branch of the first condition that is true, and computes each
-//! branch for its rows only. All branches are numbers, times of the same type, conditions or texts. A cast to an
-//! integer rounds to the nearest integer, ties to even. A value that does not fit is an error, and NaN
-//! becomes null. `coalesce` has the same kinds of values.
+//! **Names.** A name must match a column exactly, or, without quotes, ignoring case. Dots are part of a name.
 //!
-//! **Texts.** `upper`, `lower`, `substr` and `length` work on characters. Patterns are literals, so each is
-//! prepared once; a regular expression takes time linear in the text.
-//!
-//! **Times.** `extract` gives integers. A time plus an interval keeps its type.
-//!
-//! **Names.** A name must match a column exactly, or, without quotes, ignoring case. `"my column"` or `` `my
-//! column` `` quotes it. Dots are part of a name.
-//!
-//! **Grammar.** `= <> != < <= > >=` (and `==`), `AND OR NOT`, `[NOT] IN (...)`, `[NOT] BETWEEN`, `IS [NOT]
-//! NULL | TRUE | FALSE | UNKNOWN`, `[NOT] LIKE` and `ILIKE` (`%`, `_`, `ESCAPE`), `CASE`, `CAST` and `::`,
-//! arithmetic, functions, parentheses. Other SQL is an error that names the construct.
-//!
-//! **Limits.** 64 nested parentheses, calls and signs; 128 operators in one chain; 16 MiB of text; 262,144
-//! conditions and computations, where `AND`, `OR` and `IN` may list any number of literals. A number has up
-//! to 1,100 digits between leading and trailing zeros, a date or time 256 characters, a pattern with
-//! wildcards 4,096 bytes. Parsing and binding take time and memory linear in the text. Evaluation computes
-//! each condition and each number once, and checks for cancellation before each.
+//! **Limits.** Also 128 operators in one chain, 1,100 digits of a number between leading and trailing zeros,
+//! 256 characters of a date or time, and 4,096 bytes of a pattern. `AND`, `OR` and `IN` may list any number of
+//! literals. Parsing and binding take time and memory linear in the text. Evaluation computes each condition and
+//! each number once, and checks for cancellation before each.
 
 mod arithmetic;
 mod bind;
@@ -130,7 +111,6 @@ use std::fmt;
 use syntax::Op;
 use value::Literal;
 
-/// A `stopped` function for evaluations that are never cancelled.
 pub fn never() -> bool {
     false
 }
@@ -139,12 +119,11 @@ pub fn never() -> bool {
 #[derive(Clone, Debug)]
 pub struct Predicate {
     test: Test,
-    /// The conditions in SQL, joined by AND.
     parts: Vec<String>,
 }
 
 impl Predicate {
-    /// A predicate that selects every row.
+    /// Selects every row.
     pub fn always() -> Predicate {
         Predicate { test: Test::Constant(Some(true)), parts: Vec::new() }
     }
@@ -153,18 +132,18 @@ impl Predicate {
     ///
     /// # Errors
     ///
-    /// [`ExprError`] names the mistake in the text, or the column that does not fit.
+    /// [`ExprError`] names the mistake, or the column that does not fit.
     pub fn parse(sql: &str, schema: &Schema) -> Result<Predicate, ExprError> {
         let test = bind::condition(parse::parse(sql)?, schema).map_err(|error| names::hinted(error, sql, schema))?;
         Ok(Predicate { test, parts: vec![sql.trim().to_owned()] })
     }
 
-    /// The predicate `low <= column <= high`. Null and NaN are in no range, but a range with no ends
-    /// selects every row. `column` is an exact name.
+    /// The predicate `low <= column <= high`. Null and NaN are in no range, but a range without bounds selects
+    /// every row. `column` is an exact name.
     ///
     /// # Errors
     ///
-    /// [`ExprError::UnknownColumn`], or [`ExprError::Type`] if an end does not fit the column.
+    /// [`ExprError::UnknownColumn`], or [`ExprError::Type`] if a bound does not fit the column.
     pub fn range(
         schema: &Schema,
         column: &str,
@@ -183,37 +162,35 @@ impl Predicate {
         Ok(Predicate { test: Test::all(tests), parts })
     }
 
-    /// Joins two predicates by AND. Both must be bound to the same schema.
+    /// Joins two predicates of the same schema by AND.
     pub fn and(self, other: Predicate) -> Predicate {
         let mut parts = self.parts;
         parts.extend(other.parts);
         Predicate { test: Test::all(vec![self.test, other.test]), parts }
     }
 
-    /// Joins predicates by OR. All must be bound to the same schema. Of no predicates, it selects nothing.
+    /// Joins predicates of the same schema by OR; an empty list selects nothing.
     pub fn any(predicates: Vec<Predicate>) -> Predicate {
         let parts = predicates.iter().map(|one| format!("({one})")).collect::<Vec<_>>().join(" OR ");
         let tests = predicates.into_iter().map(|one| one.test).collect();
         Predicate { test: Test::Or(tests), parts: vec![parts] }
     }
 
-    /// The predicate that is true where this one is false. Rows for which it is unknown are in neither.
+    /// Selects neither the rows of this predicate nor the rows for which it is unknown.
     pub fn negated(self) -> Predicate {
         let parts = vec![format!("NOT ({self})")];
         Predicate { test: bind::not(self.test), parts }
     }
 
-    /// The same predicate with another text.
     pub fn named(self, text: String) -> Predicate {
         Predicate { parts: vec![text], ..self }
     }
 
-    /// Returns whether the predicate certainly selects every row of every batch.
     pub fn is_always(&self) -> bool {
         matches!(self.test, Test::Constant(Some(true)))
     }
 
-    /// The schema indices of the columns that it reads, ascending.
+    /// Ascending schema indices of the columns that it reads.
     pub fn columns(&self) -> Vec<usize> {
         let mut columns = Vec::new();
         self.test.each_column(&mut |column| columns.push(column.index));
@@ -222,9 +199,9 @@ impl Predicate {
         columns
     }
 
-    /// Returns one value per row, without nulls: true for selected rows. The batch needs only the columns
-    /// that the predicate reads; they are found by name. `stopped` is called before each test and each step
-    /// of a computation, and true cancels the evaluation.
+    /// Returns one value per row, without nulls: true for selected rows. The batch needs only the columns that
+    /// the predicate reads, found by name. `stopped` is called before each test and each step of a computation,
+    /// and true cancels the evaluation.
     ///
     /// # Errors
     ///
@@ -240,7 +217,7 @@ impl Predicate {
         Ok(BooleanArray::new(found.finish(), None))
     }
 
-    /// Returns the number of tests and steps of computations, which is linear in the length of the text.
+    /// The number of tests and steps, which is linear in the length of the text.
     pub fn size(&self) -> usize {
         self.test.size()
     }
@@ -255,8 +232,7 @@ impl Predicate {
         tests.iter().map(KeyRanges::of).collect()
     }
 
-    /// Returns the decision that the statistics of a zone allow. `zone` returns the statistics of a column by
-    /// its schema index.
+    /// Decides from a zone's statistics, which `zone` returns by the schema index of the column.
     pub fn verdict(&self, zone: &dyn Fn(usize) -> Zone) -> Verdict {
         zone::verdict(&self.test, zone)
     }
@@ -275,8 +251,8 @@ impl fmt::Display for Predicate {
     }
 }
 
-/// Converts a text with a unit, such as `2 cm`, to the unit of a column; `None` if the text has no unit or
-/// the column is not numeric. Durations are in the unit of their type.
+/// Converts a text with a unit, such as `2 cm`, to the unit of a column; `None` if the text has no unit or the
+/// column is not numeric. Durations are in the unit of their type.
 ///
 /// # Errors
 ///
@@ -298,12 +274,12 @@ pub fn in_unit_of(field: &Field, text: &str, meant: Meant) -> Result<Option<f64>
 }
 
 /// The inclusive range of order keys for the values from `low` to `high` of this type; `None` if it is empty.
-/// If keys are exact (`order::is_exact`), it contains exactly the keys of these values; otherwise it may
-/// contain keys of other values too. A missing end is open. It excludes NaN, unless both ends are missing.
+/// It contains exactly these values' keys if keys are exact (`order::is_exact`), and otherwise possibly others.
+/// A missing bound is open. NaN is excluded, unless both bounds are missing.
 ///
 /// # Errors
 ///
-/// [`ExprError::Type`] if an end does not fit the type.
+/// [`ExprError::Type`] if a bound does not fit the type.
 pub fn key_range(
     data_type: &DataType,
     low: Option<&Value>,

@@ -1,9 +1,9 @@
 //! Patterns of `LIKE`, `ILIKE` and `regexp_matches`.
 //!
-//! A pattern is split at its `%` into segments. The first segment matches the beginning and the last one the
-//! end. Each other segment matches at its first occurrence after the previous one. This finds a match
-//! whenever one exists, without backtracking and without a compiled form that could grow. `ILIKE` compares
-//! characters by Unicode simple case folding.
+//! A pattern is split at its `%` into segments. The first segment matches the beginning, the last one the end,
+//! and each other segment at its first occurrence after the previous one. This finds every possible match,
+//! without backtracking or a compiled form that could grow. `ILIKE` compares characters by Unicode simple case
+//! folding.
 
 use crate::error::ExprError;
 use memchr::memmem::Finder;
@@ -12,15 +12,14 @@ use regex::{Regex, RegexBuilder};
 /// Called with an upper bound of the next steps.
 pub(crate) type GoOn<'a> = dyn FnMut(usize) -> Result<(), ExprError> + 'a;
 
-/// Limit of the bytes of a pattern, because a search may compare it at each character.
+/// Limit of a pattern's bytes, because a search may compare it at each character.
 const LONGEST: usize = 4096;
 
-/// Limit of the bytes of a compiled regular expression. Its time is linear in the text, times its size.
+/// Limit of a compiled regular expression's bytes. Its time is linear in the text, times its size.
 const LARGEST: usize = 1 << 20;
 
 const DEEPEST: u32 = 64;
 
-/// Start positions of a search between two calls of [`GoOn`].
 const STARTS: usize = 256;
 
 #[derive(Clone, Debug)]
@@ -36,8 +35,7 @@ enum Kind {
 
 #[derive(Clone, Debug)]
 struct Like {
-    /// The segments between the `%`; one segment if there is no `%`. Only the first and the last one can be
-    /// empty.
+    /// Between the `%`; only the first and the last one can be empty.
     segments: Vec<Segment>,
     ignore_case: bool,
 }
@@ -51,13 +49,12 @@ enum Segment {
 
 #[derive(Clone, Copy, Debug, PartialEq)]
 enum Slot {
-    /// This character, folded if case is ignored.
     Char(char),
     Any,
 }
 
 impl Pattern {
-    /// `%` is any text and `_` any character. The character after `escape` stands for itself.
+    /// `%` is any text, `_` any character, and the character after `escape` stands for itself.
     pub(crate) fn new(pattern: &str, escape: Option<char>, ignore_case: bool) -> Result<Pattern, ExprError> {
         if pattern.len() > LONGEST {
             return Err(ExprError::TooLarge { limit: format!("{LONGEST} bytes of a pattern") });
@@ -74,7 +71,6 @@ impl Pattern {
                     }
                 },
                 '%' => {
-                    // Several adjacent `%` are one.
                     if segments.is_empty() || !slots.is_empty() {
                         segments.push(std::mem::take(&mut slots));
                     }
@@ -90,9 +86,8 @@ impl Pattern {
         Ok(Pattern { kind: Kind::Like(Like { segments, ignore_case }) })
     }
 
-    /// A regular expression that matches anywhere in a text. `options` are those of DuckDB: `i`
-    /// ignores case, `c` does not, `s` lets `.` match line ends, `m` lets `^` and `$` match at them,
-    /// `l` takes it literally.
+    /// Matches anywhere in a text. DuckDB's `options`: `i` ignores case, `c` does not, `s` lets `.` match line
+    /// ends, `m` lets `^` and `$` match at them, `l` takes the expression literally.
     pub(crate) fn of_expression(expression: &str, options: &str) -> Result<Pattern, ExprError> {
         if expression.len() > LONGEST {
             return Err(ExprError::TooLarge { limit: format!("{LONGEST} bytes of a pattern") });
@@ -122,7 +117,7 @@ impl Pattern {
         Ok(Pattern { kind: Kind::Expression(expression) })
     }
 
-    /// Returns whether `text` matches. `go_on` receives the amount of work at intervals and can cancel it.
+    /// `go_on` receives the amount of work at intervals and can cancel it.
     pub(crate) fn matches(&self, text: &str, go_on: &mut GoOn<'_>) -> Result<bool, ExprError> {
         match &self.kind {
             Kind::Like(like) => like.matches(text, go_on),
@@ -165,12 +160,10 @@ impl Segment {
         Segment::Bytes(Box::new(Finder::new(&chars.collect::<String>()).into_owned()))
     }
 
-    /// The text after the segment, if the text begins with it.
     fn at_start<'t>(&self, text: &'t str, ignore_case: bool) -> Option<&'t str> {
         match self {
             Segment::Bytes(finder) => {
                 let needle = finder.needle();
-                // A whole-text prefix always ends at a character boundary.
                 text.as_bytes().starts_with(needle).then(|| &text[needle.len()..])
             }
             Segment::Slots(slots) => {
@@ -191,7 +184,6 @@ impl Segment {
         }
     }
 
-    /// The text after the first occurrence of the segment.
     fn behind<'t>(&self, text: &'t str, ignore_case: bool, go_on: &mut GoOn<'_>) -> Result<Option<&'t str>, ExprError> {
         match self {
             Segment::Bytes(finder) => {
@@ -277,8 +269,7 @@ mod tests {
         for char in cased {
             let text = char.to_string();
             let variants = || char.to_lowercase().chain(char.to_uppercase()).filter(|other| *other != char);
-            // The standard library may have a newer Unicode version than the regular expressions. They know
-            // no case for its new characters.
+            // The standard library may have a newer Unicode version, with new characters.
             if !variants().any(|other| by_arrow(&text, &other.to_string(), true)) {
                 unknown += 1;
                 continue;

@@ -6,18 +6,15 @@ use crate::error::ExprError;
 use crate::parse::parse;
 use crate::syntax::{Op, Syntax};
 
-/// Names of columns, as the condition spells them.
 #[derive(Debug, Default, PartialEq, Eq)]
 pub struct Limits {
-    /// Columns that are compared by order.
     pub ranges: BTreeSet<String>,
-    /// Columns that must equal a value.
     pub values: BTreeSet<String>,
 }
 
 impl Limits {
-    /// Returns the columns that `=`, `IN`, `<`, `<=`, `>`, `>=` and `BETWEEN` limit directly. Columns inside of
-    /// computations do not count.
+    /// Returns the columns that `=`, `IN`, `<`, `<=`, `>`, `>=` and `BETWEEN` limit directly, outside of
+    /// computations.
     ///
     /// # Errors
     ///

@@ -1,6 +1,6 @@
 //! Lists of expressions in one text: `x, atan2(y, x) AS phi`.
 
-/// The parts between commas, as [`split`] finds them; the whole text if it cannot be split.
+/// The parts between commas, or the whole text if [`split`] fails.
 pub fn several(text: &str) -> Vec<&str> {
     split(text).filter(|parts| !parts.is_empty()).unwrap_or_else(|| vec![text])
 }
@@ -30,7 +30,7 @@ pub fn split(inner: &str) -> Option<Vec<&str>> {
     (depth == 0 && parts.iter().all(|part| !part.is_empty())).then_some(parts)
 }
 
-/// The characters outside quotes. An unclosed quote is returned as itself.
+/// The characters outside quotes, and an unclosed quote itself.
 pub fn unquoted(text: &str) -> impl Iterator<Item = (usize, char)> {
     let mut after = 0;
     text.char_indices().filter(move |(index, letter)| {

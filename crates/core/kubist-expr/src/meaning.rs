@@ -62,7 +62,6 @@ pub(crate) fn family(operand: &Operand) -> Family {
     }
 }
 
-/// An operand as a number in the kind of its type.
 pub(crate) fn computed(operand: Operand) -> Compute {
     match operand {
         Operand::Compute(compute) => compute,
@@ -70,7 +69,7 @@ pub(crate) fn computed(operand: Operand) -> Compute {
             let unit = column.unit.clone();
             Compute { unit, ..Compute::new(kind_of(&column), Step::Column(column)) }
         }
-        // Callers exclude texts by their family. A text as a number would be null.
+        // Callers exclude texts by their family; a text as a number would be null.
         Operand::Text(_) => Compute::new(Kind::Int, Step::Coalesce(Vec::new())),
     }
 }

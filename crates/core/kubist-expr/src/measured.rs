@@ -1,8 +1,7 @@
 //! Units of operands: the unit of a result, and the conversion of operands with different units.
 //!
-//! A number without a unit takes the unit of the other side in sums and comparisons, and is a factor in
-//! products. Operands with the same kind of unit are converted to the unit of the first. Different kinds are
-//! refused.
+//! In sums and comparisons, a number without a unit takes the unit of the other side; in products it is a
+//! factor. Operands are converted to the unit of the first, and different kinds are refused.
 
 use crate::bound::{Compute, Function, Kind, Operand, Step};
 use crate::domain::Family;
@@ -39,12 +38,11 @@ fn quantity(meaning: &Meaning) -> Option<Quantity> {
     }
 }
 
-/// Returns whether it is a number, so that its unit is the unit of its values.
 fn is_number(operand: &Operand) -> bool {
     matches!(family(operand), Family::Int { .. } | Family::Decimal { .. } | Family::Float(_))
 }
 
-/// Returns whether its numbers are values on a scale, as in a column, and not differences.
+/// Whether its numbers are values on a scale, as in a column, and not differences.
 fn is_value(operand: &Operand) -> bool {
     fn computed(of: &Compute) -> bool {
         use Function::{Bin, Ceil, Floor, Greatest, Least, Round, RoundTo};
@@ -68,7 +66,7 @@ fn is_value(operand: &Operand) -> bool {
     }
 }
 
-/// Returns the operands of a function as plain numbers, and the unit of the result.
+/// A function's operands as plain numbers, and the unit of the result.
 pub(crate) fn settled(
     function: Function,
     mut operands: Vec<Meaning>,
@@ -81,7 +79,6 @@ pub(crate) fn settled(
         | Function::Least
         | Function::Greatest
         | Function::Hypot => alike(operands, units, quantity),
-        // The angle has no unit: the lengths cancel.
         Function::Atan2 => Ok((alike(operands, units, quantity)?.0, None)),
         Function::Multiply | Function::Divide => product(operands, function == Function::Divide, units),
         Function::Power => {
@@ -134,7 +131,6 @@ fn product(mut operands: Vec<Meaning>, divides: bool, units: &Arc<Units>) -> Res
     Ok((operands, found.map(Arc::new)))
 }
 
-/// Returns whether it is a plain number that scales the other factor.
 fn scales(factor: &Meaning) -> bool {
     match factor {
         Meaning::Literal(Literal::Number(number)) => number.as_f64().abs() != 1.0,
@@ -142,7 +138,7 @@ fn scales(factor: &Meaning) -> bool {
     }
 }
 
-/// The unit of an operand. It is removed from a literal.
+/// Returns an operand's unit, and removes it from a literal.
 fn taken(operand: &mut Meaning, units: &Arc<Units>) -> Result<Of, ExprError> {
     if let Some(quantity) = quantity(operand) {
         let unit = Unit::new(&quantity.unit, units).checked(&quantity)?;
@@ -160,8 +156,8 @@ pub(crate) fn branches(values: Vec<Meaning>, units: &Arc<Units>) -> Result<(Vec<
     alike(values, units, written)
 }
 
-/// Returns operands as numbers of the same unit, and that unit: of the first column or computed number,
-/// or else of the first literal.
+/// Operands as numbers of the same unit, and that unit: of the first column or computed number, or else of the
+/// first literal.
 fn alike(
     operands: Vec<Meaning>,
     units: &Arc<Units>,
@@ -205,7 +201,6 @@ fn alike(
 }
 
 impl Change {
-    /// A number converted to another unit.
     fn of(self, of: Meaning) -> Meaning {
         match (of, self) {
             (Meaning::Operand(operand), change) => changed(*operand, change).into(),
@@ -240,8 +235,7 @@ fn whole(number: &Decimal) -> Option<i128> {
     (value.fract() == 0.0 && value.abs() < 1e15).then_some(value as i128)
 }
 
-/// Returns two compared operands as numbers of the same unit. The comparison is exact if one unit is an
-/// integer multiple of the other.
+/// Exact if one unit is an integer multiple of the other.
 pub(crate) fn comparable(left: Operand, right: Operand) -> Result<(Operand, Operand), ExprError> {
     let (Some(of_left), Some(of_right)) = (left.unit(), right.unit()) else { return Ok((left, right)) };
     if !is_number(&left) || !is_number(&right) {
@@ -254,7 +248,7 @@ pub(crate) fn comparable(left: Operand, right: Operand) -> Result<(Operand, Oper
     })
 }
 
-/// A literal with a unit, as a number in the unit of the operand that it is compared with.
+/// In the unit of the compared operand.
 pub(crate) fn number<'a>(operand: &Operand, literal: &'a Literal) -> Result<Cow<'a, Literal>, ExprError> {
     use Family::{Decimal, Duration, Float, Int};
     let quantity = match (literal, family(operand)) {
@@ -278,14 +272,12 @@ pub(crate) fn number<'a>(operand: &Operand, literal: &'a Literal) -> Result<Cow<
     }
 }
 
-/// A bin width, such as `1mm` or a plain number, in the unit of the binned value.
 pub(crate) fn width(of: &Meaning, width: Meaning) -> Result<Meaning, ExprError> {
     let Some(quantity) = quantity(&width) else { return Ok(width) };
     let Meaning::Operand(operand) = of else { return Ok(width) };
     match operand.unit() {
         Some(unit) => Ok(Meaning::from(match unit.distance(&quantity, &subject(operand), Role::Width)? {
-            // A conversion factor may have infinitely many digits, such as degrees to radians. It is rounded
-            // to the maximum digits of a width.
+            // A conversion factor may have infinitely many digits, such as degrees to radians.
             Number::Finite(width) if quantity.unit != unit.name => Number::Finite(width.rounded(MOST_WIDTH_DIGITS)),
             width => width,
         })),
@@ -304,7 +296,7 @@ pub enum Meant {
     Distance,
 }
 
-/// A number with a unit, converted to the unit of `operand`; `None` if the text has no unit.
+/// Converts a number with a unit to the unit of `operand`; `None` if the text has no unit.
 pub(crate) fn of_text(text: &str, operand: &Operand, meant: Meant) -> Result<Option<f64>, ExprError> {
     let Some(quantity) = Quantity::parse(text) else { return Ok(None) };
     let what = subject(operand);

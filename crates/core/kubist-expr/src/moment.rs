@@ -8,21 +8,19 @@ pub(crate) struct Moment {
     pub nanoseconds: i128,
     /// There are digits below nanoseconds.
     pub finer: bool,
-    /// A time of day, without a date.
     pub of_day: bool,
 }
 
 pub(crate) const SECOND: i128 = 1_000_000_000;
 pub(crate) const DAY: i128 = 86_400 * SECOND;
 
-/// Digits below nanoseconds included.
 const LONGEST: usize = 256;
 
 impl Moment {
     /// Reads `2020-01-31`, `2020-01-31T12:00`, `2020-01-31 12:00:00.25+01:00`, `12:00:00`. Years have four
     /// digits, or up to nine after a sign.
     pub(crate) fn parse(text: &str) -> Option<Moment> {
-        // One text may be parsed again for each of many columns.
+        // A text may be parsed again for each of many columns.
         if text.len() > LONGEST {
             return None;
         }
@@ -45,7 +43,6 @@ impl Moment {
     }
 }
 
-/// Reads exactly `count` digits.
 fn digits(text: &str, count: usize) -> Option<(i64, &str)> {
     let head = text.get(..count)?;
     if count == 0 || !head.bytes().all(|byte| byte.is_ascii_digit()) {
@@ -79,8 +76,8 @@ fn date(text: &str) -> Option<(i64, &str)> {
     (1..=month_days).contains(&day).then(|| (days_since_epoch(year, month, day), rest))
 }
 
-/// Days since 1970-01-01 in the proleptic Gregorian calendar. Eras of 400 years have 146,097 days; years
-/// start in March, so that leap days come last.
+/// Days since 1970-01-01 in the proleptic Gregorian calendar. Eras of 400 years have 146,097 days; years start
+/// in March, so that leap days come last.
 pub(crate) fn days_since_epoch(year: i64, month: i64, day: i64) -> i64 {
     let year = if month <= 2 { year - 1 } else { year };
     let era = year.div_euclid(400);
@@ -89,7 +86,6 @@ pub(crate) fn days_since_epoch(year: i64, month: i64, day: i64) -> i64 {
     era * 146_097 + year_of_era * 365 + year_of_era / 4 - year_of_era / 100 + day_of_year - 719_468
 }
 
-/// The year and the month (from 1) of a day: the inverse of [`days_since_epoch`].
 pub(crate) fn month_of(days: i64) -> (i64, i64) {
     let days = days + 719_468;
     let era = days.div_euclid(146_097);
@@ -101,8 +97,7 @@ pub(crate) fn month_of(days: i64) -> (i64, i64) {
     (era * 400 + year_of_era + i64::from(month <= 2), month)
 }
 
-/// Nanoseconds since midnight, whether there are digits below them, and the text after
-/// `hh:mm[:ss[.fraction]]`.
+/// Nanoseconds since midnight, whether there are digits below them, and the text after `hh:mm[:ss[.fraction]]`.
 fn clock(text: &str) -> Option<(i128, bool, &str)> {
     let (hours, rest) = digits(text, 2)?;
     let (minutes, rest) = digits(rest.strip_prefix(':')?, 2)?;

@@ -1,7 +1,5 @@
-//! Lookup of columns by the name that a user wrote, with suggestions if there is none.
-//!
-//! A text may name columns a hundred thousand times, so names are looked up in maps, and all mentions of a
-//! column share one [`Column`].
+//! Lookup of columns by name, with suggestions. A text may name columns a hundred thousand times, so names are
+//! looked up in maps, and all mentions of a column share one [`Column`].
 
 use crate::bound::Column;
 use crate::domain::value_type;
@@ -14,21 +12,18 @@ use std::cell::{Cell, OnceCell, RefCell};
 use std::collections::HashMap;
 use std::sync::Arc;
 
-/// The key of a unit in a field's metadata.
 const UNIT: &str = "unit";
-/// The metadata key of a unit that is uncertain, because a plain number is a factor of the values.
+/// The key of an uncertain unit, because a plain number is a factor of the values.
 const SCALED: &str = "unit of a multiple";
 
 const MOST_REGULAR: usize = 64;
 
-/// Lookups that search all names. Only a text with more of them makes maps, which cost more than a search.
+/// A text with more lookups makes maps, which cost more than a search.
 const SEARCHES: usize = 8;
 
-/// The number of column names that an error lists.
 const LISTED: usize = 20;
 
-/// The index of the column `name`. If no column has exactly that name, letter case is ignored, unless several
-/// columns differ only by case.
+/// Without an exact match, letter case is ignored, unless several columns differ only by case.
 ///
 /// # Errors
 ///
@@ -43,13 +38,10 @@ pub fn column_index(schema: &Schema, name: &str) -> Result<usize, ExprError> {
 pub(crate) struct Names<'a> {
     schema: &'a Schema,
     exact: OnceCell<HashMap<&'a str, Vec<usize>>>,
-    /// Indices by name in lower case.
     folded: OnceCell<HashMap<String, Vec<usize>>>,
     mentioned: RefCell<HashMap<usize, Arc<Column>>>,
-    /// The number of lookups so far.
     lookups: Cell<usize>,
     regular: Cell<usize>,
-    /// Conversions between the units of this expression.
     pub(crate) units: Arc<Units>,
 }
 
@@ -88,7 +80,6 @@ impl<'a> Names<'a> {
         }
     }
 
-    /// Returns whether `name` can mean a column.
     pub(crate) fn knows(&self, name: &str) -> bool {
         !self.indices(name, false).is_empty()
     }
@@ -130,7 +121,6 @@ impl<'a> Names<'a> {
     }
 }
 
-/// The unit of a column's values, from its metadata or the type of a duration.
 pub(crate) fn unit_of(field: &Field) -> Option<&str> {
     match field.data_type() {
         DataType::Duration(_) => counted_in(field.data_type()),
@@ -166,11 +156,10 @@ fn by_name<K: std::hash::Hash + Eq>(names: impl Iterator<Item = (K, usize)>) -> 
     indices
 }
 
-/// The hint at names that need the time.
 pub(crate) const NO_CLOCK: &str =
     "; expressions read no clock: write the time, such as TIMESTAMP '2026-01-31T12:00:00' - INTERVAL 1 DAY";
 
-/// Whether SQL has a function or constant of this name, in small letters, for the current time.
+/// Whether SQL has this lower-case name for the current time.
 pub(crate) fn needs_clock(name: &str) -> bool {
     const NAMES: [&str; 12] = [
         "now",
@@ -210,7 +199,7 @@ fn unknown(schema: &Schema, name: &str, quoted: bool) -> ExprError {
     ExprError::UnknownColumn { name: shortened(name).into(), hint, available }
 }
 
-/// The error with a hint, if the text contains a column name that needs quotes, such as `B-V`.
+/// Adds a hint, if the text contains a column name that needs quotes, such as `B-V`.
 pub(crate) fn hinted(error: ExprError, text: &str, schema: &Schema) -> ExprError {
     let ExprError::UnknownColumn { name, hint, available } = &error else { return error };
     let is_word = |name: &str| name.chars().all(|letter| letter.is_alphanumeric() || "_.".contains(letter));
@@ -223,7 +212,6 @@ pub(crate) fn hinted(error: ExprError, text: &str, schema: &Schema) -> ExprError
             hint: format!("; `{column}` is a column: write \"{column}\""),
             available: format!("there are {} columns", schema.fields().len()),
         },
-        // Such as `country = FR`.
         None if hint.is_empty() && text.contains('=') && schema.fields().iter().any(|field| is_text(field)) => {
             let hint = format!("; a text takes single quotes: '{name}'");
             ExprError::UnknownColumn { name: name.clone(), hint, available: available.clone() }

@@ -17,8 +17,8 @@ pub fn nearest<'a>(name: &str, candidates: impl Iterator<Item = &'a str>) -> Vec
     near.into_iter().map(|(_, candidate)| candidate).collect()
 }
 
-/// Optimal string alignment distance: characters to change, insert, delete or swap with the next. Names that
-/// are too long to compare are far apart. A prefix or a word of a name is near it.
+/// Optimal string alignment distance: characters to change, insert, delete or swap with the next. A prefix or a
+/// word of a name is near it.
 fn distance(a: &str, b: &str) -> usize {
     let (a, b): (Vec<char>, Vec<char>) = (a.chars().collect(), b.chars().collect());
     if a.len().max(b.len()) > 64 {

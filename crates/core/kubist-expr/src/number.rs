@@ -1,14 +1,12 @@
 //! Number literals before they have a type.
 //!
-//! A literal keeps its decimal digits until it is compared with a column. Only then is `0.1` a 32-bit float,
-//! a 64-bit float, an exact decimal or a position between two integers. Nothing here rounds, except functions
-//! that say so.
+//! A literal keeps its decimal digits until it is compared with a column. Only then is `0.1` a 32-bit float, a
+//! 64-bit float, an exact decimal or a position between two integers.
 
 use arrow_buffer::i256;
 use std::cmp::Ordering;
 use std::fmt;
 
-/// Width of bins: `bin` rounds down to multiples of `mantissa * 10^exponent`.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(crate) struct BinWidth {
     pub mantissa: i128,
@@ -29,7 +27,7 @@ pub(crate) enum Number {
     NaN,
 }
 
-/// `digits * 10^exponent`, with a sign. The digits have no leading and trailing zeros; zero has no digits.
+/// `digits * 10^exponent`, with a sign. The digits have no leading and trailing zeros; zero has none.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct Decimal {
     negative: bool,
@@ -39,11 +37,10 @@ pub(crate) struct Decimal {
     whole: bool,
 }
 
-/// The largest integer that is not above a number.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(crate) enum Floor {
     Below,
-    /// This integer. `exact` means that the number equals it.
+    /// `exact` means that the number equals the integer.
     At {
         floor: i256,
         exact: bool,
@@ -52,11 +49,10 @@ pub(crate) enum Floor {
 }
 
 pub(crate) const MOST_WIDTH_DIGITS: usize = 15;
-/// Maximum decimal digits of a 256-bit integer.
 const WIDEST: i64 = 77;
 
 impl Decimal {
-    /// Reads `12`, `1.5`, `.5`, `5.`, `1e-5`, without a sign. `None` if it is not a number.
+    /// Reads `12`, `1.5`, `.5`, `5.`, `1e-5`, without a sign; `None` if it is not a number.
     pub(crate) fn parse(text: &str) -> Option<Decimal> {
         let (mantissa, power) = match text.find(['e', 'E']) {
             Some(at) => (&text[..at], Some(&text[at + 1..])),
@@ -77,7 +73,6 @@ impl Decimal {
                 if size.is_empty() || !all_digits(size) {
                     return None;
                 }
-                // Larger exponents are clamped.
                 sign * size.parse::<i64>().unwrap_or(i64::MAX / 4).min(i64::MAX / 4)
             }
         };
@@ -169,7 +164,6 @@ impl Decimal {
         self.digits.is_empty()
     }
 
-    /// The number times `10^scale`, rounded down to an integer.
     pub(crate) fn floor(&self, scale: i64) -> Floor {
         if self.is_zero() {
             return Floor::At { floor: i256::ZERO, exact: true };
@@ -180,7 +174,6 @@ impl Decimal {
         if exponent.saturating_add(length) > WIDEST {
             return beyond;
         }
-        // The last digit is not zero, so a negative exponent leaves a fraction.
         let (integer, exact) = if exponent >= 0 {
             (format!("{}{}", self.digits, "0".repeat(exponent as usize)), true)
         } else if length + exponent > 0 {
@@ -197,7 +190,7 @@ impl Decimal {
         Floor::At { floor, exact }
     }
 
-    /// The number as an integer, if it was written as one and fits.
+    /// The integer, if the number was written as one and fits.
     pub(crate) fn as_integer(&self) -> Option<i128> {
         match self.floor(0) {
             Floor::At { floor, exact: true } if self.whole => floor.to_i128(),
@@ -205,7 +198,7 @@ impl Decimal {
         }
     }
 
-    /// The number as a bin width, if it is positive and has few enough digits.
+    /// The bin width, if the number is positive and has few enough digits.
     pub(crate) fn as_width(&self) -> Option<BinWidth> {
         if self.negative
             || self.is_zero()
@@ -214,7 +207,6 @@ impl Decimal {
         {
             return None;
         }
-        // A width that is an integer keeps integers as integers.
         let whole = match self.floor(0) {
             Floor::At { floor, exact: true } => floor.to_i128(),
             _ => None,
@@ -258,8 +250,7 @@ impl fmt::Display for Decimal {
 }
 
 impl Number {
-    /// A double that can have a fraction is converted through its shortest decimal text, a larger one
-    /// exactly.
+    /// A double that can have a fraction is converted through its shortest decimal text, a larger one exactly.
     pub(crate) fn from_f64(value: f64) -> Number {
         if value.is_nan() {
             return Number::NaN;

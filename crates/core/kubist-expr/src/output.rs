@@ -1,4 +1,4 @@
-//! Columns of a result that are computed for each row, and the names that they get.
+//! Columns of a result that are computed for each row, and their names.
 
 use crate::error::ExprError;
 use crate::expression::Expression;
@@ -11,9 +11,8 @@ use arrow_array::{Array, ArrayRef, Int64Array, RecordBatch, StringArray};
 use arrow_schema::{DataType, Schema};
 use std::sync::Arc;
 
-/// The expression and the name in `expression AS name`; the name is `None` if the text gives none.
+/// The expression and the name in `expression AS name`, if the text gives one.
 pub fn named(text: &str) -> (&str, Option<String>) {
-    // A text that has no tokens is a mistake, which the parser reports.
     let tokens = tokens(text).unwrap_or_default();
     let depth = tokens.iter().fold(0, |depth, (token, _)| match token {
         Token::Symbol("(") => depth + 1,
@@ -30,7 +29,6 @@ pub fn named(text: &str) -> (&str, Option<String>) {
     }
 }
 
-/// A column of a result: one value for each row.
 #[derive(Clone, Debug)]
 pub struct Output {
     values: Grouping,
@@ -39,11 +37,9 @@ pub struct Output {
 }
 
 impl Output {
-    /// Parses an expression and binds it to `schema`.
-    ///
     /// # Errors
     ///
-    /// [`ExprError`] names the mistake in the text, or the column that does not fit.
+    /// [`ExprError`] names the mistake, or the column that does not fit.
     pub fn parse(sql: &str, schema: &Schema) -> Result<Output, ExprError> {
         let values = Grouping::parse(sql, schema)?;
         let data_type = match values.data_type() {
@@ -51,27 +47,23 @@ impl Output {
             DataType::Utf8View => DataType::Utf8,
             other => other.clone(),
         };
-        // Only numbers have a unit.
         let unit = Expression::parse(sql, schema).ok().and_then(|number| number.unit().map(str::to_owned));
         Ok(Output { values, data_type, unit })
     }
 
-    /// The type of its values: the type of the column or cast. Other computed integers have 64 bits.
+    /// The type of the column or cast, or 64 bits for other computed integers.
     pub fn data_type(&self) -> &DataType {
         &self.data_type
     }
 
-    /// The unit of its values, if it is certain.
     pub fn unit(&self) -> Option<&str> {
         self.unit.as_deref()
     }
 
-    /// The schema indices of the columns that it reads, ascending.
     pub fn columns(&self) -> Vec<usize> {
         self.values.columns()
     }
 
-    /// The index of the column, if the expression is only a column.
     pub fn column(&self) -> Option<usize> {
         self.values.column()
     }

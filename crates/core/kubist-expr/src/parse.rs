@@ -1,10 +1,9 @@
 //! The parser: from tokens to a tree, by recursive descent.
 //!
 //! The grammar, from the lowest precedence: `OR`, `AND`, `NOT`, comparisons (also `IN`, `BETWEEN`, `LIKE`,
-//! `IS`), bit operations, `+ -`, `* / %`, unary `-`, `^` (right-associative: `-2^2` is -4), `::`. Unlike a
-//! general SQL parser it gives two guarantees: time is linear in the text, and the tree is never higher than
-//! `MAX_HEIGHT`, so no walk over it, nor its destructor, can overflow the stack. `AND`, `OR` and `IN` add
-//! width, not height.
+//! `IS`), bit operations, `+ -`, `* / %`, unary `-`, `^` (right-associative: `-2^2` is -4), `::`. Time is
+//! linear in the text. The tree is never higher than `MAX_HEIGHT`, so no walk over it, nor its destructor, can
+//! overflow the stack; `AND`, `OR` and `IN` add width, not height.
 
 mod times;
 
@@ -17,17 +16,15 @@ use crate::types::{self, Unknown};
 use crate::value::Literal;
 use arrow_schema::DataType;
 
-/// Limit of the levels of a tree, including chains of operators.
+/// Includes chains of operators.
 const MAX_HEIGHT: usize = 128;
 
-/// Limit of nested parentheses, calls and signs. The parser takes some kB of stack for each in an unoptimised
-/// build.
+/// Nested parentheses, calls and signs, which take some kB of stack each in an unoptimised build.
 const MAX_DEPTH: usize = 64;
 
-/// Limit of the bytes of a text. Parsing and binding may take some hundred times as much memory.
+/// Bytes of a text. Parsing and binding may take some hundred times as much memory.
 const MOST_BYTES: usize = 16 << 20;
 
-/// SQL keywords that expressions do not support.
 const FOREIGN: &[&str] = &[
     "ALL",
     "ANY",
@@ -62,13 +59,10 @@ const FOREIGN: &[&str] = &[
     "WHERE",
 ];
 
-/// Keywords that end a part of a `CASE`.
 const OF_CASE: &[&str] = &["WHEN", "THEN", "ELSE", "END"];
 
-/// Keywords that cannot be unquoted names.
 const RESERVED: &[&str] = &["AND", "BETWEEN", "ILIKE", "IN", "IS", "LIKE", "NOT", "OR"];
 
-/// The name of the call that adds an interval to a time.
 pub(crate) const ADD_INTERVAL: &str = "+ interval";
 
 struct Tree {
@@ -341,7 +335,6 @@ impl Parser<'_> {
         negated_if(negated, test)
     }
 
-    /// `ESCAPE 'c'` after a pattern.
     fn escape(&mut self) -> Parsed<Option<char>> {
         if !self.skip_word("ESCAPE") {
             return Ok(None);
@@ -358,7 +351,6 @@ impl Parser<'_> {
         Ok(escape)
     }
 
-    /// Bit operations, all of the same precedence.
     fn bits(&mut self) -> Parsed {
         let mut left = self.sum()?;
         while let Token::Symbol(symbol @ ("&" | "|" | "<<" | ">>")) = *self.peek() {
@@ -418,7 +410,6 @@ impl Parser<'_> {
         call("power", vec![base, exponent])
     }
 
-    /// A value with any number of `::type` after it.
     fn converted(&mut self) -> Parsed {
         let mut tree = self.primary()?;
         while self.skip_symbol("::") {
@@ -556,7 +547,7 @@ impl Parser<'_> {
         if RESERVED.contains(&upper) {
             return Err(self.unexpected());
         }
-        // A column can have the name of an unsupported keyword. The next token decides.
+        // A column can have the name of an unsupported keyword, so the next token decides.
         let named = match self.ahead(1) {
             Token::Symbol("(" | "[") => false,
             Token::Symbol(_) | Token::End => true,
@@ -613,7 +604,7 @@ impl Parser<'_> {
         call(&name, operands)
     }
 
-    /// A column name. Dots are part of it.
+    /// Dots are part of a column name.
     fn name(&mut self) -> Parsed {
         let mut name = String::new();
         let mut quoted = false;

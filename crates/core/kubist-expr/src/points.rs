@@ -18,9 +18,8 @@ use std::sync::Arc;
 const MOST_OF_A_RANGE: usize = 64;
 
 impl Predicate {
-    /// Returns values of the plain type `data_type`, one of which each selected row has in the column with
-    /// this schema index. The list may be empty and never contains null or NaN. `None` if there are too many
-    /// values.
+    /// Values of the plain type `data_type`: each selected row has one of them in the column with this schema
+    /// index. Without null or NaN; `None` if there are too many.
     pub fn values_of(&self, column: usize, data_type: &DataType) -> Option<ArrayRef> {
         array(points(&self.test, column)?, data_type)
     }
@@ -99,7 +98,6 @@ fn array(points: Vec<Point>, data_type: &DataType) -> Option<ArrayRef> {
         DataType::LargeBinary => Arc::new(LargeBinaryArray::from_iter_values(bytes())),
         DataType::FixedSizeBinary(width) => {
             let mut values = FixedSizeBinaryBuilder::new(*width);
-            // A literal of another length equals no value.
             for value in bytes().filter(|value| value.len() == *width as usize) {
                 values.append_value(value).ok()?;
             }
@@ -126,7 +124,6 @@ mod tests {
         ])
     }
 
-    /// The values as text, or `None`.
     fn values(sql: &str, column: usize) -> Option<String> {
         let schema = schema();
         let found = Predicate::parse(sql, &schema).unwrap().values_of(column, schema.field(column).data_type())?;

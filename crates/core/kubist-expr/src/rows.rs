@@ -12,8 +12,7 @@ use arrow_select::take::take;
 use std::cell::RefCell;
 use std::sync::Arc;
 
-/// Rows that are evaluated together, which limits the memory of an evaluation and the time between checks for
-/// cancellation.
+/// Limits the memory and the time between checks for cancellation.
 const ROWS_AT_ONCE: usize = 65_536;
 
 pub(crate) fn parts(batch: &RecordBatch) -> impl Iterator<Item = RecordBatch> {
@@ -24,7 +23,6 @@ pub(crate) fn parts(batch: &RecordBatch) -> impl Iterator<Item = RecordBatch> {
 
 enum From<'a> {
     Batch(&'a RecordBatch),
-    /// The rows of another set for which the mask is true.
     Part(&'a Rows<'a>, BooleanArray),
 }
 
@@ -46,7 +44,7 @@ impl<'a> Rows<'a> {
         }
     }
 
-    /// Runs `ask` with the `chosen` rows. Columns are filtered when they are read.
+    /// Columns are filtered when they are read.
     pub(crate) fn part<T>(
         &self,
         chosen: &BooleanBuffer,
@@ -59,7 +57,6 @@ impl<'a> Rows<'a> {
         ask(&Rows { from: From::Part(self, chosen), stopped: self.stopped, known: RefCell::default() })
     }
 
-    /// Checks for cancellation, before each test and each step of a computation.
     pub(crate) fn go_on(&self) -> Result<(), ExprError> {
         if (self.stopped)() { Err(ExprError::Stopped) } else { Ok(()) }
     }
@@ -78,7 +75,7 @@ impl<'a> Rows<'a> {
         Ok(array.clone())
     }
 
-    /// A column of the batch without dictionary encoding.
+    /// Without dictionary encoding.
     pub(crate) fn array(&self, column: &Column) -> Result<ArrayRef, ExprError> {
         let mut array = self.stored(column)?;
         while let Some(dictionary) = array.as_any_dictionary_opt() {
@@ -100,7 +97,6 @@ impl<'a> Rows<'a> {
         found
     }
 
-    /// The result of `compute`, if an enclosing test computed it.
     pub(crate) fn known(&self, compute: &Arc<Compute>) -> Result<Option<Vector>, ExprError> {
         let known = self.known.borrow();
         if let Some((_, numbers)) = known.iter().rev().find(|(one, _)| Arc::ptr_eq(one, compute)) {

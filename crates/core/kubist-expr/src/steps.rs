@@ -1,8 +1,8 @@
 //! Error propagation through step functions.
 //!
 //! The derivative of `round`, `floor`, `bin` and similar functions does not bound the error of their result.
-//! They are monotone, so the images of an interval's ends bound its image. An expression is decomposed from
-//! the outside until the rest is smooth.
+//! They are monotone, so the images of an interval's bounds do. An expression is decomposed from the outside
+//! until the rest is smooth.
 
 use crate::bound::{Cast, Compute, Function, Kind, Step};
 use crate::evaluate::compute::vector;
@@ -16,22 +16,17 @@ use std::sync::Arc;
 /// The behaviour of a computed number under small changes of its inputs.
 #[derive(Clone, Debug)]
 pub enum Shape {
-    /// Differentiable.
     Smooth,
-    /// Step functions of a smooth expression.
     Stepped(Expression, Steps),
-    /// Jumps without a known bound.
     Broken,
 }
 
-/// Functions of a number, in the order of application.
 #[derive(Clone, Debug)]
 pub struct Steps(Vec<Stage>);
 
 #[derive(Clone, Debug)]
 enum Stage {
     Unary(Function),
-    /// Conversion to an integer.
     Whole,
     /// A function of the number and a constant; the constant may come first.
     With {
@@ -42,7 +37,7 @@ enum Stage {
 }
 
 impl Steps {
-    /// Bounds of the results for all numbers from `low` to `high`.
+    /// For all numbers from `low` to `high`.
     pub fn image(&self, low: f64, high: f64) -> (f64, f64) {
         self.0.iter().fold((low, high), |(low, high), stage| {
             let (one, other) = (stage.of(low), stage.of(high));
@@ -77,7 +72,6 @@ fn number(value: f64) -> Compute {
     Compute::new(Kind::F64, Step::Float(value))
 }
 
-/// The value of a function of numbers; NaN if it has none.
 fn computed(function: Function, operands: Vec<Compute>) -> f64 {
     let one_row = RecordBatchOptions::new().with_row_count(Some(1));
     let compute = Compute::new(Kind::F64, Step::Call(function, operands));
@@ -93,7 +87,6 @@ fn computed(function: Function, operands: Vec<Compute>) -> f64 {
 }
 
 impl Expression {
-    /// The behaviour of the expression under small changes of its inputs.
     pub fn shape(&self) -> Shape {
         self.number().map_or(Shape::Broken, shape)
     }
@@ -101,7 +94,7 @@ impl Expression {
 
 fn shape(compute: &Compute) -> Shape {
     match stepped(compute, Corners::Jump) {
-        // Corners of `abs` inside the expression are ignored, the same as corners of `least` and `greatest`.
+        // Corners of `abs`, `least` and `greatest` inside the expression are ignored.
         Shape::Broken => stepped(compute, Corners::Smooth),
         shape => shape,
     }
@@ -128,8 +121,8 @@ fn stepped(compute: &Compute, corners: Corners) -> Shape {
     Shape::Stepped(Expression::of_number(left.clone()), Steps(stages))
 }
 
-/// Returns the outermost function, if it has one argument, and that argument. The stage is `None` if the
-/// function does not change values.
+/// The outermost function and its argument, if it has one. The stage is `None` if the function does not change
+/// values.
 fn outermost(compute: &Compute) -> Option<(Option<Stage>, &Compute)> {
     let (function, operands) = match &compute.step {
         Step::Cast(of, Cast::Float) => return Some((None, of)),
@@ -162,19 +155,18 @@ pub(crate) fn constant(compute: &Compute) -> Option<f64> {
     }
 }
 
-/// Returns whether the function rises everywhere, falls everywhere, or turns at 0 as `abs` does.
+/// Rises everywhere, falls everywhere, or turns at 0 as `abs` does.
 fn is_monotone(function: Function) -> bool {
     use Function::*;
     rounds(function) || matches!(function, Negate | Abs | Sqrt | Exp | Ln | Log2 | Log10 | Atan | Radians | Degrees)
 }
 
-/// Returns whether the function rises in jumps.
 fn rounds(function: Function) -> bool {
     use Function::*;
     matches!(function, Floor | Ceil | Round | RoundTo(_) | Bin(_) | Sign)
 }
 
-/// Returns whether it is differentiable, except at corners.
+/// Whether it is differentiable, except at corners.
 fn is_smooth(compute: &Compute, corners: Corners) -> bool {
     use Function::*;
     let is_smooth = |compute: &Compute| is_smooth(compute, corners);

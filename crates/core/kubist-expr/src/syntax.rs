@@ -64,11 +64,11 @@ pub(crate) enum Syntax {
     Like {
         operand: Box<Syntax>,
         pattern: Box<Syntax>,
-        /// The character before a `%` or `_` that stands for itself.
+        /// The character before a literal `%` or `_`.
         escape: Option<char>,
         ignore_case: bool,
     },
-    /// With an operand, each `WHEN` is a value that it is compared with; otherwise a condition.
+    /// With an operand, each `WHEN` is a value to compare with; otherwise a condition.
     Case {
         operand: Option<Box<Syntax>>,
         whens: Vec<(Syntax, Syntax)>,

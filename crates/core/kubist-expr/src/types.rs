@@ -1,18 +1,15 @@
-//! Type names for `CAST`: the names of Arrow and NumPy, and SQL's names where they mean the same.
+//! Type names for `CAST`: those of Arrow and NumPy, and SQL's names with the same meaning.
 
 use arrow_schema::{DataType, TimeUnit};
 
-/// The column type of 128-bit integers.
 pub(crate) const HUGE: DataType = DataType::Decimal128(38, 0);
 
-/// The types that messages list.
 pub(crate) const LISTED: &str = "tinyint, int16, int32, int64, uint8, uint16, uint32, uint64, int128, \
                                  float32, float64, boolean, date, timestamp";
 
 pub(crate) enum Unknown {
-    /// There is no such type.
     Type,
-    /// The type exists but is not supported; use this one instead.
+    /// The type is not supported; use this one instead.
     But(&'static str),
 }
 

@@ -1,7 +1,7 @@
 //! Units of columns, of computed values, and of numbers in expressions.
 //!
-//! `20um` is converted to the unit of the other operand by an exact decimal factor: in metres it is exactly
-//! 0.00002. A unit is a product of powers, and units multiply and divide together with their columns.
+//! `20um` is converted to the unit of the other operand by an exact decimal factor. A unit is a product of
+//! powers, and units multiply and divide together with their columns.
 
 mod conversion;
 mod convert;
@@ -18,12 +18,10 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 const MOST_CONVERSIONS: usize = 128;
 const MOST_FACTORS: usize = 8;
-/// Denominator of powers, so that halves, thirds and quarters are possible.
+/// Denominator of powers, which allows halves, thirds and quarters.
 const PARTS: i32 = 12;
-/// Maximum power of a factor, in [`PARTS`].
 const MOST_PARTS: i32 = 24 * PARTS;
 
-/// A number with a unit, such as `20um`.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct Quantity {
     pub number: Decimal,
@@ -31,7 +29,7 @@ pub(crate) struct Quantity {
 }
 
 impl Quantity {
-    /// Parses a number that is followed by a unit: `20um`, `-1.5 m/s`.
+    /// Parses a number with a unit: `20um`, `-1.5 m/s`.
     pub fn parse(text: &str) -> Option<Quantity> {
         let text = text.trim();
         let (negative, size) = match text.strip_prefix('-') {
@@ -50,7 +48,6 @@ impl Quantity {
 impl fmt::Display for Quantity {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let value = self.number.as_f64();
-        // Plain notation, unless it would be long.
         match value == 0.0 || (1e-4..1e15).contains(&value.abs()) {
             true => write!(f, "{value} {}", shortened(&self.unit)),
             false => write!(f, "{} {}", self.number, shortened(&self.unit)),
@@ -58,15 +55,15 @@ impl fmt::Display for Quantity {
     }
 }
 
-/// Converts a text with a unit, such as `0.1 mas`, to `unit` as a difference, without the zero of a scale.
-/// `None` if the text is no number with a unit. `subject` names the owner of `unit` in errors.
+/// Converts a difference, such as `0.1 mas`, to `unit`, without the zero of a scale. `None` if the text is no
+/// number with a unit. `subject` names the owner of `unit` in errors.
 pub(crate) fn distance_in(text: &str, unit: &str, subject: &str, role: Role) -> Result<Option<f64>, ExprError> {
     let Some(quantity) = Quantity::parse(text) else { return Ok(None) };
     Ok(Some(Unit::new(unit, &Arc::default()).distance(&quantity, subject, role)?.as_f64()))
 }
 
-/// Converts an error with a unit, such as `0.1 mas`, to `unit`, the unit of `subject`; `None` if the text is
-/// no number with a unit.
+/// Converts an error, such as `0.1 mas`, to `unit`, the unit of `subject`; `None` if the text is no number with
+/// a unit.
 ///
 /// # Errors
 ///
@@ -75,7 +72,6 @@ pub fn error_in(text: &str, unit: &str, subject: &str) -> Result<Option<f64>, Ex
     distance_in(text, unit, subject, Role::Error)
 }
 
-/// Cache of the conversions between the units of an expression.
 #[derive(Debug, Default)]
 pub(crate) struct Units {
     known: Mutex<Known>,
@@ -84,14 +80,12 @@ pub(crate) struct Units {
 #[derive(Debug, Default)]
 struct Known {
     relations: HashMap<(String, String), Relation>,
-    /// Converted numbers of temperature scales with different zeros.
     on_scales: HashMap<(String, String, String), Number>,
 }
 
 #[derive(Clone, Debug)]
 enum Relation {
     Factor(Converted),
-    /// The units are scales with different zeros.
     Scale,
     OtherKind,
     UnknownFrom,
@@ -142,7 +136,7 @@ impl Known {
 pub(crate) struct Unit {
     /// The name for people.
     pub name: Arc<str>,
-    /// Units and their powers in [`PARTS`]. Each occurs once, with a nonzero power.
+    /// Units and their nonzero powers in [`PARTS`], each once.
     factors: Vec<(Arc<str>, i32)>,
     /// The name in the syntax of fend-core; `None` if it knows no such unit.
     asked: Option<String>,
@@ -154,18 +148,14 @@ pub(crate) struct Unit {
 
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(crate) enum Role {
-    /// It is compared with the value.
     Compared,
-    /// It is added to the value, or is another branch of the same choice.
+    /// Added to the value, or another branch of the same choice.
     Added,
-    /// It is a bin width of the value.
     Width,
-    /// It is an error bound of the value.
     Error,
 }
 
 impl Role {
-    /// The message for a quantity that cannot have this role.
     fn refused(self, quantity: &Quantity) -> String {
         match self {
             Role::Compared => format!("cannot be compared with {quantity}"),
@@ -178,7 +168,7 @@ impl Role {
 
 enum Met {
     Number(Number),
-    /// The units are scales with different zeros. The names are in the syntax of fend-core.
+    /// Scales with different zeros, named in the syntax of fend-core.
     Scales {
         from: String,
         to: String,
@@ -187,7 +177,6 @@ enum Met {
 
 pub(crate) enum Change {
     None,
-    /// Multiply by this number.
     Times(Decimal),
     /// Divide by this integer.
     Over(Decimal),
@@ -201,12 +190,12 @@ impl Unit {
         Unit { name: name.into(), factors, asked: plain(name), scaled: false, units: units.clone() }
     }
 
-    /// This unit for values that have a plain number as a factor.
+    /// For values that have a plain number as a factor.
     pub fn times_a_number(&self) -> Unit {
         Unit { scaled: true, ..self.clone() }
     }
 
-    /// Returns a quantity that is compared with `subject`, as a number in this unit.
+    /// As a number in this unit; errors name `subject`.
     pub fn number(&self, quantity: &Quantity, subject: &str) -> Result<Number, ExprError> {
         match self.met(quantity, subject, Role::Compared)? {
             Met::Number(number) => Ok(number),
@@ -217,7 +206,7 @@ impl Unit {
         }
     }
 
-    /// Returns a difference as a number in this unit, without the zero of a scale.
+    /// The same for a difference, without the zero of a scale.
     pub fn distance(&self, quantity: &Quantity, subject: &str, role: Role) -> Result<Number, ExprError> {
         match self.met(quantity, subject, role)? {
             Met::Number(number) => Ok(number),
@@ -257,8 +246,8 @@ impl Unit {
         ))
     }
 
-    /// Returns the conversion from another unit to this one, or an error if the units are of different kinds.
-    /// `subjects` name the owners of both units.
+    /// The conversion from another unit, or an error if it is of another kind. `subjects` name the owners of
+    /// both units.
     pub fn change_from(&self, other: &Unit, subjects: [&str; 2]) -> Result<Change, ExprError> {
         if self.is(other) {
             return Ok(Change::None);
@@ -290,7 +279,7 @@ impl Unit {
         }
     }
 
-    /// Returns the conversion from another unit, if both have the same kind and the same zero.
+    /// `None` unless both units have the same kind and zero.
     pub fn factor_from(&self, other: &Unit) -> Result<Option<Change>, ExprError> {
         if self.is(other) {
             return Ok(Some(Change::None));
@@ -306,7 +295,7 @@ impl Unit {
         self.factors.len() == other.factors.len() && self.factors.iter().all(|factor| other.factors.contains(factor))
     }
 
-    /// This unit times another to the power of 1 or -1; `None` if all factors cancel or there are too many.
+    /// `power` is 1 or -1; `None` if all factors cancel or there are too many.
     pub fn times(&self, other: &Unit, power: i32) -> Option<Unit> {
         let mut factors = self.factors.clone();
         for (name, parts) in &other.factors {
@@ -319,7 +308,7 @@ impl Unit {
         Some(Unit { scaled: self.scaled || other.scaled, ..found })
     }
 
-    /// This unit to a power; `None` if the power is not possible for units.
+    /// `None` if the power is not possible for units.
     pub fn to_the(&self, power: f64) -> Option<Unit> {
         let parts = |parts: &i32| {
             let raised = f64::from(*parts) * power;
@@ -344,7 +333,7 @@ impl Unit {
 }
 
 impl Change {
-    /// Of a factor and its inverse, the integer is exact.
+    /// Divides by the inverse if that is an exact integer.
     fn by(factor: Decimal) -> Change {
         let inverse = (1.0 / factor.as_f64()).round();
         let whole = Decimal::from_integer(inverse as i128);
@@ -359,7 +348,6 @@ impl Change {
     }
 }
 
-/// The factors of a unit that is a product of powers with at most one `/`.
 fn factors(name: &str) -> Option<Vec<(Arc<str>, i32)>> {
     let unit = plain(name)?;
     let (above, below) = unit.split_once('/').unwrap_or((&unit, ""));
@@ -384,7 +372,7 @@ fn factors(name: &str) -> Option<Vec<(Arc<str>, i32)>> {
     (!found.is_empty() && found.len() <= MOST_FACTORS).then_some(found)
 }
 
-/// Factors for people: `kg m/s^2`.
+/// For people: `kg m/s^2`.
 fn written(factors: &[(Arc<str>, i32)]) -> String {
     let below: Vec<_> = factors.iter().filter(|(_, parts)| *parts < 0).collect();
     let divides = below.len() == 1 && factors.len() > 1;
@@ -404,7 +392,7 @@ fn power(name: &str, parts: i32) -> String {
     if parts == PARTS { name } else { format!("{name}^{}", exponent(parts)) }
 }
 
-/// A power for people: `2`, `-1`, `(1/2)`.
+/// For people: `2`, `-1`, `(1/2)`.
 fn exponent(parts: i32) -> String {
     let common = (1..=PARTS).rev().find(|by| parts % by == 0 && PARTS % by == 0).unwrap_or(1);
     match PARTS / common {

@@ -7,18 +7,17 @@ use crate::unit::Quantity;
 use std::fmt;
 use std::sync::Arc;
 
-/// A literal from a user. It takes the type of the column that it is compared with; see the crate's
-/// documentation.
+/// A literal from a user, which takes the type of the column that it is compared with.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Value {
-    /// Matches nothing, the same as null in SQL.
+    /// Matches nothing, as in SQL.
     Null,
     Bool(bool),
-    /// An integer. Against dates, times and durations it is in the column's unit.
+    /// Against dates, times and durations, in the column's unit.
     Int(i128),
-    /// A double. Against decimals it stands for its shortest decimal text.
+    /// Against decimals it stands for its shortest decimal text.
     Float(f64),
-    /// Text. Against dates and times it is ISO 8601.
+    /// Against dates and times it is ISO 8601.
     Text(String),
     Binary(Vec<u8>),
 }
@@ -50,8 +49,8 @@ impl fmt::Display for Value {
     }
 }
 
-/// A parsed literal: digits as written, dates as instants. Texts and bytes are shared, because one literal
-/// may be compared with many columns.
+/// Digits as written, dates as instants. Texts and bytes are shared, because a literal may be compared with
+/// many columns.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) enum Literal {
     Null,
@@ -82,7 +81,7 @@ impl From<&Value> for Literal {
 }
 
 impl Literal {
-    /// The kind and the text of a literal for messages, shortened if it is long.
+    /// For messages, shortened if it is long.
     pub(crate) fn described(&self) -> String {
         let noun = match self {
             Literal::Null => return "NULL".to_owned(),

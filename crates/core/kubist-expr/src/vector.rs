@@ -37,8 +37,7 @@ impl Vector {
 }
 
 impl Values {
-    /// Returns the values of a fixed-width array as numbers of a kind. Booleans are 1 and 0. Decimals are
-    /// divided by their scale, which rounds once for up to 15 digits.
+    /// Booleans are 1 and 0. Decimals are divided by their scale, which rounds once for up to 15 digits.
     pub(crate) fn of(array: &dyn Array, kind: Kind) -> Result<Values, ExprError> {
         fn numbers<T: Cell>(values: &[T], kind: Kind) -> Values {
             match kind {
@@ -69,7 +68,7 @@ impl Values {
         Ok(numbers)
     }
 
-    /// The numbers in a wider kind. Only integers beyond 2^53 are rounded.
+    /// The numbers in a wider kind, which rounds only integers beyond 2^53.
     pub(crate) fn into_kind(self, kind: Kind) -> Values {
         match (kind, self) {
             (Kind::F64, Values::Int(values)) => Values::F64(values.into_iter().map(|value| value as f64).collect()),

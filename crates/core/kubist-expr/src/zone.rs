@@ -9,18 +9,17 @@ use crate::interval::{Bounds, EXACT, InZone, Interval, float};
 use crate::syntax::Op;
 use kubist_geometry::Place;
 
-/// Statistics of a column over the rows of a zone. A wider range and `Nulls::Some` are always valid. A
-/// column without order keys or without statistics has the range from 0 to `u64::MAX`.
+/// Statistics of a column over the rows of a zone. A wider range and `Nulls::Some` are always valid. A column
+/// without order keys or statistics has the range from 0 to `u64::MAX`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Zone {
     /// The lowest order key of the rows that are not null, NaN included. Undefined if all rows are null.
     pub min: u64,
-    /// The highest order key. Undefined if all rows are null.
+    /// The highest one.
     pub max: u64,
     pub nulls: Nulls,
 }
 
-/// The nulls of a zone.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Nulls {
     /// No row is null.
@@ -65,9 +64,7 @@ pub(crate) fn verdict(test: &Test, zone: &dyn Fn(usize) -> Zone) -> Verdict {
 }
 
 struct Numbers {
-    /// Bounds of their keys; `None` if there are none.
     keys: Option<(u64, u64)>,
-    /// NaN is possible.
     nan: bool,
     nulls: Nulls,
 }
@@ -94,7 +91,6 @@ impl Numbers {
 }
 
 impl Interval {
-    /// The truth values of a test that is true for the numbers in a range.
     fn within(self, range: &Range) -> Answers {
         let (low, high) = match range {
             Range::Float(low, high) => (*low, *high),
@@ -113,9 +109,7 @@ impl Interval {
         Answers { yes, no, unknown: self.others }
     }
 
-    /// True if one of the points may be inside.
     fn meets(self, points: &PointList) -> bool {
-        // Points ascend, and so do their floats.
         match points {
             PointList::Whole(points) => {
                 let next = points.get(points.partition_point(|point| float(*point) < self.low));
@@ -129,7 +123,6 @@ impl Interval {
         }
     }
 
-    /// The truth values of a comparison of two numbers of each row.
     fn compared(self, op: Op, other: Interval) -> Answers {
         let unknown = self.others || other.others;
         if self.is_empty() || other.is_empty() {
@@ -150,7 +143,6 @@ impl Interval {
     }
 }
 
-/// The statistics of a zone, and what follows for computed numbers.
 struct Statistics<'a> {
     zone: &'a dyn Fn(usize) -> Zone,
     bounds: Bounds<'a>,
@@ -250,7 +242,6 @@ fn answers(test: &Test, zone: &Statistics<'_>) -> Answers {
             let mut all = Answers { yes: true, no: false, unknown: false };
             for test in tests {
                 let next = answers(test, zone);
-                // AND is unknown if one part is unknown and no part is false.
                 all.unknown = (all.unknown && (next.yes || next.unknown)) || (next.unknown && all.yes);
                 all.yes &= next.yes;
                 all.no |= next.no;
@@ -264,7 +255,6 @@ fn answers(test: &Test, zone: &Statistics<'_>) -> Answers {
 fn any(parts: impl Iterator<Item = Answers>) -> Answers {
     let mut any = Answers { yes: false, no: true, unknown: false };
     for next in parts {
-        // OR is unknown if one part is unknown and no part is true.
         any.unknown = (any.unknown && (next.no || next.unknown)) || (next.unknown && any.no);
         any.no &= next.no;
         any.yes |= next.yes;
@@ -275,7 +265,6 @@ fn any(parts: impl Iterator<Item = Answers>) -> Answers {
 /// The condition on one column: ascending ranges of its order keys.
 #[derive(Clone, Copy, Debug)]
 pub struct KeyRanges<'a> {
-    /// The column's index in the schema.
     pub column: usize,
     pub numbers: (u64, u64),
     spans: &'a [Span],
@@ -290,7 +279,7 @@ impl<'a> KeyRanges<'a> {
     pub(crate) fn of(test: &'a Test) -> Option<KeyRanges<'a>> {
         let (Operand::Column(column), spans) = (match test {
             Test::Within { operand, span: Some(span), .. } => (operand, std::slice::from_ref(span)),
-            // A row outside may be unknown instead of false if the list has a null. Neither is selected.
+            // With a null in the list, a row outside may be unknown instead of false. Neither is selected.
             Test::Among { operand, points, .. } => (operand, &points.spans[..]),
             _ => return None,
         }) else {
@@ -299,8 +288,8 @@ impl<'a> KeyRanges<'a> {
         Some(KeyRanges { column: column.index, numbers: column.numbers, spans })
     }
 
-    /// Clears [`SOME_INSIDE`] and [`ALL_INSIDE`] of the zones for which they are false. `min` and `max` are
-    /// the lowest and highest keys per zone, which contains only numbers.
+    /// Clears [`SOME_INSIDE`] and [`ALL_INSIDE`] of the zones for which they are false. `min` and `max` are the
+    /// lowest and highest keys per zone, which contains only numbers.
     pub fn narrow(&self, min: &[u64], max: &[u64], zones: &mut [u8]) {
         let fits = zones.iter_mut().zip(min.iter().zip(max));
         match self.spans {
@@ -317,7 +306,6 @@ impl<'a> KeyRanges<'a> {
 fn inside(span: &Span, min: u64, max: u64) -> u8 {
     let some = min <= span.high && max >= span.low;
     let all = min >= span.sure_low && max <= span.sure_high;
-    // The bits have the values 1 and 2.
     some as u8 | (all as u8) << 1
 }
 

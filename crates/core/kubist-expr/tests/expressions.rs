@@ -1,5 +1,4 @@
-//! Values for each row: `CASE`, casts, conditions as numbers, functions, bins and periods, used as numbers,
-//! conditions and groups.
+//! Values for each row, used as numbers, conditions and groups.
 
 use arrow_array::cast::AsArray;
 use arrow_array::types::{Decimal128Type, Int32Type, TimestampMillisecondType};
@@ -77,7 +76,6 @@ fn conditions_are_one_and_zero_in_arithmetic() {
     assert_eq!(numbers("-on"), [Some(-1.0), Some(0.0), None, Some(-1.0)]);
     assert_eq!(wholes("on"), (DataType::Int64, vec![Some(1), Some(0), None, Some(1)]));
     assert_eq!(wholes("on * n").1, [Some(7), Some(0), None, Some(i64::MAX.into())]);
-    // Arithmetic with a condition keeps 32-bit floats.
     assert_eq!(groups("on * f").data_type(), &DataType::Float32);
     assert_eq!(rows("on = 1"), [0, 3]);
     assert_eq!(rows("on <> 1"), [1]);
@@ -169,7 +167,6 @@ fn casts_round_and_refuse_what_does_not_fit() {
     assert_eq!(wholes("t::int64").1, [Some(1_615_123_456_789), Some(-1), None, Some(0)]);
     assert_eq!(rows("n = CAST('7' AS int64) AND x = 2.5::float64 AND n::double precision > 6"), [0]);
     assert_eq!(rows("-n::int64 = -7"), [0]);
-    // Decimals keep all digits; ties round to even.
     assert_eq!(wholes("price::int128").1, [Some(2), None, Some(0), Some(10i128.pow(28))]);
     assert!(error("price::int64").contains("does not fit Int64"));
     for (sql, message) in [
@@ -292,7 +289,6 @@ fn integers_are_exact_or_an_error() {
         "{beyond}"
     );
     assert_eq!(numbers("n::float64 * n * n")[0], Some(343.0));
-    // Values under a null are not computed.
     assert_eq!(
         numbers("(n + CASE WHEN n < -8 THEN 1 END) * 170141183460469231731687303715884105727 IS NULL"),
         [Some(1.0); 4]

@@ -9,7 +9,6 @@ use std::sync::Arc;
 
 const CASES: u64 = 20_000;
 
-/// A number near `centre`, and sometimes an extreme one.
 fn number(rng: &mut Rng, centre: f64, width: f64) -> f64 {
     let extremes = [0.0, -0.0, 1e300, -1e300, f64::INFINITY, f64::NEG_INFINITY, f64::NAN, f64::MIN_POSITIVE, 9.1e15];
     if rng.chance(3) {
@@ -18,7 +17,7 @@ fn number(rng: &mut Rng, centre: f64, width: f64) -> f64 {
     centre + width * (rng.next() as f64 / u64::MAX as f64 - 0.5)
 }
 
-/// A batch of values close together, as those of a zone.
+/// Values close together, as in a zone.
 fn batch(rng: &mut Rng) -> RecordBatch {
     let rows = 1 + rng.below(6);
     let width = rng.pick(&[0.0, 1e-9, 0.01, 1.0, 20.0]);
@@ -148,7 +147,6 @@ fn verdicts_and_keys_of_formulas_hold_for_every_row() {
     assert!(decided.iter().all(|count| *count > CASES / 20), "{decided:?}");
 }
 
-/// The keys of numbers of a type.
 fn zone_of(low: f64, high: f64) -> Zone {
     let keys = order::keys(&Float64Array::from(vec![low, high])).unwrap();
     Zone { min: keys[0], max: keys[1], nulls: Nulls::None }
@@ -177,6 +175,5 @@ fn a_sphere_has_a_bounding_box_and_an_inside() {
     };
     assert_eq!(verdict([1.0, -2.0, 3.0], 0.2), Verdict::All);
     assert_eq!(verdict([1.5, -2.0, 3.0], 0.2), Verdict::Some);
-    // In the corner of the box, outside of the sphere.
     assert_eq!(verdict([1.4, -1.6, 3.4], 0.05), Verdict::None);
 }

@@ -118,7 +118,7 @@ fn arithmetic_follows_the_rules() {
 fn names_are_found_as_documented() {
     assert_eq!(rows("\"my col\" = 'b''c'"), [1]);
     assert_eq!(rows("`my col` LIKE '!%' ESCAPE '!'"), [2]);
-    // As in DuckDB, a backslash is a character like any other without ESCAPE.
+    // As in DuckDB, a backslash is an ordinary character without ESCAPE.
     assert_eq!(rows("`my col` LIKE '\\%'"), []);
     assert_eq!(rows("\"my col\" LIKE '_'"), [0, 2, 3]);
     assert_eq!(rows("DIAMETER > 1"), [3]);

@@ -1,4 +1,4 @@
-//! The tests of expressions in one program: `--test it expressions::` runs the tests of `expressions.rs`.
+//! `--test it expressions::` runs the tests of `expressions.rs`.
 
 mod oracle;
 

@@ -21,7 +21,6 @@ fn try_it(sql: &str, batch: &RecordBatch) -> Result<(), ExprError> {
     let predicate = Predicate::parse(sql, batch.schema_ref())?;
     match predicate.evaluate(batch, &never) {
         Ok(found) => assert_eq!(found.len(), batch.num_rows()),
-        // An integer of more than 128 bits, or beyond the type of a cast.
         Err(ExprError::Overflow { .. }) => {}
         Err(other) => return Err(other),
     }
@@ -267,7 +266,6 @@ fn answers_of_lists_are_those_of_their_comparisons() {
     }
 }
 
-/// A text that is compared with many columns must not be copied for each.
 #[test]
 fn long_literals_are_not_multiplied() {
     let batch = batch();

@@ -25,7 +25,7 @@ pub fn zones(batch: &RecordBatch) -> Vec<Zone> {
     batch.columns().iter().map(|array| zone(array.as_ref())).collect()
 }
 
-/// A selected row's value is in the predicate's list of values, compared by canonical hash.
+/// Compares by canonical hash.
 fn values_hold_what_is_selected(predicate: &Predicate, table: &Table, found: &BooleanArray, sql: &str) {
     for (column, array) in table.batch.columns().iter().enumerate() {
         if !is_identity_type(array.data_type()) {
@@ -50,7 +50,6 @@ fn check(seed: u64, table: &Table, cond: &Cond, decided: &mut [usize; 3]) {
         (0..rows).map(|row| oracle::answer(cond, &|column| table.cells[column][row].clone()) == Some(true)).collect();
     let beyond = oracle::went_beyond();
     let found = match predicate.evaluate(&table.batch, &never) {
-        // An integer of more than 128 bits may not affect any result.
         Err(ExprError::Overflow { .. }) if beyond => return,
         found => found.unwrap(),
     };
@@ -63,7 +62,6 @@ fn check(seed: u64, table: &Table, cond: &Cond, decided: &mut [usize; 3]) {
         assert_eq!(found.value(row), expected, "seed {seed}, row {row}: {sql}\n{:?}\n{predicate:?}", cells());
     }
     assert_eq!(again.evaluate(&table.batch, &never).unwrap(), found);
-    // A projection in another order gives the same result.
     let mut columns = predicate.columns();
     columns.reverse();
     assert_eq!(predicate.evaluate(&table.batch.project(&columns).unwrap(), &never).unwrap(), found, "{seed}: {sql}");

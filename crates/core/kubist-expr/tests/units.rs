@@ -1,5 +1,5 @@
-//! Units in expressions against arithmetic in SI units: every column is converted to SI by hand, and every
-//! random comparison must select the same rows.
+//! Units in expressions against arithmetic in SI units: every column is converted by hand, and every random
+//! comparison must select the same rows.
 
 use arrow_array::{ArrayRef, BooleanArray, Float64Array, Int32Array, RecordBatch};
 use arrow_schema::{Field, Schema};
@@ -101,7 +101,6 @@ fn comparisons_of_lengths_select_the_rows_that_si_units_select() {
             let found = selected(&batch, &sql);
             for row in 0..ROWS {
                 let (one, other) = (made.si[row], than[row]);
-                // Comparisons that rounding may change are skipped.
                 if (one - other).abs() > 1e-9 * (one.abs() + other.abs() + 1e-6) {
                     assert_eq!(found[row], one > other, "{sql}: {one} and {other}");
                     met += usize::from(one > other);
@@ -134,7 +133,6 @@ fn results_have_the_units_that_their_operands_make() {
         ("-1 * x", Some("m")),
         ("1 / t", Some("s^-1")),
         ("x * n * on", Some("m")),
-        // A quotient of the same kind of unit is a plain number.
         ("t / 1day", None),
         ("x / y", None),
         ("(1 / t) * h", None),
@@ -186,7 +184,6 @@ fn quotients_of_one_kind_are_plain_numbers_whatever_the_units() {
 #[test]
 fn what_is_of_different_kinds_is_refused() {
     let batch = batch();
-    // A plain number takes the unit of the other side.
     assert_eq!(selected(&batch, "n + 1cm > 2"), selected(&batch, "n > 1"));
     for (sql, message) in [
         ("x > t", "column `x` is in m, and column `t` in s: these are of different kinds"),

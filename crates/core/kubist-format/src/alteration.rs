@@ -27,7 +27,7 @@ pub enum Alteration {
         default: ArrayRef,
         accuracy: Option<Accuracy>,
     },
-    /// Adds the column with the sample fraction of a record's step. It is null in existing rows.
+    /// Adds the column with the sample fraction of a record's step, null in existing rows.
     KeptBelow {
         column: String,
     },
@@ -42,36 +42,34 @@ pub enum Alteration {
     Strata {
         strata: Strata,
     },
-    /// The scale of the weights, in a table that samples by weight.
     Weight {
         scale: f64,
     },
     Writers(NewWriters),
 }
 
-/// A declaration of other writers, with which a simulation continues from a checkpoint.
+/// Other writers, declared by a simulation that continues from a checkpoint.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct NewWriters {
     pub after: i64,
     pub writers: Declared,
-    /// The number of rewrites at that time, one of which retracted the steps that others had written. A
-    /// reader applies these rewrites first; otherwise a retracted step could appear complete with the new
-    /// writers.
+    /// The number of rewrites at that time. A reader applies them first; otherwise a step of the earlier
+    /// writers, retracted by one of them, could appear complete with the new writers.
     pub rewrites: u64,
 }
 
-/// A published grid after the first. It never changes.
+/// A published grid after the first, which never changes.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct NewGrid {
-    /// Its number, from 1.
+    /// From 1.
     pub grid: u32,
     pub dimensions: Vec<GridDimension>,
     pub reason: String,
     /// Time of creation, in milliseconds since 1970.
     pub unix_ms: u64,
-    /// Approximate number of rows of the table at that time.
+    /// Approximate rows of the table at that time.
     pub rows: u64,
-    /// A token by which the creating process recognizes the grid.
+    /// By this token, the creating process recognizes the grid.
     pub token: String,
 }
 
@@ -83,7 +81,6 @@ pub struct GridDimension {
 
 #[derive(Serialize, Deserialize)]
 struct Linked {
-    /// The chain of the alterations before this one.
     previous: Chain,
     #[serde(flatten)]
     head: Head,
@@ -117,15 +114,13 @@ enum Head {
     Unknown,
 }
 
-/// The name of an alteration's object.
 pub fn name_of(number: u64) -> String {
     format!("{ALTERATIONS}{number:020}")
 }
 
 impl Alteration {
-    /// Encodes the length of the JSON head and the head. For a column, an Arrow IPC stream of one row
-    /// follows, with the field and the default as its value. `previous` is the chain of the alterations
-    /// before it.
+    /// Encodes the length of the JSON head, the head and, for a column, an Arrow IPC stream of one row with the
+    /// field and its default. `previous` is the chain of the alterations before.
     ///
     /// # Errors
     ///
@@ -158,7 +153,7 @@ impl Alteration {
     ///
     /// # Errors
     ///
-    /// [`EntryError::Bad`] if the bytes are invalid, [`EntryError::Newer`] if a newer version wrote them.
+    /// [`EntryError`] if the bytes are invalid or from a newer version.
     pub fn decode(bytes: &[u8]) -> std::result::Result<(Chain, Alteration), EntryError> {
         let bad = |error: &dyn std::fmt::Display| EntryError::Bad(error.to_string());
         let mut reader = Reader::new(bytes);

@@ -1,8 +1,7 @@
-//! Bit packing: integers as differences from a base, `width` bits each, least significant bit first, padded
-//! to a whole byte.
+//! Bit packing of differences from a base (FORMAT.md, Column ranges).
 //!
-//! Eight values of any width fill exactly `width` bytes. So values are packed and unpacked in blocks of
-//! eight, with shifts known at compile time or by vector instructions.
+//! Eight values of any width fill exactly `width` bytes, so they are packed and unpacked as a block, with
+//! shifts known at compile time or by vector instructions.
 
 use std::mem::MaybeUninit;
 use std::ops::Range;
@@ -12,7 +11,7 @@ use pco::data_types::Number;
 #[cfg(target_arch = "x86_64")]
 pub(crate) mod avx2;
 
-/// The unsigned integer that values are unpacked to, at least 32 bits and as wide as the column's type.
+/// The unsigned integer that values are unpacked to, of at least 32 bits.
 pub trait Word: Copy + Default + Ord + Into<u64> + Send + Number + 'static {
     const BITS: u32;
     const MAX: Self;
@@ -21,20 +20,18 @@ pub trait Word: Copy + Default + Ord + Into<u64> + Send + Number + 'static {
     fn or(self, other: Self) -> Self;
     fn minus(self, other: Self) -> Self;
     fn flipped_below(self, sign: u32) -> Self;
-    /// `blocks_of` with vector instructions. Returns false, and does nothing, without them.
+    /// `blocks_of` with vector instructions. Without them, it and the functions below do nothing and return
+    /// false or `None`.
     fn unpack_fast(bytes: &[u8], width: u32, base: Self, out: &mut [MaybeUninit<Self>]) -> bool;
-    /// Appends one value for each bit of `which`: the next value from the first position of `values` for a 0,
-    /// from the second position for a 1. Returns the number of ones, or `None`, and does nothing, without
-    /// vector instructions. `values` must continue for eight values after the last one used.
+    /// For each bit of `which`, appends the next value from the first (0) or second (1) position of `values`.
+    /// Returns the number of ones. `values` must continue for eight values after the last one used.
     fn merge_fast(which: &[u8], values: &[Self], from: [usize; 2], out: &mut Vec<Self>) -> Option<usize>;
-    /// Replaces each code by the value with that index, using only the low bits of the code. Does nothing and
-    /// returns false unless there are few values, a power of two in number, and vector instructions.
+    /// Replaces each code by the value with that index, using only the code's low bits, if there are few
+    /// values, a power of two in number.
     fn look_up_fast(values: &[Self], codes: &mut [Self]) -> bool;
-    /// Appends the minimum and maximum of consecutive groups of keys with the sizes `counts`. Returns false,
-    /// and does nothing, without vector instructions.
+    /// Appends the minimum and maximum of consecutive groups of keys with the sizes `counts`.
     fn ends_fast(keys: &[Self], counts: &[u8], min: &mut Vec<u64>, max: &mut Vec<u64>) -> bool;
-    /// Appends the keys below a border to the first part and the others to the second, and one bit per key
-    /// for its part. Returns false, and does nothing, without vector instructions.
+    /// Divides keys at a border, and appends one bit per key for its part.
     fn split_fast(keys: &[Self], border: Self, which: &mut Vec<u8>, parts: &mut [Vec<Self>; 2]) -> bool;
 }
 
@@ -112,8 +109,8 @@ word!(
     u64, unpack_u64, merge_u64, |_, _| false, |_, _, _, _| false, |_, _, _, _| false
 );
 
-/// Compiles a function for wider vector instructions too, and uses them where the processor has them.
-/// Functions that it calls must be `inline(always)`.
+/// Also compiles a function for wider vector instructions, and uses them if available. Functions that it calls
+/// must be `inline(always)`.
 macro_rules! vectorised {
     ($(#[$about:meta])* $public:vis fn $name:ident$(<$($G:ident: $bound:path),+>)?(
         $($argument:ident: $type:ty),+
@@ -129,7 +126,7 @@ macro_rules! vectorised {
             }
             #[cfg(target_arch = "x86_64")]
             if $crate::bits::avx2::is_there() {
-                // SAFETY: the condition checks that the processor has the instructions.
+                // SAFETY: the condition checks for the instructions.
                 return unsafe { wide$(::<$($G),+>)?($($argument),+) };
             }
             plain$(::<$($G),+>)?($($argument),+)
@@ -138,7 +135,6 @@ macro_rules! vectorised {
 }
 pub(crate) use vectorised;
 
-/// Counts the set bits of a bitmap in a range of existing indices.
 pub(crate) fn ones(bitmap: &[u8], indices: Range<usize>) -> usize {
     match indices.len() {
         ..=64 => ones_of(bitmap, indices),
@@ -231,7 +227,7 @@ fn pack_blocks<const WIDTH: usize, W: Word>(blocks: &[[W; 8]], base: W, out: &mu
     }
 }
 
-/// One of the packed differences, which must be inside `bytes`.
+/// A packed difference, which must be inside `bytes`.
 pub fn value(bytes: &[u8], width: u32, index: usize) -> u64 {
     let (first, shift) = (index * width as usize / 8, index * width as usize % 8);
     let mut word = [0; 16];
@@ -243,8 +239,8 @@ pub fn value(bytes: &[u8], width: u32, index: usize) -> u64 {
 /// Unpacking a block reads at most this many bytes after it, and ignores them.
 const REACH: usize = 16;
 
-/// Appends `base` plus each of the values at `indices`. Returns `None`, and appends nothing, if `bytes` is
-/// too short or the width is invalid.
+/// Appends `base` plus each value at `indices`. Returns `None`, and appends nothing, if `bytes` is too short or
+/// the width is invalid.
 pub fn unpack<W: Word>(bytes: &[u8], width: u32, indices: Range<usize>, base: W, out: &mut Vec<W>) -> Option<()> {
     if packed_len(indices.end, width) > bytes.len() || width > W::BITS {
         return None;
@@ -267,7 +263,7 @@ pub fn unpack<W: Word>(bytes: &[u8], width: u32, indices: Range<usize>, base: W,
         return Some(());
     }
     let (before, blocks) = (out.len(), count.div_ceil(8));
-    // Whole blocks are written, and the surplus of the last one is removed.
+    // Whole blocks are written, and the surplus is removed.
     out.reserve(blocks * 8);
     let bytes = &bytes[first / 8 * width as usize..];
     let direct = (bytes.len().saturating_sub(REACH) / width as usize).min(blocks);
@@ -320,7 +316,6 @@ mod tests {
     use super::*;
     use proptest::prelude::*;
 
-    /// Checks unpacking whole and in part, with and without vector instructions, with bytes after them.
     fn check<W: Word + std::fmt::Debug>(values: &[u64], width: u32, base: u64, slack: usize, part: Range<usize>) {
         let mask = if width == 0 { 0 } else { u64::MAX >> (64 - width) };
         let most: u64 = W::MAX.into();

@@ -1,12 +1,9 @@
-//! Compact bounds of zones: minimum and maximum of the values per zone.
-//!
-//! All zones of a run share a scale that divides the keys between the smallest and the largest bound into
-//! steps. Bounds are rounded outwards to its steps, so that no value is excluded. Rounding a rounded bound
+//! Compact bounds of zones (FORMAT.md, Bounds), rounded outwards, so that no value is excluded. Rounding twice
 //! changes nothing.
 //!
-//! The keys of floats are far apart around zero, and the keys of infinities, NaN and placeholders such as
-//! -9999 are far from all others. A scale may therefore have steps of equal values, and a separate first and
-//! last step for outliers. The scale that separates the most bounds is chosen.
+//! The scale that separates the most bounds is chosen: with steps of equal keys or of equal values, because the
+//! keys of floats are far apart around zero, and perhaps with separate first and last steps for outliers such
+//! as NaN and -9999.
 
 use kubist_index::order::Keyed;
 
@@ -22,10 +19,9 @@ const GAIN_OF_CUT_ENDS: (usize, usize) = (2, 1);
 /// The fraction 1/`FAR_OFF` of all bounds at either end is tested for outliers.
 const FAR_OFF: usize = 32;
 
-/// The meaning of a column's keys for steps of equal values.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Values {
-    /// Numbers whose keys have the same distances as the numbers, or no numbers.
+    /// Numbers whose keys have the same distances, or no numbers.
     #[default]
     Keys,
     F32,
@@ -48,7 +44,6 @@ impl Values {
         }
     }
 
-    /// The smallest and the largest key of a finite number.
     fn finite(self) -> (u64, u64) {
         match self {
             Values::Keys => (0, u64::MAX),
@@ -71,12 +66,11 @@ enum Scale {
     },
 }
 
-/// The steps that bounds are rounded to.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Steps {
     base: u64,
     top: u64,
-    /// The scale covers the keys from `low` to `high`. Lower and higher keys have one step each.
+    /// The scale covers `low` to `high`; lower and higher keys have one step each.
     low: u64,
     high: u64,
     /// Maximum number of steps, and number of steps of the scale.
@@ -93,8 +87,7 @@ impl Steps {
         Steps { base, top, low: base, high: top, steps, inner: steps, scale: Scale::Keys { shift } }
     }
 
-    /// Returns steps between `low` and `high`, and one each for lower and higher keys, if there is such a
-    /// scale.
+    /// Steps between `low` and `high`, and one each for lower and higher keys, if such a scale exists.
     fn within(self, low: u64, high: u64, values: Values) -> Option<Steps> {
         if low < self.base || high > self.top || low >= high || self.steps < 4 {
             return None;
@@ -115,7 +108,6 @@ impl Steps {
         Some(Steps { low, high, inner, scale, ..self })
     }
 
-    /// The steps that separate the most of these bounds.
     pub fn fitted(bounds: &[u64], (base, top): (u64, u64), most_bits: u32, values: Values) -> Steps {
         let whole = Steps::between(base, top, most_bits);
         if whole.scale == (Scale::Keys { shift: 0 }) || most_bits > MOST_FITTED_BITS {
@@ -172,7 +164,7 @@ impl Steps {
         (key <= self.high).then_some(key)
     }
 
-    /// Calls `put` with every bound's step. Writers wait for this, so the kind of scale is tested once.
+    /// For speed, the kind of scale is tested once.
     #[inline(always)]
     fn each_step(&self, bounds: &[u64], put: impl FnMut(u64)) {
         match self.scale {
@@ -186,7 +178,7 @@ impl Steps {
         }
     }
 
-    /// The steps of a scale of equal values. Values are rounded by at most this fraction of the largest.
+    /// The steps of a scale of equal values, which are rounded by at most this fraction of the largest.
     #[inline(always)]
     fn each_even(
         &self,
@@ -276,7 +268,6 @@ impl Steps {
         }
     }
 
-    /// The stored bounds of a zone.
     pub fn rounded(self, min: u64, max: u64) -> (u64, u64) {
         (self.low(self.step_of(min)), self.high(self.step_of(max)))
     }
@@ -296,7 +287,7 @@ impl Steps {
         [below, above].into_iter().filter(|far| *far > 0).for_each(|far| put_number(far, out));
     }
 
-    /// Reads the steps. Bounds follow, unless all are equal.
+    /// Reads the steps; bounds follow, unless all are equal.
     ///
     /// # Errors
     ///
@@ -341,7 +332,6 @@ bits::vectorised! {
 }
 
 bits::vectorised! {
-    /// Returns the lower step per zone, and the number of steps to the upper one.
     fn lows_and_spans(steps: &Steps, bounds: &[u64]) -> [Vec<u64>; 2] {
         let mut of_bounds = Vec::with_capacity(bounds.len());
         steps.each_step(bounds, |step| of_bounds.push(step));
@@ -351,7 +341,7 @@ bits::vectorised! {
     }
 }
 
-/// Appends the lower and the upper bound of each zone. No bound is outside the ends of the steps.
+/// Appends the lower and upper bound of each zone, all within the steps.
 pub fn put(bounds: &[u64], steps: Steps, out: &mut Vec<u8>) {
     steps.put(out);
     if steps.base == steps.top {
@@ -381,7 +371,7 @@ pub fn skip(reader: &mut Reader<'_>, zones: usize, most_bits: u32) -> Result<(),
     Ok(())
 }
 
-/// Reads the lower and the upper bounds of `zones` zones.
+/// Reads the lower and upper bounds of `zones` zones.
 ///
 /// # Errors
 ///
@@ -425,7 +415,6 @@ bits::vectorised! {
 }
 
 bits::vectorised! {
-    /// The same for plain steps of equal floats.
     fn of_even_floats(low: &mut [u64], high: &mut [u64], steps: &Steps, first: f64, width: f64) {
         let key = |step: u64| u64::from(((first + width * f64::from(step as u32)) as f32).key());
         let most = steps.inner;

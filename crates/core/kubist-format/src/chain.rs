@@ -1,21 +1,16 @@
-//! Hash chains of entries, which distinguish histories of a table.
-//!
-//! A table has one chain for each writer's log, one for its rewrites and one for its alterations. An entry
-//! contains the value of its chain before it, and the value after it is the hash of the entry's bytes. So
-//! entries with the same value have the same history, back to the table's id. A random number in each commit
-//! distinguishes histories of equal length.
+//! Hash chains of entries (FORMAT.md, Chains), which distinguish histories of a table: entries with the same
+//! value have the same history, back to the table's id.
 
 use std::fmt;
 
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 use xxhash_rust::xxh3::xxh3_128;
 
-/// The value of a chain at one position.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub struct Chain(pub u128);
 
 impl Chain {
-    /// The value before the first entry of a writer's log. `table` is the table's id.
+    /// `table` is the table's id.
     pub fn of_log(table: &str, writer: &str) -> Chain {
         Chain::of_parts("log", table, writer)
     }
@@ -28,7 +23,7 @@ impl Chain {
         Chain::of_parts("alterations", table, "")
     }
 
-    /// The value after an entry, which contains the value before it.
+    /// The value after an entry, whose bytes contain the value before it.
     pub fn behind(entry: &[u8]) -> Chain {
         Chain(xxh3_128(entry))
     }

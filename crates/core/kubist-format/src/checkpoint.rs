@@ -30,11 +30,9 @@ pub struct Leaf {
 
 const LEAST_LEAF_BYTES: usize = 45;
 
-/// The head of a checkpoint, and the bytes after it.
-///
 /// # Errors
 ///
-/// [`EntryError::Bad`] if the bytes are invalid, [`EntryError::Newer`] if a newer version wrote them.
+/// [`EntryError`] if the bytes are invalid or from a newer version.
 pub fn split(bytes: &[u8]) -> std::result::Result<(Head, &[u8]), EntryError> {
     let mut reader = Reader::new(bytes);
     let length = reader.u32()? as usize;
@@ -42,14 +40,12 @@ pub fn split(bytes: &[u8]) -> std::result::Result<(Head, &[u8]), EntryError> {
     Ok((serde_json::from_slice(head).map_err(|error| EntryError::Bad(error.to_string()))?, reader.rest()))
 }
 
-/// The runs of a checkpoint, or the locations of their pages.
 pub enum Body<'a> {
     Runs(&'a [u8]),
-    /// The pages per level, oldest level first, and removed runs on them.
+    /// The pages per level, oldest first, and removed runs on them.
     Pages(Vec<Leaf>, Vec<RunId>),
 }
 
-/// Encodes the list of pages, level by level, and the removed runs on them.
 pub fn encode_leaves(leaves: &[Leaf], removed: &[RunId], forest: &Forest) -> Vec<u8> {
     let mut grids: Vec<u32> = leaves.iter().map(|leaf| leaf.summary.grid).filter(|grid| *grid > 0).collect();
     grids.sort_unstable();
@@ -67,11 +63,9 @@ pub fn levels(leaves: &[Leaf]) -> impl Iterator<Item = &[Leaf]> {
     leaves.chunk_by(|one, next| one.segment == next.segment)
 }
 
-/// Decodes the bytes after the head of a checkpoint.
-///
 /// # Errors
 ///
-/// [`EntryError::Bad`] if the bytes are invalid, [`EntryError::Newer`] if a newer version wrote them.
+/// [`EntryError`] if the bytes are invalid or from a newer version.
 pub fn decode_body<'a>(body: &'a [u8], forest: &mut Forest) -> Result<Body<'a>, EntryError> {
     let Some((list, removed)) = entry::decode_pages(body, forest)? else { return Ok(Body::Runs(body)) };
     let (mut reader, mut leaves) = (Reader::new(list), Vec::new());

@@ -8,12 +8,11 @@ use kubist_types::error::{Error, Result};
 
 const MOST_BYTES: usize = 1 << 20;
 
-/// Returns the column type for an input type, if it is supported. Dictionaries get 32-bit keys, because a
-/// batch of a result may have more distinct values than any written batch.
+/// `None` if the type is not supported. Dictionaries get 32-bit keys, because a result may have more values
+/// than any written batch.
 pub fn user_type(data_type: &DataType) -> Option<DataType> {
     use DataType::*;
     match data_type {
-        // Types with invalid parameters.
         odd if !kubist_ipc::is_plain(odd) => None,
         Boolean
         | Int8
@@ -46,7 +45,6 @@ pub fn user_type(data_type: &DataType) -> Option<DataType> {
         | Decimal128(_, _)
         | Decimal256(_, _) => Some(data_type.clone()),
         Dictionary(_, values) if !matches!(values.as_ref(), Dictionary(_, _)) => {
-            // arrow-cast can pack dictionaries with these value types.
             let packs = values.is_integer()
                 || matches!(
                     values.as_ref(),
@@ -70,7 +68,6 @@ pub fn user_type(data_type: &DataType) -> Option<DataType> {
     }
 }
 
-/// The plain type with the same values.
 pub fn stored_type(data_type: &DataType) -> DataType {
     match data_type {
         DataType::Dictionary(_, values) => stored_type(values),
@@ -84,7 +81,7 @@ pub fn stored_type(data_type: &DataType) -> DataType {
 ///
 /// # Errors
 ///
-/// `Invalid` names the column, the row and the length. `first_row` is the number of the first row.
+/// `Invalid` names the column, the row (counted from `first_row`) and the length.
 pub fn check_lengths(name: &str, array: &ArrayRef, first_row: usize) -> Result<()> {
     let length: Box<dyn Fn(usize) -> usize> = match array.data_type() {
         DataType::Utf8 => Box::new(|row| array.as_string::<i32>().value_length(row) as usize),

@@ -1,7 +1,6 @@
 //! Decoding: appends selected rows of selected zones to an array.
 //!
-//! A column builder takes one chunk at a time and appends whole zones or single rows. Bytes come from
-//! storage, so every length is checked before use.
+//! Bytes come from storage, so every length is checked before use.
 
 mod coded;
 mod opaque;
@@ -30,7 +29,7 @@ use crate::zone_map::{ZONES_PER_PAGE, ZoneMap};
 use coded::CodedColumn;
 use opaque::OpaqueColumn;
 
-/// Consecutive zones of a page with all rows, or one zone with some of its rows.
+/// Consecutive zones of a page with all rows, or one zone with some rows.
 #[derive(Clone, Debug)]
 pub struct Pick {
     pub zones: Range<usize>,
@@ -54,7 +53,6 @@ impl Pick {
     }
 }
 
-/// Adds a zone with all its rows after all others.
 #[inline]
 pub fn pick_zone(picks: &mut Vec<Pick>, zone: usize) {
     match picks.last_mut() {
@@ -63,7 +61,6 @@ pub fn pick_zone(picks: &mut Vec<Pick>, zone: usize) {
     }
 }
 
-/// Converts ascending picks of a page to spans.
 pub fn spans(map: &ZoneMap, page: usize, picks: &[Pick], spans: &mut Vec<Span>) {
     spans.clear();
     let (mut next, mut first) = (map.page_zones(page).start, 0);
@@ -85,19 +82,13 @@ pub fn spans(map: &ZoneMap, page: usize, picks: &[Pick], spans: &mut Vec<Span>) 
 }
 
 pub trait Column: Send {
-    /// Appends rows of a page.
-    ///
     /// # Errors
     ///
     /// A description of the invalid bytes.
     fn append(&mut self, page: &PageColumn<'_>, spans: &[Span]) -> Result<(), String>;
-    /// Appends rows of a page that is already decoded.
     fn append_decoded(&mut self, page: &DecodedPage, spans: &[Span]);
-    /// Appends the first value of an array of the column's type `count` times, for rows of a run that lacks
-    /// the column.
+    /// Appends the first value of an array `count` times, for rows of a run without the column.
     fn repeat(&mut self, value: &dyn Array, count: usize);
-    /// The appended rows as an array.
-    ///
     /// # Errors
     ///
     /// A description of the invalid bytes.
@@ -106,7 +97,7 @@ pub trait Column: Send {
     fn kept(self: Box<Self>) -> Option<DecodedPage>;
 }
 
-/// An empty builder for a stored type, with memory for about `rows` rows.
+/// An empty builder with memory for about `rows` rows.
 pub fn column(data_type: &DataType, rows: usize) -> Box<dyn Column> {
     with_exact_primitive!(data_type, T => return packed::<T>(data_type, rows), _ => {});
     match data_type {
@@ -120,7 +111,7 @@ pub fn column(data_type: &DataType, rows: usize) -> Box<dyn Column> {
     }
 }
 
-/// As [`column`], but a column of texts with few different values becomes an array of `i32` codes in a dictionary.
+/// A column of texts with few different values becomes an array of `i32` codes in a dictionary.
 pub fn coded_column(data_type: &DataType, rows: usize) -> Box<dyn Column> {
     match varies_in_length(data_type) {
         true => Box::new(CodedColumn::new(data_type, rows)),
@@ -128,7 +119,7 @@ pub fn coded_column(data_type: &DataType, rows: usize) -> Box<dyn Column> {
     }
 }
 
-/// A decoded page; `None` for types that decode as fast as they are copied.
+/// `None` for types that decode as fast as they are copied.
 ///
 /// # Errors
 ///
@@ -189,13 +180,10 @@ impl Validity {
 
 #[derive(Clone, Copy)]
 struct Lacking<W> {
-    /// Number of low bits that the stored keys omit.
     shift: u32,
-    /// If set, keys are integers and the values are multiples of a power of two.
     steps: Option<Steps<W>>,
 }
 
-/// Appends keys of rows, and their validity.
 fn append_keys<W: Word>(
     page: &PageColumn<'_>,
     spans: &[Span],
@@ -217,7 +205,6 @@ fn no_steps(data_type: &DataType) -> String {
 }
 
 bits::vectorised! {
-    /// Converts keys without their lowest bits to the bits of their values.
     fn bits_of_values<N: Keyed, W: Word>(words: &mut [W], shift: u32, steps: Option<Steps<W>>) {
         match (steps, shift) {
             (Some(steps), _) => multiples::floats(words, shift, steps),
@@ -290,7 +277,6 @@ where
     fn finish(self: Box<Self>) -> Result<ArrayRef, String> {
         let values = match size_of::<W>() == size_of::<T::Native>() {
             true => Buffer::from_vec(self.words),
-            // Keeps every word's low bytes.
             false => {
                 // Arrow buffers are aligned for any type, also if empty, but the bytes of a vector are not.
                 let width = size_of::<T::Native>();

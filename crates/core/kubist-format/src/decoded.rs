@@ -2,7 +2,7 @@
 
 use arrow_buffer::Buffer;
 
-/// A decoded page in few memory blocks, because each pointer to follow would be a cache miss for every use.
+/// Few memory blocks, because each pointer to follow would be a cache miss.
 #[derive(Debug, PartialEq)]
 pub struct DecodedPage {
     /// Words of 32 or 64 bits, or one bit each, as column builders use them.
@@ -12,7 +12,6 @@ pub struct DecodedPage {
 }
 
 impl DecodedPage {
-    /// A page of values as column builders use them, with their validity.
     pub fn new(values: Buffer, valid: Option<Box<[u8]>>) -> DecodedPage {
         DecodedPage { values, valid }
     }

@@ -1,7 +1,7 @@
 //! One value as an array of one row: the default of an added column.
 //!
-//! A default must be exact, because a rounded value would appear in every old row. A value that the column's
-//! type cannot represent is refused. Only a float may be rounded to the column's precision.
+//! A default must be exact, because a rounded value would appear in every old row. Only a float may be rounded
+//! to the column's precision.
 
 use std::sync::Arc;
 
@@ -14,11 +14,9 @@ use arrow_schema::{DataType, TimeUnit};
 
 use kubist_types::options::Value;
 
-/// An array with one value of a stored type.
-///
 /// # Errors
 ///
-/// The reason why the type cannot represent the value.
+/// Why the type cannot represent the value.
 pub fn one_value(value: &Value, data_type: &DataType) -> Result<ArrayRef, String> {
     use DataType::*;
     let no = || Err(format!("that is not a value of the type {data_type}"));
@@ -69,8 +67,7 @@ pub fn one_value(value: &Value, data_type: &DataType) -> Result<ArrayRef, String
     if overflows || array.is_null(0) || is_rounded(value, &source, &array) { no() } else { Ok(array) }
 }
 
-/// Returns whether the array has less information than its source, compared in a type that is wide enough for
-/// both.
+/// Compares in a type wide enough for both.
 fn is_rounded(value: &Value, source: &ArrayRef, array: &ArrayRef) -> bool {
     use DataType::*;
     let wide = match (value, array.data_type()) {

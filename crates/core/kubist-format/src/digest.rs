@@ -1,10 +1,6 @@
-//! The digest of a level of pages. With it, queries for a minimum or maximum, for nulls, or for a value in a
-//! secondary index read only some pages.
-//!
-//! The digest follows the last page of a level in the level's segment, and no entry refers to it. If it is
-//! damaged, the pages are read instead. It contains a page in which each run stands for all primary runs of
-//! one page (`Abstracts`), and, for each lookup, the page of each run that it covers (`Places`). Both include
-//! runs that were removed after they were written.
+//! The digest of a level of pages (FORMAT.md, Digest), with which queries for a minimum or maximum, for nulls,
+//! or for a value in a secondary index read only some pages. If it is damaged, the pages are read instead. It
+//! includes runs that were removed later.
 
 use std::collections::BTreeMap;
 use std::ops::Range;
@@ -28,7 +24,7 @@ const MAGIC: u32 = u32::from_le_bytes(*b"KDG1");
 pub const HEAD_BYTES: u64 = 16;
 /// Runs whose page numbers are read together: 4 KiB.
 const BLOCK: u32 = 1024;
-/// With more lookups, more runs of lookups, or more runs without a lookup, there are no places.
+/// With more lookups, runs of lookups, or runs without a lookup, there are no places.
 const MOST_LOOKUPS: usize = 1 << 14;
 const MOST_COVERED: u64 = 1 << 24;
 const MOST_OTHERS: usize = 1 << 16;
@@ -40,8 +36,6 @@ pub struct Head {
 }
 
 impl Head {
-    /// Decodes the head.
-    ///
     /// # Errors
     ///
     /// [`EntryError::Bad`] if the bytes are invalid.
@@ -54,21 +48,19 @@ impl Head {
         }
     }
 
-    /// The location of the abstracts, from the beginning of the digest.
+    /// From the beginning of the digest.
     pub fn abstracts(&self) -> Range<u64> {
         HEAD_BYTES..HEAD_BYTES + self.abstracts as u64
     }
 
-    /// The location of the list of places; empty if there is none. Its blocks follow, to the end of the
-    /// segment.
+    /// Empty if there is no list of places. Its blocks follow, to the end of the segment.
     pub fn places(&self) -> Range<u64> {
         let begin = self.abstracts().end;
         begin..begin + self.places as u64
     }
 }
 
-/// Returns one run for each page that stands for its primary runs, with the same number of rows and the same
-/// bounds.
+/// One run for each page, with the number of rows and the bounds of its primary runs.
 ///
 /// # Errors
 ///
@@ -89,7 +81,6 @@ pub fn decode_abstracts(
 #[derive(Debug, PartialEq)]
 pub struct Places {
     pub lookups: Vec<OfLookup>,
-    /// Runs without a lookup, each with its page.
     pub others: Vec<(RunId, u32)>,
 }
 
@@ -97,14 +88,11 @@ pub struct Places {
 pub struct OfLookup {
     pub first: RunId,
     pub lookup: Arc<Lookup>,
-    /// Number of its runs on pages of the level.
     pub runs: u32,
     offset: u64,
 }
 
 impl Places {
-    /// Decodes the list.
-    ///
     /// # Errors
     ///
     /// [`EntryError::Bad`] if the bytes are invalid.
@@ -138,12 +126,12 @@ impl OfLookup {
         self.lookup.runs.div_ceil(BLOCK)
     }
 
-    /// The block with the page of a run, by the run's index in the lookup.
+    /// `index` is the run's index in the lookup.
     pub fn block_of(index: u32) -> u32 {
         index / BLOCK
     }
 
-    /// The location of a block, from the end of the list of places.
+    /// From the end of the list of places.
     pub fn place(&self, block: u32) -> Range<u64> {
         let begin = self.offset + block as u64 * (4 + 4 * BLOCK as u64);
         begin..begin + 4 + 4 * self.runs_of(block).len() as u64
@@ -153,8 +141,6 @@ impl OfLookup {
         block * BLOCK..(block + 1).saturating_mul(BLOCK).min(self.lookup.runs)
     }
 
-    /// Decodes a block.
-    ///
     /// # Errors
     ///
     /// [`EntryError::Bad`] if the bytes are invalid.
@@ -168,13 +154,13 @@ impl OfLookup {
 }
 
 pub struct PlacesBlock {
-    /// The runs of the block, by their index in the lookup.
+    /// Indices in the lookup.
     pub runs: Range<u32>,
     bytes: Bytes,
 }
 
 impl PlacesBlock {
-    /// The page of a run; `None` if no page of the level has it.
+    /// `None` if no page of the level has the run.
     pub fn page(&self, index: u32) -> Option<u32> {
         let at = 4 + 4 * index.checked_sub(self.runs.start)? as usize;
         let page = self.bytes.get(at..at + 4)?.try_into().ok()?;
@@ -186,7 +172,6 @@ fn blocks_bytes(runs: u32) -> u64 {
     4 * (runs as u64 + runs.div_ceil(BLOCK) as u64)
 }
 
-/// Builds the digest of pages while they are written.
 #[derive(Default)]
 pub struct Digest {
     abstracts: Vec<Arc<Run<Location>>>,
@@ -229,7 +214,7 @@ impl Digest {
         }
     }
 
-    /// Encodes the abstracts of the added pages. Called once.
+    /// Encodes the abstracts of the added pages; called once.
     pub fn encode_abstracts(&mut self, forest: &Forest) -> Vec<u8> {
         let mut runs = std::mem::take(&mut self.abstracts);
         let around = std::mem::take(&mut self.around).finish();
@@ -239,7 +224,7 @@ impl Digest {
         encode_page(Page { runs, cutoffs: Vec::new() }, forest)
     }
 
-    /// The parts of the digest, which are stored in this order.
+    /// The parts of the digest, in their stored order.
     pub fn encode(mut self, forest: &Forest) -> [Vec<u8>; 4] {
         let abstracts = self.encode_abstracts(forest);
         let (places, blocks) = self.encode_places();
@@ -250,8 +235,7 @@ impl Digest {
         [out, abstracts, places, blocks]
     }
 
-    /// Returns the list of places and its blocks. Both are empty if no run has a lookup, or if a limit is
-    /// exceeded.
+    /// Both are empty if no run has a lookup or a limit is exceeded.
     pub fn encode_places(&self) -> (Vec<u8>, Vec<u8>) {
         let has_none = self.lookups.is_empty() && !self.others.is_empty();
         if has_none || self.has_too_many {
@@ -277,7 +261,6 @@ impl Digest {
     }
 }
 
-/// A run that stands for the primary runs of a page, without ranges.
 fn abstract_of(page: &Page, number: u32) -> Run<Location> {
     let (mut low, mut high) = ([u32::MAX; MAX_DIMENSIONS], [0; MAX_DIMENSIONS]);
     let (mut rows, mut priorities) = (0, (u64::MAX, 0));

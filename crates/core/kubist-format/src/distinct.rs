@@ -2,7 +2,6 @@
 
 use std::collections::HashMap;
 
-/// Slots of the table of recent values.
 const SLOTS: usize = 256;
 
 #[derive(Default)]
@@ -18,7 +17,7 @@ impl Distinct {
         &self.values
     }
 
-    /// The number of a value, which is added if it is new.
+    /// The number of a value, added if it is new.
     #[inline]
     pub fn number(&mut self, value: &[u8]) -> u32 {
         let mut first = [0; 8];

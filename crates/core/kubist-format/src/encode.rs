@@ -1,7 +1,6 @@
 //! Encoding of columns: the rows of a run in the run's order, zone by zone, page by page.
 //!
-//! A type with an exact order key is stored as its keys ([`numbers`]), every other type as its bytes
-//! ([`opaque`]).
+//! A type with an exact order key is stored as its keys ([`numbers`]), others as their bytes ([`opaque`]).
 
 mod opaque;
 
@@ -26,8 +25,8 @@ use crate::zone_map::{ColumnZones, MOST_PAGE_ROWS, ZONES_PER_PAGE};
 pub struct RunEncoding {
     pub compression: Compression,
     pub strata: Strata,
-    /// For stored columns with an error bound: the exponent of the step (base 2) of which most values are
-    /// multiples.
+    /// For stored columns with an error bound: the exponent (base 2) of the step whose multiples most values
+    /// are.
     pub steps: BTreeMap<usize, i32>,
 }
 
@@ -37,21 +36,18 @@ impl RunEncoding {
     }
 }
 
-/// Options for encoding one column; see [`RunEncoding`].
 #[derive(Clone, Copy, Debug, Default)]
 pub struct ColumnEncoding {
     pub compression: Compression,
     pub step: Option<i32>,
 }
 
-/// The chunks of a column, one for each page, and its zones.
 pub struct EncodedColumn {
     pub chunks: Vec<Vec<u8>>,
     pub zones: ColumnZones,
 }
 
-/// Encodes `array[order[..]]`. `zones` are the numbers of rows per zone, in order, and add up to the
-/// length of `order`.
+/// Encodes `array[order[..]]`. `zones` are the numbers of rows per zone and add up to the length of `order`.
 pub fn encode_column(array: &dyn Array, order: &[u32], zones: &[u8], how: ColumnEncoding) -> EncodedColumn {
     let rows = Rows { array, order, zones, how };
     with_exact_primitive!(array.data_type(), T => return encode_primitive::<T>(&rows), _ => {});
@@ -84,7 +80,7 @@ where
 }
 
 bits::vectorised! {
-    /// Appends keys of rows. Values are gathered first, so that several keys are computed at once.
+    /// Values are gathered first, so that several keys are computed at once.
     fn put_keys<T: Keyed, W: Word>(values: &[T], rows: &[u32], gathered: &mut Vec<T>, keys: &mut Vec<W>) {
         let last = rows.iter().fold(0, |last, row| last.max(*row));
         assert!(rows.is_empty() || (last as usize) < values.len(), "row {last} of {}", values.len());
@@ -115,7 +111,6 @@ fn sign_of(data_type: &DataType) -> Option<u32> {
     }
 }
 
-/// Encodes a column of exact keys. `put_keys` appends keys of rows.
 fn encode_packed<W: Word>(of: &Rows<'_>, mut put_keys: impl FnMut(&[u32], &mut Vec<W>)) -> EncodedColumn {
     let Rows { array, order, zones, how } = *of;
     let sign = sign_of(array.data_type());
@@ -133,7 +128,6 @@ fn encode_packed<W: Word>(of: &Rows<'_>, mut put_keys: impl FnMut(&[u32], &mut V
             nulls.null_count() == nulls.len() || rows.iter().all(|row| nulls.is_null(*row as usize))
         };
         if nulls.is_some_and(is_null) {
-            // The common case for sparse columns: the whole page is null.
             out.zones.min.resize(out.zones.min.len() + page.len(), 0);
             out.zones.max.resize(out.zones.max.len() + page.len(), 0);
             out.zones.nulls.extend_from_slice(page);
@@ -163,7 +157,6 @@ fn encode_packed<W: Word>(of: &Rows<'_>, mut put_keys: impl FnMut(&[u32], &mut V
     out
 }
 
-/// Appends the zones of a page without nulls.
 fn put_zones<W: Word>(keys: &[W], page: &[u8], zones: &mut ColumnZones) {
     if !W::ends_fast(keys, page, &mut zones.min, &mut zones.max) {
         let mut rest = keys;
@@ -183,8 +176,8 @@ bits::vectorised! {
     }
 }
 
-/// Appends the zones of a page with nulls; `valid` marks the other rows. Returns the number of nulls, and the
-/// minimum and maximum of the other keys (0 and 0 if all are null).
+/// `valid` marks the rows that are not null. Returns the number of nulls, and the minimum and maximum of the
+/// other keys (0 and 0 if all are null).
 fn put_zones_with_nulls<W: Word>(keys: &[W], valid: &[bool], page: &[u8], zones: &mut ColumnZones) -> (usize, (W, W)) {
     let (mut first, mut null_count, mut ends) = (0, 0, None);
     for count in page {

@@ -1,8 +1,4 @@
 //! The binary form of log entries and of pages of checkpoints.
-//!
-//! A commit entry lists the runs that it adds, with the data that a planner needs and the location of their
-//! bytes, and restates cutoffs. A reader skips sections with unknown odd tags, and refuses the entry if an
-//! unknown tag is even.
 
 mod live;
 
@@ -24,15 +20,15 @@ use crate::ranges;
 use crate::wire::{Reader, Short, put_text};
 pub use live::{Page, decode_live, decode_page, decode_pages, encode_live, encode_page, encode_pages, runs_of_page};
 
-/// One entry of a writer's log: the runs that a commit adds, with the data that a planner needs and the
-/// location of their bytes, and restated cutoffs.
+/// One entry of a writer's log: the runs of a commit, with the planner's data and the location of their bytes,
+/// and restated cutoffs.
 #[derive(Clone, Debug, PartialEq)]
 pub struct CommitEntry {
     pub sequence: u64,
     pub rows: u64,
     /// `None` until the writer appends the entry to its log.
     pub link: Option<Link>,
-    /// A commit with the same token is a retry of the same commit.
+    /// A commit with the same token is a retry.
     pub token: Option<String>,
     pub step: Option<StepMark>,
     /// For copied rows: the number of rows per original step.
@@ -42,13 +38,12 @@ pub struct CommitEntry {
     pub commit: Commit<Location>,
 }
 
-/// The position of a commit in the history of its table.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Link {
     pub previous: Chain,
     /// A random number, which distinguishes commits of two copies of a table.
     pub salt: u64,
-    /// Number of alterations that the writer knew. Readers report if one is missing later.
+    /// Number of alterations that the writer knew, so that readers can report one that is missing later.
     pub alterations: u64,
 }
 
@@ -59,7 +54,6 @@ pub struct StepMark {
     pub abandoned: bool,
 }
 
-/// One entry of the rewrite log.
 #[derive(Clone, Debug, PartialEq)]
 pub struct RewriteEntry {
     pub previous: Chain,
@@ -70,12 +64,12 @@ pub struct RewriteEntry {
     pub unix_ms: u64,
 }
 
-/// The first byte of a commit entry. Its number and its rows follow.
+/// The first byte of a commit entry, before its number and rows.
 pub const COMMIT: u8 = 1;
 const REWRITE: u8 = 2;
 
-/// Tags of sections. A reader skips sections with unknown odd tags, and refuses the entry if an unknown tag
-/// is even.
+/// Tags of sections. A reader skips sections with unknown odd tags, and refuses the entry if an unknown tag is
+/// even.
 mod section {
     pub const END: u16 = 0;
     pub const LOOKUPS: u16 = 1;
@@ -106,8 +100,7 @@ fn put_section(tag: u16, body: &[u8], out: &mut Vec<u8>) {
     out.extend_from_slice(body);
 }
 
-/// Lists the grids of an entry's cubes, except the first grid, with their numbers of dimensions, so that an
-/// entry can be read alone.
+/// Lists the grids of an entry's cubes, except the first, so that an entry can be read alone.
 fn put_grids(cubes: impl Iterator<Item = CubeId>, forest: &Forest, out: &mut Vec<u8>) {
     let mut grids: Vec<u32> = cubes.map(CubeId::grid).filter(|grid| *grid > 0).collect();
     grids.sort_unstable();
@@ -141,7 +134,6 @@ fn learn_grids(body: &[u8], forest: &mut Forest) -> Result<(), EntryError> {
     Ok(())
 }
 
-/// Returns the sections of an entry, and adds its grids to the forest.
 fn sections_of<'a>(reader: &mut Reader<'a>, forest: &mut Forest) -> Result<Vec<(u16, &'a [u8])>, EntryError> {
     let (grids, others): (Vec<_>, Vec<_>) = sections(reader)?.into_iter().partition(|(tag, _)| *tag == section::GRIDS);
     grids.into_iter().try_for_each(|(_, body)| learn_grids(body, forest))?;
@@ -154,7 +146,6 @@ fn put_commit(runs: &[Arc<Run<Location>>], cutoffs: &[(CubeId, Threshold)], fore
     put_cutoffs(cutoffs, out);
 }
 
-/// Reads a section of runs or cutoffs; returns `false` for other sections.
 fn take_commit(tag: u16, body: &[u8], forest: &Forest, commit: &mut Commit<Location>) -> Result<bool, EntryError> {
     match tag {
         section::RUNS => commit.runs = some_runs(body, forest, |_| true)?.runs,
@@ -346,7 +337,7 @@ impl CommitEntry {
 
     /// # Errors
     ///
-    /// [`EntryError::Bad`] if the bytes are invalid, [`EntryError::Newer`] if a newer version wrote them.
+    /// [`EntryError`] if the bytes are invalid or from a newer version.
     pub fn decode(bytes: &[u8], forest: &mut Forest) -> Result<CommitEntry, EntryError> {
         let mut reader = Reader::new(bytes);
         match reader.u8()? {
@@ -407,7 +398,7 @@ impl RewriteEntry {
 
     /// # Errors
     ///
-    /// [`EntryError::Bad`] if the bytes are invalid, [`EntryError::Newer`] if a newer version wrote them.
+    /// [`EntryError`] if the bytes are invalid or from a newer version.
     pub fn decode(bytes: &[u8], forest: &mut Forest) -> Result<RewriteEntry, EntryError> {
         let mut reader = Reader::new(bytes);
         match reader.u8()? {
@@ -499,7 +490,6 @@ fn put_steps(runs: &[Arc<Run<Location>>], out: &mut Vec<u8>) {
 
 fn set_steps(body: &[u8], runs: &mut [Arc<Run<Location>>]) -> Result<(), EntryError> {
     let mut reader = Reader::new(body);
-    // Neighbouring runs mostly share their origin.
     let mut last: Option<Arc<Origin>> = None;
     while !reader.is_empty() {
         let (index, step) = (reader.u32()? as usize, Some(reader.u64()? as i64));
@@ -602,7 +592,6 @@ mod tests {
             let error = thinned_steps(&thinned_body(&[(7, wrong)])).unwrap_err();
             assert!(matches!(&error, EntryError::Bad(said) if said.contains(word)), "{error:?}");
         }
-        // Damaged numbers must not overflow.
         let most = Thinned { rows: u64::MAX, ..thinned.clone() };
         assert_eq!(most.join(&thinned).rows, u64::MAX);
     }

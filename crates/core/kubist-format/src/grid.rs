@@ -4,14 +4,13 @@ use kubist_index::grid::Scale;
 
 use crate::error::EntryError;
 
-/// Encodes one scale per dimension as JSON.
 pub fn encode_grid(scales: &[Scale]) -> Vec<u8> {
     serde_json::to_vec_pretty(scales).expect("scales are plain data")
 }
 
 /// # Errors
 ///
-/// [`EntryError::Bad`] if the bytes are invalid, [`EntryError::Newer`] if a newer version wrote them.
+/// [`EntryError`] if the bytes are invalid or from a newer version.
 pub fn decode_grid(bytes: &[u8], dimensions: usize) -> Result<Vec<Scale>, EntryError> {
     let scales: Vec<Scale> = serde_json::from_slice(bytes).map_err(|error| EntryError::Bad(error.to_string()))?;
     if scales.len() != dimensions {

@@ -1,4 +1,4 @@
-//! The `table` object: properties of a table that are fixed at creation.
+//! The `table` object.
 
 use std::collections::BTreeMap;
 
@@ -15,7 +15,7 @@ use serde::{Deserialize, Serialize};
 use crate::error::EntryError;
 use crate::wire::{MOST_STREAM_BYTES, Reader};
 
-/// The format version of new tables. Tables of a higher version are refused.
+/// The format version of new tables; tables of a higher version are refused.
 pub const FORMAT_VERSION: u32 = 1;
 
 /// Properties of a table that are fixed at creation.
@@ -31,20 +31,18 @@ pub struct Header {
     pub id: String,
     /// The records that the optimizer copies to deeper cubes.
     pub replication: Replication,
-    /// Compression level, unless an alteration changes it.
+    /// Unless an alteration changes it.
     pub compression: Compression,
-    /// Where the strata of runs end, unless an alteration changes it.
     #[serde(default, skip_serializing_if = "Strata::is_default")]
     pub strata: Strata,
-    /// How likely each row is in a sample.
     #[serde(default, skip_serializing_if = "Sampling::is_uniform")]
     pub sampling: Sampling,
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub lookup: Vec<String>,
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub accuracy: BTreeMap<String, Accuracy>,
-    /// A prefix for the writers' names that replace a missing identity. A copy of a table has its own prefix,
-    /// so that its new rows get other priorities than copied rows.
+    /// A prefix for writers' names where they replace a missing identity. Each copy has its own, so that its
+    /// new rows get other priorities than its copied rows.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub writer_tag: String,
     #[serde(default, skip_serializing_if = "Metadata::is_empty")]
@@ -56,11 +54,11 @@ pub struct HeaderDimension {
     pub column: String,
     /// "linear" or "quantile".
     pub scale: String,
-    /// The domain, if given at creation; otherwise it is learned from the first commit.
+    /// If given at creation; otherwise learned from the first commit.
     pub domain: Option<(f64, f64)>,
 }
 
-/// Encodes the length of the JSON header, the header, and the schema as an Arrow IPC stream without batches.
+/// Encodes the length of the JSON header, the header, and the schema as an Arrow IPC stream.
 ///
 /// # Errors
 ///
@@ -76,7 +74,7 @@ pub fn encode_header(header: &Header, schema: &Schema) -> Result<Vec<u8>, arrow_
 
 /// # Errors
 ///
-/// [`EntryError::Bad`] if the bytes are invalid, [`EntryError::Newer`] if a newer version wrote them.
+/// [`EntryError`] if the bytes are invalid or from a newer version.
 pub fn decode_header(bytes: &[u8]) -> Result<(Header, Schema), EntryError> {
     let mut reader = Reader::new(bytes);
     let length = reader.u32()? as usize;

@@ -1,8 +1,7 @@
 //! The history of a table: commits, rows, tokens and steps.
 //!
-//! A step is complete when every declared writer has committed or abandoned it, or, without a declaration,
-//! when it is committed. Other writers can be declared for the steps after one, because a simulation may
-//! continue from a checkpoint with another number of processes. Retracting a step removes its commits and
+//! A step is complete when every declared writer has committed or abandoned it, or, without a declaration, when
+//! it is committed. Other writers can be declared for later steps. Retracting a step removes its commits and
 //! their tokens, so that a restarted solver can commit them again.
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -18,15 +17,15 @@ use crate::entry::{CommitEntry, StepMark};
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
 pub struct Progress {
     pub commits: u64,
-    /// All rows ever committed. The count replaces a missing identity.
+    /// All rows ever committed, a count that replaces a missing identity.
     pub rows: u64,
     pub live_rows: u64,
-    /// The chain of the log after the last entry, and its position.
+    /// The chain after the last entry, and its position.
     pub chain: Chain,
     pub last: u64,
     tokens: BTreeMap<String, Marked>,
-    /// Commits of steps, by step and the log position after them. A step that is committed again after a
-    /// retraction is listed twice until the retraction is read.
+    /// By step and the log position after the commit. After a retraction, a repeated step is listed twice until
+    /// the retraction is read.
     #[serde(with = "as_pairs")]
     steps: BTreeMap<(i64, u64), Marked>,
 }
@@ -71,21 +70,19 @@ impl fmt::Display for Declared {
 pub struct History {
     pub writers: BTreeMap<String, Progress>,
     pub declared: Option<Declared>,
-    /// The chain after the last rewrite; 0 before the first.
+    /// After the last rewrite; 0 before the first.
     pub rewritten: Chain,
     /// Minimum number of alterations when a commit was written.
     pub needs_alterations: u64,
-    /// The chain after the last alteration; 0 before the first. Checkpoints contain no alterations.
+    /// After the last alteration, or 0 before the first; checkpoints contain no alterations.
     #[serde(skip)]
     pub altered: Chain,
-    /// Declarations for the steps after one, in the order of their alterations; the last one counts.
-    /// Checkpoints contain no alterations.
+    /// In the order of their alterations, where the last one counts; checkpoints contain none.
     #[serde(skip)]
     pub declared_anew: Vec<(i64, Declared)>,
 }
 
 impl History {
-    /// Adds an entry of a writer's log between two positions, with its bytes.
     pub fn commit(&mut self, writer: &str, (begin, position): (u64, u64), entry: &CommitEntry, bytes: &[u8]) {
         self.needs_alterations = self.needs_alterations.max(entry.link.map_or(0, |link| link.alterations));
         let progress = match self.writers.get_mut(writer) {
@@ -128,18 +125,15 @@ impl History {
         }
     }
 
-    /// The sequence number and rows of the writer's commit with this token.
     pub fn token(&self, writer: &str, token: &str) -> Option<(u64, u64)> {
         let marked = self.writers.get(writer)?.tokens.get(token)?;
         Some((marked.sequence, marked.rows))
     }
 
-    /// The rows of the commit with this token, from any writer.
     pub fn rows_under(&self, token: &str) -> Option<u64> {
         self.writers.values().find_map(|progress| progress.tokens.get(token)).map(|marked| marked.rows)
     }
 
-    /// The last step that a writer committed or abandoned.
     pub fn last_step(&self, writer: &str) -> Option<i64> {
         self.writers.get(writer)?.steps.last_key_value().map(|((step, _), _)| *step)
     }
@@ -148,20 +142,18 @@ impl History {
         self.writers.values().flat_map(|progress| progress.steps.keys().map(|(step, _)| *step)).collect()
     }
 
-    /// The steps that a writer committed or abandoned and that were not retracted, each with the log position
-    /// after its commit, in this order.
+    /// The writer's committed or abandoned steps that were not retracted, each with the log position after its
+    /// commit.
     pub fn marks(&self, writer: &str) -> impl Iterator<Item = (i64, u64)> {
         self.writers.get(writer).into_iter().flat_map(|progress| progress.steps.keys().copied())
     }
 
-    /// The writers that are declared for a step.
     pub fn declared_for(&self, step: i64) -> Option<&Declared> {
         let anew = self.declared_anew.iter().rev().find(|(after, _)| *after < step);
         anew.map(|(_, declared)| declared).or(self.declared.as_ref())
     }
 
-    /// All declarations, each with the step after which it counts, up to the next one; `None` means from the
-    /// first step.
+    /// All declarations, each with the step after which it counts; `None` means from the first step.
     pub fn declarations(&self) -> Vec<(Option<i64>, &Declared)> {
         let mut in_force: Vec<(Option<i64>, &Declared)> = Vec::new();
         for (after, declared) in self.declared_anew.iter().rev() {
@@ -175,14 +167,12 @@ impl History {
         in_force
     }
 
-    /// Returns whether these writers are already declared for all steps after one.
     pub fn is_declared_after(&self, after: i64, declared: &Declared) -> bool {
         let later = self.declarations().into_iter().filter(|(from, _)| *from > Some(after));
         self.declared_for(after.saturating_add(1)) == Some(declared)
             && later.into_iter().all(|(_, one)| one == declared)
     }
 
-    /// Returns whether every declared writer has committed or abandoned the step.
     pub fn is_complete(&self, step: i64) -> bool {
         self.waits_for(step).is_none()
     }
@@ -209,14 +199,12 @@ impl History {
         }
     }
 
-    /// Steps that some writers have started and others have not finished.
     pub fn incomplete(&self) -> BTreeSet<i64> {
         self.steps().into_iter().filter(|step| !self.is_complete(*step)).collect()
     }
 
-    /// Returns joined totals of all records of the steps that `takes` selects and, with `stepless`, of
-    /// records without a step. `None` if no such step was subsampled. There are no sums if some steps were
-    /// not subsampled.
+    /// Joined totals of the steps that `takes` selects and, with `stepless`, of records without a step. `None`
+    /// if no such step was subsampled; without sums if some were not.
     pub fn whole(&self, takes: impl Fn(i64) -> bool, stepless: bool) -> Option<Thinned> {
         let all = || self.writers.values().flat_map(|progress| &progress.steps);
         let taken = || all().filter(|((step, _), _)| takes(*step)).map(|(_, marked)| marked);
@@ -245,7 +233,6 @@ impl History {
         }
         for (step, thinned) in &mut steps {
             if let Some(rows) = others.get(step).filter(|rows| **rows > 0) {
-                // Rows that were not subsampled have no sums.
                 thinned.rows = thinned.rows.saturating_add(*rows);
                 thinned.sums.clear();
             }

@@ -1,4 +1,4 @@
-//! Notes of the unused ranges of segments, in which no run was live at the time of writing.
+//! Notes of the unused ranges of segments, without live runs at the time of writing.
 
 use std::ops::Range;
 

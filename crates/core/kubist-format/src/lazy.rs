@@ -8,15 +8,12 @@ use bytes::Bytes;
 use crate::wire::Short;
 
 pub trait Unpack: Sized {
-    /// Unpacks the values.
-    ///
     /// # Errors
     ///
     /// [`Short`] if the bytes end too soon.
     fn unpack(packed: &[u8], zones: usize) -> Result<Self, Short>;
 }
 
-/// Packed bytes and, after the first use, their values.
 #[derive(Clone, Debug)]
 pub struct Lazy<T> {
     /// The stored bytes and the number of zones; `None` if the values were never packed.
@@ -25,22 +22,20 @@ pub struct Lazy<T> {
 }
 
 impl<T> Lazy<T> {
-    /// A value of bytes whose length was checked.
+    /// The length of the bytes was checked.
     pub fn packed(packed: Bytes, zones: usize) -> Lazy<T> {
         Lazy { packed: Some((packed, zones)), unpacked: OnceLock::new() }
     }
 
-    /// A value that was never packed.
     pub fn unpacked(unpacked: T) -> Lazy<T> {
         Lazy { packed: None, unpacked: unpacked.into() }
     }
 
-    /// The stored bytes and the number of zones.
     pub fn stored(&self) -> Option<(&[u8], usize)> {
         self.packed.as_ref().map(|(packed, zones)| (&packed[..], *zones))
     }
 
-    /// Number of stored bytes; 0 if it was never packed.
+    /// 0 if it was never packed.
     pub fn packed_bytes(&self) -> usize {
         self.packed.as_ref().map_or(0, |(packed, _)| packed.len())
     }

@@ -1,7 +1,7 @@
 //! The binary format of tables, as FORMAT.md describes it.
 //!
-//! The crate converts between bytes and values, and does no I/O. For any bytes, decoding does not panic and
-//! uses no more memory than the bytes justify.
+//! The crate converts between bytes and values, without I/O. For any bytes, decoding does not panic and uses no
+//! more memory than the bytes justify.
 
 pub mod alteration;
 pub mod bits;

@@ -7,7 +7,6 @@ use kubist_index::cube::MAX_DIMENSIONS;
 use crate::lookup::Lookup;
 use crate::ranges::RunRanges;
 
-/// The location of a run's bytes, and the box around its points.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Location {
     pub segment: Arc<str>,
@@ -18,24 +17,23 @@ pub struct Location {
     /// Smallest and largest coordinate of its rows in each dimension.
     pub low: [u32; MAX_DIMENSIONS],
     pub high: [u32; MAX_DIMENSIONS],
-    /// The commit that wrote it. Not stored with the run, and `None` for runs of a rewrite.
+    /// The commit that wrote it, not stored with the run; `None` for runs of a rewrite.
     pub origin: Option<Arc<Origin>>,
-    /// The secondary index over the run. Not stored with the run; `None` if there is none.
+    /// The secondary index over the run, if any; not stored with the run.
     pub lookup: Option<Arc<Lookup>>,
-    /// The known ranges of columns that are not dimensions. Not stored with the run.
+    /// Ranges of columns that are not dimensions, not stored with the run.
     pub ranges: Option<RunRanges>,
 }
 
-/// Identifies the bytes of a run: the segment, and the position of the zone map, which is never empty.
+/// Identifies a run's bytes: the segment, and the position of the zone map, which is never empty.
 pub type Site = (Arc<str>, u64);
 
 impl Location {
-    /// The site of the run's bytes, independent of its id.
     pub fn site(&self) -> Site {
         (self.segment.clone(), self.map_offset)
     }
 
-    /// The segments that it needs: its own, and the segment of its secondary index.
+    /// Its own segment, and the segment of its secondary index.
     pub fn segments(&self) -> impl Iterator<Item = &Arc<str>> {
         std::iter::once(&self.segment).chain(self.lookup.as_ref().map(|lookup| &lookup.segment))
     }

@@ -1,14 +1,8 @@
-//! Secondary indexes (*lookups*): the zones that contain a value of a column, so that a query for one
-//! particle scans nothing.
+//! Secondary indexes (*lookups*): the zones that contain a value of a column (FORMAT.md, Secondary indexes). A
+//! run without postings is read by its zone maps.
 //!
-//! A commit and a rewrite write the postings of the indexed columns into the segment of their runs, and store
-//! their location in the entry, so postings are deleted together with their runs. A rewrite that merges
-//! lookups leaves the bytes of runs unchanged and writes a segment of postings only. A run without postings
-//! is read by its zone maps. The zones of the covered runs are numbered consecutively, in the order of the
-//! runs in their entry.
-//!
-//! A value's key is the top 32 bits of the priority of a record with that identity. Two values may share a
-//! key, which costs reading. Null has no key, because it equals nothing.
+//! A value's key is the top 32 bits of the priority of a record with that identity. Two values may share a key,
+//! which costs reading. Null has no key, because it equals nothing.
 
 pub mod postings;
 
@@ -18,17 +12,15 @@ use arrow_array::Array;
 use kubist_index::priority::priorities;
 use kubist_index::state::RunId;
 
-/// The location of the postings over consecutive runs of an entry.
 #[derive(Debug, PartialEq)]
 pub struct Lookup {
     pub segment: Arc<str>,
-    /// The index in its entry of the first run, and the number of runs.
+    /// The first run's index in its entry, and the number of runs.
     pub first: u32,
     pub runs: u32,
     pub columns: Vec<OfColumn>,
 }
 
-/// The postings of a column: blocks, their directory, and an index of the directory if it is large.
 #[derive(Clone, Debug, PartialEq)]
 pub struct OfColumn {
     pub column: u32,
@@ -53,7 +45,6 @@ impl Lookup {
         (self.segment.clone(), self.columns.first().map_or(0, |column| column.offset))
     }
 
-    /// The run's index among the covered runs, from its id.
     pub fn index_of(&self, run: RunId) -> usize {
         (run.0 as u32).wrapping_sub(self.first) as usize
     }

@@ -17,7 +17,7 @@ pub struct LookupBytes {
 }
 
 impl LookupBytes {
-    /// Adds the bytes of the run's lookup, if it was not added before.
+    /// Adds the bytes of the run's lookup, once per lookup.
     pub fn add(&mut self, run: &Run<Location>) {
         let Some(lookup) = &run.payload.lookup else { return };
         if self.seen.insert(first_run(run, lookup)) {
@@ -31,7 +31,7 @@ pub fn first_run(run: &Run<Location>, lookup: &Lookup) -> RunId {
     RunId(run.id.0 - lookup.index_of(run.id) as u128)
 }
 
-/// The lookups that cover some runs, each once, by the id of its first run.
+/// The lookups of runs, by the id of their first run.
 pub fn covering<'a>(runs: impl Iterator<Item = &'a Run<Location>>) -> BTreeMap<RunId, &'a Arc<Lookup>> {
     let mut found = BTreeMap::new();
     for run in runs {
@@ -42,7 +42,7 @@ pub fn covering<'a>(runs: impl Iterator<Item = &'a Run<Location>>) -> BTreeMap<R
     found
 }
 
-/// Encodes the section; `None` if there are no lookups.
+/// `None` if there are no lookups.
 pub fn encode(runs: &[Arc<Run<Location>>]) -> Option<Vec<u8>> {
     let lookups = covering(runs.iter().map(Arc::as_ref));
     if lookups.is_empty() {
@@ -53,7 +53,6 @@ pub fn encode(runs: &[Arc<Run<Location>>]) -> Option<Vec<u8>> {
     Some(body)
 }
 
-/// Appends the id of a lookup's first run, and the lookup.
 pub fn put(first: RunId, lookup: &Lookup, out: &mut Vec<u8>) {
     out.extend_from_slice(&first.0.to_le_bytes());
     out.extend_from_slice(&lookup.runs.to_le_bytes());
@@ -83,8 +82,6 @@ pub fn read(reader: &mut Reader<'_>) -> Result<(RunId, Lookup), Short> {
     Ok((first, Lookup { segment, first: first.0 as u32, runs, columns }))
 }
 
-/// Attaches lookups to the runs that they cover.
-///
 /// # Errors
 ///
 /// [`Short`] if the bytes end too soon.

@@ -22,15 +22,14 @@ pub const CLAIMS: &str = "claims/";
 pub const HOLES: &str = "holes/";
 /// Snapshots whose files must stay.
 pub const HOLDS: &str = "holds/";
-/// What a copy of a table at another site knows of its origin, and of the sites that it exchanged rows with.
+/// A copy's records of its origin, and of the sites with which it exchanged rows.
 pub const SYNC: &str = "sync/";
 
-/// Prefix of segments of pages. Their names end with their creation time.
+/// Prefix of segments of pages, whose names end with the creation time.
 pub const PAGES_SEGMENT: &str = "pages-";
-/// Prefix of segments of rewrites. Their names end with their creation time, so that no name is reused.
+/// Prefix of segments of rewrites, whose names end with the creation time, so that none is reused.
 pub const REWRITE_SEGMENT: &str = "rewrite-";
 
-/// The number in the name of a rewrite or an alteration.
 pub fn number_of(name: &str) -> u64 {
     name.rsplit_once('/').and_then(|(_, number)| number.parse().ok()).unwrap_or(0)
 }

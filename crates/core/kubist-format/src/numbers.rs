@@ -1,11 +1,8 @@
-//! Compact encodings of the keys of a column of a page.
+//! Compact encodings of the keys of a column of a page (FORMAT.md, Chunk). Each page gets the best one
+//! ([`choose`]).
 //!
-//! Each chunk names its encoding, so that each page gets the best one ([`choose`]). Low bits that no value of
-//! the page uses are omitted first. The keys are then one frame of reference, two frames with one bit per
-//! row, or a dictionary. These can be read from any row on, with at most a shuffle or a lookup per value. For
-//! the smallest size, keys may be [`binned`], which is decoded from the beginning of the page.
-//!
-//! The bytes come from storage, so every length and number is checked before use.
+//! Frames and dictionaries can be read from any row on, and [`binned`] keys only from the beginning of the
+//! page. The bytes come from storage, so every length and number is checked before use.
 
 use std::ops::Range;
 
@@ -35,10 +32,9 @@ pub const PCO: u8 = 4;
 pub const MULTIPLES: u8 = 1 << 6;
 /// Flag of the first byte: a bitmap of the rows that are not null precedes the keys.
 const SOME_NULL: u8 = 1 << 7;
-/// Gaps of at most this many rows between wanted rows are decoded too, because starting again takes as long.
+/// Shorter gaps between wanted rows are decoded too, because starting again takes as long.
 const FAR_APART: usize = 64;
 
-/// The name of the encoding of a chunk of a column.
 pub fn encoding(data_type: &DataType, bytes: &[u8]) -> &'static str {
     if !is_exact(data_type) {
         return match bytes.first() {
@@ -64,7 +60,6 @@ pub fn encoding(data_type: &DataType, bytes: &[u8]) -> &'static str {
     }
 }
 
-/// Returns whether values of the type are stored by their keys.
 pub(crate) fn is_exact(data_type: &DataType) -> bool {
     fn yes<T>() -> bool {
         true
@@ -118,7 +113,6 @@ enum Body<'a, W> {
 pub(crate) struct Chunk<'a, W> {
     pub(crate) rows: usize,
     pub(crate) shift: u32,
-    /// If set, keys are integers, and values are multiples of a power of two.
     pub(crate) steps: Option<Steps<W>>,
     /// A bitmap of the rows that are not null; `None` if all or none are null.
     pub(crate) valid: Option<&'a [u8]>,
@@ -139,7 +133,7 @@ impl<W> Default for Aside<W> {
 }
 
 impl<'a, W: Word> Chunk<'a, W> {
-    /// Parses a chunk. The error describes the invalid bytes.
+    /// The error describes the invalid bytes.
     pub(crate) fn read(bytes: &'a [u8], rows: usize) -> Result<Chunk<'a, W>, String> {
         let reader = &mut Reader::new(bytes);
         let kind = reader.u8().map_err(short)?;
@@ -185,7 +179,6 @@ impl<'a, W: Word> Chunk<'a, W> {
         matches!(self.body, Body::Nothing)
     }
 
-    /// Appends keys of rows, without their omitted bits.
     pub(crate) fn append(&self, spans: &[Span], keys: &mut Vec<W>, aside: &mut Aside<W>) -> Result<(), String> {
         aside.values.clear();
         match &self.body {
@@ -223,7 +216,6 @@ impl<'a, W: Word> Chunk<'a, W> {
             Body::Nothing => keys.resize(keys.len() + rows.len(), W::default()),
             Body::Frame(values) => values.unpack(rows, keys)?,
             Body::Two(which, [zeros, others]) => {
-                // Rows mostly arrive in ascending order.
                 let (counted, of_counted) = if aside.counted.0 <= rows.start { aside.counted } else { (0, 0) };
                 let before = of_counted + ones(which, counted..rows.start);
                 let among = ones(which, rows.clone());
@@ -250,7 +242,7 @@ impl<'a, W: Word> Chunk<'a, W> {
     }
 }
 
-/// Keeps only the keys that spans want. `keys[before..]` are the keys of the rows from `first` on.
+/// `keys[before..]` are the keys of the rows from `first` on.
 fn keep<W: Copy>(spans: &[Span], first: usize, before: usize, keys: &mut Vec<W>) {
     let mut at = before;
     for span in spans {
@@ -271,7 +263,6 @@ fn keep<W: Copy>(spans: &[Span], first: usize, before: usize, keys: &mut Vec<W>)
     keys.truncate(at);
 }
 
-/// Reads the conversion of integers to values.
 fn steps<W: Word>(reader: &mut Reader<'_>) -> Result<Steps<W>, String> {
     let power = i32::from(reader.u16().map_err(short)? as i16);
     if !multiples::is_step::<W>(power) {
@@ -291,7 +282,7 @@ fn word<W: Word>(reader: &mut Reader<'_>) -> Result<W, String> {
     }))
 }
 
-/// Reads a number of values, which is from 1 to `rows`.
+/// Reads a number of values, from 1 to `rows`.
 fn counted(reader: &mut Reader<'_>, rows: usize) -> Result<usize, String> {
     let count = reader.u16().map_err(short)? as usize;
     match (1..=rows).contains(&count) {
@@ -300,8 +291,7 @@ fn counted(reader: &mut Reader<'_>, rows: usize) -> Result<usize, String> {
     }
 }
 
-/// Appends values in the order of their rows. `both` has the values of the `zeros` rows with bit 0, then the
-/// others.
+/// `both` has the values of the `zeros` rows with bit 0, then the others.
 fn merge<W: Word>(which: &[u8], rows: Range<usize>, both: &mut Vec<W>, zeros: usize, out: &mut Vec<W>) {
     let (mut of_zeros, mut of_ones, mut at) = (0, zeros, rows.start);
     while at < rows.end && at % 8 != 0 {
@@ -325,19 +315,18 @@ fn merge<W: Word>(which: &[u8], rows: Range<usize>, both: &mut Vec<W>, zeros: us
     out.extend((at..rows.end).map(|row| next(bit(which, row))));
 }
 
-/// Known properties of a column for encoding.
 #[derive(Clone, Copy, Debug)]
 pub struct Put {
-    /// The sign bit in the keys of floats. In the key of a negative value, unused low bits are ones.
+    /// The sign bit in the keys of floats. In a negative value's key, unused low bits are ones.
     pub sign: Option<u32>,
-    /// The exponent of the power of two of which most values are multiples, for floats of the keys' width.
+    /// The exponent of the power of two whose multiples most values are, for floats of the keys' width.
     pub step: Option<i32>,
     pub effort: Compression,
 }
 
 bits::vectorised! {
-    /// Appends the keys of a page's rows. `valid` marks the rows that are not null, if some are; keys of null
-    /// rows are ignored. `ends` are the minimum and maximum of the other keys.
+    /// `valid` marks the rows that are not null, if some are; other keys are ignored. `ends` are the minimum
+    /// and maximum of the keys of these rows.
     pub fn put<W: Word>(keys: &mut [W], valid: Option<&[bool]>, ends: (W, W), how: Put, out: &mut Vec<u8>) {
         put_keys(keys, valid, ends, how, out)
     }
@@ -395,8 +384,6 @@ fn put_keys<W: Word>(keys: &mut [W], valid: Option<&[bool]>, ends: (W, W), how: 
     }
 }
 
-/// Converts keys of floats to keys of integers. Also returns the value that is not a multiple, and the used
-/// bits of the integer keys, if they take at most `most_bits`.
 #[inline(always)]
 fn numbered<W: Word>(keys: &[W], power: i32, most_bits: u32) -> Option<(Vec<W>, Option<(W, W)>, Used<W>)> {
     let Whole { keys: mut whole, odd } = multiples::whole_numbers(keys, power)?;
@@ -416,18 +403,15 @@ fn numbered<W: Word>(keys: &[W], power: i32, most_bits: u32) -> Option<(Vec<W>, 
     (used.width() <= most_bits).then_some((whole, odd, used))
 }
 
-/// The bits that keys use.
 struct Used<W> {
     low: W,
     high: W,
-    /// Number of lowest bits that no value uses.
     shift: u32,
 }
 
 impl<W: Word> Used<W> {
     #[inline(always)]
     fn of(keys: &[W], (low, high): (W, W), sign: Option<u32>) -> Used<W> {
-        // If all keys are equal, they take no bits anyway.
         let shift = if low == high { 0 } else { unused_bits(keys, sign) };
         Used { low, high, shift }
     }
@@ -449,7 +433,6 @@ impl<W: Word> Used<W> {
     }
 }
 
-/// Number of lowest bits that are 0 in all values.
 #[inline(always)]
 fn unused_bits<W: Word>(keys: &[W], sign: Option<u32>) -> u32 {
     let mut used = W::default();

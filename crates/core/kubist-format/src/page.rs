@@ -1,6 +1,6 @@
 //! The bytes of one column of a page.
 
-/// The encodings of a chunk of an opaque type: the values of all rows, or each value once. Its first byte.
+/// The first byte of an opaque chunk: the values of all rows, or each value once.
 pub(crate) const OPAQUE_PLAIN: u8 = 0;
 pub(crate) const OPAQUE_DICTIONARY: u8 = 1;
 

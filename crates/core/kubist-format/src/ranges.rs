@@ -1,8 +1,5 @@
-//! Ranges of columns that are not dimensions, for each run. A condition on such a column excludes whole runs
-//! before their zone maps are read.
-//!
-//! A commit and a rewrite store the minimum and maximum key per column in their entry, and a page of a
-//! checkpoint for its runs. If a run has no range of a column, its zone map decides.
+//! Ranges of columns that are not dimensions, for each run (FORMAT.md, Column ranges). A condition on such a
+//! column excludes whole runs before their zone maps are read.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -14,14 +11,13 @@ use crate::bits;
 use crate::wire::{Reader, Short};
 use crate::zone_map::ColumnZones;
 
-/// The nulls of a column in a run, as one byte.
 const NO_NULLS: u8 = 0;
 const SOME_NULLS: u8 = 1;
 const ALL_NULL: u8 = 2;
 const UNKNOWN: u8 = 3;
 
-/// The packed ranges of runs, as stored. For each column, runs take the position of zones in a zone map.
-/// They exist as long as the runs, so they are never unpacked.
+/// The packed ranges of runs, as stored: runs in place of a zone map's zones. They exist as long as the runs,
+/// so they are never unpacked.
 #[derive(Debug)]
 pub struct Ranges {
     runs: u32,
@@ -92,14 +88,13 @@ impl PartialEq for RunRanges {
     }
 }
 
-/// Collects the ranges of runs that are being written.
 #[derive(Default)]
 pub struct Gathered {
     columns: Vec<(usize, ColumnZones)>,
 }
 
 impl Gathered {
-    /// Adds a run. Each run must have the same stored columns, ascending.
+    /// Adds a run, which must have the same stored columns as the others, ascending.
     pub fn add(&mut self, of_run: impl Iterator<Item = (usize, Zone)>) {
         let is_first = self.columns.is_empty();
         for (index, (column, zone)) in of_run.enumerate() {
@@ -110,7 +105,6 @@ impl Gathered {
         }
     }
 
-    /// The ranges of the added runs in their order.
     pub fn finish(self, runs: usize) -> Vec<RunRanges> {
         let columns: Vec<u32> = self.columns.iter().map(|(column, _)| *column as u32).collect();
         let mut packed = Vec::new();
@@ -123,12 +117,12 @@ impl Gathered {
 #[derive(Default)]
 pub struct Around {
     groups: usize,
-    /// For each stored column the ranges of the groups. Trailing groups without a range are omitted.
+    /// Per stored column, the ranges of the groups, without trailing groups that have no range.
     columns: BTreeMap<usize, Vec<Option<Zone>>>,
 }
 
 impl Around {
-    /// Adds a group. A column has no range unless all of the group's runs have one.
+    /// Adds a group. A column has a range only if all of the group's runs have one.
     pub fn add<'a>(&mut self, runs: impl Iterator<Item = Option<&'a RunRanges>> + Clone) {
         let first = runs.clone().next().flatten();
         for column in first.iter().flat_map(|ranges| ranges.columns()) {
@@ -178,7 +172,6 @@ fn push(zones: &mut ColumnZones, zone: Option<Zone>) {
     zones.nulls.push(nulls);
 }
 
-/// Appends a column. The nulls are omitted if there are none.
 fn put(mut zones: ColumnZones, out: &mut Vec<u8>) {
     if zones.nulls.iter().all(|nulls| *nulls == NO_NULLS) {
         zones.nulls.clear();
@@ -188,7 +181,6 @@ fn put(mut zones: ColumnZones, out: &mut Vec<u8>) {
 
 /// The section of an entry with the ranges of its runs; `None` if there are none.
 pub fn encode<'a>(runs: impl Iterator<Item = Option<&'a RunRanges>> + Clone) -> Option<Vec<u8>> {
-    // Neighbouring runs share their columns.
     let mut columns: BTreeSet<usize> = BTreeSet::new();
     let mut last = None;
     for ranges in runs.clone().flatten() {
@@ -212,8 +204,6 @@ pub fn encode<'a>(runs: impl Iterator<Item = Option<&'a RunRanges>> + Clone) -> 
     Some(body)
 }
 
-/// Decodes the section for `runs` runs.
-///
 /// # Errors
 ///
 /// [`Short`] if the bytes end too soon.

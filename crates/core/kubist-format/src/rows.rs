@@ -18,7 +18,7 @@ pub struct Span {
 }
 
 impl Span {
-    /// The span from the first selected row of a zone to the last. The zone begins at index `begin`.
+    /// From the first selected row to the last of a zone that begins at index `begin`.
     pub(crate) fn around(begin: usize, rows: Rows) -> Span {
         let (first, end) = (rows.trailing_zeros(), Rows::BITS - rows.leading_zeros());
         if rows == 0 {
@@ -41,7 +41,6 @@ impl Span {
     }
 }
 
-/// Calls `each` with every row whose bit is set.
 #[inline]
 pub fn for_rows(rows: Rows, mut each: impl FnMut(usize)) {
     for (first, mut half) in [(0, rows as u64), (64, (rows >> 64) as u64)] {
@@ -52,7 +51,6 @@ pub fn for_rows(rows: Rows, mut each: impl FnMut(usize)) {
     }
 }
 
-/// Moves the selected values to the front and returns them.
 pub(crate) fn picked<W: Copy>(values: &mut [W], rows: Rows) -> &[W] {
     let mut count = 0;
     for_rows(rows, |row| {

@@ -3,7 +3,6 @@
 /// Maximum bytes of an Arrow IPC stream of a schema or of one row of one column.
 pub const MOST_STREAM_BYTES: u64 = 16 << 20;
 
-/// The bytes end before the field.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Short;
 
@@ -13,8 +12,6 @@ pub struct Reader<'a> {
 
 macro_rules! fields {
     ($($name:ident)*) => {$(
-        /// The next number.
-        ///
         /// # Errors
         ///
         /// [`Short`] if too few bytes are left.
@@ -30,8 +27,6 @@ impl<'a> Reader<'a> {
         Reader { bytes }
     }
 
-    /// The next `length` bytes.
-    ///
     /// # Errors
     ///
     /// [`Short`] if too few bytes are left.
@@ -43,8 +38,6 @@ impl<'a> Reader<'a> {
 
     fields!(u8 u16 u32 u64 u128);
 
-    /// UTF-8 text after its length.
-    ///
     /// # Errors
     ///
     /// [`Short`] if too few bytes are left, or they are not UTF-8.
@@ -53,7 +46,6 @@ impl<'a> Reader<'a> {
         std::str::from_utf8(self.bytes(length)?).map_err(|_| Short)
     }
 
-    /// The bytes that were not read yet.
     pub fn rest(&self) -> &'a [u8] {
         self.bytes
     }
@@ -63,7 +55,6 @@ impl<'a> Reader<'a> {
     }
 }
 
-/// Appends the length of a text, and the text.
 pub fn put_text(text: &str, out: &mut Vec<u8>) {
     out.extend_from_slice(&(text.len() as u32).to_le_bytes());
     out.extend_from_slice(text.as_bytes());

@@ -1,9 +1,4 @@
-//! The zone map of a run: the statistics of its zones.
-//!
-//! A zone consists of up to 128 consecutive rows of a stratum of a run. The map stores the number of rows,
-//! the range of priorities and, for each column, the minimum and maximum order key and the number of nulls.
-//! Thirty-two zones are a page. Each column of a page is a chunk of bytes with its own checksum and encoding.
-//! Bounds are rounded outwards ([`bounds`]).
+//! The zone map of a run: the statistics of its zones, rounded outwards ([`bounds`]; FORMAT.md, Zone map).
 
 use std::ops::Deref;
 use std::sync::OnceLock;
@@ -29,7 +24,6 @@ const USUAL_ZONE_ROWS: usize = 32;
 /// Low bits of priorities that zone maps omit: they store the top 32 bits.
 const PRIORITY_SHIFT: u32 = 32;
 
-/// The version of zone maps and of their chunks.
 const VERSION: u8 = 1;
 /// The version of runs with strata of windows, which are read in the same way.
 const OF_WINDOWS: u8 = 2;
@@ -42,7 +36,7 @@ pub struct ColumnZones {
     /// Minimum order keys of the values that are not null; `min` and `max` are 0 if all are null.
     pub min: Vec<u64>,
     pub max: Vec<u64>,
-    /// Number of nulls in each zone; empty if the run has none.
+    /// Number of nulls per zone; empty if the run has none.
     pub nulls: Vec<u8>,
 }
 
@@ -53,18 +47,15 @@ impl ColumnZones {
     }
 }
 
-/// The zones of a column, unpacked on first use.
 #[derive(Clone, Debug)]
 pub struct LazyZones {
     zones: Lazy<ColumnZones>,
     /// The meaning of the keys while their bounds are not rounded yet.
     values: Values,
-    /// The statistics of all zones together.
     whole: OnceLock<Zone>,
 }
 
 impl LazyZones {
-    /// The zones of a column whose keys have this meaning.
     pub fn new(unpacked: ColumnZones, values: Values) -> LazyZones {
         LazyZones { zones: Lazy::unpacked(unpacked), values, whole: OnceLock::new() }
     }
@@ -133,7 +124,6 @@ impl ZoneMap {
         self.chunks[self.place(page, column)]
     }
 
-    /// A page's column with these bytes.
     #[inline]
     pub fn page_column<'a>(&self, page: usize, bytes: &'a [u8]) -> PageColumn<'a> {
         PageColumn { rows: self.page_rows(page), bytes }
@@ -176,7 +166,6 @@ impl ZoneMap {
         })
     }
 
-    /// The statistics of a column in a zone, in the form for predicates.
     #[inline]
     pub fn zone(&self, zone: usize, zones: &ColumnZones) -> Zone {
         let nulls = match zones.nulls_of(zone) {
@@ -187,15 +176,13 @@ impl ZoneMap {
         Zone { min: zones.min[zone], max: zones.max[zone], nulls }
     }
 
-    /// Returns whether the map stores these bounds of a zone's column. `min` and `max` are over the values
-    /// that are not null.
+    /// Whether the map stores these bounds of a zone's column, which exclude nulls.
     pub fn states_bounds(&self, column: usize, zone: usize, min: u64, max: u64) -> bool {
         let zones: &ColumnZones = &self.columns[column];
         let is_null = zones.nulls_of(zone) == self.rows[zone];
         is_null || (zones.min[zone], zones.max[zone]) == self.steps(column).rounded(min, max)
     }
 
-    /// The steps to which the bounds of a column are rounded when they are stored.
     pub fn steps(&self, column: usize) -> Steps {
         match self.columns[column].zones.stored() {
             Some((packed, zones)) => steps_of(packed, zones).expect("bounds that were checked"),
@@ -208,7 +195,6 @@ impl ZoneMap {
         Steps::fitted(bounds, (min, max), COLUMN_BITS, self.columns[column].values)
     }
 
-    /// The bounds of a column's zones before rounding: lower and upper bound.
     fn bounds(&self, column: usize) -> Vec<u64> {
         let zones: &ColumnZones = &self.columns[column];
         if zones.nulls.is_empty() {
@@ -225,7 +211,7 @@ impl ZoneMap {
         bounds
     }
 
-    /// The stored range for the lowest and the highest priority of a zone.
+    /// The stored range for a zone's lowest and highest priority.
     pub fn kept_priorities(&self) -> impl Fn(u64, u64) -> PriorityRange + use<> {
         let (base, top) = priority_ends(&self.priorities, self.strata);
         let steps = Steps::between(base, top, PRIORITY_BITS);
@@ -239,7 +225,7 @@ impl ZoneMap {
         memory_of(packed, self.zones(), self.columns.len(), self.chunks.len())
     }
 
-    /// The same for a map that was not read yet, from its size and the number of rows of its run.
+    /// The same for a map that was not read yet.
     pub fn about(bytes: usize, rows: u64, columns: usize) -> usize {
         let zones = rows as usize / USUAL_ZONE_ROWS + 1;
         memory_of(bytes, zones, columns, zones.div_ceil(ZONES_PER_PAGE) * columns)
@@ -280,8 +266,7 @@ impl ZoneMap {
 
     /// # Errors
     ///
-    /// [`EntryError::Bad`] if the bytes are not a zone map, [`EntryError::Newer`] if a newer version wrote
-    /// them.
+    /// [`EntryError`] if the bytes are not a zone map or are from a newer version.
     pub fn decode(bytes: &[u8]) -> Result<ZoneMap, EntryError> {
         let bad = |what: &str| EntryError::Bad(what.into());
         let stored = bytes.get(..4).ok_or_else(|| bad("the zone map is too short"))?;
@@ -319,7 +304,7 @@ fn decode_body(bytes: &[u8], strata: Strata) -> Result<ZoneMap, Short> {
         bounds::skip(&mut reader, zones, COLUMN_BITS)?;
         ends.push(before.len() - reader.rest().len());
     }
-    // One copy for all columns, so that the buffer they were read with can be freed.
+    // One copy for all columns, so that the read buffer can be freed.
     let packed = Bytes::copy_from_slice(&before[..ends.last().copied().unwrap_or(of_priorities)]);
     let priorities = Lazy::packed(packed.slice(..of_priorities), zones);
     let starts = std::iter::once(of_priorities).chain(ends.iter().copied());
@@ -340,7 +325,6 @@ fn decode_body(bytes: &[u8], strata: Strata) -> Result<ZoneMap, Short> {
     Ok(ZoneMap { rows, priorities, columns, chunks, compression, strata })
 }
 
-/// The nulls per zone of a column; empty if there are none.
 fn nulls_of_zones<'a>(reader: &mut Reader<'a>, zones: usize) -> Result<&'a [u8], Short> {
     match reader.u8()? {
         0 => Ok(&[]),
@@ -364,20 +348,17 @@ impl Unpack for ColumnZones {
     }
 }
 
-/// Bytes of memory of a zone map from the size of its packed bounds.
 fn memory_of(packed: usize, zones: usize, columns: usize, chunks: usize) -> usize {
     let looked_at = columns.min(4);
     128 + packed + zones * (17 + 16 * looked_at) + columns * 120 + chunks * size_of::<Chunk>()
 }
 
-/// A range from the top 32 bits of the lowest and of the highest priority, rounded outwards.
 fn range_of((first, last): (u64, u64)) -> PriorityRange {
     PriorityRange { first: first << PRIORITY_SHIFT, last: last << PRIORITY_SHIFT | ((1 << PRIORITY_SHIFT) - 1) }
 }
 
-/// The top 32 bits of the lowest and of the highest priority of all zones.
-/// The base and the top of the stored priorities. The steps of windows begin at an edge, so that no bound is
-/// rounded beyond its window.
+/// The top 32 bits of the lowest and highest priority of all zones. The steps of windows begin at an edge, so
+/// that no bound is rounded beyond its window.
 fn priority_ends(priorities: &[PriorityRange], strata: Strata) -> (u64, u64) {
     let first = priorities.iter().map(|range| range.first).min().unwrap_or(0);
     let first = if strata == Strata::Windows { window_start(first) } else { first };
@@ -385,8 +366,7 @@ fn priority_ends(priorities: &[PriorityRange], strata: Strata) -> (u64, u64) {
     (first >> PRIORITY_SHIFT, last >> PRIORITY_SHIFT)
 }
 
-/// Appends a number with seven bits per byte, least significant first; the highest bit means that more
-/// follow.
+/// Appends a number with seven bits per byte, least significant first; the highest bit means that more follow.
 fn put_varying(mut number: u32, out: &mut Vec<u8>) {
     while number >= 0x80 {
         out.push(number as u8 | 0x80);

@@ -24,7 +24,6 @@ fn zones_of(rows: usize) -> Vec<u8> {
 }
 
 fn same(a: &dyn Array, b: &dyn Array) -> bool {
-    // Compared bit by bit: NaN equals NaN.
     a.data_type() == b.data_type()
         && a.len() == b.len()
         && (0..a.len()).all(|row| a.is_null(row) == b.is_null(row))
@@ -211,11 +210,8 @@ fn each_shape_gets_the_encoding_that_suits_it() {
 #[test]
 fn the_smallest_may_be_bins() {
     let mixed = |row: i32| (row.wrapping_mul(1_640_531_527) as u32 >> 8) as f64 / f64::from(1 << 24);
-    // Most are near zero, and few far away.
     let scattered = numbers::<Float32Type>((0..6000).map(|row| (1.0 / (mixed(row) + 1e-3) - 1.0) as f32));
-    // Each depends on the previous one.
     let ascending = numbers::<Int64Type>((0..6000).map(|row| i64::from(row) * 1000 + (mixed(row) * 9.0) as i64));
-    // Each of many values is repeated soon.
     let repeated = numbers::<UInt32Type>((0..6000).map(|row| (mixed(row / 60 * 20 + row % 20) * 1e9) as u32));
     for (array, most_bits) in [(scattered, 26), (ascending, 6), (repeated, 16)] {
         assert!(there_and_back(&array, Compression::Small, &[]).iter().all(|kind| *kind == PCO), "{most_bits}");
@@ -247,8 +243,7 @@ fn bits_that_no_value_uses_take_no_bytes() {
     assert_eq!(size(seconds), size(units));
 }
 
-/// Multiples of a step take the bits of their range in steps, for any sign and magnitude. Pages with more
-/// than one other value are encoded as without a step.
+/// For any sign and magnitude. Pages with more than one other value are encoded as without a step.
 #[test]
 fn multiples_of_a_step_are_whole_numbers() {
     let wave = |row: i32| (row.wrapping_mul(1_640_531_527) >> 20) as f64;
@@ -265,7 +260,6 @@ fn multiples_of_a_step_are_whole_numbers() {
                 let encoded = encode_column(rounded.as_ref(), &order, &zones_of(rounded.len()), how);
                 encoded.chunks.iter().map(Vec::len).sum()
             };
-            // 4096 different values.
             assert!(bytes(how) <= 3000 * 12 / 8 + 100, "{data_type} {power}: {} bytes", bytes(how));
             assert!(bytes(how) < bytes(with(compression)), "{data_type} {power} {compression}");
         }
@@ -341,7 +335,6 @@ proptest! {
         }
         sorted.dedup();
         best = best.min(16 + sorted.len() * whole + rows * bits(sorted.len() as u64 - 1));
-        // Parts begin at whole bytes.
         prop_assert!(found <= 16 + head + best + 3 * 8, "{found} bits, {best} are enough: {values:?}");
     }
 

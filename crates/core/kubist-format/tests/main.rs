@@ -1,4 +1,4 @@
-//! The tests of the format in one program: `--test it encodings::` runs the tests of `encodings.rs`.
+//! `--test it encodings::` runs the tests of `encodings.rs`.
 
 mod encodings;
 mod opaque;

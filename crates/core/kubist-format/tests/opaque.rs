@@ -14,7 +14,6 @@ use kubist_format::page::PageColumn;
 use kubist_format::rows::{Span, all_rows};
 use proptest::prelude::*;
 
-/// A column with some of `different` values.
 fn column(kind: usize, different: u64, picks: &[Option<u64>]) -> ArrayRef {
     let value = |pick: &u64| pick % different;
     let text = |pick: &u64| format!("{:x}", value(pick).wrapping_mul(0x9e37_79b9) >> (value(pick) % 30));

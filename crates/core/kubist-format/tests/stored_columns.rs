@@ -103,7 +103,6 @@ fn a_header_with_changed_bytes_is_an_error_or_another_header() {
             let mut changed = whole.clone();
             changed[offset] = value;
             let Ok((_, schema)) = decode_header(&changed) else { continue };
-            // An empty array of every accepted type can be made.
             for field in schema.fields().iter().filter(|field| user_type(field.data_type()).is_some()) {
                 new_null_array(&stored_type(field.data_type()), 1);
             }
@@ -111,7 +110,6 @@ fn a_header_with_changed_bytes_is_an_error_or_another_header() {
     }
 }
 
-/// A page without intact rows is a column without rows.
 #[test]
 fn a_column_without_rows_is_one_of_its_type() {
     use DataType::*;

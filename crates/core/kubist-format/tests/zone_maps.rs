@@ -91,8 +91,7 @@ proptest! {
     }
 }
 
-/// In a thousand zones of values around zero, with some outliers, rounding moves no bound by more than 1/50
-/// of the range of all values.
+/// With some outliers, rounding moves no bound by more than 1/50 of the range of all values.
 #[test]
 fn values_around_zero_and_far_off_keep_close_bounds() {
     let value = |zone: usize| (zone as f64 / 500.0 - 1.0, zone as f64 / 500.0 - 0.99);
@@ -135,7 +134,6 @@ fn any_map() -> impl Strategy<Value = ZoneMap> {
                     columns: columns
                         .into_iter()
                         .map(|(ends, nulls, values)| {
-                            // If there are nulls, every third zone is all null.
                             let is_null = |zone: usize| nulls && zone.is_multiple_of(3);
                             let of = |zone: usize, end: u64| if is_null(zone) { 0 } else { end };
                             let zones = ColumnZones {

@@ -4,11 +4,11 @@
 use crate::Point;
 use std::cmp::Ordering;
 
-/// Bound of the rounding error of the quick determinant, relative to its two products: (3 + 16ε)ε.
+/// Bound of the quick determinant's rounding error, relative to its two products: (3 + 16ε)ε.
 const QUICK: f64 = 3.330_669_073_875_471_6e-16;
 
-/// `Greater` if `c` is left of the line from `a` to `b`, `Less` if it is right, `Equal` if it is on it. Products
-/// of coordinates must be finite.
+/// `Greater` if `c` is left of the line from `a` to `b`, `Equal` if it is on it. Products of coordinates must
+/// be finite.
 pub(crate) fn turn(a: Point, b: Point, c: Point) -> Ordering {
     let (left, right) = ((a[0] - c[0]) * (b[1] - c[1]), (a[1] - c[1]) * (b[0] - c[0]));
     let found = left - right;
@@ -36,7 +36,7 @@ fn exactly(a: Point, b: Point, c: Point) -> Ordering {
     largest.map_or(Ordering::Equal, |largest| largest.total_cmp(&0.0))
 }
 
-/// Returns whether the closed segments from `a` to `b` and from `c` to `d` have a common point.
+/// Whether the closed segments `ab` and `cd` have a common point.
 pub(crate) fn meet(a: Point, b: Point, c: Point, d: Point) -> bool {
     let (of_c, of_d, of_a, of_b) = (turn(a, b, c), turn(a, b, d), turn(c, d, a), turn(c, d, b));
     let is_across = |one: Ordering, other: Ordering| one != other && one.is_ne() && other.is_ne();
@@ -47,13 +47,12 @@ pub(crate) fn meet(a: Point, b: Point, c: Point, d: Point) -> bool {
         || (of_b.is_eq() && is_between(c, d, b))
 }
 
-/// Returns whether the segments cross at a point that is no end of one.
+/// Whether the segments cross at a point that is an end of neither.
 pub(crate) fn cross(a: Point, b: Point, c: Point, d: Point) -> bool {
     let is_across = |one: Ordering, other: Ordering| one != other && one.is_ne() && other.is_ne();
     is_across(turn(a, b, c), turn(a, b, d)) && is_across(turn(c, d, a), turn(c, d, b))
 }
 
-/// Returns whether a point is in the box around a segment.
 pub(crate) fn is_between(a: Point, b: Point, point: Point) -> bool {
     (0..2).all(|d| a[d].min(b[d]) <= point[d] && point[d] <= a[d].max(b[d]))
 }
@@ -64,7 +63,7 @@ mod tests {
 
     #[test]
     fn points_on_and_beside_a_line_are_told_apart() {
-        // The line y = x. Rounding alone would decide these.
+        // Rounding alone would decide these points near the line y = x.
         let (a, b) = ([12.0, 12.0], [24.0, 24.0]);
         for step in 0..256 {
             let place = 0.5 + f64::from(step) * f64::EPSILON / 2.0;

@@ -1,26 +1,24 @@
-//! Cells of equal area on the sky in nested order (Gorski and others, "HEALPix: A Framework for
-//! High-Resolution Discretization and Fast Analysis of Data Distributed on the Sphere", 2005).
+//! Cells of equal area on the sky in nested order (Gorski and others, "HEALPix: A Framework for High-Resolution
+//! Discretization and Fast Analysis of Data Distributed on the Sphere", 2005).
 
 use crate::Point;
 use crate::sky::separations;
 
-/// The deepest order. Its cells have a side of about 0.4 milliarcseconds.
+/// The deepest order, whose cells have a side of about 0.4 milliarcseconds.
 pub const DEEPEST: u32 = 29;
 /// Beyond this sine of the latitude, the distance from the pole has more digits than the sine.
 const NEAR_POLE: f64 = 0.99;
-/// Cells that are examined for the bounds of a box.
 const MOST_CELLS: u32 = 64;
 
 const RING_OF_FACE: [f64; 12] = [2.0, 2.0, 2.0, 2.0, 3.0, 3.0, 3.0, 3.0, 4.0, 4.0, 4.0, 4.0];
 const TURN_OF_FACE: [f64; 12] = [1.0, 3.0, 5.0, 7.0, 0.0, 2.0, 4.0, 6.0, 1.0, 3.0, 5.0, 7.0];
 
-/// The order of a number of cells along the side of a base cell: a power of two, at most 2^29.
+/// `side` is the number of cells along a base cell: a power of two, at most 2^29.
 pub fn order_of(side: i128) -> Option<u32> {
     let order = side.checked_ilog2()?;
     (order <= DEEPEST && side == 1 << order).then_some(order)
 }
 
-/// The cell of a position.
 pub fn cell(order: u32, [longitude, latitude]: Point) -> u64 {
     let side = (1u64 << order) as f64;
     let sine = latitude.to_radians().sin();
@@ -78,7 +76,6 @@ fn gathered(bits: u64) -> u64 {
     steps.iter().fold(bits & 0x5555_5555_5555_5555, |bits, (shift, mask)| (bits | bits >> shift) & mask)
 }
 
-/// The position of the centre of a cell.
 pub fn centre(order: u32, cell: u64) -> Point {
     let (face, within) = ((cell >> (2 * order)) as usize, cell & ((1 << (2 * order)) - 1));
     let side = (1u64 << order) as f64;
@@ -96,7 +93,7 @@ pub fn centre(order: u32, cell: u64) -> Point {
     [turn / width * 45.0, latitude]
 }
 
-/// An angle that no point of a cell is farther from its centre than.
+/// An upper bound of the angle between a cell's centre and its points.
 pub fn radius(order: u32) -> f64 {
     // The largest cell meets the edge of a polar cap (`max_pixrad` of the HEALPix library).
     let side = (1u64 << order) as f64;
@@ -106,7 +103,6 @@ pub fn radius(order: u32) -> f64 {
     crate::sky::separation(one, other) * 1.01
 }
 
-/// Returns whether a cell may have points in a box.
 pub(crate) fn touches(order: u32, cell: u64, low: Point, high: Point) -> bool {
     separations(low, high, centre(order, cell)).0 <= radius(order)
 }
@@ -116,14 +112,13 @@ pub fn cells(order: u32, low: Point, high: Point) -> (u64, u64) {
     (end(order, low, high, false), end(order, low, high, true))
 }
 
-/// A cell that no cell of the box is below or, from the `top`, above.
+/// A cell at or below all cells of the box or, with `top`, at or above them.
 fn end(order: u32, low: Point, high: Point, top: bool) -> u64 {
     let whole = |at: u32, cell: u64| {
         let below = 2 * (order - at);
         if top { ((cell + 1) << below) - 1 } else { cell << below }
     };
     let mut left = MOST_CELLS;
-    // Cells to examine, the best last.
     let first = |cells: std::ops::Range<u64>| -> Vec<u64> { if top { cells.collect() } else { cells.rev().collect() } };
     let mut stack: Vec<(u32, u64)> = first(0..12).into_iter().map(|cell| (0, cell)).collect();
     while let Some((at, cell)) = stack.pop() {

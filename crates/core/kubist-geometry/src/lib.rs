@@ -1,7 +1,7 @@
 //! Sets of points that a formula cannot express: polygons of a plane, and polygons and cells of the sky.
 //!
-//! Each set decides points one by one, and boxes of points as inside, outside or open. A decision about a box
-//! holds for every point in it; a box that is open may be either. All boundaries belong to their set.
+//! Each set decides single points, and boxes of points as inside, outside or open. A decision holds for every
+//! point in the box. All boundaries belong to their set.
 //!
 //! Positions on the sky are longitude and latitude, or right ascension and declination, in degrees. Longitudes
 //! may have any turn. A latitude beyond ±90 is no position.
@@ -18,33 +18,29 @@ pub use moc::Moc;
 pub use polygon::Polygon;
 pub use sky_polygon::SkyPolygon;
 
-/// Two coordinates: x and y, or longitude and latitude.
+/// x and y, or longitude and latitude.
 pub type Point = [f64; 2];
 
-/// Where a box of points is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Place {
-    /// All points of the box are in the set.
     Inside,
-    /// No point of the box is in the set.
     Outside,
-    /// Undecided.
     Open,
 }
 
-/// A set of points, from its text.
+/// A set of points, parsed from text.
 #[derive(Clone, Debug)]
 pub enum Shape {
     /// Rings of corners, `0 0, 1 0, 1 1; 0.2 0.2, ...`. The first ring is the border, others are holes.
     Polygon(Polygon),
-    /// Corners on the sky, which arcs of great circles join.
+    /// Corners on the sky, joined by arcs of great circles.
     SkyPolygon(SkyPolygon),
-    /// Cells of HEALPix, `order/cell,first-last order/...`.
+    /// HEALPix cells, `order/cell,first-last order/...`.
     Moc(Moc),
 }
 
 impl Shape {
-    /// Returns whether a point is in the set; `None` if it is no position.
+    /// Whether a point is in the set; `None` if it is no position.
     pub fn has(&self, point: Point) -> Option<bool> {
         match self {
             Shape::Polygon(polygon) => (!point[0].is_nan() && !point[1].is_nan()).then(|| polygon.has(point)),
@@ -53,7 +49,7 @@ impl Shape {
         }
     }
 
-    /// Decides the positions in a box, whose ends may be infinite.
+    /// Decides the positions in a box, whose bounds may be infinite.
     pub fn place(&self, low: Point, high: Point) -> Place {
         match self {
             Shape::Polygon(polygon) => polygon.place(low, high),
@@ -62,7 +58,7 @@ impl Shape {
         }
     }
 
-    /// Returns whether a box may contain points that are no positions.
+    /// Whether a box may contain points that are no positions.
     pub fn is_beyond(&self, low: Point, high: Point) -> bool {
         match self {
             Shape::Polygon(_) => false,

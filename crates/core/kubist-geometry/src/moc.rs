@@ -5,15 +5,13 @@ use crate::numbers::shortened;
 use crate::{Place, Point};
 
 const MOST_RANGES: usize = 1 << 20;
-/// Cells that are examined for a box.
 const MOST_CELLS: u32 = 256;
 
-/// Cells of the sky.
 #[derive(Clone, Debug)]
 pub struct Moc {
-    /// Sorted ranges of cells of the deepest order, which do not meet.
+    /// Sorted ranges of cells of the deepest order, which do not touch.
     ranges: Vec<(u64, u64)>,
-    /// The deepest order that was written.
+    /// The deepest order in the text.
     order: u32,
 }
 
@@ -83,7 +81,6 @@ impl Moc {
         self.ranges.get(self.from(cell)).is_some_and(|(first, _)| *first <= cell)
     }
 
-    /// The first range that does not end before a cell.
     fn from(&self, cell: u64) -> usize {
         self.ranges.partition_point(|(_, last)| *last < cell)
     }

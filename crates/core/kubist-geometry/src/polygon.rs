@@ -1,7 +1,5 @@
-//! Polygons of a plane, with holes.
-//!
-//! Points and boxes are decided by exact predicates. Edges are listed by slabs of y, so that a point costs the
-//! edges at its height.
+//! Polygons of a plane, with holes, and exact predicates for points and boxes. Edges are listed by slabs of y,
+//! so a point costs the edges at its height.
 
 use std::cmp::Ordering;
 use std::ops::RangeInclusive;
@@ -11,10 +9,9 @@ use crate::numbers::rings;
 use crate::{Place, Point};
 
 const MOST_CORNERS: usize = 65_536;
-/// Pairs of edges that are compared before a polygon is refused.
+/// A polygon with more pairs of edges to compare is refused.
 const MOST_PAIRS: usize = 1 << 26;
 const MOST_SLABS: usize = 4096;
-/// Entries of all slabs for each edge.
 const MOST_ENTRIES: usize = 8;
 /// Products of larger coordinates may not be finite.
 const MOST_COORDINATE: f64 = 1e100;
@@ -27,12 +24,11 @@ pub struct Polygon {
     edges: Vec<Edge>,
     low: Point,
     high: Point,
-    /// The edges that meet each slab of y.
     slabs: Vec<Vec<u32>>,
 }
 
 impl Polygon {
-    /// Reads rings of corners: `0 0, 1 0, 1 1; ...`. The first ring is the border, others are holes.
+    /// `0 0, 1 0, 1 1; ...`: the first ring is the border, others are holes.
     ///
     /// # Errors
     ///
@@ -41,11 +37,11 @@ impl Polygon {
         Polygon::new(&rings(text)?)
     }
 
-    /// A polygon with these rings. A ring may repeat its first corner at its end.
+    /// A ring may repeat its first corner at its end.
     ///
     /// # Errors
     ///
-    /// A text that names the mistake: a coordinate that is not finite, a ring of fewer than three corners or
+    /// A text that names the mistake: a coordinate that is not finite, a ring with fewer than three corners or
     /// that crosses or touches itself, rings that cross, a hole outside of the border.
     pub fn new(rings: &[Vec<Point>]) -> Result<Polygon, String> {
         let mut edges: Vec<Vec<Edge>> = Vec::new();
@@ -116,7 +112,7 @@ impl Polygon {
         self.edges.len()
     }
 
-    /// Returns whether a point is inside or on an edge. NaN is outside.
+    /// Whether a point is inside or on an edge; NaN is outside.
     pub fn has(&self, point: Point) -> bool {
         if !is_between(self.low, self.high, point) {
             return false;
@@ -143,7 +139,6 @@ impl Polygon {
         if (0..2).any(|d| high[d] < self.low[d] || low[d] > self.high[d] || low[d] > high[d]) {
             return Place::Outside;
         }
-        // Edges only meet the part of the box within the bounds of the polygon.
         let (mut least, mut most) = (low, high);
         for d in 0..2 {
             (least[d], most[d]) = (low[d].max(self.low[d]), high[d].min(self.high[d]));
@@ -153,7 +148,6 @@ impl Polygon {
         }
         match least == low && most == high && self.has(least) {
             true => Place::Inside,
-            // Without an edge in it, the box is on one side of the border.
             false => Place::Outside,
         }
     }
@@ -179,7 +173,6 @@ fn edges_of(ring: &[Point]) -> Result<Vec<Edge>, String> {
     Ok(corners.iter().zip(next).map(|(a, b)| [*a, *b]).collect())
 }
 
-/// Refuses rings that cross or touch themselves, and rings that cross each other.
 fn check_crossings(rings: &[Vec<Edge>]) -> Result<(), String> {
     let numbered = |(ring, edges): (usize, &Vec<Edge>)| {
         edges.iter().enumerate().map(|(number, edge)| (ring, number, *edge)).collect::<Vec<_>>()
@@ -224,12 +217,11 @@ fn check_crossings(rings: &[Vec<Edge>]) -> Result<(), String> {
     Ok(())
 }
 
-/// Returns whether an edge from `b` to `c` lies on the edge from `a` to `b`.
+/// Whether the edge `bc` lies on the edge `ab`.
 fn turns_back(a: Point, b: Point, c: Point) -> bool {
     turn(a, b, c).is_eq() && (is_between(a, b, c) || is_between(b, c, a))
 }
 
-/// Returns whether an edge has a point in a closed box.
 fn meets([a, b]: Edge, low: Point, high: Point) -> bool {
     if (0..2).any(|d| a[d].max(b[d]) < low[d] || a[d].min(b[d]) > high[d]) {
         return false;

@@ -8,20 +8,18 @@ const SLACK: f64 = 1e-12;
 /// Differences within this of a multiple of the half period count as reaching it.
 const NEAR: f64 = 1e-9;
 
-/// Returns whether longitude and latitude are a position.
 pub fn is_position([longitude, latitude]: Point) -> bool {
     longitude.is_finite() && (-90.0..=90.0).contains(&latitude)
 }
 
-/// Returns whether a box may contain points that are no positions.
 pub fn is_beyond(low: Point, high: Point) -> bool {
     low[1] < -90.0 || high[1] > 90.0 || !low[0].is_finite() || !high[0].is_finite()
 }
 
-/// The angle between two positions from 0 to 180. It is NaN if one is no position.
+/// The angle between two positions from 0 to 180, or NaN if one is no position.
 ///
-/// Of the half angle, the haversine formula gives the sine without cancellation, and the same formula for the
-/// opposite point gives the cosine. So all distances have about 15 digits.
+/// The haversine formula gives the sine of the half angle without cancellation, and its cosine for the opposite
+/// point. So all distances have about 15 digits.
 pub fn separation(one: Point, other: Point) -> f64 {
     if !is_position(one) || !is_position(other) {
         return f64::NAN;
@@ -39,7 +37,7 @@ fn apart(longitudes: f64, one: f64, other: f64) -> f64 {
     2.0 * near.atan2(far).to_degrees()
 }
 
-/// Bounds of the distance from the numbers of an interval to the nearest multiple of `period`.
+/// Bounds of [`distance`] over an interval.
 pub fn distances(low: f64, high: f64, period: f64) -> (f64, f64) {
     let half = period / 2.0;
     if !(high - low < period) {
@@ -59,8 +57,7 @@ pub fn distance(number: f64, period: f64) -> f64 {
     rest.min(period - rest)
 }
 
-/// Bounds of the separation between the positions in a box and a position. The first exceeds the second if the
-/// box has no position.
+/// The first bound exceeds the second if the box has no position.
 pub fn separations(low: Point, high: Point, from: Point) -> (f64, f64) {
     let (least, most) = (low[1].max(-90.0), high[1].min(90.0));
     if !(least <= most) {
@@ -89,7 +86,6 @@ pub fn separations(low: Point, high: Point, from: Point) -> (f64, f64) {
     ((nearest - SLACK).max(0.0), (farthest + SLACK).min(180.0))
 }
 
-/// The unit vector of a position.
 pub(crate) fn vector([longitude, latitude]: Point) -> [f64; 3] {
     let ((sine, cosine), (z, ring)) = ((longitude % 360.0).to_radians().sin_cos(), latitude.to_radians().sin_cos());
     [ring * cosine, ring * sine, z]

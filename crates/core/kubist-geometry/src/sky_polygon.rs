@@ -1,7 +1,7 @@
 //! Polygons on the sky, whose edges are arcs of great circles.
 //!
 //! The gnomonic projection from a centre maps great circles to straight lines, so a polygon within half a sky
-//! is a polygon of a plane there.
+//! is a polygon of a plane.
 
 use crate::numbers::rings;
 use crate::polygon::Polygon;
@@ -15,13 +15,12 @@ const MOST_REACH: f64 = 89.5;
 /// More than the rounding error of a projection, relative to the distance from the centre.
 const SLACK: f64 = 1e-12;
 
-/// The positions inside a ring of corners and outside of its holes.
 #[derive(Clone, Debug)]
 pub struct SkyPolygon {
     centre: Point,
     /// Degrees from the centre to the farthest corner, and more than the rounding error.
     radius: f64,
-    /// Unit vectors to the centre, to the east and to the north of it.
+    /// Unit vectors to the centre, east and north.
     axes: [[f64; 3]; 3],
     plane: Polygon,
 }
@@ -40,12 +39,12 @@ impl SkyPolygon {
         SkyPolygon::new(&rings(text)?)
     }
 
-    /// A polygon with these rings. The first is the border, others are holes.
+    /// The first ring is the border, others are holes.
     ///
     /// # Errors
     ///
-    /// A text that names the mistake: those of [`Polygon::new`], a latitude beyond ±90, a corner farther than 89
-    /// degrees from the centre of the corners.
+    /// A text that names the mistake: those of [`Polygon::new`], a latitude beyond ±90, a corner farther than
+    /// 89 degrees from the corners' centre.
     pub fn new(rings: &[Vec<Point>]) -> Result<SkyPolygon, String> {
         let corners = || rings.iter().flatten();
         if let Some(corner) = corners().find(|corner| !is_position(**corner)) {
@@ -77,7 +76,7 @@ impl SkyPolygon {
         self.plane.size()
     }
 
-    /// Returns whether a position is inside or, but for rounding, on an edge.
+    /// Whether a position is inside or, but for rounding, on an edge.
     pub fn has(&self, position: Point) -> bool {
         project(&self.axes, position).is_some_and(|point| self.plane.has(point))
     }
@@ -95,7 +94,7 @@ impl SkyPolygon {
         let reach = separations(low, high, middle).1;
         let farthest = separation(middle, self.centre) + reach;
         let Some(at) = project(&self.axes, middle).filter(|_| farthest < MOST_REACH) else { return Place::Open };
-        // The projection stretches a way by at most this factor.
+        // The projection stretches a length by at most this factor.
         let around = reach.to_radians() / farthest.to_radians().cos().powi(2);
         let around = around * (1.0 + SLACK) + SLACK * (1.0 + at[0].abs() + at[1].abs());
         self.plane.place(at.map(|one| one - around), at.map(|one| one + around))

@@ -27,7 +27,6 @@ fn polygon(rng: &mut SmallRng) -> Option<(Vec<Vec<Point>>, Polygon)> {
     Polygon::new(&rings).ok().map(|polygon| (rings, polygon))
 }
 
-/// The number of turns of a ring around a point that is not on it.
 fn turns(ring: &[Point], [x, y]: Point) -> f64 {
     let angle = |corner: &Point| (corner[1] - y).atan2(corner[0] - x);
     let next = ring.iter().cycle().skip(1);
@@ -71,7 +70,6 @@ fn points_are_inside_where_the_border_turns_around_them() {
             assert_eq!(polygon.has(point), expected, "seed {seed}: {point:?} of {rings:?} ({around})");
             inside += u32::from(expected);
         }
-        // Corners are exact, and belong to the polygon.
         assert!(rings.iter().flatten().all(|corner| polygon.has(*corner)), "seed {seed}");
     }
     assert!(cases > CASES / 2 && inside > 10_000, "{cases} {inside}");

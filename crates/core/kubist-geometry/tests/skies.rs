@@ -21,7 +21,6 @@ fn product(a: Vector, b: Vector) -> Vector {
     [a[1] * b[2] - a[2] * b[1], a[2] * b[0] - a[0] * b[2], a[0] * b[1] - a[1] * b[0]]
 }
 
-/// A position, often near a pole or the seam.
 fn position(rng: &mut SmallRng) -> Point {
     let special = |rng: &mut SmallRng, values: &[f64], width: f64| {
         values[rng.random_range(0..values.len())] + [0.0, width * rng.random_range(-1.0..1.0)][rng.random_range(0..2)]
@@ -44,7 +43,6 @@ fn a_box(rng: &mut SmallRng) -> (Point, Point) {
     }
 }
 
-/// Positions in a box, with its corners.
 fn inside(low: Point, high: Point) -> impl Iterator<Item = Point> {
     let longitudes = (low[0].max(-360.0), high[0].min(720.0));
     let latitudes = (low[1].max(-90.0), high[1].min(90.0));
@@ -147,7 +145,6 @@ fn cells_have_their_centres_and_nest() {
     }
 }
 
-/// Cells of equal area hold equal numbers of points.
 #[test]
 fn cells_have_equal_areas() {
     let rng = &mut SmallRng::seed_from_u64(7);
@@ -216,7 +213,6 @@ fn polygons_on_the_sky_are_left_of_their_edges() {
     let (mut places, mut has) = ([0; 3], 0);
     for seed in 0..CASES {
         let rng = &mut SmallRng::seed_from_u64(seed);
-        // A triangle against the three planes through its edges.
         let centre = position(rng);
         let size = [0.01, 1.0, 20.0, 60.0][rng.random_range(0..4)];
         let corners: Vec<Point> = (0..3)
@@ -265,7 +261,6 @@ fn polygons_on_the_sky_are_left_of_their_edges() {
     assert!(has > 10_000 && places.iter().all(|count| *count > 100), "{has} {places:?}");
 }
 
-/// The position at a distance and a bearing from another one.
 fn around([longitude, latitude]: Point, distance: f64, bearing: f64) -> Point {
     let (d, b, up) = (distance.to_radians(), bearing.to_radians(), latitude.to_radians());
     let sine = up.sin() * d.cos() + up.cos() * d.sin() * b.cos();
@@ -285,7 +280,6 @@ fn mistakes_are_refused_by_name() {
         let error = SkyPolygon::parse(text).unwrap_err();
         assert!(error.contains(mistake), "{text}: {error}");
     }
-    // Around the pole, and across the seam.
     let pole = SkyPolygon::parse("0 80, 90 80, 180 80, 270 80").unwrap();
     assert!(pole.has([12.0, 90.0]) && pole.has([45.0, 84.0]) && !pole.has([45.0, 79.0]));
     let seam = SkyPolygon::parse("355 -5, 5 -5, 5 5, 355 5").unwrap();

@@ -1,15 +1,8 @@
-//! Error bounds of columns.
+//! Error bounds of columns (FORMAT.md, Error bounds).
 //!
-//! A value is rounded once, before anything is computed from it, to a value that takes fewer bits:
-//!
-//! - with an absolute bound b, to the nearest multiple of the **step**, the largest power of two that is at
-//!   most 2 b. Every multiple of a power of two is a value of the type, and the difference is exact;
-//! - with a relative bound r, to the nearest value with the fewest binary digits that keep |stored - given|
-//!   at most r |given|.
-//!
-//! The result depends only on the value and the bound. Integer arithmetic on the bits makes it the same on
-//! every machine, and rounding twice changes nothing. NaN, infinities, both zeros, and values whose rounded
-//! form the type cannot hold, stay unchanged. Ties round away from zero, and a value that becomes zero is +0.
+//! A value is rounded once, before any other computation. With an absolute bound, it becomes a multiple of the
+//! **step**, which the type can represent exactly. Integer arithmetic on the bits makes the result the same on
+//! every machine, and rounding twice changes nothing.
 
 use std::fmt;
 use std::str::FromStr;
@@ -46,8 +39,6 @@ pub enum NoAccuracy {
 const RELATIVE: &str = "rel";
 
 impl Accuracy {
-    /// An absolute bound.
-    ///
     /// # Errors
     ///
     /// [`NoAccuracy::Absolute`] unless the bound is finite and above 0.
@@ -58,8 +49,6 @@ impl Accuracy {
         }
     }
 
-    /// A relative bound.
-    ///
     /// # Errors
     ///
     /// [`NoAccuracy::Relative`] unless the bound is above 0 and below 1.
@@ -70,7 +59,7 @@ impl Accuracy {
         }
     }
 
-    /// The exponent of the step of an absolute bound (base 2).
+    /// The exponent of an absolute bound's step (base 2).
     pub fn step(self) -> Option<i32> {
         match self {
             Accuracy::Absolute(bound) => Some(exponent(bound) + 1),
@@ -78,12 +67,11 @@ impl Accuracy {
         }
     }
 
-    /// Returns whether values of the type can be rounded.
     pub fn suits(data_type: &DataType) -> bool {
         data_type.is_integer() || data_type.is_floating()
     }
 
-    /// Rounds the values; arrays of a type that cannot be rounded stay unchanged.
+    /// Rounds the values; arrays of other types stay unchanged.
     pub fn round(self, array: &ArrayRef) -> ArrayRef {
         match array.data_type() {
             DataType::Int8 => self.round_integers::<Int8Type>(array),
@@ -146,13 +134,10 @@ impl Accuracy {
 
 #[derive(Clone, Copy)]
 enum Rounding {
-    /// Round to multiples of this power of two.
     Step(i32),
-    /// Keep this many binary digits after the first.
     Digits(u32),
 }
 
-/// The layout of a float: sign, exponent, digits.
 #[derive(Clone, Copy)]
 struct Float {
     digits: u32,
@@ -176,7 +161,6 @@ impl Float {
                 match step - last {
                     ..=0 => return bits,
                     dropped if dropped <= digits as i32 => without(magnitude, dropped as u32),
-                    // At least half of a step, less than a whole one.
                     dropped if dropped == digits as i32 + 1 && field > 0 => (field + 1) << digits,
                     _ => return 0,
                 }
@@ -197,7 +181,6 @@ impl Float {
     }
 }
 
-/// The nearest number whose lowest `count` bits are zero.
 #[inline(always)]
 fn without(magnitude: u64, bits: u32) -> u64 {
     (magnitude + (1 << (bits - 1))) >> bits << bits

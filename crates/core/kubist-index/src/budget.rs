@@ -1,21 +1,19 @@
 //! A common priority threshold for all writers of a step, which keeps the step within a budget.
 //!
-//! Each writer adds its records to a histogram of priorities. Every writer reads the same threshold from the
-//! sum: the upper edge of the last bin up to which the records fit. Bins are at most 1/128 of their priority
-//! wide, so for a budget of many records less than 1 % stays unused.
+//! Each writer adds its records to a histogram of priorities. From the sum, every writer computes the same
+//! threshold: the upper edge of the last bin up to which the records fit. A bin is at most 1/128 of its
+//! priority wide, so less than 1 % of a large budget stays unused.
 //!
 //! The records below the threshold are a uniform sample, as if the threshold had been fixed in advance (Ting,
 //! "Adaptive threshold sampling and unbiased estimation", arXiv 1708.04970).
 
 use crate::priority::Threshold;
 
-/// Number of bits after the leading bit of a priority that select the bin.
 const BITS: u32 = 7;
 const EVEN: usize = 1 << BITS;
 
 pub const BINS: usize = EVEN * (64 - BITS as usize + 1);
 
-/// The bin of a priority. Bins are in the order of priorities.
 #[inline]
 pub fn bin(priority: u64) -> usize {
     match (priority >> BITS).checked_ilog2() {
@@ -57,7 +55,6 @@ mod tests {
             assert!(low < high);
             assert_eq!((bin(low as u64), bin((high - 1) as u64)), (place, place), "{low}..{high}");
             assert!(high - low <= (low / 128).max(1));
-            // Converting an edge to a fraction and back is exact.
             assert_eq!(Threshold::from_fraction(edge(place).to_fraction()), edge(place));
         }
     }

@@ -1,25 +1,17 @@
-//! Cubes: nodes of the 2^k-ary partition of space, each named by one ordered integer.
+//! Cubes: nodes of the 2^k-ary partition of space, in one tree per grid (FORMAT.md, Coordinates and cubes).
 //!
-//! The bits of a point's coordinates are interleaved, most significant first, to a Morton key of up to 96
-//! bits, aligned to the top of a 96-bit field. A cube is a prefix of `level * k` bits of it. Its id is the
-//! prefix, filled with zeros, followed by the level in the lowest byte. Ids therefore sort in depth-first
-//! order, a parent directly before its descendants, and the keys inside a cube are one range of integers.
-//!
-//! A table may have several grids, numbered from 0, with one tree of cubes each. The number of the grid is
-//! above the key, so ids sort tree by tree.
+//! Ids sort grid by grid in depth-first order, and the Morton keys inside a cube are one range of integers.
 
-/// Bits of the field that holds a Morton key.
 pub const KEY_BITS: u32 = 96;
-/// Bits of a cube's id below the number of its grid.
 pub(crate) const CUBE_BITS: u32 = KEY_BITS + 8;
-/// The highest number of a grid. An id after its tree must still fit.
+/// The highest grid number, whose tree must leave an id after it.
 pub const LAST_GRID: u32 = (1 << (128 - CUBE_BITS)) - 2;
 pub const MAX_DIMENSIONS: usize = 8;
 
 /// A point's position on the space-filling curve: `KEY_BITS` wide, right aligned.
 pub type MortonKey = u128;
 
-/// The number of dimensions of a grid and the bits of each, from which the cubes of its tree follow.
+/// A grid's dimensions and the bits of each.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Geometry {
     grid: u32,
@@ -27,7 +19,6 @@ pub struct Geometry {
     bits: u32,
 }
 
-/// The id of a cube. Ids sort by grid, then in depth-first order.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct CubeId(u128);
 
@@ -36,7 +27,6 @@ impl CubeId {
         CubeId((grid as u128) << CUBE_BITS)
     }
 
-    /// The number of the grid in whose tree it is.
     pub fn grid(self) -> u32 {
         (self.0 >> CUBE_BITS) as u32
     }
@@ -45,7 +35,7 @@ impl CubeId {
         self.0
     }
 
-    /// The level of the cube; the root has level 0.
+    /// The root has level 0.
     pub fn level(self) -> u32 {
         (self.0 & 0xff) as u32
     }
@@ -62,13 +52,13 @@ pub struct GridBox {
 }
 
 impl Geometry {
-    /// The geometry of grid 0 with 1 to 8 dimensions: 32 bits each for up to three dimensions, otherwise an
-    /// equal part of 96 bits.
+    /// Grid 0 with 1 to 8 dimensions: 32 bits each for up to three dimensions, otherwise an equal part of 96
+    /// bits.
     pub fn new(dimensions: usize) -> Option<Geometry> {
         Geometry::of_grid(0, dimensions)
     }
 
-    /// The geometry of another grid, with a number of at most [`LAST_GRID`].
+    /// Another grid, with a number of at most [`LAST_GRID`].
     pub fn of_grid(grid: u32, dimensions: usize) -> Option<Geometry> {
         let usable = (1..=MAX_DIMENSIONS).contains(&dimensions) && grid <= LAST_GRID;
         usable.then(|| Geometry { grid, dimensions: dimensions as u32, bits: (KEY_BITS / dimensions as u32).min(32) })
@@ -91,7 +81,6 @@ impl Geometry {
         self.bits
     }
 
-    /// The level whose cubes are single grid points.
     pub fn deepest(&self) -> u32 {
         self.bits
     }
@@ -109,7 +98,6 @@ impl Geometry {
         KEY_BITS - level * self.dimensions
     }
 
-    /// The Morton key of a point with these coordinates.
     pub fn key(&self, coordinates: &[u32]) -> MortonKey {
         let mut key: u128 = 0;
         for bit in (0..self.bits).rev() {
@@ -124,13 +112,13 @@ impl Geometry {
         self.first_bits(key, self.bits)
     }
 
-    /// The coordinates of a key with only its highest `count` bits.
+    /// A key's coordinates with only its highest `count` bits.
     fn first_bits(&self, key: MortonKey, count: u32) -> [u32; MAX_DIMENSIONS] {
         let (mut coordinates, k) = ([0; MAX_DIMENSIONS], self.dimensions as usize);
         if count == 0 {
             return coordinates;
         }
-        // A prefix that fits in one word is separated much faster than a whole key.
+        // A prefix that fits in one word is separated much faster.
         let of_word = count.min(u64::BITS / k as u32);
         let mut word = (key >> (KEY_BITS - of_word * k as u32)) as u64;
         for bit in self.bits - of_word..self.bits {
@@ -149,10 +137,8 @@ impl Geometry {
         coordinates
     }
 
-    /// The cube of this level that contains a key.
     pub fn cube_of(&self, key: MortonKey, level: u32) -> CubeId {
         let free = self.free_bits(level);
-        // The shift is less than 128, because the field is narrower than u128.
         self.named((key >> free) << free, level)
     }
 
@@ -160,7 +146,7 @@ impl Geometry {
         CubeId(self.root().0 | first_key << 8 | level as u128)
     }
 
-    /// The cube with a stored id, if the id is valid in this geometry.
+    /// `None` if the id is not valid in this geometry.
     pub fn cube_from_u128(&self, id: u128) -> Option<CubeId> {
         let cube = CubeId(id);
         let sound = cube.level() <= self.deepest() && cube.grid() == self.grid;
@@ -171,7 +157,7 @@ impl Geometry {
         (cube.level() > 0).then(|| self.cube_of(cube.first_key(), cube.level() - 1))
     }
 
-    /// The 2^k children in key order; none at the deepest level.
+    /// In key order; none at the deepest level.
     pub fn children(&self, cube: CubeId) -> impl Iterator<Item = CubeId> + use<> {
         let level = cube.level();
         let count = if level < self.deepest() { 1u128 << self.dimensions } else { 0 };
@@ -179,7 +165,6 @@ impl Geometry {
         (0..count).map(move |child| geometry.named(cube.first_key() | child << free, level + 1))
     }
 
-    /// The ancestors from the root to the cube's parent.
     pub fn ancestors(&self, cube: CubeId) -> impl Iterator<Item = CubeId> + use<> {
         let geometry = *self;
         (0..cube.level()).map(move |level| geometry.cube_of(cube.first_key(), level))
@@ -193,18 +178,15 @@ impl Geometry {
         (key ^ cube.first_key()) >> self.free_bits(cube.level()) == 0
     }
 
-    /// Returns whether `inner` is the cube or one of its descendants.
     pub fn contains(&self, cube: CubeId, inner: CubeId) -> bool {
         inner.level() >= cube.level() && inner.grid() == cube.grid() && self.contains_key(cube, inner.first_key())
     }
 
-    /// The first id after the cube and all its descendants.
     pub fn end_of(&self, cube: CubeId) -> u128 {
         self.root().0 + ((self.last_key(cube) + 1) << 8)
     }
 
     pub fn span(&self, cube: CubeId) -> GridBox {
-        // The bits below a cube's level are zero.
         let low = self.first_bits(cube.first_key(), cube.level().min(self.bits));
         let side = (u32::MAX as u64 >> (32 - self.bits)) >> cube.level().min(self.bits);
         let mut high = low;
@@ -214,13 +196,11 @@ impl Geometry {
         GridBox { low, high }
     }
 
-    /// Returns whether the cube and the box share a grid point.
     pub fn meets(&self, cube: CubeId, grid_box: &GridBox) -> bool {
         let span = self.span(cube);
         (0..self.dimensions as usize).all(|d| span.low[d] <= grid_box.high[d] && span.high[d] >= grid_box.low[d])
     }
 
-    /// The smallest cube that contains the box.
     pub fn bounding_cube(&self, grid_box: &GridBox) -> CubeId {
         let differing = self.key(&grid_box.low) ^ self.key(&grid_box.high);
         let common = differing.leading_zeros() - (128 - KEY_BITS);
@@ -248,8 +228,8 @@ impl Geometry {
     }
 }
 
-/// Computes the Morton keys of columns of coordinates, with a lookup table, or with the bit-deposit
-/// instruction where the processor has it.
+/// Computes Morton keys of columns of coordinates with the processor's bit-deposit instruction, or otherwise
+/// with a lookup table.
 pub struct Interleaver {
     geometry: Geometry,
     /// `spread[byte]`: the bits of a byte, one in every `dimensions` bits.
@@ -265,12 +245,12 @@ impl Interleaver {
         Interleaver { geometry, spread }
     }
 
-    /// Writes the key of every row; `columns[d][row]` is a coordinate.
+    /// Writes every row's key; `columns[d][row]` is a coordinate.
     pub fn keys(&self, columns: &[Vec<u32>], keys: &mut Vec<MortonKey>) {
         keys.clear();
         #[cfg(target_arch = "x86_64")]
         if is_x86_feature_detected!("bmi2") {
-            // SAFETY: the check above found that the processor has the instruction.
+            // SAFETY: the check above found the instruction.
             return unsafe { self.keys_by_deposit(columns, keys) };
         }
         keys.resize(columns.first().map_or(0, Vec::len), 0);

@@ -1,7 +1,7 @@
 //! The live runs of a snapshot, arranged for planning.
 //!
-//! The directory consists of sorted arrays, in blocks that it shares with the directories of later snapshots
-//! (`blocks`). A walk is a scan in depth-first order, tree by tree, that jumps over subtrees.
+//! Sorted arrays, in blocks shared with the directories of later snapshots (`blocks`). A walk scans them in
+//! depth-first order, tree by tree, and jumps over subtrees.
 
 mod blocks;
 pub mod parcels;
@@ -17,15 +17,11 @@ use crate::state::{Run, RunId, State};
 use blocks::{Block, Blocks, Change, Making, Sorted};
 use parcels::Subtrees;
 
-/// The live runs of a snapshot, arranged for planning.
 #[derive(Debug)]
 pub struct Directory<L> {
     forest: Forest,
-    /// Cubes that have primary runs or a cutoff, tree by tree in depth-first order.
     pub(crate) primaries: Blocks<L>,
-    /// Cubes that have replicas.
     pub(crate) copies: Blocks<L>,
-    /// The cutoff of cubes without an entry.
     otherwise: Threshold,
     pub(crate) subtrees: OnceLock<Subtrees>,
 }
@@ -34,9 +30,9 @@ pub struct Directory<L> {
 pub struct Changes<L> {
     /// New live primaries and replicas, each once.
     pub added: Vec<Arc<Run<L>>>,
-    /// New cutoffs. Others may be included.
+    /// New cutoffs; may include others.
     pub cutoffs: Vec<(CubeId, Threshold)>,
-    /// Runs that were removed. Replicas that copy them are dead too.
+    /// Removed runs; replicas that copy them are dead too.
     pub removed: SpreadSet<RunId>,
 }
 
@@ -52,7 +48,7 @@ impl<L> Directory<L> {
         directory
     }
 
-    /// Returns the directory of live runs in any order, and the lowest cutoff per cube.
+    /// Builds the directory from live runs in any order, and the lowest cutoff per cube.
     ///
     /// # Errors
     ///
@@ -66,9 +62,9 @@ impl<L> Directory<L> {
         Directory::made(forest, live, cutoffs, Threshold::ALL, stop)
     }
 
-    /// Returns the directory of a part that suffices for a box and a range of priorities: all runs that meet
-    /// both, and any cutoffs. Plans for them return the same rows as with all runs. By I2, rows below a cube
-    /// have priorities at or above its cutoff, so it makes no difference whether the walk descends there.
+    /// Builds a partial directory: all runs that meet a box and a range of priorities, and any cutoffs. Plans
+    /// for these return the same rows as with the whole directory: by I2, rows below a cube have priorities at
+    /// or above its cutoff, so it makes no difference whether the walk descends there.
     ///
     /// # Errors
     ///
@@ -98,7 +94,6 @@ impl<L> Directory<L> {
         }
         let (primaries, replicas) = (sorted(primaries, stop)?, sorted(replicas, stop)?);
         let (mut of_primaries, mut of_copies) = (Making::new(&forest, stride(&forest)), Making::new(&forest, 0));
-        // A partial directory is never changed.
         if otherwise < Threshold::ALL {
             (of_primaries, of_copies) = (of_primaries.otherwise(otherwise).whole(), of_copies.whole());
         }
@@ -107,9 +102,8 @@ impl<L> Directory<L> {
         Ok(Directory { forest, primaries, copies, otherwise, subtrees: OnceLock::new() })
     }
 
-    /// Returns the directory after changes, equal to [`Directory::new`] of the changed state. It takes the
-    /// time of the changed blocks, one step for each other block, and one for each id of a run that was
-    /// removed or is copied.
+    /// Equal to [`Directory::new`] of the changed state. The work is that of the changed blocks, and one step
+    /// for each other block and each removed or copied run.
     ///
     /// # Panics
     ///
@@ -161,7 +155,6 @@ impl<L> Directory<L> {
         directory
     }
 
-    /// Returns whether it has all runs and cutoffs of a state.
     pub fn is_whole(&self) -> bool {
         self.otherwise == Threshold::ALL
     }
@@ -170,7 +163,7 @@ impl<L> Directory<L> {
         &self.forest
     }
 
-    /// The trees that have primary runs, oldest grid first.
+    /// Trees with primary runs, oldest grid first.
     pub fn trees(&self) -> impl Iterator<Item = Geometry> + '_ {
         self.primaries.runs.iter().filter_map(|(grid, _)| self.forest.tree(*grid))
     }
@@ -187,7 +180,7 @@ impl<L> Directory<L> {
         self.primaries.rows
     }
 
-    /// All live primary runs by cube, tree by tree in depth-first order.
+    /// All live primary runs, tree by tree in depth-first order.
     pub fn runs(&self) -> impl Iterator<Item = &Arc<Run<L>>> + Clone {
         self.primaries.all()
     }
@@ -204,12 +197,11 @@ impl<L> Directory<L> {
         self.copies.runs_of(cube)
     }
 
-    /// Cubes that have primary runs or a cutoff, in depth-first order.
+    /// Cubes with primary runs or a cutoff, in depth-first order.
     pub fn cubes(&self) -> impl Iterator<Item = CubeId> + '_ {
         self.primaries.iter().flat_map(|block| block.cubes.iter().copied())
     }
 
-    /// Number of cubes with at least one primary run.
     pub fn occupied_cubes(&self) -> usize {
         let occupied =
             |block: &Arc<Block<L>>| (0..block.cubes.len()).filter(|cube| !block.of_cube(*cube).is_empty()).count();
@@ -235,22 +227,20 @@ impl<L> Directory<L> {
         self.primaries.runs_of(cube)
     }
 
-    /// The runs of a cube with priorities in the range that a replica may copy.
+    /// The cube's runs in the range that a replica may copy.
     pub(crate) fn copied_runs(&self, cube: CubeId, range: PriorityRange) -> impl Iterator<Item = &Arc<Run<L>>> {
         let of_cube = self.primaries.find(cube).map(|(block, index)| block.readable(index, range));
         of_cube.into_iter().flatten().filter_map(|(run, is_copied)| is_copied.then_some(run))
     }
 }
 
-/// Numbers per cube for its span.
 fn stride(forest: &Forest) -> usize {
     2 * forest.most_dimensions()
 }
 
 fn sorted<L, S: Stop>(runs: Vec<Arc<Run<L>>>, stop: &S) -> Result<Sorted<L>, S::Stopped> {
     let mut order: Vec<_> = (0u32..).zip(&runs).map(|(index, run)| (run.cube, run.id, index)).collect();
-    // Sorts cubes and ids without following the pointers to the runs. Most runs arrive nearly in order, which
-    // this sort exploits.
+    // Sorts without following the pointers to the runs; most runs arrive nearly sorted.
     gradual::sort(&mut order, stop)?;
     let mut runs: Vec<_> = runs.into_iter().map(Some).collect();
     Ok(order.into_iter().filter_map(|(cube, _, index)| Some((cube, runs[index as usize].take()?))).collect())
@@ -266,7 +256,6 @@ fn lowest<S: Stop>(
     Ok(cutoffs)
 }
 
-/// Returns whether the run may contain priorities in the range.
 pub(crate) fn meets<L>(run: &Run<L>, range: PriorityRange) -> bool {
     range.meets(run.priorities.0, run.priorities.1)
 }

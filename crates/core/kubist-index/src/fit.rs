@@ -1,31 +1,27 @@
-//! Test whether a grid fits the data.
+//! Test whether a grid fits the data: whether boxes examine many more records per record returned than with a
+//! grid learned from a sample of the data.
 //!
-//! The measure is the number of records that boxes examine for each record that they return. A sample of all
-//! records estimates it, for the current grid and for a grid that is learned from the sample.
-//!
-//! A grid that the data has outgrown gives most of it few coordinates in a dimension, which then separates
-//! neighbours only at depths that the tree does not reach. The estimate arranges the sample in a tree of
-//! small cubes, and counts the pieces whose bounds intersect boxes with 1/100 of the data.
+//! A grid that the data has outgrown separates neighbours only at depths that the tree does not reach. The
+//! estimate arranges the sample in a tree of small cubes, and counts the pieces whose bounds intersect boxes
+//! with 1/100 of the data.
 
 use crate::cube::{CubeId, Geometry, Interleaver, MortonKey};
 use crate::grid::Scale;
 
-/// Records of a piece of the sample. It is small so that pieces and boxes have similar numbers of records.
+/// Records of a piece: few, so that pieces and boxes have similar numbers of records.
 const PIECE: usize = 16;
-/// Number of boxes, and the fraction of the data in each.
 const BOXES: usize = 64;
 const SHARE: f64 = 0.01;
-/// Minimum size of a sample; smaller samples are ignored.
+/// Smaller samples are ignored.
 pub const LEAST_SAMPLE: usize = 1024;
 /// A grid is outgrown when boxes examine this many times as many records as with a new grid.
 const OUTGROWN: f64 = 1.3;
 /// One of this many values at either end is left to the tails of a new scale.
 const OUTLIERS: usize = 1024;
 
-/// A sample: `values[d][record]` for each dimension; NaN for missing numbers.
+/// `values[d][record]`; NaN for missing numbers.
 pub type Sample = [Vec<f64>];
 
-/// Records that boxes examine for each record that they return.
 pub fn examined(geometry: &Geometry, scales: &[Scale], sample: &Sample) -> f64 {
     let records = sample.first().map_or(0, Vec::len);
     let columns: Vec<Vec<u32>> =
@@ -56,14 +52,14 @@ pub fn examined(geometry: &Geometry, scales: &[Scale], sample: &Sample) -> f64 {
     examined as f64 / returned.max(1) as f64
 }
 
-/// Arranges the records of a cube, in key order, as a tree does: some in the cube, the others below. A cube
-/// whose records are all in one child makes every box that intersects it more expensive.
+/// Arranges a cube's records, in key order, as a tree does. If all are in one child, every box across the cube
+/// costs more.
 fn descend(geometry: &Geometry, keys: &[MortonKey], cube: CubeId, records: &[usize], pieces: &mut Vec<Vec<usize>>) {
     if records.len() <= PIECE + PIECE / 4 || cube.level() >= geometry.deepest() {
         pieces.extend(records.chunks(PIECE).map(<[usize]>::to_vec));
         return;
     }
-    // A priority that is independent of the order of the sample.
+    // A priority independent of the sample's order.
     let priority = |record: usize| (record as u64).wrapping_mul(0x9e37_79b9_7f4a_7c15);
     let mut priorities: Vec<u64> = records.iter().map(|record| priority(*record)).collect();
     let cutoff = *priorities.select_nth_unstable(PIECE - 1).1;
@@ -80,8 +76,8 @@ fn descend(geometry: &Geometry, keys: &[MortonKey], cube: CubeId, records: &[usi
     }
 }
 
-/// Boxes around records of the sample with the same fraction of the records in each. The width of a box in a
-/// dimension is proportional to the spread of the values.
+/// Boxes around records of the sample, with equal fractions of the records. Their widths are proportional to
+/// the spread of the values.
 fn boxes(sample: &Sample) -> Vec<Vec<(f64, f64)>> {
     let records = sample.first().map_or(0, Vec::len);
     let spreads: Vec<f64> = sample.iter().map(|values| spread(values).unwrap_or(1.0)).collect();
@@ -106,8 +102,7 @@ fn boxes(sample: &Sample) -> Vec<Vec<(f64, f64)>> {
     chosen.filter_map(around).collect()
 }
 
-/// The width of the central 90 % of the values, or of all values if that is zero; `None` if all values are
-/// equal.
+/// Width of the central 90 % of the values, or of all values if that is zero; `None` if all are equal.
 fn spread(values: &[f64]) -> Option<f64> {
     let sorted = finite(values);
     let at = |share: f64| sorted[(sorted.len() as f64 * share) as usize];
@@ -121,8 +116,8 @@ fn finite(values: &[f64]) -> Vec<f64> {
     finite
 }
 
-/// Returns whether data left its domain or fills a small part. This takes 1/1000 of the time of [`outgrown`],
-/// but does not see the distribution inside.
+/// Whether data left its domain or fills a small part. It takes 1/1000 of the time of [`outgrown`], but ignores
+/// the distribution inside.
 pub fn has_left(scales: &[Scale], sample: &Sample) -> bool {
     scales.iter().zip(sample).any(|(scale, values)| {
         let (low, high) = scale.domain();
@@ -133,8 +128,8 @@ pub fn has_left(scales: &[Scale], sample: &Sample) -> bool {
 
 /// Returns scales for a new grid of the same dimensions, if boxes examine much more with the current ones.
 ///
-/// If values left a linear domain, the new domain extends as far again in that direction, so that growing
-/// data gets a new grid each time that its range doubles.
+/// If values left a linear domain, the new domain extends as far again in that direction. Growing data then
+/// gets a new grid each time its range doubles.
 pub fn outgrown(geometry: &Geometry, scales: &[Scale], sample: &Sample) -> Option<Vec<Scale>> {
     if sample.first().is_none_or(|values| values.len() < LEAST_SAMPLE) {
         return None;

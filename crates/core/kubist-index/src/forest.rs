@@ -1,15 +1,14 @@
 //! The forest: one tree of cubes for each grid of a table.
 //!
-//! A table begins with grid 0. A later grid divides space differently, perhaps by other columns, and has its
-//! own tree. Runs move there from the older trees over time. A record is in one primary run of the whole
-//! forest (I1). All other rules apply to each tree: cutoffs (I2), and replicas copy runs of their own tree
-//! (I4). So a query reads every tree that has runs, in the coordinates of its grid.
+//! A table begins with grid 0. A later grid divides space differently, and runs move to its tree over time. A
+//! record is in one primary run of the whole forest (I1). All other rules apply to each tree: cutoffs (I2), and
+//! replicas copy runs of their own tree (I4). So a query reads every tree that has runs, in the coordinates of
+//! its grid.
 
 use std::collections::BTreeMap;
 
 use crate::cube::{CUBE_BITS, CubeId, Geometry, GridBox};
 
-/// The geometries of the known grids of a table, by number.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Forest(Vec<Geometry>);
 
@@ -46,7 +45,6 @@ impl Forest {
         }
     }
 
-    /// The tree of a grid, if it is known.
     pub fn tree(&self, grid: u32) -> Option<Geometry> {
         self.0.binary_search_by_key(&grid, Geometry::grid).ok().map(|index| self.0[index])
     }
@@ -55,12 +53,10 @@ impl Forest {
         self.tree(cube.grid()).expect("a cube is made by the geometry of its tree")
     }
 
-    /// The cube with a stored id, if it is in a known tree.
     pub fn cube_from_u128(&self, id: u128) -> Option<CubeId> {
         self.tree((id >> CUBE_BITS) as u32)?.cube_from_u128(id)
     }
 
-    /// The number of dimensions of the tree of a stored id, if it is known.
     pub fn dimensions_of(&self, id: u128) -> Option<usize> {
         let grid = (id >> CUBE_BITS) as u32;
         Some(self.0.get(self.0.binary_search_by_key(&grid, Geometry::grid).ok()?)?.dimensions())
@@ -75,7 +71,7 @@ impl Forest {
     }
 }
 
-/// A region of space: for each grid the box of coordinates that contains it.
+/// A region of space: for each grid the box of coordinates around it.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Region(BTreeMap<u32, GridBox>);
 
@@ -84,7 +80,6 @@ impl Region {
         Region(forest.trees().map(|tree| (tree.grid(), tree.everything())).collect())
     }
 
-    /// A box in one grid, and nothing in the others.
     pub fn in_grid(grid: u32, grid_box: GridBox) -> Region {
         Region(BTreeMap::from([(grid, grid_box)]))
     }
@@ -93,17 +88,15 @@ impl Region {
         self.0.insert(grid, grid_box);
     }
 
-    /// Removes a grid: the region then has no part in it.
     pub fn remove(&mut self, grid: u32) {
         self.0.remove(&grid);
     }
 
-    /// The box in a grid; `None` if the region has no part in it.
+    /// `None` if the region has no part in the grid.
     pub fn in_tree(&self, grid: u32) -> Option<&GridBox> {
         self.0.get(&grid)
     }
 
-    /// Returns whether the region shares a grid point with a cube of the tree.
     pub fn meets(&self, tree: &Geometry, cube: CubeId) -> bool {
         self.in_tree(tree.grid()).is_some_and(|grid_box| tree.meets(cube, grid_box))
     }

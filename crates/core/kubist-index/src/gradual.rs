@@ -6,8 +6,6 @@ use std::ops::Range;
 pub trait Stop {
     type Stopped;
 
-    /// Checks for cancellation.
-    ///
     /// # Errors
     ///
     /// `Stopped` if the work was cancelled.
@@ -27,13 +25,12 @@ impl Stop for Never {
 
 pub const PIECE: usize = 65_536;
 
-/// `0..length` in ranges of at most [`PIECE`] items, with a check before each.
+/// Divides `0..length` into ranges of at most [`PIECE`] items, with a check before each.
 pub fn pieces<S: Stop>(length: usize, stop: &S) -> impl Iterator<Item = Result<Range<usize>, S::Stopped>> {
     let firsts = (0..length).step_by(PIECE);
     firsts.map(move |first| stop.look().map(|()| first..length.min(first + PIECE)))
 }
 
-/// Counts the steps of a walk, and checks after each [`PIECE`] steps.
 pub struct Steps<'a, S> {
     stop: &'a S,
     left: usize,
@@ -44,8 +41,6 @@ impl<'a, S: Stop> Steps<'a, S> {
         Steps { stop, left: PIECE }
     }
 
-    /// Counts the next `items`.
-    ///
     /// # Errors
     ///
     /// `Stopped` if the work was cancelled.
@@ -61,8 +56,7 @@ impl<'a, S: Stop> Steps<'a, S> {
     }
 }
 
-/// Sorts; equal items may change their order. After an error the order is undefined, and items may be
-/// duplicated.
+/// Unstable sort, which after an error leaves an undefined order and maybe duplicates.
 ///
 /// # Errors
 ///
@@ -162,7 +156,6 @@ mod tests {
         let unstopped = Counted::until(usize::MAX);
         sort(&mut numbers(count), &unstopped).unwrap();
         let all = unstopped.looks.get();
-        // Six pieces are sorted, and merged three times.
         assert!(all >= 6 * 4, "{all}");
         for stop in 1..=all {
             let counted = Counted::until(stop);

@@ -1,11 +1,7 @@
-//! Grids: monotone maps from a dimension's values to integer coordinates.
+//! Grids: monotone maps from a dimension's values to integer coordinates (FORMAT.md, Coordinates and cubes).
 //!
-//! Only monotony is required: `a <= b` implies `coordinate(a) <= coordinate(b)` over the whole type. A query
-//! maps its box through the same grid and then applies the exact predicate, so a badly chosen grid costs
-//! time, never rows.
-//!
-//! Of the `2^bits` coordinates of a dimension, 1/64 at either end is for values below and above the domain,
-//! in logarithmic distance. The rest covers the domain. NaN and null have the last coordinate.
+//! `a <= b` implies `coordinate(a) <= coordinate(b)` over the whole type. A query maps its box through the same
+//! grid and then applies the exact predicate, so a badly chosen grid costs time, never rows.
 
 use crate::order::Keyed;
 use serde::{Deserialize, Serialize};
@@ -15,16 +11,14 @@ const AT_ONCE: usize = 64;
 const TAIL_SHARE: u64 = 64;
 /// Doublings of the domain's width that a tail spans: more than `f64` has.
 const TAIL_DOUBLINGS: f64 = 2200.0;
-/// Maximum number of knots of a quantile scale.
 pub const MAX_KNOTS: usize = 1024;
 
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Scale {
-    /// Even division from `low` to `high`; both finite, `low < high`.
+    /// Even division; both finite, `low < high`.
     Linear { low: f64, high: f64 },
-    /// Even division in rank: an equal number of coordinates between neighbouring knots. At least two knots,
-    /// finite, strictly ascending.
+    /// Division by rank: equal numbers of coordinates between neighbouring knots (at least two, finite, ascending).
     Quantile { knots: Vec<f64> },
 }
 
@@ -36,8 +30,6 @@ pub struct BadDomain {
 }
 
 impl Scale {
-    /// An even division of `[low, high]`.
-    ///
     /// # Errors
     ///
     /// [`BadDomain`] if an end is not finite, or `low` is not below `high`.
@@ -49,9 +41,8 @@ impl Scale {
         }
     }
 
-    /// Returns a linear scale between the finite minimum and maximum of the values, widened by half their
-    /// distance on either side, because a first commit is often a single time step. A single value `v` gives
-    /// `v ± max(|v|, 1)`.
+    /// Linear between the finite minimum and maximum, widened by half their distance on either side, because a
+    /// first commit is often a single time step. A single value `v` gives `v ± max(|v|, 1)`.
     pub fn learn_linear(values: impl IntoIterator<Item = f64>) -> Scale {
         let (low, high) = extremes(values);
         if low > high {
@@ -61,8 +52,7 @@ impl Scale {
         Scale::Linear { low: (low - reach).max(f64::MIN), high: (high + reach).min(f64::MAX) }
     }
 
-    /// A piecewise linear scale through at most [`MAX_KNOTS`] quantiles of the values. Linear if all finite
-    /// values are equal.
+    /// Linear if all finite values are equal.
     pub fn learn_quantile(values: impl IntoIterator<Item = f64>) -> Scale {
         let mut sorted: Vec<f64> = values.into_iter().filter(|value| value.is_finite()).collect();
         sorted.sort_unstable_by(f64::total_cmp);
@@ -70,7 +60,7 @@ impl Scale {
         let steps = last.clamp(1, MAX_KNOTS - 1);
         let mut knots: Vec<f64> = match sorted.is_empty() {
             true => Vec::new(),
-            // + 0.0 turns -0.0 into 0.0, so that it is not a separate knot.
+            // + 0.0 makes -0.0 the same knot as 0.0.
             false => (0..=steps).map(|i| sorted[i * last / steps] + 0.0).collect(),
         };
         knots.dedup();
@@ -87,8 +77,6 @@ impl Scale {
         }
     }
 
-    /// Checks a scale that was read from storage.
-    ///
     /// # Errors
     ///
     /// [`BadDomain`] if it is invalid.
@@ -104,7 +92,7 @@ impl Scale {
         if sound && low.is_finite() && high.is_finite() { Ok(()) } else { Err(BadDomain { low, high }) }
     }
 
-    /// The coordinate of a value on a grid of `2^bits` coordinates, `6 < bits <= 32`.
+    /// The coordinate of a value among `2^bits`, `6 < bits <= 32`.
     #[inline]
     pub fn coordinate(&self, value: f64, bits: u32) -> u32 {
         let count = 1u64 << bits;
@@ -135,7 +123,7 @@ impl Scale {
             Scale::Linear { low, high } if (high - low).is_finite() => {
                 #[cfg(target_arch = "x86_64")]
                 if is_x86_feature_detected!("avx2") {
-                    // SAFETY: the check above found that the processor has the instructions.
+                    // SAFETY: the check above found the instructions.
                     return unsafe { self.even_coordinates_wide(low, high, values, bits) };
                 }
                 self.even_coordinates(low, high, values, bits)
@@ -144,7 +132,7 @@ impl Scale {
         }
     }
 
-    /// The same function, compiled for wider vector instructions.
+    /// Compiled for wider vector instructions.
     #[cfg(target_arch = "x86_64")]
     #[target_feature(enable = "avx2")]
     fn even_coordinates_wide<T: Keyed>(&self, low: f64, high: f64, values: &[T], bits: u32) -> Vec<u32> {
@@ -178,7 +166,6 @@ impl Scale {
 
     /// The smallest value whose coordinate is at least this; infinity if there is none.
     pub fn value_at(&self, coordinate: u32, bits: u32) -> f64 {
-        // Coordinates are monotone in the order keys of finite values, so binary search finds it.
         let (mut low, mut high) = (f64::NEG_INFINITY.key(), f64::INFINITY.key());
         while low < high {
             let middle = low + (high - low) / 2;
@@ -191,8 +178,8 @@ impl Scale {
     }
 }
 
-/// [`Scale::coordinate`] inside the domain of a linear scale: the same arithmetic without branches, so that
-/// the compiler can vectorise it.
+/// [`Scale::coordinate`] inside a linear domain: the same arithmetic without branches, so that the compiler can
+/// vectorise it.
 #[inline(always)]
 fn inside(low: f64, high: f64, value: f64, bits: u32) -> u32 {
     /// Adding this constant rounds a number to an integer in its lowest bits.
@@ -214,15 +201,14 @@ fn extremes(values: impl IntoIterator<Item = f64>) -> (f64, f64) {
         .fold((f64::INFINITY, f64::NEG_INFINITY), |(low, high), value| (low.min(value), high.max(value)))
 }
 
-/// The relative position of `value` between `low` and `high`: monotone, in [0, 1]. All numbers are halved if
-/// the width would overflow.
+/// Monotone, in [0, 1]; all numbers are halved if the width would overflow.
 #[inline]
 fn fraction(low: f64, high: f64, value: f64) -> f64 {
     let width = high - low;
     if width.is_finite() { (value - low) / width } else { (value * 0.5 - low * 0.5) / (high * 0.5 - low * 0.5) }
 }
 
-/// Number of tail cells beyond the domain: logarithmic in the distance divided by the width.
+/// Tail cells beyond the domain: logarithmic in the distance divided by the width.
 fn tail_cell(low: f64, high: f64, far: f64, near: f64, tail: u64) -> u64 {
     let half_width = high * 0.5 - low * 0.5;
     let distance = (far * 0.5 - near * 0.5) / half_width.max(f64::MIN_POSITIVE);

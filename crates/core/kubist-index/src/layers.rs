@@ -1,8 +1,8 @@
 //! A directory for frequent small commits, which are not merged into it one by one.
 //!
-//! Recent commits are in a small second directory. A writer looks into both, so a commit costs its own runs
-//! and a fraction of the occasional merges. The first query merges the two, and later commits start a new
-//! small directory.
+//! Recent commits are in a second, small directory, so a commit costs its own runs and a fraction of the
+//! occasional merges. Writers read both; the first query merges the two, and later commits start a new small
+//! one.
 
 use std::sync::{Arc, OnceLock};
 
@@ -13,7 +13,6 @@ use crate::forest::Forest;
 const LATE_RUNS: usize = 256;
 const LATE_SHARE: usize = 8;
 
-/// A directory, and the changes since it was arranged.
 #[derive(Debug)]
 pub struct Layers<L> {
     arranged: Arc<Directory<L>>,
@@ -26,8 +25,7 @@ impl<L> Layers<L> {
         Layers { arranged, late: None, joined: OnceLock::new() }
     }
 
-    /// The directories after some changes. If there are more changes than a commit has, the small directory
-    /// is merged first.
+    /// Changes larger than a commit merge the small directory first.
     pub fn with(&self, forest: &Forest, changes: &Changes<L>) -> Layers<L> {
         if !changes.removed.is_empty() || changes.added.iter().any(|run| run.is_replica()) {
             return Layers::new(Arc::new(self.joined().with(forest, changes)));
@@ -54,7 +52,7 @@ impl<L> Layers<L> {
         })
     }
 
-    /// The directories. A cube may be in both: its lowest cutoff counts.
+    /// A cube may be in both directories: its lowest cutoff counts.
     pub fn parts(&self) -> Vec<Arc<Directory<L>>> {
         match self.joined.get() {
             Some(joined) => vec![joined.clone()],

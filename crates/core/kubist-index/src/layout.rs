@@ -1,11 +1,9 @@
-//! Placement of the rows of a commit, and the cutoffs that it requires.
+//! Placement of a commit's rows, and the cutoffs that it requires.
 //!
-//! Rows move down from the root. A cube keeps the rows with a priority below its cutoff. The others go to the
-//! children, but only where enough go the same way to justify a run. The rest stays as overflow,
-//! which later and larger moves push down.
-//!
-//! Cutoffs need no reads: the counts of a cube's runs give the number of rows below a priority (`ramps`). The
-//! capacity is a soft target; correctness does not depend on it.
+//! Rows move down from the root. A cube keeps the rows with priorities below its cutoff. Others go to a child
+//! if enough go there to justify a run, or else stay as overflow. Cutoffs need no reads, because the counts of
+//! a cube's runs give the number of rows below a priority (`ramps`). The capacity is a soft target; correctness
+//! does not depend on it.
 
 use crate::cube::{CubeId, Geometry, MortonKey};
 use crate::priority::Threshold;
@@ -13,19 +11,18 @@ use crate::ramps::{Ramp, where_reached};
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Capacity {
-    /// Rows that a cube should keep.
     pub rows: usize,
     /// A cube that is not split yet keeps up to this many rows.
     pub leaf_rows: usize,
-    /// Fewer rows than this stay in their cube and are not distributed.
+    /// Fewer rows stay in their cube.
     pub worth_distributing: usize,
-    /// Fewer rows than this for one child stay in its parent as overflow.
+    /// Fewer rows for one child stay in its parent as overflow.
     pub worth_pushing: usize,
     /// The same for a child that already has rows.
     pub worth_adding: usize,
 }
 
-/// An inner cube with fewer runs than this keeps its overflow, as in a table that was built at once.
+/// An inner cube with fewer runs keeps its overflow, as in a table that was built at once.
 const MANY_RUNS: usize = 64;
 
 impl Capacity {
@@ -36,13 +33,13 @@ impl Capacity {
         Capacity { rows, leaf_rows: rows + rows / 4, worth_distributing: rows / 2, worth_pushing, worth_adding }
     }
 
-    /// Returns the capacity for commits. Small commits would cut cubes that already have rows into too many
-    /// small runs, so their rows stay higher in the tree until the optimizer pushes them down in bulk.
+    /// Small commits would cut cubes into too many small runs, so their rows stay higher in the tree until the
+    /// optimizer pushes them down in bulk.
     pub fn for_commits(rows: u32) -> Capacity {
         Capacity::adding(rows, 0.5)
     }
 
-    /// The same, with another fraction of the capacity that justifies a run.
+    /// With another fraction of the capacity that justifies a run.
     pub fn adding(rows: u32, share: f64) -> Capacity {
         let usual = Capacity::new(rows);
         let worth_adding = ((rows as f64 * share) as usize).clamp(usual.worth_pushing, usual.worth_distributing.max(1));
@@ -50,12 +47,9 @@ impl Capacity {
     }
 }
 
-/// The known properties of the cubes on the path of the rows.
 pub trait Known {
     fn cutoff(&self, cube: CubeId) -> Threshold;
-    /// Returns whether the cube has rows of its own.
     fn holds_rows(&self, cube: CubeId) -> bool;
-    /// The distribution of its own rows over priorities.
     fn ramps(&self, cube: CubeId) -> Vec<Ramp>;
 }
 
@@ -79,18 +73,17 @@ impl Known for Nothing {
 #[derive(Clone, Debug, PartialEq)]
 pub struct Placement {
     pub cube: CubeId,
-    /// Rows with priorities below the cutoff.
+    /// Below the cutoff.
     pub within: Vec<u32>,
-    /// Rows with priorities at or above the cutoff.
+    /// At or above the cutoff.
     pub overflow: Vec<u32>,
     pub cutoff: Threshold,
-    /// Few rows for a leaf that already has rows, or overflow of a cube with many runs, as small commits
-    /// cause.
+    /// Few rows for a leaf with rows, or overflow of a cube with many runs: the result of small commits.
     pub is_one_of_many: bool,
 }
 
-/// Returns the cutoff of a cube that receives `arriving` rows, with priorities spread over `[above, 1)`,
-/// where `above` is its parent's cutoff. It is never above the recorded cutoff.
+/// Returns the cutoff of a cube that receives `arriving` rows with priorities spread over `[above, 1)`, where
+/// `above` is its parent's cutoff. It is never above the recorded cutoff.
 pub fn cutoff_for(
     geometry: &Geometry,
     capacity: &Capacity,
@@ -113,9 +106,9 @@ pub fn cutoff_for(
     Threshold::from_fraction(where_reached(ramps, capacity.rows as f64, high)).min(current)
 }
 
-/// Distributes rows over `top` and the cubes below it; `above` is the cutoff of `top`'s parent. `keys` are
-/// sorted and inside `top`, `priorities[i]` belongs to `keys[i]`, and `rows` are the ascending indices to
-/// place. Reports the cutoff of every cube that rows passed through.
+/// Distributes rows over `top` and the cubes below; `above` is the cutoff of `top`'s parent. `keys` are sorted
+/// and inside `top`, `priorities[i]` belongs to `keys[i]`, and `rows` are the ascending indices to place.
+/// Reports the cutoff of every cube that rows passed through.
 #[allow(clippy::too_many_arguments)]
 pub fn place(
     geometry: &Geometry,
@@ -173,7 +166,7 @@ pub fn place(
     }
 }
 
-/// Returns whether reading each of a cube's runs costs a box more than smaller zones in the next cube would.
+/// Whether a box would read less with smaller zones in the next cube.
 fn has_many_runs(known: &dyn Known, cube: CubeId) -> bool {
     known.ramps(cube).len() >= MANY_RUNS
 }

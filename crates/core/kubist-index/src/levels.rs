@@ -1,16 +1,13 @@
-//! Merge policy for the levels of a paged directory.
-//!
-//! A new level is either added or merged with the newest levels. Queries read all levels, so they need few;
-//! writers should rewrite few bytes.
+//! Merge policy for the levels of a paged directory: queries read all levels, so they need few; writers should
+//! rewrite few bytes.
 
-/// The number of oldest levels to keep. `levels` are the bytes per level, oldest first, and `new` the
-/// bytes to add; the other levels are merged with the new bytes. A level stays if it has at least `least`
-/// bytes and more than all newer levels together.
+/// The number of oldest levels to keep; the others are merged with the `new` bytes. `levels` are the bytes per
+/// level, oldest first. A level stays if it has at least `least` bytes and more than all newer levels together.
 ///
-/// Every level is therefore larger than all newer ones together, and there are at most 2 + log2(all /
-/// `least`) levels. Merging a level at most doubles the newer bytes, which are then in fewer levels. A byte
-/// is written at most 1 + 2 * levels times. The exception are levels below `least`: each call rewrites at
-/// most 2 * `least` bytes of them.
+/// Each level is therefore larger than all newer ones together, and there are at most 2 + log2(all / `least`)
+/// levels. A merge at most doubles the newer bytes and leaves them in fewer levels, so a byte is written at
+/// most 1 + 2 * levels times. The exception are levels below `least`: each call rewrites at most 2 * `least` of
+/// their bytes.
 pub fn kept(levels: &[u64], new: u64, least: u64) -> usize {
     let mut newer = levels.iter().sum::<u64>() + new;
     let goes = |bytes: &u64| {
@@ -46,7 +43,6 @@ mod tests {
             .collect();
         let expected: [&[u64]; 8] = [&[1], &[2], &[2, 1], &[4], &[4, 1], &[4, 2], &[4, 2, 1], &[8]];
         assert_eq!(shapes, expected);
-        // Small levels are always merged, and a large one merges with all.
         assert_eq!(kept(&[100, 9], 1, 10), 1);
         assert_eq!(kept(&[100, 10], 1, 10), 2);
         assert_eq!(kept(&[100, 40], 60, 10), 0);

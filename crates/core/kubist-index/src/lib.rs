@@ -1,6 +1,4 @@
-//! Grids, cubes, priorities, the state of a table, and the query planner.
-//!
-//! The crate has no I/O, no clock and no random numbers of its own.
+//! Grids, cubes, priorities, the state of a table, and the query planner, without I/O, clock or random numbers.
 
 pub mod accuracy;
 pub mod budget;

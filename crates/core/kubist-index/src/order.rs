@@ -1,10 +1,8 @@
-//! Order keys: a monotone map from the values of a column type to `u64`.
+//! Order keys: a monotone map from the values of a column type to `u64` (FORMAT.md, Order keys), so that one
+//! implementation of zone maps, page encodings and grids serves every type.
 //!
-//! Zone maps, page encodings and grids use order keys, so that one implementation serves every type. For
-//! integers, floats, booleans, dates, times, timestamps, durations and narrow decimals the map is *exact*:
-//! injective and order preserving (floats in IEEE order, -0.0 directly below 0.0, NaN outside the
-//! infinities). For wide decimals, text and binary it is only monotone: different values can have equal keys,
-//! which costs pruning, never rows.
+//! *Exact* keys are injective and order preserving (floats in IEEE order, -0.0 directly below 0.0, NaN outside
+//! the infinities). Other keys may be equal for different values, which costs pruning, never rows.
 
 use arrow_array::cast::AsArray;
 use arrow_array::types::*;
@@ -12,13 +10,12 @@ use arrow_array::{Array, ArrowPrimitiveType, downcast_dictionary_array};
 use arrow_schema::{DataType, TimeUnit};
 use half::f16;
 
-/// A fixed-width value with an exact order key.
 pub trait Keyed: Copy {
-    /// The key: `a < b` if and only if `a.key() < b.key()` (floats in the total order of IEEE 754-2008 5.10).
+    /// `a < b` if and only if `a.key() < b.key()` (floats in the total order of IEEE 754-2008 5.10).
     fn key(self) -> u64;
-    /// The value with this key. Keys without a value give an arbitrary value.
+    /// The value with this key; arbitrary for keys without a value.
     fn from_key(key: u64) -> Self;
-    /// The value's bits, zero-extended.
+    /// Zero-extended.
     fn bits(self) -> u64;
     /// The value rounded to `f64`, which is monotone.
     fn number(self) -> f64;
@@ -101,8 +98,7 @@ macro_rules! keyed_float {
 }
 keyed_float!(f16, u16, i16; f32, u32, i32; f64, u64, i64);
 
-/// The order key of a byte string: its first eight bytes, big endian, padded with zeros. Monotone in byte
-/// order, not injective.
+/// A byte string's order key: its first eight bytes, big endian, padded with zeros. Monotone, not injective.
 #[inline]
 pub fn bytes_key(bytes: &[u8]) -> u64 {
     let mut head = [0u8; 8];
@@ -243,8 +239,8 @@ macro_rules! with_exact_primitive {
     }};
 }
 
-/// The order keys of an array, one per row; null rows have arbitrary keys. `None` if the type has no order
-/// (nested types, two-part intervals).
+/// The order key per row, arbitrary for null. `None` if the type has no order (nested types, two-part
+/// intervals).
 pub fn keys(array: &dyn Array) -> Option<Vec<u64>> {
     with_exact_primitive!(array.data_type(), T => return Some(primitive_keys::<T>(array)), _ => {});
     Some(match array.data_type() {
@@ -294,7 +290,6 @@ fn dictionary_keys(array: &dyn Array) -> Option<Vec<u64>> {
     )
 }
 
-/// Returns whether the order key of this type is injective.
 pub fn is_exact(data_type: &DataType) -> bool {
     match data_type {
         DataType::Boolean => true,
@@ -314,7 +309,7 @@ pub fn number_keys(data_type: &DataType) -> (u64, u64) {
     }
 }
 
-/// The keys of -0.0 and 0.0 of a float type, which are equal numbers.
+/// The keys of -0.0 and 0.0, which are equal numbers.
 pub fn zero_keys(data_type: &DataType) -> Option<(u64, u64)> {
     match data_type {
         DataType::Float16 => Some((f16::NEG_ZERO.key(), f16::ZERO.key())),
@@ -324,7 +319,7 @@ pub fn zero_keys(data_type: &DataType) -> Option<(u64, u64)> {
     }
 }
 
-/// The number with this key of a fixed-width type, rounded to `f64`. Times are in the type's unit.
+/// The number with this key of a fixed-width type, rounded to `f64`; times in the type's unit.
 pub fn number(data_type: &DataType, key: u64) -> f64 {
     fn of<T: ArrowPrimitiveType>(key: u64) -> f64
     where
@@ -335,14 +330,12 @@ pub fn number(data_type: &DataType, key: u64) -> f64 {
     with_exact_primitive!(data_type, T => of::<T>(key), _ => key as f64)
 }
 
-/// The exact integer with this key, for integers, dates and times in the type's unit. `None` for other types,
-/// and for types without exact keys.
+/// The exact integer with this key of integers, dates and times in the type's unit; `None` for other types.
 pub fn whole(data_type: &DataType, key: u64) -> Option<i128> {
     fn of<T: ArrowPrimitiveType>(key: u64) -> i128
     where
         T::Native: Keyed,
     {
-        // A narrow value has unused high bits, so its sign bit is shifted up.
         let unused = 64 - 8 * size_of::<T::Native>() as u32;
         i128::from((T::Native::from_key(key).bits() << unused) as i64 >> unused)
     }
@@ -354,7 +347,6 @@ pub fn whole(data_type: &DataType, key: u64) -> Option<i128> {
     }
 }
 
-/// Returns whether a column of this type can be a dimension: integers, floats, dates, times and timestamps.
 pub fn is_dimension_type(data_type: &DataType) -> bool {
     use DataType::*;
     matches!(

@@ -1,24 +1,21 @@
-//! The properties of a page's runs that every query tests, in arrays, because the runs themselves are
-//! scattered in memory.
+//! The properties of a page's runs that every query tests, in arrays: the runs are scattered in memory.
 
 use crate::cube::{GridBox, MAX_DIMENSIONS};
 use crate::forest::{Forest, Region};
 use crate::pages::Page;
 use crate::priority::PriorityRange;
 
-/// The priorities and the cubes of a page's entries.
 #[derive(Debug)]
 pub struct Outlines {
     grid: u32,
     dimensions: usize,
-    /// Lowest and highest priority per run.
     priorities: Vec<(u64, u64)>,
     /// Spans of the cubes of the runs, then of the cutoffs: first and last coordinate in each dimension.
     spans: Vec<[u32; 2]>,
 }
 
 impl Outlines {
-    /// The outlines of a page. All its entries are in the same grid.
+    /// The page's entries are all in one grid.
     pub fn of<L>(page: &Page<L>, forest: &Forest) -> Outlines {
         let Some(first) = page.cubes().next() else {
             return Outlines { grid: 0, dimensions: 1, priorities: Vec::new(), spans: Vec::new() };
@@ -34,7 +31,7 @@ impl Outlines {
         Outlines { grid: first.grid(), dimensions, priorities, spans }
     }
 
-    /// Indices of the runs that may have records in a region with priorities in a range.
+    /// Runs that may have records in a region with priorities in a range.
     pub fn runs<'a>(&'a self, region: &'a Region, range: PriorityRange) -> impl Iterator<Item = usize> + 'a {
         let meets = self.meets(region);
         let of_runs = self.priorities.iter().zip(self.spans.chunks_exact(self.dimensions));
@@ -44,7 +41,6 @@ impl Outlines {
         found.map(|(index, _)| index)
     }
 
-    /// Indices of the cutoffs of cubes that intersect a region.
     pub fn cutoffs<'a>(&'a self, region: &'a Region) -> impl Iterator<Item = usize> + 'a {
         let meets = self.meets(region);
         let of_cutoffs = self.spans[self.priorities.len() * self.dimensions..].chunks_exact(self.dimensions);
@@ -59,7 +55,6 @@ impl Outlines {
         }
     }
 
-    /// Maximum bytes of memory for a page.
     pub fn memory(runs: usize, entries: usize) -> usize {
         size_of::<Outlines>() + runs * 16 + entries * MAX_DIMENSIONS * 8
     }

@@ -1,9 +1,8 @@
-//! Replication: the number of levels below a cube that have copies of its records.
+//! Replication: a cube's *outlook* is the number of levels below it that have copies of its records. Copies
+//! save small boxes from reading a little of every cube above, for more storage.
 //!
-//! A small box deep in the tree must read a little of every cube above it. Copies of the records in deeper
-//! cubes avoid that, for more storage. The number of levels with copies is the cube's *outlook*. The policies
-//! span the family of the thesis: its OutlookTree (section 4.4.1) is between a plain tree and the D8tree, in
-//! which every cube has the lowest priorities of its whole region.
+//! The thesis's OutlookTree (section 4.4.1) is between a plain tree and the D8tree, in which every cube has the
+//! lowest priorities of its whole region.
 
 use std::fmt;
 use std::str::FromStr;
@@ -19,14 +18,14 @@ pub enum Replication {
     /// Each record is stored once.
     None,
     /// Copies reach to the level of an average record of the cube's region, and `boost` levels further:
-    /// `ceil(log_K(1 / P) + boost)` levels. P is the fraction of its region's records that the cube keeps,
-    /// W(cube), and K = 2^k the number of its children (thesis, section 4.4.1).
+    /// `ceil(log_K(1 / P) + boost)` levels. P = W(cube) is the fraction of its region's records that the cube
+    /// keeps, and K = 2^k the number of its children (thesis, section 4.4.1).
     Outlook { boost: f64 },
     /// Copies reach to this level; the root is level 0 (the D8tree).
     Full { height: u32 },
 }
 
-/// One level above an average record. There, copies save most of the pages that small boxes read, and take a
+/// One level above an average record: copies there save most of the pages that small boxes read, and take a
 /// small part of the storage of all copies.
 impl Default for Replication {
     fn default() -> Replication {
@@ -35,7 +34,6 @@ impl Default for Replication {
 }
 
 impl Replication {
-    /// Number of levels below the cube that have copies of its records.
     pub fn outlook(&self, geometry: &Geometry, cube: CubeId, cutoff: Threshold) -> u32 {
         let below = geometry.deepest() - cube.level();
         match self {

@@ -1,17 +1,13 @@
-//! The directory of a large table, divided into pages of neighbouring runs.
+//! The directory of a large table, divided into pages of neighbouring runs (docs/design/manifest.md). A list of
+//! the pages, with their boxes and priorities, finds the pages that a query may need, regardless of the tree's
+//! depth.
 //!
-//! A list of all pages, with their boxes and priorities, finds the pages that a query may need,
-//! regardless of the depth of the tree. For that a page must be compact in space. Pages of runs in
-//! depth-first order are compact, except where runs of large inner cubes come between, so those runs have
-//! separate pages. All runs of a page are of one tree, because its box is in the coordinates of one grid.
+//! Pages must be compact in space, so runs of large inner cubes have separate pages. In a very large directory,
+//! so do the inner cubes of subtrees that fit in a page, so that a sample of the whole table does not read a
+//! page for each subtree. All runs of a page are of one tree, because its box is in one grid.
 //!
-//! A sample of everything needs the top of every subtree. In a very large directory the inner cubes of
-//! subtrees that fit in a page also have separate pages, so that a sample does not read a page for each
-//! subtree.
-//!
-//! A directory may have levels, written one after the other, each divided into its own pages. A later level
-//! may lower the cutoff of a cube in an older one. A reader of the page with the old cutoff must not miss the
-//! page with the new one, so the priorities of a page of a later level begin with the lowest of its cutoffs.
+//! A later level may lower the cutoff of a cube in an older one. A reader of the old cutoff must not miss the
+//! new one, so the priorities of a later level's page begin with its lowest cutoff.
 
 use std::collections::VecDeque;
 use std::sync::Arc;
@@ -21,7 +17,6 @@ use crate::forest::{Forest, Region};
 use crate::priority::{PriorityRange, Threshold};
 use crate::state::Run;
 
-/// An entry of a directory: a run or a cutoff of a cube.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Entry<L> {
     Run(Arc<Run<L>>),
@@ -50,13 +45,12 @@ impl<L> Default for Page<L> {
     }
 }
 
-/// The cubes of a page, by the size of their subtrees.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Tier {
     /// The subtree is larger than a page.
     Upper,
     Middle,
-    /// The subtree is small: it is all on the page.
+    /// The whole subtree is on the page.
     Lower,
 }
 
@@ -64,23 +58,19 @@ impl Tier {
     pub const ALL: [Tier; 3] = [Tier::Upper, Tier::Middle, Tier::Lower];
 }
 
-/// The description of a page in the list of pages.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Summary {
     pub tier: Tier,
     pub runs: u32,
     pub grid: u32,
-    /// The box around all its cubes.
     pub span: GridBox,
-    /// The lowest and the highest priority of its runs. In a later level, the lowest cutoff counts too.
+    /// The range of its runs. In a later level, all priorities from its lowest cutoff on are in it too.
     pub priorities: (u64, u64),
-    /// The lowest priority of its primary runs, and in a later level also its lowest cutoff. If unknown, the
-    /// lowest priority of all runs.
+    /// The lowest priority of its primary runs and, in a later level, of its cutoffs; if unknown, of all runs.
     pub primaries_from: u64,
 }
 
 impl Summary {
-    /// Returns whether the page may have entries for that region and range.
     pub fn meets(&self, forest: &Forest, region: &Region, range: PriorityRange) -> bool {
         let Some((tree, grid_box)) = forest.tree(self.grid).zip(region.in_tree(self.grid)) else { return false };
         let mut dimensions = 0..tree.dimensions();
@@ -88,7 +78,6 @@ impl Summary {
             && dimensions.all(|d| self.span.low[d] <= grid_box.high[d] && self.span.high[d] >= grid_box.low[d])
     }
 
-    /// Returns whether it may have primary runs with priorities in the range, and not only replicas.
     pub fn may_hold_primaries(&self, range: PriorityRange) -> bool {
         range.meets(self.primaries_from, self.priorities.1)
     }
@@ -103,7 +92,6 @@ impl<L> Page<L> {
         self.len() == 0
     }
 
-    /// The grid of its entries; `None` if it is empty.
     fn grid(&self) -> Option<u32> {
         self.cubes().next().map(CubeId::grid)
     }
@@ -112,7 +100,7 @@ impl<L> Page<L> {
         self.runs.iter().map(|run| run.cube).chain(self.cutoffs.iter().map(|(cube, _)| *cube))
     }
 
-    /// The description of a page that is not empty.
+    /// The page must not be empty.
     pub fn summary(&self, forest: &Forest, tier: Tier, is_later: bool) -> Summary {
         let grid = self.grid().unwrap_or(0);
         let around = |one: GridBox, other: GridBox| GridBox {
@@ -151,12 +139,11 @@ impl<L> Page<L> {
 #[derive(Clone, Copy, Debug)]
 pub struct Sizes {
     pub page: usize,
-    /// At most the size of a page. If equal, there is no middle tier.
+    /// At most the size of a page; if equal, there is no middle tier.
     pub subtree: usize,
 }
 
 impl Sizes {
-    /// Sizes without a middle tier.
     pub fn in_two_tiers(page: usize) -> Sizes {
         Sizes { page: page.max(1), subtree: page.max(1) }
     }
@@ -166,30 +153,26 @@ impl Sizes {
     }
 }
 
-/// Divides entries, in depth-first order of their cubes, into pages. It buffers at most the entries of four
-/// pages.
+/// Divides entries, in depth-first order of their cubes, into pages. Buffers at most the entries of four pages.
 pub struct Dealer<L> {
     forest: Forest,
     sizes: Sizes,
-    /// Entries that wait for later ones. Whether a subtree fits in a page is known after at most one page of
-    /// entries.
+    /// Entries that wait for later ones: at most a page, which shows whether a subtree fits in one.
     ahead: VecDeque<Entry<L>>,
-    /// This many of the first entries are a subtree of the lower tier.
     fitting: usize,
     is_later: bool,
-    /// The open page per tier.
     open: [Page<L>; 3],
 }
 
 pub type Dealt<L> = (Summary, Page<L>);
 
 impl<L> Dealer<L> {
-    /// A dealer for pages of the oldest level or a later one.
+    /// `is_later`: not the oldest level.
     pub fn new(forest: Forest, sizes: Sizes, is_later: bool) -> Dealer<L> {
         Dealer { forest, sizes, ahead: VecDeque::new(), fitting: 0, is_later, open: Default::default() }
     }
 
-    /// Adds the next entry. Returns a page if this completes one.
+    /// Returns a page that this entry completes.
     pub fn push(&mut self, entry: Entry<L>) -> Option<Dealt<L>> {
         self.ahead.push_back(entry);
         if self.ahead.len() > self.sizes.page { self.deal() } else { None }
@@ -248,8 +231,8 @@ mod tests {
     use rand::rngs::SmallRng;
     use rand::{Rng, SeedableRng};
 
-    /// Some cubes and their ancestors in depth-first order, with up to three runs each. The priorities of a
-    /// level's runs begin where the cutoffs above it are (I2).
+    /// Some cubes and their ancestors in depth-first order, with up to three runs each. By I2, the priorities
+    /// of a level's runs begin at the cutoffs above it.
     fn entries(rng: &mut SmallRng, geometry: Geometry, count: usize) -> Vec<Entry<()>> {
         let cutoff = |level: u32| (level as u64) << 60;
         let mut cubes = BTreeSet::new();
@@ -320,7 +303,6 @@ mod tests {
                 prop_assert!(page.cubes().all(|cube| cube.grid() == summary.grid));
             }
             prop_assert!(sizes.subtree < sizes.page || pages.iter().all(|(summary, _)| summary.tier != Tier::Middle));
-            // All tiers are in depth-first order.
             for tier in Tier::ALL {
                 let of_tier = pages.iter().filter(|(summary, _)| summary.tier == tier);
                 let cubes: Vec<CubeId> = of_tier.flat_map(|(_, page)| page.runs.iter().map(|run| run.cube)).collect();
@@ -399,7 +381,6 @@ mod tests {
                 let met = pages.iter().filter(|(summary, _)| summary.meets(&forest, &region, range));
                 let near = part(&forest, met.map(|(_, page)| page));
                 let read = |directory: &Directory<()>| read(directory, &region, range);
-                // With fewer cutoffs known, more live runs may be read.
                 prop_assert!(read(&near).is_superset(&read(&whole)));
             }
         }
@@ -432,8 +413,7 @@ mod tests {
         let point = Region::in_grid(0, GridBox { low: [1 << 30; 8], high: [1 << 30; 8] });
         let all = PriorityRange { first: 0, last: u64::MAX };
         let met = pages.iter().filter(|(summary, _)| summary.meets(&Forest::of(geometry), &point, all)).count();
-        // 37,449 runs. On one path, cubes with more than 100 entries below share pages with others of their
-        // level.
+        // 37,449 runs. On one path, cubes with more than 100 entries below share pages with others.
         assert!(pages.len() > 400 && met <= 8, "{met} of {}", pages.len());
     }
 }

@@ -1,14 +1,12 @@
-//! The size of values without dictionary or view encoding.
-//!
-//! A dictionary or a view may repeat one large value in a hundred thousand rows, so code that decodes such a
-//! column checks this size first, and works in parts that fit into memory.
+//! The size of values without dictionary or view encoding. A dictionary or view may repeat one large value in a
+//! hundred thousand rows, so code that decodes such a column checks this size first, and works in parts that
+//! fit into memory.
 
 use arrow_array::cast::AsArray;
 use arrow_array::types::{BinaryViewType, ByteViewType, StringViewType};
 use arrow_array::{Array, GenericByteViewArray};
 use arrow_schema::DataType;
 
-/// Bytes of an array's values when each is stored as often as it occurs.
 pub fn bytes(array: &dyn Array) -> usize {
     match array.data_type() {
         DataType::Dictionary(_, _) => {
@@ -40,7 +38,7 @@ fn length_of(values: &dyn Array) -> Box<dyn Fn(usize) -> usize + '_> {
         DataType::Binary => text(values.as_binary::<i32>().value_offsets()),
         DataType::LargeBinary => text(values.as_binary::<i64>().value_offsets()),
         other => {
-            // For a type without a width, the whole array: such dictionaries are not allowed in columns.
+            // For a type without a width, the whole array: columns do not allow such dictionaries.
             let width = other.primitive_width().unwrap_or_else(|| bytes(values));
             Box::new(move |_| width)
         }

@@ -1,10 +1,10 @@
 //! The query planner: selects the runs to read from metadata alone.
 //!
-//! In each tree that has runs, take the region's box R in the coordinates of the tree's grid, and the range
-//! of priorities. Walk down from each start cube over the cubes that intersect R. Read a cube's runs if their
-//! priorities meet the range. Go below a cube only if the range reaches its cutoff (I2). At a start below the
-//! root, replicas in or above it replace the ancestors' runs that they copy. The other ancestor runs are read
-//! once, restricted to the starts whose replicas do not cover them. `start` chooses the start cubes.
+//! In each tree, take the region's box R in the tree's coordinates, and the range of priorities. Walk down from
+//! each start cube over the cubes that intersect R. Read a cube's runs if their priorities meet the range. Go
+//! below a cube only if the range reaches its cutoff (I2). At a start below the root, replicas in or above it
+//! replace the ancestors' runs that they copy. The other ancestor runs are read once, restricted to the starts
+//! whose replicas do not cover them. `start` chooses the start cubes.
 
 use std::collections::{BTreeMap, HashMap, HashSet};
 use std::sync::Arc;
@@ -17,7 +17,7 @@ use crate::priority::PriorityRange;
 use crate::start::Start;
 use crate::state::{Run, RunId};
 
-/// A run to read. If `within` is given, only its points inside those cubes are read.
+/// A run to read; only its points inside the cubes of `within`, if given.
 #[derive(Debug)]
 pub struct Visit<'a, L> {
     pub run: &'a Arc<Run<L>>,
@@ -31,8 +31,6 @@ pub struct Plan<'a, L> {
 }
 
 impl<L> Directory<L> {
-    /// The cheapest plan for a region and a range of priorities.
-    ///
     /// # Errors
     ///
     /// `Stopped` if the work was cancelled.
@@ -48,8 +46,6 @@ impl<L> Directory<L> {
         Ok(plan)
     }
 
-    /// The plan that reads only primary runs.
-    ///
     /// # Errors
     ///
     /// `Stopped` if the work was cancelled.
@@ -63,8 +59,7 @@ impl<L> Directory<L> {
         self.plan_from(&roots, region, range, stop)
     }
 
-    /// The plan from given starts. Their regions must not contain each other and must cover the region in
-    /// each tree.
+    /// The starts' regions must cover the region in each tree without containing each other.
     ///
     /// # Errors
     ///
@@ -99,7 +94,6 @@ impl<L> Directory<L> {
         steps: &mut Steps<'_, S>,
     ) -> Result<(), S::Stopped> {
         let starts: Vec<&Start> = starts.iter().filter(|start| geometry.meets(start.region, grid_box)).collect();
-        // The starts below each cube, and the starts that use its replicas.
         let (mut below, mut using): (BTreeMap<_, Vec<&Start>>, BTreeMap<_, Vec<&Start>>) = Default::default();
         for start in &starts {
             steps.step(1 + start.region.level() as usize)?;
@@ -124,7 +118,7 @@ impl<L> Directory<L> {
             plan.cubes_visited += 1;
             for (run, is_copied) in block.readable(index, range) {
                 steps.step(1)?;
-                // Most runs are not copied, so the starts need not be checked.
+                // Most runs are not copied, so the starts need no check.
                 if !is_copied {
                     plan.visits.push(Visit { run, within: None });
                     continue;

@@ -1,12 +1,8 @@
-//! Priorities: a uniform 64-bit hash of a record's identity.
+//! Priorities: a uniform 64-bit hash of a record's identity (FORMAT.md, Priorities).
 //!
 //! A sample of the fraction p contains every record whose priority is below p * 2^64. The same identity and
-//! seed give the same sample on every machine, in every version, in any order of arrival.
-//!
-//! Values are made canonical before hashing, so that storage makes no difference: integer widths, string and
-//! binary layouts, dictionaries, float widths, decimal scale, time unit, -0.0 and NaN payloads. The hash is
-//! XXH3-64 (xxhash.com, specification 0.2), chained over the identity columns: the hash so far is the seed of
-//! the next part. A part is a tag byte and the canonical bytes, so parts cannot run into each other.
+//! seed give the same sample on every machine, in every version, in any order of arrival, and however the
+//! values are stored.
 
 use arrow_array::cast::AsArray;
 use arrow_array::types::*;
@@ -22,7 +18,7 @@ pub struct PriorityRange {
     pub last: u64,
 }
 
-/// An exclusive upper bound on priorities in `0..=2^64`. 2^64 admits every priority.
+/// An exclusive upper bound on priorities in `0..=2^64`, where 2^64 admits every priority.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Threshold(u128);
 
@@ -30,14 +26,14 @@ impl Threshold {
     pub const NONE: Threshold = Threshold(0);
     pub const ALL: Threshold = Threshold(1 << 64);
 
-    /// The threshold of an integer, clamped to 2^64.
+    /// Clamped to 2^64.
     pub fn new(value: u128) -> Threshold {
         Threshold(value.min(1 << 64))
     }
 
     /// The threshold of a fraction in [0, 1], rounded up to an integer.
     pub fn from_fraction(fraction: f64) -> Threshold {
-        // Both factors are exact, and so is their product except for a fraction, which `ceil` rounds up.
+        // Only `ceil` rounds: the product is otherwise exact.
         Threshold::new((fraction.clamp(0.0, 1.0) * 18_446_744_073_709_551_616.0).ceil() as u128)
     }
 
@@ -63,12 +59,10 @@ impl Threshold {
 impl PriorityRange {
     pub const ALL: PriorityRange = PriorityRange { first: 0, last: u64::MAX };
 
-    /// Priorities in `[low, high)`; `None` if there are none.
     pub fn between(low: Threshold, high: Threshold) -> Option<PriorityRange> {
         (low < high).then(|| PriorityRange { first: low.0 as u64, last: (high.0 - 1) as u64 })
     }
 
-    /// The intersection; `None` if it is empty.
     pub fn intersect(self, other: PriorityRange) -> Option<PriorityRange> {
         let range = PriorityRange { first: self.first.max(other.first), last: self.last.min(other.last) };
         (range.first <= range.last).then_some(range)
@@ -79,7 +73,6 @@ impl PriorityRange {
         self.first <= priority && priority <= self.last
     }
 
-    /// Returns whether the range intersects `[first, last]`.
     pub fn meets(self, first: u64, last: u64) -> bool {
         self.first <= last && first <= self.last
     }
@@ -89,17 +82,17 @@ impl PriorityRange {
     }
 }
 
-/// The range of relative weights; others count as its ends.
+/// The range of relative weights; others are clamped.
 pub const LEAST_WEIGHT: f32 = 1.0 / 1_048_576.0;
 pub const MOST_WEIGHT: f32 = 1_048_576.0;
 
-/// Random groups are the lowest bits of a priority, so weights leave them as they are.
+/// Random groups are the lowest bits of a priority; weights do not change them.
 const GROUP_BITS: u64 = (1 << 10) - 1;
 
 const ALL_PRIORITIES: f64 = 18_446_744_073_709_551_616.0;
 
-/// A relative weight as tables store it: within the range of weights, and with 12 significant bits, so that it
-/// compresses. Inclusion probabilities use the stored weight, so the rounding biases nothing.
+/// A relative weight as tables store it: clamped, and with 12 significant bits, so that it compresses.
+/// Inclusion probabilities use the stored weight, so the rounding biases nothing.
 pub fn stored_weight(relative: f64) -> f32 {
     let clamped = (relative as f32).clamp(LEAST_WEIGHT, MOST_WEIGHT);
     f32::from_bits((clamped.to_bits() + (1 << 11)) & !((1 << 12) - 1)).min(MOST_WEIGHT)
@@ -107,9 +100,9 @@ pub fn stored_weight(relative: f64) -> f32 {
 
 /// Turns uniform priorities u into those of rows with weights w: `u / (u + w)`, for u in [0, 1).
 ///
-/// The row's priority is below f if `u < w f / (1 - f)`. So its inclusion probability in a sample of fraction f is
-/// `min(1, w f / (1 - f))`, and samples stay nested (Poisson sampling with probability proportional to size, with
-/// permanent random numbers: Brewer, Early and Joyce, Australian Journal of Statistics 14, 1972).
+/// The row's priority is below f if `u < w f / (1 - f)`. So its inclusion probability in a sample of fraction f
+/// is `min(1, w f / (1 - f))`, and samples stay nested (Poisson sampling with probability proportional to size,
+/// with permanent random numbers: Brewer, Early and Joyce, Australian Journal of Statistics 14, 1972).
 pub fn weigh(priorities: &mut [u64], weights: &[f32]) {
     for (priority, weight) in priorities.iter_mut().zip(weights) {
         // Each operation is monotone in the uniform priority, also after rounding.
@@ -118,7 +111,7 @@ pub fn weigh(priorities: &mut [u64], weights: &[f32]) {
     }
 }
 
-/// The probability that the priority of a row with this weight is in the range; see [`weigh`].
+/// The probability that such a row's priority is in the range; see [`weigh`].
 pub fn inclusion(weight: f32, range: PriorityRange) -> f64 {
     let below = |end: u128| match end as f64 / ALL_PRIORITIES {
         all if all >= 1.0 => 1.0,
@@ -127,7 +120,7 @@ pub fn inclusion(weight: f32, range: PriorityRange) -> f64 {
     below(range.last as u128 + 1) - below(range.first.into())
 }
 
-/// Tags of canonical parts. They are hashed, so their numbers must not change.
+/// Tags of canonical parts, whose numbers must not change because they are hashed.
 mod tag {
     pub const NULL: u8 = 0;
     pub const BOOLEAN: u8 = 1;
@@ -159,7 +152,7 @@ fn fold(hash: &mut u64, part: &[u8]) {
 }
 
 /// Hashes a tag and eight bytes like [`fold`]: XXH3-64 of 9 to 16 bytes (specification 0.2, "Input of 9-16
-/// bytes"). Most parts have this size, and the library's general function takes several times as long.
+/// bytes"). The library's general function takes several times as long, and most parts have this size.
 #[inline]
 fn fold_word(hash: &mut u64, tag: u8, word: u64) {
     // Pairs of words of the default secret, from its bytes 24 and 40.
@@ -206,7 +199,7 @@ fn fold_bytes(hash: &mut u64, tag: u8, bytes: &[u8], part: &mut Vec<u8>) {
     fold(hash, part);
 }
 
-/// Returns whether a column of this type can be in an identity: any scalar type.
+/// Whether a column of this type can be in an identity: any scalar type.
 pub fn is_identity_type(data_type: &DataType) -> bool {
     use DataType::*;
     match data_type {
@@ -244,8 +237,7 @@ pub fn is_identity_type(data_type: &DataType) -> bool {
     }
 }
 
-/// The priorities of `rows` rows. `columns` are the identity columns in order, of types that
-/// [`is_identity_type`] allows.
+/// `columns` are the identity columns in order, of types that [`is_identity_type`] allows.
 pub fn priorities(columns: &[&dyn Array], rows: usize, seed: u64) -> Vec<u64> {
     let mut hashes = vec![start(seed); rows];
     for column in columns {
@@ -278,7 +270,7 @@ fn nanoseconds(unit: &TimeUnit) -> i128 {
     }
 }
 
-/// Hashes a decimal in canonical form: without trailing zeros.
+/// Hashes a decimal without trailing zeros.
 fn fold_decimal(hash: &mut u64, mut value: arrow_buffer::i256, mut scale: i32, part: &mut Vec<u8>) {
     let ten = arrow_buffer::i256::from_i128(10);
     if value == arrow_buffer::i256::ZERO {
@@ -385,8 +377,8 @@ fn fold_column(array: &dyn Array, hashes: &mut [u64]) {
     }
 }
 
-/// Hashes the value of every key, row by row. A value's hash depends on the chain before it, so it is computed
-/// once per dictionary entry only while the chain is the same, as in the first column.
+/// A value's hash depends on the chain before it, so it is computed once per dictionary entry only while all
+/// chains are equal, as in the first column.
 fn fold_dictionary(array: &dyn Array, hashes: &mut [u64]) {
     downcast_dictionary_array!(
         array => {
@@ -533,7 +525,7 @@ mod tests {
             }
             let expected = 200_000.0 / 256.0;
             let chi_square: f64 = counts.iter().map(|c| (c - expected).powi(2) / expected).sum();
-            // 255 degrees of freedom: mean 255, standard deviation 22.6. Seeds are fixed.
+            // 255 degrees of freedom: mean 255, standard deviation 22.6.
             assert!((170.0..360.0).contains(&chi_square), "{chi_square}");
         }
     }
@@ -561,7 +553,7 @@ mod tests {
             }
             let mut both = [priority, other];
             weigh(&mut both, &[weight, weight]);
-            // Random groups stay, and so does the order of rows of equal weight.
+            // Random groups and the order of rows of equal weight stay.
             prop_assert_eq!(both[0] & GROUP_BITS, priority & GROUP_BITS);
             prop_assert!((both[0] >> 10 <= both[1] >> 10) == (priority <= other) || both[0] >> 10 == both[1] >> 10);
             let range = PriorityRange::between(Threshold::NONE, Threshold::from_fraction(fraction)).unwrap();

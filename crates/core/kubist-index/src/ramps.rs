@@ -12,13 +12,11 @@ pub struct Ramp {
 }
 
 impl Ramp {
-    /// The ramp of a run with these lowest and highest priorities.
     pub fn of_run(rows: u64, (first, last): (u64, u64)) -> Ramp {
         let fraction = |priority: u64| priority as f64 / 18_446_744_073_709_551_616.0;
         Ramp { first: fraction(first), last: fraction(last), rows: rows as f64 }
     }
 
-    /// Number of rows below a fraction.
     pub fn below(&self, fraction: f64) -> f64 {
         match (fraction <= self.first, fraction >= self.last) {
             (true, _) => 0.0,
@@ -30,12 +28,11 @@ impl Ramp {
 
 /// Returns the lowest fraction up to `high` with `wanted` rows below it, or `high` if there are fewer.
 ///
-/// Bisection. A ramp that ends below the interval becomes a constant, and a ramp that spans it becomes a
-/// slope. Each half then keeps only the ramps that begin or end in it, so the total work is about two passes
-/// over all ramps.
+/// Bisection: a ramp below the interval becomes a constant, and a ramp that spans it a slope. Each half keeps
+/// only the ramps that begin or end in it, so the total work is about two passes over all ramps.
 pub fn where_reached(mut ramps: Vec<Ramp>, wanted: f64, high: f64) -> f64 {
     let (mut low, mut high) = (0.0f64, high);
-    // Rows below `low`, and rows per fraction above it, of ramps that were removed from the list.
+    // Rows below `low`, and rows per fraction above it, of removed ramps.
     let (mut level, mut slope) = (0.0, 0.0);
     loop {
         ramps.retain(|ramp| {
@@ -91,7 +88,6 @@ mod tests {
             if sum(&ramps, high) < wanted {
                 prop_assert!(found == high);
             } else {
-                // At the result there are enough rows; just below it there are fewer.
                 prop_assert!(sum(&ramps, found * (1.0 + 1e-12) + 1e-300) >= wanted * (1.0 - 1e-6), "{found}");
                 prop_assert!(sum(&ramps, found * (1.0 - 1e-12)) <= wanted * (1.0 + 1e-6), "{found}");
             }

@@ -1,5 +1,4 @@
-//! Hashing of keys that are already well distributed, because they begin with a hash or an id. Combining
-//! their parts is sufficient.
+//! Hashing of keys that begin with a hash or an id: combining their parts is sufficient.
 
 use std::collections::{HashMap, HashSet};
 use std::hash::{BuildHasherDefault, Hasher};

@@ -1,10 +1,9 @@
 //! Choice of the cubes where a query starts: the root, or replicas further down.
 //!
-//! A region of the box may be read from any cube that contains it, the *source*. The source's replicas
-//! replace the runs above that they copy; the runs between the source and the region are read directly. By
-//! I4, every division of the box into regions with one source each gives the same rows. This module looks for
-//! a division that reads little. It compares only runs that some replica copies, because all others are read
-//! in any case.
+//! A region of the box may be read from any cube that contains it, the *source*. The source's replicas replace
+//! the runs above that they copy; the runs between the source and the region are read directly. By I4, every
+//! division of the box into regions with one source each gives the same rows. This module looks for one that
+//! reads little, comparing only runs that some replica copies.
 
 use std::sync::Arc;
 
@@ -38,8 +37,7 @@ struct Above<'a, L> {
 }
 
 impl<L> Directory<L> {
-    /// The starts in one tree for a box and a range of priorities. Their regions cover the box and do not
-    /// contain each other.
+    /// The starts in one tree, whose regions cover the box without containing each other.
     ///
     /// # Errors
     ///
@@ -57,8 +55,8 @@ impl<L> Directory<L> {
         Ok(chosen)
     }
 
-    /// Appends the starts for one cube. Returns their cost with everything that is read at and below the
-    /// cube, and that cost alone for a start above it.
+    /// Appends the starts for one cube. Returns their cost with all reads at and below the cube, and that cost
+    /// alone for a start above it.
     #[allow(clippy::too_many_arguments)]
     fn choose<'a, S: Stop>(
         &'a self,
@@ -89,7 +87,6 @@ impl<L> Directory<L> {
         let k = tree.dimensions();
         let inside = (0..k).all(|d| grid_box.low[d] <= span.low[d] && span.high[d] <= grid_box.high[d]);
         if inside || self.cutoff(cube).admits(range.last) || !self.has_replicas_below(tree, cube) {
-            // The runs here and below are read from any start.
             chosen.push(Start { region: cube, source });
             return Ok((best, 0.0));
         }
@@ -117,9 +114,8 @@ impl<L> Directory<L> {
     }
 }
 
-/// Estimated rows that are read of a run for a region of the box, with the run's rows spread evenly over its
-/// cube. They are the rows in the region, and about one page more in each stratum; a doubling of the priority
-/// has two strata.
+/// Estimated rows to read from a run for a region of the box, with the run's rows spread evenly over its cube:
+/// the rows in the region, and about one page more in each stratum. A doubling of the priority has two strata.
 fn cost<L>(tree: &Geometry, run: &Run<L>, region: &GridBox, grid_box: &GridBox, range: PriorityRange) -> f64 {
     if run.rows == 0 {
         return 0.0;

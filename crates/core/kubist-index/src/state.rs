@@ -5,7 +5,7 @@
 //! [`Threshold::ALL`] (I3), and positions are max-registers. So commits of different writers can be joined in
 //! any order, once or twice, with the same result.
 //!
-//! The payload `L` of a run describes its bytes and their location. This module never reads it.
+//! A run's payload `L` describes its bytes and their location; this module never reads it.
 
 use std::collections::BTreeMap;
 use std::collections::hash_map::Entry;
@@ -15,10 +15,8 @@ use crate::cube::CubeId;
 use crate::priority::Threshold;
 use crate::spread::{SpreadMap, SpreadSet};
 
-/// The unique, permanent id of a run.
-///
-/// From high to low: 48 bits of the origin (a hash of the writer's name, or of the rewrite log), 48 bits of
-/// the entry's sequence number in that log, 32 bits of the run's index in the entry.
+/// The permanent id of a run, from high to low: 48 bits of the origin (a hash of the writer's name, or of the
+/// rewrite log), 48 bits of the entry's sequence number in that log, 32 bits of the run's index in the entry.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct RunId(pub u128);
 
@@ -39,7 +37,6 @@ pub struct Run<L> {
     pub id: RunId,
     pub cube: CubeId,
     pub rows: u64,
-    /// The lowest and the highest priority of its rows.
     pub priorities: (u64, u64),
     /// The runs that a replica copies (I4); empty for a primary.
     pub copies: Vec<RunId>,
@@ -52,7 +49,6 @@ impl<L> Run<L> {
     }
 }
 
-/// One entry of a writer's log.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Commit<L> {
     pub runs: Vec<Arc<Run<L>>>,
@@ -66,7 +62,6 @@ impl<L> Default for Commit<L> {
     }
 }
 
-/// One entry of the rewrite log.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Rewrite<L> {
     pub runs: Vec<Arc<Run<L>>>,
@@ -80,7 +75,6 @@ pub struct Rewrite<L> {
 pub struct State<L> {
     /// In the order of arrival, which in large commits is close to the order in space.
     added: Vec<Arc<Run<L>>>,
-    /// Index per run in `added`.
     indices: SpreadMap<RunId, u32>,
     removed: SpreadSet<RunId>,
     cutoffs: SpreadMap<CubeId, Threshold>,
@@ -114,8 +108,8 @@ pub enum NotYet {
 }
 
 impl<L> State<L> {
-    /// The state of prefixes of all logs, from their live runs and positions. Later entries never name runs
-    /// that these prefixes removed, so removed runs can be omitted.
+    /// The state of prefixes of all logs. Later entries never name runs that these prefixes removed, so those
+    /// can be omitted.
     pub fn restore(live: Commit<L>, positions: Vec<(String, u64)>, rewrites: u64) -> State<L> {
         let mut state = State { rewrites, positions: positions.into_iter().collect(), ..State::default() };
         state.add(live.runs);
@@ -123,13 +117,12 @@ impl<L> State<L> {
         state
     }
 
-    /// The state after prefixes of all logs whose live runs and cutoffs are stored elsewhere. It has only the
-    /// changes of later entries.
+    /// The state after prefixes of all logs whose live runs and cutoffs are stored elsewhere.
     pub fn continuing(positions: Vec<(String, u64)>, rewrites: u64) -> State<L> {
         State { rewrites, positions: positions.into_iter().collect(), continued: true, ..State::default() }
     }
 
-    /// Joins one entry of a writer's log. `position` is the position of the next entry.
+    /// Joins one entry of a writer's log; `position` is the next entry's.
     pub fn commit(&mut self, writer: &str, position: u64, commit: Commit<L>) {
         self.add(commit.runs);
         self.lower(commit.cutoffs);
@@ -141,8 +134,7 @@ impl<L> State<L> {
         }
     }
 
-    /// Joins the rewrite with this number, counted from 1. It must follow all earlier rewrites and the
-    /// commits that it needs.
+    /// Joins the rewrite with this number, from 1, after all earlier rewrites and the commits that it needs.
     ///
     /// # Errors
     ///
@@ -190,7 +182,7 @@ impl<L> State<L> {
         }
     }
 
-    /// Joins another state: the least state that contains both.
+    /// Becomes the least state that contains both.
     pub fn join(&mut self, other: &State<L>) {
         for run in &other.added {
             self.add_once(run.id, || run.clone());
@@ -213,7 +205,6 @@ impl<L> State<L> {
         self.cutoffs.iter().map(|(cube, cutoff)| (*cube, *cutoff))
     }
 
-    /// The position up to which a writer's log is joined.
     pub fn position(&self, writer: &str) -> u64 {
         self.positions.get(writer).copied().unwrap_or(0)
     }
@@ -226,7 +217,7 @@ impl<L> State<L> {
         self.rewrites
     }
 
-    /// A run that some entry added, even if it was removed since.
+    /// A run that an entry added, even if removed since.
     pub fn run(&self, run: RunId) -> Option<&Arc<Run<L>>> {
         self.indices.get(&run).map(|index| &self.added[*index as usize])
     }
@@ -235,17 +226,17 @@ impl<L> State<L> {
         &self.removed
     }
 
-    /// Removed runs that this state does not have: runs of the prefix that is stored elsewhere.
+    /// Removed runs of the prefix that is stored elsewhere.
     pub fn removed_elsewhere(&self) -> impl Iterator<Item = RunId> {
         self.removed.iter().copied().filter(|run| !self.indices.contains_key(run))
     }
 
-    /// Number of runs it has, also removed ones.
+    /// Includes removed runs.
     pub fn added(&self) -> usize {
         self.added.len()
     }
 
-    /// Returns whether the run is live. A continued state knows only its own removals.
+    /// A continued state knows only its own removals.
     pub fn is_live(&self, run: RunId) -> bool {
         (self.continued || self.indices.contains_key(&run)) && !self.removed.contains(&run)
     }

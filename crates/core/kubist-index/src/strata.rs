@@ -1,9 +1,8 @@
-//! Strata: how a run divides the priorities of its rows.
+//! Strata: how a run divides the priorities of its rows (FORMAT.md, Run).
 //!
-//! A query for a range of priorities reads the strata that meet the range. Halvings suit samples: a cut by
-//! priority reads whole strata and few other rows, wherever it is. Windows suit loaders of random batches,
-//! which read many narrow ranges `[i/128, (i+1)/128)`: such a range meets one stratum of each run, because
-//! all runs of a table have the same edges.
+//! Halvings suit samples: wherever a priority cuts, a query reads whole strata and few other rows. Windows suit
+//! loaders of random batches, which read narrow ranges `[i/128, (i+1)/128)`, because all runs of a table have
+//! the same edges.
 
 use std::fmt;
 use std::str::FromStr;
@@ -12,17 +11,14 @@ use serde::{Deserialize, Serialize};
 
 use crate::priority::Threshold;
 
-/// Windows of all priorities end at multiples of 1/128.
 pub const WINDOWS: u64 = 128;
 const WINDOW_BITS: u32 = 64 - WINDOWS.trailing_zeros();
 const MOST_HALVINGS: usize = 16;
 
-/// The lowest priority of the window of a priority.
 pub fn window_start(priority: u64) -> u64 {
     priority >> WINDOW_BITS << WINDOW_BITS
 }
 
-/// Where the strata of new runs end.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Strata {
@@ -33,7 +29,6 @@ pub enum Strata {
     Windows,
 }
 
-/// All of them.
 pub const STRATA: [Strata; 2] = [Strata::Halvings, Strata::Windows];
 
 impl Strata {
@@ -57,7 +52,6 @@ impl Strata {
         joined(self.apart(rows, top, priorities), wanted)
     }
 
-    /// The rows of each stratum, lowest first; some have none.
     fn apart(self, rows: &[u32], top: Threshold, priorities: &[u64]) -> Vec<Vec<u32>> {
         let (low, windows) = match self {
             Strata::Halvings => (top.to_u128(), 0),
@@ -86,7 +80,6 @@ impl fmt::Display for Strata {
     }
 }
 
-/// The error for a name that is not a division into strata.
 #[derive(Clone, Debug, PartialEq)]
 pub struct NoStrata(String);
 
@@ -106,7 +99,6 @@ impl FromStr for Strata {
     }
 }
 
-/// Joins small strata with the next.
 fn joined(strata: Vec<Vec<u32>>, wanted: usize) -> Vec<Vec<u32>> {
     let mut joined: Vec<Vec<u32>> = Vec::new();
     let mut small = Vec::new();
@@ -134,7 +126,6 @@ fn halved(top: u128, i: usize) -> u128 {
 
 fn merged(a: Vec<u32>, b: Vec<u32>) -> Vec<u32> {
     let mut both: Vec<u32> = a.into_iter().chain(b).collect();
-    // The stable sort merges two ascending runs in one pass.
     both.sort();
     both
 }

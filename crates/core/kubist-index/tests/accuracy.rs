@@ -1,4 +1,4 @@
-//! Every stored value is within the error bound of the given value, and rounding it again changes nothing.
+//! Every stored value is within the error bound, and rounding it again changes nothing.
 
 use std::sync::Arc;
 
@@ -41,7 +41,6 @@ impl Exact {
 fn distance(stored: f64, given: f64) -> f64 {
     let difference = (stored - given).abs();
     let (a, b) = (Exact::of(stored), Exact::of(given));
-    // A value becomes zero or keeps its sign.
     assert!(stored == 0.0 || stored.is_sign_negative() == given.is_sign_negative(), "{given} became {stored}");
     let exact = if a > b { a.less(&b) } else { b.less(&a) };
     assert_eq!(Exact::of(difference), exact, "{given} became {stored}");
@@ -116,8 +115,7 @@ fn check_float(accuracy: Accuracy, given: f64, stored: f64) {
             assert!(distance(stored, given) <= bound, "{given:e} became {stored:e} by {accuracy}");
         }
         Accuracy::Relative(bound) => {
-            // The product may be rounded down by less than half a unit: an exact comparison needs twice the
-            // digits.
+            // The product may be rounded down, so an exact comparison needs twice the digits.
             let distance = distance(stored, given);
             assert!(distance <= bound * given.abs(), "{given:e} became {stored:e} by {accuracy}");
             let quotient = distance / given.abs();
@@ -133,7 +131,7 @@ fn check_integer(accuracy: Accuracy, given: i128, stored: i128) {
         Accuracy::Absolute(bound) if bound < 2f64.powi(100) => assert!(distance <= bound as u128, "{given}: {stored}"),
         Accuracy::Absolute(_) => {}
         Accuracy::Relative(bound) => {
-            // The bound rounded down to a power of two, so that the product is a multiple of 2^-64.
+            // A power of two, so that the product is a multiple of 2^-64.
             let power = 2f64.powi(bound.log2().floor() as i32);
             let power = if power > bound { power / 2.0 } else { power };
             match power < 2f64.powi(-64) {

@@ -65,7 +65,6 @@ impl Table {
         self.state.commit("ada", self.entries, Commit { runs, cutoffs });
     }
 
-    /// Removes at most `most` runs of a region, and adds a run or replicas.
     fn rewrite(&mut self, most: usize) {
         self.entries += 1;
         let (level, share) = (self.rng.random_range(0..3), self.rng.random_range(0.0..1.0));
@@ -158,7 +157,6 @@ fn a_directory_changes_as_if_made_anew() {
                 5 => table.rewrite(usize::MAX),
                 _ => table.rewrite(20),
             }
-            // Sometimes several entries are joined at once.
             if table.rng.random_bool(0.2) {
                 continue;
             }

@@ -1,10 +1,9 @@
 //! Random histories of writers, rewriters and readers against the real state and planner: on any snapshot a
 //! query returns every committed matching row exactly once.
 //!
-//! Tables get up to three grids. Writers use a grid once they know it, and rewriters move runs between the
-//! trees. Every broken rule must be detected. Rules that histories keep are broken in the history. The rules
-//! of the state and the planner are broken by giving the planner the state of an implementation without the
-//! rule, or by misreading its plan.
+//! Tables get up to three grids, and rewriters move runs between the trees. The tests must also detect every
+//! broken rule. Rules of histories are broken in the history; rules of the state and the planner by a state
+//! from an implementation without the rule, or by misreading the plan.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -21,10 +20,8 @@ use rand::rngs::SmallRng;
 use rand::seq::{IndexedRandom, IteratorRandom};
 use rand::{Rng, SeedableRng};
 
-/// Bits of a point.
 const BITS: u32 = 4;
-/// Levels per grid that separate points: on a line, in a square of four by four, and on a line of twice
-/// the length.
+/// Levels per grid that separate points: on a line, in a square, and on a line of twice the length.
 const LEVELS: [u32; 3] = [4, 2, 5];
 const WRITERS: [&str; 3] = ["ada", "ben", "cleo"];
 
@@ -45,7 +42,6 @@ enum Rule {
     CommitsRestateCutoffs,
     /// A cube's cutoff is the recorded one, and is not derived from its live runs.
     CutoffsAreRecorded,
-    /// A later entry with a higher cutoff does not raise it.
     CutoffsNeverRise,
     /// A removed run that is named again stays removed.
     RemovedStaysRemoved,
@@ -67,7 +63,6 @@ enum Rule {
     MovesRemoveTheirSources,
     /// It restates the cutoffs of that tree that its placement relied on.
     MovesRestateCutoffs,
-    /// A replica copies runs of its own tree.
     ReplicasStayInTheirTree,
 }
 
@@ -122,7 +117,6 @@ fn grid_box(grid: u32, low: u32, high: u32) -> GridBox {
 struct Table {
     rng: SmallRng,
     broken: Option<Rule>,
-    /// All three grids, of which the first ones are published.
     forest: Forest,
     grids: u32,
     logs: Vec<Vec<Commit<Vec<Row>>>>,
@@ -201,7 +195,7 @@ impl Table {
         self.forgetful(state, rewrites, &positions)
     }
 
-    /// The state of an implementation that does not keep the broken rule.
+    /// The state of an implementation without the broken rule.
     fn forgetful(&self, state: State<Vec<Row>>, rewrites: usize, positions: &[usize]) -> State<Vec<Row>> {
         let mut runs: BTreeMap<RunId, Arc<Run<Vec<Row>>>> = state.live().map(|run| (run.id, run.clone())).collect();
         let mut cutoffs: BTreeMap<CubeId, Threshold> = state.cutoffs().collect();
@@ -257,8 +251,7 @@ impl Table {
         self.logs.iter().map(Vec::len).collect()
     }
 
-    /// A writer with a stale view places rows. It may lower cutoffs, and overflow may stay anywhere on the
-    /// path.
+    /// A writer with a stale view places rows. It may lower cutoffs and leave overflow on the path.
     fn commit(&mut self) {
         let (rewrites, positions) = match self.rng.random_bool(0.3) {
             true => (self.rewrites.len(), self.lengths()),
@@ -280,8 +273,7 @@ impl Table {
         self.logs[writer].push(Commit { runs, cutoffs });
     }
 
-    /// Runs of rows in the tree of a grid, with new cutoffs and, if `restates` is set, the cutoffs that the
-    /// placement relied on.
+    /// If `restates` is set, includes the cutoffs that the placement relied on.
     fn place(
         &mut self,
         grid: u32,
@@ -317,7 +309,7 @@ impl Table {
         (runs, recorded.into_iter().collect())
     }
 
-    /// Merges runs of a cube, pushes overflow down, replicates, or moves runs to the tree of the newest grid.
+    /// Merges runs of a cube, pushes overflow down, replicates, or moves runs to the newest grid's tree.
     fn rewrite(&mut self) {
         let (rewrites, positions) = match self.keeps(Rule::RewritesAreSerial) {
             true => (self.rewrites.len(), self.any_prefix().1),
@@ -487,7 +479,6 @@ fn every_snapshot_answers_exactly() {
     assert_eq!(first_violation(None, 5000), None);
 }
 
-/// The changes of a table, entry by entry, as a follower of its logs sees them.
 #[derive(Default)]
 struct Followed {
     state: State<Vec<Row>>,
@@ -561,7 +552,6 @@ fn layers_change_as_if_made_anew() {
     assert!(lost > 1000, "{lost}");
 }
 
-/// Compares the entries of two directories and the rows to which they lead.
 fn is_same(one: &Directory<Vec<Row>>, other: &Directory<Vec<Row>>, table: &mut Table) {
     let seen = |directory: &Directory<Vec<Row>>| {
         let runs: Vec<RunId> = directory.all().map(|run| run.id).collect();

@@ -1,4 +1,4 @@
-//! Arranging and planning many runs can be cancelled at any check, and there are enough checks.
+//! Building a directory and planning can be cancelled at any check, and there are enough checks.
 
 use std::cell::Cell;
 use std::sync::Arc;
@@ -40,7 +40,7 @@ fn arranging_and_planning_many_runs_stop() {
     let geometry = Geometry::new(2).unwrap();
     let forest = Forest::of(geometry);
     let count = 6 * PIECE;
-    // Cubes of level 10 in no order, and the sources of replicas in a third of the cubes one level above.
+    // Cubes of level 10 in no order, and sources of replicas in a third of the cubes above.
     let cube = |number: usize| {
         let mixed = (number as u64).wrapping_mul(0x9e37_79b9_7f4a_7c15);
         geometry.cube_of(geometry.key(&[mixed as u32, (mixed >> 32) as u32]), 10)

@@ -18,19 +18,17 @@ use crate::whole;
 /// The largest ratio of decompressed to compressed bytes that LZ4 can reach.
 const MOST_LZ4: u64 = 255;
 
-/// Decoder of the batches of a stream or file. It keeps the schema and the dictionaries that were read.
+/// Decodes the batches of a stream or file, and keeps their schema and dictionaries.
 #[derive(Debug)]
 pub struct Decoder {
     schema: SchemaRef,
-    /// Indices of the columns to decode; `None` decodes all.
     columns: Option<Vec<usize>>,
     dictionaries: HashMap<i64, ArrayRef>,
     most_bytes: u64,
 }
 
 impl Decoder {
-    /// A decoder that refuses batches larger than `most_bytes`. The same limit applies to all dictionaries
-    /// together.
+    /// `most_bytes` limits each batch, and all dictionaries together.
     ///
     /// # Errors
     ///
@@ -45,18 +43,15 @@ impl Decoder {
         Ok(Decoder { schema, columns: None, dictionaries: HashMap::new(), most_bytes })
     }
 
-    /// The schema with all columns, also those that [`Decoder::take_only`] leaves out.
+    /// Includes columns that [`Decoder::take_only`] leaves out.
     pub fn schema(&self) -> &SchemaRef {
         &self.schema
     }
 
-    /// Decodes only the columns at these indices.
     pub fn take_only(&mut self, columns: Vec<usize>) {
         self.columns = Some(columns);
     }
 
-    /// Checks a size against the limit.
-    ///
     /// # Errors
     ///
     /// [`Error::TooLarge`].
@@ -67,8 +62,7 @@ impl Decoder {
         }
     }
 
-    /// Decodes a message that follows the schema. Returns the rows of a record batch and `None` for a
-    /// dictionary.
+    /// Returns the rows of a record batch and `None` for a dictionary.
     ///
     /// # Errors
     ///
@@ -111,7 +105,6 @@ impl Decoder {
         let lengths = self.check(&batch, body)?;
         for values in self.values_of(dictionary.id()) {
             if !is_plain(&values) {
-                // No decoded column uses this dictionary.
                 return Ok(());
             }
             Layout::new(&batch, message.version(), &lengths).check(&values)?;
@@ -132,10 +125,10 @@ impl Decoder {
         values.collect()
     }
 
-    /// Checks the lengths and offsets of a batch against its body and the limit. Returns the
-    /// decompressed length per buffer.
+    /// Checks lengths and offsets against the body and the limit, and returns the decompressed length per
+    /// buffer.
     fn check(&self, batch: &arrow_ipc::RecordBatch, body: &Buffer) -> Result<Vec<u64>> {
-        // Columns of nulls need no bytes in the body, so the number of rows needs a limit of its own.
+        // Columns of nulls need no bytes in the body, so the number of rows needs its own limit.
         self.check_bytes("a row for each byte", whole(batch.length(), "the number of rows")?)?;
         for node in batch.nodes().into_iter().flatten() {
             let (rows, nulls) = (whole(node.length(), "a length")?, whole(node.null_count(), "a number of nulls")?);
@@ -164,7 +157,7 @@ impl Decoder {
     }
 }
 
-/// The decompressed length that a compressed buffer states. A length that LZ4 cannot reach is an error.
+/// A stated length that LZ4 cannot reach is an error.
 fn inflated_bytes(codec: CompressionType, bytes: &[u8]) -> Result<u64> {
     let (says, packed) =
         bytes.split_first_chunk().ok_or_else(|| Error::damaged("a compressed buffer has no length"))?;

@@ -12,7 +12,7 @@ pub enum Error {
     Io(std::io::Error),
     /// The bytes end too early or contradict each other.
     Damaged(String),
-    /// The message is valid Arrow IPC that this crate does not decode, or a value is invalid for its type.
+    /// Valid Arrow IPC that this crate does not decode, or a value that is invalid for its type.
     Invalid(String),
     /// `what` needs more bytes than the limit.
     TooLarge { what: &'static str, bytes: u64, most: u64 },

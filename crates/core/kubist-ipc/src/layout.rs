@@ -1,17 +1,14 @@
-//! Assigns the buffers of a message to its columns and checks the width of their values.
-//!
-//! The decoder panics if a buffer of fixed-width values ends within a value, so such a buffer is refused
-//! here. Nested columns are skipped.
+//! Assigns the buffers of a message to its columns, and skips nested columns. The decoder panics if a buffer of
+//! fixed-width values ends within a value, so such a buffer is refused here.
 
 use arrow_ipc::MetadataVersion;
 use arrow_schema::{DataType, UnionMode};
 
 use crate::error::{Error, Result};
 
-/// Bytes of one view of a string: its length and its prefix or its location.
+/// A string's view: its length and its prefix or location.
 const VIEW_BYTES: u64 = 16;
 
-/// The buffers of a batch that were not yet assigned to a column.
 pub struct Layout<'a> {
     lengths: &'a [u64],
     /// The number of data buffers per view column, last column first.
@@ -21,7 +18,6 @@ pub struct Layout<'a> {
 }
 
 impl<'a> Layout<'a> {
-    /// The layout of a batch with buffers of these lengths.
     pub fn new(batch: &arrow_ipc::RecordBatch, version: MetadataVersion, lengths: &'a [u64]) -> Layout<'a> {
         let mut variadic: Vec<i64> = batch.variadicBufferCounts().into_iter().flatten().collect();
         variadic.reverse();
@@ -35,7 +31,6 @@ impl<'a> Layout<'a> {
             DataType::LargeUtf8 | DataType::LargeBinary => 8,
             DataType::Utf8View | DataType::BinaryView => VIEW_BYTES,
             DataType::Dictionary(keys, _) => keys.primitive_width().unwrap_or(1) as u64,
-            // Bits, and fixed-size binary values, have no width to check.
             other => other.primitive_width().unwrap_or(1) as u64,
         };
         let numbers = self.next_of(data_type)?.get(1).copied().unwrap_or(0);
@@ -76,7 +71,7 @@ impl<'a> Layout<'a> {
         }
     }
 
-    /// The buffers of the next column, which is not nested: validity, then offsets or values, then data.
+    /// Validity, then offsets or values, then data.
     fn next_of(&mut self, data_type: &DataType) -> Result<&'a [u64]> {
         let count = match data_type {
             DataType::Null => 0,

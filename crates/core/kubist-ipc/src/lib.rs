@@ -2,8 +2,8 @@
 //!
 //! The `arrow-ipc` crate panics on some invalid messages: a buffer that ends outside its message or within a
 //! number, a misaligned union, a negative width. It also allocates any length that a message states. So this
-//! crate first compares the offset, the length and the decompressed length of each buffer with the bytes that
-//! exist and with a limit. It decodes only columns of plain types, and the decoder validates their values.
+//! crate first compares each buffer's offset, length and decompressed length with the existing bytes and a
+//! limit. It decodes only columns of plain types, and the decoder validates their values.
 
 mod decoder;
 mod error;
@@ -16,10 +16,10 @@ pub use error::{Error, Result};
 pub use plain::is_plain;
 pub use stream::Stream;
 
-/// The longest metadata of a message or a file that is read, in bytes.
+/// Bytes of the longest metadata of a message or file.
 pub const LONGEST_METADATA: u64 = 64 << 20;
 
-/// A length or an offset as an unsigned number. `what` names it in the error.
+/// `what` names the number in the error.
 ///
 /// # Errors
 ///

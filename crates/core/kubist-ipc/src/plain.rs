@@ -1,11 +1,10 @@
-//! The column types that are decoded: types that are not nested and have valid parameters. The decoder may
-//! panic on others.
+//! The column types that are decoded: not nested, with valid parameters. The decoder may panic on others.
 
 use arrow_schema::{
     DECIMAL32_MAX_PRECISION, DECIMAL64_MAX_PRECISION, DECIMAL128_MAX_PRECISION, DECIMAL256_MAX_PRECISION, DataType,
 };
 
-/// Returns whether the decoder either decodes or refuses any bytes of this type, without a panic.
+/// Whether the decoder decodes or refuses any bytes of this type, without a panic.
 pub fn is_plain(data_type: &DataType) -> bool {
     let is_decimal = |precision: u8, scale: i8, most: u8| (1..=most).contains(&precision) && scale <= precision as i8;
     match data_type {

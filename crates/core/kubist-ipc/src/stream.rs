@@ -12,10 +12,10 @@ use crate::error::{Error, Result};
 use crate::{LONGEST_METADATA, whole};
 
 const CONTINUATION: [u8; 4] = [0xff; 4];
-/// Bytes that are allocated before the first byte of a message arrives. The buffer then doubles.
+/// Bytes allocated before the first byte of a message arrives, after which the buffer doubles.
 const FIRST_BYTES: usize = 1 << 20;
 
-/// The batches of a stream, in order. A stream cannot be used after an error.
+/// The batches of a stream, in order; unusable after an error.
 #[derive(Debug)]
 pub struct Stream<R> {
     source: R,
@@ -23,7 +23,7 @@ pub struct Stream<R> {
 }
 
 impl<R: Read> Stream<R> {
-    /// Reads the schema. `most_bytes` limits each batch, and all dictionaries together.
+    /// Reads the schema; `most_bytes` limits each batch, and all dictionaries together.
     ///
     /// # Errors
     ///
@@ -42,13 +42,11 @@ impl<R: Read> Stream<R> {
         self.decoder.schema()
     }
 
-    /// Decodes only the columns at these indices.
     pub fn take_only(&mut self, columns: Vec<usize>) {
         self.decoder.take_only(columns);
     }
 
-    /// Returns the next batch, or `None` at the end of the stream. The source is then positioned after the
-    /// end mark.
+    /// Returns the next batch, or `None` at the end of the stream, with the source after the end mark.
     ///
     /// # Errors
     ///
@@ -66,7 +64,6 @@ impl<R: Read> Stream<R> {
     }
 }
 
-/// The metadata of the next message; `None` at the end of the stream.
 fn metadata(source: &mut impl Read) -> Result<Option<Buffer>> {
     let Some(mut head) = head(source)? else { return Ok(None) };
     if head == CONTINUATION {
@@ -79,7 +76,6 @@ fn metadata(source: &mut impl Read) -> Result<Option<Buffer>> {
     }
 }
 
-/// The next four bytes; `None` at the end of the source.
 fn head(source: &mut impl Read) -> Result<Option<[u8; 4]>> {
     let (mut head, mut filled) = ([0; 4], 0);
     while filled < head.len() {
@@ -100,7 +96,7 @@ fn body(source: &mut impl Read, decoder: &mut Decoder, length: i64) -> Result<Bu
     exactly(source, length)
 }
 
-/// The next `length` bytes. A wrong length allocates at most twice the bytes that exist.
+/// A wrong length allocates at most twice the existing bytes.
 fn exactly(source: &mut impl Read, length: u64) -> Result<Buffer> {
     let length = usize::try_from(length).map_err(Error::damaged)?;
     let no_memory = |error| Error::Invalid(format!("{length} bytes: {error}"));

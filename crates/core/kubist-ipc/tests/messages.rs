@@ -74,7 +74,6 @@ fn columns_of_other_types_can_be_left_out_and_not_read() {
     }
 }
 
-/// Replacements of a byte: another type, another length, or one changed bit.
 fn odd(byte: u8) -> impl Iterator<Item = u8> {
     [0, 1, 14, 17, 255].into_iter().chain((0..8).step_by(3).map(move |bit| byte ^ 1 << bit))
 }

@@ -1,8 +1,7 @@
 //! Groups of points whose neighbours are read together.
 //!
-//! A sample of the rows predicts how many rows a group reads. Points are divided until a group reads at most
-//! [`Limits::rows`], and further as long as two groups cost less than one: a group of distant points would read the
-//! rows between them.
+//! Points are divided until a group reads at most [`Limits::rows`], as a sample of the rows predicts, and
+//! further while two groups cost less than one: a group of distant points would read the rows between them.
 
 use crate::reach::Reach;
 use crate::space::Space;
@@ -10,27 +9,21 @@ use crate::space::Space;
 /// The cost of one more query, in rows.
 const QUERY_ROWS: f64 = 20_000.0;
 
-/// A sample of the rows of a table.
 pub struct Density {
-    /// The wrapped positions of the sample.
+    /// Wrapped positions.
     pub positions: Vec<f64>,
-    /// The rows of the table for each row of the sample.
+    /// Rows of the table per row of the sample.
     pub scale: f64,
 }
 
-/// The sizes of groups.
 #[derive(Clone, Copy, Debug)]
 pub struct Limits {
-    /// The expected rows to read.
     pub rows: f64,
-    /// The number of points.
     pub points: usize,
 }
 
-/// Points, and the ranges that contain their neighbours.
 #[derive(Clone, Debug)]
 pub struct Group {
-    /// The numbers of the points.
     pub points: Vec<u32>,
     /// All positions within the radius of each point.
     pub reach: Reach,
@@ -45,8 +38,8 @@ struct Division<'a> {
     groups: Vec<Group>,
 }
 
-/// Divides points; `radii` has the radius of each of `points`, and `positions` are of all points. Groups that follow
-/// one another are near each other.
+/// `radii` has a radius for each of `points`, and `positions` are of all points. Consecutive groups are near
+/// each other.
 pub fn groups(
     space: &Space,
     density: &Density,
@@ -98,7 +91,7 @@ impl Division<'_> {
             let [one, other] = self.halves(&part);
             let (apart, whole) = (self.cost(&one) + self.cost(&other), self.cost(&part));
             let must = part.members.len() > self.limits.points;
-            // Points in one place read the same rows in each half.
+            // Points at one position read the same rows in each half.
             if must || apart < whole || (large && apart < 1.9 * whole) {
                 self.divide(one);
                 self.divide(other);
@@ -108,7 +101,6 @@ impl Division<'_> {
         self.groups.push(Group { points: part.members.iter().map(|(point, _)| *point).collect(), reach: part.reach });
     }
 
-    /// The halves along the axis where the points extend farthest.
     fn halves(&self, part: &Part) -> [Part; 2] {
         let axes = self.space.axes();
         let at = |point: u32, axis: usize| self.positions[point as usize * axes + axis];

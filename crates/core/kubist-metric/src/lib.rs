@@ -1,8 +1,7 @@
-//! Distances between points in memory: spaces, trees of points, groups of points and connected points.
+//! Distances between points in memory, without I/O and tables.
 //!
-//! A [`Space`] has a distance: Euclidean, periodic along some axes, or the angle on a sphere. A [`Tree`] finds the
-//! points near a position. [`groups`] and [`Tiling`] divide work on more rows than fit into memory. The crate does no
-//! I/O and knows no tables.
+//! A [`Space`] has a distance: Euclidean, periodic along some axes, or the angle on a sphere. A [`Tree`] finds
+//! the points near a position. [`groups`] and [`Tiling`] divide work on more rows than fit into memory.
 
 mod groups;
 mod reach;

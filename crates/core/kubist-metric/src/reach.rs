@@ -5,13 +5,13 @@ use crate::Space;
 /// More than the rounding error of a range, as a fraction of its numbers.
 const SLACK: f64 = 1e-12;
 
-/// A closed range of each axis; `None` is the whole axis. On a periodic axis, a range may pass the ends of the first
-/// period, and is at most one period wide.
+/// Per axis; `None` is the whole axis. A range of a periodic axis may extend beyond the first period, and is at
+/// most one period wide.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Reach(pub Vec<Option<(f64, f64)>>);
 
 impl Reach {
-    /// All positions within `radius` of the box between `low` and `high`.
+    /// All positions within `radius` of a box.
     pub fn around(space: &Space, low: &[f64], high: &[f64], radius: f64) -> Reach {
         let mut ranges: Vec<(f64, f64)> =
             low.iter().zip(high).map(|(low, high)| (low - radius, high + radius)).collect();
@@ -29,7 +29,6 @@ impl Reach {
         Reach(Vec::new()).widened(space, ranges)
     }
 
-    /// The smallest ranges that contain both.
     pub fn joined(&self, space: &Space, other: &Reach) -> Reach {
         if self.0.is_empty() {
             return other.clone();
@@ -55,7 +54,7 @@ impl Reach {
         self
     }
 
-    /// Returns whether a wrapped position is in all ranges.
+    /// Whether a wrapped position is in all ranges.
     pub fn has(&self, space: &Space, position: &[f64]) -> bool {
         self.0.iter().zip(position).enumerate().all(|(axis, (range, number))| match (range, space.period(axis)) {
             (None, _) => true,
@@ -67,7 +66,7 @@ impl Reach {
     }
 }
 
-/// A range, or `None` if it has no finite end or a whole period.
+/// `None` if a range has no finite end or a whole period.
 fn bounded(space: &Space, axis: usize, (low, high): (f64, f64)) -> Option<(f64, f64)> {
     let whole = space.period(axis).is_some_and(|period| !(high - low < period));
     let open = low == f64::NEG_INFINITY && high == f64::INFINITY;

@@ -1,23 +1,21 @@
 //! Spaces: the distance between two positions.
 //!
-//! A position has one number for each axis. On a sphere these are longitude and latitude in degrees. Trees compare
-//! embedded positions, whose distance is Euclidean with periods: on a sphere they are unit vectors, whose chord grows
-//! with the angle.
+//! A position has one number per axis: on a sphere, longitude and latitude in degrees. Trees compare embedded
+//! positions, whose distance is Euclidean with periods: on a sphere, unit vectors, whose chord grows with the
+//! angle.
 
 use kubist_geometry::sky;
 
-/// The largest number of axes.
 pub const MOST_AXES: usize = 6;
 
 /// More than the rounding error of a chord of unit vectors.
 const CHORD_ERROR: f64 = 1e-15;
 
-/// The distance between positions.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Space {
     /// Euclidean. An axis with a period measures from the nearest image.
     Flat {
-        /// The period of each axis, if it has one.
+        /// Per axis, if it has one.
         periods: Vec<Option<f64>>,
     },
     /// The angle between longitudes and latitudes, in degrees.
@@ -25,7 +23,6 @@ pub enum Space {
 }
 
 impl Space {
-    /// The numbers of a position.
     pub fn axes(&self) -> usize {
         match self {
             Space::Flat { periods } => periods.len(),
@@ -33,7 +30,6 @@ impl Space {
         }
     }
 
-    /// The numbers of an embedded position.
     pub fn embedded_axes(&self) -> usize {
         match self {
             Space::Flat { periods } => periods.len(),
@@ -41,7 +37,6 @@ impl Space {
         }
     }
 
-    /// The period of an axis of positions.
     pub fn period(&self, axis: usize) -> Option<f64> {
         match self {
             Space::Flat { periods } => periods[axis],
@@ -49,7 +44,7 @@ impl Space {
         }
     }
 
-    /// The periods of embedded positions; infinite without one.
+    /// Infinite without a period.
     pub fn embedded_periods(&self) -> Vec<f64> {
         match self {
             Space::Flat { periods } => periods.iter().map(|period| period.unwrap_or(f64::INFINITY)).collect(),
@@ -57,8 +52,8 @@ impl Space {
         }
     }
 
-    /// Moves a position into the first period of each axis. Returns false if it is no position: a number is not
-    /// finite, or a latitude is beyond ±90.
+    /// Moves a position into the first period of each axis. Returns false if a number is not finite, or a
+    /// latitude beyond ±90.
     pub fn wrap(&self, position: &mut [f64]) -> bool {
         let valid = match self {
             Space::Flat { .. } => position.iter().all(|number| number.is_finite()),
@@ -70,13 +65,12 @@ impl Space {
                 // The remainder of a tiny negative number rounds to the period.
                 *number = if wrapped < period { wrapped } else { 0.0 };
             }
-            // Equal numbers have equal bits: this is 0 for -0.
+            // Makes -0 0, so that equal numbers have equal bits.
             *number += 0.0;
         }
         valid
     }
 
-    /// Writes the embedded form of a position.
     pub fn embed(&self, position: &[f64], embedded: &mut [f64]) {
         match self {
             Space::Flat { .. } => embedded.copy_from_slice(position),
@@ -88,7 +82,6 @@ impl Space {
         }
     }
 
-    /// The embedded forms of many positions.
     pub fn embed_all(&self, positions: &[f64]) -> Vec<f64> {
         let mut embedded = vec![0.0; positions.len() / self.axes() * self.embedded_axes()];
         for (from, to) in positions.chunks_exact(self.axes()).zip(embedded.chunks_exact_mut(self.embedded_axes())) {
@@ -97,7 +90,7 @@ impl Space {
         embedded
     }
 
-    /// The distance between two positions, whose embedded forms have a squared distance of `square`.
+    /// The embedded forms have a squared distance of `square`.
     pub fn distance(&self, one: &[f64], other: &[f64], square: f64) -> f64 {
         match self {
             Space::Flat { .. } => square.sqrt(),
@@ -114,7 +107,7 @@ impl Space {
         }
     }
 
-    /// The largest radius that has one nearest image: half of the shortest period.
+    /// The largest radius with one nearest image: half of the shortest period.
     pub fn most_radius(&self) -> f64 {
         match self {
             Space::Flat { periods } => {

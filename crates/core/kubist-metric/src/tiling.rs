@@ -1,34 +1,30 @@
-//! Tiles: disjoint boxes that together are the whole space, with about equal numbers of rows.
+//! Tiles: disjoint boxes that cover the whole space, with about equal numbers of rows.
 
 use crate::groups::Density;
 use crate::reach::Reach;
 use crate::space::Space;
 
-/// A box of positions: `low <= position < high` on each axis. The outer tiles have no ends.
+/// A box of positions: `low <= position < high` on each axis. The outer tiles are unbounded.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Tile {
-    /// The lower ends.
     pub low: Vec<f64>,
-    /// The upper ends.
     pub high: Vec<f64>,
 }
 
 impl Tile {
-    /// Returns whether a wrapped position is in the tile.
+    /// Whether a wrapped position is in the tile.
     pub fn has(&self, position: &[f64]) -> bool {
         position.iter().zip(&self.low).zip(&self.high).all(|((number, low), high)| low <= number && number < high)
     }
 
-    /// All positions within `radius` of the tile.
     pub fn reach(&self, space: &Space, radius: f64) -> Reach {
         Reach::around(space, &self.low, &self.high, radius)
     }
 }
 
-/// The tiles of a table, in an order in which neighbours follow one another.
+/// The tiles of a table, neighbours after one another.
 #[derive(Clone, Debug)]
 pub struct Tiling {
-    /// The tiles.
     pub tiles: Vec<Tile>,
 }
 
@@ -81,7 +77,6 @@ fn divide(mut sample: Vec<&[f64]>, tile: Tile, most: f64, tiles: &mut Vec<Tile>)
     let lowest = sample.iter().map(|position| position[widest]).fold(f64::INFINITY, f64::min);
     let mut cut = sample[middle][widest];
     if cut <= lowest {
-        // More than half of the sample has the lowest number: cut above it.
         cut = sample.iter().map(|position| position[widest]).filter(|x| *x > lowest).fold(f64::INFINITY, f64::min);
     }
     let (below, above) = sample.into_iter().partition(|position: &&[f64]| position[widest] < cut);

@@ -1,15 +1,13 @@
 //! A k-d tree of embedded positions, also with periodic axes.
 //!
-//! Each node knows the bounds of its points. The distance from a position to such a box is computed with the same
-//! roundings as the distance to a point, so a box is never farther than a point in it: no point is missed at a
-//! boundary.
+//! Each node knows the bounds of its points. The distance to such a box is computed with the same roundings as
+//! to a point, so a box is never farther than a point in it: no point at a boundary is missed.
 
 use std::cmp::Ordering;
 use std::collections::BinaryHeap;
 
 use crate::space::{MOST_AXES, Space};
 
-/// Points of a leaf.
 const LEAF: usize = 12;
 /// Points that one core sorts.
 const ALONE: usize = 16_384;
@@ -17,12 +15,10 @@ const ALONE: usize = 16_384;
 /// Points in memory, by number.
 pub struct Tree(Box<dyn Search>);
 
-/// A point and its squared distance.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Near {
     /// The squared distance of the embedded positions.
     pub square: f64,
-    /// The number of the point.
     pub point: u32,
 }
 
@@ -61,12 +57,10 @@ impl Tree {
         })
     }
 
-    /// The number of points.
     pub fn len(&self) -> usize {
         self.0.len()
     }
 
-    /// Returns whether it has no points.
     pub fn is_empty(&self) -> bool {
         self.len() == 0
     }
@@ -76,8 +70,7 @@ impl Tree {
         self.0.within(at, square, &mut each);
     }
 
-    /// The `k` nearest points up to a squared distance, in ascending order. Points at an equal distance are in the
-    /// order of their numbers.
+    /// Ascending; equal distances in the order of the points' numbers.
     pub fn nearest(&self, at: &[f64], k: usize, square: f64) -> Vec<Near> {
         let mut best = Best { k, square, found: BinaryHeap::new() };
         if k > 0 {
@@ -87,7 +80,6 @@ impl Tree {
     }
 }
 
-/// The nearest points so far.
 struct Best {
     k: usize,
     square: f64,
@@ -95,7 +87,6 @@ struct Best {
 }
 
 impl Best {
-    /// The largest squared distance that a better point can have.
     fn worst(&self) -> f64 {
         match self.found.peek() {
             Some(worst) if self.found.len() == self.k => worst.square,
@@ -119,15 +110,13 @@ impl Best {
 
 type Item<const D: usize> = ([f64; D], u32);
 
-/// Bounds of the points of a node.
 #[derive(Clone, Copy)]
 struct Bounds<const D: usize> {
     low: [f64; D],
     high: [f64; D],
 }
 
-/// Points in the order of the tree. A node of height h is followed by its first child and, 2^h nodes later, by its
-/// second child.
+/// A node of height h is followed by its first child and, 2^h nodes later, by its second.
 struct Points<const D: usize> {
     items: Vec<Item<D>>,
     nodes: Vec<Bounds<D>>,
@@ -135,7 +124,6 @@ struct Points<const D: usize> {
     periods: [f64; D],
 }
 
-/// A node: its number, its height, and its range of points.
 #[derive(Clone, Copy)]
 struct Node {
     number: usize,
@@ -176,7 +164,6 @@ impl<const D: usize> Points<D> {
         Node { number: 0, height: self.height, first: 0, end: self.items.len() }
     }
 
-    /// The squared distance from a position to the nearest image of a box.
     fn to_box(&self, at: &[f64; D], number: usize) -> f64 {
         let Bounds { low, high } = &self.nodes[number];
         let mut square = 0.0;
@@ -299,7 +286,7 @@ mod tests {
         }
     }
 
-    /// Positions with many ties: on a coarse grid, near the seam and the poles.
+    /// With many ties: on a coarse grid, near the seam and the poles.
     fn position(space: &Space, random: &mut StdRng) -> Vec<f64> {
         let fine = random.random_bool(0.7);
         let mut position: Vec<f64> = match space {

@@ -5,24 +5,21 @@
 pub struct Sets(Vec<u32>);
 
 impl Sets {
-    /// `count` elements, each in its own set.
     pub fn new(count: u32) -> Sets {
         Sets((0..count).collect())
     }
 
-    /// Adds an element in its own set, and returns its number.
+    /// Returns the number of a new element in its own set.
     pub fn add(&mut self) -> u32 {
         let element = self.0.len() as u32;
         self.0.push(element);
         element
     }
 
-    /// The number of elements.
     pub fn len(&self) -> usize {
         self.0.len()
     }
 
-    /// Returns whether there are no elements.
     pub fn is_empty(&self) -> bool {
         self.0.is_empty()
     }
@@ -37,7 +34,6 @@ impl Sets {
         element
     }
 
-    /// Joins two sets.
     pub fn join(&mut self, one: u32, other: u32) {
         let (one, other) = (self.of(one), self.of(other));
         self.0[one.max(other) as usize] = one.min(other);

@@ -18,14 +18,13 @@ use seek::Seek;
 
 #[derive(Clone, Default)]
 pub struct Wanted {
-    /// Indices of stored columns, in the order of the result.
+    /// In the order of the result.
     pub columns: Vec<usize>,
     pub priorities: bool,
-    /// The columns whose texts may come as a dictionary, if they have few different values.
+    /// Columns whose texts may come as a dictionary, if they have few different values.
     pub coded: Vec<usize>,
 }
 
-/// The records that a scan read from one run or block.
 pub struct Scanned {
     pub rows: usize,
     pub columns: Vec<ArrayRef>,
@@ -42,18 +41,16 @@ pub struct Scan {
     pub deadline: Option<Instant>,
 }
 
-/// A step that was written as a sample only. `column` marks the records that were written regardless of their
-/// priority.
+/// A step that was written as a sample only. `column` marks the records written regardless of their priority.
 pub struct Kept {
     pub whole: Thinned,
     pub column: String,
 }
 
-/// The number of records, exact or estimated with its standard error.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Number {
     pub rows: f64,
-    /// 0 if the number is exact.
+    /// The standard error; 0 if the number is exact.
     pub error: f64,
 }
 
@@ -75,20 +72,20 @@ pub const MOST_PART: f64 = 0.6;
 pub struct Worth {
     /// The relative standard error that the results should have.
     pub error: f64,
-    /// The approximate number of records to examine if their total is counted first.
+    /// Approximate records to examine if their total is counted first.
     pub known: f64,
-    /// The approximate number of records to examine without that count.
+    /// Approximate records to examine without that count.
     pub unknown: f64,
 }
 
 impl Worth {
-    /// Returns whether an inexact number is precise enough to reduce the records to examine.
+    /// Whether an inexact number is precise enough to reduce the records to examine.
     pub fn serves(&self, number: Number) -> bool {
         let part = self.part(number).powi(2);
         part <= MOST_PART && self.known / (1.0 - part) <= self.unknown
     }
 
-    /// The number's fraction of the standard error of the results.
+    /// The number's fraction of the results' standard error.
     pub fn part(&self, number: Number) -> f64 {
         if number.is_exact() { 0.0 } else { number.error / number.rows.max(1.0) / self.error }
     }
@@ -106,32 +103,29 @@ pub struct Parcels {
 
 pub const LIKE: usize = 8;
 
-/// Assigns records to regions.
 pub trait Places: Send + Sync {
-    /// Returns the region per record from the columns of [`Population::located_by`], or `None` outside
-    /// all regions.
+    /// The region per record from the columns of [`Population::located_by`], or `None` outside all regions.
     fn of(&self, columns: &[ArrayRef]) -> Vec<Option<u32>>;
 }
 
-/// Records that can be sampled by priority.
 pub trait Population: Clone + Send + Sync + 'static {
-    /// Returns the columns that aggregates, groups and conditions can name, with their units.
+    /// The columns that expressions can name, with their units.
     fn visible(&self) -> Schema;
 
-    /// Returns the columns that scans can read, which include all visible columns.
+    /// Includes all visible columns.
     fn stored(&self) -> &SchemaRef;
 
-    /// Returns the stored index of a visible column.
+    /// The stored index of a visible column.
     fn place(&self, visible: usize) -> usize;
 
-    /// Returns the index of the stored column with this name.
+    /// Index of a stored column.
     ///
     /// # Errors
     ///
     /// `Expression`, with a list of the columns.
     fn find(&self, name: &str) -> Result<usize>;
 
-    /// Returns the same records, prepared for reading these stored columns.
+    /// The same records, for reading these stored columns.
     ///
     /// # Errors
     ///
@@ -140,11 +134,10 @@ pub trait Population: Clone + Send + Sync + 'static {
         Ok(self.clone())
     }
 
-    /// Names the group of records that share a priority, as messages print it after a number: "of `pid`" or
-    /// "blocks". Records in the same group are correlated.
+    /// The group of records that share a priority, as messages print it after a number: "of `pid`" or "blocks".
     fn identity(&self) -> Option<String>;
 
-    /// Returns the mean number of records that share a priority.
+    /// The mean number of records that share a priority.
     ///
     /// # Errors
     ///
@@ -153,27 +146,24 @@ pub trait Population: Clone + Send + Sync + 'static {
         Ok(1.0)
     }
 
-    /// Returns whether there is no condition, no box and no sample fraction.
+    /// Whether there is no condition, no box and no sample fraction.
     fn is_all(&self) -> bool;
 
     fn cancel(&self) -> Cancel;
 
-    /// Returns an estimate of the number of records.
-    ///
     /// # Errors
     ///
     /// A storage error, or damage.
     fn rough_rows(&self) -> Result<f64>;
 
-    /// Returns the exact number of records and the cost of counting, or `None` if counting must examine more
-    /// than `most` records.
+    /// The exact number of records and the cost, or `None` if counting must examine more than `most` records.
     ///
     /// # Errors
     ///
     /// A storage error, or damage; `Cancelled` after the deadline.
     fn counted(&self, most: u64, deadline: Option<Instant>) -> Result<Option<(u64, Stats)>>;
 
-    /// Returns the number of records, if it is worth its cost, and that cost.
+    /// The number of records, if it is worth its cost, and that cost.
     ///
     /// # Errors
     ///
@@ -183,19 +173,18 @@ pub trait Population: Clone + Send + Sync + 'static {
         Ok((rows.map(Number::exact), stats.unwrap_or_default()))
     }
 
-    /// Returns the stored column with the relative weights of records, or `None` if their priorities are uniform. A
-    /// record's probability to be in a range of priorities then is `kubist_index::priority::inclusion`.
+    /// The stored column with the relative weights of records, or `None` if their priorities are uniform. A
+    /// record's probability to be in a range of priorities is `kubist_index::priority::inclusion`.
     fn weight(&self) -> Option<usize> {
         None
     }
 
-    /// Returns the stored columns that locate a record in a region, or `None` if there are no regions.
+    /// Stored columns that locate a record in a region, if there are regions.
     fn located_by(&self) -> Option<Vec<usize>> {
         None
     }
 
-    /// Returns the regions with representative values of these columns. `None` means that they are unknown or
-    /// that computing them costs more than examining `most` records.
+    /// `None` if the regions are unknown or cost more than examining `most` records.
     ///
     /// # Errors
     ///
@@ -204,37 +193,37 @@ pub trait Population: Clone + Send + Sync + 'static {
         Ok(None)
     }
 
-    /// Returns whether no value of a stored column can be null or NaN.
+    /// Whether a stored column has no null and no NaN.
     ///
     /// # Errors
     ///
     /// A storage error, or damage; `Cancelled` after the deadline.
     fn is_complete(&self, column: usize, deadline: Option<Instant>) -> Result<bool>;
 
-    /// Returns the records that also fulfil a condition.
+    /// The records that also fulfil a condition.
     ///
     /// # Errors
     ///
     /// `Expression` if the condition does not fit the columns.
     fn narrowed(&self, filter: &str) -> Result<Self>;
 
-    /// Returns the condition that selects these records from [`Population::frame`].
+    /// The condition that selects these records from [`Population::frame`].
     fn filter(&self) -> Option<String>;
 
-    /// Returns the records without that condition.
+    /// The records without that condition.
     ///
     /// # Errors
     ///
     /// The errors of opening the population.
     fn frame(&self) -> Result<Self>;
 
-    /// Returns the exact totals of subsampled steps, or `None` if all records were written.
+    /// Totals of subsampled steps, or `None` if all records were written.
     fn kept(&self) -> Option<Kept> {
         None
     }
 
-    /// Reads records. Reading threads call `each` on every part, and the calling thread passes the results to
-    /// `take` in order. Returns the cost of planning; each [`Scanned`] has the cost of its part.
+    /// Reading threads call `each` on every part, and the calling thread passes the results to `take` in order.
+    /// Returns the cost of planning; each [`Scanned`] has its own.
     ///
     /// # Errors
     ///

@@ -19,16 +19,14 @@ impl End {
     }
 }
 
-/// Search for the minimum or the maximum of one stored column.
 #[derive(Debug)]
 pub struct Reach {
     pub column: usize,
     pub end: End,
-    /// The lowest and highest order key of numbers. Other keys stand for NaN or null.
+    /// Order keys of numbers; others stand for NaN or null.
     numbers: (u64, u64),
-    /// The keys of -0.0 and 0.0, which are equal numbers; `None` for types with one zero.
+    /// The keys of -0.0 and 0.0; `None` for types with one zero.
     zeros: Option<(u64, u64)>,
-    /// Whether different values can have the same key.
     may_differ: bool,
     /// In the form of [`End::turned`], like all keys below.
     best: Mutex<Option<u64>>,
@@ -40,7 +38,6 @@ impl Reach {
         Reach { column, end, numbers, zeros: order::zero_keys(data_type), may_differ, best: Mutex::new(None) }
     }
 
-    /// The turned key of a number; `None` for other values.
     pub fn number(&self, key: u64) -> Option<u64> {
         let (first, last) = self.numbers;
         (first..=last).contains(&key).then(|| self.settled(self.end.turned(key)))
@@ -63,8 +60,8 @@ impl Reach {
         *best = Some(best.map_or(turned, |known| known.min(turned)));
     }
 
-    /// Returns the best key that a value of a zone can have, or `None` if the zone has no numbers. If a NaN
-    /// hides the bound, this is the key of infinity.
+    /// The best key that a value of a zone can have; the key of infinity if NaN hides it. `None` if the zone
+    /// has no numbers.
     pub fn promise(&self, zone: &Zone) -> Option<u64> {
         let (first, last) = self.numbers;
         let has_numbers = zone.nulls != Nulls::All && zone.min <= last && zone.max >= first;
@@ -74,7 +71,7 @@ impl Reach {
         })
     }
 
-    /// Returns whether a value with this key can be better than the best so far.
+    /// Whether a value with this key can be better than the best so far.
     pub fn may_gain(&self, turned: u64) -> bool {
         let turned = self.settled(turned);
         self.best().is_none_or(|best| turned < best || (turned == best && self.may_differ))
@@ -89,17 +86,17 @@ pub struct Seek {
 }
 
 impl Seek {
-    /// A search that reads records. The caller adds their values with [`Reach::take`].
+    /// Reads records; the caller adds their values with [`Reach::take`].
     pub fn of_records(reaches: Vec<Reach>) -> Seek {
         Seek { reaches, by_zones: false }
     }
 
-    /// A search in the bounds of zones only; its result bounds all records.
+    /// Reads the bounds of zones only; its result bounds all records.
     pub fn of_zones(reaches: Vec<Reach>) -> Seek {
         Seek { reaches, by_zones: true }
     }
 
-    /// Returns whether a run or page must be read. `zone_of` returns its zone of a column.
+    /// Whether to read a run or page, from its zone of each column.
     pub fn reads(&self, zone_of: impl Fn(usize) -> Zone) -> bool {
         let mut promises =
             self.reaches.iter().filter_map(|reach| Some((reach, reach.promise(&zone_of(reach.column))?)));

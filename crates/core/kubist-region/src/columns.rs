@@ -9,19 +9,17 @@ use crate::{Length, Period, Position, SkyColumns, sphere};
 
 type Result<T> = std::result::Result<T, ExprError>;
 
-/// The columns that a region can use.
 pub(crate) struct Columns<'a> {
     pub schema: &'a Schema,
-    /// The same without units: formulas get all numbers in the units of their columns.
+    /// Without units: formulas get all numbers in their columns' units.
     pub plain: Schema,
     pub repeats: BTreeMap<usize, Repeats>,
 }
 
-/// How a column repeats.
 #[derive(Clone, Copy)]
 pub(crate) struct Repeats {
     pub length: f64,
-    /// The interval of the values, if the table declares one; otherwise a region named the length.
+    /// The interval of the values, if declared; otherwise a region named the length.
     pub declared: Option<Period>,
 }
 
@@ -47,7 +45,7 @@ impl<'a> Columns<'a> {
 }
 
 impl Columns<'_> {
-    /// The exact name of a column that has numbers, and how it repeats.
+    /// The exact name of a numeric column, and how it repeats.
     pub(crate) fn column(&self, name: &str) -> Result<(&str, Option<Repeats>)> {
         let index = column_index(self.schema, name)?;
         let field = self.schema.field(index);
@@ -57,7 +55,6 @@ impl Columns<'_> {
         Ok((field.name(), self.repeats.get(&index).copied()))
     }
 
-    /// A number in the unit of a column.
     pub(crate) fn number(&self, name: &str, length: &Length, meant: Meant) -> Result<f64> {
         let number = match length {
             Length::Number(number) => Some(*number),
@@ -71,7 +68,7 @@ impl Columns<'_> {
         })
     }
 
-    /// A position, sorted by column, with one of each unit.
+    /// A position in the units of its columns, sorted by column.
     pub(crate) fn position(&self, what: &str, position: &Position) -> Result<Vec<(String, f64)>> {
         if position.is_empty() {
             return Err(invalid(format!("{what} names no column")));
@@ -104,7 +101,7 @@ impl Columns<'_> {
         Ok(())
     }
 
-    /// The columns of a table's sphere instead of the default ones, if the table has no such column.
+    /// A table's sphere replaces the default columns, if the table has no such columns.
     fn declared_sky(&self, columns: &SkyColumns) -> SkyColumns {
         let is_default = *columns == SkyColumns::default();
         let lacks = columns.0.iter().any(|name| column_index(self.schema, name).is_err());

@@ -9,16 +9,13 @@ use kubist_expr::{ExprError, Meant, Predicate, Value, column_index};
 use crate::columns::{Columns, Repeats, invalid};
 use crate::{End, Length, Periodic, Region, formula};
 
-/// Regions in one list, and the depth of regions in regions.
+/// Regions in one list, and the depth of nested regions.
 const MOST_REGIONS: usize = 4096;
-/// Characters of a region that its condition shows.
 const SHOWN: usize = 200;
 
 type Result<T> = std::result::Result<T, ExprError>;
 
 impl Region {
-    /// The condition that a row is in the region.
-    ///
     /// # Errors
     ///
     /// [`ExprError`] names the mistake, or the column that does not fit.
@@ -33,7 +30,6 @@ impl Region {
     }
 }
 
-/// The JSON form.
 impl fmt::Display for Region {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(&serde_json::to_string(self).map_err(|_| fmt::Error)?)

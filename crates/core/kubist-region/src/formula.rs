@@ -1,4 +1,4 @@
-//! Shapes as SQL. All numbers are 64-bit floats in the units of their columns.
+//! Shapes as SQL, in 64-bit floats in the units of the columns.
 
 use std::collections::BTreeMap;
 
@@ -9,7 +9,7 @@ use crate::{Cells, Cylinder, Direction, Ellipsoid, Frustum, HalfSpace, Length, P
 
 type Result<T> = std::result::Result<T, ExprError>;
 
-/// Periods to each side of zero that have images of a range.
+/// Images of a range on either side of zero, in periods.
 const IMAGES: i32 = 2;
 
 pub(crate) fn of(shape: &Region, columns: &Columns<'_>) -> Result<String> {
@@ -74,7 +74,8 @@ fn rings(what: &str, rings: &[Vec<[f64; 2]>]) -> Result<String> {
     Ok(rings.iter().map(ring).collect::<Vec<_>>().join("; "))
 }
 
-/// A column that repeats in no formula: the images of shapes in a declared period are shapes of their own.
+/// Refuses a column whose period the region names. In a declared period, images of shapes are shapes of their
+/// own.
 fn unperiodic(what: &str, (name, repeats): (&str, Option<Repeats>)) -> Result<String> {
     match repeats {
         None | Some(Repeats { declared: Some(_), .. }) => Ok(quoted(name)),
@@ -84,7 +85,6 @@ fn unperiodic(what: &str, (name, repeats): (&str, Option<Repeats>)) -> Result<St
     }
 }
 
-/// The ranges of a periodic column.
 pub(crate) fn images(name: &str, low: f64, high: f64, period: f64) -> String {
     let name = quoted(name);
     if high - low >= period {
@@ -108,7 +108,6 @@ fn difference(name: &str, from: f64, period: Option<f64>) -> String {
     }
 }
 
-/// A length along columns with one unit.
 fn length(what: &str, name: &str, length: &Length, columns: &Columns<'_>) -> Result<f64> {
     let found = columns.number(name, length, Meant::Distance)?;
     if found < 0.0 { Err(invalid(format!("{what} is {found}, and must not be negative"))) } else { Ok(found) }
@@ -161,7 +160,6 @@ fn of_ellipsoid(Ellipsoid { center, radii }: &Ellipsoid, columns: &Columns<'_>) 
     Ok(format!("{} <= 1", squares.join(" + ")))
 }
 
-/// A sum of differences times factors, without those times 0.
 fn combined(terms: &[(&str, f64, f64)]) -> String {
     let term = |(name, from, factor): &(&str, f64, f64)| match factor {
         1.0 => difference(name, *from, None),
@@ -261,7 +259,6 @@ fn of_half_space(HalfSpace { normal: given, point }: &HalfSpace, columns: &Colum
 }
 
 impl Cells {
-    /// The text of a MOC.
     pub(crate) fn text(&self) -> String {
         match self {
             Cells::Text(text) => text.clone(),

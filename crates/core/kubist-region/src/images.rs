@@ -1,7 +1,7 @@
-//! Images of ranges and shapes in a table whose columns have periods: moved by multiples of the periods.
+//! Images of ranges and shapes in a table whose columns have periods: shifted by multiples of the periods.
 //!
-//! Spheres and ellipsoids measure the distance to the nearest image instead. Slabs and half spaces are unbounded,
-//! so they are in the coordinates of the stored values.
+//! Spheres and ellipsoids measure the distance to the nearest image instead. Slabs and half spaces are
+//! unbounded, in the coordinates of the stored values.
 
 use std::collections::BTreeMap;
 
@@ -11,13 +11,11 @@ use kubist_expr::{ExprError, Meant, Predicate, column_index};
 use crate::columns::{Columns, Repeats, invalid, quoted};
 use crate::{Cylinder, Frustum, Length, Period, Polygon, Position, Region};
 
-/// Images of one shape.
 const MOST_IMAGES: usize = 64;
 
 type Result<T> = std::result::Result<T, ExprError>;
 
-/// The predicate of a closed range of a column with a period, whose images it contains; `None` if the column
-/// has no period, or the range is one without it.
+/// Selects a closed range and its images; `None` if the column has no period, or the range has no other image.
 ///
 /// # Errors
 ///
@@ -45,7 +43,7 @@ impl Columns<'_> {
         Predicate::parse(&images, &self.plain).map(Some)
     }
 
-    /// The images of a bounded shape that meet the intervals of the values; `None` if it is the only one.
+    /// The images of a bounded shape that meet the intervals of the values; `None` if there is only the shape.
     pub(crate) fn images(&self, shape: &Region) -> Result<Option<Vec<Region>>> {
         let shifts = match shape {
             Region::Cylinder(Cylinder { from, to, radius }) => self.shifts_of_axis(from, to, &[radius])?,
@@ -87,7 +85,6 @@ impl Columns<'_> {
     fn shifts_of_axis(&self, from: &Position, to: &Position, radii: &[&Length]) -> Result<Vec<(String, Vec<f64>)>> {
         let mut found = Vec::new();
         for (name, begin) in from {
-            // The formula refuses the shape.
             let Some(end) = to.get(name) else { continue };
             let Some((name, period)) = self.declared(name)? else { continue };
             let (begin, end) = (self.number(&name, begin, Meant::Value)?, self.number(&name, end, Meant::Value)?);

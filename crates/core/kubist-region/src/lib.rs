@@ -1,15 +1,15 @@
 //! Regions of space and of the sky, as all interfaces describe them.
 //!
-//! A [`Region`] is a value with a JSON form: an object with one key, the kind. [`Region::predicate`] makes it a
-//! condition of kubist-expr, so queries prune and decide it like any other condition.
+//! A [`Region`] has a JSON form: an object with one key, the kind. [`Region::predicate`] makes it a condition
+//! of kubist-expr, so queries prune and decide it like any other condition.
 //!
 //! ```json
 //! {"difference": [{"sphere": {"center": {"x": 0, "y": 0, "z": 0}, "radius": 2}},
 //!                 {"box": {"z": [null, 0]}}]}
 //! ```
 //!
-//! Numbers are in the units of their columns, and angles in degrees. Boundaries belong to their region. A row is
-//! in a region, outside of it, or, if a coordinate is null or NaN, neither: it is in no complement.
+//! Numbers are in the units of their columns, and angles in degrees. Boundaries belong to their region. A row
+//! with a coordinate that is null or NaN is in no region and in no complement.
 //!
 //! A column whose metadata have a [`Period`] repeats: a region there contains the images of its points.
 
@@ -28,7 +28,7 @@ use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
 
-/// A length or a position: a number in the column's unit, or text with a unit, such as `1 mm`.
+/// A number in the column's unit, or text with a unit, such as `1 mm`.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(untagged)]
 pub enum Length {
@@ -36,7 +36,6 @@ pub enum Length {
     Text(String),
 }
 
-/// A bound of a box.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(untagged)]
 pub enum End {
@@ -46,7 +45,6 @@ pub enum End {
     Text(String),
 }
 
-/// Coordinates by column.
 pub type Position = BTreeMap<String, Length>;
 
 /// Longitude and latitude in degrees.
@@ -62,7 +60,6 @@ impl Default for SkyColumns {
     }
 }
 
-/// A set of positions.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Region {
@@ -79,7 +76,6 @@ pub enum Region {
     SkyPolygon(SkyPolygon),
     Band(Band),
     Moc(Moc),
-    /// An SQL condition.
     Where(String),
     Union(Vec<Region>),
     Intersection(Vec<Region>),
@@ -97,7 +93,6 @@ pub struct Sphere {
     pub radius: Length,
 }
 
-/// An ellipsoid whose axes are the columns.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Ellipsoid {
@@ -105,7 +100,7 @@ pub struct Ellipsoid {
     pub radii: Position,
 }
 
-/// The points within a distance of the axis from one point to another, between two planes across it.
+/// The points within a distance of the axis between two points, between two planes across it.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Cylinder {
@@ -114,7 +109,7 @@ pub struct Cylinder {
     pub radius: Length,
 }
 
-/// A cylinder whose radius changes linearly; with a radius of 0 it is a cone.
+/// A cylinder whose radius changes linearly; a radius of 0 gives a cone.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Frustum {
@@ -151,7 +146,6 @@ pub struct Polygon {
     pub coordinates: Vec<Vec<[f64; 2]>>,
 }
 
-/// The positions on the sky within an angle.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Cone {
@@ -161,7 +155,6 @@ pub struct Cone {
     pub radius: f64,
 }
 
-/// A polygon on the sky, whose edges are arcs of great circles.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct SkyPolygon {
@@ -195,15 +188,12 @@ pub struct Moc {
 pub enum Cells {
     /// `5/8-10,42 6/4500`
     Text(String),
-    /// Cells by order.
     Lists(BTreeMap<String, Vec<u64>>),
 }
 
-/// A region of space that repeats.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Periodic {
-    /// The period by column.
     pub period: BTreeMap<String, f64>,
     pub region: Box<Region>,
 }

@@ -1,17 +1,16 @@
-//! Periods of columns, and columns of positions on a sphere: a table's columns have both in their metadata.
+//! Periods of columns, and columns of positions on a sphere, both from the metadata of columns.
 
 use std::fmt;
 use std::str::FromStr;
 
 use arrow_schema::{Field, Schema};
 
-/// The key of a column's period in its metadata.
 pub const PERIOD: &str = "period";
 
-/// The key of a right ascension or longitude in its metadata: the name of the column of latitudes.
+/// The metadata key of a longitude or right ascension; its value is the name of the column of latitudes.
 pub const SPHERE: &str = "sphere";
 
-/// The columns of positions on a sphere that a schema declares: longitude and latitude.
+/// The longitude and latitude on a sphere that a schema declares.
 pub fn sphere(schema: &Schema) -> Option<[String; 2]> {
     schema.fields().iter().find_map(|field| {
         let latitude = schema.field_with_name(field.metadata().get(SPHERE)?).ok()?;
@@ -20,8 +19,8 @@ pub fn sphere(schema: &Schema) -> Option<[String; 2]> {
     })
 }
 
-/// The interval that the values of a column are in, after which space repeats. As text it is its length, if it
-/// begins at 0, and otherwise both ends: `25`, `-12.5:12.5`.
+/// The interval of a column's values, after which space repeats. Its text is the length, if it begins at 0, and
+/// otherwise both bounds: `25`, `-12.5:12.5`.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Period {
     pub first: f64,
@@ -29,13 +28,13 @@ pub struct Period {
 }
 
 impl Period {
-    /// The period in the metadata of a column of numbers. Other text under the key is no period.
+    /// Invalid text is no period.
     pub fn of(field: &Field) -> Option<Period> {
         let text = field.metadata().get(PERIOD).filter(|_| field.data_type().is_numeric())?;
         text.parse().ok()
     }
 
-    /// `None` if the ends are no interval.
+    /// `None` if the numbers are no interval.
     pub fn new(first: f64, last: f64) -> Option<Period> {
         let period = Period { first, last };
         (period.length() > 0.0 && period.length().is_finite()).then_some(period)
@@ -45,7 +44,7 @@ impl Period {
         self.last - self.first
     }
 
-    /// Returns whether a closed range is within the interval, so that it has no other image there.
+    /// Whether a closed range is within the interval, so that it has no other image there.
     pub(crate) fn holds(&self, low: f64, high: f64) -> bool {
         self.first <= low && high <= self.last
     }
@@ -73,7 +72,6 @@ impl fmt::Display for Period {
     }
 }
 
-/// The text is neither a length nor an interval.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct NoPeriod;
 

@@ -6,7 +6,7 @@ const ABOUT: &str = "A region of space or of the sky, as docs/regions.md describ
                      Lengths are numbers in the unit of their column, or text with a unit, such as `1 mm`. Angles are in \
                      degrees.";
 
-/// The schema of a region. Its references point to itself as `#/components/schemas/Region`.
+/// References point to the schema itself as `#/components/schemas/Region`.
 pub fn schema() -> Value {
     let region = || json!({"$ref": "#/components/schemas/Region"});
     let several = |about: &str| json!({"type": "array", "minItems": 1, "items": region(), "description": about});

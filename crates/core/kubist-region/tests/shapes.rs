@@ -1,4 +1,4 @@
-//! Each kind of region over random cases. A definition gives the distance of a point from the boundary, negative
+//! Each kind of region over random cases. A definition gives a point's distance from the boundary, negative
 //! inside; rows within rounding of it are not compared.
 
 use std::collections::HashMap;
@@ -41,12 +41,11 @@ fn point(rng: &mut SmallRng) -> Vector {
     })
 }
 
-/// The remainder that is nearest to 0.
+/// The remainder nearest to 0.
 fn nearest(difference: f64, period: f64) -> f64 {
     difference - period * (difference / period).round()
 }
 
-/// A region and its definition.
 fn region(rng: &mut SmallRng, kind: usize) -> (Value, Definition) {
     let (a, b) = (point(rng), point(rng));
     let radius: f64 = if rng.random_bool(0.2) { 0.5 } else { rng.random_range(0.0..1.2) };
@@ -91,7 +90,6 @@ fn region(rng: &mut SmallRng, kind: usize) -> (Value, Definition) {
             (json!({"half_space": {"normal": named(normal), "point": named(a)}}), Box::new(far))
         }
         6 => {
-            // A triangle, and a range of z.
             let turn = |angle: f64| [a[0] + radius * angle.cos(), a[1] + radius * angle.sin()];
             let corners = [0.1, 2.3, 4.0].map(turn);
             let side = move |p: Vector, one: usize| {
@@ -137,7 +135,6 @@ fn region(rng: &mut SmallRng, kind: usize) -> (Value, Definition) {
     }
 }
 
-/// A region of a table where x and y repeat after the periods: the images of a shape, or of a box.
 fn repeated(rng: &mut SmallRng, kind: usize, periods: [Period; 2]) -> (Value, Definition) {
     let (value, far): (Value, Definition) = match kind {
         8 => {
@@ -162,7 +159,7 @@ fn repeated(rng: &mut SmallRng, kind: usize, periods: [Period; 2]) -> (Value, De
     (value, Box::new(images))
 }
 
-/// The batch in a table with these periods of x and y: values outside of the intervals become their ends.
+/// The batch in a table with these periods: values outside of the intervals become their bounds.
 fn within(batch: &RecordBatch, periods: [Period; 2]) -> RecordBatch {
     let inside = |value: f64, period: Period| value.clamp(period.first + 1e-5, period.last - 1e-5);
     let x = batch.column(0).as_any().downcast_ref::<Float32Array>().unwrap();
@@ -178,7 +175,7 @@ fn within(batch: &RecordBatch, periods: [Period; 2]) -> RecordBatch {
     RecordBatch::try_new(schema, vec![Arc::new(x), Arc::new(y), batch.column(2).clone()]).unwrap()
 }
 
-/// Rows close together, as those of a zone.
+/// Rows close together, as in a zone.
 fn batch(rng: &mut SmallRng) -> RecordBatch {
     let width = [0.0, 0.01, 0.2, 2.0][rng.random_range(0..4)];
     let (rows, centre) = (rng.random_range(1..8), point(rng));

@@ -14,14 +14,13 @@ pub struct Cancel(Arc<Switch>);
 #[derive(Default)]
 struct Switch {
     set: AtomicBool,
-    /// Cancels the calls of this switch too.
     outer: Option<Cancel>,
     asks: Option<Box<dyn Fn() -> bool + Send + Sync>>,
 }
 
 impl Cancel {
-    /// A switch that is set as soon as `asks` returns true. Every thread of a call runs `asks` at each point
-    /// where it can stop, so it must be fast, and it must stay true.
+    /// A switch that is set once `asks` returns true. Every thread of a call runs `asks`, so it must be fast,
+    /// and stay true.
     pub fn asking(asks: impl Fn() -> bool + Send + Sync + 'static) -> Cancel {
         Cancel(Arc::new(Switch { asks: Some(Box::new(asks)), ..Switch::default() }))
     }
@@ -44,7 +43,6 @@ impl Cancel {
         if self.is_set() { Err(Error::Cancelled) } else { Ok(()) }
     }
 
-    /// Returns a new switch that is also set when this one is set.
     pub fn linked(&self) -> Cancel {
         Cancel(Arc::new(Switch { outer: Some(self.clone()), ..Switch::default() }))
     }

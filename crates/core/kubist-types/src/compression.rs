@@ -18,7 +18,6 @@ pub enum Compression {
     Small,
 }
 
-/// From the fastest to the smallest.
 pub const COMPRESSIONS: [Compression; 3] = [Compression::Fast, Compression::Balanced, Compression::Small];
 
 impl Compression {
@@ -37,7 +36,6 @@ impl fmt::Display for Compression {
     }
 }
 
-/// The error for a name that is not a compression level.
 #[derive(Clone, Debug, PartialEq)]
 pub struct NoCompression(String);
 

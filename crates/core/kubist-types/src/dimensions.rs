@@ -1,7 +1,7 @@
-//! Dimensions of a table in JSON: `{"x": [0, 1], "y": null, "z": "quantile"}`, or a list of names.
+//! Dimensions of a table in JSON: `{"x": [0, 1], "y": null, "z": "quantile"}`, or a list of names, in their
+//! order.
 //!
-//! The order of the names is the order of the dimensions. A pair sets the domain, `null` learns it from the
-//! data, and `"quantile"` learns quantiles.
+//! A pair sets the domain, `null` learns it from the data, and `"quantile"` learns quantiles.
 
 use std::fmt;
 
@@ -31,11 +31,9 @@ impl<'de> Deserialize<'de> for Domain {
     }
 }
 
-/// Reads dimensions, for `#[serde(deserialize_with = ...)]`.
-///
 /// # Errors
 ///
-/// Names the dimension whose domain is invalid or that occurs twice.
+/// Names the dimension that occurs twice or whose domain is invalid.
 pub fn dimensions_from_json<'de, D: Deserializer<'de>>(from: D) -> Result<Vec<Dimension>, D::Error> {
     struct Dimensions;
     impl<'de> Visitor<'de> for Dimensions {

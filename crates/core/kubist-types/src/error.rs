@@ -1,14 +1,14 @@
 //! Errors of the engine, classified by the caller's next action.
 //!
-//! Every message names the table, the file and offset, the column, the row or the value. The engine does not
-//! panic on any input.
+//! Every message names the table, the file and offset, the column, the row or the value. No input makes the
+//! engine panic.
 //!
 //! [`Error::kind`] determines exit codes, HTTP status codes and exception classes. In `# Errors` sections, a
 //! **storage error** means `Unavailable`, `NoSpace`, `Permission` or `Unsupported`: an operation failed, but
 //! the stored bytes may be intact.
 //!
-//! Errors of other crates are never converted automatically, because the same library error is the caller's
-//! mistake in one context and damage in another.
+//! Errors of other crates are never converted automatically: the same library error can be the caller's mistake
+//! or damage.
 
 use std::fmt::Display;
 use std::io;
@@ -20,13 +20,12 @@ pub type Result<T> = std::result::Result<T, Error>;
 
 pub type Source = Box<dyn std::error::Error + Send + Sync>;
 
-/// The caller's next action after an error.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum ErrorKind {
     /// Fix the input and call again. Nothing was written.
     InvalidInput,
-    /// Stored bytes differ from the bytes that were written. Reading them again gives the same error.
+    /// Stored bytes differ from the written bytes. Reading again gives the same error.
     Corrupt,
     /// The storage does not respond, or an operation failed: try again.
     Unavailable,
@@ -51,7 +50,7 @@ pub enum ErrorKind {
 }
 
 impl ErrorKind {
-    /// The kind of a failed operation of the operating system on a file that should exist.
+    /// The kind of a failed system operation on a file that should exist.
     pub fn of_io(error: &io::Error) -> ErrorKind {
         use io::ErrorKind as Io;
         match error.kind() {
@@ -63,7 +62,6 @@ impl ErrorKind {
     }
 }
 
-/// A failed operation of the storage, with its cause.
 #[derive(Debug, thiserror::Error)]
 #[error("{message}")]
 pub struct Failure {
@@ -76,19 +74,18 @@ pub struct Failure {
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum Error {
-    /// The input is wrong. Nothing was written.
     #[error("{0}")]
     Invalid(String),
     #[error("{0}")]
     Expression(#[source] ExprError),
     #[error("{location} is not a Kubist table: {why}")]
     NotATable { location: String, why: String },
-    /// Nothing exists at this location. `hint` suggests another location, or is empty.
+    /// Nothing exists at this location. `hint` suggests another one, or is empty.
     #[error("{location} does not exist{hint}")]
     Missing { location: String, hint: String },
     #[error("{location} already exists: {why}")]
     Exists { location: String, why: String },
-    /// Stored bytes differ from the bytes that were written. Other parts of the table may be intact.
+    /// Stored bytes differ from the written bytes. Other parts of the table may be intact.
     #[error("damaged data in {file} at byte {offset}: {what}")]
     Damaged { file: String, offset: u64, what: String },
     /// A newer Kubist wrote the table: upgrade.
@@ -96,13 +93,12 @@ pub enum Error {
     Newer(String),
     #[error("{0}")]
     Busy(String),
-    /// The files of this snapshot were deleted by `clean`: open a new snapshot.
+    /// `clean` deleted the files of this snapshot: open a new one.
     #[error("the snapshot of {location} has expired: {why}")]
     SnapshotExpired { location: String, why: String },
-    /// Another table is at the location, or another history of the same table: open it again.
+    /// Another table, or another history of the same table, is at the location: open it again.
     #[error("the table at {location} was replaced by another: {why}; open it again")]
     Replaced { location: String, why: String },
-    /// The call was cancelled. The table is unchanged.
     #[error("cancelled")]
     Cancelled,
     /// A handle was used in a forked process.
@@ -130,13 +126,12 @@ impl Error {
         Error::Invalid(message.to_string())
     }
 
-    /// An error that no input may cause.
     pub fn internal(message: impl Display) -> Error {
         Error::Internal(message.to_string())
     }
 
-    /// An error of an Arrow kernel. The inputs fit the kernel by construction, so it is internal, unless a
-    /// result exceeds the largest array.
+    /// Internal, because the inputs of an Arrow kernel fit by construction, unless a result exceeds the largest
+    /// array.
     pub fn kernel(error: ArrowError) -> Error {
         match error {
             ArrowError::OffsetOverflowError(_) => Error::invalid(format!("{error}: ask for fewer records at once")),
@@ -144,12 +139,12 @@ impl Error {
         }
     }
 
-    /// A failed operation of the operating system. `message` names the operation and its purpose.
+    /// `message` names the failed system operation and its purpose.
     pub fn io(message: impl Display, source: io::Error) -> Error {
         Error::storage(ErrorKind::of_io(&source), message, source)
     }
 
-    /// A failure of the storage. A kind that is no storage error becomes `Unavailable`.
+    /// A kind that is no storage error becomes `Unavailable`.
     pub fn storage(kind: ErrorKind, message: impl Display, source: impl Into<Source>) -> Error {
         let failure = Failure { message: message.to_string(), source: source.into() };
         match kind {

@@ -1,5 +1,4 @@
-//! Numbers for people: grouped digits, binary units, short durations. Every interface prints with these
-//! functions.
+//! Numbers for people, as all interfaces print them: grouped digits, binary units, short durations.
 
 /// `1234567` as `1,234,567`.
 pub fn count(number: u64) -> String {
@@ -19,7 +18,7 @@ pub fn counted(number: u64, noun: &str) -> String {
     format!("{} {noun}{}", count(number), if number == 1 { "" } else { "s" })
 }
 
-/// A finite number, plain or in percent: `0.01` and `1%` are the same.
+/// A finite number, plain or in percent: `0.01` or `1%`.
 pub fn number_or_percent(text: &str) -> Option<f64> {
     let text = text.trim();
     let (number, divisor) = match text.strip_suffix('%') {
@@ -95,10 +94,9 @@ pub fn number(value: f64) -> String {
         return value.to_string();
     }
     if value.fract() == 0.0 && value.abs() < 1e15 {
-        // Removes the sign of -0.0.
         return grouped(&(value + 0.0).to_string());
     }
-    // Parsing the text gives the shortest decimal form of the rounded number.
+    // Parsing gives the shortest decimal form of the rounded number.
     let rounded = format!("{value:.6e}").parse::<f64>().unwrap_or(value);
     match exponent(rounded) {
         PLAIN_FROM..PLAIN_TO => grouped(&rounded.to_string()),
@@ -106,7 +104,6 @@ pub fn number(value: f64) -> String {
     }
 }
 
-/// Numbers with an exponent in this range are written without one.
 const PLAIN_FROM: i32 = -4;
 const PLAIN_TO: i32 = 12;
 
@@ -116,7 +113,7 @@ fn exponent(value: f64) -> i32 {
     text.split_once('e').filter(|_| value != 0.0).and_then(|(_, power)| power.parse().ok()).unwrap_or(i32::MIN)
 }
 
-/// Inserts commas between groups of three digits before the decimal point.
+/// Inserts commas before the decimal point.
 pub fn grouped(number: &str) -> String {
     let (sign, digits) = number.split_at(usize::from(number.starts_with('-')));
     let (whole, rest) = digits.split_at(digits.find('.').unwrap_or(digits.len()));
@@ -128,8 +125,8 @@ pub fn grouped(number: &str) -> String {
     format!("{sign}{}{rest}", groups.join(","))
 }
 
-/// Formats numbers with the decimals and the power of ten that fit an error of one of them. The error has two
-/// significant digits, and all numbers have the same decimals.
+/// Formats numbers with the same decimals and power of ten, which show two significant digits of `error`, the
+/// error of one number.
 pub fn alike(numbers: &[f64], error: f64) -> Vec<String> {
     let finite = || numbers.iter().copied().filter(|number| number.is_finite());
     let highest = finite().map(exponent).max().unwrap_or(0);
@@ -151,7 +148,7 @@ pub fn alike(numbers: &[f64], error: f64) -> Vec<String> {
     numbers.iter().map(shown).collect()
 }
 
-/// Divides by a power of ten, in two steps, because the divisor itself may be subnormal.
+/// Divides by a power of ten, in two steps, because the divisor may be subnormal.
 fn over(value: f64, power: i32) -> f64 {
     const SUBNORMAL: i32 = -300;
     match power < SUBNORMAL {
@@ -160,7 +157,6 @@ fn over(value: f64, power: i32) -> f64 {
     }
 }
 
-/// A number with a fixed number of decimals. Zeros have no sign.
 fn fixed(value: f64, decimals: usize) -> String {
     let text = format!("{value:.decimals$}");
     match text.strip_prefix('-') {

@@ -8,12 +8,12 @@ pub struct ColumnInfo {
     pub data_type: String,
     pub nullable: bool,
     pub unit: Option<String>,
-    /// The error bound of stored values: a number in the column's unit, or one followed by `rel`. `None`
-    /// means exact values.
+    /// The error bound of stored values: a number in the column's unit, or one followed by `rel`. `None` means
+    /// exact.
     pub accuracy: Option<String>,
     pub metadata: Metadata,
-    /// The column was added after creation, so older rows have its default.
+    /// Added after creation, so older rows have its default.
     pub added: bool,
-    /// The default as text; `None` means null.
+    /// `None` means null.
     pub default: Option<String>,
 }

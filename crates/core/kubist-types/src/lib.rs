@@ -1,6 +1,4 @@
-//! Types that all layers of the engine share: errors, options, queries, costs and cancellation.
-//!
-//! This crate does no I/O and knows no store, format or table.
+//! Types that all layers of the engine share, without I/O: errors, options, queries, costs and cancellation.
 
 pub mod cancel;
 pub mod compression;

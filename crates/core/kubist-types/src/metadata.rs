@@ -3,7 +3,6 @@ use std::collections::BTreeMap;
 /// Metadata of a table or a column, by key.
 pub type Metadata = BTreeMap<String, serde_json::Value>;
 
-/// The keys of a column's period and of a sphere, and their values.
 pub use kubist_region::{PERIOD, Period, SPHERE, sphere};
 
 /// The key of a column's unit.

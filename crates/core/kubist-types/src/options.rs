@@ -11,7 +11,6 @@ use crate::error::{Error, Result};
 use crate::metadata::Metadata;
 use serde::{Deserialize, Serialize};
 
-/// An indexed column and the range of its values.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Dimension {
     pub column: String,
@@ -19,33 +18,31 @@ pub struct Dimension {
 }
 
 impl Dimension {
-    /// A dimension whose domain is learned from the first commit.
     pub fn learned(column: impl Into<String>) -> Dimension {
         Dimension { column: column.into(), domain: Domain::Learned }
     }
 }
 
-/// The expected range of a dimension. It only shapes the grid: values outside are stored and found too.
+/// The expected range of a dimension. It only shapes the grid: other values are stored and found too.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Domain {
     /// Linear between the minimum and maximum of the first commit, widened.
     Learned,
-    /// Linear between the given values (text for dates and times).
+    /// Linear between these values (text for dates and times).
     Linear(Value, Value),
     /// Piecewise linear through quantiles of the first commit, for skewed columns.
     Quantile,
 }
 
-/// How likely each row is in a sample. It is fixed at creation.
+/// Each row's relative probability of being in a sample, fixed at creation.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Sampling {
-    /// All rows are equally likely.
     #[default]
     Uniform,
     /// In proportion to an expression, such as `diameter`.
     Weight(String),
-    /// Rare combinations of the values of these columns are more likely than frequent ones.
+    /// Rare combinations of values of these columns are more likely than frequent ones.
     Strata(Vec<String>),
 }
 
@@ -58,7 +55,6 @@ impl Sampling {
 impl TryFrom<(Option<String>, Vec<String>)> for Sampling {
     type Error = Error;
 
-    /// Samples by a weight, by strata, or uniformly without both.
     fn try_from(given: (Option<String>, Vec<String>)) -> Result<Sampling> {
         match given {
             (None, strata) if strata.is_empty() => Ok(Sampling::Uniform),
@@ -86,8 +82,8 @@ pub struct TableOptions {
     /// The columns that determine a record's priority. If empty, priorities come from the writer's name and a
     /// row counter, so each record is sampled on its own.
     pub identity: Vec<String>,
-    /// Columns with a secondary index. A condition `column = value` or `column IN (...)` then reads only the
-    /// zones that contain a value.
+    /// Columns with a secondary index, so that `column = value` and `column IN (...)` read only zones with such
+    /// a value.
     pub lookup: Vec<String>,
     /// Target number of records in a cube; by default 2,048, and 65,536 with strata of windows.
     pub capacity: Option<u32>,
@@ -99,29 +95,27 @@ pub struct TableOptions {
     pub compression: Compression,
     /// Where the strata of runs end. Windows suit loaders of random batches. An existing table keeps its own.
     pub strata: Strata,
-    /// How likely each row is in a sample.
     pub sampling: Sampling,
-    /// Error bounds of stored values, by column. A number is absolute, in the column's unit. Text may have
-    /// another unit (`1um`) or be relative to each value (`1e-4 rel`). Stored values take fewer bytes, and
-    /// all queries return them. A column of the identity, with a secondary index or without numbers cannot
-    /// have a bound.
+    /// Error bounds of stored values, by column. A number is absolute, in the column's unit; text may have
+    /// another unit (`1um`) or be relative to each value (`1e-4 rel`). Stored values take fewer bytes, and all
+    /// queries return them. Not for columns of the identity, with a secondary index or without numbers.
     pub accuracy: Vec<(String, Value)>,
-    /// Units of columns, such as `m/s`. Arrow metadata stores them under `unit`, and a unit that is already
-    /// there also counts.
+    /// Units of columns, such as `m/s`, stored in Arrow metadata under `unit`. A unit that is already there
+    /// also counts.
     pub units: Vec<(String, String)>,
-    /// Periods of columns: lengths in the column's unit, text with another unit (`25 kpc`), or the interval of the
-    /// values (`-12.5:12.5`) if it does not begin at 0. Boxes, regions and distances of queries wrap there.
+    /// Periods of columns: lengths in the column's unit, text with another unit (`25 kpc`), or the interval of
+    /// the values (`-12.5:12.5`) if it does not begin at 0. Boxes, regions and distances of queries wrap there.
     pub period: Vec<(String, Value)>,
-    /// The columns of longitude (or right ascension) and latitude of positions on a sphere, which regions of the sky
-    /// use by default. The longitude repeats after a turn, from 0 unless `period` has an interval.
+    /// The columns of longitude (or right ascension) and latitude on a sphere, the defaults of regions of the
+    /// sky. The longitude repeats after a turn, from 0 unless `period` has an interval.
     pub sphere: Option<[String; 2]>,
-    /// The table's metadata, such as the run, the code and the geometry.
+    /// Metadata of the table, such as the run, the code and the geometry.
     pub metadata: Metadata,
-    /// Open an existing table if it agrees with these options. It may have more columns, and it keeps its
+    /// Open an existing table if it agrees with these options. It may have more columns, and keeps its
     /// metadata.
     pub exist_ok: bool,
-    /// Several machines write to the table's directory, and file locks may hold on one machine only. A
-    /// network file system always counts as shared.
+    /// Several machines write to the table's directory, where file locks may hold on one machine only. Network
+    /// file systems always count as shared.
     pub shared: bool,
 }
 
@@ -137,12 +131,11 @@ pub struct WriterOptions {
     pub cancel: Cancel,
 }
 
-/// Properties of a commit in addition to its rows.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct CommitOptions {
     /// The simulation step of these rows; it increases with each commit.
     pub step: Option<i64>,
     /// Identifies the commit within its writer. A second commit with the same token does nothing and returns
-    /// the result of the first, also after a restart.
+    /// the first one's result, also after a restart.
     pub token: Option<String>,
 }

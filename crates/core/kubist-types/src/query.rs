@@ -1,18 +1,18 @@
 //! The description of a query, shared by all interfaces, with a JSON form.
 //!
-//! A [`QuerySpec`] says which records to return. Options of a run say how to read them, for example which
-//! part of them. Splits and HTTP requests contain the same JSON.
+//! A [`QuerySpec`] says which records to return; options of a run say how to read them, for example in parts.
+//! Splits and HTTP requests contain the same JSON.
 //!
 //! ```json
 //! {"spec": 1, "box": {"x": [0.1, 0.2], "n": [null, 7]}, "where": "y > 1", "sample": 0.01}
 //! ```
 //!
 //! A bound of a range is `null` (open), a boolean, a number or a string. Values that JSON cannot express are
-//! objects with one key: `{"float": "inf"}`, `{"int": "…"}` for integers of more than 64 bits, `{"binary":
-//! [0, 255]}`, `{"null": {}}`.
+//! objects with one key: `{"float": "inf"}`, `{"int": "…"}` for integers of more than 64 bits, `{"binary": [0,
+//! 255]}`, `{"null": {}}`.
 //!
-//! These names are declared only here. [`QuerySpec::schemas`] returns them as JSON Schema, and `make
-//! generate` writes the types of the other languages from it.
+//! [`QuerySpec::schemas`] returns these names as JSON Schema, from which `make generate` writes the types of
+//! other languages.
 
 mod described;
 mod words;
@@ -25,11 +25,11 @@ pub(crate) use self::words::end;
 use crate::options::Value;
 pub use kubist_region::{Region, wrapped};
 
-/// Version of the JSON form. Other versions are refused.
+/// Other versions are refused.
 const VERSION: u32 = 1;
 
-/// A closed range, compared in the column's type. `None` is an open bound. NaN and null are in no range that
-/// has a bound.
+/// A closed range, compared in the column's type. `None` is an open bound. NaN and null are in no range with a
+/// bound.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Bound {
     pub column: String,
@@ -142,8 +142,7 @@ described! {
 }
 
 impl QuerySpec {
-    /// Returns the JSON Schemas of a query, by their names below `#/components/schemas`. The OpenAPI
-    /// description and the types of TypeScript and Python are generated from them.
+    /// The JSON Schemas of a query, by name below `#/components/schemas`, for OpenAPI, TypeScript and Python.
     pub fn schemas() -> Vec<(&'static str, serde_json::Value)> {
         vec![
             ("OtherEnd", words::end::other_schema()),
@@ -155,7 +154,6 @@ impl QuerySpec {
         ]
     }
 
-    /// A query for all records, which the methods below restrict.
     pub fn new() -> QuerySpec {
         QuerySpec::default()
     }
@@ -171,7 +169,7 @@ impl QuerySpec {
         self
     }
 
-    /// Adds an SQL condition. Several conditions are joined by AND.
+    /// Adds an SQL condition, joined with others by AND.
     pub fn filter(mut self, expression: impl Into<String>) -> QuerySpec {
         let expression = expression.into();
         self.filter = Some(match self.filter {
@@ -181,12 +179,10 @@ impl QuerySpec {
         self
     }
 
-    /// Only records in a region.
     pub fn region(self, region: Region) -> QuerySpec {
         QuerySpec { region: Some(region), ..self }
     }
 
-    /// Only records with a priority below this fraction.
     pub fn sample(self, fraction: f64) -> QuerySpec {
         QuerySpec { sample: Some(fraction), ..self }
     }
@@ -195,8 +191,8 @@ impl QuerySpec {
         QuerySpec { window: Some((low, high)), ..self }
     }
 
-    /// Returns at most this many records: the first in the order of [`QuerySpec::order_by`], or else the
-    /// records of lowest priority.
+    /// At most this many records: the first in the order of [`QuerySpec::order_by`], or else those of lowest
+    /// priority.
     pub fn limit(self, rows: u64) -> QuerySpec {
         QuerySpec { limit: Some(rows), ..self }
     }
@@ -221,18 +217,17 @@ impl QuerySpec {
         QuerySpec { steps: Some((low.into(), high.into())), ..self }
     }
 
-    /// Returns the `limit` of a query without an order: the number of records of lowest priority to return.
+    /// The `limit` of a query without an order: the number of records of lowest priority to return.
     pub fn sample_rows(&self) -> Option<u64> {
         self.limit.filter(|_| self.order_by.is_none())
     }
 
-    /// Adds a column with each record's inclusion probability.
     pub fn inclusion(self, name: impl Into<String>) -> QuerySpec {
         QuerySpec { inclusion: Some(name.into()), ..self }
     }
 }
 
-/// The version of the JSON form. There is only one.
+/// The version of the JSON form; only 1 exists.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(try_from = "u32", into = "u32")]
 pub struct SpecVersion;

@@ -1,14 +1,13 @@
 //! Safe text for terminals and messages.
 //!
-//! Names of columns, units, metadata, values and files come from untrusted sources, and some characters
-//! control a terminal or reorder the text around them. Every interface passes text for people through
-//! [`printable`] and locations through [`without_password`]. Output for programs (JSON, CSV, Arrow) is
-//! unchanged.
+//! Names, units, metadata, values and files come from untrusted sources, and some characters control a terminal
+//! or reorder the text around them. Every interface passes text for people through [`printable`] and locations
+//! through [`without_password`]. Output for programs (JSON, CSV, Arrow) is unchanged.
 
 use std::borrow::Cow;
 
-/// Escapes control characters (also line ends), invisible characters, and marks that change the direction of
-/// text.
+/// Escapes control characters (also line ends), invisible characters, and marks that change the text's
+/// direction.
 pub fn printable(text: &str) -> Cow<'_, str> {
     if !text.contains(acts) {
         return Cow::Borrowed(text);
@@ -23,7 +22,7 @@ pub fn printable(text: &str) -> Cow<'_, str> {
     Cow::Owned(shown)
 }
 
-/// Escapes several lines of Kubist's own text, and keeps their line ends.
+/// Escapes several lines of Kubist's own text, but not their line ends.
 pub fn printable_lines(text: &str) -> Cow<'_, str> {
     match text.contains(|character| acts(character) && character != '\n') {
         true => Cow::Owned(text.split('\n').map(printable).collect::<Vec<_>>().join("\n")),
@@ -40,7 +39,7 @@ fn acts(character: char) -> bool {
 
 const SECRETS: [&str; 2] = ["token", "password"];
 
-/// Returns a location for messages, without its password and its token.
+/// Returns a location for messages, without its password and token.
 pub fn without_password(location: &str) -> String {
     // Path libraries may replace `//` by `/`.
     let split = location.split_once("://").or_else(|| location.split_once(":/"));

@@ -4,11 +4,10 @@ use std::ops::AddAssign;
 
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Cost {
-    /// Bytes read, including gaps between requested ranges.
+    /// Includes gaps between requested ranges.
     pub bytes: u64,
     /// The part of `bytes` from local copies or decoded pages.
     pub bytes_cached: u64,
-    /// Requests to the store.
     pub round_trips: u64,
 }
 
@@ -31,7 +30,7 @@ pub struct Stats {
     pub bytes_cached: u64,
     pub pages_read: u64,
     pub cubes_visited: u64,
-    /// Runs whose zones a secondary index selected. The other runs used their zone maps.
+    /// Runs whose zones a secondary index selected; the others used their zone maps.
     pub runs_looked_up: u64,
     /// Requests to the store. One request reads all ranges needed from one file, and tasks send requests
     /// concurrently.

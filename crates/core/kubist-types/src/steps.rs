@@ -1,15 +1,14 @@
 //! Round steps and equal parts of a range: tick marks of axes and edges of bins.
 //!
-//! For any two finite numbers, every function returns finite, ascending numbers in bounded time. This
-//! includes subnormal numbers, ranges longer than the largest float, and ranges that contain few floats. A
-//! multiple of a step is computed from its decimal digits, so it is the float nearest to its printed form.
+//! For any two finite numbers, however large or close, every function returns finite, ascending numbers in
+//! bounded time. A multiple of a step is computed from its decimal digits, so it is the float nearest to its
+//! printed form.
 
 use std::ops::RangeInclusive;
 
 /// Leading digits of round numbers, times ten.
 pub type Leading = &'static [u8];
 
-/// 1, 2 and 5, for tick marks.
 pub const MARKS: Leading = &[10, 20, 50];
 /// 1, 2, 2.5 and 5, for edges.
 pub const EDGES: Leading = &[10, 20, 25, 50];
@@ -17,12 +16,11 @@ pub const EDGES: Leading = &[10, 20, 25, 50];
 pub const LEAST: f64 = f64::from_bits(1);
 
 const MOST_MULTIPLES: i64 = 1000;
-/// Steps to try for round edges: two powers of ten.
 const MOST_TRIES: usize = 8;
-/// Multiples this many steps outside a range count as inside, because the range's bounds are rounded.
+/// Multiples this many steps outside a range count as inside, because its bounds are rounded.
 const SLACK: f64 = 1e-6;
 
-/// A round step: one or two digits times a power of ten.
+/// One or two digits times a power of ten.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Step {
     digits: u8,
@@ -31,8 +29,7 @@ pub struct Step {
 }
 
 impl Step {
-    /// Returns the smallest step of at least this size, or the smallest of all for a size that is not
-    /// positive.
+    /// The smallest step of at least this size, or the smallest of all for sizes up to 0.
     pub fn at_least(size: f64, leading: Leading) -> Step {
         let size = if size > 0.0 { size.min(f64::MAX) } else { LEAST };
         let guess = size.log10().floor() as i32 - 1;
@@ -42,7 +39,6 @@ impl Step {
         steps.into_iter().find(fits).unwrap_or(Step { digits: leading[0], power: guess + 2, leading })
     }
 
-    /// The next larger step.
     pub fn coarser(self) -> Step {
         let place = self.leading.iter().position(|digits| *digits == self.digits).unwrap_or(0);
         match self.leading.get(place + 1) {
@@ -51,7 +47,7 @@ impl Step {
         }
     }
 
-    /// Returns the next smaller step, or `None` if it is zero as a float.
+    /// `None` if the next smaller step is zero as a float.
     pub fn finer(self) -> Option<Step> {
         let place = self.leading.iter().position(|digits| *digits == self.digits).unwrap_or(0);
         let finer = match place.checked_sub(1) {
@@ -61,12 +57,12 @@ impl Step {
         (finer.value() > 0.0).then_some(finer)
     }
 
-    /// Returns infinity if the step exceeds the largest float.
+    /// Infinity if the step exceeds the largest float.
     pub fn value(self) -> f64 {
         self.times(1)
     }
 
-    /// Returns the float nearest to `count` steps.
+    /// The float nearest to `count` steps.
     pub fn times(self, count: i64) -> f64 {
         const EXACT: i128 = 1 << 53;
         let digits = i128::from(count) * i128::from(self.digits);
@@ -99,13 +95,11 @@ impl Step {
         if self.digits % 10 == 0 { (self.digits / 10, self.power + 1) } else { (self.digits, self.power) }
     }
 
-    /// The last multiple that is not above a number.
     fn below(self, number: f64) -> i64 {
         let mut near = self.near(number).rev();
         near.find(|count| self.times(*count) <= number).unwrap_or(i64::MIN)
     }
 
-    /// The first multiple that is not below a number.
     fn above(self, number: f64) -> i64 {
         let mut near = self.near(number);
         near.find(|count| self.times(*count) >= number).unwrap_or(i64::MAX)
@@ -114,7 +108,7 @@ impl Step {
     fn near(self, number: f64) -> RangeInclusive<i64> {
         /// Rounding error in steps: a few units of 2^53.
         const OFF: i64 = 8;
-        /// From this power of ten down, steps are near the subnormal range, where floats have few digits.
+        /// Below this power of ten, steps are near the subnormal range, where floats have few digits.
         const SUBNORMAL: i32 = -290;
         let steps = match self.power < SUBNORMAL {
             true => number * 1e300 / f64::from(self.digits) * power_of_ten(-300 - self.power),
@@ -124,8 +118,7 @@ impl Step {
         steps.saturating_sub(OFF)..=steps.saturating_add(OFF)
     }
 
-    /// Returns the multiples in a range with their counts, ascending. Of multiples that rounding made equal,
-    /// it returns the first.
+    /// Multiples in a range with their counts, ascending, without duplicates from rounding.
     pub fn within(self, low: f64, high: f64) -> Vec<(i64, f64)> {
         let slack = if self.value() * SLACK < f64::MAX { self.value() * SLACK } else { 0.0 };
         let first = self.above((low - slack).max(f64::MIN));
@@ -139,8 +132,8 @@ impl Step {
     }
 }
 
-/// Returns a step with about `most` multiples in a range, and these multiples. There are at least `fewest`,
-/// if the range contains so many floats.
+/// A step and its multiples in a range: about `most`, and at least `fewest`, if the range contains so many
+/// floats.
 pub fn marks(low: f64, high: f64, most: usize, fewest: usize) -> (Step, Vec<(i64, f64)>) {
     let least = resolution(low, high);
     let mut step = Step::at_least(part(low, high, most.max(1) as f64).max(least), MARKS);
@@ -153,13 +146,13 @@ pub fn marks(low: f64, high: f64, most: usize, fewest: usize) -> (Step, Vec<(i64
     }
 }
 
-/// Divides the length of a range, which may itself exceed the largest float.
+/// Divides the length of a range, which may exceed the largest float.
 pub fn part(low: f64, high: f64, count: f64) -> f64 {
     let distance = high - low;
     if distance.is_finite() { distance / count } else { high / count - low / count }
 }
 
-/// Returns the relative position of a number: 0 at `low`, 1 at `high`.
+/// The relative position of a number: 0 at `low`, 1 at `high`.
 pub fn share(low: f64, high: f64, number: f64) -> f64 {
     let (below, all) = (number - low, high - low);
     if below.is_finite() && all.is_finite() {
@@ -168,19 +161,18 @@ pub fn share(low: f64, high: f64, number: f64) -> f64 {
     (number / 4.0 - low / 4.0) / (high / 4.0 - low / 4.0)
 }
 
-/// Returns the distance between floats of this magnitude.
+/// The distance between floats of this magnitude.
 pub fn resolution(low: f64, high: f64) -> f64 {
     let largest = low.abs().max(high.abs());
     largest - largest.next_down()
 }
 
-/// Returns a range around a single number: 0.5 on either side, or more if floats are farther apart.
+/// A range around a single number: 0.5 on either side, or more if floats are farther apart.
 pub fn around(number: f64) -> (f64, f64) {
     let half = (4.0 * resolution(number, number)).max(0.5);
     ((number - half).max(f64::MIN), (number + half).min(f64::MAX))
 }
 
-/// Returns the edges of `count` equal parts.
 pub fn equal(low: f64, high: f64, count: usize) -> Vec<f64> {
     let (distance, parts) = (high - low, count.max(1) as f64);
     let is_short = (distance * parts).is_finite();
@@ -191,13 +183,13 @@ pub fn equal(low: f64, high: f64, count: usize) -> Vec<f64> {
     ends_kept((0..=count.max(1)).map(edge).collect(), low, high)
 }
 
-/// Returns the edges of `count` parts of equal ratio.
+/// Edges of `count` parts of equal ratio.
 pub fn geometric(low: f64, high: f64, count: usize) -> Vec<f64> {
     let edges = equal(low.ln(), high.ln(), count).into_iter().map(f64::exp);
     ends_kept(edges.collect(), low, high)
 }
 
-/// Returns multiples of a round step around a range, close to `count` parts and never more.
+/// Multiples of a round step around a range: close to `count` parts and never more.
 pub fn round(low: f64, high: f64, count: usize) -> Vec<f64> {
     let least = resolution(low, high).max(part(low, high, count.max(1) as f64));
     let mut step = Step::at_least(least, EDGES);
@@ -212,8 +204,8 @@ pub fn round(low: f64, high: f64, count: usize) -> Vec<f64> {
     equal(low, high, count)
 }
 
-/// Returns powers of ten around a range of positive numbers. Each decade has the same number of parts, or
-/// each part the same number of decades.
+/// Powers of ten around a range of positive numbers. Each decade has equally many parts, or each part equally
+/// many decades.
 pub fn decades(low: f64, high: f64, count: usize) -> Vec<f64> {
     // Logarithms are rounded, so both bounds are checked.
     let first = low.log10().floor() as i32;
@@ -235,14 +227,13 @@ pub fn decades(low: f64, high: f64, count: usize) -> Vec<f64> {
     ascending(edges.chain([power_of_ten(last)]))
 }
 
-/// Returns multiples of a width around a range, at most `most` parts, and whether there would be more. A
-/// width below the resolution of floats is increased to it.
+/// Multiples of a width around a range, at most `most` parts, and whether there would be more. The width is
+/// increased to the resolution of floats.
 pub fn widths(low: f64, high: f64, width: f64, most: usize) -> (Vec<f64>, bool) {
     let width = width.max(resolution(low, high));
     // If the width is 1 divided by an integer, division gives the float nearest to the printed edge.
     let (inverse, is_part) = ((1.0 / width).round(), 1.0 / (1.0 / width).round() == width);
     let edge = |index: f64| if is_part { index / inverse } else { index * width };
-    // Divisions are rounded, so both bounds are checked.
     let (first, last) = ((low / width).floor(), (high / width).ceil());
     let first = if edge(first) > low { first - 1.0 } else { first };
     let last = if edge(last) < high { last + 1.0 } else { last };
@@ -251,7 +242,7 @@ pub fn widths(low: f64, high: f64, width: f64, most: usize) -> (Vec<f64>, bool) 
     (ascending(edges), parts > most as f64)
 }
 
-/// A power of ten, clamped to positive finite floats.
+/// Clamped to positive finite floats.
 pub fn power_of_ten(power: i32) -> f64 {
     format!("1e{power}").parse().unwrap_or(1.0f64).clamp(LEAST, f64::MAX)
 }
@@ -264,7 +255,7 @@ fn ends_kept(mut edges: Vec<f64>, low: f64, high: f64) -> Vec<f64> {
     ascending(edges.into_iter().map(|edge| edge.clamp(low, high)))
 }
 
-/// Removes edges that rounding made equal. A single remaining edge gets a neighbour.
+/// Removes edges that rounding made equal, and gives a single remaining edge a neighbour.
 fn ascending(edges: impl IntoIterator<Item = f64>) -> Vec<f64> {
     let mut kept: Vec<f64> = Vec::new();
     for edge in edges {
@@ -286,7 +277,6 @@ mod tests {
 
     use super::*;
 
-    /// Finite numbers, often extreme ones.
     fn numbers() -> impl Strategy<Value = f64> {
         const EXTREMES: [f64; 12] = [
             0.0,
@@ -306,7 +296,6 @@ mod tests {
         prop_oneof![prop::sample::select(&EXTREMES[..]), of_bits, -1e3..1e3f64, (-40i64..40).prop_map(|n| n as f64)]
     }
 
-    /// Two, ascending, often close to each other.
     fn ranges() -> impl Strategy<Value = (f64, f64)> {
         let near = (numbers(), 1u64..5).prop_map(|(low, ulps)| {
             let high = (0..ulps).fold(low, |high, _| high.next_up());

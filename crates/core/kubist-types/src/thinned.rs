@@ -4,31 +4,28 @@ use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
 
-/// A writer's description of a subsampled step.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Thinned {
-    /// The sample fraction. Above it, only records that are always kept were written.
+    /// The sample fraction, above which only records that are always kept were written.
     pub below: f64,
     /// Number of records before sampling.
     pub rows: u64,
-    /// Number of records that were kept regardless of their priority.
+    /// Records kept regardless of their priority.
     pub always: u64,
     /// Bytes of the kept records' values before encoding.
     pub bytes: u64,
-    /// Number of values and their sum over all records, by numeric column. A column is missing if its sum is
-    /// not finite or not exact enough as a float.
+    /// Of all records, by numeric column, unless the sum is not finite or not exact enough as a float.
     pub sums: BTreeMap<String, ColumnSum>,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 pub struct ColumnSum {
-    /// Number of values that are neither null nor NaN.
+    /// Values that are neither null nor NaN.
     pub values: u64,
     pub sum: f64,
 }
 
 impl Thinned {
-    /// Joins the descriptions that two writers have of the same step.
     pub fn join(mut self, other: &Thinned) -> Thinned {
         self.below = self.below.min(other.below);
         // A writer without records has no sums and must not remove the other's.

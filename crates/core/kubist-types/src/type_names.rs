@@ -2,7 +2,7 @@
 
 use arrow_schema::{DataType, TimeUnit};
 
-/// Returns the type with this name in Arrow, NumPy or SQL, in any case.
+/// By the type's name in Arrow, NumPy or SQL, in any case.
 ///
 /// # Errors
 ///
@@ -41,7 +41,7 @@ pub fn data_type(name: &str) -> Result<DataType, String> {
     })
 }
 
-/// Returns the type of a name with a unit, such as `timestamp[us]`.
+/// A name with a unit, such as `timestamp[us]`.
 fn of_unit((kind, unit): (&str, &str)) -> Option<DataType> {
     let unit = match unit {
         "s" => TimeUnit::Second,

@@ -1,4 +1,4 @@
-"""The formats, and which of them a file is of."""
+"""The formats, and the detection of a file's format."""
 
 from __future__ import annotations
 
@@ -26,8 +26,8 @@ from . import (
     xyz,
 )
 
-# Name, what it is; optional part of the package and library; how it is known, how it is read.
-# The first that matches is taken: a name that several could read stands at the more special one.
+# Name and title; optional part of the package and library; test of a file, and its reader. The
+# first match decides, so a format comes before more general formats of the same files.
 FORMATS: tuple[Format, ...] = (
     Format("parquet", "Parquet", "arrow", "pyarrow", begins(b"PAR1"), native.look("parquet")),
     Format("arrow", "Arrow", "arrow", "pyarrow", begins(*native.ARROW), native.look("arrow")),
@@ -51,24 +51,24 @@ FORMATS: tuple[Format, ...] = (
     Format("h5part", "HDF5", "hdf5", "h5py", hdf5.is_h5part, hdf5.look_at_h5part),
     Format("h5md", "HDF5", "hdf5", "h5py", h5md.is_h5md, h5md.look),
     Format("openpmd", "openPMD", "openpmd", "openpmd_api", openpmd.matches, openpmd.look),
-    # What is in no other layout of HDF5.
+    # HDF5 files of no other format.
     Format("hdf5", "HDF5", "hdf5", "h5py", begins(hdf5.MAGIC), grids.look),
     Format("netcdf3", "netCDF", "arrow", "pyarrow", begins(*grids.CLASSIC), grids.look),
     Format("npy", "NumPy's array", "arrow", "pyarrow", begins(b"\x93NUMPY"), grids.look),
     TRAJECTORY := Format(
         "trajectory", "a trajectory", "md", "MDAnalysis", ends(*trajectory.ENDINGS), trajectory.look
     ),
-    # Last: a name such as run.txt says little.
+    # Last, because a name such as run.txt says little.
     Format("csv", "CSV", "arrow", "pyarrow", native.is_text, native.look("csv")),
 )
 NAMES = [known.name for known in FORMATS]
 
 
 def of(path: Path, named: str | None, with_topology: bool) -> Format | None:
-    """The format of a file; None for a folder that is of none.
+    """The format of a file; None for a folder of no format.
 
     Raises:
-        InvalidInput: It is of no known format.
+        InvalidInput: The format of the file is unknown.
     """
     if named is not None:
         return next(known for known in FORMATS if known.name == named)

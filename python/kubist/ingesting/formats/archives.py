@@ -1,7 +1,7 @@
-"""Tables that archives hand out as text: VOTable, IPAC, and ECSV, which is also Gaia's own CSV.
+"""Text tables of archives: VOTable, IPAC, and ECSV, which is also Gaia's CSV.
 
-Astropy reads VOTable and IPAC whole. Of ECSV it reads the header, which says types and units; the
-rows below are CSV and are read in batches.
+Astropy reads VOTable and IPAC whole, but only the header of ECSV, with types and units. The rows of
+ECSV are CSV, which is read in batches.
 """
 
 from __future__ import annotations
@@ -24,12 +24,12 @@ ECSV = b"# %ECSV"
 NROWS = re.compile(rb"""<TABLE(?:\s[^<>]*)?\snrows\s*=\s*["'](\d+)["']""")
 HEAD_BYTES = 1 << 20
 COMPRESSED = (b"\x1f\x8b", b"BZh", b"\xfd7zXZ")
-# Types of ECSV that Arrow calls by another name, or has no column for.
+# Types of ECSV that Arrow calls by another name, or does not have.
 TYPES = {"float128": None, "complex64": None, "complex128": None, "object": None, "json": None}
 
 
 def _head(path: Path, head: bytes) -> bytes:
-    """The first bytes of a file, decompressed if it is compressed."""
+    """The first bytes of a file, decompressed if necessary."""
     if not head.startswith(COMPRESSED):
         return head
     try:
@@ -48,7 +48,7 @@ def is_ecsv(path: Path, head: bytes) -> bool:
 
 
 def is_ipac(path: Path, head: bytes) -> bool:
-    """Whether keywords of IPAC, or the names of its columns between bars, come first."""
+    """Whether a file starts with keywords of IPAC, or with names of columns between bars."""
     text = _head(path, head)
     first = text.split(b"\n", 1)[0].rstrip()
     if text.startswith(b"\\"):
@@ -86,7 +86,7 @@ def look_at_votable(path: Path, options: Options) -> Source:
 
 
 def _about(document: Any, table: Any) -> dict[str, Any]:
-    """Infos, parameters, systems and descriptions of a document and of the table that is read."""
+    """Infos, parameters, systems and descriptions of a document and of its selected table."""
     about: dict[str, Any] = {i.name: i.value for i in document.iter_info() if i.name}
     resources = [r for r in document.resources if table in r.tables]
     for parameter in (*document.params, *(p for r in resources for p in r.params), *table.params):
@@ -107,13 +107,12 @@ def _about(document: Any, table: Any) -> dict[str, Any]:
 
 
 def _present(item: Any, names: Iterable[str]) -> dict[str, str]:
-    """The attributes of an element that it has."""
     found = {name: getattr(item, name, None) for name in names}
     return {name: str(value) for name, value in found.items() if value}
 
 
 def _said_rows(path: Path) -> int | None:
-    """The number of rows in the head of the first table; astropy forgets it."""
+    """The number of rows in the header of the first table, which astropy drops."""
     with opened(path) as file:
         found = NROWS.search(file.read(HEAD_BYTES))
     return None if found is None else int(found[1])
@@ -168,7 +167,6 @@ def _catalogue(
     left_out: dict[str, str],
     rows: int | None,
 ) -> Source:
-    """A file whose rows are sources in the sky, or points."""
     import pyarrow as pa
 
     units = {f.name: (f.metadata or {}).get(b"unit", b"").decode() or None for f in schema}
@@ -235,7 +233,7 @@ def look_at_ecsv(path: Path, options: Options) -> Source:
                 convert_options=csv.ConvertOptions(
                     column_types={f.name: f.type for f in fields},
                     include_columns=schema.names,
-                    # Gaia's archive writes `null`; astropy an empty text.
+                    # Gaia's archive writes `null`, astropy an empty string.
                     null_values=["", "null"],
                     true_values=["True", "true", "1"],
                     false_values=["False", "false", "0"],

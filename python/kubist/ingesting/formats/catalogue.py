@@ -1,11 +1,11 @@
-"""Names of positions and identities in catalogues, as archives and their tools spell them."""
+"""Names of positions and identities in catalogues."""
 
 from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Mapping, Sequence
 
-# The text around `ra` and `dec`, or `de`, in names of positions, best first, in small letters.
+# The text around `ra` and `dec` (or `de`) in names of positions, best first, in lower case.
 IN_THE_SKY = (
     "{}", "{}_icrs", "{}icrs", "{}j2000", "_{}j2000", "_{}", "{}2000", "{}_j2000",
     "{}deg", "{}_deg", "{}rad", "{}_rad", "target_{}", "{}mean", "{}stack", "plug_{}", "{}_targ",
@@ -21,23 +21,23 @@ SKY = (
     ("l", "b"),
 )
 SPACE = ("x", "y", "z")
-# `ra` as a word of a name: fiber_ra, RA_1, raErrWin is none.
+# `ra` as a word of a name, as in fiber_ra and RA_1, but not raErrWin.
 WORD = re.compile(r"(?:(?<=[_.])|^)ra(?=[_.\d]|$)", re.IGNORECASE)
-# Words of names that are no position: errors, proper motions, correlations.
+# Words of names that are not positions: errors, proper motions, correlations.
 BESIDE = re.compile(r"err|error|sigma|corr|ivar|var|pm|std|offset|rms|diff|rate", re.IGNORECASE)
 
 IDENTITIES = (
     "source_id", "sourceid", "source", "targetid", "objid", "objectid", "diaobjectid", "specobjid",
     "obj_id", "object_id", "id", "hip", "tic", "kic", "number",
 )  # fmt: skip
-"""Best first, in small letters."""
+"""Best first, in lower case."""
 
 
 def positions(names: Iterable[str], units: Mapping[str, str | None]) -> list[str]:
-    """The columns that are positions; none if no name says so.
+    """The columns of positions; empty if no name fits.
 
-    Right ascension and declination go before x, y and z, because z is the redshift in many
-    catalogues and x, y are pixels. They do not where x, y and z have one unit of length.
+    Right ascension and declination come before x, y and z, which are often pixels and redshift in
+    catalogues, unless x, y and z have one unit of length.
     """
     there: dict[str, str] = {}
     for name in names:
@@ -52,7 +52,7 @@ def positions(names: Iterable[str], units: Mapping[str, str | None]) -> list[str
 
 
 def _by_words(there: Mapping[str, str]) -> list[str] | None:
-    """A pair of names that differ in `ra` and `dec` alone."""
+    """A pair of names that differ only in `ra` and `dec`."""
     for name, own in there.items():
         if BESIDE.search(name) or not WORD.search(name):
             continue
@@ -64,6 +64,5 @@ def _by_words(there: Mapping[str, str]) -> list[str] | None:
 
 
 def identity(names: Iterable[str], is_integer: Mapping[str, bool]) -> Sequence[str]:
-    """The column that numbers the sources; none if no name says so."""
     there = {name.lower(): name for name in names if is_integer.get(name, False)}
     return [there[name] for name in IDENTITIES if name in there][:1]

@@ -1,7 +1,7 @@
-"""FITS tables: headers through astropy, rows as the standard says.
+"""FITS tables: astropy reads the headers, and this package the rows by the standard.
 
-A file has several parts (HDUs), and one of them becomes rows: the one that the user names, or the
-first table with positions, or the first table. All others are listed as left out.
+One part (HDU) of a file becomes rows: the part that the user names, else the first table with
+positions, else the first table. The other parts are reported as left out.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 matches = fits_storage.matches
 
-# Keywords that say how a table is stored, and nothing else.
+# Keywords that only describe the storage of a table.
 STRUCTURE = re.compile(
     r"SIMPLE|XTENSION|BITPIX|NAXIS\d*|PCOUNT|GCOUNT|TFIELDS|THEAP|EXTEND|CHECKSUM|DATASUM|END"
     r"|(TTYPE|TFORM|TUNIT|TNULL|TSCAL|TZERO|TDIM|TBCOL)\d+"
@@ -36,7 +36,7 @@ def look(path: Path, options: Options) -> Source:
     from astropy.io import fits
 
     with warnings.catch_warnings():
-        # What is odd in a file is reported as left out, or ends the ingestion.
+        # Unusual parts of a file are reported as left out, or end the ingestion.
         warnings.simplefilter("ignore")
         with fits.open(path, memmap=False) as hdus:
             found = _tables(path, hdus)
@@ -92,7 +92,7 @@ def _tables(path: Path, hdus: Any) -> list[int]:
     from astropy.io import fits
 
     found = [i for i, hdu in enumerate(hdus) if isinstance(hdu, fits.BinTableHDU | fits.TableHDU)]
-    # Compressed images are tables to the standard, and images to astropy.
+    # The standard stores compressed images as tables.
     found = [i for i in found if "ZIMAGE" not in hdus[i].header]
     if not found:
         raise ValueError(f"{path}: there is no table in it, only images")
@@ -125,7 +125,7 @@ def _positions(header: Mapping[str, Any]) -> list[str]:
 
 
 def _others(hdus: Any, number: int) -> dict[str, str]:
-    """The parts of the file that do not become rows, and why."""
+    """The parts of the file that do not become rows, with reasons."""
     from astropy.io import fits
 
     left_out = {}
@@ -139,7 +139,7 @@ def _others(hdus: Any, number: int) -> dict[str, str]:
 
 
 def _cards(header: Any) -> dict[str, Any]:
-    """Keywords that say more than how a table is stored, as far as JSON has their values."""
+    """Keywords about other things than storage, with values that JSON can have."""
     from astropy.io.fits.card import Undefined
 
     cards: dict[str, Any] = {}
@@ -162,7 +162,7 @@ def _cards(header: Any) -> dict[str, Any]:
 
 
 def _columns(header: Mapping[str, Any], options: Options, left_out: dict[str, str]) -> list[Column]:
-    """Those that are wanted; ``left_out`` gets the ones that cannot be read."""
+    """The selected columns; ``left_out`` gets the unreadable ones."""
     make = text_column if header["XTENSION"].strip() == "TABLE" else column
     wanted = None if options.columns is None else set(options.columns)
     names: set[str] = set()
@@ -193,10 +193,10 @@ def _fields(one: Column) -> list[pa.Field]:
 
 
 def _check_nulls(path: Path, begin: int, header: Mapping[str, Any], columns: list[Column]) -> None:
-    """Finds out what TNULL of unsigned integers means.
+    """Finds the meaning of TNULL for unsigned integers.
 
-    The standard means the stored number, and astropy writes the number that is shown. A file that
-    has both numbers is refused, because either may be a value.
+    The standard means the stored number, but astropy writes the scaled number. A file with both
+    numbers is refused, because either may be a value.
     """
     unclear = [
         c

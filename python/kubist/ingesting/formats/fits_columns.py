@@ -1,8 +1,8 @@
-"""A column of a FITS table: from its stored bytes to Arrow arrays, by the FITS standard 4.0.
+"""A column of a FITS table, from stored bytes to Arrow arrays by the FITS standard 4.0.
 
-Undefined values are null: TNULL before scaling, NaN, the byte 0 of truths and of texts, and blank
-numbers of text tables. A vector becomes a column for each element, a complex number one for its
-real and one for its imaginary part.
+Undefined values are null: TNULL before scaling, NaN, the byte 0 of booleans and strings, and blank
+numbers of text tables. A vector becomes a column for each element, and a complex number a column
+each for its real and imaginary part.
 """
 
 from __future__ import annotations
@@ -28,25 +28,25 @@ STORED = {
     "D": ">f8", "C": ">c8", "M": ">c16", "P": ">i4", "Q": ">i8",
 }  # fmt: skip
 UNSIGNED = {"I": 2**15, "J": 2**31, "K": 2**63}
-"""The TZERO with which integers have no sign."""
+"""The TZERO of unsigned integers."""
 TRUE, FALSE = ord("T"), ord("F")
 
 
 class Unreadable(Exception):
-    """A column that is left out; the text is the reason."""
+    """The reason why a column is left out."""
 
 
 @dataclass
 class Column:
-    """How one column is stored, and what its values mean.
+    """The storage of a column, and the meaning of its values.
 
     Attributes:
         name: Differs from all other names.
         place: Counts from 1, as keywords of the header do.
-        code: The letter of TFORM; ``T`` for texts that are numbers.
-        count: Elements of a row: numbers, bits, texts.
-        width: Bytes of a text.
-        decimals: Digits behind a decimal point that a text does not have.
+        code: The letter of TFORM; ``T`` for strings that are numbers.
+        count: Elements of a row: numbers, bits, strings.
+        width: Bytes of a string.
+        decimals: Digits after the decimal point for a string without one.
         shown_null: TNULL is a value after scaling, as astropy writes it for unsigned integers.
     """
 
@@ -67,7 +67,6 @@ class Column:
 
     @property
     def stored(self) -> np.dtype[Any]:
-        """One row of it."""
         import numpy as np
 
         if self.of_text:
@@ -78,7 +77,6 @@ class Column:
         return np.dtype((STORED[self.code], (count,)))
 
     def names(self) -> list[str]:
-        """Of the columns that it becomes."""
         if self.code in "CM":
             parts = ["re", "im"]
             if self.count == 1:
@@ -89,7 +87,7 @@ class Column:
         return [f"{self.name}_{i}" for i in range(self.count)]
 
     def arrays(self, raw: Array, first: int = 0) -> dict[str, pa.Array]:
-        """Columns of stored rows; ``first`` is the number of the first row, for messages."""
+        """The columns of stored rows; messages count rows from ``first``."""
         import numpy as np
 
         rows = raw.reshape(len(raw), int(np.prod(raw.shape[1:])))
@@ -131,7 +129,7 @@ class Column:
         return _array(values, mask)
 
     def _shifted(self, values: Array, first: int) -> Array:
-        """Integers with an offset: exact, where that is an integer."""
+        """Integers with an offset, exact if the offset is an integer."""
         import numpy as np
 
         bits = 8 * values.dtype.itemsize
@@ -175,11 +173,11 @@ class Column:
         values = values.astype(values.dtype.newbyteorder("="), copy=False)
         mask = np.isnan(values)
         if self.null is not None:
-            # The standard has TNULL for integers alone; some programs write it here too.
+            # The standard has TNULL only for integers, but some programs write it here too.
             mask |= values == self.null
         return _array(values, mask)
 
-    # Texts
+    # Strings
 
     def _text(self, raw: Array, first: int) -> pa.Array:
         import numpy as np
@@ -189,7 +187,7 @@ class Column:
         raw = np.ascontiguousarray(raw)
         if not raw.dtype.itemsize:
             return pa.array([""] * len(raw), pa.string())
-        # A text ends at its first byte 0.
+        # A string ends at its first byte 0.
         texts = pc.utf8_rtrim(_decoded(pa.array(raw, pa.binary())), " ")
         if self.code != "T":
             if not self.of_text:
@@ -211,7 +209,6 @@ class Column:
         return pc.if_else(is_null, pa.scalar(None, pa.string()), texts)
 
     def _parsed(self, words: pa.Array, first: int) -> pa.Array:
-        """Numbers of a text table."""
         import numpy as np
         import pyarrow as pa
         import pyarrow.compute as pc
@@ -252,7 +249,7 @@ def _array(values: Array, mask: Array | None = None) -> pa.Array:
 
 
 def _decoded(raw: pa.Array) -> pa.Array:
-    """Texts of bytes: ASCII and UTF-8, and Latin-1 where bytes are none of both."""
+    """Strings from bytes: ASCII or UTF-8, otherwise Latin-1."""
     import pyarrow as pa
 
     try:
@@ -272,7 +269,7 @@ def column(header: Mapping[str, Any], place: int, name: str) -> Column:
     """The column of a binary table.
 
     Raises:
-        Unreadable: It has no place in a table.
+        Unreadable: A table cannot store it.
     """
     form = str(header.get(f"ZFORM{place}", header[f"TFORM{place}"]))
     found = FORM.match(form)
@@ -331,7 +328,7 @@ def text_column(header: Mapping[str, Any], place: int, name: str) -> Column:
 
 
 def _texts_of(header: Mapping[str, Any], place: int, length: int, rest: str) -> tuple[int, int]:
-    """Bytes of a text, and how many a row has: by TDIM, or as `20A5`."""
+    """The bytes of a string, and the number of strings in a row: by TDIM, or as `20A5`."""
     shape = SHAPE.match(str(header.get(f"TDIM{place}", "")))
     if shape is not None:
         width, *others = [int(part) for part in shape[1].split(",")]

@@ -1,7 +1,7 @@
-"""Rows of FITS tables as they are stored: in plain files, compressed files, and compressed tables.
+"""Stored rows of FITS tables in plain files, compressed files, and compressed tables.
 
-A compressed table (`fpack -table`) has a row for each tile of rows, and in it the bytes of each
-column, compressed with GZIP_1, GZIP_2 (bytes in another order), or RICE_1.
+A compressed table (`fpack -table`) has a row for each tile of rows, with the bytes of each column,
+compressed with GZIP_1, GZIP_2 (bytes in another order), or RICE_1.
 """
 
 from __future__ import annotations
@@ -23,16 +23,16 @@ if TYPE_CHECKING:
 GZIP, BZIP2, XZ = b"\x1f\x8b", b"BZh", b"\xfd7zXZ"
 BEGIN = b"SIMPLE  ="
 RICE_BLOCK = 32
-"""Pixels, as CFITSIO compresses tables."""
+"""Pixels, as in CFITSIO's compression of tables."""
 BYTES_AT_ONCE = 1 << 28
 BYTES_OF_CACHE, ROWS_OF_CACHE = 1 << 22, 1 << 14
-"""Of a part whose columns are taken apart in the cache: twice as fast as in memory."""
+"""The size of a part whose columns are split in the cache: twice as fast as in memory."""
 BLOCK = 2880
-"""Bytes; headers and data are filled up to multiples of it."""
+"""Headers and data are padded to multiples of these bytes."""
 
 
 def opened(path: Path) -> IO[bytes]:
-    """The file, decompressed if it is compressed as a whole."""
+    """The file, decompressed if the whole file is compressed."""
     with path.open("rb") as file:
         head = file.read(6)
     if head.startswith(GZIP):
@@ -51,7 +51,6 @@ def opened(path: Path) -> IO[bytes]:
 
 
 def matches(path: Path, head: bytes) -> bool:
-    """Whether a file is FITS, compressed or not."""
     if not head.startswith((GZIP, BZIP2, XZ)):
         return head.startswith(BEGIN)
     try:
@@ -64,10 +63,10 @@ def matches(path: Path, head: bytes) -> bool:
 def parts(
     path: Path, begin: int, header: Mapping[str, Any], columns: Sequence[Column]
 ) -> Iterator[tuple[int, list[Array]]]:
-    """The stored rows of some columns, in parts; each with the number of its first row.
+    """The stored rows of some columns in parts, each with the number of its first row.
 
     Args:
-        begin: The byte that the data begin at.
+        begin: The first byte of the data.
     """
     with opened(path) as file:
         file.seek(begin)
@@ -110,7 +109,7 @@ def _plain(
 
 
 def _offsets(header: Mapping[str, Any]) -> dict[int, int]:
-    """The byte of a row that each column begins at."""
+    """The first byte of each column in a row."""
     fields = range(1, int(header["TFIELDS"]) + 1)
     if header["XTENSION"].strip() == "TABLE":
         return {place: int(header[f"TBCOL{place}"]) - 1 for place in fields}
@@ -122,7 +121,6 @@ def _offsets(header: Mapping[str, Any]) -> dict[int, int]:
 
 
 def _bytes_of(form: str) -> int:
-    """Bytes of a column in a row."""
     import numpy as np
 
     from .fits_columns import FORM
@@ -183,7 +181,7 @@ def _decompressed(raw: bytes, how: str, column: Column, rows: int) -> Array:
         inflater = zlib.decompressobj(wbits=zlib.MAX_WBITS | 32)
         data = inflater.decompress(raw, size)
         if how == "GZIP_2" and len(data) == size:
-            # First the first bytes of all numbers, then the second ones.
+            # The first bytes of all numbers come first, then the second ones.
             data = np.frombuffer(data, "u1").reshape(element, -1).T.tobytes()
     elif how == "RICE_1":
         data = _of_rice(raw, element, size // element)
@@ -199,7 +197,7 @@ def _decompressed(raw: bytes, how: str, column: Column, rows: int) -> Array:
 def _of_rice(raw: bytes, element: int, count: int) -> bytes:
     """Integers of RICE_1, in the byte order of FITS.
 
-    Astropy decompresses images alone, so the integers are given to it as an image of one tile.
+    Astropy decompresses only images, so it gets the integers as an image of one tile.
     """
     import numpy as np
     from astropy.io import fits

@@ -1,9 +1,9 @@
-"""Meshes of OpenFOAM, as far as positions of parcels need them.
+"""Meshes of OpenFOAM, for the positions of parcels.
 
-A parcel's position may be stored by its tetrahedron: a cell, a face of it, a point of that face,
-and four barycentric coordinates. The tetrahedron has the cell's centre, the face's base point, and
-two neighbouring points of the face (OpenFOAM's tetIndices::faceTriIs). Centres of faces and cells
-are those of OpenFOAM's primitiveMesh.
+A parcel's position may be stored by its tetrahedron: a cell, one of its faces, a point of that
+face, and four barycentric coordinates. The corners are the cell's centre, the face's base point,
+and two neighbouring points of the face (OpenFOAM's tetIndices::faceTriIs). Centres of faces and
+cells are those of OpenFOAM's primitiveMesh.
 """
 
 from __future__ import annotations
@@ -36,7 +36,6 @@ class Mesh:
     neighbour: Any
 
     def face(self, index: int) -> Any:
-        """The points of a face, by number."""
         return self.corners[self.starts[index] : self.starts[index + 1]]
 
     @cached_property
@@ -88,7 +87,7 @@ class Mesh:
     def base_point(self, face: int) -> int:
         """The first point of a face from which all its tetrahedra have a positive volume.
 
-        0 if there is none, as OpenFOAM takes it.
+        0 if no point has this property, as in OpenFOAM.
         """
         import numpy as np
 
@@ -113,7 +112,7 @@ class Mesh:
             cells, faces, points: The tetrahedron of each parcel.
 
         Raises:
-            ValueError: A parcel is in a cell or a face that the mesh does not have.
+            ValueError: The mesh lacks the cell or face of a parcel.
         """
         import numpy as np
 
@@ -159,12 +158,12 @@ def ascii_faces(text: bytes) -> tuple[Any, Any]:
 
 
 def find_mesh(case: Path, time: Path, find: Callable[[Path], Path | None]) -> dict[str, Path]:
-    """The files of a time's mesh: a moving mesh has points of its own.
+    """The files of a time's mesh; a moving mesh has its own points.
 
     Args:
         case: The folder of the case, or of one rank.
         time: The folder of the time.
-        find: Gives a file with or without ``.gz``.
+        find: Returns a file with or without ``.gz``.
 
     Raises:
         ValueError: A file is missing.

@@ -1,7 +1,7 @@
-"""Snapshots of GADGET, AREPO and SWIFT in HDF5, and their catalogues of groups. Through h5py.
+"""Snapshots of GADGET, AREPO and SWIFT in HDF5, and their group catalogues, through h5py.
 
-A snapshot may be of several files. A file gives all of its types of particles; `gadget_binary`
-reads the older formats 1 and 2.
+A snapshot may have several files, each with all its types of particles. `gadget_binary` reads the
+older formats 1 and 2.
 """
 
 from __future__ import annotations
@@ -29,16 +29,16 @@ LENGTHS = {"cm": 1.0, "m": 1e2, "km": 1e5, "AU": 1.495978707e13, "pc": 3.0856776
 SPEEDS = {"cm/s": 1.0, "m/s": 1e2, "km/s": 1e5}
 MASS_UNITS = {"g": 1.0, "kg": 1e3, "Msun": 1.98841e33}
 FIRST = 1 << 16
-"""Particles of a type whose positions are compared with the box."""
+"""The number of particles per type whose positions are compared with the box."""
 MOST_FILES = 1 << 20
-"""Of a snapshot."""
+"""The maximum number of files of a snapshot."""
 AGREE = 1e-3
-"""Relative: codes have their constants with three or more digits."""
+"""The relative difference of equal constants, which codes write with three or more digits."""
 
 
 @dataclass
 class Clock:
-    """The time of a snapshot, and its place in the history of the universe."""
+    """The time of a snapshot, its redshift and scale factor."""
 
     time: float | None
     redshift: float | None = None
@@ -67,7 +67,7 @@ class Clock:
 
 @dataclass
 class Units:
-    """The units of a code in cgs, None where a file does not say them, and what they stand for."""
+    """The units of a code in cgs, None if unknown, and their meaning."""
 
     length: float | None = None
     speed: float | None = None
@@ -76,14 +76,14 @@ class Units:
     is_cosmological: bool = False
 
     def of(self, name: str) -> str | None:
-        """The unit of a column, in words that conditions can use where there are such."""
+        """The unit of a column, in words that conditions can use where possible."""
         if name in (*POSITION, "SmoothingLength"):
             return self._named(self.length, LENGTHS, "c" if self.is_cosmological else "", "cm")
         if name == MASSES:
             return self._named(self.mass, MASS_UNITS, "", "g")
         if name in VELOCITY:
             found = _name(self.speed, SPEEDS)
-            # Velocities of GADGET are peculiar ones divided by the root of the scale factor.
+            # GADGET divides peculiar velocities by the root of the scale factor.
             return found and (f"{found} sqrt(a)" if self.is_cosmological else found)
         return None
 
@@ -94,7 +94,7 @@ class Units:
             return None
         if self.hubble == 1.0 or not self.is_cosmological:
             return _name(cgs, names) or f"{cgs:g} {base}"
-        # A plain `kpc/h` would be read as a speed, for h is the hour.
+        # `kpc/h` would be a speed, because h is the hour.
         return f"{comoving}{_name(cgs, names) or f'{cgs:g} {base}'} h^-1"
 
 
@@ -114,8 +114,6 @@ def _name(cgs: float | None, names: Mapping[str, float]) -> str | None:
 
 @dataclass
 class _Kind:
-    """One type of particles of a file."""
-
     number: int
     count: int
     names: list[str] = field(default_factory=list)
@@ -157,7 +155,7 @@ def look(path: Path, options: Options) -> Source:
                     fields.setdefault(column, unit(own, _said(data) or units.of(column)))
         masses = _masses_of_types(file, kinds)
         if masses:
-            # As other types store theirs; without any, as the header does.
+            # In the type of other masses, or else of the header.
             fields.setdefault(MASSES, unit(pa.field(MASSES, pa.float64()), units.of(MASSES)))
         of_mass = fields[MASSES].type.to_pandas_dtype() if masses else None
     if of_fields:
@@ -191,7 +189,7 @@ def look(path: Path, options: Options) -> Source:
 
 
 GROUPS = ("Units", "Cosmology", "Parameters", "Config", "Code", "RuntimePars", "InternalCodeUnits")
-"""Of attributes, which the metadata keep."""
+"""Groups of attributes that the metadata stores."""
 
 
 def _about(file: Any, header: dict[str, Any]) -> dict[str, Any]:
@@ -217,7 +215,7 @@ def snapshot(
     options: Options,
     positions: Callable[[], Any],
 ) -> Source:
-    """A file of a snapshot, whichever way it is stored.
+    """A file of a snapshot in any of the formats.
 
     Args:
         positions: Returns positions of some particles, as rows of x, y and z.
@@ -240,10 +238,10 @@ def snapshot(
 
 
 def period_of(about: Mapping[str, Any], positions: Callable[[], Any]) -> dict[str, float]:
-    """The lengths of the box, of a run with periodic boundaries.
+    """The lengths of the box of a run with periodic boundaries.
 
-    The file says it, or the universe expands and the first particles are in the box: other runs
-    have a BoxSize too.
+    Every run has a BoxSize. It is a period if the file says so, or if the universe expands and the
+    first particles are in the box.
     """
     header = about["header"]
     said = {**about.get("parameters", {}), **about.get("runtimepars", {}), **header}
@@ -269,7 +267,7 @@ def period_of(about: Mapping[str, Any], positions: Callable[[], Any]) -> dict[st
 
 
 def place_of(path: Path, header: Mapping[str, Any], rows: int, *words: str) -> Part:
-    """The place of a file in its snapshot, whose files have `.0`, `.1`, ... in their names.
+    """The position of a file in its snapshot, whose files have `.0`, `.1`, ... in their names.
 
     Args:
         words: Attributes of the header with the number of rows of the snapshot, lowest word first.
@@ -289,7 +287,6 @@ def place_of(path: Path, header: Mapping[str, Any], rows: int, *words: str) -> P
 
 
 def wanted_types(path: Path, options: Options, count: int) -> set[int]:
-    """The numbers of the types of particles that the user wants; by default all."""
     if options.particles is None:
         return set(range(count))
     known = {f"PartType{number}": number for number in range(count)}
@@ -306,7 +303,7 @@ def _kind(path: Path, file: Any, number: int, count: int, left_out: dict[str, st
     """The fields of one type of particles; None if it has no rows.
 
     Raises:
-        InvalidInput: The header counts other particles than there are.
+        InvalidInput: The file has another number of particles than its header.
     """
     import h5py
 
@@ -337,7 +334,7 @@ def _kind(path: Path, file: Any, number: int, count: int, left_out: dict[str, st
 
 
 def _masses_of_types(file: Any, kinds: Sequence[_Kind]) -> dict[int, float]:
-    """The mass of each particle of a type whose particles all have the same: the header says it."""
+    """The mass, from the header, of the types whose particles all have the same mass."""
     table = file["Header"].attrs.get("MassTable")
     if table is None:
         return {}
@@ -346,7 +343,7 @@ def _masses_of_types(file: Any, kinds: Sequence[_Kind]) -> dict[int, float]:
 
 
 def with_all(schema: pa.Schema, state: State) -> pa.Schema:
-    """The columns of a file, and those that it lacks, of types of particles that it has none of."""
+    """The columns of a file, and those of types of particles that the file lacks."""
     own = ("time", "redshift", "scale_factor")
     lacking = [f for f in state.schema or () if f.name not in schema.names and f.name not in own]
     for absent in lacking:
@@ -355,7 +352,7 @@ def with_all(schema: pa.Schema, state: State) -> pa.Schema:
 
 
 def _said(data: Any) -> str | None:
-    """SWIFT says the unit of each field; some programs do in `units`."""
+    """The unit of a field, which SWIFT, and some programs in `units`, store."""
     for name in ("Expression for physical CGS units", "units"):
         if name in data.attrs:
             return text(data.attrs[name]) or None
@@ -373,7 +370,7 @@ def _number(said: Mapping[str, Any], *names: str) -> float | None:
 
 
 def clock_of(header: Mapping[str, Any], about: Mapping[str, Any]) -> Clock:
-    """The time; in a run with an expanding universe the redshift and the scale factor too."""
+    """The time, and for an expanding universe the redshift and the scale factor."""
     time, redshift = _number(header, "Time"), _number(header, "Redshift")
     if redshift is None or redshift <= -1 or not is_cosmological(header, about):
         return Clock(time)
@@ -381,7 +378,7 @@ def clock_of(header: Mapping[str, Any], about: Mapping[str, Any]) -> Clock:
 
 
 def is_cosmological(header: Mapping[str, Any], about: Mapping[str, Any]) -> bool:
-    """Whether a run has an expanding universe; its parameters say it, or else its header."""
+    """Whether a run has an expanding universe, by its parameters or else its header."""
     for group, name in (("parameters", "ComovingIntegrationOn"), ("cosmology", "Cosmological run")):
         said = _number(about.get(group, {}), name)
         if said is not None:
@@ -394,7 +391,6 @@ def is_cosmological(header: Mapping[str, Any], about: Mapping[str, Any]) -> bool
 
 
 def units_of(header: Mapping[str, Any], about: Mapping[str, Any]) -> Units:
-    """The units of the code, which the header or the parameters say."""
     said = {**about.get("parameters", {}), **about.get("units", {}), **header}
     return Units(
         _number(said, "UnitLength_in_cm", "UNITLENGTH_IN_CM"),
@@ -405,14 +401,14 @@ def units_of(header: Mapping[str, Any], about: Mapping[str, Any]) -> Units:
     )
 
 
-# Catalogues of groups
+# Group catalogues
 
 
 PLACES = {"Group": ("GroupPos", "GroupVel"), "Subhalo": ("SubhaloPos", "SubhaloVel")}
 
 
 def look_at_catalogue(path: Path, options: Options) -> Source:
-    """Groups and subhaloes as rows; the column `catalogue` says which of both a row is."""
+    """Groups and subhaloes as rows; the column `catalogue` distinguishes them."""
     import h5py
     import numpy as np
     import pyarrow as pa

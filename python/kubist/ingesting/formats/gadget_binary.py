@@ -1,6 +1,6 @@
 """Snapshots of GADGET in its binary formats 1 and 2.
 
-A file is a sequence of Fortran records: each has its length in bytes before and after it. The first
+A file is a sequence of Fortran records, each between two copies of its length in bytes. The first
 is the header. In format 2 a record before each block has its name. In format 1 the order identifies
 the blocks, and later unknown blocks are left out.
 """
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
 HEADER = 256
-"""Bytes."""
+"""Bytes of the header."""
 FIELDS = "6i6ddd2i6I2i4d2i6I2i"
 """The header: numbers of particles, masses, time, redshift, flags, totals, files, cosmology."""
 # The blocks of format 1 in order: names in format 2 and in HDF5, types of particles that have them
@@ -44,7 +44,6 @@ IN_ORDER = ("POS", "VEL", "ID", "MASS", "U", "RHO", "HSML")
 
 
 def matches(path: Path, head: bytes) -> bool:
-    """Returns whether a file begins with the record of a header or of a block name."""
     return len(head) >= 8 and _order(head) is not None
 
 
@@ -137,7 +136,7 @@ def look(path: Path, options: Options) -> Source:
 
 
 def _records(path: Path, file: Any, order: str) -> Iterator[tuple[str | None, int, int]]:
-    """Returns name, first byte and length of each block; names are None in format 1."""
+    """Returns name, first byte and length of each block; format 1 has no names."""
     size, name, named = path.stat().st_size, None, False
     while file.tell() < size:
         at = file.tell()
@@ -207,7 +206,7 @@ def _blocks(
     """Returns the blocks to read, by name.
 
     Raises:
-        InvalidInput: The number of values in a block differs from the header.
+        InvalidInput: A block has another number of values than the header.
     """
     import numpy as np
 

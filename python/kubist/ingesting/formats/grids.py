@@ -1,8 +1,8 @@
 """Arrays of netCDF, HDF5 and NumPy as points: one record per grid point, with its coordinates.
 
-Values and coordinates are those of `kubist.index`: by the CF conventions, through the engine's
-reader. Times in the standard calendar are timestamps. A grid point where all variables are missing
-is no record.
+Values and coordinates follow the CF conventions and come from the engine's reader, as in
+`kubist.index`. Times in the standard calendar are timestamps. A grid point where all variables are
+missing gives no record.
 """
 
 from __future__ import annotations
@@ -25,11 +25,11 @@ if TYPE_CHECKING:
     from ...indexing import FileIndex
 
 MOST_DIMENSIONS = 8
-"""Of a table."""
+"""The maximum number of dimensions of a table."""
 MOST_ATTRIBUTES_BYTES = 1 << 18
-"""Of a file, as JSON."""
+"""The maximum size of a file's attributes as JSON."""
 CLASSIC = (b"CDF\x01", b"CDF\x02", b"CDF\x05")
-"""How netCDF's classic formats begin."""
+"""The first bytes of netCDF's classic formats."""
 POSITION = ("x", "y", "z")
 
 
@@ -111,7 +111,6 @@ def look(path: Path, options: Options) -> Source:
 def _attributes(
     own: netcdf.Beside, taken: set[str], left_out: dict[str, str]
 ) -> dict[str, Any] | None:
-    """The attributes of a file, its groups and the variables that are in the table."""
     said = {n: found for n, found in own.attributes.items() if found and n not in left_out}
     of_file = said.pop("", {})
     groups = {n: found for n, found in said.items() if n not in taken}
@@ -126,7 +125,7 @@ def _attributes(
 
 @dataclass(frozen=True)
 class _Rows:
-    """Reads the rows of a part of the grid: numbers with the engine, texts by position.
+    """Reads the rows of a part of the grid: numbers with the engine, strings by position.
 
     Attributes:
         short: Variables that end before the others along an unlimited axis.
@@ -178,7 +177,7 @@ class _Rows:
     def _ended(
         self, name: str, part: Mapping[str, slice], shape: Sequence[int], index: Mapping[str, Any]
     ) -> pa.Array:
-        """A shorter variable is null in the other rows."""
+        """The rows of a shorter variable, which is null in the other rows."""
         import numpy as np
         import pyarrow as pa
 
@@ -230,7 +229,6 @@ class _Moments:
 
 
 def _numbers(chunk: pa.Array) -> tuple[Any, Any]:
-    """Returns the values of an array, and a mask of missing ones."""
     import numpy as np
     import pyarrow.compute as pc
 
@@ -272,7 +270,7 @@ def _moments(
 
 
 def _tick(files: FileIndex, variable: Mapping[str, Any], known: times.Times) -> str | None:
-    """Returns the coarsest ticks for all numbers of the variable, or None."""
+    """Returns the coarsest unit that stores all numbers of the variable, or None."""
     name, ticks = variable["name"], ["us", "ns"]
     for part in _parts(variable["dimensions"], variable["shape"]):
         column = files.query(columns=[name], isel=part).to_arrow()[name]
@@ -290,7 +288,7 @@ def _quoted(name: str) -> str:
 
 
 def _kind(found: pa.DataType) -> pa.DataType:
-    """Half-precision floats."""
+    """Widens half-precision floats."""
     import pyarrow as pa
 
     return pa.float32() if found == pa.float16() else found
@@ -305,7 +303,7 @@ def _grid(
     """Returns the axes of a grid, its variables, and the variables with fewer axes.
 
     Raises:
-        InvalidInput: Several grids have as many axes, and none was chosen.
+        InvalidInput: Several grids have equally many axes, and none was chosen.
     """
     data = [v for v in variables if not v["is_bounds"]] or list(variables)
     chosen = [v for v in variables if wanted is not None and _is_named(v, wanted)] or data
@@ -389,7 +387,7 @@ def _short(columns: Sequence[str]) -> dict[str, str]:
 
 
 def _dimensions(axes: Sequence[str], columns: Sequence[str]) -> list[str]:
-    # Arrays of one length are particles if they have positions.
+    # Arrays of equal length with positions are particles.
     by_place = [name for name in POSITION if name in columns]
     if len(axes) == 1 and len(by_place) > 1:
         return by_place
@@ -397,7 +395,7 @@ def _dimensions(axes: Sequence[str], columns: Sequence[str]) -> list[str]:
 
 
 def _parts(axes: Sequence[str], lengths: Sequence[int]) -> Iterator[dict[str, slice]]:
-    """Slices along the first axes with at most a given number of points."""
+    """Slices along the first axes, with a limited number of points."""
     below = 1
     for length in lengths[1:]:
         below *= length

@@ -1,6 +1,6 @@
-"""Frames of GROMACS: where those of XTC and TRR end, and GRO files of several frames.
+"""Frames of GROMACS: the complete frames of XTC and TRR, and GRO files of several frames.
 
-Libraries count a frame that is cut off, and read only the first frame of a GRO file.
+Libraries count an incomplete frame, and read only the first frame of a GRO file.
 """
 
 from __future__ import annotations
@@ -18,18 +18,18 @@ if TYPE_CHECKING:
 
 XTC_MAGIC = (1995).to_bytes(4, "big")
 XTC_LARGE = (2023).to_bytes(4, "big")
-"""Frames of very many atoms, of another head."""
+"""The magic number of frames with very many atoms, which have another header."""
 TRR_MAGIC = (1993).to_bytes(4, "big")
 
 
 @dataclass(frozen=True)
 class Frames:
-    """The whole frames of a file.
+    """The complete frames of a file.
 
     Attributes:
-        count: None if they are not counted.
-        vectors: Of each frame, if frames may differ.
-        wrong: Says of the first frame that is not whole what is wrong, and where.
+        count: None if unknown.
+        vectors: The vectors of each frame, if frames may differ.
+        wrong: The defect of the first incomplete frame, and its position.
     """
 
     count: int | None
@@ -38,7 +38,7 @@ class Frames:
 
 
 def frames(path: Path) -> Frames:
-    """The frames of an XTC or TRR file; of other files nothing is known."""
+    """The frames of an XTC or TRR file; unknown for other files."""
     ending = path.suffix.lower()
     if ending == ".xtc":
         return _of_xtc(path)
@@ -50,8 +50,8 @@ def _where(number: int, at: int, size: int) -> str:
 
 
 def _of_xtc(path: Path) -> Frames:
-    # Magic number, atoms, step, time, box of 9, atoms again; then of more than 9 atoms precision,
-    # bounds, an index, and the number of bytes, which are filled up to words.
+    # Magic number, atoms, step, time, box (9 numbers), atoms. Then, for more than 9 atoms,
+    # precision, bounds, an index, and the number of bytes, which are padded to words.
     few, head, length_at = 9, 56, 88
     size, at, number = path.stat().st_size, 0, 0
     with path.open("rb") as opened:
@@ -76,7 +76,7 @@ def _of_xtc(path: Path) -> Frames:
 
 
 def _of_trr(path: Path) -> Frames:
-    # Magic number, a text of 12 bytes with its length twice; the sizes of ten parts, among them
+    # Magic number, a string of 12 bytes with its length twice; the sizes of ten parts, such as
     # box, positions, velocities and forces; atoms, step, a number; time and lambda.
     head = 76
     vectors: list[frozenset[str]] = []
@@ -110,7 +110,7 @@ def _of_trr(path: Path) -> Frames:
 
 @dataclass
 class GroFrame:
-    """A frame, with the names that MDAnalysis has for its parts, in its units."""
+    """A frame, with MDAnalysis' names and units."""
 
     positions: np.ndarray[Any, Any]
     velocities: np.ndarray[Any, Any]
@@ -123,12 +123,10 @@ class GroFrame:
 
 TIME, STEP = re.compile(r"\bt=\s*([-+\d.eE]+)"), re.compile(r"\bstep=\s*(\d+)")
 POSITION_AT, ANGSTROM = 20, 10.0
-"""Where numbers begin in a line, and how many Angstrom a length of GROMACS has."""
+"""The column of a line where numbers start, and the Angstrom in a length of GROMACS."""
 
 
 class GroFrames:
-    """The frames of a GRO file, one behind the other."""
-
     def __init__(self, path: Path) -> None:
         self.path = path
         self.starts: list[int] = []
@@ -176,7 +174,7 @@ class GroFrames:
             ]
             box = file.readline().split()
         where = f"{self.path}: frame {number}"
-        # The distance of the decimal points is the width of a number.
+        # The width of a number is the distance of the decimal points.
         first = lines[0][POSITION_AT:] if lines else ""
         dot = first.find(".")
         width = first.find(".", dot + 1) - dot
@@ -209,7 +207,6 @@ class GroFrames:
         )
 
     def _cell(self, edges: list[float]) -> Any:
-        """Lengths and angles of a box; None if there is none."""
         import numpy as np
         from MDAnalysis.lib.mdamath import triclinic_box
 

@@ -1,8 +1,8 @@
 """H5MD: particles over time, through h5py.
 
-An element that is written less often than positions is null at the other steps: places of its
-arrays are not particles, which may have changed places since. The edges of a box that changes are
-columns; the edges of a fixed box are in the metadata.
+An element that is written less often than positions is null at the other steps, because the
+particles in its arrays may have changed places. The edges of a changing box are columns; those of a
+fixed box are in the metadata.
 """
 
 from __future__ import annotations
@@ -22,15 +22,13 @@ if TYPE_CHECKING:
 is_h5md = holds(lambda file: "h5md" in file and "particles" in file)
 
 EDGES = ("cell_ax", "cell_by", "cell_cz")
-"""Of a box with right angles; other boxes have a column for each component of each edge."""
+"""The columns of a box with right angles; other boxes have one per component of each edge."""
 KEPT = ("h5md", "particles")
 """Groups of a file that are read."""
 
 
 @dataclass
 class _Group:
-    """The particles of one name, and their frames."""
-
     steps: Any
     times: Any
     count: int
@@ -120,7 +118,7 @@ def _looked_at(path: str, group: Any, left_out: dict[str, str]) -> _Group:
 
 
 def _leave_out_steps(path: str, element: Any, steps: Any, left_out: dict[str, str]) -> None:
-    """Reports values of steps that have no positions."""
+    """Reports values of steps without positions."""
     import numpy as np
 
     if not _is_timed(element):
@@ -132,12 +130,11 @@ def _leave_out_steps(path: str, element: Any, steps: Any, left_out: dict[str, st
 
 
 def _values(element: Any) -> Any:
-    """The data of an element; None if it has none."""
     return element.get("value") if _is_timed(element) else element
 
 
 def _unreadable(element: Any, values: Any, count: int) -> str | None:
-    """Why an element has no place in a table; None if it has one."""
+    """Why a table cannot store an element, or None."""
     import h5py
 
     if values is None:
@@ -184,7 +181,7 @@ def _reading(
             columns["time"] = np.full(count, about.times[frame])
             columns["step"] = np.full(count, step)
             table = arrow_table(columns, schema)
-        # Places that are kept free for particles to come have an identity below 0.
+        # Identities below 0 mark entries that are reserved for later particles.
         yield table.filter(pa.array(np.asarray(columns["id"]) >= 0))
 
     return read
@@ -207,7 +204,7 @@ def _texts(values: Any) -> Any:
 
 
 def _sample(element: Any, values: Any) -> Any:
-    """An array of no particles, with as many components as the element has."""
+    """An empty array with as many components as the element."""
     import numpy as np
 
     shape = values.shape[2:] if _is_timed(element) else values.shape[1:]
@@ -223,17 +220,16 @@ def _unit_of(data: Any) -> str | None:
 
 
 def _steps(element: Any) -> Any:
-    """The step of each frame of an element."""
     return _of_frames(element, "step")
 
 
 def _times(element: Any) -> Any:
-    """The time of each frame; without times its step."""
+    """The time of each frame, or its step without times."""
     return _of_frames(element, "time" if "time" in element else "step").astype(float)
 
 
 def _of_frames(element: Any, name: str) -> Any:
-    """Written frame by frame, or as one number: the interval, which begins at an offset."""
+    """The values of each frame, stored one by one, or as an interval with an offset."""
     import numpy as np
 
     said, frames = element[name], element["value"].shape[0]
@@ -245,7 +241,7 @@ def _of_frames(element: Any, name: str) -> Any:
 
 
 def _at(element: Any, frame: int, step: int) -> Any:
-    """The values of a frame; None at a step that an element, written less often, lacks."""
+    """The values of a frame; None at a step that the element lacks."""
     import numpy as np
 
     if not _is_timed(element):
@@ -258,7 +254,7 @@ def _at(element: Any, frame: int, step: int) -> Any:
 
 
 def _box(group: Any) -> tuple[dict[str, Any], tuple[str, ...]]:
-    """What a table says of a box, and the columns of its edges if they are written over time."""
+    """The metadata of a box, and the columns of its edges if they change over time."""
     if "box" not in group:
         return {}, ()
     box = group["box"]

@@ -84,7 +84,6 @@ def _reading(file: Path, schema: pa.Schema) -> Callable[[State], Iterator[pa.Tab
 
 
 def _properties(file: Path) -> dict[str, Any]:
-    """Lines of `name = value`."""
     said = {}
     for line in file.read_text().splitlines():
         name, equals, value = line.partition("=")

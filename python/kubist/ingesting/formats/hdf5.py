@@ -1,4 +1,4 @@
-"""Particles in HDF5, and H5Part. Through h5py."""
+"""Particles in HDF5, and H5Part, through h5py."""
 
 from __future__ import annotations
 
@@ -43,10 +43,10 @@ def holds(test: Callable[[Any], bool]) -> Callable[[Path, bytes], bool]:
 
 
 def check_sources(path: Path, file: Any) -> None:
-    """Checks that files are there whose values datasets show as their own.
+    """Checks that the source files of virtual and external datasets exist.
 
     Raises:
-        InvalidInput: A file is missing. HDF5 would have fill values for its part.
+        InvalidInput: A file is missing, for which HDF5 would return fill values.
     """
     import h5py
 
@@ -57,7 +57,7 @@ def check_sources(path: Path, file: Any) -> None:
         others = {part.file_name for part in parts} | {part[0] for part in item.external or ()}
         for other in sorted(others - {"."}):
             there = (path.parent / other).exists() or Path(other).exists()
-            # A name with `%b` stands for a series of files, which may end anywhere.
+            # A name with `%b` stands for a series of files of any length.
             if not there and "%" not in other:
                 raise InvalidInput(f"{path}: {name} has values in {other}, which is not there")
 
@@ -65,7 +65,7 @@ def check_sources(path: Path, file: Any) -> None:
 
 
 def attributes(group: Any) -> dict[str, Any]:
-    """Returns the attributes of a group as JSON has them; references and compounds as text."""
+    """Returns the attributes of a group for JSON, references and compounds as strings."""
     import numpy as np
 
     said: dict[str, Any] = {}
@@ -156,7 +156,7 @@ def look_at_h5part(path: Path, options: Options) -> Source:
 
 
 def _rows(step: Any) -> int:
-    """The number of particles of a step: the length of most of its arrays."""
+    """The number of particles of a step: the length of most arrays."""
     import h5py
 
     lengths = [d.shape[0] for d in step.values() if isinstance(d, h5py.Dataset) and d.ndim == 1]
@@ -164,10 +164,10 @@ def _rows(step: Any) -> int:
 
 
 def _unreadable(data: Any, count: int) -> str | None:
-    """Why an item of a step has no place in a table; None if it has one.
+    """Why a table cannot store an item of a step, or None.
 
     Raises:
-        ValueError: It has another number of values than the step has particles.
+        ValueError: The numbers of its values and of the step's particles differ.
     """
     import h5py
 

@@ -1,10 +1,10 @@
 """LAMMPS dumps: text, also compressed, and binary.
 
-No library reads all of their columns, so they are read here: the text as its manual describes
-it, the binary form as the program's own converter (binary2txt) does.
+No library reads all their columns. This module reads the text by LAMMPS' manual, and the binary
+form like its converter binary2txt.
 
 Scaled positions (`xs ys zs`) become true ones (`x y z`) with the box of their own time step. Every
-row has the box of its step, so that a sample of any size has it too.
+row has the box of its step, so a sample of any size has it too.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ from ..source import Options, Source, State, Step, arrow_table, unit
 if TYPE_CHECKING:
     import pyarrow as pa
 
-# A dump begins with one of these, or with TIMESTEP, which begins with TIME.
+# A dump starts with one of these, or with TIMESTEP, which starts with TIME.
 ITEMS = (b"ITEM: TIME", b"ITEM: UNITS")
 
 
@@ -68,7 +68,7 @@ OPENERS: dict[bytes, Any] = {
 }
 WHOLE = frozenset(("id", "type", "mol", "proc", "ix", "iy", "iz", "procp1"))
 TEXT = frozenset(("element", "typelabel"))
-# Positions in words of a dump: plain and unwrapped. Those scaled by the box become these.
+# Positions in a dump, plain and unwrapped; positions scaled by the box become these.
 POSITIONS = (("x", "y", "z"), ("xu", "yu", "zu"))
 SCALED = {("xs", "ys", "zs"): ("x", "y", "z"), ("xsu", "ysu", "zsu"): ("xu", "yu", "zu")}
 BOX = ("box_xlo", "box_xhi", "box_ylo", "box_yhi", "box_zlo", "box_zhi")
@@ -83,9 +83,9 @@ STYLES: dict[str, tuple[str, str, str]] = {
     "nano": ("nm", "ns", "ag"),
 }
 VELOCITIES = frozenset(("vx", "vy", "vz"))
-# Words behind BOX BOUNDS that say how the box is written; the others are kinds of boundaries.
+# Words after BOX BOUNDS for the form of the box; the others are kinds of boundaries.
 FORMS = (b"xy", b"xz", b"yz", b"abc", b"origin")
-# A header that says more than this lies.
+# The maximum number of atoms in a valid header.
 MOST_ATOMS = 2**40
 
 
@@ -93,7 +93,7 @@ MOST_ATOMS = 2**40
 class Box:
     """The box of a time step: its origin, and its edge vectors a, b and c.
 
-    A box along the axes has a = (lx, 0, 0), b = (0, ly, 0), c = (0, 0, lz). A tilted one has
+    A box along the axes has a = (lx, 0, 0), b = (0, ly, 0), c = (0, 0, lz). A tilted box has
     b = (xy, ly, 0) and c = (xz, yz, lz). A general one (`abc origin`) has any three vectors.
     """
 
@@ -102,9 +102,9 @@ class Box:
 
     @staticmethod
     def from_bounds(bounds: Sequence[float], tilt: Sequence[float] | None = None) -> Box:
-        """The box of `xlo xhi ylo yhi zlo zhi`, as a dump has them.
+        """The box of a dump's `xlo xhi ylo yhi zlo zhi`.
 
-        A dump of a tilted box has the bounds of the region around it (manual, Howto_triclinic).
+        For a tilted box, these are the bounds of the region around it (manual, Howto_triclinic).
         """
         xlo, xhi, ylo, yhi, zlo, zhi = bounds
         xy, xz, yz = tilt or (0.0, 0.0, 0.0)
@@ -119,7 +119,7 @@ class Box:
         return any((a[1], a[2], b[0], b[2], c[0], c[1]))
 
     def columns(self) -> dict[str, float]:
-        """The box as values of columns; a general one has its nine components."""
+        """The box as values of columns; a general box has nine components."""
         (a, b, c), (x, y, z) = self.edges, self.origin
         if any((a[1], a[2], b[2])):
             names = [f"box_{edge}{axis}" for edge in "abc" for axis in "xyz"]
@@ -131,7 +131,7 @@ class Box:
         return found
 
     def positions(self, scaled: Sequence[Any]) -> list[Any]:
-        """True positions of fractions of the edges."""
+        """True positions from fractions of the edges."""
         return [
             self.origin[axis] + sum(scaled[i] * self.edges[i][axis] for i in range(3))
             for axis in range(3)
@@ -140,7 +140,7 @@ class Box:
 
 @dataclass
 class Frame:
-    """Where a time step begins, and what its header says."""
+    """The header of a time step, and the offset of the step."""
 
     offset: int
     step: int
@@ -151,7 +151,7 @@ class Frame:
     units: str | None = None
     time: float | None = None
     unknown: tuple[str, ...] = ()
-    """Items of the header that are not read."""
+    """Unknown items of the header."""
 
 
 def look(path: Path, options: Options) -> Source:
@@ -173,7 +173,7 @@ def look(path: Path, options: Options) -> Source:
     _leave_out(first, first, left_out)
 
     def steps(committed: Callable[[str], int | None]) -> Iterator[Step]:
-        """In one pass over the file: a step's rows are there when it is asked for."""
+        """Reads the file in one pass, so the rows of a step are available when it is read."""
         for frame, rows in read_all(path):
             label = f"step {frame.step} at byte {frame.offset}"
             _leave_out(frame, first, left_out)
@@ -198,10 +198,10 @@ def _leave_out(frame: Frame, first: Frame, left_out: dict[str, str]) -> None:
     """Lists the parts of a time step that the table does not have.
 
     Raises:
-        InvalidInput: Its units are not those of the first time step.
+        InvalidInput: Its units differ from those of the first time step.
     """
     where = f"step {frame.step} at byte {frame.offset}"
-    # It names them once, in its first time step.
+    # Only the first time step states units.
     if frame.units not in (None, first.units):
         raise InvalidInput(
             f"{where}: its units are {frame.units}, those of step {first.step} {first.units}"
@@ -216,7 +216,7 @@ def _leave_out(frame: Frame, first: Frame, left_out: dict[str, str]) -> None:
 
 
 def _with_unit(field: pa.Field, style: str | None) -> pa.Field:
-    """The column in the unit that a style of LAMMPS gives it, if the dump names its style."""
+    """The column with its unit, if the dump names a known style of LAMMPS."""
     if style not in STYLES:
         return field
     length, time, mass = STYLES[style]
@@ -281,12 +281,12 @@ def _text(path: Path) -> Iterator[tuple[Frame, pa.Table]]:
                 yield frame, _rows(path, file, frame)
                 behind = file.tell()
         except (OSError, EOFError, zlib.error, lzma.LZMAError) as error:
-            # Damaged within what is compressed; whole time steps end at this byte of the text.
+            # The compressed data is damaged; complete time steps end at this byte of the text.
             raise ValueError(f"{path}: behind byte {behind} of its text: {error}") from error
 
 
 def _header(path: Path, file: IO[bytes]) -> Frame | None:
-    """Up to the line before the atoms; None at the end of the file."""
+    """Reads up to the line before the atoms; None at the end of the file."""
     offset = file.tell()
     line = file.readline()
     while line and not line.strip():
@@ -328,7 +328,7 @@ def _header(path: Path, file: IO[bytes]) -> Frame | None:
 
 
 def _box(where: str, words: list[bytes], lines: list[bytes]) -> Box:
-    """The box of the lines behind `ITEM: BOX BOUNDS`, in one of its three forms."""
+    """The box of the lines after `ITEM: BOX BOUNDS`, in one of its three forms."""
     try:
         numbers = [[float(number) for number in line.split()] for line in lines]
         if words[:2] == [b"abc", b"origin"]:
@@ -380,8 +380,8 @@ def _rows(path: Path, file: IO[bytes], frame: Frame) -> pa.Table:
 def _memory(body: bytes) -> pa.BufferReader:
     """`body` in Arrow's own memory.
 
-    Arrow reads on threads that may outlive the call a little. One that gives an object of Python
-    back while the interpreter ends takes the process down.
+    Arrow's threads may outlive the call, and one that releases a Python object at the exit of the
+    interpreter would crash the process.
     """
     import pyarrow as pa
 
@@ -400,7 +400,7 @@ def _type(name: str) -> Any:
 
 
 def _is_binary(head: bytes) -> bool:
-    """An old dump begins with its step, a newer one with the length of its magic word, negative."""
+    """Old dumps start with their step, newer ones with minus the length of the magic word."""
     if len(head) < 8 or head.startswith((*ITEMS, *OPENERS)):
         return False
     (first,) = struct.unpack("<q", head[:8])
@@ -463,7 +463,7 @@ def _binary(path: Path) -> Iterator[tuple[Frame, pa.Table]]:
                 name: values[:, i].astype(np.int64) if name in WHOLE else values[:, i]
                 for i, name in enumerate(names)
             }
-            # p, f, s, m: the kinds of boundaries, two of each axis.
+            # p, f, s, m: the kinds of boundaries, two for each axis.
             kinds = "".join("pfsm"[kind] if 0 <= kind < 4 else "?" for kind in edges)
             boundary = " ".join(kinds[i : i + 2] for i in (0, 2, 4))
             frame = Frame(offset, step, atoms, names, box, boundary, units, time)

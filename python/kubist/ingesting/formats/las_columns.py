@@ -13,24 +13,24 @@ if TYPE_CHECKING:
 
     Array = np.ndarray[Any, Any]
 
-# Bits that say yes or no; laspy gives them as numbers.
+# Boolean bits, which laspy returns as numbers.
 FLAGS = frozenset(
     "scan_direction_flag edge_of_flight_line synthetic key_point withheld overlap".split()
 )
 ANGLE = "scan_angle"
 ANGLES = {"scan_angle_rank": 1000, ANGLE: 6}
-"""Thousandths of a degree that a stored angle counts: point formats from 6 on have finer ones."""
+"""Thousandths of a degree per unit of a stored angle; point formats from 6 on are finer."""
 UNITS = {"gps_time": "s", ANGLE: "deg"}
 
 
 def marks(header: Any) -> dict[str, Array]:
-    """The stored numbers that mean no data, for each name of extra bytes that has them."""
+    """The stored numbers that mean no data, by name of extra bytes."""
     structs = [s for vlr in header.vlrs for s in getattr(vlr, "extra_bytes_structs", ())]
     return {s.format_name(): s.no_data for s in structs if s.data_type and s.no_data is not None}
 
 
 def columns(points: Any, no_data: Mapping[str, Array]) -> pa.Table:
-    """Everything else than angles and extra bytes as it is stored; names in small letters."""
+    """The columns, stored values except for angles and extra bytes; names in lower case."""
     import numpy as np
 
     made: dict[str, Any] = {name: np.asarray(getattr(points, name), np.float64) for name in "xyz"}
@@ -53,7 +53,7 @@ def columns(points: Any, no_data: Mapping[str, Array]) -> pa.Table:
 
 
 def extra_bytes(header: Any) -> dict[str, dict[str, Any]]:
-    """How extra bytes are stored, for columns that lead back to them: `kubist._las` writes them."""
+    """The storage of extra bytes, from which `kubist._las` writes them again."""
     found: dict[str, dict[str, Any]] = {}
     no_data = marks(header)
     for dimension in header.point_format.extra_dimensions:
@@ -77,7 +77,7 @@ def _names(name: str, count: int) -> list[str]:
 
 
 def _extra(name: str, stored: Array, dimension: Any, nothing: Array | None) -> dict[str, Any]:
-    """The marks of the file for no data are stored numbers; scale and offset come behind them."""
+    """The description of extra bytes. Numbers for no data apply before scale and offset."""
     import numpy as np
     import pyarrow as pa
 

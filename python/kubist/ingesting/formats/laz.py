@@ -1,4 +1,4 @@
-"""Points of LAZ, decompressed by lazrs in a process of its own: damaged files may end it."""
+"""Points of LAZ. lazrs decompresses them in a separate process, which damaged files may end."""
 
 from __future__ import annotations
 
@@ -16,13 +16,13 @@ from ..source import ROWS_AT_ONCE
 
 PROGRAM = Path(__file__).with_name("unpack.py")
 RECORD = "LasZipVlr"
-"""The record of a header that says how its points are compressed."""
+"""The header record that describes the compression."""
 POINTS_A_BYTE = 1000
-"""Of a file, at most: points that are all alike come to 150."""
+"""The maximum number of points per byte of a file; equal points reach 150."""
 
 
 class _Broken(Exception):
-    """No more points come; ``reads`` are the bytes that lazrs had last, None: its table."""
+    """No more points follow; ``reads`` are the last bytes that lazrs read, None: its table."""
 
     def __init__(self, reads: list[int] | None, why: str) -> None:
         super().__init__(why)
@@ -30,19 +30,18 @@ class _Broken(Exception):
 
 
 def need(path: Path) -> None:
-    """Raises ImportError: lazrs is missing; the message has the command."""
     if importlib.util.find_spec("lazrs") is None:
         raise ImportError(f"{path}: LAZ is read with lazrs: pip install 'kubist[lidar]'")
 
 
 def unpacked(path: Path, header: Any) -> Iterator[bytes]:
-    """All points, as they are before compression, in parts.
+    """Yields all points, decompressed, in parts.
 
     Args:
-        header: As laspy has read it.
+        header: From laspy.
 
     Raises:
-        InvalidInput: It is damaged; the message names the bytes.
+        InvalidInput: The file is damaged; the message names the bytes.
     """
     records = header.vlrs.get(RECORD)
     if not records:
@@ -75,7 +74,7 @@ def unpacked(path: Path, header: Any) -> Iterator[bytes]:
 def _chunk(
     path: Path, header: Any, record: bytes, found: int, broken: _Broken
 ) -> tuple[int, list[int] | None]:
-    """Which of the chunks that were read together it is, and how many points come before it."""
+    """The number of points before the damaged chunk, and the bytes of that chunk."""
     if broken.reads is not None:
         try:
             for part in _parts(path, header, record, found, alone=True):
@@ -97,7 +96,7 @@ def _parts(path: Path, header: Any, record: bytes, first: int, alone: bool) -> I
         "most": ROWS_AT_ONCE,
         "alone": alone,
     }
-    # What it says on its way to an end is not for people.
+    # Its messages at a crash are not for users.
     process = subprocess.Popen(
         [sys.executable, "-P", str(PROGRAM)],
         stdin=subprocess.PIPE,

@@ -1,4 +1,4 @@
-"""LAS, LAZ and COPC: points of laser scanners, through laspy; `laz` decompresses those of LAZ."""
+"""LAS, LAZ and COPC: points of laser scanners, through laspy; `laz` decompresses LAZ."""
 
 from __future__ import annotations
 
@@ -18,10 +18,10 @@ if TYPE_CHECKING:
 
 # The name of a coordinate system in WKT.
 NAME = re.compile(r'^\w+\["([^"]+)"')
-# The point formats of LAS 1.4 end here.
+# The last point format of LAS 1.4.
 MOST_POINT_FORMAT = 10
 MOST_RECORD_BYTES, MOST_RECORDS_BYTES = 16 << 10, 64 << 10
-"""Of a record, and of all records, that the metadata keep."""
+"""The maximum bytes of a record, and of all records, in the metadata."""
 
 
 def look(path: Path, options: Options) -> Source:
@@ -34,7 +34,7 @@ def look(path: Path, options: Options) -> Source:
     except NOT_OF_FILES:
         raise
     except BaseException as error:
-        # laspy may give a bare number.
+        # The message of laspy may be a bare number.
         raise InvalidInput(f"{path}: {_of_header(path)}") from error
     with reader:
         header = reader.header
@@ -170,7 +170,6 @@ def _joined(path: Path, about: dict[str, Any], here: dict[str, Any] | None) -> d
 
 
 def _merged(one: list[dict[str, Any]], other: list[dict[str, Any]]) -> list[dict[str, Any]]:
-    """Records of both, each once."""
     return [*one, *(record for record in other if record not in one)]
 
 
@@ -183,12 +182,11 @@ def _is_same_system(one: dict[str, Any], other: dict[str, Any]) -> bool:
     from pyproj import CRS
 
     a, b = CRS(one["crs"]), CRS(other["crs"])
-    # Local systems have no parameters, and pyproj takes all of them as equal.
+    # pyproj treats local systems, which have no parameters, as equal.
     return bool(a == b and (a.name == b.name or not a.is_engineering))
 
 
 def _system(about: dict[str, Any]) -> str:
-    """Returns the name of the coordinate system if it is known."""
     texts = [about.get("crs", "")]
     for record in about.get("crs_records", []):
         texts.append(base64.b64decode(record["bytes"]).decode("utf-8", "replace"))
@@ -202,7 +200,6 @@ def _system(about: dict[str, Any]) -> str:
 
 
 def _points(path: Path) -> Iterator[Any]:
-    """In parts."""
     import laspy
 
     with laspy.open(path) as reader:
@@ -222,7 +219,6 @@ CRS_USER, CRS_RECORDS = "LASF_Projection", (2111, 2112, 34735, 34736, 34737)
 
 
 def crs_records(header: Any) -> list[dict[str, Any]]:
-    """Returns the records of the coordinate system unchanged."""
     return [
         {"record_id": vlr.record_id, "bytes": base64.b64encode(vlr.record_data_bytes()).decode()}
         for vlr in [*header.vlrs, *(header.evlrs or [])]
@@ -273,8 +269,8 @@ def _of_header(path: Path) -> str:
 
 
 def _check_counts(path: Path) -> None:
-    """Raises InvalidInput if the header has more records than fit into the file, because the
-    library would look for each of them.
+    """Raises InvalidInput if the header has more records than fit into the file, because laspy
+    would search for each record.
     """
     size = path.stat().st_size
     with path.open("rb") as opened:

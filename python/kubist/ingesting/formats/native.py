@@ -1,7 +1,6 @@
-"""Parquet, Arrow, CSV and NPZ, through the readers of the command.
+"""Recognises Parquet, Arrow, CSV and NPZ, which the driver reads itself.
 
-The driver reads these files itself. Here they are recognized, and an archive of NPZ is searched for
-the arrays that are columns.
+In an NPZ archive, it finds the arrays that are columns.
 """
 
 from __future__ import annotations
@@ -20,19 +19,17 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
 KINDS = "biufSUMm"
-"""Kinds of NumPy's types that columns have."""
+"""Kinds of NumPy types for columns."""
 TEXTS = (".csv", ".tsv", ".txt", ".dat")
 ARROW = (b"ARROW1", b"\xff\xff\xff\xff")
 
 
 def is_text(path: Path, head: bytes) -> bool:
-    """Whether a file is called as text is, compressed or not."""
     name = path.name.lower().removesuffix(".gz").removesuffix(".zst")
     return bool(head) and name.endswith(TEXTS)
 
 
 def look(format: str) -> Callable[[Path, Options], Source]:
-    """How a file of this format is looked at."""
     return lambda path, options: _look(format, path, options)
 
 
@@ -41,7 +38,7 @@ def _look(format: str, path: Path, options: Options) -> Source:
 
     columns = None if options.columns is None else list(options.columns)
     if columns is not None and options.time is not None:
-        # It need not be in the file.
+        # The file may have no time.
         columns = [name for name in columns if name != "time"]
 
     def opened(columns: list[str] | None) -> _kubist.File:
@@ -85,7 +82,7 @@ def _look(format: str, path: Path, options: Options) -> Source:
 def _of_npz(path: Path) -> tuple[list[str], dict[str, str]]:
     """The columns of the arrays that are rows, and the other arrays with the reason.
 
-    The rows are those of most arrays. A file that is no archive of arrays has none.
+    The length of most arrays is the number of rows. Other files have no rows.
     """
     heads: dict[str, tuple[tuple[int, ...], np.dtype[Any]]] = {}
     try:
@@ -109,7 +106,6 @@ def _of_npz(path: Path) -> tuple[list[str], dict[str, str]]:
 
 
 def _head(file: IO[bytes]) -> tuple[tuple[int, ...], np.dtype[Any]]:
-    """Shape and type of an array in a file."""
     from numpy.lib import format
 
     read = {1: format.read_array_header_1_0, 2: format.read_array_header_2_0}

@@ -1,8 +1,8 @@
-"""Texts and valid ranges of netCDF, which the engine's reader lacks.
+"""Strings and valid ranges of netCDF, which the engine's reader lacks.
 
-The engine reads numbers, and takes `_FillValue` and `missing_value` for missing. The conventions
-(CF) also have `valid_range`, `valid_min` and `valid_max`, in stored numbers. A netCDF variable
-without `_FillValue` has the library's default fill value where nothing was written.
+The engine reads numbers, with `_FillValue` and `missing_value` as missing values. The CF
+conventions also have `valid_range`, `valid_min` and `valid_max`, in stored numbers. A netCDF
+variable without `_FillValue` has the library's default fill value where nothing was written.
 """
 
 from __future__ import annotations
@@ -26,10 +26,10 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Texts:
-    """A text variable, and the lengths of its axes.
+    """A string variable, and the lengths of its axes.
 
     Attributes:
-        read: Returns the texts, or their letters along one more axis.
+        read: Returns the strings, or their letters along one more axis.
         letters: The name and length of that axis.
     """
 
@@ -39,14 +39,14 @@ class Texts:
     letters: tuple[str, int] | None = None
 
     def on(self, axes: Sequence[str], lengths: Sequence[int]) -> Texts:
-        """The texts on a grid. Letters along an axis of the grid are values, such as flags of Argo."""
+        """The strings on a grid. Letters along a grid axis are values, such as flags of Argo."""
         if self.letters is None or self.letters not in zip(axes, lengths, strict=True):
             return self
         name, length = self.letters
         return Texts((*self.axes, name), (*self.shape, length), self.read)
 
     def values(self) -> Array:
-        """Returns a text per grid point; None is missing."""
+        """Returns a string per grid point; None is missing."""
         import numpy as np
 
         raw = self.read()
@@ -64,7 +64,6 @@ class Valid:
     unwritten: float | None
 
     def mask(self, values: Array) -> Array:
-        """Returns a mask of invalid values."""
         wrong: Array = (values < self.low) | (values > self.high)
         if self.unwritten is not None:
             wrong |= values == values.dtype.type(self.unwritten)
@@ -73,15 +72,15 @@ class Valid:
 
 UNWRITTEN = {"i2": -32767, "u2": 65535, "i4": -2147483647, "u4": 4294967295,
              "f4": 9.969209968386869e36, "f8": 9.969209968386869e36}  # fmt: skip
-"""What the library fills places with that were never written, by type; bytes may have any value."""
+"""The library's fill value of unwritten data, by type; bytes may have any value."""
 
 
 @dataclass(frozen=True)
 class Beside:
-    """Texts, valid ranges, unlimited axes and attributes of the variables of a file, by name.
+    """Strings, valid ranges, unlimited axes and attributes of the variables of a file, by name.
 
     Attributes:
-        attributes: Without those that say how values are stored; those of the file under no name.
+        attributes: Without those of the storage; attributes of the file have an empty name.
     """
 
     texts: Mapping[str, Texts]
@@ -95,7 +94,7 @@ USED = frozenset((
     "scale_factor", "add_offset", "_Unsigned", "CLASS", "NAME", "DIMENSION_LIST", "REFERENCE_LIST",
     "_NCProperties", "_Netcdf4Dimid", "_Netcdf4Coordinates", "_nc3_strict", "DIMENSION_LABELS",
 ))  # fmt: skip
-"""Attributes that are in the values and the schema of a table, or say how HDF5 stores them."""
+"""Attributes that repeat values or the schema, or describe the storage in HDF5."""
 
 
 def _said(attributes: Mapping[str, Any]) -> dict[str, Any]:
@@ -103,7 +102,7 @@ def _said(attributes: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def look(path: Path) -> Beside:
-    """Empty for other files."""
+    """Reads them; empty for other files than HDF5 and classic netCDF."""
     with path.open("rb") as opened:
         head = opened.read(len(MAGIC))
     if head.startswith(netcdf_classic.MAGIC):
@@ -165,7 +164,7 @@ def _of_hdf5(path: Path) -> Beside:
 def _valid(attributes: Mapping[str, Any], unwritten: float | None) -> Valid | None:
     import numpy as np
 
-    # A text is no number of a range, whatever its name is.
+    # Strings give no range.
     attributes = {n: v for n, v in attributes.items() if np.asarray(v).dtype.kind in "iuf"}
     if "_FillValue" in attributes:
         unwritten = None
@@ -194,7 +193,7 @@ def _one(value: Any) -> float:
 
 
 def _texts(path: Path, data: Any) -> Texts | None:
-    """Texts of variable length, and characters along a last axis."""
+    """Strings of variable length, and characters along a last axis."""
     import h5py
 
     if h5py.check_string_dtype(data.dtype) is None:
@@ -225,17 +224,17 @@ def _decoded(value: Any) -> str | None:
 
 
 def of_rows(axes: Sequence[str], values: Array, places: Mapping[str, Array]) -> Array:
-    """Returns the text of each row.
+    """Returns the string of each row.
 
     Args:
-        places: The index along each axis of each row.
+        places: The index of each row along each axis.
     """
     found: Array = values[tuple(places[axis] for axis in axes)]
     return found
 
 
 def are_beside(texts: Texts, axes: Sequence[str], lengths: Sequence[int]) -> bool:
-    """Returns whether the texts cover the grid, or some of its axes."""
+    """Returns whether the strings cover the grid, or some of its axes."""
     of_axes = dict(zip(axes, lengths, strict=True))
     return all(
         length == of_axes.get(axis) for axis, length in zip(texts.axes, texts.shape, strict=True)

@@ -1,4 +1,4 @@
-"""The header of netCDF's classic formats (CDF-1, -2 and -5), as far as texts and ranges need it.
+"""The header of netCDF's classic formats (CDF-1, -2 and -5), for strings and ranges.
 
 <https://docs.unidata.ucar.edu/netcdf-c/current/file_format_specifications.html>
 """
@@ -20,15 +20,16 @@ CHARACTER = 2
 TYPES = {1: "i1", 2: "S1", 3: ">i2", 4: ">i4", 5: ">f4", 6: ">f8", 7: "u1", 8: ">u2", 9: ">u4",
          10: ">i8", 11: ">u8"}  # fmt: skip
 MOST = 1 << 24
-"""Of names, dimensions, attributes and variables: more are no sound header."""
+"""The maximum number of names, dimensions, attributes and variables in a valid header."""
 
 
 @dataclass(frozen=True)
 class Variable:
-    """A variable, and the bytes that it begins with.
+    """A variable, and its first byte.
 
     Attributes:
-        is_of_records: Its first axis has no fixed length: its records lie ``stride`` bytes apart.
+        is_of_records: Its first axis has no fixed length, and its records are ``stride`` bytes
+        apart.
     """
 
     name: str
@@ -41,7 +42,6 @@ class Variable:
     stride: int
 
     def letters(self, path: Path) -> Array:
-        """The data of a variable of letters."""
         import numpy as np
 
         records = self.shape[0] if self.is_of_records else 1
@@ -58,7 +58,7 @@ class Variable:
 
 
 def header(path: Path) -> tuple[dict[str, Any], list[Variable]]:
-    """The attributes of a file, and its variables; none if its number of records is not known."""
+    """The attributes and variables of a file; no variables if the number of records is unknown."""
     with path.open("rb") as file:
         version = file.read(4)[3]
         reader = _Reader(file, wide=version == 5)
@@ -82,7 +82,7 @@ def header(path: Path) -> tuple[dict[str, Any], list[Variable]]:
     for (_, lengths, _, kind, _), grows in zip(found, of_records, strict=True):
         if grows:
             sizes.append(_bytes(kind) * math.prod(length for _, length in lengths[1:]))
-    # A single variable of records is not filled up to words.
+    # A single record variable is not padded to words.
     stride = sizes[0] if len(sizes) == 1 else sum(-(-size // 4) * 4 for size in sizes)
     return of_file, [
         Variable(
@@ -112,7 +112,7 @@ class _Reader:
 
     @property
     def unknown(self) -> int:
-        """The number of records of a file that was still being written."""
+        """The number of records of an unfinished file."""
         return (1 << (64 if self.wide else 32)) - 1
 
     def integer(self, size: int) -> int:
@@ -122,7 +122,6 @@ class _Reader:
         return int.from_bytes(data, "big")
 
     def number(self) -> int:
-        """A count or a length."""
         return self.integer(8 if self.wide else 4)
 
     def counted(self) -> int:
@@ -132,7 +131,7 @@ class _Reader:
         return found
 
     def items(self) -> int:
-        """Of a list: its tag comes first."""
+        """The number of items of a list, after its tag."""
         self.integer(4)
         return self.counted()
 

@@ -1,11 +1,11 @@
 """Clouds of OpenFOAM: the time folders of a case, also decomposed and collated.
 
-No library reads clouds, so they are read here: a positions file and one file a field, in text
-or binary, as the header of each says, also compressed with gzip.
+No library reads clouds: a positions file and one file per field, in text or binary by the header,
+perhaps compressed with gzip.
 
 A position is three numbers (OpenFOAM.com), or four barycentric coordinates within a tetrahedron of
-the mesh (OpenFOAM.org, and the file `coordinates` of both). A field that only some of the times
-have is null in the others.
+the mesh (OpenFOAM.org, and the file `coordinates` of both). A field that some times lack is null
+there.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ COORDINATES = "coordinates"
 HEADER = re.compile(rb"FoamFile\s*\{(.*?)\}", re.DOTALL)
 ENTRY = re.compile(rb'(\w+)\s+("[^"]*"|[^;]*);')
 ARCH = re.compile(r"LSB;label=(32|64);scalar=(32|64)")
-# Returns the length of a list, after comments and line ends.
+# The length of a list, after comments and line ends.
 LENGTH = re.compile(rb"\s*(\d+)\s*([({])")
 COMMENTS = re.compile(rb"(?:\s+|//[^\n]*\n|/\*.*?\*/)+", re.DOTALL)
 SUBDOMAINS = re.compile(rb"^\s*numberOfSubdomains\s+(\d+)\s*;", re.MULTILINE)
@@ -66,7 +66,7 @@ def look(path: Path, options: Options) -> Source:
     if not found:
         raise ValueError(f"{path}: no time folder has a cloud")
     clouds = sorted({folder.name for _, folders in found for folder in folders})
-    # A first folder with parcels is read before a table is created.
+    # Read a first folder with parcels before a table is created.
     columns = (_read(folder, len(clouds) > 1) for _, folders in found for folder in folders)
     first = next((table for table in columns if table is not None and table.num_rows), None)
     if first is None:
@@ -102,7 +102,7 @@ def look(path: Path, options: Options) -> Source:
 
 
 def _others(case: Path, found: list[tuple[str, list[Path]]]) -> dict[str, str]:
-    """The parts of the time folders that are not in the table, and why."""
+    """The parts of the time folders that are not in the table, with reasons."""
     left_out: dict[str, str] = {}
     for time, folders in found:
         for folder in sorted({cloud.parent.parent for cloud in folders}):
@@ -128,7 +128,7 @@ def _others(case: Path, found: list[tuple[str, list[Path]]]) -> dict[str, str]:
 
 
 def _missing_ranks(case: Path, found: list[tuple[str, list[Path]]]) -> dict[str, str]:
-    """Ranks of a decomposed case that are not there, or lack a time that others have."""
+    """Missing ranks of a decomposed case, and ranks that lack a time of others."""
     numbers = {
         int(d.name[9:]) for d in case.glob("processor*") if d.is_dir() and d.name[9:].isdigit()
     }
@@ -174,7 +174,6 @@ def _is_time(name: str) -> bool:
 
 
 def _find(file: Path) -> Path | None:
-    """The file, or the same one compressed."""
     packed = file.with_name(file.name + ".gz")
     return next((f for f in (file, packed) if f.is_file()), None)
 
@@ -184,7 +183,6 @@ def _positions(cloud: Path) -> Path | None:
 
 
 def _fields(cloud: Path) -> Iterator[tuple[str, Path]]:
-    """The names of a cloud's fields, and their files."""
     for file in sorted(cloud.iterdir()):
         name = file.name.removesuffix(".gz")
         if name not in (POSITIONS, COORDINATES) and file.is_file():
@@ -192,7 +190,6 @@ def _fields(cloud: Path) -> Iterator[tuple[str, Path]]:
 
 
 def _bytes(file: Path, most: int = -1) -> bytes:
-    """At most so many bytes of a file."""
     try:
         with gzip.open(file) if file.suffix == ".gz" else file.open("rb") as opened:
             return opened.read(most)
@@ -201,7 +198,7 @@ def _bytes(file: Path, most: int = -1) -> bytes:
 
 
 def _kinds(cloud: Path) -> dict[str, pa.DataType]:
-    """The columns of a cloud's fields, by the headers of its files."""
+    """The columns of a cloud's fields, from the headers of its files."""
     import numpy as np
     import pyarrow as pa
 
@@ -216,7 +213,6 @@ def _kinds(cloud: Path) -> dict[str, pa.DataType]:
 
 
 def _head_block(file: Path) -> Block:
-    """The header of a field's file, without data."""
     head = _bytes(file, 16384)
     headers = [_entries(file, head)]
     if headers[0].get("class") == "decomposedBlockData":
@@ -379,12 +375,12 @@ def _cartesian(cloud: Path, rank: int, parcels: Any) -> Any:
     """Positions of parcels in metres, of shape (parcels, 3).
 
     Args:
-        cloud: The cloud's folder, below the folder of its time.
-        rank: Of a collated case, whose part of the files it is.
-        parcels: As of `_parcels`.
+        cloud: The cloud's folder, in the folder of its time.
+        rank: The rank of a collated case.
+        parcels: From `_parcels`.
 
     Raises:
-        ValueError: The mesh is missing or does not have a parcel's cell.
+        ValueError: The mesh or a parcel's cell is missing.
     """
     import numpy as np
 
@@ -400,7 +396,6 @@ def _cartesian(cloud: Path, rank: int, parcels: Any) -> Any:
 
 
 def _mesh(files: dict[str, Path], rank: int) -> Mesh:
-    """The mesh of a rank."""
     import numpy as np
 
     def block(name: str) -> Block:
@@ -413,7 +408,7 @@ def _mesh(files: dict[str, Path], rank: int) -> Mesh:
     points = _of_width(files["points"], block("points"), 3)
     faces = block("faces")
     if faces.binary:
-        # A compact list: where each face begins, then the corners of all.
+        # A compact list: where each face starts, then the corners of all.
         count, begin, _ = _list(files["faces"], faces)
         end = begin + count * np.dtype(faces.label).itemsize
         starts = np.frombuffer(faces.raw, faces.label, count, begin).astype(np.int64)
@@ -430,12 +425,11 @@ def _is_label(block: Block) -> bool:
 
 
 def _width(block: Block) -> int | None:
-    """The components of a field's values; None if they are no numbers."""
     return COMPONENTS.get(re.sub("(CompactIO)?Field$", "", block.kind))
 
 
 def _values(file: Path, block: Block) -> Any:
-    """The values of a field, of shape (parcels, components); None: of a kind that is no number."""
+    """The values of a field, of shape (parcels, components); None if they are not numbers."""
     width = _width(block)
     return None if width is None else _of_width(file, block, width, _is_label(block))
 

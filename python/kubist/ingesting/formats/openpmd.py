@@ -1,4 +1,4 @@
-"""openPMD series, in HDF5, ADIOS2 or JSON: through openpmd-api."""
+"""openPMD series in HDF5, ADIOS2 or JSON, through openpmd-api."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from .hdf5 import MAGIC, holds
 if TYPE_CHECKING:
     import pyarrow as pa
 
-# Powers of length, mass, time, current, temperature, amount, intensity.
+# Length, mass, time, current, temperature, amount, intensity.
 BASE = ("m", "kg", "s", "A", "K", "mol", "cd")
 AXES = ("x", "y", "z")
 OF_TIME = frozenset(("time", "timeUnitSI", "dt", "closed"))
@@ -20,7 +20,7 @@ STRUCTURE = frozenset((
     "basePath", "iterationEncoding", "iterationFormat", "meshesPath", "particlesPath",
     "unitDimension", "unitSI", "value", "shape",
 ))  # fmt: skip
-"""Attributes that say how data are stored, and nothing else."""
+"""Attributes that only describe the storage."""
 
 
 def look(path: Path, options: Options) -> Source:
@@ -87,13 +87,13 @@ def look(path: Path, options: Options) -> Source:
 
 
 def _said(item: Any) -> dict[str, Any]:
-    """The attributes that say more than how data are stored."""
+    """The attributes about other things than storage."""
     names = (name for name in item.attributes if name not in STRUCTURE)
     return {name: item.get_attribute(name) for name in names}
 
 
 def _values_of_step(iteration: Any, left_out: dict[str, str]) -> dict[str, Any]:
-    """Attributes of an iteration that are one value: each row of the step has it."""
+    """Attributes of an iteration with a single value, which become columns."""
     found = {}
     for name in iteration.attributes:
         value = iteration.get_attribute(name)
@@ -127,10 +127,10 @@ def _rows(particles: Any) -> int:
 def _columns(
     particles: Any, species: str, left_out: dict[str, str]
 ) -> Iterator[tuple[str, pa.Field, tuple[str, str]]]:
-    """Each column with the record and component that it comes from.
+    """Each column with its record and component.
 
-    Positions are whole ones, in metres: the offset is added. All else is as it is stored; its
-    unit says what it has to be multiplied by to be in SI.
+    Positions include the offset and are in metres. Other columns have stored values; their unit
+    includes the factor to SI.
     """
     import pyarrow as pa
 

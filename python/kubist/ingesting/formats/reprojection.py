@@ -22,12 +22,12 @@ WKT_RECORD = 2112
 
 @dataclass(frozen=True)
 class Reprojection:
-    """The way of the positions of a file into another system.
+    """The transformation of a file's positions into another system.
 
     Attributes:
         scales, offsets: The steps of the new x and y, as LAS stores them.
         low, high: Bounds of the new positions.
-        notes: Remarks for the user.
+        notes: Notes for the user.
     """
 
     path: Path
@@ -43,7 +43,7 @@ class Reprojection:
         """Points from row ``first`` on, with x and y in the other system.
 
         Raises:
-            InvalidInput: A position has no place in it.
+            InvalidInput: The system has no such position.
         """
         import numpy as np
         import pyarrow as pa
@@ -70,16 +70,16 @@ def into(
     low: Sequence[float],
     high: Sequence[float],
 ) -> Reprojection | None:
-    """How a file gets into a system; None if it is in it. Its header says the new one then.
+    """The transformation of a file into a system, or None if it is in it. Changes its header.
 
-    Heights stay: another height system is refused.
+    Heights stay, so another height system is refused.
 
     Args:
-        about: The header of the file, which is changed.
+        about: The header of the file, which gets the new system.
         low, high: Bounds of its positions.
 
     Raises:
-        InvalidInput: A system is not known, or the file does not say its own.
+        InvalidInput: A system is unknown, or the file states none.
     """
     pyproj = need("pyproj", "the read option crs")
     try:
@@ -119,7 +119,7 @@ def into(
         "crs_records": [
             {"record_id": WKT_RECORD, "bytes": base64.b64encode(wkt.encode() + b"\0").decode()}
         ],
-        # Earlier versions have no record of WKT.
+        # Earlier versions have no WKT record.
         "version": max(about["version"], "1.4"),
     }
     notes = [f"positions are transformed into {target.name}"]
@@ -138,7 +138,7 @@ def into(
 
 
 def _parts(system: Any) -> tuple[Any, Any]:
-    """The system of x and y, and that of heights; None if there is none."""
+    """The system of x and y, and that of heights or None."""
     if not system.is_compound:
         return system, None
     plane, height = system.sub_crs_list

@@ -1,4 +1,4 @@
-"""Trajectories of molecular dynamics: all that MDAnalysis reads."""
+"""Trajectories of molecular dynamics, in all formats of MDAnalysis."""
 
 from __future__ import annotations
 
@@ -62,7 +62,7 @@ def look(path: Path, options: Options) -> Source:
     make = partial(FrameBatch, atoms, has, sparse=bool(sparse), constants=constants)
 
     def steps(committed: Callable[[str], int | None]) -> Iterator[Step]:
-        """The next frames, as many as suit a commit."""
+        """Yields steps of so many frames that they suit a commit."""
         at_once, start = max(1, append.ROWS_A_COMMIT // atoms), 0
         while start < frames:
             rows = committed(str(start))
@@ -112,7 +112,7 @@ def _vectors(path: Path, whole: gromacs.Frames, first: Any) -> tuple[list[str], 
 
 
 def _dcd_notes(path: Path, frames: int) -> list[str]:
-    """The number of frames in the header, if it differs from that in the file."""
+    """A note if the number of frames in the header differs from the file."""
     with path.open("rb") as file:
         head = file.read(12)
     order: Literal["little", "big"] = "little" if head[:4] == b"T\0\0\0" else "big"
@@ -128,7 +128,7 @@ def _universe(path: Path, topology_file: Path | None) -> Any:
     import MDAnalysis as mda
 
     with warnings.catch_warnings():
-        # Notes only missing parts; the others are shown before the ingest.
+        # Warnings only report missing parts, and the ingest reports the others before.
         warnings.simplefilter("ignore")
         files = [str(path)] if topology_file is None else [str(topology_file), str(path)]
         try:

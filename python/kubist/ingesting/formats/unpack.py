@@ -1,8 +1,8 @@
-"""Points of LAZ, decompressed for `laz`: a process that imports nothing else of the package.
+"""Decompresses points of LAZ for `laz`, in a process that imports nothing else of the package.
 
-Damaged bytes make lazrs take absurd amounts of memory, or read where nothing is: that ends this
-process alone. It is asked by a line of JSON. Each answer is a line of JSON, and as many bytes as
-that says. Before lazrs is given a part of the file, the answer says which.
+Damaged bytes make lazrs use huge amounts of memory, or read outside of its memory, which then ends
+only this process. A request is a line of JSON. Each response is a line of JSON, followed by the
+number of bytes in that line. A response announces each part of the file before lazrs reads it.
 """
 
 from __future__ import annotations
@@ -16,21 +16,21 @@ from collections.abc import Iterable, Iterator
 from typing import Any, BinaryIO
 
 MEMORY = 1 << 30
-"""Bytes that it may take beside those of the points that are decompressed together."""
+"""Bytes that it may use in addition to the points that are decompressed together."""
 SECONDS, POINTS_A_SECOND = 60, 20_000
-"""Of a processor: a twentieth of the points that one decompresses, and time to begin with."""
+"""CPU time: some to start with, and a twentieth of the usual speed."""
 
 
 def together(
     chunks: Iterable[tuple[int, int]], at: int, points: int, most: int, alone: bool
 ) -> Iterator[tuple[int, int, int]]:
-    """Parts of at most ``most`` points: how many, and the bytes of the chunks that they lie in.
+    """Parts of at most ``most`` points: their number, and the bytes of their chunks.
 
     Args:
-        chunks: How many points and bytes each has.
-        at: Where the first one begins.
-        points: How many there are in all.
-        alone: Each part lies in one chunk.
+        chunks: The number of points and bytes of each.
+        at: The first byte.
+        points: The total number of points.
+        alone: Each part is in one chunk.
     """
     count, begin, end = 0, at, at
     for of_chunk, size in chunks:
@@ -51,19 +51,19 @@ def together(
 
 
 def limit(memory: int) -> None:
-    """What is more is refused, and not filled with zeros first."""
+    """Limits the memory; larger requests fail instead of filling it with zeros."""
     resource.setrlimit(resource.RLIMIT_DATA, (memory, resource.RLIM_INFINITY))
 
 
 def table(file: BinaryIO, about: bytes) -> list[tuple[int, int]]:
-    """How many points and bytes each chunk has; the file stands at the first one then."""
+    """The number of points and bytes of each chunk; leaves the file at the first one."""
     import lazrs
 
     begin, size = file.tell(), os.fstat(file.fileno()).st_size
     limit(MEMORY + size)
     at = int.from_bytes(file.read(8), "little", signed=True)
     if at == -1:
-        # Who wrote it could not go back: it stands at the end of the file.
+        # A writer that could not seek stored it at the end of the file.
         file.seek(-8, os.SEEK_END)
         at = int.from_bytes(file.read(8), "little", signed=True)
     if not begin < at <= size - 8:
@@ -124,10 +124,10 @@ def main(questions: BinaryIO, out: BinaryIO) -> None:
             out.write(data)
             out.flush()
     except BrokenPipeError:
-        # Nobody wants the rest.
+        # The reader of the points has closed the pipe.
         os._exit(0)
     except BaseException as error:
-        # A panic of Rust is no Exception.
+        # A Rust panic is no Exception.
         said = " ".join(str(error).split()) or type(error).__name__
         out.write(json.dumps({"error": said, "bytes": 0}).encode() + b"\n")
         out.flush()

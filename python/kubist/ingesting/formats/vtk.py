@@ -1,4 +1,4 @@
-"""VTK, VTU, VTP: the points of a data set and the values at each, through VTK and PyVista."""
+"""VTK, VTU, VTP: the points of a data set with their values, through VTK and PyVista."""
 
 from __future__ import annotations
 
@@ -22,10 +22,10 @@ READERS = {
     ".pvtu": "vtkXMLPUnstructuredGridReader",
     ".pvtp": "vtkXMLPPolyDataReader",
 }
-"""Classes of VTK by the ending of a file's name."""
+"""VTK classes by file suffix."""
 ENDINGS = tuple(READERS)
 KINDS = ("Scalars", "Vectors", "Normals", "Tensors", "TCoords", "ColorScalars", "Fields")
-"""Kinds of arrays of the legacy format. Its reader takes one of each kind by default."""
+"""Kinds of arrays of the legacy format, whose reader takes one of each kind by default."""
 TIMES = ("TimeValue", "TIME", "time")
 IDENTITIES = ("id", "ID", "ids", "ParticleId", "particle_id", "GlobalIds", "vtkOriginalPointIds")
 VECTOR = ("x", "y", "z")
@@ -70,7 +70,7 @@ def look(path: Path, options: Options) -> Source:
 def _read(path: Path) -> Any:
     """Returns the data set of a file.
 
-    VTK only logs errors: a file that is not finished, or a missing piece of a `.pvtu`.
+    VTK only logs errors, such as an unfinished file or a missing piece of a `.pvtu`.
 
     Raises:
         InvalidInput: VTK logged an error.
@@ -94,7 +94,7 @@ def _read(path: Path) -> Any:
     finally:
         vtk.vtkOutputWindow.SetInstance(before)
         vtk.vtkLogger.SetStderrVerbosity(verbosity)
-    # The line behind `ERROR: In ...` has the message.
+    # The line after `ERROR: In ...` has the message.
     at = next((i for i, line in enumerate(said) if line.startswith("ERROR")), None)
     if at is not None:
         raise InvalidInput(f"{path}: {said[min(at + 1, len(said) - 1)].partition('): ')[2]}")
@@ -111,7 +111,7 @@ def _time(mesh: Any) -> float | None:
 
 
 def _values_of_step(mesh: Any, left_out: dict[str, str]) -> dict[str, Any]:
-    """Field data of one value: every row has it."""
+    """Field data with a single value, which becomes a column."""
     found = {}
     for name in mesh.field_data:
         values = mesh.field_data[name]
@@ -128,7 +128,7 @@ def _leave_out_cells(mesh: Any, left_out: dict[str, str]) -> None:
     why = "rows are the points"
     if mesh.IsA("vtkUnstructuredGrid") or mesh.IsA("vtkPolyData"):
         kinds = vtk.vtkCellTypes()
-        # Older versions of VTK have no other name.
+        # The name in older versions of VTK.
         getattr(mesh, "GetDistinctCellTypes", mesh.GetCellTypes)(kinds)
         if not {kinds.GetCellType(i) for i in range(kinds.GetNumberOfTypes())} <= set(POINTS):
             left_out["cells"] = why
@@ -137,7 +137,7 @@ def _leave_out_cells(mesh: Any, left_out: dict[str, str]) -> None:
 
 
 def _unit(array: Any) -> str | None:
-    """The unit of an array in VTK's own place for it."""
+    """The unit of an array, from VTK's key for it."""
     import vtk
 
     key = vtk.vtkDataArray.UNITS_LABEL()
@@ -171,5 +171,4 @@ def _columns(mesh: Any, part: slice, of_step: dict[str, Any], left_out: dict[str
 
 
 def _apart(taken: dict[str, Any], columns: dict[str, Any]) -> dict[str, Any]:
-    """The columns, with another name if a point has a value of that name already."""
     return {f"{name}_2" if name in taken else name: values for name, values in columns.items()}

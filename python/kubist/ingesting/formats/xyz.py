@@ -1,10 +1,10 @@
 """XYZ and extended XYZ: atoms frame by frame.
 
 ASE reads extended XYZ. In plain XYZ it refuses labels that are no elements (types of LAMMPS,
-beads), and ignores the numbers after the position (charges of DFTB+), so such files are read here.
+beads), and ignores the numbers after the position (charges of DFTB+), so this module reads it.
 
 Every row has the values of its frame (cell, periodicity, energy, other scalars of the comment), so
-that a sample of any size has them.
+a sample of any size has them.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from ..source import Options, Source, State, Step, arrow_table, unit
 if TYPE_CHECKING:
     import pyarrow as pa
 
-# ASE's units (ase.units): lengths in Angstrom, energies in eV. XYZ itself names none.
+# ASE's units (ase.units): lengths in Angstrom, energies in eV. XYZ itself has none.
 UNITS = {
     **dict.fromkeys(("x", "y", "z"), "Angstrom"),
     "energy": "eV",
@@ -29,12 +29,12 @@ UNITS = {
 }
 CELL = tuple(f"cell_{edge}{axis}" for edge in "abc" for axis in "xyz")
 OF_ATOMS = ("forces", "stresses", "charges", "magmoms", "energies")
-"""Results of calculators that atoms have; others are of the frame."""
+"""Results of calculators per atom; the others are per frame."""
 PERIODIC = ("pbc_a", "pbc_b", "pbc_c")
 
 
 def look(path: Path, options: Options) -> Source:
-    """Frames one behind the other; their atoms may change. Columns are those of the first."""
+    """The frames of a file, whose atoms may change. Columns are those of the first frame."""
     import pyarrow as pa
 
     left_out: dict[str, str] = {}
@@ -97,7 +97,7 @@ def _columns(atoms: Any, number: int, left_out: dict[str, str]) -> pa.Table:
         "element": pa.array(atoms.get_chemical_symbols()),
         **{name: positions[:, axis] for axis, name in enumerate("xyz")},
     }
-    # What a calculator computed: of atoms (forces, charges, magmoms), or of the frame (energy).
+    # Results of a calculator: per atom (forces, charges, magmoms), or per frame (energy).
     computed = dict(atoms.calc.results) if atoms.calc is not None else {}
     of_atoms = {n: v for n, v in computed.items() if n in OF_ATOMS and len(v) == count}
     for name, value in {**atoms.arrays, **of_atoms}.items():
@@ -121,7 +121,7 @@ def _columns(atoms: Any, number: int, left_out: dict[str, str]) -> pa.Table:
             name = "time" if name == "Time" else name
             _add(columns, name, np.full(count, values), left_out)
         elif values.size:
-            # A stress or a dipole: one column a component.
+            # A stress or a dipole: one column per component.
             flat = np.broadcast_to(values.ravel(), (count, values.size))
             _add(columns, name, flat, left_out)
     if atoms.constraints:
@@ -132,7 +132,7 @@ def _columns(atoms: Any, number: int, left_out: dict[str, str]) -> pa.Table:
 
 
 def _add(columns: dict[str, Any], name: str, values: Any, left_out: dict[str, str]) -> None:
-    """Values of atoms as columns: of vectors of three x, y, z, of others numbers from 0."""
+    """Values of atoms as columns: x, y, z for vectors of three, otherwise numbers from 0."""
     import numpy as np
     import pyarrow as pa
 
@@ -153,7 +153,7 @@ def _add(columns: dict[str, Any], name: str, values: Any, left_out: dict[str, st
 
 
 def _is_plain(path: Path) -> bool:
-    """Whether the first frame is plain XYZ of which ASE does not read all."""
+    """Whether the first frame is plain XYZ that ASE reads only in part."""
     with path.open(errors="replace") as file:
         first = file.readline().strip()
         comment = file.readline()
@@ -170,7 +170,7 @@ def _are_elements(atoms: Iterable[list[str]]) -> bool:
 
 
 def _plain(path: Path, left_out: dict[str, str]) -> Iterator[pa.Table]:
-    """Frames of `label x y z ...`: labels as text, further numbers as column_4, column_5, ...
+    """Frames of `label x y z ...`, with labels as strings and further columns column_4, column_5...
 
     The labels are `element` if those of the first frame are elements.
     """

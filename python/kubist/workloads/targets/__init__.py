@@ -1,4 +1,4 @@
-"""Systems that answer the questions of a workload: Kubist tables and servers, and others."""
+"""Systems that run the requests of a workload: Kubist tables and servers, and others."""
 
 from __future__ import annotations
 

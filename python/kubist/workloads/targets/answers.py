@@ -1,4 +1,4 @@
-"""The interface of a system that answers the questions of a workload."""
+"""The interface of a system that runs the requests of a workload."""
 
 from __future__ import annotations
 
@@ -13,13 +13,13 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class Answered:
-    """The rows of an answer and the cost, as far as the system tells them.
+    """The rows and the cost of a response, as far as the system reports them.
 
     Attributes:
         rows: Returned rows; 1 for a count and an estimate.
-        read: Rows that were decoded; None: unknown.
-        cubes: Cubes of the index that were visited.
-        bytes: Read from the store and from caches.
+        read: Decoded rows; None: unknown.
+        cubes: Visited cubes of the index.
+        bytes: Bytes read from the store and from caches.
         trips: Requests for bytes.
     """
 
@@ -31,7 +31,7 @@ class Answered:
 
 
 class Target(Protocol):
-    """A system that several threads ask at once."""
+    """A system that several threads query concurrently."""
 
     name: str
 

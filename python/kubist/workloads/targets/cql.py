@@ -1,6 +1,6 @@
 """Cassandra rows: a CQL table whose partitions are objects, with storage-attached indexes.
 
-The nodes are those of the environment variable ``CASSANDRA_HOSTS`` (default: 127.0.0.1).
+The environment variable ``CASSANDRA_HOSTS`` lists the nodes (default: 127.0.0.1).
 """
 
 from __future__ import annotations
@@ -29,19 +29,19 @@ TYPES = {
 }  # fmt: skip
 KEYSPACE = "kubist_workload"
 PARTITIONS = 256
-"""Of rows without an object."""
+"""Partitions of rows without an object."""
 BATCH = 50
 GROUP = 256
-"""Batches that are written before the next ones are made."""
+"""Batches that are written before the next ones are created."""
 TRIES = 10
-"""A busy node refuses batches, which are then written again."""
+"""Attempts to write batches that busy nodes refuse."""
 CONCURRENT = 16
 SECONDS = 60.0
-"""The longest time of a request."""
+"""The maximum time of a request."""
 
 
 class Cassandra(Loaded):
-    """Rows in a table of Cassandra; partitions are objects, or numbers if there are none."""
+    """Rows in a Cassandra table; partitions are objects, or numbers without objects."""
 
     def __init__(self, name: str, path: Path) -> None:
         need("cassandra", "a workload on Cassandra (pip install cassandra-driver)")

@@ -1,4 +1,4 @@
-"""DuckDB: rows of a Parquet file in its memory, or read from the file by each question."""
+"""DuckDB: rows of a Parquet file in its memory, or read from the file by each query."""
 
 from __future__ import annotations
 
@@ -20,8 +20,6 @@ DIALECT = Dialect("DuckDB", aggregates={"mean(": "avg(", "std(": "stddev("}, per
 
 
 class DuckDB:
-    """Rows of a Parquet file, in the memory of DuckDB or read from the file by each question."""
-
     def __init__(self, name: str, path: Path, *, in_memory: bool = True) -> None:
         self.name = name
         duckdb = need("duckdb", "a workload on Parquet")

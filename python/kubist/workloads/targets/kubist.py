@@ -15,8 +15,6 @@ if TYPE_CHECKING:
 
 
 class Kubist:
-    """A table, opened here or on a server."""
-
     def __init__(self, name: str, table: Any) -> None:
         self.name = name
         self._table = table

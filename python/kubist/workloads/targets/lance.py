@@ -1,4 +1,4 @@
-"""Lance: a dataset with a B-tree of each column of positions, times and objects."""
+"""Lance: a dataset with B-trees of columns of positions, times and objects."""
 
 from __future__ import annotations
 

@@ -34,7 +34,6 @@ class Loaded:
         self.table = f"kubist_workload_{os.getpid()}_{id(self):x}"
 
     def sample(self, rows: int) -> pa.Table:
-        """Random rows of the file."""
         import numpy as np
 
         count = self.rows.num_rows

@@ -1,7 +1,7 @@
 """PostGIS: a table with a spatial index of the positions, and B-trees of times and objects.
 
-The database is the one of the environment variables of PostgreSQL (``PGHOST``, ``PGDATABASE``,
-``PGUSER``, ``PGPASSWORD``).
+PostgreSQL's environment variables (``PGHOST``, ``PGDATABASE``, ``PGUSER``, ``PGPASSWORD``) define
+the database.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ TYPES = {
     "date32": "date",
 }  # fmt: skip
 ALL = 1e30
-"""An end of the box along an axis that a question does not limit."""
+"""A bound of the box along an axis that a query does not limit."""
 
 
 class PostGIS(Loaded):
@@ -56,7 +56,7 @@ class PostGIS(Loaded):
         listed = [f"{quoted(c)} {kind}" for c, kind in self.types(TYPES, "text").items()]
         if self.positions:
             point = ", ".join(f"{quoted(name)}::float8" for name in self.positions)
-            # Not a name of a column: those are the file's.
+            # No column of the file has this name.
             listed.append(
                 f"kubist_point geometry GENERATED ALWAYS AS (ST_MakePoint({point})) STORED"
             )
@@ -69,7 +69,7 @@ class PostGIS(Loaded):
         run(f"VACUUM ANALYZE {self.table}")
 
     def _cursor(self) -> Any:
-        """The cursor of this thread, each on a connection of its own."""
+        """The cursor of this thread, on a separate connection."""
         if not hasattr(self._own, "cursor"):
             connection = self._driver.connect(autocommit=True)
             self._connections.append(connection)
@@ -83,7 +83,7 @@ class PostGIS(Loaded):
             ends = [box.get(name, (-ALL, ALL)) for name in self.positions]
             low, high = (", ".join(repr(float(end[at])) for end in ends) for at in (0, 1))
             line = f"ST_MakeLine(ST_MakePoint({low}), ST_MakePoint({high}))"
-            # The operator compares bounding boxes: the box of the line is the question's.
+            # The operator compares bounding boxes, and the box of the line is the query's.
             near = [f"kubist_point &&& {line}"]
         cursor = self._cursor().execute(self._dialect.sql(question, near))
         rows = len(cursor.fetchall())

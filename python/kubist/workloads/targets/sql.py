@@ -1,4 +1,4 @@
-"""Questions as SQL: what the dialects of the systems have in common."""
+"""Requests as SQL: the common part of the systems' dialects."""
 
 from __future__ import annotations
 
@@ -19,11 +19,11 @@ class Dialect:
     Attributes:
         system: Its name, for messages.
         table: The table with the rows.
-        columns: All columns of the result of a query that names none.
+        columns: All columns, for a query without columns.
         aggregates: Names of aggregates that differ, each with its parenthesis.
-        has_between: Whether it knows BETWEEN.
+        has_between: Whether it has BETWEEN.
         lacks: Parameters that have no counterpart.
-        quote: Around a column's name.
+        quote: The quote of a column's name.
         percent: The word after a percentage of rows.
         end: The end of each statement.
     """
@@ -39,12 +39,12 @@ class Dialect:
     end: str = ""
 
     def sql(self, question: Question, more: Sequence[str] = ()) -> str:
-        """The question as a statement. ``more`` are conditions for an index.
+        """The request as a statement. ``more`` are conditions for an index.
 
         Raises
         ------
         InvalidInput
-            The question has a parameter that has no SQL.
+            A parameter has no SQL.
         """
         asked = dict(question.asked)
         self.check(question, self.lacks)
@@ -73,7 +73,6 @@ class Dialect:
         return text + self.end
 
     def check(self, question: Question, lacks: Sequence[str]) -> None:
-        """Refuses a question with one of the parameters that the system lacks."""
         missing = [name for name in lacks if name in question.asked]
         if missing:
             raise InvalidInput(
@@ -81,7 +80,6 @@ class Dialect:
             )
 
     def conditions(self, question: Question) -> list[str]:
-        """The box and the condition."""
         box, where = question.asked.get("box", {}), question.asked.get("where")
         found = [self._within(quoted(name, self.quote), *ends) for name, ends in box.items()]
         if where is not None:
@@ -107,7 +105,6 @@ def _listed(text: str | Sequence[str]) -> Sequence[str]:
 
 
 def quoted(name: str, quote: str = '"') -> str:
-    """A column as an identifier."""
     return quote + name.replace(quote, 2 * quote) + quote
 
 

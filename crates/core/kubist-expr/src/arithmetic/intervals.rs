@@ -10,7 +10,7 @@ use crate::moment::{DAY, Moment};
 use crate::number::Number;
 use crate::value::Literal;
 
-/// The operands are a time, a number, and the name of a unit.
+/// The operands: a time, a number, and a unit's name.
 pub(super) fn added(operands: Vec<Meaning>) -> Result<Meaning, ExprError> {
     let Ok([time, Meaning::Literal(Literal::Number(Number::Finite(count))), Meaning::Literal(Literal::Text(unit))]) =
         <[Meaning; 3]>::try_from(operands)

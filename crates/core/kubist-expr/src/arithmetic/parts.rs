@@ -1,4 +1,4 @@
-//! `extract`, `date_part` and the functions of one part: `year(t)`, `hour(t)`, `weekday(t)`.
+//! `extract`, `date_part` and the functions of one part, such as `year(t)`.
 
 use crate::bound::{Compute, Function, Kind, Operand, Part, Step};
 use crate::domain::Family;
@@ -7,7 +7,6 @@ use crate::meaning::{Meaning, computed, describe, family};
 use crate::moment::SECOND;
 use crate::value::Literal;
 
-/// The parts, and the names that DuckDB has for them.
 const PARTS: [(&str, Part); 22] = [
     ("century", Part::Century),
     ("decade", Part::Decade),
@@ -37,7 +36,6 @@ pub(super) fn part(name: &str) -> Option<Part> {
     PARTS.iter().find(|(known, _)| *known == name).map(|(_, part)| *part)
 }
 
-/// `date_part('hour', t)`
 pub(super) fn named(operands: Vec<Meaning>) -> Result<Meaning, ExprError> {
     let Ok([Meaning::Literal(Literal::Text(name)), time]) = <[Meaning; 2]>::try_from(operands) else {
         return Err(ExprError::type_mistake("`date_part` takes a part and a time, as in date_part('hour', t)"));
@@ -71,7 +69,6 @@ pub(super) fn epoch(operands: Vec<Meaning>) -> Result<Meaning, ExprError> {
     };
     let Some((operand, unit)) = operand("epoch", time, true)? else { return Ok(Meaning::Literal(Literal::Null)) };
     let count = Compute { stored: None, ..computed(operand) };
-    // Units are powers of ten of a second, or a day.
     let (function, by) = match unit <= SECOND {
         true => (Function::Divide, SECOND / unit),
         false => (Function::Multiply, unit / SECOND),

@@ -1,4 +1,4 @@
-//! `date_trunc`: rounds dates and times down to the beginning of their hour, day, month and other periods.
+//! `date_trunc`: rounds dates and times down to the beginning of a period.
 
 use crate::bound::{Compute, Function, Kind, Operand, Period, Step};
 use crate::domain::Family;
@@ -22,7 +22,6 @@ const LENGTHS: [(&str, i128); 7] = [
 /// Weeks begin on Monday; 1970-01-01 was a Thursday.
 const FIRST_MONDAY: i128 = 4 * DAY;
 
-/// Calendar periods, in months.
 const MONTHS: [(&str, i128); 5] = [("month", 1), ("quarter", 3), ("year", 12), ("decade", 120), ("century", 1_200)];
 
 pub(super) fn truncated(mut operands: Vec<Meaning>) -> Result<Meaning, ExprError> {
@@ -72,11 +71,10 @@ fn period(name: &str, unit: i128) -> Option<Period> {
     }
     let (name, length) = LENGTHS.iter().find(is_it)?;
     let offset = if *name == "week" { FIRST_MONDAY / unit } else { 0 };
-    // A period finer than the column's unit changes nothing.
     Some(Period::Units { length: (length / unit).max(1), offset })
 }
 
-/// The months and the nanoseconds of a unit of intervals.
+/// Months and nanoseconds of a unit of intervals.
 pub(super) fn lengths_of(name: &str) -> Option<(i128, i128)> {
     let is_it = |known: &&(&str, i128)| known.0 == name || name.strip_suffix('s') == Some(known.0);
     let months = MONTHS.iter().find(is_it).map(|(_, months)| (*months, 0));

@@ -10,7 +10,6 @@ use crate::value::Literal;
 use kubist_geometry::{Moc, Polygon, Shape, SkyPolygon, healpix as cells};
 use std::sync::Arc;
 
-/// `healpix(longitude, latitude, nside)`
 pub(super) fn healpix(mut operands: Vec<Meaning>, units: &Arc<Units>) -> Result<Meaning, ExprError> {
     let (Some(side), [_, _]) = (operands.pop(), operands.as_slice()) else { return Err(arity("healpix", 3, 3)) };
     let order = match &side {
@@ -27,7 +26,6 @@ pub(super) fn healpix(mut operands: Vec<Meaning>, units: &Arc<Units>) -> Result<
     arithmetic("healpix", Function::Healpix(order), operands, units)
 }
 
-/// `periodic(difference, period)`
 pub(super) fn periodic(mut operands: Vec<Meaning>, units: &Arc<Units>) -> Result<Meaning, ExprError> {
     let (Some(period), [_]) = (operands.pop(), operands.as_slice()) else { return Err(arity("periodic", 2, 2)) };
     let of_literal = match &period {
@@ -43,7 +41,6 @@ pub(super) fn periodic(mut operands: Vec<Meaning>, units: &Arc<Units>) -> Result
     arithmetic("periodic", Function::Periodic(found), operands, units)
 }
 
-/// `in_polygon(x, y, 'corners')` and the same for other shapes.
 pub(super) fn inside(name: &str, mut operands: Vec<Meaning>) -> Result<Test, ExprError> {
     let (Some(text), [_, _]) = (operands.pop(), operands.as_slice()) else { return Err(arity(name, 3, 3)) };
     let Meaning::Literal(Literal::Text(text)) = text else {

@@ -1,7 +1,5 @@
-//! `CASE`: all branches are numbers, times, conditions or texts.
-//!
-//! A comparison with a `CASE` of texts compares each of its texts instead and becomes a `CASE` of conditions,
-//! which is 1 or 0.
+//! `CASE`: all branches are numbers, times, conditions or texts. A comparison with a `CASE` of texts compares
+//! each text and becomes a `CASE` of conditions, which is 1 or 0.
 
 use super::texts::text_of;
 use super::{Names, among as among_of, as_test, compare, condition_of, meaning_of, shared};
@@ -18,7 +16,7 @@ use crate::value::Literal;
 use arrow_schema::DataType;
 use std::sync::Arc;
 
-/// Limit of the comparisons of the texts of a `CASE` with the items of a list.
+/// Limit of the comparisons between the texts of a `CASE` and a list.
 const MOST_COMPARISONS: usize = 1 << 18;
 
 pub(super) fn bind(
@@ -61,7 +59,7 @@ pub(super) fn bind(
 type Shared = Option<Arc<Compute>>;
 
 pub(super) enum Picks {
-    /// The value of the first test that is true; the last value has no test.
+    /// The last value has no test.
     Case {
         known: Shared,
         tests: Vec<Test>,
@@ -78,18 +76,15 @@ impl Picks {
     }
 }
 
-/// The common kind of all branches.
 #[derive(Clone, PartialEq)]
 enum Kind {
     Null,
     Number,
     Condition,
     Text,
-    /// A text literal, which may still become a time.
     Written,
     /// Dates and times of the same type.
     Time(DataType),
-    /// A time literal without a type.
     AnyTime,
 }
 
@@ -170,7 +165,6 @@ fn mixed(name: &str, one: &Meaning, other: &Meaning) -> ExprError {
     ))
 }
 
-/// Joins the branches to one number.
 fn case(picks: Picks, kind: bound::Kind, mut values: Vec<Option<Compute>>) -> Compute {
     let (known, tests) = match picks {
         Picks::Case { known, tests } => (known, tests),
@@ -192,7 +186,6 @@ fn numbers(picks: Picks, values: Vec<Meaning>) -> Result<Compute, ExprError> {
     Ok(case(picks, kind, values.into_iter().map(|value| step(value, kind)).collect()))
 }
 
-/// 1 where the branch is true, 0 where it is false.
 fn conditions(picks: Picks, answers: Vec<Test>) -> Result<Test, ExprError> {
     let truth = |answer: Test| match answer {
         Test::Constant(None) => None,
@@ -256,7 +249,6 @@ impl From<Text> for Meaning {
     }
 }
 
-/// The result of a test for each text.
 fn judged(choice: Choice, judge: &mut dyn FnMut(Meaning) -> Result<Test, ExprError>) -> Result<Test, ExprError> {
     let Choice { known, whens, otherwise } = choice;
     let (mut tests, mut answers) = (Vec::with_capacity(whens.len()), Vec::with_capacity(whens.len() + 1));

@@ -44,8 +44,7 @@ fn refused(what: &str, to: &DataType) -> ExprError {
     ExprError::type_mistake(format!("{what} cannot be cast to {to}"))
 }
 
-/// A decimal column as integers with all digits. `None` for other columns and types, and for decimals beyond
-/// 128 bits.
+/// A decimal column as integers with all digits. `None` for other columns and types, and beyond 128 bits.
 fn decimals(operand: &Operand, to: &DataType) -> Option<Compute> {
     let column = operand.column()?;
     let scale = match column.data_type {
@@ -88,7 +87,6 @@ fn operand(operand: Operand, to: DataType) -> Result<Meaning, ExprError> {
             Family::Bool | Family::Int { .. } | Family::Decimal { .. } | Family::Float(_),
             Family::Int { first, last },
         ) => Cast::Whole { first, last },
-        // A time becomes a number in its column's unit.
         (Family::Instant { .. } | Family::TimeOfDay { .. } | Family::Duration { .. }, Family::Int { first, last }) => {
             Cast::Whole { first, last }
         }
@@ -103,14 +101,12 @@ fn operand(operand: Operand, to: DataType) -> Result<Meaning, ExprError> {
         _ => Kind::Int,
     };
     let stored = (kind == Kind::Int && to != HUGE).then_some(to);
-    // A number keeps its unit.
     let unit = operand.unit().filter(|_| !matches!(into, Family::Instant { .. })).cloned();
     let step = Step::Cast(Box::new(computed(operand)), cast);
     Ok(Operand::Compute(Compute { kind, stored, unit, step }).into())
 }
 
 fn number_literal(number: Number, to: DataType) -> Result<Meaning, ExprError> {
-    // An integer that is cast to an integer keeps all digits.
     let whole = match &number {
         Number::Finite(decimal) => decimal.as_integer(),
         _ => None,

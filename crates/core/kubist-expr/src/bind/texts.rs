@@ -124,7 +124,6 @@ fn substring(name: &str, start: &Meaning, length: Option<&Meaning>) -> Result<Te
     Ok(TextFunction::Substring { start, length })
 }
 
-/// An operand that must be a text.
 pub(super) fn text(name: &str, of: Meaning) -> Result<Text, ExprError> {
     match of {
         Meaning::Literal(Literal::Null) => Ok(Text::Null),

@@ -1,8 +1,7 @@
 //! Computation over whole columns.
 //!
-//! A step computes in one kind of number and converts its inputs first. Nulls propagate through every step,
-//! and division or remainder by zero gives null. An integer beyond 128 bits is an error, because a wrong or
-//! missing result must not pass unnoticed.
+//! Nulls propagate, and division or remainder by zero gives null. An integer beyond 128 bits is an error, so
+//! that no wrong or missing result passes unnoticed.
 
 mod buckets;
 mod calendar;

@@ -5,11 +5,11 @@ use crate::cell::Cell;
 use arrow_buffer::{BooleanBuffer, i256};
 use std::cmp::Ordering;
 
-/// Lists of at most this length are compared value by value.
+/// Shorter lists are compared value by value.
 const FEW: usize = 8;
-/// Bits of the hash filter for each point: about one of 64 values outside the list passes.
+/// Bits of the hash filter per point: about one of 64 values outside the list passes.
 const SIEVE_BITS: usize = 64;
-/// Limit of the filter, so that it stays in the processor's cache.
+/// So that the filter stays in the processor's cache.
 const MOST_SIEVE_BITS: usize = 1 << 17;
 
 pub(super) enum Listed<T> {
@@ -58,7 +58,7 @@ impl<T: Cell> Listed<T> {
         Listed::Far { points, bits }
     }
 
-    /// The values that are in the list (`answer`) or are not. NaN is in neither.
+    /// NaN is in neither result.
     pub(super) fn rows(&self, values: &[T], answer: bool) -> BooleanBuffer {
         match self {
             Listed::Few(points) => told(values, answer, |value| points.contains(&value)),

@@ -7,7 +7,6 @@ use crate::rows::Rows;
 use arrow_buffer::{BooleanBuffer, BooleanBufferBuilder};
 use kubist_geometry::Shape;
 
-/// Points between two checks for cancellation.
 const POINTS_AT_ONCE: usize = 1024;
 
 pub(super) fn inside<const N: usize>(

@@ -12,7 +12,6 @@ use arrow_array::{Array, ArrayRef};
 use arrow_schema::DataType;
 use std::sync::Arc;
 
-/// One text for each row.
 pub(crate) fn array(text: &Text, rows: &Rows<'_>) -> Result<ArrayRef, ExprError> {
     match text {
         Text::Column(column) => rows.array(column),
@@ -25,7 +24,7 @@ pub(crate) fn array(text: &Text, rows: &Rows<'_>) -> Result<ArrayRef, ExprError>
     }
 }
 
-/// The texts as an array. Many rows often have few distinct texts, so each text is stored once.
+/// Many rows often have few distinct texts, so each text is stored once.
 fn built(texts: impl Iterator<Item = Option<impl AsRef<str>>>) -> ArrayRef {
     let mut built = StringViewBuilder::new().with_deduplicate_strings();
     texts.for_each(|text| built.append_option(text));
@@ -51,7 +50,6 @@ pub(crate) fn called(call: &TextCall, rows: &Rows<'_>) -> Result<ArrayRef, ExprE
     })
 }
 
-/// A function from a row to its text; `None` for null.
 pub(super) type Strings<'a> = Box<dyn Fn(usize) -> Option<&'a str> + 'a>;
 
 pub(super) fn strings(array: &dyn Array) -> Result<Strings<'_>, ExprError> {
@@ -82,7 +80,7 @@ fn single(mut mapped: impl Iterator<Item = char>, char: char) -> char {
 }
 
 fn upper(char: char) -> char {
-    // The upper case of this letter has a mapping of its own in Unicode, which only goes down.
+    // Unicode maps ẞ down to ß, but ß up to SS.
     if char == 'ß' { 'ẞ' } else { single(char.to_uppercase(), char) }
 }
 
@@ -90,8 +88,7 @@ fn lower(char: char) -> char {
     if char == 'İ' { 'i' } else { single(char.to_lowercase(), char) }
 }
 
-/// The characters from the position `start` on, which counts from 1, or from the end if negative. Positions
-/// before the text count as part of the length.
+/// `start` counts from 1, or from the end if negative. Positions before the text count as part of the length.
 fn substring(text: &str, start: i64, length: Option<i64>) -> &str {
     let size = text.chars().count() as i64;
     let from = match start {
@@ -105,7 +102,6 @@ fn substring(text: &str, start: i64, length: Option<i64>) -> &str {
     &text[at(from)..at(upto)]
 }
 
-/// Calls `put` with every row's text, in no order.
 fn chosen(choice: &Choice, rows: &Rows<'_>, put: &mut dyn FnMut(usize, Option<Arc<str>>)) -> Result<(), ExprError> {
     rows.go_on()?;
     let mut choose = || {

@@ -7,7 +7,7 @@ use crate::syntax::Syntax;
 use crate::value::Literal;
 
 impl Parser<'_> {
-    /// Parses the number and the unit of `INTERVAL 3 DAY`, `INTERVAL '3 days'` or `INTERVAL '3' DAY`, which
+    /// Parses the number and unit of `INTERVAL 3 DAY`, `INTERVAL '3 days'` or `INTERVAL '3' DAY`, which
     /// `negative` subtracts.
     pub(super) fn interval(&mut self, mut negative: bool) -> Parsed<Option<[Tree; 2]>> {
         let signed = matches!(self.ahead(1), Token::Symbol("-"));

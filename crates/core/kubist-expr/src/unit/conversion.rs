@@ -23,15 +23,14 @@ pub struct Conversion {
 
 #[derive(Clone, Debug)]
 enum Factor {
-    /// Multiply by this number, which is also stored as a sum of two floats. `exact` is false if it was
-    /// rounded.
+    /// Multiply by this number, also stored as a sum of two floats. `exact` is false if it was rounded.
     Times { number: Decimal, exact: bool, high: f64, low: f64 },
     /// Divide by this integer.
     Over(Decimal),
 }
 
 impl Conversion {
-    /// The conversion of values in `from` to values in `to`; `None` if the numbers are the same.
+    /// The conversion from `from` to `to`; `None` if the numbers are the same.
     ///
     /// ```
     /// # use kubist_expr::Conversion;
@@ -43,7 +42,7 @@ impl Conversion {
     ///
     /// # Errors
     ///
-    /// The reason why there is no conversion.
+    /// Why there is no conversion.
     pub fn between(from: &str, to: &str) -> Result<Option<Conversion>, String> {
         let (from, to) = (Unit::new(from, &Arc::default()), Unit::new(to, &Arc::default()));
         if from.name == to.name || from.is(&to) {
@@ -76,12 +75,11 @@ impl Conversion {
         Ok(Some(Conversion { zero, factor: Factor::of(factor, inverse) }))
     }
 
-    /// Returns whether both scales have the same zero.
     pub fn keeps_zero(&self) -> bool {
         self.zero.is_zero()
     }
 
-    /// The nearest float. NaN stays NaN.
+    /// The nearest float; NaN stays NaN.
     pub fn of_float(&self, value: f64) -> f64 {
         let value = if self.keeps_zero() { value } else { value - self.zero.as_f64() };
         match &self.factor {
@@ -102,7 +100,7 @@ impl Conversion {
         self.whole(Decimal::from_integer(value))
     }
 
-    /// The same for the shortest decimal text of a float.
+    /// The same for a float's shortest decimal text.
     pub fn integer_of_float(&self, value: f64) -> Option<i128> {
         match Number::from_f64(value) {
             Number::Finite(value) => self.whole(value),
@@ -135,7 +133,6 @@ impl Factor {
             return Factor::Over(inverse.number);
         }
         let high = factor.number.as_f64();
-        // The factor has fewer digits than are printed here.
         let rest = Decimal::parse(&format!("{:.55e}", high.abs()))
             .map(|near| if high < 0.0 { near } else { near.negated() })
             .and_then(|near| factor.number.plus(&near));
@@ -202,7 +199,6 @@ mod tests {
             (i128::from(i64::MAX), "m", "km", None),
         ] {
             let found = Conversion::between(from, to).unwrap().map_or(Some(value), |change| change.of_integer(value));
-            // 5 inches are 127 mm, 1 inch is 25.4 mm.
             assert_eq!(found, expected, "{value} {from} in {to}");
         }
     }

@@ -1,16 +1,14 @@
-//! Conversion factors between units, from fend-core, which only this module calls.
-//!
-//! fend-core is a calculator, so only text that looks like units is passed to it, and its work is limited.
-//! Factors are exact, or cut after 40 digits.
+//! Conversion factors between units, from fend-core. That is a calculator, so this module passes only text that
+//! looks like units to it, and limits the work. Factors are exact, or cut after 40 digits.
 
 use crate::number::{Decimal, Number};
 use fend_core::{Context, CustomUnitAttribute, Interrupt, evaluate_with_interrupt};
 use std::sync::atomic::{AtomicU64, Ordering};
 
 const LONGEST: usize = 40;
-/// Reliable digits of a number that was multiplied by a factor of 40 digits.
+/// Reliable digits of a number times a factor of 40 digits.
 const SURE_DIGITS: usize = 36;
-/// Maximum steps of a conversion. Common units take some hundred.
+/// Maximum steps of a conversion, where common units take some hundred.
 const MOST_STEPS: u64 = 20_000;
 /// Other spellings of units, which fend-core does not know.
 const ALSO: &[(&str, &str)] = &[
@@ -40,7 +38,6 @@ const DEGREES: &[(&str, &str)] = &[
     ("degF", "fahrenheit"),
 ];
 
-/// Stops a calculation after too many steps.
 #[derive(Default)]
 struct Steps(AtomicU64);
 
@@ -63,14 +60,14 @@ impl Converted {
         Number::Finite(if self.exact { product } else { product.rounded(SURE_DIGITS) })
     }
 
-    /// The difference; `None` if the magnitudes are too different.
+    /// `None` if the magnitudes are too different.
     pub(super) fn minus(&self, other: &Converted) -> Option<Converted> {
         let number = self.number.plus(&other.number.clone().negated())?;
         Some(Converted { number, exact: self.exact && other.exact })
     }
 }
 
-/// Converts a number between two units in the syntax of [`plain`]; `None` if it cannot be converted.
+/// Units are in the syntax of [`plain`]; `None` if there is no conversion.
 pub(super) fn convert(number: &str, from: &str, to: &str) -> Option<Converted> {
     let mut context = Context::new();
     for (name, definition) in ALSO {
@@ -121,7 +118,6 @@ pub(super) fn plain(unit: &str) -> Option<String> {
     (sound && known && (letter(first)) && unit.chars().count() <= LONGEST).then_some(unit)
 }
 
-/// Adds `^` before a power at the end of a name: `s-1` becomes `s^-1`, `m2` becomes `m^2`.
 fn with_powers(unit: &str) -> String {
     let raised = |word: &str| {
         let name = word.trim_end_matches(|last: char| last.is_ascii_digit());

@@ -17,11 +17,11 @@ const THEIR_OWN: &str = "\
     mag mmag dex dB count counts ct cts adu ADU electron electrons photon photons pix pixel pixels px voxel sample \
     frame psu pH Msun Rsun Lsun solMass solRad solLum Jy mJy Sun 1 - % none";
 
-/// Fractions. They are plain numbers as radians are, but no angles.
+/// Fractions: plain numbers as radians are, but no angles.
 const SHARES: [&str; 4] = ["%", "percent", "ppm", "dimensionless"];
 
-/// Notes on the units of columns when a table is created or changed. For each unit that cannot be converted,
-/// a note gives the reason and a suggestion. Known units and units such as `mag` have no note.
+/// Notes on columns' units when a table is created or changed: why a unit cannot be converted, and a
+/// suggestion. Known units and units such as `mag` have no note.
 ///
 /// ```
 /// # use kubist_expr::unit_notes;
@@ -35,8 +35,7 @@ pub fn unit_notes<'a>(units: impl IntoIterator<Item = (&'a str, &'a str)>) -> Ve
     units.into_iter().filter_map(note).collect()
 }
 
-/// Returns the reason why a unit cannot be converted, with a suggestion. `None` if the unit is known or valid
-/// on its own.
+/// `None` if the unit is known or valid on its own.
 fn unit_note(unit: &str) -> Option<String> {
     let is_known = |unit: &str| plain(unit).is_some_and(|asked| convert("1", &asked, &asked).is_some());
     let stands = |word: &str| {
@@ -47,7 +46,6 @@ fn unit_note(unit: &str) -> Option<String> {
     if is_known(unit) || stands(unit.trim()) {
         return None;
     }
-    // The word without a power at its end, as in `s-1`.
     let unknown = |word: &'_ str| {
         let factor = word.split('^').next().unwrap_or_default();
         let name = factor.trim_end_matches(|last: char| last.is_ascii_digit() || "+-".contains(last));
@@ -55,7 +53,7 @@ fn unit_note(unit: &str) -> Option<String> {
     };
     let words: Vec<String> = unit.split([' ', '*', '/', '·', '⋅', '(', ')', '.']).filter_map(unknown).collect();
     if words.is_empty() {
-        // All parts are known. A product such as `10^3 Msun` is valid on its own.
+        // All parts are known, and a product such as `10^3 Msun` is valid on its own.
         return None;
     }
     let near = words.first().map_or(vec![], |word| nearest(word, COMMON.split_whitespace()));
@@ -72,7 +70,7 @@ fn unit_note(unit: &str) -> Option<String> {
     ))
 }
 
-/// Returns whether values in this unit are lengths, angles or their derivatives, which have a direction.
+/// Whether values in this unit are lengths, angles or their derivatives, which have a direction.
 pub fn has_direction(unit: &str) -> bool {
     let of_space = |name: &str| {
         let asked = plain(name).filter(|name| !SHARES.contains(&name.as_str()));

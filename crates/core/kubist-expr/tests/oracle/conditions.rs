@@ -181,7 +181,6 @@ fn numeric(index: usize) -> bool {
     matches!(sample(index), Cell::Int(_) | Cell::Decimal(..) | Cell::F16(_) | Cell::F32(_) | Cell::F64(_))
 }
 
-/// A random condition; `Table` has the columns that it names.
 pub fn condition(rng: &mut Rng, depth: usize) -> Cond {
     let count = columns().len();
     let column = |rng: &mut Rng, wanted: &dyn Fn(usize) -> bool| loop {

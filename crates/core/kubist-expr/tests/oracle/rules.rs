@@ -49,7 +49,6 @@ fn float_against(value: f64, literal: &Lit, round: impl Fn(f64) -> f64, greatest
             if rounded.is_finite() {
                 return value.partial_cmp(&rounded);
             }
-            // Just beyond the largest finite number of the width.
             Some(if rounded > 0.0 {
                 if value <= greatest { Ordering::Less } else { Ordering::Greater }
             } else if value < -greatest {
@@ -141,7 +140,7 @@ fn literal_number(literal: &Lit, other: Option<Num>) -> Option<Num> {
     })
 }
 
-/// The type of an expression is the same for every row. It is found by evaluating with a null per type.
+/// The type of an expression is the same for every row, so it is found by evaluating with a null per type.
 fn kind_of(expr: &Expr) -> Option<Num> {
     match expr {
         Expr::Column(index) => cell_number(&sample(*index)),

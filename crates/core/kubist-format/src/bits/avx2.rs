@@ -1,16 +1,16 @@
-//! Unpacking and merging with AVX2. To unpack, a shuffle moves the bytes of each value of a block into its
-//! own lane, and each lane is shifted. To merge, one permutation per byte of a bitmap moves the next values
-//! of two streams to their rows.
+//! Unpacking and merging with AVX2. To unpack, a shuffle moves the bytes of a block's values to one lane each,
+//! and each lane is shifted. To merge, one permutation per byte of a bitmap moves the next values of two
+//! streams to their rows.
 
 use std::arch::x86_64::*;
 use std::mem::MaybeUninit;
 
 /// Values of up to this many bits are within four bytes at any bit offset.
 const NARROW: u32 = 25;
-/// Values of up to this many bits are within eight bytes.
+/// The same for eight bytes.
 const WIDE: u32 = 57;
 
-/// Returns whether the processor has the instructions that `vectorised!` uses.
+/// Whether the processor has the instructions that `vectorised!` uses.
 pub fn is_there() -> bool {
     is_x86_feature_detected!("avx2")
         && is_x86_feature_detected!("lzcnt")
@@ -18,7 +18,7 @@ pub fn is_there() -> bool {
         && is_x86_feature_detected!("popcnt")
 }
 
-/// Fills `out`, eight values per block. `bytes` must continue for 16 bytes after the blocks.
+/// Fills `out`, eight values per block; `bytes` must continue for 16 bytes after the blocks.
 pub fn unpack_u32(bytes: &[u8], width: u32, base: u32, out: &mut [MaybeUninit<u32>]) -> bool {
     if !is_x86_feature_detected!("avx2") {
         return false;
@@ -34,7 +34,7 @@ pub fn unpack_u32(bytes: &[u8], width: u32, base: u32, out: &mut [MaybeUninit<u3
     true
 }
 
-/// The same for wider words. Returns false for widths that do not fit in eight bytes.
+/// The same for wider words; false for widths that do not fit in eight bytes.
 pub fn unpack_u64(bytes: &[u8], width: u32, base: u64, out: &mut [MaybeUninit<u64>]) -> bool {
     if width > WIDE || !is_x86_feature_detected!("avx2") {
         return false;
@@ -50,8 +50,7 @@ fn check(bytes: &[u8], width: u32, count: usize) {
     assert!(count % 8 == 0 && bytes.len() >= needed, "{count} values of {width} bits in {} bytes", bytes.len());
 }
 
-/// The distribution of a block's values to lanes: the first byte of each 16-byte load, the lane of each of
-/// its bytes, and the bits below each value.
+/// For each half of a block: the first byte of its load, the lane of each byte, and the bits below each value.
 struct Narrow {
     starts: [usize; 2],
     shuffle: [u8; 32],
@@ -166,7 +165,6 @@ unsafe fn wide<W>(bytes: &[u8], width: u32, base: u64, out: &mut [MaybeUninit<W>
     }
 }
 
-/// See `Word::look_up_fast`.
 pub fn look_up_u32(values: &[u32], codes: &mut [u32]) -> bool {
     if values.len() > 8 || !values.len().is_power_of_two() || !is_x86_feature_detected!("avx2") {
         return false;
@@ -190,7 +188,7 @@ unsafe fn look_up(values: &[u32; 8], codes: &mut [u32]) {
     }
 }
 
-/// For each byte of a bitmap, and each of its bits: the number of lower bits with the same value.
+/// For each bit of each byte: the number of lower bits with the same value.
 static RANKS: [[u8; 8]; 256] = ranks();
 
 const fn ranks() -> [[u8; 8]; 256] {
@@ -209,7 +207,6 @@ const fn ranks() -> [[u8; 8]; 256] {
     ranks
 }
 
-/// See `Word::merge_fast`.
 pub fn merge_u32(which: &[u8], values: &[u32], from: [usize; 2], out: &mut Vec<u32>) -> Option<usize> {
     if !is_there() {
         return None;
@@ -222,7 +219,6 @@ pub fn merge_u32(which: &[u8], values: &[u32], from: [usize; 2], out: &mut Vec<u
     Some(ones)
 }
 
-/// The same for wider words.
 pub fn merge_u64(which: &[u8], values: &[u64], from: [usize; 2], out: &mut Vec<u64>) -> Option<usize> {
     if !is_there() {
         return None;
@@ -234,7 +230,6 @@ pub fn merge_u64(which: &[u8], values: &[u64], from: [usize; 2], out: &mut Vec<u
     Some(ones)
 }
 
-/// Checks that there are enough values, and returns the number of ones.
 fn check_merge(which: &[u8], values: usize, [of_zeros, of_ones]: [usize; 2]) -> usize {
     let ones = crate::bits::ones(which, 0..which.len() * 8);
     let ends = [of_zeros + which.len() * 8 - ones, of_ones + ones];
@@ -277,7 +272,6 @@ unsafe fn merge_wide(which: &[u8], values: &[u64], from: [usize; 2], out: &mut V
                 RANKS[half as usize][2],
                 RANKS[half as usize][3],
             ])));
-            // A word takes two 32-bit lanes.
             let twice = _mm256_slli_epi64(ranks, 1);
             let high = _mm256_slli_epi64(_mm256_add_epi64(twice, _mm256_set1_epi64x(1)), 32);
             let lanes = _mm256_or_si256(twice, high);
@@ -292,7 +286,6 @@ unsafe fn merge_wide(which: &[u8], values: &[u64], from: [usize; 2], out: &mut V
     }
 }
 
-/// See `Word::ends_fast`.
 pub fn ends_u32(keys: &[u32], counts: &[u8], min: &mut Vec<u64>, max: &mut Vec<u64>) -> bool {
     if !is_there() {
         return false;
@@ -310,8 +303,8 @@ pub fn ends_u32(keys: &[u32], counts: &[u8], min: &mut Vec<u64>, max: &mut Vec<u
 #[target_feature(enable = "avx2")]
 unsafe fn ends(mut keys: *const u32, counts: &[u8], min: &mut Vec<u64>, max: &mut Vec<u64>) {
     let at = min.len();
-    // SAFETY: the caller's check; loads are unaligned, and none goes beyond its group. The last load of a
-    // group may overlap earlier ones, which does not change the minimum and maximum.
+    // SAFETY: the caller's check; loads are unaligned, and none goes beyond its group. A group's last load may
+    // overlap earlier ones, which does not change the minimum and maximum.
     unsafe {
         let (lows, highs) = (min.as_mut_ptr().add(at), max.as_mut_ptr().add(max.len()));
         for (zone, count) in counts.iter().enumerate() {
@@ -374,7 +367,6 @@ static PLACES: [[u8; 8]; 256] = {
     places
 };
 
-/// See `Word::split_fast`.
 pub fn split_u32(keys: &[u32], border: u32, which: &mut Vec<u8>, parts: &mut [Vec<u32>; 2]) -> bool {
     if !is_there() {
         return false;

@@ -1,6 +1,5 @@
-//! Columns of texts with few different values, as codes in a dictionary.
-//!
-//! A condition or a hash is then computed once for each value, and not for each row.
+//! Columns of texts with few different values, as codes in a dictionary: a condition or hash is then computed
+//! once for each value, and not for each row.
 
 use std::sync::Arc;
 
@@ -22,7 +21,7 @@ const MOST_VALUES: usize = 1 << 10;
 
 pub(super) struct CodedColumn {
     data_type: DataType,
-    /// The code of a null row has no meaning.
+    /// Arbitrary for null rows.
     codes: Vec<i32>,
     validity: Validity,
     values: Distinct,
@@ -43,7 +42,6 @@ impl CodedColumn {
         }
     }
 
-    /// Changes to plain texts if there are too many values.
     fn limit(&mut self) {
         if self.plain.is_some() || self.values.values().len() <= MOST_VALUES {
             return;

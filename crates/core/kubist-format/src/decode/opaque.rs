@@ -1,4 +1,4 @@
-//! Columns of bytes: texts, binary values, wide decimals, intervals.
+//! Columns of texts, binary values, wide decimals and intervals.
 
 use std::ops::Range;
 use std::sync::Arc;
@@ -24,24 +24,20 @@ fn short(_: Short) -> String {
     "an opaque column chunk is shorter than its rows".into()
 }
 
-/// The rows of a page.
 pub(super) enum OpaquePage<'a> {
     Plain(Values),
     Dictionary(Dictionary<'a>),
 }
 
-/// The different values of a page, and the number of each row's value.
 pub(super) struct Dictionary<'a> {
     pub values: Values,
     rows: Chunk<'a, u32>,
 }
 
-/// Decompressed values, one after the other.
 pub(super) struct Values {
     raw: Vec<u8>,
-    /// Where the values begin in `raw`.
     values: usize,
-    /// Where each value begins among the values, and where the last one ends. Empty if all have `fixed` bytes.
+    /// Where each value begins, and where the last one ends; empty if all have `fixed` bytes.
     starts: Vec<u32>,
     fixed: usize,
     rows: usize,
@@ -88,7 +84,7 @@ impl Dictionary<'_> {
         self.rows.is_null()
     }
 
-    /// Appends the number of each row's value. That of a null row has no meaning.
+    /// Appends the number of each row's value, arbitrary for null rows.
     pub fn numbers(&self, spans: &[Span], numbers: &mut Vec<u32>, aside: &mut Aside<u32>) -> Result<(), String> {
         let before = numbers.len();
         self.rows.append(spans, numbers, aside)?;
@@ -187,7 +183,6 @@ impl OpaqueColumn {
         }
     }
 
-    /// Appends a value of a type whose values differ in length.
     pub fn push(&mut self, bytes: &[u8], valid: bool) {
         self.bytes.extend_from_slice(bytes);
         self.lengths.push(bytes.len());
@@ -230,8 +225,7 @@ impl OpaqueColumn {
         }
     }
 
-    /// Appends the values with these numbers. Null rows have no bytes, or the bytes 0 if all values have the same
-    /// length.
+    /// Null rows have no bytes, or zeros if all values have the same length.
     fn append_numbers(&mut self, Dictionary { values, rows }: &Dictionary<'_>, spans: &[Span], numbers: &[u32]) {
         let varies = !values.starts.is_empty();
         let none = vec![0; values.fixed];

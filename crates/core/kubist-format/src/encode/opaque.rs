@@ -1,7 +1,5 @@
-//! Encoding of types without an exact order key: texts, binary values, wide decimals, intervals.
-//!
-//! The values of a page are a validity bitmap, the lengths (if they vary) and the bytes, compressed together with
-//! LZ4. A page with few different values has each of them once, and the number of each row's value.
+//! Encoding of types without an exact order key: texts, binary values, wide decimals, intervals (FORMAT.md,
+//! Chunk).
 
 use arrow_array::cast::AsArray;
 use arrow_array::types::*;
@@ -18,13 +16,11 @@ use crate::page::{OPAQUE_DICTIONARY, OPAQUE_PLAIN};
 use crate::rows::put_bitmap;
 use crate::zone_map::{ColumnZones, ZONES_PER_PAGE};
 
-/// A dictionary has at most a value for this many rows.
 const ROWS_A_VALUE: usize = 4;
-/// A page whose first rows already have more different values than this gets no dictionary.
+/// A page whose first rows already have more different values gets no dictionary.
 const FIRST_VALUES: usize = 192;
 const FIRST_ROWS: usize = 256;
 
-/// A function from a row to its bytes, for an opaque type.
 pub fn opaque_bytes<'a>(array: &'a dyn Array) -> Box<dyn Fn(usize) -> &'a [u8] + 'a> {
     match array.data_type() {
         DataType::Utf8 => Box::new(|row| array.as_string::<i32>().value(row).as_bytes()),
@@ -46,13 +42,12 @@ fn wide<'a, T: ArrowPrimitiveType>(array: &'a dyn Array) -> Box<dyn Fn(usize) ->
     Box::new(move |row| &bytes[row * width..(row + 1) * width])
 }
 
-/// Returns whether values of this opaque type differ in length.
 pub fn varies_in_length(data_type: &DataType) -> bool {
     matches!(data_type, DataType::Utf8 | DataType::LargeUtf8 | DataType::Binary | DataType::LargeBinary)
 }
 
 pub(super) fn encode_opaque(array: &dyn Array, order: &[u32], zones: &[u8], effort: Compression) -> EncodedColumn {
-    // The rows of the run are gathered, so that the work does not depend on other rows.
+    // So that the work does not depend on other rows.
     let rows = UInt32Array::from(order.to_vec());
     let array = take(array, &rows, None).expect("rows of the array, of a type that can be taken");
     let array = array.as_ref();
@@ -88,7 +83,7 @@ pub(super) fn encode_opaque(array: &dyn Array, order: &[u32], zones: &[u8], effo
     out
 }
 
-/// The chunk of a page. All values have `fixed` bytes, or their lengths differ.
+/// All values have `fixed` bytes, or their lengths differ.
 fn chunk(rows: &[Option<&[u8]>], fixed: Option<usize>, effort: Compression) -> Vec<u8> {
     let Some((values, mut numbers)) = dictionary(rows) else {
         let mut chunk = vec![OPAQUE_PLAIN];
@@ -108,7 +103,6 @@ fn chunk(rows: &[Option<&[u8]>], fixed: Option<usize>, effort: Compression) -> V
     chunk
 }
 
-/// The different values, and the number of each row's; `None` if there are many.
 fn dictionary(rows: &[Option<&[u8]>]) -> Option<(Distinct, Vec<u32>)> {
     let (mut values, mut numbers) = (Distinct::default(), Vec::with_capacity(rows.len()));
     for (row, value) in rows.iter().enumerate() {
@@ -121,7 +115,6 @@ fn dictionary(rows: &[Option<&[u8]>]) -> Option<(Distinct, Vec<u32>)> {
     Some((values, numbers))
 }
 
-/// The LZ4 block of values, after its decompressed length.
 fn packed(rows: &[Option<&[u8]>], fixed: Option<usize>) -> Vec<u8> {
     let mut raw = Vec::new();
     put_bitmap(rows.iter().map(Option::is_some), &mut raw);

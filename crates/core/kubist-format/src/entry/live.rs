@@ -15,10 +15,8 @@ use crate::location::Location;
 use crate::wire::Reader;
 use crate::{lookups, ranges};
 
-/// The runs and cutoffs of a page of a checkpoint.
 pub type Page = pages::Page<Location>;
 
-/// Encodes live runs and cutoffs for checkpoints and their pages.
 pub fn encode_live(live: &Commit<Location>, forest: &Forest) -> Vec<u8> {
     let mut out = Vec::new();
     put_commit(&live.runs, &live.cutoffs, forest, &mut out);
@@ -29,7 +27,7 @@ pub fn encode_live(live: &Commit<Location>, forest: &Forest) -> Vec<u8> {
 
 /// # Errors
 ///
-/// [`EntryError::Bad`] if the bytes are invalid, [`EntryError::Newer`] if a newer version wrote them.
+/// [`EntryError`] if the bytes are invalid or from a newer version.
 pub fn decode_live(bytes: &[u8], forest: &mut Forest) -> Result<Commit<Location>, EntryError> {
     let mut live = Commit::default();
     for (tag, body) in sections_of(&mut Reader::new(bytes), forest)? {
@@ -43,7 +41,7 @@ pub fn decode_live(bytes: &[u8], forest: &mut Forest) -> Result<Commit<Location>
     Ok(live)
 }
 
-/// Encodes a page of a checkpoint: a checksum, then live runs.
+/// A page has a checksum, then live runs.
 pub fn encode_page(page: Page, forest: &Forest) -> Vec<u8> {
     let body = encode_live(&Commit { runs: page.runs, cutoffs: page.cutoffs }, forest);
     [&crc32c::crc32c(&body).to_le_bytes()[..], &body].concat()
@@ -51,13 +49,13 @@ pub fn encode_page(page: Page, forest: &Forest) -> Vec<u8> {
 
 /// # Errors
 ///
-/// [`EntryError::Bad`] if the bytes are invalid, [`EntryError::Newer`] if a newer version wrote them.
+/// [`EntryError`] if the bytes are invalid or from a newer version.
 pub fn decode_page(bytes: &[u8], forest: &mut Forest) -> Result<Page, EntryError> {
     let Commit { runs, cutoffs } = decode_live(body_of_page(bytes)?, forest)?;
     Ok(Page { runs, cutoffs })
 }
 
-/// Returns the wanted runs of a page, which is much faster than decoding all.
+/// Decodes the wanted runs of a page, which is much faster than decoding all.
 ///
 /// # Errors
 ///
@@ -92,7 +90,6 @@ fn body_of_page(bytes: &[u8]) -> Result<&[u8], EntryError> {
     }
 }
 
-/// Encodes the list of pages of a checkpoint, with the grids of its pages and the removed runs on them.
 pub fn encode_pages(list: &[u8], grids: &[u32], removed: &[RunId], forest: &Forest) -> Vec<u8> {
     let mut out = Vec::new();
     if !grids.is_empty() {
@@ -104,11 +101,11 @@ pub fn encode_pages(list: &[u8], grids: &[u32], removed: &[RunId], forest: &Fore
     out
 }
 
-/// The list of pages and the removed runs; `None` if the bytes are live runs.
+/// `None` if the bytes are live runs.
 ///
 /// # Errors
 ///
-/// [`EntryError::Bad`] if the bytes are invalid, [`EntryError::Newer`] if a newer version wrote them.
+/// [`EntryError`] if the bytes are invalid or from a newer version.
 pub fn decode_pages<'a>(bytes: &'a [u8], forest: &mut Forest) -> Result<Option<(&'a [u8], Vec<RunId>)>, EntryError> {
     let found = sections(&mut Reader::new(bytes))?;
     let body = |wanted: u16| found.iter().find(|(tag, _)| *tag == wanted).map(|(_, body)| *body);

@@ -1,10 +1,8 @@
-//! Postings: for each key the ascending numbers of the zones that contain it.
+//! Postings: for each key the ascending numbers of the zones that contain it (FORMAT.md, Postings).
 //!
-//! Keys are 32 bits of a hash, so they are uniform and only their gaps are stored (Rice codes). The zones of
-//! a key are coded by bisection (binary interpolative coding, Moffat and Stuiver 2000): each number takes as
-//! many bits as its known neighbours leave open. Scattered zones therefore cost about their entropy,
-//! clustered zones less, and zones without gaps nothing. Keys are stored in blocks of about one KiB, whose
-//! positions a directory lists.
+//! Keys are uniform, so their gaps are Rice codes. Zones are coded by bisection (binary interpolative coding,
+//! Moffat and Stuiver 2000): scattered zones cost about their entropy, clustered zones less, and zones without
+//! gaps nothing.
 
 mod index;
 
@@ -18,7 +16,6 @@ pub use index::{Guide, Index, encode_index};
 /// A block ends with the key that fills this many bytes, so that few keys are decoded to find one.
 const BLOCK_BYTES: usize = 1024;
 
-/// The postings of some runs: blocks and their directory.
 pub struct Encoded {
     pub blocks: Vec<Vec<u8>>,
     pub directory: Vec<u8>,
@@ -28,10 +25,10 @@ pub struct Encoded {
 pub struct Directory {
     /// The number of the first zone per run, then the total number of zones.
     pub firsts: Vec<u32>,
-    /// The exact or approximate number of keys, which determines the code of their gaps.
+    /// Exact or approximate; determines the code of the gaps.
     keys: u32,
     blocks: Vec<Block>,
-    /// Positions of every `STRIDE`th block, from the first block.
+    /// Of every `STRIDE`th block, from the first block.
     begins: Vec<u64>,
 }
 
@@ -50,15 +47,14 @@ fn gap_bits(keys: u32) -> u32 {
     31 - keys.max(1).ilog2()
 }
 
-/// Encodes pairs `key << 32 | zone`; `zones` has the number of zones per run. The pairs of a part may be
-/// unsorted and repeated. The keys of a part are above the keys of the previous one.
+/// Encodes pairs `key << 32 | zone`; `zones` has the number of zones per run. A part's pairs may be unsorted
+/// and repeated, and its keys are above the previous part's.
 pub fn encode(parts: Vec<Vec<u64>>, zones: &[u32]) -> Encoded {
     let mut encoder = Encoder::new(zones, 1);
     let blocks = encoder.add(parts);
     Encoded { blocks, directory: encoder.finish() }
 }
 
-/// Encodes pairs in several pieces of ascending keys.
 pub struct Encoder<'a> {
     zones: &'a [u32],
     pieces: u32,
@@ -90,7 +86,7 @@ impl Encoder<'_> {
 
     pub fn finish(self) -> Vec<u8> {
         let mut directory = vec![0; 4];
-        // At least the number of blocks, as far as that does not change the code of the gaps.
+        // At least the number of blocks, if that does not change the code of the gaps.
         let (keys, blocks) = (self.keys.unwrap_or(0), self.located.len() as u32);
         let keys = keys.max(blocks.min(u32::MAX >> keys.leading_zeros().min(31)));
         for word in [self.zones.len() as u32, blocks, keys] {
@@ -149,8 +145,7 @@ fn encode_blocks(pairs: &[u64], keys: u32, zone_count: u32) -> Blocks {
     blocks
 }
 
-/// Limit of the zones of a directory, and of zone numbers in one block, and so of the memory and time that a
-/// few invalid bytes can cause.
+/// Bounds the memory and time that a few invalid bytes can cause.
 pub const MOST_ZONES: u32 = 1 << 25;
 
 impl Directory {
@@ -204,27 +199,25 @@ impl Directory {
         self.blocks.is_empty()
     }
 
-    /// The location of a block, from the first block.
     pub fn place(&self, block: usize) -> Range<u64> {
         let before = self.blocks[block / STRIDE * STRIDE..block].iter();
         let begin = self.begins[block / STRIDE] + before.map(|block| block.length as u64).sum::<u64>();
         begin..begin + self.blocks[block].length as u64
     }
 
-    /// Indices of the blocks that may contain any of the ascending keys.
+    /// `keys` ascend.
     pub fn blocks_of(&self, keys: &[u32]) -> Vec<usize> {
         let mut blocks: Vec<usize> = keys.iter().filter_map(|key| self.block_of(*key)).collect();
         blocks.dedup();
         blocks
     }
 
-    /// Indices of the blocks that may contain keys of a range.
     pub fn blocks_between(&self, first: u32, last: u32) -> Range<usize> {
         self.block_of(first).unwrap_or(0)..self.block_of(last).map_or(0, |block| block + 1)
     }
 
-    /// Returns the block that may contain a key. Keys are uniform, so the search starts at the position that
-    /// is proportional to the key, which avoids most memory accesses.
+    /// Keys are uniform, so the search starts at the position proportional to the key, which avoids most memory
+    /// accesses.
     fn block_of(&self, key: u32) -> Option<usize> {
         let blocks = &self.blocks[..];
         let is_before = |block: &Block| block.first_key <= key;
@@ -241,8 +234,7 @@ impl Directory {
         (low + blocks[low..high].partition_point(is_before)).checked_sub(1)
     }
 
-    /// Calls `found(key, zones)` for each key of a block with these bytes, or only for the ascending `wanted`
-    /// keys.
+    /// Calls `found(key, zones)` for each key of a block, or only for the ascending `wanted` keys.
     ///
     /// # Errors
     ///
@@ -349,7 +341,7 @@ struct Writer {
 }
 
 impl Writer {
-    /// Appends the lowest `width <= 32` bits; higher bits must be zero.
+    /// Higher bits must be zero; `width <= 32`.
     fn put(&mut self, value: u64, width: u32) {
         self.pending |= value << self.filled;
         self.filled += width;
@@ -360,7 +352,6 @@ impl Writer {
         }
     }
 
-    /// Appends `zeros` zeros, then a one.
     fn put_unary(&mut self, mut zeros: u32) {
         while zeros >= 32 {
             self.put(0, 32);
@@ -422,10 +413,8 @@ struct Bits<'a> {
     at: usize,
 }
 
-/// Parameters to decode a key with a single zone, the usual case for distinct values.
 struct Single {
     gap_bits: u32,
-    /// Bits of the zone's number ([`minimal`]).
     width: u32,
     shorter: u64,
 }
@@ -457,8 +446,7 @@ impl<'a> Bits<'a> {
         Some(value)
     }
 
-    /// Reads the gap to the next key and its zone, if it has a single zone and the code fits in the next 8
-    /// bytes.
+    /// Reads the gap to the next key and its zone, if that zone is the only one and the code fits in 8 bytes.
     fn single(&mut self, coded: &Single) -> Option<(u32, u32)> {
         let word = u64::from_le_bytes(*self.bytes.get(self.at / 8..)?.first_chunk::<8>()?) >> (self.at % 8);
         let known = 64 - (self.at % 8) as u32;
@@ -537,7 +525,6 @@ mod tests {
     use proptest::prelude::*;
     use std::collections::BTreeMap;
 
-    /// Encodes in `parts` parts. Returns the joined blocks and their directory.
     pub(super) fn encoded(parts: u64, pairs: &[u64], zones: &[u32]) -> (Vec<u8>, Vec<u8>) {
         let mut of_parts = vec![Vec::new(); parts as usize];
         for pair in pairs.iter().rev().chain(pairs) {
@@ -675,7 +662,6 @@ mod tests {
         let (blocks, directory) = encoded(4, &pairs, &[50; 1000]);
         let bits = (blocks.len() + directory.len()) as f64 * 8.0 / pairs.len() as f64;
         assert!(bits < 11.5, "{bits}");
-        // A key in every zone costs almost nothing.
         let dense: Vec<u64> = (0..50_000).collect();
         assert!(encoded(1, &dense, &[50; 1000]).0.len() < 16);
     }

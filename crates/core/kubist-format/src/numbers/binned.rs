@@ -1,11 +1,8 @@
-//! The keys of a page in the format of pco: coded bins, and the bits of a key within its bin.
+//! The keys of a page as bins of pco (FORMAT.md, Chunk), which take fewer bytes for data without a pattern
+//! except its distribution, but are read value by value from the beginning.
 //!
-//! It takes fewer bytes than the other encodings for data without a pattern except its distribution, but is
-//! read value by value from the beginning of the page. A chunk contains the metadata of a pco chunk and its
-//! only page, in pco's wrapped format.
-//!
-//! pco reports invalid bytes if it knows the count of rows. Bytes that would make it allocate too much memory
-//! are refused first.
+//! pco reports invalid bytes if it knows the count of rows. Bytes that would allocate too much memory are
+//! refused first.
 
 use pco::metadata::DeltaEncoding;
 use pco::wrapped::{FileCompressor, FileDecompressor};
@@ -24,10 +21,7 @@ const LEVEL: usize = 8;
 /// fewer than one key in `WORTH` is repeated.
 const WORTH: usize = 8;
 
-/// The smallest encoding of keys, if it has fewer than `most_bytes` bytes.
 pub(super) fn packed<W: Word>(keys: &[W], most_bytes: usize) -> Option<Vec<u8>> {
-    // The keys unchanged, as differences from the previous key, and as differences from an earlier similar
-    // one.
     let back = (WORTH * repeated(keys) >= keys.len()).then_some(DeltaSpec::TryLookback);
     let each = [DeltaSpec::NoOp, DeltaSpec::TryConsecutive(1)].into_iter().chain(back);
     let all = each.filter_map(|delta| packed_by(keys, delta));
@@ -99,7 +93,6 @@ mod tests {
 
     #[test]
     fn few_bytes_ask_for_little_memory() {
-        // A dictionary of 2^25 values, and a window of 2^24.
         for bytes in [&[4, 0xff, 0xff, 0xff, 0xff][..], &[0x20, 23, 0, 0, 0, 0, 0, 0]] {
             let mut keys = Vec::<u64>::new();
             assert!(unpack(bytes, 4096, 4096, &mut DecompressorScratch::default(), &mut keys).is_err());

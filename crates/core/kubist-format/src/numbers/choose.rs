@@ -1,11 +1,8 @@
-//! Choice of the smallest encoding for the keys of a page. A sample of the keys proposes candidates, which
-//! are then measured on all keys.
+//! Choice of the smallest encoding for the keys of a page: a sample of the keys proposes candidates, which are
+//! then measured on all keys. Writers wait for this, so nothing is sorted.
 //!
-//! A frame of reference is the fastest to read, so another encoding must save a fraction of its bytes. If
-//! only the size counts, all keys are the sample, and one saved bit is enough.
-//!
-//! Writers wait for this, so nothing is sorted: keys are counted by the bits of their distance from both
-//! ends, and by a hash. The choice depends only on the keys of the page.
+//! A frame of reference is the fastest to read, so another encoding must save a fraction of its bytes. If only
+//! the size counts, all keys are the sample, and one saved bit is enough.
 
 use kubist_types::Compression;
 
@@ -23,9 +20,9 @@ pub(super) type Ends<W> = (W, W);
 #[derive(Debug, PartialEq)]
 pub(super) enum Plan<W> {
     Frame(Ends<W>),
-    /// Keys from this one on are in the second frame; the ends of both frames.
+    /// Keys from this one on are in the second frame.
     Above(W, [Ends<W>; 2]),
-    /// All keys except this one are in the second frame; the ends of both frames.
+    /// All other keys are in the second frame.
     Apart(W, [Ends<W>; 2]),
     /// All distinct keys, ascending, and every row's index.
     Dictionary(Vec<W>, Vec<W>),
@@ -37,7 +34,6 @@ enum Idea<W> {
     Dictionary,
 }
 
-/// Chooses the encoding of keys with these `ends`.
 #[inline(always)]
 pub(super) fn plan<W: Word>(keys: &[W], ends: Ends<W>, effort: Compression) -> Plan<W> {
     if effort == Compression::Fast || ends.0 == ends.1 || keys.len() < LEAST_ROWS {
@@ -81,7 +77,6 @@ pub(super) fn plan<W: Word>(keys: &[W], ends: Ends<W>, effort: Compression) -> P
     Plan::Frame(ends)
 }
 
-/// Candidates for the keys of a page and their approximate bits, estimated from a sample.
 #[inline(always)]
 fn ideas<W: Word>(keys: &[W], sample: &[W], ends: Ends<W>) -> [(usize, Idea<W>); 3] {
     let of_all = |bits: usize| bits * keys.len() / sample.len();
@@ -103,8 +98,7 @@ fn ideas<W: Word>(keys: &[W], sample: &[W], ends: Ends<W>) -> [(usize, Idea<W>);
     [above, apart, dictionary]
 }
 
-/// A pseudorandom offset for each sampled key from its evenly spaced position, in 24 bits, because rows may
-/// repeat a pattern.
+/// A pseudorandom offset, in 24 bits, from evenly spaced positions, because rows may repeat a pattern.
 const WITHIN: [u32; SAMPLED] = {
     let mut within = [0; SAMPLED];
     let mut index = 0;
@@ -115,7 +109,6 @@ const WITHIN: [u32; SAMPLED] = {
     within
 };
 
-/// A sample from the whole page, which has more keys.
 #[inline(always)]
 fn sampled<W: Word>(keys: &[W]) -> [W; SAMPLED] {
     let places = places(keys.len());
@@ -135,7 +128,6 @@ fn places(rows: usize) -> [u32; SAMPLED] {
     places
 }
 
-/// A slot for a key in a table of 2^`bits` slots.
 #[inline(always)]
 fn hashed<W: Word>(key: W, bits: u32) -> usize {
     // Keys of floats with integer values differ in their middle bits.
@@ -179,7 +171,6 @@ impl Counted {
         Counted { bits, times: times.into(), different: different.into(), once: once.into() }
     }
 
-    /// The most common key of the sample; of several, the first.
     fn common<W: Word>(&self, sample: &[W]) -> W {
         let mut of_hash = vec![0; 1 << self.bits];
         let mut is_common = |key: &&W| {
@@ -191,11 +182,10 @@ impl Counted {
     }
 }
 
-/// Returns the best border between two frames of a sample, and the bits that it takes.
+/// Returns the best border between two frames of a sample, and its bits.
 ///
-/// At the best border, the distance of the first frame's keys from the minimum reaches a power of two, or the
-/// distance of the second frame's keys from the maximum does. Otherwise the narrower frame could contain more
-/// keys.
+/// At the best border, the distance of the first frame's keys from the minimum, or of the second frame's keys
+/// from the maximum, reaches a power of two. Otherwise the narrower frame could contain more keys.
 #[inline(always)]
 fn border<W: Word>(sample: &[W], ends: Ends<W>) -> (usize, W) {
     let (low, high): (u64, u64) = (ends.0.into(), ends.1.into());
@@ -209,7 +199,6 @@ fn border<W: Word>(sample: &[W], ends: Ends<W>) -> (usize, W) {
             continue;
         }
         below += more as usize;
-        // The narrowest second frame with all other keys.
         while second > 0 {
             let more = beyond + from_high[64 - second] as usize;
             if more > below {
@@ -228,7 +217,6 @@ fn border<W: Word>(sample: &[W], ends: Ends<W>) -> (usize, W) {
     (count + best.0, W::truncate(best.1))
 }
 
-/// Counts keys by the bits of their distance from an end, which `from_end` computes.
 #[inline(always)]
 fn widths<W: Word>(sample: &[W], from_end: impl Fn(W) -> W) -> [u32; 65] {
     let mut counts = [0; 65];
@@ -242,10 +230,8 @@ fn widths<W: Word>(sample: &[W], from_end: impl Fn(W) -> W) -> [u32; 65] {
     counts
 }
 
-/// The dictionary of keys, if it takes fewer bits.
 #[inline(always)]
 fn dictionary<W: Word>(keys: &[W], ends: Ends<W>, most_bits: usize) -> Option<Plan<W>> {
-    // A hash table with linear probing of indices of values, plus one.
     let hash_bits = bits::width_of(2 * keys.len() as u64 - 1);
     let mut numbers = vec![0u16; 1 << hash_bits];
     let (mut values, mut codes) = (Vec::<W>::with_capacity(64), Vec::<u16>::with_capacity(keys.len()));
@@ -294,10 +280,10 @@ fn frame_bits<W: Word>(ends: Ends<W>, count: usize) -> usize {
     head_bits::<W>() + count * width(ends)
 }
 
-/// Returns the bits and ends of two frames, where the second has the keys from `border` on.
+/// The second frame has the keys from `border` on.
 #[inline(always)]
 fn cut_in_two<W: Word>(keys: &[W], (low, high): Ends<W>, border: W) -> (usize, [Ends<W>; 2]) {
-    // The difference of a key from the border. Keys below the border wrap around to larger numbers.
+    // The key minus the border: keys below the border wrap around to larger numbers.
     let (mut least, mut most, mut count) = (W::MAX, W::default(), 0u32);
     for key in keys {
         let above = key.minus(border);
@@ -376,12 +362,10 @@ fn put_frame<W: Word>(keys: &[W], ends: Ends<W>, out: &mut Vec<u8>) {
     bits::pack(keys, ends.0, width(ends) as u32, out);
 }
 
-/// Memory for the keys of two frames. Whole blocks are written.
 fn two_parts<W: Word>(rows: usize) -> [Vec<W>; 2] {
     [Vec::with_capacity(rows + 8), Vec::with_capacity(rows + 8)]
 }
 
-/// Appends each key to its frame, and one bit that names the frame.
 #[inline(always)]
 fn split<W: Word>(keys: &[W], is_second: impl Fn(W) -> bool, which: &mut Vec<u8>, parts: &mut [Vec<W>; 2]) {
     for some in keys.chunks(8) {

@@ -1,23 +1,18 @@
-//! Floats that are multiples of a power of two, stored as integers.
+//! Floats that are multiples of a power of two, stored as integers, which omits the bits of the exponent. The
+//! conversion is one exact multiplication.
 //!
-//! The values of a column with an absolute error bound are multiples of its step. As integers they take the
-//! bits of the page's range in steps, for any sign and magnitude, while keys of floats would include bits of
-//! the exponent. The conversion is one exact multiplication.
-//!
-//! One distinct value of a page may be no multiple: NaN or -0, which real data contains occasionally. It gets
-//! a separate integer above all others.
+//! One distinct value of a page may be no multiple, such as an occasional NaN or -0. It gets an integer above
+//! all others.
 
 use kubist_index::order::Keyed;
 
 use crate::bits::Word;
 
-/// Keys that are converted at once.
 const AT_ONCE: usize = 64;
 
-/// The conversion of integers to values.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Steps<W> {
-    /// The exponent of the power of two of which values are multiples.
+    /// The exponent of the power of two whose multiples values are.
     pub(crate) power: i32,
     /// The stored key of the exceptional value, and the bits of the value.
     pub(crate) odd: Option<(W, W)>,
@@ -34,7 +29,7 @@ pub(super) struct Odd<W> {
     pub(super) rows: Vec<usize>,
 }
 
-/// Returns whether the power of two and its reciprocal are normal floats of this width.
+/// Whether the power of two and its reciprocal are normal floats of this width.
 pub(super) fn is_step<W: Word>(power: i32) -> bool {
     let most = if W::BITS == 32 { f32::MAX_EXP } else { f64::MAX_EXP } - 3;
     power.abs() <= most
@@ -48,8 +43,7 @@ fn double(power: i32) -> f64 {
     f64::from_bits(((power + f64::MAX_EXP - 1) as u64) << (f64::MANTISSA_DIGITS - 1))
 }
 
-/// The integer keys for floats that are multiples of 2^`power`; `None` if more than one distinct value is no
-/// multiple.
+/// `None` if more than one distinct value is no multiple of 2^`power`.
 #[inline(always)]
 pub(super) fn whole_numbers<W: Word>(keys: &[W], power: i32) -> Option<Whole<W>> {
     if !is_step::<W>(power) {
@@ -99,7 +93,6 @@ fn turned<W: Word>(keys: &[W], to: impl Fn(u64) -> u64, back: impl Fn(u64) -> u6
     Some(whole)
 }
 
-/// The bits of a float, from its key.
 pub(super) fn bits_of_float<W: Word>(key: W) -> W {
     W::truncate(match W::BITS {
         32 => f32::from_key(key.into()).bits(),
@@ -107,7 +100,6 @@ pub(super) fn bits_of_float<W: Word>(key: W) -> W {
     })
 }
 
-/// Converts keys of integers, without their omitted bits, to the bits of the floats.
 #[inline(always)]
 pub(crate) fn floats<W: Word>(words: &mut [W], shift: u32, steps: Steps<W>) {
     match W::BITS {

@@ -1,7 +1,6 @@
 //! Runs by cube in depth-first order, in immutable blocks of cubes.
 //!
-//! A change costs the blocks in which runs are added or removed, and one step for each other block, which is
-//! shared.
+//! A change rewrites the blocks in which runs are added or removed, and shares the others at one step each.
 
 use std::ops::Range;
 use std::sync::Arc;
@@ -14,12 +13,12 @@ use crate::gradual::{Never, Steps, Stop};
 use crate::priority::{PriorityRange, Threshold};
 use crate::state::{Run, RunId};
 
-/// Usual number of cubes in a new block; the maximum is twice as many.
+/// Usual number of cubes in a new block; at most twice as many.
 pub const USUAL_CUBES: usize = 64;
 /// A block with fewer cubes is merged with the next one.
 const LEAST_CUBES: usize = USUAL_CUBES / 4;
 
-/// Runs sorted by cube and id, with their cubes, because following each pointer would take longer.
+/// Sorted by cube and id. The cubes are copied here because following each pointer would take longer.
 pub(super) type Sorted<L> = Vec<(CubeId, Arc<Run<L>>)>;
 
 struct Ahead<T>(IntoIter<(CubeId, T)>);
@@ -45,7 +44,7 @@ impl<T> Ahead<T> {
 
 pub(super) struct Change<'a, L> {
     pub keeps: &'a dyn Fn(&Block<L>, usize) -> bool,
-    /// Returns whether a replica may copy the run after the change.
+    /// Whether a replica may copy the run after the change.
     pub is_copied: &'a dyn Fn(RunId) -> bool,
 }
 
@@ -59,7 +58,7 @@ pub(crate) struct Block<L> {
     pub runs: Vec<Arc<Run<L>>>,
     pub ids: Vec<RunId>,
     pub sources: Vec<RunId>,
-    /// For each run: whether a replica may copy it.
+    /// Whether a replica may copy the run.
     pub is_copied: Vec<bool>,
     rows: u64,
 }
@@ -94,7 +93,7 @@ impl<L> Block<L> {
         self.first_run[index] as usize..end
     }
 
-    /// The runs of a cube that may have priorities in a range, and whether a replica may copy them.
+    /// The cube's runs that may have priorities in the range, each with whether a replica may copy it.
     pub fn readable(&self, index: usize, range: PriorityRange) -> impl Iterator<Item = (&Arc<Run<L>>, bool)> {
         let places = self.of_cube(index);
         let runs = self.runs[places.clone()].iter().zip(self.is_copied[places].iter().copied());
@@ -108,12 +107,11 @@ impl<L> Block<L> {
 
 #[derive(Debug)]
 pub(crate) struct Blocks<L> {
-    /// Every block's first cube.
     firsts: Vec<CubeId>,
     blocks: Vec<Arc<Block<L>>>,
-    /// Numbers per cube for its span: twice the most dimensions of a tree, or 0.
+    /// Twice the most dimensions of a tree, or 0.
     pub stride: usize,
-    /// Number of runs per grid, ascending by grid, without grids that have none.
+    /// Runs per grid, ascending, without grids that have none.
     pub runs: Vec<(u32, usize)>,
     pub rows: u64,
 }
@@ -127,12 +125,12 @@ impl<L> std::ops::Deref for Blocks<L> {
 }
 
 impl<L> Blocks<L> {
-    /// The first position at or after a cube: a block, and the index of a cube in it.
+    /// The first position at or after a cube: a block, and an index in it.
     pub fn seek(&self, cube: CubeId) -> (usize, usize) {
         self.at_or_behind(0, cube.to_u128())
     }
 
-    /// The first position at or after a bound, in a block or after it.
+    /// The same for an id, from `block` on.
     pub fn at_or_behind(&self, block: usize, bound: u128) -> (usize, usize) {
         let begun = self.firsts[block.min(self.firsts.len())..].partition_point(|first| first.to_u128() < bound);
         let Some(last) = begun.checked_sub(1) else { return (block, 0) };
@@ -143,14 +141,12 @@ impl<L> Blocks<L> {
         }
     }
 
-    /// The position of a cube, if it is there.
     pub fn find(&self, cube: CubeId) -> Option<(&Block<L>, usize)> {
         let (block, index) = self.seek(cube);
         let block = self.blocks.get(block)?;
         (block.cubes[index] == cube).then_some((block, index))
     }
 
-    /// The next cube after one.
     pub fn behind(&self, cube: CubeId) -> Option<CubeId> {
         let (block, index) = self.seek(cube);
         let here = self.blocks.get(block)?;
@@ -172,8 +168,7 @@ impl<L> Blocks<L> {
         self.find(cube).map_or(&[], |(block, index)| &block.runs[block.of_cube(index)])
     }
 
-    /// Returns the blocks with added runs and lower cutoffs, without the runs of `touched` blocks that the
-    /// change removes.
+    /// The blocks with added runs and lower cutoffs, and without the removed runs of `touched` blocks.
     pub(super) fn changed(
         &self,
         forest: &Forest,
@@ -182,7 +177,7 @@ impl<L> Blocks<L> {
         touched: &[bool],
         change: &Change<'_, L>,
     ) -> Blocks<L> {
-        // Commits repeat the cutoffs that they relied on; these change nothing.
+        // Commits repeat cutoffs; these change nothing.
         lowered.retain(|(cube, cutoff)| self.find(*cube).is_none_or(|(block, index)| *cutoff < block.cutoffs[index]));
         let mut making = Making::new(forest, self.stride);
         (making.done.runs, making.done.rows) = (self.runs.clone(), self.rows);
@@ -223,10 +218,8 @@ fn runs_of_grid(runs: &mut Vec<(u32, usize)>, grid: u32) -> &mut usize {
 
 pub(super) struct Making<'a, L> {
     forest: &'a Forest,
-    /// The cutoff of new cubes without an entry.
     otherwise: Threshold,
     most_cubes: usize,
-    /// Maximum number of cubes for which a block reserves memory in advance.
     room: usize,
     here: Block<L>,
     done: Blocks<L>,
@@ -243,12 +236,11 @@ impl<'a, L> Making<'a, L> {
         Making { most_cubes: usize::MAX, ..self }
     }
 
-    /// Sets the cutoff of new cubes without an entry.
     pub fn otherwise(self, otherwise: Threshold) -> Making<'a, L> {
         Making { otherwise, ..self }
     }
 
-    /// Adds sorted runs and cutoffs. The cutoffs are below [`Threshold::ALL`].
+    /// Adds sorted runs and cutoffs below [`Threshold::ALL`].
     pub fn of<S: Stop>(
         mut self,
         runs: Sorted<L>,
@@ -269,13 +261,12 @@ impl<'a, L> Making<'a, L> {
         self.done
     }
 
-    /// Sets the size of the next blocks for at most `more` cubes.
     fn divide(&mut self, more: usize) {
         let cubes = self.here.cubes.len() + more;
         self.most_cubes = cubes.div_ceil(cubes.div_ceil(2 * USUAL_CUBES).max(1));
     }
 
-    /// Adds all cubes of a block, and new items before a cube, or all items.
+    /// Adds the cubes of a block, and the new items before a cube, or all items.
     fn join<S: Stop>(
         &mut self,
         old: Option<&Block<L>>,
@@ -401,7 +392,6 @@ mod tests {
         let mut blocks = Blocks { firsts: Vec::new(), blocks: Vec::new(), stride: 4, runs: Vec::new(), rows: 0 };
         let (mut largest, mut number) = (0, 0);
         for round in 0..200 {
-            // The directory grows, at first in one region, and shrinks again.
             let wide = if round < 20 { 1 << 90 } else { u128::MAX >> 32 };
             let new = if round < 120 { 100 } else { 0 };
             let mut added: Sorted<()> = (0..new)

@@ -1,10 +1,10 @@
-//! Parcels: regions of space with a number of records that is estimated from runs.
+//! Parcels: regions of space with a number of records estimated from runs.
 //!
-//! A parcel is a cube with its subtree. Its runs contain those of its records with priorities at or above the
-//! cutoff of the parent cube (I2). They contain all records if no run above has any. That is so if
-//! the runs above keep only priorities below the cutoffs of their cubes. It is also so if one entry placed
-//! them together with all runs below; it then leaves records above only where it has no run below (`layout`).
-//! Priorities are uniform, so n records at or above a cutoff T stand for about n / (1 - T) in all.
+//! A parcel is a cube with its subtree. Its runs contain its records with priorities at or above the parent's
+//! cutoff (I2), except records that runs above it still have. There are none if the runs above keep only
+//! priorities below their cubes' cutoffs, or if one entry placed them together with all runs below; that entry
+//! leaves records above only where it has no run below (`layout`). Priorities are uniform, so n records at or
+//! above a cutoff T stand for about n / (1 - T).
 
 use std::collections::{BinaryHeap, HashMap, HashSet};
 use std::sync::Arc;
@@ -14,23 +14,21 @@ use crate::cube::{CubeId, Geometry, GridBox};
 use crate::priority::Threshold;
 use crate::state::{Run, RunId};
 
-/// A cube is divided only if its cutoff is at most this. With a higher cutoff, too few of its records are in
-/// its children for an estimate.
+/// A cube is divided only up to this cutoff. Above it, its children have too few of its records for an
+/// estimate.
 const MOST_ABOVE: f64 = 0.5;
-/// The lowest of n priorities exceeds its mean distance from the lower bound by this factor with a
-/// probability of 1/1000.
+/// With a probability of 1/1000, the lowest of n priorities is this many mean distances above the lower bound.
 const MOST_GAP: f64 = 7.0;
-/// Maximum ratio of parcels along the edge of a box to wanted parcels.
+/// Maximum number of parcels along the edge of a box, as a multiple of the wanted number.
 const MOST_AT_EDGE: usize = 3;
 const SEVERAL: u32 = u32::MAX;
 
-/// A region of space with its number of records.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Parcel {
     pub cube: CubeId,
-    /// Estimated number of records of all priorities. Records at or above `cutoff` are counted exactly.
+    /// Estimated records of all priorities, with exact counts at or above `cutoff`.
     pub rows: f64,
-    /// The cutoff of the parent cube.
+    /// The parent's cutoff.
     pub cutoff: f64,
 }
 
@@ -38,11 +36,10 @@ pub struct Parcel {
 #[derive(Clone, Copy, Debug)]
 pub struct Bounds<'a> {
     pub grid_box: &'a GridBox,
-    /// For each dimension. Inside the coordinate of the box's end, values decide.
+    /// Per dimension; at the box's outermost coordinates, the values decide.
     pub is_bounded: &'a [bool],
 }
 
-/// The cubes of a tree that have primary runs, with the totals of their subtrees.
 #[derive(Debug)]
 pub struct Subtrees {
     tree: Geometry,
@@ -53,17 +50,17 @@ pub struct Subtrees {
 #[derive(Debug)]
 struct Node {
     cube: CubeId,
-    /// The cutoff of the cube; `around` is the cutoff of its parent.
+    /// Of the cube; `around` is the parent's.
     cutoff: f64,
     around: f64,
-    /// Records in its runs; `rows` includes the runs below.
+    /// Records in its own runs; `rows` includes the runs below.
     own_rows: u64,
     rows: u64,
     end: u32,
     lowest: u64,
     /// All priorities in its runs are below its cutoff.
     keeps: bool,
-    /// The entry that placed its run, if there is one; `of_all` is the entry of its runs and its subtree.
+    /// The entry that placed its run, if any; `of_all` includes its subtree.
     of_run: u32,
     of_all: u32,
 }
@@ -71,7 +68,6 @@ struct Node {
 /// The records of a cube's region that runs above it may have.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 enum Above {
-    /// Records below its cutoff.
     Below,
     /// Records that this entry did not place below.
     But(u32),
@@ -87,8 +83,8 @@ struct Open {
 }
 
 impl<L> Directory<L> {
-    /// The cubes of the first grid's tree; `None` if the directory is partial. `placed` returns whether an
-    /// entry placed a run, or copied it unchanged. Only the first call for a directory uses it.
+    /// `None` if the directory is partial. `placed` returns whether an entry placed the run, instead of copying
+    /// it unchanged. Only a directory's first call uses it.
     pub fn subtrees(&self, placed: impl Fn(RunId) -> bool) -> Option<&Subtrees> {
         let tree = self.forest().tree(0).filter(|_| self.is_whole())?;
         Some(self.subtrees.get_or_init(|| self.arranged(tree, placed)))
@@ -129,7 +125,7 @@ impl<L> Directory<L> {
                 of_all,
             });
         }
-        // Records that one part of an entry left above may be in a region where another part has runs.
+        // An entry may leave records of one part above a region where another part has runs.
         for node in nodes.iter_mut().filter(|node| in_parts.contains(&node.of_run)) {
             node.of_run = SEVERAL;
         }
@@ -154,8 +150,7 @@ impl<L> Directory<L> {
 }
 
 impl Subtrees {
-    /// Disjoint parcels inside a box, in the order of their cubes: about `wanted` parcels of similar size,
-    /// and smaller ones along the edge of the box.
+    /// Disjoint parcels inside a box, by cube: about `wanted` of similar size, and smaller ones along the edge.
     pub fn divide(&self, bounds: &Bounds, wanted: usize) -> Vec<Parcel> {
         let (mut open, mut found, mut inside) = (BinaryHeap::new(), Vec::new(), 0);
         let root = self.nodes.first().filter(|node| node.cube == self.tree.root());
@@ -198,7 +193,7 @@ impl Subtrees {
         Some(Open { crosses, rows, node, above })
     }
 
-    /// The children of a node that intersect the box, if their numbers of records can be estimated.
+    /// `None` if the children's numbers of records cannot be estimated.
     fn divided(&self, bounds: &Bounds, open: &Open) -> Option<Vec<Open>> {
         let node = &self.nodes[open.node as usize];
         if node.end == open.node + 1 || node.cutoff > MOST_ABOVE {
@@ -223,9 +218,9 @@ impl Subtrees {
 }
 
 impl Node {
-    /// Returns whether its runs and the runs below have all records that the estimate assumes.
+    /// Whether its runs and the runs below have all records that the estimate assumes.
     fn is_told(&self, above: Above) -> bool {
-        // If the cutoff was higher when the runs were written, the lowest priorities are missing.
+        // With a higher cutoff when the runs were written, the lowest priorities would be missing.
         let gap = || (self.lowest as f64 / u64::MAX as f64 - self.around) / (1.0 - self.around);
         match above {
             Above::Below => self.around < 1.0,
@@ -263,11 +258,10 @@ mod tests {
         }
     }
 
-    /// The origin of runs that were copied unchanged.
     const COPIES: u64 = 2;
 
-    /// A table of some commits, each with rows near one point. With a `varied` history, some commits have two
-    /// parts, and one entry may copy all runs at the end.
+    /// Commits with rows near one point each. If `varied`, some commits have two parts, and one entry may copy
+    /// all runs.
     fn table(random: &mut SmallRng, tree: Geometry, commits: u64, most: usize, varied: bool) -> Directory<Rows> {
         let (mut state, forest) = (State::default(), Forest::of(tree));
         for number in 0..commits {
@@ -329,7 +323,6 @@ mod tests {
     }
 
     proptest! {
-        /// Exactly the records at or above a parcel's cutoff are counted.
         #[test]
         fn parcels_have_what_they_say(seed in any::<u64>(), k in 1usize..=3, commits in 1u64..5, wanted in 1usize..400) {
             let (tree, mut random) = (Geometry::new(k).unwrap(), SmallRng::seed_from_u64(seed));
@@ -357,7 +350,7 @@ mod tests {
         }
     }
 
-    /// Most of a table that was written at once is in parcels, and their numbers of records add up.
+    /// A table written at once is mostly in parcels, and their numbers of records add up.
     #[test]
     fn a_table_that_was_written_at_once_is_divided() {
         let (tree, mut random) = (Geometry::new(2).unwrap(), SmallRng::seed_from_u64(1));

@@ -1,9 +1,9 @@
-//! One declaration for a struct, its names in JSON and its JSON Schema. The comments of the fields are the
-//! descriptions in the schema, so Rust, HTTP, TypeScript and Python share one text.
+//! One declaration for a struct, its JSON names and its JSON Schema. Field comments are the schema's
+//! descriptions, so Rust, HTTP, TypeScript and Python share one text.
 
 use serde_json::{Map, Value, json};
 
-/// Each field has its JSON name and, after `=`, the JSON Schema of its value without a description.
+/// Each field has its JSON name and, after `=`, its value's JSON Schema without a description.
 macro_rules! described {
     (
         $(#[doc = $about:literal])*
@@ -32,7 +32,7 @@ macro_rules! described {
         impl $name {
             pub const NAMES: &[&str] = &[$($json),*];
 
-            /// The references of this schema point into `#/components/schemas`, which
+            /// References point into `#/components/schemas`, which
             /// [`QuerySpec::schemas`](crate::query::QuerySpec::schemas) fills.
             fn schema() -> serde_json::Value {
                 let fields = [$(($json, $crate::query::described::field(&[$($said),*], serde_json::json!($schema)))),*];
@@ -44,13 +44,12 @@ macro_rules! described {
 
 pub(crate) use described;
 
-/// The schema of a field with its comment as description.
+/// A field's schema, with its comment as description.
 pub fn field(said: &[&str], mut schema: Value) -> Value {
     schema["description"] = text(said).into();
     schema
 }
 
-/// The schema of an object with exactly these fields.
 pub fn object<const COUNT: usize>(said: &[&str], required: Value, fields: [(&str, Value); COUNT]) -> Value {
     let properties: Map<String, Value> = fields.map(|(name, schema)| (name.to_string(), schema)).into_iter().collect();
     json!({

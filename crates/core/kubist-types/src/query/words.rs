@@ -18,7 +18,7 @@ pub mod end {
         })
     }
 
-    /// The schema of an end that plain JSON cannot express.
+    /// The schema of a bound that plain JSON cannot express.
     pub fn other_schema() -> Json {
         let text = |about: &str| json!({"type": "string", "description": about});
         json!({

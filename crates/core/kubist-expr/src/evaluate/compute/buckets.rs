@@ -7,8 +7,8 @@ use crate::number::BinWidth;
 /// 2^53: larger floats have no neighbours at distance 1.
 const CLOSEST: f64 = 9_007_199_254_740_992.0;
 
-/// The edges of bins as floats: integer multiples of a decimal, each rounded once. So an edge is the float
-/// nearest to its decimal text: 0.3, although 3 * 0.1 is larger.
+/// Integer multiples of a decimal, each rounded once. So an edge is the float nearest to its decimal text: 0.3,
+/// although 3 * 0.1 is larger.
 pub(super) struct Edges {
     mantissa: f64,
     power: f64,
@@ -25,7 +25,7 @@ impl Edges {
         if self.divides { number * self.mantissa / self.power } else { number * (self.mantissa * self.power) }
     }
 
-    /// The largest edge that is not above the value. `round` rounds edges to the precision of the column.
+    /// The largest edge up to the value, where `round` rounds edges to the precision of the column.
     pub(super) fn below(&self, value: f64, round: impl Fn(f64) -> f64) -> f64 {
         let number = (value / self.edge(1.0)).floor();
         // If edges are closer than floats, each float is an edge.
@@ -41,7 +41,6 @@ impl Edges {
         } else {
             at(number - 1.0)
         };
-        // There is no finite edge below the smallest floats.
         if found.is_finite() { found } else { value }
     }
 }
@@ -50,7 +49,6 @@ pub(super) fn beginning(period: Period, value: i128) -> i128 {
     match period {
         Period::Units { length, offset } => (value - offset).div_euclid(length) * length + offset,
         Period::Months { months, day } => {
-            // The number of days fits in 64 bits.
             let (year, month) = month_of(value.div_euclid(day) as i64);
             let since = i128::from(year) * 12 + i128::from(month - 1);
             let first = since.div_euclid(months) * months;

@@ -1,9 +1,9 @@
-//! Fields of dates and times, and times that are moved by intervals.
+//! Fields of dates and times, and sums of times and intervals.
 
 use crate::bound::Part;
 use crate::moment::{DAY, SECOND, days_since_epoch, month_of};
 
-/// A field of a time, which counts units of `unit` nanoseconds.
+/// `unit` is in nanoseconds.
 pub(super) fn part(part: Part, unit: i128, value: i128) -> i128 {
     let nanoseconds = value * unit;
     let of_day = nanoseconds.rem_euclid(DAY);
@@ -15,7 +15,6 @@ pub(super) fn part(part: Part, unit: i128, value: i128) -> i128 {
         Part::Millisecond => of_minute / 1_000_000,
         Part::Microsecond => of_minute / 1_000,
         Part::Nanosecond => of_minute,
-        // The number of days fits in 64 bits.
         _ => i128::from(of_date(part, nanoseconds.div_euclid(DAY) as i64)),
     }
 }
@@ -45,8 +44,7 @@ fn of_date(part: Part, days: i64) -> i64 {
     }
 }
 
-/// Moves a time by `months` and `units`. The last days of a month stay within a shorter month. `None` if the
-/// result is too far away.
+/// In a shorter month, the last days become its last day. `None` if the result is too far away.
 pub(crate) fn shifted(value: i128, months: i128, units: i128, day: i128) -> Option<i128> {
     if months == 0 {
         return value.checked_add(units);

@@ -65,7 +65,7 @@ fn whole(
     integers(floats, nulls, rounded, |value| value.to_string(), compute)
 }
 
-/// Converts all rows that are not null to integers; `shown` formats a value without one for the error.
+/// `shown` formats a value without an integer for the error.
 fn integers<T: Copy>(
     values: Vec<T>,
     nulls: Option<NullBuffer>,

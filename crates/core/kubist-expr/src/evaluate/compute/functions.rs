@@ -123,7 +123,6 @@ fn integer(function: Function, value: i128) -> Option<i128> {
         Function::Shift { months, units, day } => calendar::shifted(value, months, units, day),
         Function::BitNot => Some(!value),
         Function::RoundTo(digits @ ..0) => match 10i128.checked_pow(digits.unsigned_abs()) {
-            // Ties round away from zero.
             Some(unit) => {
                 let (down, rest) = (value / unit, value % unit);
                 let up = if rest.unsigned_abs() * 2 >= unit.unsigned_abs() { rest.signum() } else { 0 };
@@ -131,7 +130,6 @@ fn integer(function: Function, value: i128) -> Option<i128> {
             }
             None => Some(0),
         },
-        // Integers need no rounding.
         _ => Some(value),
     }
 }
@@ -158,7 +156,6 @@ fn integers(function: Function, a: i128, b: i128) -> Option<i128> {
     }
 }
 
-/// Functions that always compute in 64-bit floats, and all others for 64-bit floats.
 fn of_double(function: Function, value: f64) -> f64 {
     match function {
         Function::Sqrt => value.sqrt(),

@@ -28,7 +28,7 @@ pub(super) fn separations(of: [&Compute; 4], rows: &Rows<'_>) -> Result<Vector, 
     Ok(Vector { values: Values::F64(values.collect()), nulls })
 }
 
-/// The cells of positions; null for no position.
+/// Null for no position.
 pub(super) fn cells(order: u32, of: [&Compute; 2], rows: &Rows<'_>) -> Result<Vector, ExprError> {
     let ([longitudes, latitudes], nulls) = numbers(of, rows)?;
     let at = |row: usize| [longitudes[row], latitudes[row]];

@@ -1,4 +1,4 @@
-//! The index of a large directory of postings, with which a query for a few keys reads only parts of the
+//! The index of a large directory of postings, so that a query for a few keys reads only parts of the
 //! directory.
 
 use std::ops::Range;
@@ -7,25 +7,20 @@ use std::sync::Arc;
 use super::{Block, Directory, MOST_ZONES, STRIDE, get_varint};
 use crate::wire::Reader;
 
-/// Larger directories have an index.
 const INDEXED_FROM: usize = 64 << 10;
 /// Blocks of a chunk, the unit of reading of a directory; runs of a stretch.
 const CHUNK_BLOCKS: usize = 8 * STRIDE;
 const STRETCH_RUNS: usize = 1024;
-/// Bytes of a block's entry in the directory.
 const LOCATED_BYTES: usize = 12;
-/// Bytes of the directory before the zones of its runs.
 const HEAD_BYTES: usize = 16;
 
-/// The index of a large directory: the parts of it for some keys, and for the runs of some zones.
 #[derive(Debug, PartialEq)]
 pub struct Index {
     keys: u32,
     zones: u32,
     runs: u32,
     blocks: u32,
-    /// For each `STRETCH_RUNS` runs: the number of the first zone, their position in the directory, a
-    /// checksum.
+    /// For each `STRETCH_RUNS` runs: the number of the first zone, their position in the directory, a checksum.
     stretches: Vec<(u32, u32, u32)>,
     chunks: Vec<Chunk>,
     directory_length: u32,
@@ -38,7 +33,7 @@ struct Chunk {
     checksum: u32,
 }
 
-/// The index of a directory; empty if the directory is small or missing.
+/// Empty if the directory is small or missing.
 pub fn encode_index(directory: &[u8]) -> Vec<u8> {
     if directory.len() <= INDEXED_FROM { Vec::new() } else { index_of(directory).unwrap_or_default() }
 }
@@ -124,7 +119,7 @@ impl Index {
         self.directory_length.checked_sub(self.blocks.checked_mul(LOCATED_BYTES as u32)?)
     }
 
-    /// The chunks for ascending keys.
+    /// `keys` ascend.
     pub fn chunks_of(&self, keys: &[u32]) -> Vec<usize> {
         let chunk = |key: &u32| self.chunks.partition_point(|chunk| chunk.first_key <= *key).checked_sub(1);
         let mut found: Vec<usize> = keys.iter().filter_map(chunk).collect();
@@ -138,7 +133,7 @@ impl Index {
         first + (chunk * CHUNK_BLOCKS * LOCATED_BYTES) as u64..first + (end * LOCATED_BYTES) as u64
     }
 
-    /// The directory of ascending chunks with these bytes. It treats all runs together as one.
+    /// Treats all runs together as one.
     ///
     /// # Errors
     ///
@@ -150,8 +145,7 @@ impl Index {
             if crc32c::crc32c(bytes) != listed.checksum {
                 return Err("the checksum of a part of a lookup's directory does not match".into());
             }
-            // Positions are relative to every `STRIDE`th block. Only the last chunk may be shorter, because
-            // nothing follows it.
+            // Positions are relative to every `STRIDE`th block; only the last chunk may be shorter.
             let (mut reader, mut offset, mut number) = (Reader::new(bytes), listed.begin, 0);
             while let (Ok(first_key), Ok(length), Ok(checksum)) = (reader.u32(), reader.u32(), reader.u32()) {
                 if blocks.last().is_some_and(|before| before.first_key >= first_key) {
@@ -167,7 +161,7 @@ impl Index {
         Ok(Directory { firsts: vec![0, self.zones], keys: self.keys, blocks, begins })
     }
 
-    /// The stretches of runs with ascending zones.
+    /// `zones` ascend.
     pub fn stretches_of(&self, zones: &[u32]) -> Vec<usize> {
         let stretch = |zone: &u32| self.stretches.partition_point(|(first, ..)| first <= zone).checked_sub(1);
         let mut found: Vec<usize> = zones.iter().filter_map(stretch).collect();
@@ -180,8 +174,7 @@ impl Index {
         self.stretches[stretch].1 as u64..end.unwrap_or(0) as u64
     }
 
-    /// The first run of a stretch; the number of the first zone of each of its runs, then the zone after the
-    /// last.
+    /// A stretch's first run; the number of the first zone of each of its runs, then the zone after the last.
     ///
     /// # Errors
     ///
@@ -199,7 +192,6 @@ impl Index {
             let last = firsts.last().copied().unwrap_or_default();
             firsts.push(last.checked_add(zones).filter(|zones| *zones <= self.zones).ok_or_else(wrong)?);
         }
-        // The next stretch begins with the zone where this one ends.
         let end = self.stretches.get(stretch + 1).map_or(self.zones, |(next, ..)| *next);
         if firsts.last() != Some(&end) {
             return Err(wrong());
@@ -212,7 +204,6 @@ impl Index {
     }
 }
 
-/// The directory or the index of postings.
 #[derive(Debug)]
 pub enum Guide {
     Directory(Arc<Directory>),
@@ -259,7 +250,6 @@ mod tests {
         assert!(index.chunks.len() > 3 && index.stretches.len() == 3);
         let at = |place: Range<u64>| &bytes[place.start as usize..place.end as usize];
         for turn in 0..200 {
-            // Existing keys, and others.
             let mut keys: Vec<u32> = (0..1 + turn % 7).map(|_| random(u32::MAX)).collect();
             keys.extend((0..turn % 5).map(|_| (pairs[random(pairs.len() as u32) as usize] >> 32) as u32));
             keys.extend([0, u32::MAX]);
